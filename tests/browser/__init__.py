@@ -1,1 +1,1 @@
-"""Tests of the site in a browser, with what they share."""
+"""The site in Chromium."""

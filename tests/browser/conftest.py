@@ -1,4 +1,4 @@
-"""One site for all tests of pages, one Chromium for a file of them, one tab for a page's."""
+"""Fixtures: one site a session, one Chromium a file, one tab a page."""
 
 from __future__ import annotations
 

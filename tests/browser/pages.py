@@ -1,4 +1,4 @@
-"""The pages that are looked at, and tabs that load each of them as seldom as can be."""
+"""The pages under test, and browser tabs that load each page as seldom as possible."""
 
 from __future__ import annotations
 

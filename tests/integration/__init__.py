@@ -1,1 +1,1 @@
-"""Tests with real processes, frameworks and servers."""
+"""Tests with real processes, frameworks, servers and repositories."""

@@ -1,4 +1,4 @@
-"""What launches need, whatever is launched."""
+"""Fixtures for launches, imported frameworks, servers and cgroups."""
 
 from __future__ import annotations
 

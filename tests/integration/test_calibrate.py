@@ -37,7 +37,7 @@ def calibration_of(suite: Path) -> Calibration:
     return found
 
 
-def test_the_baseline_is_measured_twice_in_blocks_and_kept_beside_the_nights(suite: Path) -> None:
+def test_the_baseline_is_measured_twice_in_blocks_and_stored(suite: Path) -> None:
     code, out, err = corebound(suite, "calibrate", "nap.yaml", "--json", "--seed", "1")
 
     assert code == 0, err
@@ -56,7 +56,7 @@ def test_the_baseline_is_measured_twice_in_blocks_and_kept_beside_the_nights(sui
     assert 0 < kept.noise[1].floor_ratio < kept.noise[0].floor_ratio
 
 
-def test_what_fails_is_told_and_gives_no_calibration(suite: Path) -> None:
+def test_a_failed_calibration_is_reported_and_not_stored(suite: Path) -> None:
     (suite / "nap.py").write_text("def setup(*, seconds):\n    raise RuntimeError('no nap')\n")
 
     code, _, err = corebound(suite, "calibrate", "nap.yaml")
@@ -93,7 +93,7 @@ def write(records: Path, run: Run, launches: tuple[Launch, ...], night: int, fac
     appender.close()
 
 
-def test_a_step_that_is_not_there_any_more_is_measured_again_and_does_not_alarm(
+def test_a_regression_that_does_not_reproduce_raises_no_alarm(
     suite: Path,
 ) -> None:
     records = a_history(suite, slower=3.0)
@@ -117,7 +117,7 @@ def test_a_step_that_is_not_there_any_more_is_measured_again_and_does_not_alarm(
     assert corebound(suite, "regressions")[0] == 0
 
 
-def test_a_step_that_is_there_still_alarms_and_says_what_was_held_against_what(
+def test_a_regression_that_reproduces_raises_an_alarm_and_names_both_sides(
     suite: Path,
 ) -> None:
     a_history(suite, slower=3.0)
@@ -130,7 +130,7 @@ def test_a_step_that_is_there_still_alarms_and_says_what_was_held_against_what(
     assert "the good commit was not" in out
 
 
-def test_a_cell_that_is_another_now_cannot_be_measured_again(suite: Path) -> None:
+def test_a_changed_cell_cannot_be_confirmed(suite: Path) -> None:
     a_history(suite, slower=3.0)
     a_suite(suite, seconds=0.003)
 

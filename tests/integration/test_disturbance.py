@@ -1,4 +1,4 @@
-"""Launches beside real loads: what disturbs one is seen and named, what does not is not."""
+"""Launches under real load: disturbance is detected and named, and nothing else is."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def a_launch(
     )
 
 
-def test_a_launch_beside_a_busy_process_is_marked_and_refused(
+def test_a_launch_beside_a_busy_process_is_disturbed_and_discarded(
     scratch: Path, supervision: Supervision
 ) -> None:
     with busy_process(CPUS[-1]):
@@ -103,7 +103,7 @@ def test_a_launch_beside_a_busy_process_is_marked_and_refused(
     assert kept.workers[0].disturbed == worker.disturbed
 
 
-def test_one_thread_on_cpus_that_are_all_busy_is_refused(
+def test_one_thread_on_fully_busy_cpus_is_discarded(
     scratch: Path, supervision: Supervision
 ) -> None:
     with ExitStack() as stack:
@@ -117,7 +117,7 @@ def test_one_thread_on_cpus_that_are_all_busy_is_refused(
     assert refused.status == "invalid"
 
 
-def test_a_launch_that_sleeps_beside_a_busy_process_is_not_accused(
+def test_a_sleeping_launch_beside_a_busy_process_is_not_disturbed(
     scratch: Path, supervision: Supervision
 ) -> None:
     with busy_process(CPUS[-1]):
@@ -127,7 +127,7 @@ def test_a_launch_that_sleeps_beside_a_busy_process_is_not_accused(
 
 
 @needs.two_cpus
-def test_a_busy_process_beside_the_launch_s_cpus_takes_nothing_from_it(
+def test_a_busy_process_on_other_cpus_does_not_disturb_a_launch(
     scratch: Path, supervision: Supervision
 ) -> None:
     with busy_process(CPUS[0]):
@@ -155,7 +155,7 @@ def _accounted_share(outcome: LaunchResult) -> float:
 
 
 @pytest.mark.parametrize("cpus", [(CPUS[-1],), tuple(CPUS)])
-def test_threads_that_compete_with_one_another_are_not_foreign(
+def test_threads_that_compete_with_each_other_are_not_foreign_load(
     scratch: Path, supervision: Supervision, cpus: tuple[int, ...]
 ) -> None:
     outcome = a_launch(supervision, scratch, function="competes_with_itself", cpus=cpus)
@@ -164,7 +164,7 @@ def test_threads_that_compete_with_one_another_are_not_foreign(
 
 
 @pytest.mark.parametrize("cpus", [(CPUS[-1],), tuple(CPUS)])
-def test_processes_that_come_and_go_between_two_looks_are_not_foreign(
+def test_processes_shorter_than_a_sampling_interval_are_not_foreign_load(
     scratch: Path, supervision: Supervision, cpus: tuple[int, ...]
 ) -> None:
     outcome = a_launch(
@@ -182,7 +182,7 @@ def by_itself(tmp_path_factory: pytest.TempPathFactory) -> LaunchResult:
         return a_launch(supervision, scratch, iterations=300)
 
 
-def test_a_host_is_looked_at_seldom_and_tells_what_it_cannot(by_itself: LaunchResult) -> None:
+def test_a_host_is_sampled_seldom_and_names_unavailable_telemetry(by_itself: LaunchResult) -> None:
     host = by_itself.host
 
     assert host is not None
@@ -197,7 +197,7 @@ def test_a_host_is_looked_at_seldom_and_tells_what_it_cannot(by_itself: LaunchRe
     assert host.look_ns > 0
 
 
-def test_what_a_launch_uses_is_told_over_time(by_itself: LaunchResult) -> None:
+def test_resource_use_of_a_launch_is_recorded_over_time(by_itself: LaunchResult) -> None:
     host, (worker,) = by_itself.host, by_itself.workers
     assert host is not None
     # What it says itself that it used, one iteration more or less at each end.
@@ -255,7 +255,7 @@ def while_doing(what: Callable[[], None], launched: Callable[[], LaunchResult]) 
     return outcome
 
 
-def test_a_launch_that_was_stopped_is_refused_and_says_for_how_long(
+def test_a_suspended_launch_is_discarded_with_the_duration(
     scratch: Path, supervision: Supervision
 ) -> None:
     outcome = while_doing(
@@ -272,7 +272,7 @@ def test_a_launch_that_was_stopped_is_refused_and_says_for_how_long(
     assert "suspended for 1." in str(refused.reason)
 
 
-def test_a_launch_in_a_frozen_cgroup_is_refused(
+def test_a_launch_in_a_frozen_cgroup_is_discarded(
     scratch: Path, supervision: Supervision, freezer: Path
 ) -> None:
     outcome = while_doing(
@@ -288,7 +288,7 @@ def test_a_launch_in_a_frozen_cgroup_is_refused(
     assert refused.status == "invalid"
 
 
-def test_a_step_that_sleeps_was_not_suspended(scratch: Path, supervision: Supervision) -> None:
+def test_a_sleeping_step_is_not_suspended(scratch: Path, supervision: Supervision) -> None:
     outcome = a_launch(supervision, scratch, function="naps", ms=1500, iterations=3)
 
     assert outcome.host is not None
@@ -311,7 +311,7 @@ print(refused.status, found.by if found else None)
 """
 
 
-def test_a_launch_that_a_quota_throttles_is_refused_and_says_so(scratch: Path, quota: Path) -> None:
+def test_a_throttled_launch_is_discarded_with_the_reason(scratch: Path, quota: Path) -> None:
     here = Path(__file__).parent
     folders = (str(here), str(here.parent), str(quota), str(scratch))
 
@@ -323,7 +323,7 @@ def test_a_launch_that_a_quota_throttles_is_refused_and_says_so(scratch: Path, q
     assert "throttling" in done.stdout
 
 
-def test_a_launch_without_a_look_at_its_host_is_not_judged(
+def test_a_launch_without_host_samples_is_not_judged(
     scratch: Path, supervision: Supervision
 ) -> None:
     outcome = a_launch(supervision, scratch, iterations=2)
@@ -332,7 +332,7 @@ def test_a_launch_without_a_look_at_its_host_is_not_judged(
     assert judged([unseen], may_refuse=True) == ((unseen, None),)
 
 
-def test_a_launch_says_what_its_processes_were_counted_to_do(by_itself: LaunchResult) -> None:
+def test_a_launch_records_its_software_counters(by_itself: LaunchResult) -> None:
     counters, (worker,) = by_itself.counters, by_itself.workers
 
     assert counters is not None
@@ -346,7 +346,7 @@ def test_a_launch_says_what_its_processes_were_counted_to_do(by_itself: LaunchRe
 
 
 @needs.perf
-def test_perf_beside_a_launch_counts_and_is_no_stray(
+def test_perf_counts_a_launch_and_is_not_a_leftover_process(
     scratch: Path, supervision: Supervision
 ) -> None:
     outcome = a_launch(supervision, scratch, iterations=50, events=("page-faults",))
@@ -359,7 +359,7 @@ def test_perf_beside_a_launch_counts_and_is_no_stray(
 
 
 @needs.perf
-def test_a_launch_whose_perf_fails_is_as_good_and_says_why(
+def test_a_launch_whose_perf_fails_is_valid_and_says_why(
     scratch: Path, supervision: Supervision
 ) -> None:
     outcome = a_launch(supervision, scratch, iterations=50, events=("no-such-event",))

@@ -1,4 +1,4 @@
-"""`corebound doctor` for real: on this machine, and on a folder that stands for another."""
+"""`corebound doctor` on this machine, and on a folder that stands for another machine."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ import pytest
 
 from corebound.machine.doctor.tuning import STATE, standing
 from corebound.records import jsonl
-from integration import in_process
 from support.commands import corebound
 from support.machine_trees import HEALTHY, THP, write_files
 from support.repositories import counting_suite
@@ -42,10 +41,9 @@ def doctor(*words: str) -> str:
 
 def doctor_of(root: Path, *words: str) -> str:
     """What is said of a folder that stands for another machine."""
-    done = in_process.corebound(root, "doctor", *words, "--root", str(root))
-    assert "Traceback" not in done.stderr
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+    completed = corebound(root, "doctor", *words, "--root", str(root), in_process=True)
+    assert completed.code == 0, completed.err
+    return completed.out
 
 
 def as_json(*words: str) -> dict[str, dict[str, str | None]]:
@@ -65,7 +63,7 @@ def root(tmp_path: Path) -> Path:
     return write_files({path: text.encode() for path, text in files.items()}, tmp_path / "root")
 
 
-def test_this_machine_is_judged_by_what_its_kernel_says() -> None:
+def test_checks_of_this_machine_match_what_its_kernel_reports() -> None:
     found = as_json()
 
     for seen in found.values():
@@ -99,7 +97,7 @@ def test_a_process_that_keeps_a_cpu_busy_is_named() -> None:
     assert str(found["undo"]).startswith("kill -CONT ")
 
 
-def test_tuning_another_machine_and_restoring_it_leaves_it_as_it_was(root: Path) -> None:
+def test_tuning_and_restoring_leaves_a_machine_as_it_was(root: Path) -> None:
     told = doctor_of(root, "--tune")
 
     assert read(root) == TUNED
@@ -125,7 +123,7 @@ def test_tuning_a_machine_without_warnings_changes_nothing(root: Path) -> None:
     assert read(root) == SPOILT
 
 
-def test_json_of_tuning_has_what_was_and_what_is(root: Path) -> None:
+def test_json_of_tuning_has_values_before_and_after(root: Path) -> None:
     told = json.loads(doctor_of(root, "--tune", "--json"))
 
     assert {one["path"]: (one["before"], one["after"]) for one in told["settings"]} == {
@@ -147,7 +145,7 @@ main()
 """
 
 
-def test_without_the_right_to_change_anything_the_commands_are_told(root: Path) -> None:
+def test_without_permission_tuning_prints_the_commands(root: Path) -> None:
     with tempfile.TemporaryDirectory() as folder:
         Path(folder).chmod(0o755)
         machine = Path(folder) / "machine"
@@ -169,14 +167,14 @@ def test_without_the_right_to_change_anything_the_commands_are_told(root: Path) 
         assert read(machine) == SPOILT
 
 
-def test_both_at_once_is_refused(tmp_path: Path) -> None:
-    done = in_process.corebound(tmp_path, "doctor", "--tune", "--restore")
+def test_tune_and_restore_together_are_refused(tmp_path: Path) -> None:
+    code, _, err = corebound(tmp_path, "doctor", "--tune", "--restore", in_process=True)
 
-    assert done.returncode == 2
-    assert "contradict" in done.stderr
+    assert code == 2
+    assert "contradict" in err
 
 
-def test_a_tuning_that_is_killed_is_restored(root: Path) -> None:
+def test_killed_tuning_can_be_restored(root: Path) -> None:
     """A real SIGKILL, at whatever moment it comes, over many settings."""
     folder = root / "sys/devices/system/cpu/cpufreq"
     files = [folder / f"policy{number}" / "scaling_governor" for number in range(400)]
@@ -209,7 +207,7 @@ def _tuned(file: Path) -> bool:
     return file.read_text() != "powersave\n"
 
 
-def test_a_run_says_its_warnings_and_keeps_what_was_seen(tmp_path: Path) -> None:
+def test_a_run_prints_host_warnings_and_records_the_checks(tmp_path: Path) -> None:
     suite = counting_suite(
         tmp_path,
         measure={"iterations": 2, "relaunch_disturbed": 0, "launches": {"min": 2, "max": 2}},

@@ -1,4 +1,4 @@
-"""Environments are made once, found by content, and made again if left half made."""
+"""`corebound environment`: built once, found by content, rebuilt when unfinished."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Made:
     return environments.find("bare", suite), said, environments.make("bare", suite, said.append)
 
 
-def test_an_environment_is_made_once_and_found_by_the_content_of_its_file(
+def test_an_environment_is_built_once_and_found_by_its_files_content(
     suite: Path, made: Made
 ) -> None:
     before, said, bare = made
@@ -66,7 +66,7 @@ def test_an_environment_is_made_once_and_found_by_the_content_of_its_file(
     assert "changed" in {one.state for one in environments.standing(suite) if one.name == "bare"}
 
 
-def test_one_that_was_left_half_made_is_none_and_is_made_again(suite: Path, made: Made) -> None:
+def test_an_unfinished_environment_is_rebuilt(suite: Path, made: Made) -> None:
     _, _, bare = made
     marker = bare.python.parents[1] / environments.MARKER
     # Its marker was cut short, or was never written, or is another program's.
@@ -81,7 +81,7 @@ def test_one_that_was_left_half_made_is_none_and_is_made_again(suite: Path, made
     assert environments.make("bare", suite, lambda _what: None) == bare
 
 
-def test_packages_that_cannot_be_installed_are_told_with_pips_own_words(suite: Path) -> None:
+def test_packages_that_cannot_be_installed_are_reported_with_pips_message(suite: Path) -> None:
     (suite / "environments" / "bad.txt").write_text("./no-such-folder-here\n")
 
     with pytest.raises(LaunchError, match="no-such-folder-here"):
@@ -92,9 +92,7 @@ def test_packages_that_cannot_be_installed_are_told_with_pips_own_words(suite: P
     assert not list(environments.cache().glob("bad-*"))
 
 
-def test_what_a_killed_process_left_half_made_is_removed_unless_it_is_being_made(
-    suite: Path, made: Made
-) -> None:
+def test_an_abandoned_build_is_removed_unless_it_is_in_progress(suite: Path, made: Made) -> None:
     _, _, bare = made
     whole, left = bare.python.parents[1], environments.cache() / "left-0123456789ab"
     lock = left.with_name(f"{left.name}.lock")
@@ -111,12 +109,12 @@ def test_what_a_killed_process_left_half_made_is_removed_unless_it_is_being_made
     assert whole.is_dir()
 
 
-def test_an_environment_of_no_file_names_those_there_are(suite: Path) -> None:
+def test_an_unknown_environment_lists_the_known_ones(suite: Path) -> None:
     with pytest.raises(InputError, match="bare"):
         environments.find("brae", suite)
 
 
-def test_the_hosts_own_python_needs_no_making(suite: Path) -> None:
+def test_the_host_environment_needs_no_build(suite: Path) -> None:
     found = environments.find("host", suite)
 
     assert found is not None

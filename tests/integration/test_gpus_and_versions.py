@@ -1,4 +1,4 @@
-"""What needs GPUs where there are none, and two versions of a framework side by side."""
+"""Cells for GPUs on a host without one, and two versions of a framework side by side."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ except WorkloadError as error:
         ("distributed_pytorch.step(batch=3)", True, "a batch of 3 cannot be shared evenly by 2."),
     ],
 )
-def test_what_gpus_cannot_do_is_refused_in_words(
+def test_unsupported_settings_of_gpus_are_refused_with_a_reason(
     tmp_path: Path, imported: PreloadedFrameworks, call: str, built: bool, said: str
 ) -> None:
     told = imported.output_of("pytorch", SAID.format(built=built, call=call), tmp_path)
@@ -129,7 +129,7 @@ def test_two_versions_of_numpy_run_side_by_side_each_in_its_own_environment(
     }
 
 
-def test_an_environment_that_has_not_been_made_is_a_skip_with_the_command_that_makes_it(
+def test_a_missing_environment_skips_the_cell_and_names_the_command(
     tmp_path: Path,
 ) -> None:
     python_of("numpy")

@@ -1,4 +1,4 @@
-"""hwloc itself, asked again: about the saved machines, the odd ones and this one."""
+"""Our topology agrees with hwloc's about saved, unusual and live machines."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ pytestmark = needs.hwloc
 
 
 @pytest.mark.parametrize("machine", saved_machines())
-def test_hwloc_still_gives_the_recorded_answers(machine: str, tmp_path: Path) -> None:
+def test_hwloc_gives_the_recorded_answers(machine: str, tmp_path: Path) -> None:
     recorded = json.loads(HWLOC_ANSWERS.read_text(encoding="utf-8"))[machine]
 
     assert hwloc_answers(write_files(machine_files(machine), tmp_path)) == recorded
 
 
 @pytest.mark.parametrize("name", UNUSUAL_MACHINES)
-def test_hwloc_reads_odd_machines_as_we_do(name: str, tmp_path: Path) -> None:
+def test_hwloc_agrees_about_unusual_machines(name: str, tmp_path: Path) -> None:
     root = write_files(
         {path: text.encode() for path, text in UNUSUAL_MACHINES[name].items()}, tmp_path
     )
@@ -32,7 +32,7 @@ def test_hwloc_reads_odd_machines_as_we_do(name: str, tmp_path: Path) -> None:
     assert agree(ours, theirs), (ours, theirs)
 
 
-def test_hwloc_reads_this_machine_as_we_do() -> None:
+def test_hwloc_agrees_about_this_machine() -> None:
     ours, theirs = our_answers(live()), hwloc_answers(None)
 
     assert agree(ours, theirs), (ours, theirs)

@@ -1,10 +1,9 @@
-"""A trace of real PyTorch, imported: the table that corebound's own profiler makes."""
+"""`corebound import profile` of a PyTorch trace gives the same table as corebound's profiler."""
 
 from __future__ import annotations
 
 import json
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +11,7 @@ import pytest
 
 from corebound.records import documents, jsonl
 from corebound.records.launch_record import OperatorProfile
+from support.commands import output_of
 from support.environments import python_of
 from support.paths import ROOT
 
@@ -60,33 +60,21 @@ profiler.export_chrome_trace(sys.argv[1])
 """
 
 
-def corebound(folder: Path, *words: str) -> str:
-    done = subprocess.run(
-        (sys.executable, "-m", "corebound", *words),
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
-
-
 def top(profile: OperatorProfile, number: int) -> list[str]:
     return [one.type for one in profile.operators[:number]]
 
 
-def test_the_trace_of_a_run_gives_the_table_of_that_run(tmp_path: Path) -> None:
+def test_an_imported_trace_gives_the_profilers_table(tmp_path: Path) -> None:
     python_of("pytorch")
     (tmp_path / "one.yaml").write_text(json.dumps(SCENARIO))
-    corebound(tmp_path, "run", "one.yaml", "--unlocked")
+    output_of(tmp_path, "run", "one.yaml", "--unlocked")
     records = tmp_path / "reports" / "records"
     (file,) = jsonl.files(records)
     own = jsonl.read(file).launches[-1].workers[0].profile
     assert own is not None
     (trace,) = tmp_path.glob("reports/records/*/*.traces/*.json.gz")
 
-    corebound(tmp_path, "import", "profile", str(trace), "--name", "again")
+    output_of(tmp_path, "import", "profile", str(trace), "--name", "again")
 
     ((kept,), _) = documents.read_profiles(records)
     again = kept.profile
@@ -99,16 +87,16 @@ def test_the_trace_of_a_run_gives_the_table_of_that_run(tmp_path: Path) -> None:
     assert list(again.phases) == list(own.phases)
 
 
-def test_a_run_and_a_report_go_on_beside_an_imported_profile(tmp_path: Path) -> None:
+def test_an_imported_profile_does_not_disturb_runs_and_reports(tmp_path: Path) -> None:
     (tmp_path / "one.yaml").write_text(
         json.dumps({**SCENARIO, "workload": {"command": ["true"]}, "environment": "host",
                     "measure": {"relaunch_disturbed": 0, "iterations": 2,
                                 "launches": {"min": 2, "max": 2}}})
     )  # fmt: skip
-    corebound(tmp_path, "import", "profile", str(ROOT / "tests/data/profiles/msprof"))
-    corebound(tmp_path, "run", "one.yaml", "--unlocked")
-    corebound(tmp_path, "run", "--resume", "--unlocked")
-    corebound(tmp_path, "report")
+    output_of(tmp_path, "import", "profile", str(ROOT / "tests/data/profiles/msprof"))
+    output_of(tmp_path, "run", "one.yaml", "--unlocked")
+    output_of(tmp_path, "run", "--resume", "--unlocked")
+    output_of(tmp_path, "report")
 
     site = tmp_path / "reports" / "site"
     assert "Conv2DBackpropFilterD" in (site / "operators.html").read_text()
@@ -116,13 +104,13 @@ def test_a_run_and_a_report_go_on_beside_an_imported_profile(tmp_path: Path) -> 
     assert (site / "scenario" / "one.html").is_file()
 
 
-def test_a_trace_that_a_user_made_adds_up(tmp_path: Path) -> None:
+def test_operators_of_a_users_trace_add_up(tmp_path: Path) -> None:
     python = python_of("pytorch")
     (tmp_path / "by_hand.py").write_text(BY_HAND)
     subprocess.run((str(python), "by_hand.py", "a.json.gz"), cwd=tmp_path, check=True)
 
     said: list[dict[str, Any]] = json.loads(
-        corebound(tmp_path, "import", "profile", "a.json.gz", "--json")
+        output_of(tmp_path, "import", "profile", "a.json.gz", "--json")
     )
 
     profile = said[0]["profile"]["profile"]

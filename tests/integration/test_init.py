@@ -1,4 +1,4 @@
-"""What `corebound init` writes works at once: run, workflows, Makefile, units."""
+"""`corebound init`: the files it writes work, from the scenario to CI workflows and units."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ import yaml
 
 from corebound.machine import lock
 from support import needs
+from support.commands import corebound
 from support.repositories import git, write_pyproject
 
 BIN = Path(sys.executable).parent
@@ -45,12 +46,6 @@ def shell(folder: Path, *words: str, **environment: str) -> subprocess.Completed
     )
 
 
-def corebound(folder: Path, *words: str) -> tuple[int, str, str]:
-    done = shell(folder, sys.executable, "-m", "corebound", *words)
-    assert "Traceback" not in done.stderr, done.stderr
-    return done.returncode, done.stdout, done.stderr
-
-
 @pytest.fixture
 def repository(tmp_path: Path) -> Path:
     return a_repository(tmp_path / "shop")
@@ -76,7 +71,7 @@ def quicker(repository: Path) -> None:
         "binding: one-cpu\n", "binding: none\n", 1))  # fmt: skip
 
 
-def test_after_init_a_run_of_the_users_function_works_at_once(repository: Path) -> None:
+def test_after_init_a_run_of_the_users_function_works(repository: Path) -> None:
     code, out, err = corebound(repository, "init", "shop.prices:total")
     assert code == 0, err
     assert "corebound run scenarios/total.yaml" in out
@@ -97,7 +92,7 @@ def test_after_init_a_run_of_the_users_function_works_at_once(repository: Path) 
     assert sha in file.read_text().partition("\n")[0]
 
 
-def test_without_anything_to_install_the_files_as_they_are_are_measured(tmp_path: Path) -> None:
+def test_without_a_package_to_install_the_files_are_measured_as_they_are(tmp_path: Path) -> None:
     made = tmp_path / "loose"
     made.mkdir()
     (made / "counting.py").write_text("def count():\n    return sum(range(1000))\n")
@@ -112,7 +107,7 @@ def test_without_anything_to_install_the_files_as_they_are_are_measured(tmp_path
     assert json.loads(told)["cells"][0]["statuses"] == {"ok": 3}
 
 
-def test_what_a_repository_lacks_is_named_and_once_it_is_there_its_commits_are_measured(
+def test_missing_project_files_are_named_and_commits_are_measured_once_they_exist(
     repository: Path,
 ) -> None:
     installs = (repository / "pyproject.toml").read_text()
@@ -133,7 +128,7 @@ def test_what_a_repository_lacks_is_named_and_once_it_is_there_its_commits_are_m
     assert (repository / "asv.conf.json").is_file()
 
 
-def test_nothing_is_overwritten_and_what_was_left_alone_is_said(repository: Path) -> None:
+def test_existing_files_are_kept_and_listed(repository: Path) -> None:
     (repository / "Makefile").write_text("all:\n\techo mine\n")
     (repository / ".gitlab-ci.yml").write_text("test: {script: [make]}\n")
     (repository / "asv.conf.json").write_text('{"version": 1}\n')
@@ -161,7 +156,7 @@ def test_nothing_is_overwritten_and_what_was_left_alone_is_said(repository: Path
         ("shop.prices:fetched", "asynchronous"),
     ],
 )
-def test_a_function_that_cannot_be_timed_is_an_error_for_people(
+def test_a_function_that_cannot_be_timed_is_an_error_message(
     repository: Path, label: str, told: str
 ) -> None:
     code, _, err = corebound(repository, "init", "--function", label)
@@ -171,7 +166,7 @@ def test_a_function_that_cannot_be_timed_is_an_error_for_people(
     assert not (repository / "scenarios").exists()
 
 
-def test_the_workflows_are_what_github_and_gitlab_take(repository: Path) -> None:
+def test_workflows_are_valid_for_github_and_gitlab(repository: Path) -> None:
     corebound(repository, "init", "shop.prices:total")
 
     for schema, name in (
@@ -184,7 +179,7 @@ def test_the_workflows_are_what_github_and_gitlab_take(repository: Path) -> None
 
 
 @needs.shellcheck
-def test_shellcheck_finds_nothing_in_what_the_services_run(repository: Path) -> None:
+def test_shellcheck_finds_nothing_in_the_ci_scripts(repository: Path) -> None:
     corebound(repository, "init", "shop.prices:total")
     github = repository / ".github/workflows/corebound.yml"
     of_github = [step for job in ("compare", "nightly") for step in steps(github, job)]
@@ -267,7 +262,7 @@ def on_gitlab(clone: Path, job: str, **given: str) -> subprocess.CompletedProces
         git(clone, "checkout", "--quiet", "-")
 
 
-def test_the_steps_of_githubs_compare_job_name_the_slower_cell(clone: Path) -> None:
+def test_githubs_compare_job_names_the_slower_cell(clone: Path) -> None:
     shas = {
         name: git(clone, "rev-parse", revision).strip()
         for name, revision in (("PULL_BASE", "HEAD~1"), ("PULL_HEAD", "HEAD"))
@@ -279,7 +274,7 @@ def test_the_steps_of_githubs_compare_job_name_the_slower_cell(clone: Path) -> N
     assert "1 of 1 cells slower" in summary
 
 
-def test_the_steps_of_githubs_nightly_job_publish_the_site(clone: Path) -> None:
+def test_githubs_nightly_job_publishes_the_site(clone: Path) -> None:
     codes, summary, said = on_github(clone, "nightly", COREBOUND_WEBHOOK="")
 
     assert codes == [0, 0], said
@@ -298,7 +293,7 @@ def test_gitlabs_compare_script_writes_junit(clone: Path) -> None:
     assert "<failure" in (clone / "speed.xml").read_text()
 
 
-def test_gitlabs_nightly_script_makes_the_site_that_pages_show(clone: Path) -> None:
+def test_gitlabs_nightly_script_builds_the_site_for_pages(clone: Path) -> None:
     done = on_gitlab(clone, "speed-nightly", CI_PIPELINE_SOURCE="schedule")
 
     assert done.returncode == 0, done.stdout + done.stderr
@@ -307,7 +302,7 @@ def test_gitlabs_nightly_script_makes_the_site_that_pages_show(clone: Path) -> N
     assert on_gitlab(clone, "speed-pages").returncode == 0
 
 
-def test_make_knows_the_targets(repository: Path) -> None:
+def test_the_makefile_has_its_targets(repository: Path) -> None:
     corebound(repository, "init")
 
     done = shell(repository, "make", "--dry-run", "speed", "speed-compare", "speed-nightly")
@@ -322,7 +317,7 @@ def test_make_knows_the_targets(repository: Path) -> None:
 
 
 @needs.systemd
-def test_systemd_takes_the_units_also_of_a_folder_with_an_odd_name(
+def test_systemd_accepts_the_units_of_a_folder_with_special_characters(
     repository: Path, tmp_path: Path
 ) -> None:
     odd = tmp_path / "a shop at 100%"

@@ -1,4 +1,4 @@
-"""Launches with real processes: what is kept, what is refused, what is ended."""
+"""Launches of real processes: what is recorded, what is refused, what is ended."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def run(scratch: Path, supervision: Supervision) -> Launcher:
     return run
 
 
-def test_every_iteration_is_kept_with_wall_and_cpu_time(run: Launcher) -> None:
+def test_every_iteration_has_wall_and_cpu_time(run: Launcher) -> None:
     outcome = run("short", iterations=20)
 
     assert outcome.status == "ok", outcome.reason
@@ -102,7 +102,7 @@ def test_every_iteration_is_kept_with_wall_and_cpu_time(run: Launcher) -> None:
     assert set(worker.phases) == {"import", "setup", "first"}
 
 
-def test_an_asynchronous_step_is_awaited_where_the_scenario_says_so(run: Launcher) -> None:
+def test_an_asynchronous_step_is_awaited_if_the_scenario_asks_for_it(run: Launcher) -> None:
     outcome = run("naps_unawaited", iterations=3, awaits=True)
 
     assert outcome.status == "ok", outcome.reason
@@ -111,7 +111,7 @@ def test_an_asynchronous_step_is_awaited_where_the_scenario_says_so(run: Launche
     assert all(wall_ns >= 50_000_000 for wall_ns in worker.wall_ns)
 
 
-def test_a_launch_shows_which_cpus_its_threads_were_allowed(run: Launcher) -> None:
+def test_a_launch_records_the_affinity_of_its_threads(run: Launcher) -> None:
     outcome = run("short", cpus=(CPUS[-1],), iterations=20_000)
 
     (worker,) = outcome.workers
@@ -136,7 +136,7 @@ def test_a_worker_that_leaves_its_slot_is_invalid(run: Launcher, function: str) 
 
 
 @needs.two_cpus
-def test_a_worker_that_narrows_its_own_slot_is_invalid_too(run: Launcher) -> None:
+def test_a_worker_that_narrows_its_slot_is_invalid(run: Launcher) -> None:
     outcome = run("moves_itself", cpus=tuple(CPUS), parameters={"to": CPUS[1]})
 
     assert outcome.status == "invalid"
@@ -165,7 +165,7 @@ def test_a_variable_that_does_not_reach_the_worker_makes_it_invalid(run: Launche
     assert lost.evidence == ("OMP_NUM_THREADS=3 was set, the worker got none",)
 
 
-def test_the_users_own_thread_variables_do_not_leak_in(
+def test_the_users_thread_variables_do_not_reach_the_worker(
     run: Launcher, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OMP_NUM_THREADS", "7")
@@ -173,7 +173,7 @@ def test_the_users_own_thread_variables_do_not_leak_in(
     assert run("short").workers[0].environment == {}
 
 
-def test_what_outlives_its_worker_is_named_and_ended(run: Launcher) -> None:
+def test_leftover_processes_are_named_and_ended(run: Launcher) -> None:
     outcome = run("leaves_strays")
 
     assert outcome.status == "ok"
@@ -217,11 +217,11 @@ def test_a_failure_is_a_record_with_its_reason(run: Launcher, function: str, tol
     assert outcome.fix
 
 
-def test_a_failure_keeps_its_traceback_in_the_log(run: Launcher) -> None:
+def test_a_failure_has_its_traceback_in_the_log(run: Launcher) -> None:
     assert "RuntimeError" in run("raises").log
 
 
-def test_a_wrong_result_fails_before_any_timing_counts(run: Launcher) -> None:
+def test_a_wrong_result_fails_before_timing(run: Launcher) -> None:
     wrong = run("counted", parameters={"good": False})
 
     assert wrong.status == "failed"
@@ -229,7 +229,7 @@ def test_a_wrong_result_fails_before_any_timing_counts(run: Launcher) -> None:
     assert wrong.workers[0].wall_ns == ()
 
 
-def test_a_workload_is_torn_down_and_its_words_are_kept(run: Launcher) -> None:
+def test_a_workload_is_torn_down_and_its_output_is_kept(run: Launcher) -> None:
     assert "torn down" in run("counted").log
 
 
@@ -241,7 +241,7 @@ def test_several_workers_start_together(run: Launcher) -> None:
     assert all(len(worker.wall_ns) == 2000 for worker in outcome.workers)
 
 
-def test_a_command_is_timed_whole(run: Launcher) -> None:
+def test_a_command_is_timed_from_start_to_exit(run: Launcher) -> None:
     outcome = run(None, command=["sleep", "0.1"], iterations=3)
 
     assert outcome.status == "ok", outcome.reason
@@ -252,7 +252,7 @@ def test_a_command_is_timed_whole(run: Launcher) -> None:
 
 
 @needs.two_cpus
-def test_a_command_that_moves_itself_is_invalid_however_short(run: Launcher) -> None:
+def test_a_command_that_changes_its_affinity_is_invalid(run: Launcher) -> None:
     outcome = run(None, command=["taskset", "-c", str(CPUS[1]), "true"], iterations=3)
 
     assert outcome.status == "invalid"
@@ -277,7 +277,7 @@ def test_an_interpreter_that_does_not_exist_is_a_failure(run: Launcher) -> None:
     assert "No such file" in str(outcome.reason)
 
 
-def test_the_scratch_folder_goes_with_the_supervisor(tmp_path: Path) -> None:
+def test_the_scratch_folder_is_removed_with_the_supervisor(tmp_path: Path) -> None:
     folder = tmp_path / "scratch"
     folder.mkdir()
 
@@ -287,7 +287,7 @@ def test_the_scratch_folder_goes_with_the_supervisor(tmp_path: Path) -> None:
     assert not folder.exists()
 
 
-def test_an_interrupt_before_a_worker_is_known_to_run_leaves_nothing(
+def test_an_interrupt_while_a_worker_starts_leaves_nothing(
     scratch: Path, supervision: Supervision, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def interrupted(_: Supervision) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""A night can be killed at any moment and run again: it goes on, and loses nothing."""
+"""`corebound nightly` killed at any moment resumes and loses nothing."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def goes_on_to_its_end(suite: Path, kept: tuple[Launch, ...]) -> None:
     assert repositories.read_journal(suite)[-1]["event"] == "over"
 
 
-def test_killed_at_each_step_a_night_goes_on_and_ends_as_if_it_had_not_been(suite: Path) -> None:
+def test_a_nightly_run_killed_at_any_step_resumes_to_the_same_result(suite: Path) -> None:
     repositories.push_change(suite)
     kept: tuple[Launch, ...] = ()
     for moment in (
@@ -119,7 +119,7 @@ def test_killed_at_each_step_a_night_goes_on_and_ends_as_if_it_had_not_been(suit
 
 
 @pytest.mark.parametrize("seed", range(2))
-def test_killed_at_moments_that_chance_chose_a_night_loses_nothing(suite: Path, seed: int) -> None:
+def test_a_nightly_run_killed_at_random_moments_loses_nothing(suite: Path, seed: int) -> None:
     chance = random.Random(seed)
     repositories.push_change(suite)
     kept: tuple[Launch, ...] = ()
@@ -167,9 +167,7 @@ def a_hook(*, answers: bool = True) -> Iterator[tuple[str, list[dict[str, Any]]]
             thread.join()
 
 
-def test_a_step_that_fails_is_named_and_the_last_good_site_stays(
-    suite: Path, tmp_path: Path
-) -> None:
+def test_a_failed_step_is_named_and_the_previous_site_stays(suite: Path, tmp_path: Path) -> None:
     scenario = suite / "scenarios" / "counting.yaml"
     sound = scenario.read_text()
     scenario.write_text(f"{sound}nonsense: 1\n")
@@ -189,7 +187,7 @@ def test_a_step_that_fails_is_named_and_the_last_good_site_stays(
     assert "no new regression" in told.read_text()
 
 
-def test_launches_that_fail_are_told_published_and_an_exit_code(suite: Path) -> None:
+def test_failed_launches_are_reported_published_and_set_the_exit_code(suite: Path) -> None:
     (suite / "scenarios" / "steps.py").write_text("def setup():\n    raise ValueError('no')\n")
     with a_hook() as (address, posts):
         code, out, err = repositories.run_nightly(suite, "--json", "--webhook", address)
@@ -202,7 +200,7 @@ def test_launches_that_fail_are_told_published_and_an_exit_code(suite: Path) -> 
     assert "Counting" in repositories.published_page(suite)
 
 
-def test_two_nights_at_once_are_refused_and_a_webhook_that_fails_is_told(suite: Path) -> None:
+def test_a_second_nightly_run_is_refused_and_a_failed_webhook_is_reported(suite: Path) -> None:
     first = start(suite, "--webhook", "http://127.0.0.1:9/secret-word")
     for _ in range(3000):
         if began("run")(suite):

@@ -1,4 +1,4 @@
-"""A published site is whole, whatever happens while it is published."""
+"""`corebound publish`: a published site is complete, whatever happens meanwhile."""
 
 from __future__ import annotations
 
@@ -12,16 +12,15 @@ from pathlib import Path
 
 import pytest
 
-from integration import in_process
-from integration.in_process import Done
 from support import commands
+from support.commands import Completed
 from support.repositories import git
 
 PAGES = 40
 PUBLISH = (
     "from pathlib import Path\n"
-    "from corebound.workflow.publish import folder, site\n"
-    "folder.publish(site.opened(Path('reports/site'), 'now'), Path('public'))\n"
+    "from corebound.workflow.publish import folder\n"
+    "folder.publish(folder.opened(Path('reports/site'), 'now'), Path('public'))\n"
 )
 
 
@@ -38,9 +37,8 @@ def nights(folder: Path) -> set[str]:
     return {file.read_text() for file in folder.rglob("*.html")}
 
 
-def corebound(folder: Path, *words: str) -> Done:
-    """`corebound publish`, in this process: what it does is git's and the kernel's."""
-    return in_process.corebound(folder, "publish", *words)
+def publish(suite: Path, *arguments: str) -> Completed:
+    return commands.corebound(suite, "publish", *arguments, in_process=True)
 
 
 @pytest.fixture
@@ -54,27 +52,27 @@ def suite(tmp_path: Path) -> Path:
     return folder
 
 
-def test_a_folder_holds_the_site_and_nothing_of_the_one_before(suite: Path) -> None:
+def test_a_published_folder_holds_only_the_new_site(suite: Path) -> None:
     (suite / "reports" / "site" / "gone.html").write_text("first")
-    assert corebound(suite, "--to", "public").returncode == 0
+    assert publish(suite, "--to", "public").code == 0
     (suite / "reports" / "site" / "gone.html").unlink()
     write_site(suite / "reports" / "site", "second")
 
-    done = corebound(suite, "--to", "public")
+    done = publish(suite, "--to", "public")
 
-    assert done.returncode == 0, done.stderr
+    assert done.code == 0, done.err
     assert nights(suite / "public") == {"second"}
     assert not (suite / "public" / "gone.html").exists()
     assert sorted(file.name for file in suite.glob(".public*")) == [".public.lock"]
 
 
-def test_a_link_is_turned_to_a_new_folder_and_the_old_one_removed(suite: Path) -> None:
+def test_a_link_is_switched_to_a_new_folder_and_the_old_one_is_removed(suite: Path) -> None:
     (suite / "before").mkdir()
     (suite / "public").symlink_to("before")
 
     for night in ("second", "third"):
         write_site(suite / "reports" / "site", night)
-        assert corebound(suite, "--to", "public").returncode == 0
+        assert publish(suite, "--to", "public").code == 0
 
     assert (suite / "public").is_symlink()
     assert nights(suite / "public") == {"third"}
@@ -85,19 +83,19 @@ def test_a_folder_of_something_else_is_left_alone(suite: Path) -> None:
     (suite / "precious").mkdir()
     (suite / "precious" / "thesis.txt").write_text("years of work")
 
-    done = corebound(suite, "--to", "precious")
+    done = publish(suite, "--to", "precious")
 
-    assert done.returncode == 2
-    assert "no published site" in done.stderr
+    assert done.code == 2
+    assert "no published site" in done.err
     assert (suite / "precious" / "thesis.txt").read_text() == "years of work"
 
 
 @pytest.mark.parametrize("linked", [False, True])
-def test_killed_at_any_moment_a_reader_finds_one_whole_site(suite: Path, linked: bool) -> None:
+def test_publishing_that_is_killed_leaves_one_complete_site(suite: Path, linked: bool) -> None:
     if linked:
         (suite / "empty").mkdir()
         (suite / "public").symlink_to("empty")
-    assert corebound(suite, "--to", "public").returncode == 0
+    assert publish(suite, "--to", "public").code == 0
     # Each system call that changes a file is a moment; strace is not everywhere, so a
     # tracer of our own ends the process at the n-th audit event of its kind.
     killer = (
@@ -112,9 +110,9 @@ def test_killed_at_any_moment_a_reader_finds_one_whole_site(suite: Path, linked:
         "        if left < 0:\n"
         "            os.kill(os.getpid(), signal.SIGKILL)\n"
         "from pathlib import Path\n"
-        "from corebound.workflow.publish import folder, site\n"
+        "from corebound.workflow.publish import folder\n"
         "sys.addaudithook(hear)\n"
-        "folder.publish(site.opened(Path('reports/site'), 'now'), Path('public'))\n"
+        "folder.publish(folder.opened(Path('reports/site'), 'now'), Path('public'))\n"
     )
     moments, killed = [*range(8), *range(20, 300, 30)], 0
     for count, moment in enumerate(moments):
@@ -136,15 +134,15 @@ def test_killed_at_any_moment_a_reader_finds_one_whole_site(suite: Path, linked:
             assert found == {night}
     assert killed >= 8
     # What was left behind is gone with the next one that ends well.
-    assert corebound(suite, "--to", "public").returncode == 0
+    assert publish(suite, "--to", "public").code == 0
     left = [
         one for one in suite.glob(".public.new-*") if one.resolve() != (suite / "public").resolve()
     ]
     assert left == []
 
 
-def test_readers_never_find_two_nights_at_once(suite: Path) -> None:
-    assert corebound(suite, "--to", "public").returncode == 0
+def test_readers_never_see_a_mix_of_two_sites(suite: Path) -> None:
+    assert publish(suite, "--to", "public").code == 0
     write_site(suite / "reports" / "site", "second")
     process = subprocess.Popen(
         (sys.executable, "-c", PUBLISH), cwd=suite,
@@ -167,23 +165,23 @@ def test_readers_never_find_two_nights_at_once(suite: Path) -> None:
     assert nights(suite / "public") == {"second"}
 
 
-def test_a_branch_gets_a_commit_a_night_and_the_checkout_stays_as_it_is(suite: Path) -> None:
-    corebound(suite, "--branch", "gh-pages")
+def test_each_publication_is_a_commit_and_the_checkout_is_unchanged(suite: Path) -> None:
+    publish(suite, "--branch", "gh-pages")
     write_site(suite / "reports" / "site", "second")
 
-    done = corebound(suite, "--branch", "gh-pages")
-    again = corebound(suite, "--branch", "gh-pages")
+    done = publish(suite, "--branch", "gh-pages")
+    again = publish(suite, "--branch", "gh-pages")
 
-    assert done.returncode == 0, done.stderr
+    assert done.code == 0, done.err
     assert git(suite, "rev-list", "--count", "gh-pages").strip() == "2"
     assert git(suite, "show", "gh-pages:index.html") == "second"
     assert ".nojekyll" in git(suite, "ls-tree", "--name-only", "gh-pages").split()
-    assert "it was there already" in again.stdout
+    assert "it was there already" in again.out
     assert git(suite, "status", "--porcelain", "--untracked-files=no") == ""
     assert git(suite, "branch", "--show-current").strip() == "main"
 
 
-def test_what_a_killed_publication_left_is_removed_by_the_next(suite: Path) -> None:
+def test_the_next_publication_removes_what_a_killed_one_left(suite: Path) -> None:
     # A git that kills whoever publishes, when the index is there already.
     killer = suite / "killer"
     killer.mkdir()
@@ -207,56 +205,52 @@ def test_what_a_killed_publication_left_is_removed_by_the_next(suite: Path) -> N
 
 
 def test_a_squashed_branch_is_one_commit_and_keeps_its_cname(suite: Path) -> None:
-    corebound(suite, "--branch", "gh-pages")
+    publish(suite, "--branch", "gh-pages")
     git(suite, "worktree", "add", "--quiet", "aside", "gh-pages")
     (suite / "aside" / "CNAME").write_text("speed.example.org\n")
     git(suite / "aside", "add", "CNAME")
     git(suite / "aside", "commit", "--quiet", "--message", "name it")
-    refused = corebound(suite, "--branch", "gh-pages")
+    refused = publish(suite, "--branch", "gh-pages")
     git(suite, "worktree", "remove", "aside")
 
-    done = corebound(suite, "--branch", "gh-pages", "--squash")
+    done = publish(suite, "--branch", "gh-pages", "--squash")
 
-    assert refused.returncode == 2
-    assert "checked out" in refused.stderr
-    assert done.returncode == 0, done.stderr
+    assert refused.code == 2
+    assert "checked out" in refused.err
+    assert done.code == 0, done.err
     assert git(suite, "rev-list", "--count", "gh-pages").strip() == "1"
     assert git(suite, "show", "gh-pages:CNAME") == "speed.example.org\n"
 
 
-def test_a_push_goes_on_from_what_the_remote_has_and_loses_nothing(
-    suite: Path, tmp_path: Path
-) -> None:
+def test_a_push_continues_from_the_remote_branch(suite: Path, tmp_path: Path) -> None:
     git(tmp_path, "init", "--quiet", "--bare", "remote")
     git(suite, "remote", "add", "origin", str(tmp_path / "remote"))
-    assert corebound(suite, "--branch", "gh-pages", "--push", "origin").returncode == 0
+    assert publish(suite, "--branch", "gh-pages", "--push", "origin").code == 0
     # As a fresh clone of continuous integration: it has no such branch.
     git(suite, "branch", "-D", "gh-pages")
     write_site(suite / "reports" / "site", "second")
 
-    done = corebound(suite, "--branch", "gh-pages", "--push", "origin")
+    done = publish(suite, "--branch", "gh-pages", "--push", "origin")
 
-    assert done.returncode == 0, done.stderr
+    assert done.code == 0, done.err
     assert git(tmp_path / "remote", "rev-list", "--count", "gh-pages").strip() == "2"
     assert git(tmp_path / "remote", "show", "gh-pages:index.html") == "second"
 
 
-def test_a_push_that_is_refused_leaves_both_branches_as_they_were(
-    suite: Path, tmp_path: Path
-) -> None:
+def test_a_refused_push_leaves_both_branches_unchanged(suite: Path, tmp_path: Path) -> None:
     git(tmp_path, "init", "--quiet", "--bare", "remote")
     git(suite, "remote", "add", "origin", str(tmp_path / "remote"))
-    corebound(suite, "--branch", "gh-pages", "--push", "origin")
+    publish(suite, "--branch", "gh-pages", "--push", "origin")
     before = git(suite, "rev-parse", "gh-pages")
     hook = tmp_path / "remote" / "hooks" / "pre-receive"
     hook.write_text("#!/bin/sh\necho 'no room' >&2\nexit 1\n")
     hook.chmod(0o755)
     write_site(suite / "reports" / "site", "second")
 
-    done = corebound(suite, "--branch", "gh-pages", "--push", "origin")
+    done = publish(suite, "--branch", "gh-pages", "--push", "origin")
 
-    assert done.returncode == 4
-    assert "no room" in done.stderr
+    assert done.code == 4
+    assert "no room" in done.err
     assert git(suite, "rev-parse", "gh-pages") == before
     assert git(tmp_path / "remote", "rev-parse", "gh-pages") == before
 
@@ -274,9 +268,9 @@ def test_a_push_that_is_refused_leaves_both_branches_as_they_were(
         (("--branch", "gh-pages", "--repo", "/"), "no git repository"),
     ],
 )
-def test_bad_input_is_an_error_for_people(suite: Path, words: tuple[str, ...], told: str) -> None:
-    done = corebound(suite, *words)
+def test_bad_input_is_an_error_message(suite: Path, words: tuple[str, ...], told: str) -> None:
+    done = publish(suite, *words)
 
-    assert done.returncode == 2
-    assert told in done.stderr
-    assert "Traceback" not in done.stderr
+    assert done.code == 2
+    assert told in done.err
+    assert "Traceback" not in done.err

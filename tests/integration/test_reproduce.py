@@ -1,4 +1,4 @@
-"""A recorded figure is measured again as it was: commit, environment, cell and seed."""
+"""`corebound reproduce` measures a value again: same commit, environment, cell and seed."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def the_run(suite: Path) -> jsonl.Stored:
     return jsonl.read(file)
 
 
-def test_it_runs_the_same_code_with_the_same_seed_though_another_commit_is_checked_out(
+def test_reproduce_runs_the_recorded_commit_with_the_recorded_seed(
     suite: Path,
 ) -> None:
     before = the_run(suite)
@@ -65,7 +65,7 @@ def test_it_runs_the_same_code_with_the_same_seed_though_another_commit_is_check
     assert the_run(suite) == before
 
 
-def test_a_figure_that_does_not_hold_is_an_exit_code(suite: Path, tmp_path: Path) -> None:
+def test_a_value_that_does_not_reproduce_sets_the_exit_code(suite: Path, tmp_path: Path) -> None:
     before = the_run(suite)
     lines = before.file.read_bytes().splitlines(keepends=True)
     # A record that says the launches took a tenth of what they did.
@@ -103,7 +103,7 @@ def test_another_host_is_refused_and_named(suite: Path, tmp_path: Path) -> None:
     assert "0.0.0-other" in said
 
 
-def test_another_environment_is_refused_and_what_differs_is_named(
+def test_another_environment_is_refused_and_the_difference_is_named(
     suite: Path, tmp_path: Path
 ) -> None:
     before = the_run(suite)
@@ -128,7 +128,7 @@ def test_another_environment_is_refused_and_what_differs_is_named(
         (("RUN:size=9",), "0 cells with a figure"),
     ],
 )
-def test_bad_input_is_an_error_for_people(suite: Path, words: tuple[str, ...], told: str) -> None:
+def test_bad_input_is_an_error_message(suite: Path, words: tuple[str, ...], told: str) -> None:
     name = the_run(suite).run.id
 
     code, _, err = corebound(suite, "reproduce", *(word.replace("RUN", name) for word in words))

@@ -1,4 +1,4 @@
-"""Real servers under real requests: what is proven, what fails, what is left."""
+"""Real servers under real requests: binding, failures and cleanup."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def sent(outcome: LaunchResult) -> int:
 
 
 @needs.two_cpus
-def test_pinned_workers_have_cores_and_a_thread_of_their_own(served: Serve) -> None:
+def test_pinned_workers_have_separate_cores_and_one_thread(served: Serve) -> None:
     outcome = served(binding="launcher")
 
     assert (outcome.status, outcome.reason, outcome.strays) == ("ok", None, ())
@@ -64,7 +64,7 @@ def test_pinned_workers_have_cores_and_a_thread_of_their_own(served: Serve) -> N
     assert processes_of_servers() == []
 
 
-def test_a_server_that_stalls_cannot_hide_it_from_requests_at_a_rate(served: Serve) -> None:
+def test_a_stall_shows_in_requests_at_a_fixed_rate(served: Serve) -> None:
     stalled = threading.Event()
 
     def stall() -> None:
@@ -107,7 +107,7 @@ def test_a_server_that_stalls_cannot_hide_it_from_requests_at_a_rate(served: Ser
     assert sent(outcome) == 160
 
 
-def test_a_worker_that_is_killed_shows_as_errors_and_nothing_is_lost(served: Serve) -> None:
+def test_a_killed_worker_shows_as_errors_and_no_request_is_lost(served: Serve) -> None:
     killed = threading.Event()
 
     def kill() -> None:
@@ -132,7 +132,7 @@ def test_a_worker_that_is_killed_shows_as_errors_and_nothing_is_lost(served: Ser
         assert "had no good answer" in (outcome.reason or "")
 
 
-def test_another_answer_than_the_models_fails_before_a_timing_counts(served: Serve) -> None:
+def test_a_wrong_answer_fails_before_timing(served: Serve) -> None:
     def misled(order: ServingOrder) -> ServingOrder:
         made = order.model
 
@@ -178,7 +178,7 @@ def broken_model(order: ServingOrder) -> ServingOrder:
 HANDLER = "served_classifier_torchserve.py"
 
 
-def test_a_model_that_cannot_be_loaded_fails_with_the_reason_before_the_deadline(
+def test_a_model_that_cannot_be_loaded_fails_early_with_the_reason(
     served: Serve,
 ) -> None:
     outcome = served(change=broken_model, timeout_s=90.0)
@@ -205,7 +205,7 @@ def test_a_port_that_is_taken_fails_with_the_reason(
     assert "Address already in use" in outcome.log
 
 
-def test_a_server_that_is_not_there_fails(served: Serve) -> None:
+def test_a_missing_server_program_fails(served: Serve) -> None:
     def gone(order: ServingOrder) -> ServingOrder:
         return replace(order, command=Command(argv=("/no/such/torchserve",), env=()))
 
@@ -215,7 +215,7 @@ def test_a_server_that_is_not_there_fails(served: Serve) -> None:
     assert "could not be started" in (outcome.reason or "")
 
 
-def test_startup_that_takes_too_long_is_timed_out(served: Serve) -> None:
+def test_a_slow_startup_times_out(served: Serve) -> None:
     outcome = served(timeout_s=2.0)
 
     assert outcome.status == "timed-out"

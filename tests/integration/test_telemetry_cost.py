@@ -1,11 +1,11 @@
-"""The benchmark of looks: it launches real workers, with looks and without, in turns."""
+"""`benchmarks.telemetry_cost` measures the cost of sampling with real workers."""
 
 from __future__ import annotations
 
 from benchmarks import telemetry_cost
 
 
-def test_what_looks_cost_is_measured_by_pairs_with_an_interval() -> None:
+def test_the_cost_of_sampling_is_measured_by_pairs_with_an_interval() -> None:
     cost = telemetry_cost.measure(pairs=2)
 
     # How little it is, is for the quiet host where the benchmark is to run.

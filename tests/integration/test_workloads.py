@@ -1,4 +1,4 @@
-"""The workloads of the bottleneck guide and the models people serve, in their real frameworks."""
+"""Workloads of the bottleneck guide and served models, in their frameworks."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ pytestmark = pytest.mark.frameworks
         ("gemm", {"size": 32}, {"flop": 2 * 32**3}),
     ],
 )
-def test_it_runs_checks_itself_and_counts_its_work(
+def test_a_workload_runs_checks_its_result_and_counts_its_operations(
     tmp_path: Path, workload: str, parameters: dict[str, Any], work: dict[str, float]
 ) -> None:
     outcome = launch_once(tmp_path, "pytorch", workload=workload, parameters=parameters)
@@ -42,7 +42,7 @@ def test_it_runs_checks_itself_and_counts_its_work(
     assert len(outcome.workers[0].wall_ns) == 3
 
 
-def test_loaders_are_part_of_the_launch_and_gone_after_it(tmp_path: Path) -> None:
+def test_data_loaders_belong_to_the_launch_and_end_with_it(tmp_path: Path) -> None:
     outcome = launch_once(
         tmp_path,
         "pytorch",
@@ -59,7 +59,7 @@ def test_loaders_are_part_of_the_launch_and_gone_after_it(tmp_path: Path) -> Non
     assert sum(worker.cpu_ns) > 12 * 5_000_000
 
 
-def test_processes_that_train_together_are_part_of_the_launch_and_gone_after_it(
+def test_distributed_training_processes_belong_to_the_launch_and_end_with_it(
     tmp_path: Path,
 ) -> None:
     outcome = launch_once(
@@ -78,7 +78,7 @@ def test_processes_that_train_together_are_part_of_the_launch_and_gone_after_it(
 
 @pytest.mark.parametrize(("blas", "called"), [("openblas", "OpenBLAS "), ("mkl", "MKL 20")])
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_the_blas_that_multiplies_is_the_one_that_is_recorded(
+def test_the_blas_library_in_use_is_recorded(
     tmp_path: Path, blas: str, called: str, dtype: str
 ) -> None:
     outcome = launch_once(
@@ -95,9 +95,7 @@ def test_the_blas_that_multiplies_is_the_one_that_is_recorded(
     assert worker.threads_used == 1
 
 
-def test_mkl_is_missed_by_name_where_there_is_none(
-    tmp_path: Path, imported: PreloadedFrameworks
-) -> None:
+def test_a_missing_mkl_is_named(tmp_path: Path, imported: PreloadedFrameworks) -> None:
     told = imported.output_of(
         "numpy",
         "from corebound.worker.workloads.gemm_blas_numpy import product\n"
@@ -179,7 +177,7 @@ decoder_pytorch.Layer.forward = forgetful
         ),
     ],
 )
-def test_a_wrong_output_is_noticed(
+def test_a_wrong_output_is_detected(
     tmp_path: Path, imported: PreloadedFrameworks, made: str, spoil: str, says: str
 ) -> None:
     told = imported.output_of(
@@ -197,9 +195,7 @@ def test_a_wrong_output_is_noticed(
     assert told.startswith(says)
 
 
-def test_models_have_the_size_that_they_are_said_to_have(
-    tmp_path: Path, imported: PreloadedFrameworks
-) -> None:
+def test_models_have_their_documented_size(tmp_path: Path, imported: PreloadedFrameworks) -> None:
     told = imported.output_of(
         "pytorch",
         "from corebound.worker.workloads import (decoder_pytorch, encoder_pytorch,\n"
@@ -249,7 +245,7 @@ def test_the_cheap_dropout_drops_a_tenth_and_keeps_the_mean(
 
 
 @pytest.mark.parametrize("kind", ["measure", "profile"])
-def test_the_hourglass_of_tensorflow_runs_and_says_little(tmp_path: Path, kind: Kind) -> None:
+def test_the_tensorflow_hourglass_runs_with_little_output(tmp_path: Path, kind: Kind) -> None:
     outcome = launch_once(
         tmp_path,
         "tensorflow",
@@ -267,7 +263,7 @@ def test_the_hourglass_of_tensorflow_runs_and_says_little(tmp_path: Path, kind: 
 
 
 @pytest.mark.parametrize("dropout", ["plain", "cheap", "none"])
-def test_the_check_of_tensorflows_hourglass_draws_the_first_steps_masks_again(
+def test_the_check_of_the_tensorflow_hourglass_redraws_the_masks_of_step_one(
     tmp_path: Path, imported: PreloadedFrameworks, dropout: str
 ) -> None:
     told = imported.output_of(
@@ -299,7 +295,7 @@ def test_the_check_of_tensorflows_hourglass_draws_the_first_steps_masks_again(
         ("hourglass_tensorflow.tf.stack = lambda heats, axis: heats[0]", "the heat maps are"),
     ],
 )
-def test_a_wrong_step_of_tensorflows_hourglass_is_noticed(
+def test_a_wrong_step_of_the_tensorflow_hourglass_is_detected(
     tmp_path: Path, imported: PreloadedFrameworks, spoil: str, says: str
 ) -> None:
     told = imported.output_of(
@@ -361,7 +357,7 @@ def test_the_cpu_time_of_a_child_counts_while_it_lives() -> None:
     assert ended_ns < both_ns
 
 
-def test_a_checkpoint_interval_that_leaves_iterations_unlike_is_refused(
+def test_a_checkpoint_interval_that_makes_iterations_unequal_is_refused(
     tmp_path: Path, imported: PreloadedFrameworks
 ) -> None:
     told = imported.output_of(

@@ -2,28 +2,34 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import os
 import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import NamedTuple
 
+import pytest
+
+from corebound.cli.app import main
 from corebound.machine import lock
 
 
-def command_line(*words: str) -> tuple[str, ...]:
+def command_line(*arguments: str) -> tuple[str, ...]:
     """The command line of corebound, which Ctrl-C ends.
 
     Where the tests themselves were started in the background, SIGINT is ignored.
     """
-    return "env", "--default-signal=INT", sys.executable, "-m", "corebound", *words
+    return "env", "--default-signal=INT", sys.executable, "-m", "corebound", *arguments
 
 
-def start(folder: Path, *words: str, **environment: str) -> subprocess.Popen[str]:
+def start(folder: Path, *arguments: str, **environment: str) -> subprocess.Popen[str]:
     """Start corebound in a folder; the environment is ours and what is given."""
     return subprocess.Popen(
-        command_line(*words),
+        command_line(*arguments),
         cwd=folder,
         env={**os.environ, **isolation(folder), **environment},
         stdout=subprocess.PIPE,
@@ -47,19 +53,67 @@ def private_tmp(folder: Path) -> Path:
     return made
 
 
+class Completed(NamedTuple):
+    """How a command ended: its exit code, standard output and standard error."""
+
+    code: int
+    out: str
+    err: str
+
+
 def corebound(
-    folder: Path, *words: str, timeout_s: float = 600, **environment: str
-) -> tuple[int, str, str]:
-    """Run corebound to its end: exit code, stdout and stderr; it is never a traceback."""
-    process = start(folder, *words, **environment)
-    try:
-        out, err = process.communicate(timeout=timeout_s)
-    except BaseException:
-        process.kill()
-        process.communicate()
-        raise
-    assert "Traceback" not in err, err
-    return process.returncode, out, err
+    folder: Path,
+    *arguments: str,
+    in_process: bool = False,
+    timeout_s: float = 600,
+    **environment: str,
+) -> Completed:
+    """Run corebound in a folder to its end; it never prints a traceback.
+
+    Args:
+        folder: The working directory.
+        arguments: Of the command line.
+        in_process: Run in this process, which saves a second: for commands whose effect is on
+            files or git repositories alone.
+        timeout_s: Kill a process that takes longer.
+        environment: Variables to add to ours.
+    """
+    if in_process:
+        completed = _in_process(folder, *arguments)
+    else:
+        process = start(folder, *arguments, **environment)
+        try:
+            out, err = process.communicate(timeout=timeout_s)
+        except BaseException:
+            process.kill()
+            process.communicate()
+            raise
+        completed = Completed(process.returncode, out, err)
+    assert "Traceback" not in completed.err, completed.err
+    return completed
+
+
+def _in_process(folder: Path, *arguments: str) -> Completed:
+    out, err = io.StringIO(), io.StringIO()
+    with (
+        contextlib.chdir(folder),
+        contextlib.redirect_stdout(out),
+        contextlib.redirect_stderr(err),
+        pytest.MonkeyPatch.context() as patch,
+    ):
+        patch.setattr(sys, "argv", ["corebound", *arguments])
+        patch.setenv("GIT_CONFIG_GLOBAL", os.devnull)
+        with pytest.raises(SystemExit) as exit_info:
+            main()
+    code = exit_info.value.code
+    return Completed(code if isinstance(code, int) else 0, out.getvalue(), err.getvalue())
+
+
+def output_of(folder: Path, *arguments: str) -> str:
+    """The standard output of a corebound command that must succeed."""
+    completed = corebound(folder, *arguments)
+    assert completed.code == 0, completed
+    return completed.out
 
 
 @contextmanager

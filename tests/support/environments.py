@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 import tempfile
 from contextlib import ExitStack
 from pathlib import Path
@@ -20,6 +19,7 @@ from corebound.runner import Job, launcher
 from corebound.scenario.loader import load_document
 from corebound.scenario.matrix import expand
 from support import needs
+from support.commands import corebound
 from support.paths import ROOT
 
 
@@ -222,14 +222,8 @@ def run_scenario(suite: Path, *, code: int = 0, **scenario: Any) -> tuple[Launch
     }
     (suite / "one.yaml").write_text(json.dumps(document))  # JSON is YAML too
     before = set(suite.iterdir())
-    done = subprocess.run(
-        (sys.executable, "-m", "corebound", "run", "one.yaml", "--json", "--unlocked"),
-        cwd=suite,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == code, done.stdout + done.stderr
+    completed = corebound(suite, "run", "one.yaml", "--json", "--unlocked")
+    assert completed.code == code, completed
     assert set(suite.iterdir()) - before == {suite / "reports"}
     (file,) = jsonl.files(suite / "reports" / "records")
     return jsonl.read(file).launches

@@ -1,0 +1,257 @@
+"""Pages as a screen reader and a keyboard user meet them."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from msgspec import Struct
+from playwright.sync_api import Browser, Page, expect
+
+from browser.pages import DESK, HISTORY, PAGES, PHONE, UNFOLD, Tabs, faults, opened
+from support import needs
+
+pytestmark = [pytest.mark.browser, needs.chromium, needs.libatomic]
+# Read as nothing, or by a name that says something else: `black up-pointing triangle`.
+GLYPHS = re.compile("[▲▼△▽✓✗→←↑↓≈•█~]")
+
+
+class Heard(Struct, frozen=True, kw_only=True):
+    """A part of a page as it is read out, with the parts in it."""
+
+    role: str
+    name: str
+    level: int | None
+    url: str | None
+    parts: tuple[Heard, ...]
+
+    def all(self, *roles: str) -> Iterator[Heard]:
+        """This part and all in it that have one of these roles; every one without any."""
+        if not roles or self.role in roles:
+            yield self
+        for part in self.parts:
+            yield from part.all(*roles)
+
+    def within(
+        self, role: str, contexts: tuple[str, ...], context: str = ""
+    ) -> Iterator[tuple[str, Heard]]:
+        """Each part of a role, with what the innermost of these contexts about it says."""
+        if self.role == role:
+            yield context, self
+        inner = self.text if self.role in contexts else context
+        for part in self.parts:
+            yield from part.within(role, contexts, inner)
+
+    @property
+    def text(self) -> str:
+        """All that is said of it."""
+        said = [one.name for one in self.all("StaticText", "image") if one.name.strip()]
+        return re.sub(r"\s+", " ", " ".join(said)).strip()
+
+
+@pytest.fixture(scope="module", params=[PHONE, DESK])
+def width(request: pytest.FixtureRequest) -> int:
+    return int(request.param)
+
+
+@pytest.fixture(scope="module")
+def page(tabs: Tabs, width: int) -> Page:
+    """A page at either width, with all that is folded opened."""
+    page = tabs[width].as_loaded()
+    page.evaluate(UNFOLD)
+    return page
+
+
+@pytest.fixture(scope="module")
+def read(page: Page) -> Heard:
+    """What is read of it, once, for a tree takes the browser a while."""
+    return heard(page)
+
+
+def heard(page: Page) -> Heard:
+    session = page.context.new_cdp_session(page)
+    nodes = session.send("Accessibility.getFullAXTree")["nodes"]
+    session.detach()
+    return _heard(nodes[0], {node["nodeId"]: node for node in nodes})
+
+
+def _heard(node: dict[str, Any], nodes: dict[str, dict[str, Any]]) -> Heard:
+    told = {one["name"]: one["value"].get("value") for one in node.get("properties", [])}
+    parts = (nodes[one] for one in node.get("childIds", []) if one in nodes)
+    role = node.get("role", {}).get("value", "")
+    return Heard(
+        role="" if node["ignored"] else role,
+        name="" if node["ignored"] else node.get("name", {}).get("value", ""),
+        level=told.get("level"),
+        url=told.get("url"),
+        parts=() if role == "StaticText" else tuple(_heard(part, nodes) for part in parts),
+    )
+
+
+def test_every_chart_is_one_image_with_a_descriptive_name(page: Page, read: Heard) -> None:
+    drawn = page.locator("svg:not([aria-hidden]), .machine, .piles").count()
+    images = [*read.all("image")]
+
+    assert len(images) == drawn
+    assert [image.name for image in images if len(image.name.split()) < 2] == []
+    # Nothing that it is made of is read out beside it.
+    within = [one for image in images for part in image.parts for one in part.all()]
+    assert [one.name for one in within if one.name] == []
+
+
+def test_axis_labels_are_hidden_from_screen_readers(page: Page) -> None:
+    loose = page.evaluate(
+        """() => [...document.querySelectorAll('.frame > *, .frame > .plot > *')]
+            .filter(one => !one.matches('.plot, svg[role=img], [aria-hidden=true]'))
+            .map(one => one.outerHTML)"""
+    )
+
+    assert loose == []
+
+
+def test_every_table_has_a_unique_caption(read: Heard) -> None:
+    tables = [*read.all("table")]
+    captions = [table.name for table in tables]
+
+    assert all(" " in caption or caption.isalpha() for caption in captions), captions
+    assert [caption for caption, times in Counter(captions).items() if times > 1] == []
+    assert all(any(table.all("caption")) for table in tables)
+
+
+def test_every_column_and_row_of_a_table_has_a_header(read: Heard) -> None:
+    for table in read.all("table"):
+        columns = [one.name.strip() for one in table.all("columnheader")]
+        rows = [row for row in table.all("row") if not any(row.all("columnheader"))]
+
+        assert columns, table.name
+        assert all(columns), (table.name, columns)
+        assert rows
+        assert [row.text for row in rows if not any(one.name for one in row.all("rowheader"))] == []
+
+
+def test_no_status_is_a_symbol_alone(read: Heard) -> None:
+    for part in read.all(
+        "cell", "gridcell", "listitem", "rowheader", "button", "link", "definition"
+    ):
+        said = part.text or part.name
+        assert not said or re.search(r"\w", said), (part.role, said)
+
+
+def test_no_glyph_is_read_under_a_misleading_name(read: Heard) -> None:
+    said = [one.name for one in read.all("StaticText", "image")]
+
+    assert [text for text in said if GLYPHS.search(text)] == []
+
+
+def test_no_dash_or_slash_stands_for_a_word(read: Heard) -> None:
+    said = {one.name.strip() for one in read.all("StaticText")}
+
+    assert said & {"–", "-", "/", "?", "!"} == set()
+
+
+def test_headings_descend_without_a_gap_from_a_single_h1(read: Heard) -> None:
+    levels = [one.level or 0 for one in read.all("heading")]
+    names = [one.name for one in read.all("heading")]
+
+    assert levels[0] == 1
+    assert levels.count(1) == 1
+    assert all(after <= before + 1 for before, after in itertools.pairwise(levels))
+    assert all(names), names
+
+
+def test_every_heading_is_read_in_reading_order(page: Page) -> None:
+    # Screen readers leave a heading out of the text that is also the label of something.
+    labelling = page.evaluate(
+        """() => [...document.querySelectorAll('[aria-labelledby]')]
+            .flatMap(one => one.getAttribute('aria-labelledby').split(' '))
+            .filter(id => document.getElementById(id).matches('h1, h2, h3, figcaption *'))"""
+    )
+
+    assert labelling == []
+
+
+def test_a_link_is_unique_by_its_name_and_row(read: Heard) -> None:
+    places: dict[tuple[str, str], set[str | None]] = {}
+    for whole, link in read.within("link", ("row", "listitem", "paragraph")):
+        places.setdefault((link.name, whole), set()).add(link.url)
+
+    assert {name: urls for name, urls in places.items() if len(urls) > 1} == {}
+    names = {name.casefold() for name, _ in places}
+    assert not names & {"more", "here", "its page", "its host", "link", "csv", "json"}
+
+
+def test_a_folded_element_names_its_content(read: Heard) -> None:
+    found = read.within("DisclosureTriangle", ("table", "figure", "list"))
+    names = Counter((re.sub(r"\s+", " ", one.name), whole) for whole, one in found)
+
+    assert [name for (name, _), times in names.items() if times > 1] == []
+
+
+def test_landmarks_are_few_and_have_unique_names(read: Heard) -> None:
+    roles = Counter(one.role for one in read.all())
+    named = [one.name for one in read.all("navigation", "region", "complementary")]
+
+    assert (roles["banner"], roles["main"], roles["contentinfo"]) == (1, 1, 1)
+    assert all(named)
+    assert len(named) == len(set(named)) <= 2
+
+
+def test_a_page_declares_its_language(page: Page) -> None:
+    assert page.locator("html").get_attribute("lang") == "en"
+
+
+def test_a_page_has_a_unique_title(chromium: Browser, made: Path) -> None:
+    page = opened(chromium, made / PAGES[0], scripts=False)
+    titles = {}
+    for name in PAGES:
+        page.goto((made / name).as_uri())
+        titles[name] = page.title()
+    page.context.close()
+
+    # Each of the three sites has an overview, and two a page of the same scenario.
+    past = [title for name, title in titles.items() if name.startswith("past/")]
+    first = [titles[name] for name in PAGES if not name.startswith(("past/", "empty/"))]
+    assert len({*past}) == len(past)
+    assert len({*first}) == len(first)
+
+
+def test_controls_are_large_enough_or_far_enough_apart(page: Page) -> None:
+    assert faults(page, "target-size") == ""
+
+
+def test_a_table_is_focusable_only_where_it_scrolls(page: Page) -> None:
+    wrong = page.evaluate(
+        """() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => done(
+            [...document.querySelectorAll('.scroll')]
+                .filter(one => (one.scrollWidth > one.clientWidth) !== (one.tabIndex === 0))
+                .map(one => one.textContent.slice(0, 60))))))"""
+    )
+
+    assert wrong == []
+
+
+def test_a_zoomed_chart_announces_points_by_arrow_keys_and_does_not_trap_the_focus(
+    chromium: Browser, made: Path
+) -> None:
+    page = opened(chromium, made / HISTORY)
+    page.get_by_role("button", name="Zoom On bench-01").press("Enter")
+    slider = page.get_by_role("slider", name="Points, On bench-01")
+    slider.focus()
+
+    slider.press("Home")
+    expect(slider).to_have_attribute("aria-valuenow", "1")
+    first = slider.get_attribute("aria-valuetext")
+    slider.press("ArrowRight")
+    expect(slider).to_have_attribute("aria-valuenow", "2")
+
+    assert first is not None
+    assert re.match(r"\d{4}-\d\d-\d\d \d\d:\d\d UTC; .* ms", first)
+    assert slider.get_attribute("aria-valuetext") != first
+    slider.press("Tab")
+    assert page.evaluate("document.activeElement.closest('.zoomed')") is None
+    page.context.close()

@@ -1,0 +1,407 @@
+"""Layout of charts, commands and tables at every window and text size, zoomed and in print."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+from playwright.sync_api import Browser, Page
+
+from browser.pages import DESK, HISTORY, PHONE, UNFOLD, Scheme, opened
+from corebound.records.history import HistoryPoints, Series
+from corebound.report import site
+from corebound.report.inputs import SiteInputs
+from support import needs
+from support.build import a_point, a_series
+from support.report_sample import NOW
+
+pytestmark = [
+    pytest.mark.browser,
+    needs.chromium,
+    needs.libatomic,
+]
+# In the settings of a browser, or on a page's root by who reads it.
+SIZE = "size => document.documentElement.style.fontSize = `${size}%`"
+
+
+@pytest.fixture
+def past(chromium: Browser, made: Path) -> Iterator[Page]:
+    """A scenario with all there can be on its page, as wide as a desk's screen."""
+    page = opened(chromium, made / HISTORY)
+    yield page
+    page.context.close()
+
+
+def boxes(page: Page, selector: str) -> list[dict[str, float]]:
+    """Where elements lie that are seen, in their order."""
+    found: list[dict[str, Any]] = page.evaluate(
+        """selector => [...document.querySelectorAll(selector)]
+            .filter(one => one.checkVisibility())
+            .map(one => one.getBoundingClientRect().toJSON())""",
+        selector,
+    )
+    return found
+
+
+@pytest.mark.parametrize(
+    ("width", "text_percent"),
+    [(PHONE, 100), (PHONE, 150), (700, 100), (860, 100), (DESK, 150), (DESK, 200)],
+)
+def test_intervals_are_distinguishable_at_any_window_and_text_size(
+    past: Page, width: int, text_percent: int
+) -> None:
+    past.set_viewport_size({"width": width, "height": 900})
+    past.evaluate(SIZE, text_percent)
+
+    plots = boxes(past, ".forest td.plot svg")
+    labels = boxes(past, ".forest .axis span span")
+
+    # 18 letters of text, of which an axis has a label of four or five each.
+    assert min(plot["width"] for plot in plots) >= 12 * 16 * text_percent / 100
+    assert len(labels) >= 2
+    for one, other in itertools.pairwise(labels):
+        assert one["right"] < other["left"]
+    assert past.evaluate("document.documentElement.scrollWidth") <= width
+
+
+@pytest.mark.parametrize("place", ["placement-table", "history-points", "cells"])
+def test_an_opened_command_covers_the_sticky_column_on_a_phone(
+    chromium: Browser, made: Path, place: str
+) -> None:
+    page = opened(chromium, made / HISTORY, width=PHONE)
+    page.evaluate(UNFOLD)
+    page.evaluate("document.querySelectorAll('.scroll').forEach(one => one.scrollLeft = 9999)")
+
+    at_its_left = page.evaluate(
+        """place => [...document.querySelectorAll(`#${place} td > details > code`)].map(one => {
+            one.scrollIntoView({ behavior: 'instant', block: 'center', inline: 'nearest' });
+            const { left, top } = one.getBoundingClientRect();
+            const seen = document.elementFromPoint(Math.max(left, 20) + 4, top + 8);
+            return seen === one;
+        })""",
+        place,
+    )
+
+    assert at_its_left
+    assert all(at_its_left)
+    page.context.close()
+
+
+# Text of the row that lies under its opened command, for each of them.
+UNDER = """() => [...document.querySelectorAll('td > details[open] > code')].map(code => {
+    const box = code.getBoundingClientRect();
+    const texts = document.createTreeWalker(code.closest('tr'), NodeFilter.SHOW_TEXT);
+    const under = [];
+    while (texts.nextNode()) {
+        const text = texts.currentNode;
+        if (!text.data.trim() || code.contains(text) || text.parentElement.closest('.hidden'))
+            continue;
+        const range = document.createRange();
+        range.selectNodeContents(text);
+        for (const { left, right, top, bottom } of range.getClientRects())
+            if (left < box.right - 1 && right > box.left + 1
+                && top < box.bottom - 1 && bottom > box.top + 1) under.push(text.data);
+    }
+    return under.join(' ');
+})"""
+
+
+@pytest.mark.parametrize("width", [PHONE, 700, DESK])
+@pytest.mark.parametrize("name", ["index.html", "history.html", "scenario/torchserve.html"])
+def test_an_opened_command_hides_nothing_of_its_row(
+    chromium: Browser, made: Path, name: str, width: int
+) -> None:
+    page = opened(chromium, made / "past" / name, width=width)
+    page.evaluate(UNFOLD)
+
+    hidden = page.evaluate(UNDER)
+
+    assert hidden
+    assert set(hidden) == {""}
+    page.context.close()
+
+
+def test_opening_a_command_does_not_change_the_height_of_its_chart(
+    past: Page,
+) -> None:
+    drawing = "#settings tbody tr:nth-child(2) td.plot svg"
+    (before,) = boxes(past, drawing)
+
+    past.locator("#settings tbody tr").nth(1).locator("summary").click()
+
+    (after,) = boxes(past, drawing)
+    assert after["height"] <= before["height"]
+    assert after["height"] >= before["height"] * 0.7
+    (label,) = boxes(past, "#settings tbody tr:nth-child(2) th .ink")
+    # The dot, 15 of 40 from the drawing's top, is beside the label still.
+    dot = after["top"] + after["height"] * 15 / 40
+    assert label["top"] <= dot <= label["bottom"]
+
+
+# What is written on a canvas and stroked on it: texts, each with how high up it is, and (width,
+# dashes) of lines.
+LISTEN = """() => {
+    window.texts = [];
+    window.heights = [];
+    window.lines = [];
+    const drawn = CanvasRenderingContext2D.prototype;
+    const { fillText, stroke } = drawn;
+    drawn.fillText = function (text, x, y) {
+        texts.push(text);
+        heights.push([text, this.getTransform().transformPoint(new DOMPoint(x, y)).y]);
+        return fillText.call(this, text, x, y);
+    };
+    drawn.stroke = function (...rest) {
+        lines.push(`${this.lineWidth} ${this.getLineDash()}`);
+        return stroke.call(this, ...rest);
+    };
+}"""
+
+
+def zoomed(page: Page) -> None:
+    """Open the first chart's zoom, and listen to what it draws."""
+    page.evaluate(LISTEN)
+    page.locator("button.zoom").first.click()
+    page.wait_for_selector(".zoomed canvas")
+    page.wait_for_function("texts.length")
+
+
+def of_series(chromium: Browser, folder: Path, series: Series, width: int) -> Page:
+    """The page of an imported benchmark that has one series."""
+    site.write(SiteInputs(records=[], now=NOW, series=[series]), folder)
+    (file,) = folder.glob("history/*.html")
+    return opened(chromium, file, width=width)
+
+
+def test_a_zoom_draws_what_the_static_chart_draws(past: Page) -> None:
+    zoomed(past)
+
+    # Levels of both series, each with its dashes; the border, the change, the nights that are lost.
+    drawn = set(past.evaluate("lines"))
+    assert {"2.5 ", "2.5 7,3", "1.5 4,3", "1 2,3", "2 "} <= drawn
+    labels = past.locator(".zoomed .marks span")
+    assert labels.all_inner_texts() == ["A", "1"]
+    (plot,) = boxes(past, ".zoomed .u-over")
+    assert all(box["bottom"] <= plot["top"] for box in boxes(past, ".zoomed .marks span"))
+    # The letter stands over the first point after the border, and no line leads there.
+    (letter, _) = boxes(past, ".zoomed .marks span")
+    border = (letter["left"] + letter["right"]) / 2
+    coloured = past.evaluate(
+        """([from, to, top, height]) => {
+            const canvas = document.querySelector('.zoomed canvas');
+            const { left, top: above } = canvas.getBoundingClientRect();
+            const area = [from - left, top - above, to - from, height].map(Math.round);
+            const { data } = canvas.getContext('2d').getImageData(...area);
+            let count = 0;
+            for (let at = 0; at < data.length; at += 4)
+                count += data[at + 3] > 0 && Math.abs(data[at] - data[at + 2]) > 40;
+            return count;
+        }""",
+        [border - 11, border - 4, plot["top"], plot["height"]],
+    )
+    assert coloured == 0
+
+
+def number(text: str) -> float:
+    """A figure as an axis has it."""
+    return float(text.replace(",", ""))
+
+
+@pytest.mark.parametrize(
+    "figures",
+    [
+        [40e6 + night % 5 * 1e6 for night in range(60)],
+        # From 1 ms to 90 ms: the still chart's axis is logarithmic.
+        [1e6 * (1 + night % 3 / 50) * (90 if night >= 30 else 1) for night in range(60)],
+        # 1e-12 of the greatest is 0 in what zooming loads.
+        [1e-3 if night % 7 == 3 else 1e9 for night in range(60)],
+    ],
+)
+def test_a_zoom_starts_with_the_static_charts_scale(
+    chromium: Browser, tmp_path: Path, figures: list[float]
+) -> None:
+    page = of_series(chromium, tmp_path, a_series(figures, project="p"), width=DESK)
+    said: list[str] = []
+    page.on("pageerror", lambda error: said.append(str(error)))
+    labels = page.locator("figure[data-zoom] .levels span").first.locator("..").locator("span")
+    still = [
+        (one.inner_text(), float(re.findall(r"[\d.]+", one.get_attribute("style") or "")[0]))
+        for one in labels.all()
+    ]
+
+    zoomed(page)
+
+    drawn = """() => {
+        const { top, height } = document.querySelector('.zoomed .u-over').getBoundingClientRect();
+        const above = document.querySelector('.zoomed canvas').getBoundingClientRect().top;
+        const found = heights.filter(([text]) => /^[\\d.,]+(e-\\d+)?$/.test(text));
+        const share = (y) => (y / devicePixelRatio - (top - above)) / height;
+        return found.map(([text, y]) => [text, share(y) * 100]);
+    }"""
+    whole = {number(text): at for text, at in page.evaluate(drawn)}
+    assert len(still) >= 3
+    assert whole == {number(text): pytest.approx(at, abs=1) for text, at in still}
+
+    page.evaluate("heights = []")
+    page.get_by_role("button", name="Closer").click()
+    page.wait_for_function("heights.length")
+    assert len(dict(page.evaluate(drawn))) >= 2
+    assert said == []
+    page.context.close()
+
+
+def test_a_zoom_into_a_day_shows_hours(chromium: Browser, tmp_path: Path) -> None:
+    hours = HistoryPoints.of(
+        replace(a_point(1e6 + hour), at=f"2026-01-{3 + hour // 24:02}T{hour % 24:02}:00:00+00:00")
+        for hour in range(36)
+    )
+    page = of_series(
+        chromium, tmp_path, replace(a_series([], project="p"), points=hours), width=DESK
+    )
+
+    zoomed(page)
+
+    told = [text for text in page.evaluate("texts") if re.search(r"\d:\d\d|-", text)]
+    assert told[:4] == ["00:00", "2026-01-03", "03:00", "06:00"]
+    assert [text for text in told if "-" in text][:2] == ["2026-01-03", "2026-01-04"]
+    assert told[told.index("2026-01-04") - 1] == "00:00"
+    page.context.close()
+
+
+@pytest.mark.parametrize("width", [PHONE, DESK])
+def test_numbers_of_close_changes_do_not_overlap_in_a_zoom(
+    chromium: Browser, tmp_path: Path, width: int
+) -> None:
+    levels = [1e6] * 250 + [2e6] * 12 + [3e6] * 12 + [1e6] * 250
+    course = [figure * (1 + 0.01 * (night % 3)) for night, figure in enumerate(levels)]
+    page = of_series(chromium, tmp_path, a_series(course, project="p"), width=width)
+
+    zoomed(page)
+
+    places = boxes(page, ".zoomed .marks span")
+    assert page.locator(".zoomed .marks span").all_inner_texts() == ["1", "2", "3"]
+    for one, other in itertools.combinations(places, 2):
+        assert (
+            one["right"] <= other["left"]
+            or one["bottom"] <= other["top"]
+            or other["bottom"] <= one["top"]
+        )
+    (moves,) = boxes(page, ".moves")
+    assert min(place["top"] for place in places) >= moves["bottom"]
+    page.context.close()
+
+
+@pytest.mark.parametrize(
+    ("name", "table"),
+    [
+        ("claims.html", "#claims table"),
+        ("index.html", "#scenarios table"),
+        ("past/compare/r0-r1.html", "#findings > .scroll > table"),
+        (HISTORY, "#dots table"),
+    ],
+)
+def test_on_a_phone_charts_in_rows_have_their_scale_above_and_margins(
+    chromium: Browser, made: Path, name: str, table: str
+) -> None:
+    page = opened(chromium, made / name, width=PHONE)
+    labels = boxes(page, f"{table} .axis span span")
+    (scale, *_) = boxes(page, f"{table} .axis")
+    drawings = boxes(page, f"{table} td.plot svg")
+
+    assert len(labels) >= 2
+    for one, other in itertools.pairwise(labels):
+        assert one["right"] < other["left"]
+    assert labels[0]["top"] < drawings[0]["top"]
+    assert {(one["left"], one["right"]) for one in drawings} == {(scale["left"], scale["right"])}
+    # The frame hides what is beyond it, and dots at the edge are up to 11 pixels wide.
+    (frame, *_) = boxes(page, table)
+    assert drawings[0]["left"] - frame["left"] >= 5.5
+    assert frame["right"] - drawings[0]["right"] >= 5.5
+    page.context.close()
+
+
+def test_a_table_behind_a_strip_is_fully_visible_in_its_panel(past: Page) -> None:
+    past.evaluate(UNFOLD)
+
+    cut = past.evaluate(
+        """() => [...document.querySelectorAll('#why figure .scroll')]
+            .map(one => one.scrollWidth - one.clientWidth)"""
+    )
+
+    assert cut == [0, 0, 0]
+
+
+def test_on_a_phone_stacked_bars_do_not_cover_their_label(chromium: Browser, made: Path) -> None:
+    page = opened(chromium, made / "past/operators.html", width=PHONE)
+
+    labels, rooms = boxes(page, ".pile > :first-child"), boxes(page, ".pile .room")
+
+    assert labels
+    for label, room in zip(labels, rooms, strict=True):
+        assert room["top"] - label["bottom"] >= 3
+    page.context.close()
+
+
+def test_in_print_headings_stay_with_their_content_and_charts_fit(past: Page) -> None:
+    past.emulate_media(media="print")
+    past.set_viewport_size({"width": 695, "height": 1000})
+
+    style = """([selector, name]) => [...document.querySelectorAll(selector)]
+        .filter(one => one.checkVisibility())
+        .map(one => getComputedStyle(one)[name])"""
+
+    # What is folded away is not printed, and so neither is what opens it or stands above it.
+    folds = past.locator("summary:visible").all_inner_texts()
+    assert [text for text in folds if text.startswith("command")] == []
+    assert "Again" not in past.locator("main").inner_text().split()
+    assert set(past.evaluate(style, ["h2, h3, .lead", "breakAfter"])) == {"avoid"}
+    assert set(past.evaluate(style, ["tbody:first-of-type > tr:first-child", "breakBefore"])) == {
+        "avoid"
+    }
+    sizes = [
+        {float(size.removesuffix("px")) for size in past.evaluate(style, [selector, "fontSize"])}
+        for selector in ("#cells tbody td", "#cells tbody .more")
+    ]
+    assert sizes[1]
+    assert max(sizes[1]) <= min(sizes[0])
+    # A dot is to text of 11 pixels what it is on a screen to text of 16.
+    assert past.evaluate(style, ["#dots .spot", "strokeWidth"])[0] == "4px"
+    assert past.evaluate(style, ["#settings .est", "strokeWidth"])[0] == "7.5px"
+
+
+def test_in_print_an_opened_command_keeps_its_heading(past: Page) -> None:
+    past.locator("#dots summary").first.click()
+
+    past.emulate_media(media="print")
+
+    assert past.locator("#dots th", has_text="Again").is_visible()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_the_equivalence_band_is_visible(past: Page, scheme: Scheme) -> None:
+    past.emulate_media(color_scheme=scheme)
+
+    band, paper = (
+        luminance(past.evaluate(colour))
+        for colour in (
+            "getComputedStyle(document.querySelector('#settings .noise')).fill",
+            "getComputedStyle(document.body).backgroundColor",
+        )
+    )
+
+    # Twice as far from the paper as the wash behind commands, which is 1.1.
+    assert (max(band, paper) + 0.05) / (min(band, paper) + 0.05) >= 1.2
+
+
+def luminance(colour: str) -> float:
+    """How bright `rgb(r, g, b)` is, in [0, 1]: WCAG 2.2, relative luminance."""
+    shares = [int(part) / 255 for part in re.findall(r"\d+", colour)]
+    red, green, blue = (
+        share / 12.92 if share <= 0.04045 else ((share + 0.055) / 1.055) ** 2.4 for share in shares
+    )
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue

@@ -1,0 +1,466 @@
+"""Every page in a browser: from a file, on a phone, by keyboard, without JavaScript, in print."""
+
+from __future__ import annotations
+
+import gzip
+import re
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from browser.pages import (
+    DESK,
+    HEIGHT,
+    HISTORY,
+    OF_A_BENCHMARK,
+    PAGES,
+    PHONE,
+    SCENARIO,
+    UNFOLD,
+    Scheme,
+    Tabs,
+    faults,
+    opened,
+)
+from corebound.report import site
+from corebound.report.inputs import SiteInputs
+from support import needs
+from support.build import a_series
+from support.report_sample import COMMITS_PAGE, NOW
+
+pytestmark = [
+    pytest.mark.browser,
+    needs.chromium,
+    needs.libatomic,
+]
+# Folders of pages that are all of one kind.
+OF_MANY = {"scenario", "run", "host", "compare", "history"}
+GROUND = "getComputedStyle(document.body).backgroundColor"
+at_both_widths = pytest.mark.parametrize("width", [PHONE, DESK])
+
+
+def test_a_page_logs_nothing_and_loads_only_files(tabs: Tabs, seen: Page, width: int) -> None:
+    tab = tabs[width]
+
+    assert seen.url in tab.asked
+    assert tab.said == []
+    assert [url for url in tab.asked if not url.startswith(("file:", "data:"))] == []
+
+
+@at_both_widths
+def test_a_page_never_scrolls_sideways(seen: Page, width: int) -> None:
+    assert seen.evaluate("document.documentElement.scrollWidth") <= width
+
+
+# What reaches beyond the window's sides and is in no frame that scrolls by itself.
+BEYOND = """() => [...document.querySelectorAll('body *')].filter(one => {
+    const { left, right, width } = one.getBoundingClientRect();
+    if (!width || (left > -1 && right < innerWidth + 1)) return false;
+    if (!one.checkVisibility() || one.closest('.hidden, .skip')) return false;
+    for (let up = one.parentElement; up !== document.body; up = up.parentElement)
+        if (getComputedStyle(up).overflowX !== 'visible') return false;
+    return true;
+}).map(one => `${one.tagName} ${one.textContent.trim().slice(0, 40)}`)"""
+
+
+# WCAG 2.2: reflow (1.4.10) asks for a window of 320 pixels, 1.4.4 for text of twice the size.
+@pytest.mark.parametrize(("window", "text_percent"), [(320, 100), (PHONE, 200), (DESK, 200)])
+def test_content_fits_a_narrow_window_and_large_text(
+    touched: Page, window: int, text_percent: int
+) -> None:
+    touched.set_viewport_size({"width": window, "height": HEIGHT})
+    touched.add_style_tag(content=f"html {{ font-size: {text_percent}%; }}")
+    folded = touched.evaluate(BEYOND)
+
+    touched.evaluate(UNFOLD)
+
+    assert (folded, touched.evaluate(BEYOND)) == ([], [])
+    assert touched.evaluate("document.documentElement.scrollWidth") <= window
+
+
+COLOURS = ("color-contrast", "link-in-text-block")
+# All that axe knows by itself; in the dark, where nothing lies elsewhere, what it sees of colours.
+RULES: dict[Scheme, tuple[str, ...]] = {"light": (), "dark": COLOURS}
+
+
+@pytest.mark.parametrize("scheme", RULES)
+def test_a_page_has_no_axe_violation(touched: Page, scheme: Scheme) -> None:
+    touched.emulate_media(color_scheme=scheme)
+    touched.evaluate(UNFOLD)
+
+    assert faults(touched, *RULES[scheme]) == ""
+
+
+def test_dark_mode_changes_colours_only(touched: Page) -> None:
+    laid_out = """() => [...document.querySelectorAll('*')].map(one => {
+        const { x, y, width, height } = one.getBoundingClientRect();
+        return [one.tagName, x, y, width, height].join(' ');
+    })"""
+    touched.evaluate(UNFOLD)
+    ground, places = touched.evaluate(GROUND), touched.evaluate(laid_out)
+
+    touched.emulate_media(color_scheme="dark")
+
+    assert touched.evaluate(GROUND) != ground
+    assert touched.evaluate(laid_out) == places
+
+
+def kind(page: str) -> str:
+    """What sort of page a path is of."""
+    place = Path(page)
+    return place.parent.name if place.parent.name in OF_MANY else place.name
+
+
+def test_every_kind_of_page_is_tested(made: Path) -> None:
+    there = {kind(page.relative_to(made).as_posix()) for page in made.rglob("*.html")}
+
+    assert there == {kind(name) for name in PAGES}
+
+
+def test_a_page_has_the_same_text_without_javascript(
+    chromium: Browser, made: Path, name: str, seen: Page
+) -> None:
+    plain = opened(chromium, made / name, scripts=False)
+    said = []
+    for page in (plain, seen):
+        assert page.locator(".verdict").inner_text().strip()
+        # What scripts add is for pressing: to sort a table, and to zoom.
+        said.append(
+            [
+                re.sub(r"\s+", " ", text)
+                for text in page.locator(
+                    "h1, h2, .verdict, .support, td, th, dd, li"
+                ).all_inner_texts()
+            ]
+        )
+    plain.context.close()
+
+    assert said[0] == said[1]
+
+
+def test_a_page_is_complete_without_javascript(chromium: Browser, made: Path) -> None:
+    page = opened(chromium, made / SCENARIO, scripts=False)
+
+    assert "faster" in page.locator(".verdict").inner_text()
+    assert page.locator(".forest tbody tr").count() == 15
+    assert page.locator(".strip svg").count() == 3
+    assert page.locator("button").count() == 0
+    page.context.close()
+
+
+def test_a_history_is_complete_without_javascript(chromium: Browser, made: Path) -> None:
+    page = opened(chromium, made / HISTORY, scripts=False)
+
+    assert "slower since 4e1d9c7a0b" in page.locator("#history h2").inner_text()
+    assert page.locator("#history > figure svg[role=img]").count() == 1
+    assert page.locator("#history > figure .marks span").count() == 2
+    assert page.locator("#history > .scroll .changes tbody tr").count() == 1
+    page.context.close()
+
+
+def test_every_link_has_a_target(made: Path, name: str, seen: Page) -> None:
+    links = seen.eval_on_selector_all(
+        "a[href], link[href]", "all => all.map(one => one.getAttribute('href'))"
+    )
+    ids = seen.eval_on_selector_all("[id]", "all => all.map(one => one.id)")
+
+    for link in links:
+        if link.startswith("#"):
+            assert link[1:] in ids
+        elif not link.startswith("data:"):
+            address, _, place = link.partition("#")
+            there = (made / name).parent / address
+            assert there.is_file(), link
+            assert not place or f'id="{place}"' in there.read_text(), link
+    assert len(ids) == len(set(ids))
+
+
+@at_both_widths
+def test_no_text_is_smaller_than_11_px(seen: Page) -> None:
+    smallest = seen.evaluate(
+        """() => Math.min(...[...document.querySelectorAll('body *')]
+            .filter(one => one.innerText && one.getClientRects().length)
+            .map(one => parseFloat(getComputedStyle(one).fontSize)))"""
+    )
+
+    assert smallest >= 11
+
+
+def test_the_keyboard_reaches_the_result_first(chromium: Browser, made: Path) -> None:
+    page = opened(chromium, made / SCENARIO)
+
+    page.keyboard.press("Tab")
+
+    assert page.evaluate("document.activeElement.textContent") == "Skip to the result"
+    page.keyboard.press("Enter")
+    assert page.evaluate("document.activeElement.id") == "main"
+    page.context.close()
+
+
+# Each stop as it was focused: whether it is seen to be.
+LISTEN = """() => {
+    window.stops = [];
+    document.addEventListener('focusin', ({ target }) => {
+        const shown = target.type === 'radio' ? target.nextElementSibling : target;
+        const { outlineStyle, outlineWidth } = getComputedStyle(shown);
+        stops.push({ target, outline: `${outlineStyle} ${outlineWidth}` });
+    });
+}"""
+
+
+def test_the_keyboard_reaches_and_leaves_every_control(touched: Page) -> None:
+    # A radio's group is one stop, what is folded away is none until it is opened.
+    wanted = touched.evaluate(
+        """() => [...document.querySelectorAll('a[href], button, summary, [tabindex="0"], input')]
+            .filter(one => one.checkVisibility() && (one.type !== 'radio' || one.checked)
+                && !one.closest('[inert]')).length"""
+    )
+    touched.evaluate(LISTEN)
+
+    for _ in range(wanted):
+        touched.keyboard.press("Tab")
+    reached = touched.evaluate("new Set(stops.map(({ target }) => target)).size")
+    touched.keyboard.press("Tab")
+
+    assert reached == wanted
+    assert set(touched.evaluate("stops.map(({ outline }) => outline)")) == {"solid 2px"}
+    assert touched.evaluate("document.activeElement === document.body")
+
+
+def test_the_switch_changes_the_colours_and_print_is_light(chromium: Browser, made: Path) -> None:
+    page = opened(chromium, made / SCENARIO)
+    light = page.evaluate(GROUND)
+
+    page.get_by_text("Dark", exact=True).click()
+
+    assert page.evaluate(GROUND) != light
+    page.emulate_media(media="print")
+    assert page.evaluate(GROUND) == light
+    page.context.close()
+
+
+def test_a_page_remembers_the_light_theme(made: Path) -> None:
+    styles = (made / "assets/site.css").read_bytes()
+    scenario = (made / SCENARIO).read_bytes()
+
+    scripts = (made / "assets/site.js").read_bytes()
+    loaded = re.findall(rb'(?:src|href)="[^"]*assets/([^"]*)"', scenario)
+
+    assert loaded == [b"site.css", b"site.js"]
+    # What makes tables readable in any width and size of text, and on paper, took it from 25,000;
+    # packed it is some 7 kB.
+    assert len(styles) < 26_500
+    assert len(gzip.compress(scenario + styles + scripts)) < 120_000
+
+
+def test_a_history_zooms_by_keyboard_and_loads_the_zoom_on_demand(
+    chromium: Browser, made: Path
+) -> None:
+    page = opened(chromium, made / HISTORY)
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+    said: list[str] = []
+    page.on("console", lambda message: said.append(message.text))
+    assert "uplot" not in page.content()
+
+    page.get_by_role("button", name="Zoom On bench-01").focus()
+    page.keyboard.press("Enter")
+    page.wait_for_selector(".zoomed canvas")
+    page.get_by_role("button", name="Closer").press("Enter")
+    page.locator(".zoomed [tabindex]").press("ArrowLeft")
+    expect(page.locator(".reading")).to_contain_text("commit")
+
+    assert "2026-03-14" in page.locator(".reading").inner_text()
+    assert sorted(Path(url).name for url in asked) == [
+        "resnet50-inference.history.js",
+        "uplot-1.6.32.css",
+        "uplot-1.6.32.js",
+    ]
+    assert said == []
+    assert page.evaluate("document.documentElement.scrollWidth") <= 1280
+    page.get_by_role("button", name="Zoom On bench-01").press("Enter")
+    assert page.locator(".zoomed").count() == 0
+    assert page.locator("#history > figure .frame").is_visible()
+    page.context.close()
+
+
+def test_a_zoom_draws_points_between_gaps_and_explains_the_gaps(
+    chromium: Browser, tmp_path: Path
+) -> None:
+    # Every other night is lost, and there is no room for a dot each.
+    course = [None if night % 2 else 1e6 for night in range(600)]
+    site.write(
+        SiteInputs(
+            records=[], now=NOW, series=[a_series(course, project="p", title="lost nights")]
+        ),
+        tmp_path,
+    )
+    (file,) = tmp_path.glob("history/*.html")
+    page = opened(chromium, file)
+
+    page.locator("button.zoom").click()
+    page.wait_for_selector(".zoomed canvas")
+    slider = page.get_by_role("slider")
+    slider.press("End")
+    expect(page.locator(".reading")).to_contain_text("no figure, failed: no reason")
+    slider.press("ArrowLeft")
+    expect(page.locator(".reading")).to_contain_text("1 ms")
+
+    coloured = page.evaluate(
+        """() => {
+            const canvas = document.querySelector('.zoomed canvas');
+            const { width, height } = canvas;
+            const { data } = canvas.getContext('2d').getImageData(0, 0, width, height);
+            const blue = new Set();
+            for (let at = 0; at < data.length; at += 4)
+                if (data[at + 3] && data[at + 2] > data[at] + 60) blue.add((at / 4) % width);
+            return blue.size / width;
+        }"""
+    )
+    assert coloured > 0.5
+    page.context.close()
+
+
+@pytest.mark.parametrize("scheme", RULES)
+def test_a_zoomed_history_has_no_axe_violation(
+    chromium: Browser, made: Path, scheme: Scheme
+) -> None:
+    page = opened(chromium, made / HISTORY, scheme=scheme)
+    page.get_by_role("button", name="Zoom On bench-01").click()
+    page.wait_for_selector(".zoomed canvas")
+
+    # Around it nothing has other colours than before.
+    assert page.locator("#history .zoomed").count() == 1
+    assert faults(page, *COLOURS, within="#history") == ""
+    assert faults(page, but="color-contrast") == ""
+    page.context.close()
+
+
+def test_a_table_sorts_by_keyboard_both_ways_and_back(chromium: Browser, made: Path) -> None:
+    page = opened(chromium, made / SCENARIO)
+    head = page.locator("#cells th", has_text="p99")
+    column = "[...document.querySelectorAll('#cells tbody td:nth-child(4)')].map(c => c.innerText)"
+    before = page.evaluate(column)
+
+    def figures() -> list[float]:
+        told = [text.split()[0].replace(",", "") for text in page.evaluate(column)]
+        return [float(text) for text in told if text != "none"]
+
+    head.get_by_role("button").press("Enter")
+    assert head.get_attribute("aria-sort") == "descending"
+    assert figures() == sorted(figures(), reverse=True)
+    assert page.evaluate(column)[-1] == "none"
+    head.get_by_role("button").press("Enter")
+    assert head.get_attribute("aria-sort") == "ascending"
+    assert figures() == sorted(figures())
+    head.get_by_role("button").press("Enter")
+    assert head.get_attribute("aria-sort") is None
+    assert page.evaluate(column) == before
+    page.context.close()
+
+
+@pytest.mark.parametrize("name", ["history.html", "index.html"])
+def test_a_change_is_fully_visible_on_a_phone(chromium: Browser, made: Path, name: str) -> None:
+    page = opened(chromium, made / "past" / name, width=390)
+
+    hidden = page.evaluate(
+        """() => [...document.querySelectorAll('.stack')]
+            .filter(one => one.parentNode.scrollWidth > one.parentNode.clientWidth).length"""
+    )
+
+    assert hidden == 0
+    page.context.close()
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+def test_changes_under_a_small_chart_are_fully_visible(
+    chromium: Browser, made: Path, width: int
+) -> None:
+    page = opened(chromium, made / OF_A_BENCHMARK, width=width)
+
+    hidden = page.evaluate(
+        """() => [...document.querySelectorAll('figure .scroll')]
+            .filter(one => one.scrollWidth > one.clientWidth).length"""
+    )
+
+    assert hidden == 0
+    page.context.close()
+
+
+def test_a_page_prints_light_complete_and_without_controls(touched: Page) -> None:
+    touched.emulate_media(color_scheme="dark")
+
+    touched.emulate_media(media="print")
+
+    assert touched.evaluate(GROUND) == "rgb(253, 253, 251)"
+    assert not touched.locator(".theme").is_visible()
+    # A4 between its margins: nothing is cut off at the right.
+    touched.set_viewport_size({"width": 695, "height": 1000})
+    assert (
+        touched.evaluate(
+            """() => Math.max(...[...document.querySelectorAll('main table, main pre, main figure')]
+            .map(one => one.getBoundingClientRect().right), 0)"""
+        )
+        <= 700
+    )
+    assert touched.locator(".zoom:visible, .moves:visible").count() == 0
+
+
+@at_both_widths
+def test_an_unfolded_command_is_fully_visible(touched: Page, name: str, width: int) -> None:
+    touched.evaluate(UNFOLD)
+
+    seen, cut = touched.evaluate(
+        """() => {
+            const commands = [...document.querySelectorAll('details > code')];
+            const cut = commands.filter(one => {
+                one.scrollIntoView({ block: 'center', inline: 'nearest' });
+                const frame = (one.closest('.scroll') || document.body).getBoundingClientRect();
+                const { left, right } = one.getBoundingClientRect();
+                return left < frame.left - 1 || right > frame.right + 1
+                    || one.scrollWidth > one.clientWidth + 1;
+            });
+            return [commands.length, cut.map(one => one.textContent)];
+        }"""
+    )
+
+    # What was imported without its command has none.
+    assert seen or name in {"empty/index.html", OF_A_BENCHMARK, f"past/{COMMITS_PAGE}"}
+    assert cut == []
+    assert touched.evaluate("document.documentElement.scrollWidth") <= width
+
+
+def test_a_table_of_series_in_a_long_unit_fits_a_desk(chromium: Browser, tmp_path: Path) -> None:
+    course = [8.24 * (1.4 if night >= 40 else 1) + night % 7 / 100 for night in range(60)]
+    title = "core.runner.track_overhead_heavyout_online_process"
+    several = [
+        a_series(course, project="p", title=title, scenario=title, unit="particles / second"),
+        a_series(course, project="p", title="time", scenario="time"),
+    ]
+    site.write(SiteInputs(records=[], now=NOW, series=several), tmp_path)
+    page = opened(chromium, tmp_path / "history.html")
+
+    frame = page.locator(".scroll:has(> .series)")
+    over = "one => one.scrollWidth - one.clientWidth"
+    assert frame.evaluate(over) <= 0
+    # On one line it would not.
+    page.add_style_tag(content=".data .told { white-space: nowrap; }")
+    assert frame.evaluate(over) > 0
+    page.context.close()
+
+
+def test_a_name_with_soft_breaks_is_read_copied_and_found_as_one_word(
+    chromium: Browser, made: Path
+) -> None:
+    page = opened(chromium, made / OF_A_BENCHMARK)
+    tree = page.context.new_cdp_session(page).send("Accessibility.getFullAXTree")
+    heard = [node["name"]["value"] for node in tree["nodes"] if node["role"]["value"] == "heading"]
+    name = "io.Read.time_read"
+
+    assert page.locator("h1 wbr").count() == 3
+    assert heard[0].startswith(f"{name} of sunpy")
+    copied = "one => { getSelection().selectAllChildren(one); return String(getSelection()); }"
+    assert page.locator("h1 b").evaluate(copied) == name
+    assert page.evaluate(f"getSelection().removeAllRanges() ?? window.find('{name}')")
+    page.context.close()

@@ -1,0 +1,91 @@
+"""Pages are valid HTML to html-validate and vnu."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from support import needs
+
+NPM, NODE, JAVA = shutil.which("npm"), shutil.which("node"), shutil.which("java")
+pytestmark = [
+    pytest.mark.browser,
+    needs.npm,
+]
+RULES = {
+    "root": True,
+    "extends": ["html-validate:recommended"],
+    "rules": {
+        # A place in per cent is data, which has no class.
+        "no-inline-style": "off",
+        # A title says the verdict.
+        "long-title": "off",
+        "no-trailing-whitespace": "off",
+        # A table's frame scrolls: it needs a name and focus, and is no section of the text.
+        "prefer-native-element": "off",
+    },
+}
+# What vnu says of good pages: it knows no `file:` in a policy, and of styles those of HTML alone
+# and no container queries, by which a table stacks where its text is large, in any window.
+NOT_OURS = (
+    "Resource violates Content Security Policy.*|CSS: .(vector-effect|container-type).: Property .*"
+    "|CSS: Unrecognized at-rule .@container.*"
+)
+
+
+def installed(package: str, file: str) -> Path:
+    """A file of an npm package, which is installed if it is not there."""
+    folder = Path.home() / ".cache/corebound" / package.replace("@", "-")
+    found = folder / "node_modules" / file
+    if not found.is_file():
+        folder.mkdir(parents=True, exist_ok=True)
+        command = [str(NPM), "install", "--prefix", str(folder), "--no-audit", "--no-fund", package]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=180, check=False)
+        if done.returncode:
+            needs.missing(f"npm cannot install {package}: {done.stderr[-200:]}")
+    return found
+
+
+def pages(folder: Path) -> list[str]:
+    return [str(page) for page in sorted(folder.rglob("*.html"))]
+
+
+def test_every_page_passes_html_validate(made: Path, tmp_path: Path) -> None:
+    script = installed("html-validate@10.17.0", "html-validate/bin/html-validate.mjs")
+    rules = tmp_path / "rules.json"
+    rules.write_text(json.dumps(RULES))
+
+    done = subprocess.run(
+        [str(NODE), str(script), "--config", str(rules), "--formatter", "text", *pages(made)],
+        capture_output=True,
+        text=True,
+        timeout=180,
+        check=False,
+    )
+
+    assert len(pages(made)) > 10
+    assert (done.returncode, done.stdout) == (0, "")
+
+
+@needs.java
+def test_every_page_and_its_style_pass_vnu(made: Path) -> None:
+    program = installed("vnu-jar@26.9.27", "vnu-jar/build/dist/vnu.jar")
+
+    done = subprocess.run(
+        [
+            *(str(JAVA), "-jar", str(program), "--also-check-css", "--Werror", "--stdout"),
+            *("--format", "gnu", "--filterpattern", NOT_OURS),
+            *pages(made),
+            str(made / "assets/site.css"),
+        ],
+        capture_output=True,
+        text=True,
+        timeout=180,
+        check=False,
+    )
+
+    assert (done.returncode, done.stdout) == (0, "")

@@ -1,0 +1,108 @@
+"""The asv bridge: invalid configurations, unknown commits, builds that end with their caller."""
+
+from __future__ import annotations
+
+import fcntl
+import signal
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from corebound.asv_bridge.project import open_project
+from corebound.errors import InputError
+from support import commands
+from support.repositories import commit_all, counting_suite, git, write_asv_conf, write_pyproject
+
+# Nobody else sleeps for as long as that.
+SLEEP = "import time; time.sleep(98_765)"
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Path:
+    """A project whose scenario runs in its environment, in two commits."""
+    folder = counting_suite(tmp_path / "repository", environment="project")
+    write_pyproject(folder, "counting", **{"py-modules": []})
+    write_asv_conf(folder, "counting")
+    commit_all(folder, ignored=("/.asv/",))
+    git(folder, "commit", "--quiet", "--allow-empty", "--message", "go on")
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("", "cannot be told"),
+        ("nonsense", "asv cannot read it"),
+        ("[]", "No version specified"),
+        ('{"version": 1}', "No repo specified"),
+        ('{"version": 1, "repo": 5}', "have to be texts"),
+        ('{"version": 1, "repo": "nowhere"}', "DVCS"),
+        ('{"version": 1, "repo": ".", "plugins": [".nowhere"]}', "No module named 'nowhere'"),
+        ('{"version": 1, "repo": "http://127.0.0.1:9/x.git", "project": "x"}', "unable to access"),
+    ],
+)
+def test_an_invalid_asv_configuration_is_an_error_message(
+    repository: Path, text: str, told: str
+) -> None:
+    (repository / "asv.conf.json").write_text(text)
+
+    with pytest.raises(InputError, match=told):
+        open_project(repository / "asv.conf.json", lambda _what: None)
+
+
+@pytest.mark.parametrize("revision", ["nowhere", "", "--all", "HEAD:", "HEAD^{tree}"])
+def test_an_unknown_commit_is_an_error_message(repository: Path, revision: str) -> None:
+    project = open_project(repository / "asv.conf.json", print)
+
+    with pytest.raises(InputError, match="names no commit"):
+        project.commit(revision)
+
+
+def sleepers() -> list[int]:
+    """Processes of the build below, which sleeps instead."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdecimal():
+            try:
+                words = (entry / "cmdline").read_bytes().split(b"\0")
+            except OSError:
+                continue  # it has ended
+            if words[1:3] == [b"-c", SLEEP.encode()]:
+                found.append(int(entry.name))
+    return found
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
+def test_a_build_ends_with_its_caller_and_releases_its_lock(
+    repository: Path, number: signal.Signals
+) -> None:
+    write_asv_conf(repository, "counting", install_command=[f"python -c '{SLEEP}'"])
+    process = commands.start(repository, "compare-commits", "HEAD~1", "HEAD")
+    assert within(120, lambda: bool(sleepers()) or process.poll() is not None)
+    assert process.poll() is None, process.communicate()
+
+    process.send_signal(number)
+    process.communicate(timeout=30)
+
+    assert within(10, lambda: not sleepers())
+    (lock,) = (repository / ".asv" / "env" / "commits").glob("*/lock")
+    assert within(10, lambda: is_free(lock))
+
+
+def within(seconds: float, is_so: Callable[[], bool]) -> bool:
+    """Whether something becomes so in time."""
+    until = time.monotonic() + seconds
+    while not (found := is_so()) and time.monotonic() < until:
+        time.sleep(0.02)
+    return found
+
+
+def is_free(lock: Path) -> bool:
+    with lock.open("w") as stream:
+        try:
+            fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+    return True

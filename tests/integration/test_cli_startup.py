@@ -1,0 +1,62 @@
+"""Startup of the command line: each command loads only the modules it needs."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+SCRIPT = """
+import json, sys
+from corebound.cli.app import main
+sys.argv = ["corebound", *sys.argv[1:]]
+try:
+    main()
+except SystemExit:
+    pass
+print(json.dumps(sorted(sys.modules)))
+"""
+
+
+def loaded(*words: str) -> set[str]:
+    done = subprocess.run(
+        (sys.executable, "-c", SCRIPT, *words), capture_output=True, text=True, check=True
+    )
+    return set(json.loads(done.stdout.splitlines()[-1]))
+
+
+@pytest.mark.parametrize(
+    ("words", "needless"),
+    [
+        (("report", "--help"), {"asv", "pandas", "scipy.stats", "corebound.runner.scheduler"}),
+        (("import", "asv", "--help"), {"asv", "pandas", "scipy", "jinja2"}),
+        (("run", "--help"), {"asv", "pandas"}),
+        (("compare-commits", "--help"), {"asv"}),
+        (("--version",), {"numpy", "scipy", "pydantic", "jinja2", "msgspec"}),
+    ],
+)
+def test_a_command_loads_only_the_modules_it_needs(
+    words: tuple[str, ...], needless: set[str]
+) -> None:
+    assert not loaded(*words) & needless
+
+
+@pytest.mark.parametrize("words", [(), ("import",), ("environment",)])
+def test_help_lists_every_command(words: tuple[str, ...]) -> None:
+    command = (sys.executable, "-m", "corebound", *words, "--help")
+
+    said = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+
+    assert "Commands:" in said
+    assert "completion" not in said
+
+
+def test_a_misspelt_command_gets_a_suggestion() -> None:
+    command = (sys.executable, "-m", "corebound", "reprot")
+
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+
+    assert done.returncode == 2
+    assert "'report'" in done.stderr

@@ -1,0 +1,231 @@
+"""compare-commits and bisect find planted changes, with real builds, launches and git."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from corebound.asv_bridge.project import open_project
+from corebound.records import jsonl
+from corebound.records.run_record import Run
+from support import repositories
+from support.commands import corebound, start
+from support.repositories import Toy, git
+
+PLANTED, BROKEN = 19, 15
+# Few to build, that which does not among them.
+GOOD, BAD = 14, 23
+# Interpreters cost too much to start for anything smaller to be sure on a busy machine.
+SLOWER = 2.0
+
+
+@pytest.fixture(scope="module")
+def toy(tmp_path_factory: pytest.TempPathFactory) -> Toy:
+    """One repository for all, whose environments are built once."""
+    return repositories.make_toy(
+        tmp_path_factory.mktemp("toy") / "repository",
+        slower={PLANTED: SLOWER},
+        broken=[BROKEN],
+        least=4,
+        most=8,
+        width=0.2,
+        iterations=25,
+    )
+
+
+def records(toy: Toy) -> list[jsonl.Stored]:
+    return [jsonl.read(file) for file in jsonl.files(toy.folder / "reports" / "records")]
+
+
+def wait_until_launched(toy: Toy, before: set[Path], process: subprocess.Popen[str]) -> None:
+    """Until three launches stand in a file that was not there before."""
+    for _ in range(12_000):
+        new = set(jsonl.files(toy.folder / "reports" / "records")) - before
+        # The run, then a line for each launch.
+        if any(file.read_bytes().count(b"\n") >= 4 for file in new):
+            return
+        assert process.poll() is None, "it ended by itself"
+        time.sleep(0.05)
+    process.kill()
+    raise AssertionError("nothing was launched")
+
+
+def compared(toy: Toy, base: int, head: int, *words: str) -> tuple[int, dict[str, Any]]:
+    code, out, err = corebound(
+        toy.folder, "compare-commits", toy.commits[base], toy.commits[head], "--json", *words
+    )
+    assert out, err
+    told: dict[str, Any] = json.loads(out)
+    return code, told
+
+
+def test_a_slower_commit_is_a_regression_measured_with_interleaved_launches(toy: Toy) -> None:
+    code, told = compared(toy, PLANTED - 1, PLANTED)
+
+    (cell,) = told["cells"]
+    assert code == 1
+    assert (cell["scenario"], cell["cell"], cell["verdict"]) == ("toy", "default", "slower")
+    # How much slower, only a quiet machine could tell.
+    assert cell["slowdown_interval"][0] > 1
+    stored = jsonl.read(toy.folder / told["records"])
+    by_block: dict[int, set[str | None]] = {}
+    for launch in stored.launches:
+        assert launch.status == "ok", launch.reason
+        by_block.setdefault(launch.block, set()).add(launch.cell.commit)
+    assert set(map(len, by_block.values())) == {2}
+    held = {one.commit.sha for one in stored.run.environments if one.commit}
+    assert held == {toy.commits[PLANTED - 1], toy.commits[PLANTED]}
+
+
+def test_the_reverse_comparison_is_an_improvement(toy: Toy) -> None:
+    code, told = compared(toy, PLANTED, PLANTED - 1)
+
+    assert code == 0
+    assert [cell["verdict"] for cell in told["cells"]] == ["faster"]
+
+
+def test_a_commit_that_does_not_build_is_reported_and_both_sides_are_recorded(toy: Toy) -> None:
+    code, told = compared(toy, BROKEN, PLANTED)
+
+    (cell,) = told["cells"]
+    assert code == 4
+    assert cell["verdict"] is None
+    assert "could not be built" in cell["missing"][0]
+    assert "this commit does not build" in cell["missing"][0]
+    stored = jsonl.read(toy.folder / told["records"])
+    statuses = {launch.cell.commit: launch.status for launch in stored.launches}
+    assert statuses == {toy.commits[BROKEN][:10]: "skipped", toy.commits[PLANTED][:10]: "ok"}
+
+
+def test_bisect_names_the_planted_commit_and_resumes_after_a_kill(toy: Toy) -> None:
+    words = ("bisect", toy.commits[GOOD], toy.commits[BAD], "--scenario", "scenarios/toy.yaml")
+    before = {stored.file for stored in records(toy)}
+    process = start(toy.folder, *words, "--json")
+    wait_until_launched(toy, before, process)
+    process.send_signal(signal.SIGKILL)
+    process.communicate()
+    kept = {stored.file: stored.launches for stored in records(toy)}
+
+    code, out, err = corebound(toy.folder, *words, "--json")
+
+    assert code == 0, err
+    told = json.loads(out)
+    assert (told["outcome"], [one["sha"] for one in told["suspects"]]) == (
+        "found",
+        [toy.commits[PLANTED]],
+    ), err
+    assert told["slowdown_interval"][0] > 1
+    after = {stored.file: stored.launches for stored in records(toy)}
+    assert all(after[file][: len(launches)] == launches for file, launches in kept.items())
+    (begun,) = kept.keys() - before
+    assert str(begun.relative_to(toy.folder)) in told["records"]
+
+
+def test_a_finished_bisect_is_repeated_from_its_records_without_a_launch(toy: Toy) -> None:
+    words = ("bisect", toy.commits[GOOD], toy.commits[BAD], "--scenario", "scenarios/toy.yaml")
+    corebound(toy.folder, *words)
+    before = records(toy)
+
+    code, out, _ = corebound(toy.folder, *words)
+
+    assert code == 0
+    assert f"{PLANTED}: make it" in out
+    assert records(toy) == before
+
+
+def measured(toy: Toy, *words: str) -> Run:
+    """The run that `corebound run` records."""
+    code, out, err = corebound(toy.folder, "run", "scenarios/toy.yaml", "--json", *words)
+    assert code == 0, err
+    return jsonl.read_run(toy.folder / json.loads(out)["records"])
+
+
+def test_a_plain_run_measures_the_working_tree_with_its_changes(toy: Toy) -> None:
+    module = toy.folder / "toy" / "__init__.py"
+    text = module.read_text()
+    (toy.folder / "toy" / "new.py").write_text("WORK = 3\n")
+    module.write_text("from toy.new import WORK\n\n\ndef total():\n    return WORK\n")
+    before = git(toy.folder, "for-each-ref"), git(toy.folder, "status", "--porcelain")
+    try:
+        changed, again = measured(toy), measured(toy)
+        committed = measured(toy, "--committed")
+        code, out, err = corebound(toy.folder, "compare-commits", "HEAD", ".", "--json")
+        after = git(toy.folder, "for-each-ref"), git(toy.folder, "status", "--porcelain")
+    finally:
+        module.write_text(text)
+        (toy.folder / "toy" / "new.py").unlink()
+    clean = measured(toy)
+
+    assert clean.commit == committed.commit == clean.environments[0].commit
+    assert clean.commit is not None
+    assert clean.commit.name == toy.commits[-1][:10]
+    assert changed.commit is not None
+    assert (changed.commit.sha, changed.commit.dirty) == (toy.commits[-1], True)
+    assert changed.commit == changed.environments[0].commit == again.commit
+    assert before == after
+    # The step returns at once, so that no machine is too busy to tell.
+    assert code == 0, err
+    told = json.loads(out)
+    assert [cell["verdict"] for cell in told["cells"]] == ["faster"]
+    assert told["head"]["tree"] == changed.commit.tree
+    # From the snapshot, for the changes are undone: the commit takes thousands of times as long.
+    code, out, err = corebound(toy.folder, "reproduce", changed.id, "--anyway", "--json")
+    assert code in {0, 1}, err
+    again_ns = json.loads(out)["now_ns"]
+    assert again_ns < 100 * json.loads(out)["then_ns"]
+
+
+def test_a_plain_run_measures_the_commit_that_is_checked_out(toy: Toy) -> None:
+    git(toy.folder, "checkout", "--quiet", toy.commits[GOOD])
+    try:
+        code, out, err = corebound(toy.folder, "run", "scenarios/toy.yaml", "--json")
+    finally:
+        git(toy.folder, "checkout", "--quiet", "main")
+
+    assert code == 0, err
+    stored = jsonl.read(toy.folder / json.loads(out)["records"])
+    (lock,) = stored.run.environments
+    assert lock.commit is not None
+    assert (lock.name, lock.commit.sha) == ("project", toy.commits[GOOD])
+    # The project itself is what is measured, not one of the circumstances.
+    assert not any(package.startswith("toy") for package in lock.packages)
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("compare-commits", "HEAD", "HEAD"), "the same commit"),
+        (("compare-commits", "HEAD", "nowhere"), "names no commit"),
+        (("compare-commits", "HEAD~1", "HEAD", "--margin", "2"), "not a share"),
+        (("compare-commits", "HEAD~1", "HEAD", "--config", "no.json"), "cannot be told"),
+        (("bisect", "HEAD", "HEAD~3", "--scenario", "scenarios/toy.yaml"), "does not come from"),
+    ],
+)
+def test_bad_input_is_an_error_message(toy: Toy, words: tuple[str, ...], told: str) -> None:
+    code, _, err = corebound(toy.folder, *words)
+
+    assert code == 2
+    assert told in " ".join(err.split())
+
+
+def test_a_merge_counts_as_the_commits_it_brought(toy: Toy) -> None:
+    git(toy.folder, "checkout", "--quiet", "-b", "side", toy.commits[27])
+    (toy.folder / "NEWS").write_text("aside\n")
+    git(toy.folder, "add", "NEWS")
+    git(toy.folder, "commit", "--quiet", "--message", "aside")
+    git(toy.folder, "checkout", "--quiet", "-b", "both", toy.commits[29])
+    git(toy.folder, "merge", "--quiet", "--no-ff", "--message", "merge", "side")
+    try:
+        project = open_project(toy.folder / "asv.conf.json", print)
+        line = project.between(project.commit(toy.commits[26]), project.commit("both"))
+    finally:
+        git(toy.folder, "checkout", "--quiet", "main")
+
+    assert [one.subject.partition(":")[0] for one in line] == ["27", "28", "29", "merge"]
+    assert [project.is_merge(one) for one in line] == [False, False, False, True]

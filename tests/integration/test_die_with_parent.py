@@ -1,0 +1,69 @@
+"""die_with_parent: a command ends with the process that started it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from corebound.launch import die_with_parent
+from support.commands import is_running
+
+STARTS_ONE = """\
+import subprocess, sys
+from corebound.launch import die_with_parent
+
+process = subprocess.Popen(die_with_parent.words(("sleep", "900")))
+print(process.pid, flush=True)
+process.wait()
+"""
+
+
+def becomes(pid: int, word: str) -> bool:
+    return Path(f"/proc/{pid}/cmdline").read_bytes().startswith(word.encode())
+
+
+def test_the_wrapper_becomes_the_command_with_its_arguments_and_exit_code() -> None:
+    done = subprocess.run(
+        die_with_parent.words(("sh", "-c", 'echo "$0"; exit 7', "a b")),
+        capture_output=True,
+        check=False,
+    )
+
+    assert (done.returncode, done.stdout) == (7, b"a b\n")
+
+
+def test_a_missing_program_is_reported_as_a_shell_does() -> None:
+    done = subprocess.run(
+        die_with_parent.words(("no-such-program",)), capture_output=True, check=False
+    )
+
+    assert done.returncode == 127
+    assert done.stderr == b"no-such-program: No such file or directory\n"
+
+
+def test_the_command_ends_when_its_parent_is_killed() -> None:
+    with subprocess.Popen((sys.executable, "-c", STARTS_ONE), stdout=subprocess.PIPE) as starter:
+        assert starter.stdout is not None
+        pid = int(starter.stdout.readline())
+        deadline_s = time.monotonic() + 30
+        while not becomes(pid, "sleep"):
+            assert time.monotonic() < deadline_s
+            time.sleep(0.01)
+        starter.send_signal(signal.SIGKILL)
+
+    while is_running(pid):
+        assert time.monotonic() < deadline_s
+        time.sleep(0.01)
+
+
+def test_without_a_parent_the_command_does_not_start() -> None:
+    words = list(die_with_parent.words(("echo", "late")))
+    words[words.index(str(os.getpid()))] = "1"
+
+    done = subprocess.run(words, capture_output=True, check=False)
+
+    assert (done.returncode, done.stdout) == (143, b"")

@@ -1,0 +1,135 @@
+"""Closed pipes, full disks and crashes: exit codes and messages of the command line."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+COREBOUND = (sys.executable, "-m", "corebound")
+
+
+@pytest.mark.parametrize("words", [("schema",), ("--version",), ("--help",)])
+def test_a_closed_output_pipe_has_its_own_exit_code(words: tuple[str, ...]) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    told = subprocess.run(
+        (*COREBOUND, *words), stdout=writing, stderr=subprocess.PIPE, text=True, check=False
+    )
+    os.close(writing)
+
+    assert (told.returncode, told.stderr) == (141, "")
+
+
+def test_a_closed_standard_error_ends_a_command_that_writes_to_it() -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    told = subprocess.run((*COREBOUND, "bogus"), stderr=writing, check=False)
+    os.close(writing)
+
+    assert told.returncode == 141
+
+
+@pytest.mark.parametrize("words", [("schema",), ("--version",), ("--help",)])
+def test_a_full_disk_is_an_error_and_not_a_crash(words: tuple[str, ...]) -> None:
+    with Path("/dev/full").open("wb") as full:
+        told = subprocess.run(
+            (*COREBOUND, *words), stdout=full, stderr=subprocess.PIPE, text=True, check=False
+        )
+
+    assert told.returncode == 2
+    assert told.stderr.startswith("standard output: it cannot be written: No space left on device.")
+
+
+def test_an_error_keeps_its_exit_code_where_it_cannot_be_printed() -> None:
+    with Path("/dev/full").open("wb") as full:
+        told = subprocess.run((*COREBOUND, "check", "missing.yaml"), stderr=full, check=False)
+
+    assert told.returncode == 2
+
+
+@pytest.mark.parametrize(("closed", "code"), [(">&-", 141), ("<&-", 0), ("2>&-", 0)])
+def test_a_descriptor_that_the_caller_closed_is_not_reused(closed: str, code: int) -> None:
+    told = subprocess.run(
+        ("sh", "-c", f'"$0" -m corebound topology {closed}', sys.executable),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert (told.returncode, told.stderr) == (code, "")
+
+
+CRASH = """
+import sys
+from corebound.__main__ import main
+from corebound.scenario import json_schema
+def crash():
+    {crash}
+json_schema.schema_text = crash
+sys.argv = ["corebound", "schema"]
+main()
+"""
+
+
+@pytest.mark.parametrize(
+    "crash",
+    [
+        "raise MemoryError",
+        "crash()",  # too deep
+        "raise EOFError",  # typer takes it for Ctrl-D and ends with 1
+        "raise BrokenPipeError(32, 'of a child')",
+        "from corebound import missing",
+        "from corebound.workflow import process_pool as p; list(p.forked(lambda n: 1 // 0, [1]*9))",
+        "import threading; t = threading.Thread(target=[].pop); t.start(); t.join(); return ''",
+    ],
+)
+def test_a_crash_is_one_line_and_its_traceback_is_saved(crash: str, tmp_path: Path) -> None:
+    told = subprocess.run(
+        (sys.executable, "-c", CRASH.format(crash=crash)),
+        env={**os.environ, "XDG_STATE_HOME": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    (saved,) = (tmp_path / "corebound").iterdir()
+    assert told.returncode == 70
+    assert told.stderr.startswith("corebound: internal error: ")
+    assert told.stderr.endswith(f"{saved}\n")
+    assert told.stderr.count("\n") == 1
+    assert "Traceback" in saved.read_text()
+
+
+def test_a_crash_during_import_is_reported_the_same_way(tmp_path: Path) -> None:
+    (tmp_path / "typer.py").write_text("raise ImportError('broken')")
+    told = subprocess.run(
+        COREBOUND,
+        env={**os.environ, "PYTHONPATH": str(tmp_path), "XDG_STATE_HOME": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert told.returncode == 70
+    assert "internal error: ImportError: broken" in told.stderr
+
+
+def test_a_crash_is_reported_when_its_traceback_cannot_be_saved() -> None:
+    crash = "import tempfile; tempfile.tempdir = '/proc/nowhere'; raise KeyError('::error::')"
+    told = subprocess.run(
+        (sys.executable, "-c", CRASH.format(crash=crash)),
+        env={**os.environ, "XDG_STATE_HOME": "/proc/nowhere"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    first, *rest = told.stderr.splitlines()
+    assert told.returncode == 70
+    assert "internal error: KeyError" in first
+    assert "The traceback could not be saved" in first
+    assert "Traceback (most recent call last):" in rest

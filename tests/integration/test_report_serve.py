@@ -1,0 +1,76 @@
+"""`corebound report --serve`: local only, rebuilt on new records, ended by Ctrl-C."""
+
+from __future__ import annotations
+
+import http.client
+import re
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+from corebound.cli.serve import state_of
+from support import commands
+
+_LONGEST_S = 60
+
+
+def fetched(port: int, path: str, host: str | None = None) -> tuple[int, str]:
+    asked = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
+    try:
+        asked.request("GET", path, headers={"Host": host} if host else {})
+        answer = asked.getresponse()
+        return answer.status, answer.read().decode()
+    finally:
+        asked.close()
+
+
+def test_a_site_is_served_rebuilt_and_stopped(tmp_path: Path) -> None:
+    records = tmp_path / "records"
+    records.mkdir()
+    out = tmp_path / "site"
+    command = commands.command_line("report", "--records", str(records), "--out", str(out))
+    log = tmp_path / "log"
+    with (
+        log.open("w") as told,
+        subprocess.Popen((*command, "--serve", "--port", "0"), stdout=told, stderr=told) as process,
+    ):
+        try:
+            port = int(_said(log, r"http://127\.0\.0\.1:(\d+)/"))
+            status, page = fetched(port, "/index.html")
+            refused, _ = fetched(port, "/", host="elsewhere.example")
+            nameless, _ = fetched(port, "/%00")
+            (records / "torn.jsonl").write_text("")
+            _said(log, r"(made anew)")
+        finally:
+            process.send_signal(signal.SIGINT)
+            try:
+                code = process.wait(timeout=_LONGEST_S)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                raise
+
+    assert (status, refused, nameless, code) == (200, 403, 404, 0)
+    assert "No records yet" in page
+    assert "ended" in log.read_text()
+    assert "Traceback" not in log.read_text()
+
+
+def _said(log: Path, pattern: str) -> str:
+    until_s = time.monotonic() + _LONGEST_S
+    while time.monotonic() < until_s:
+        if found := re.search(pattern, log.read_text()):
+            return found[1]
+        time.sleep(0.1)
+    raise AssertionError(log.read_text())
+
+
+def test_unfinished_files_and_our_own_caches_trigger_no_rebuild(tmp_path: Path) -> None:
+    (tmp_path / "cache").mkdir()
+    before = state_of([tmp_path])
+
+    (tmp_path / "cache/steps").write_text("x")
+    (tmp_path / ".r1.jsonl.7").write_text("x")
+    assert state_of([tmp_path]) == before
+    (tmp_path / "r1.jsonl").write_text("x")
+    assert state_of([tmp_path]) != before

@@ -1,0 +1,469 @@
+"""`corebound run` as a process: killed, resumed, refused, interrupted."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import random
+import signal
+import subprocess
+import time
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from corebound.launch.supervisor import processes_below
+from corebound.records import jsonl
+from corebound.records.launch_record import Launch
+from support import commands, needs
+from support.repositories import SLEEP, sleeping_suite, write_scenario
+
+BINDINGS = ("none", "one-cpu", "logical-cpus", "smt-siblings")
+# The helper in a session of its own is what a framework's worker pool can come to.
+WORKLOAD = """\
+import subprocess, time
+
+def setup(*, seconds):
+    subprocess.Popen(["setsid", "sleep", "977"])
+    return lambda: time.sleep(seconds)
+"""
+
+
+def a_suite(folder: Path, *, iterations: int = 10) -> Path:
+    return sleeping_suite(
+        folder,
+        steps=WORKLOAD,
+        matrix={"binding": list(BINDINGS)},
+        measure={
+            "iterations": iterations, "relaunch_disturbed": 0, "launches": {"min": 3, "max": 3},
+        },
+    )  # fmt: skip
+
+
+@pytest.fixture
+def suite(tmp_path: Path) -> Path:
+    return a_suite(tmp_path)
+
+
+def changed(suite: Path, stem: str, **keys: Any) -> None:
+    """Beside nap.yaml, or in its place, one that differs in these keys; None leaves one out."""
+    document = {**yaml.safe_load((suite / "nap.yaml").read_text()), **keys}
+    write_scenario(
+        suite / f"{stem}.yaml", {key: one for key, one in document.items() if one is not None}
+    )
+
+
+@pytest.fixture
+def long(suite: Path) -> Path:
+    """The suite with long.yaml, in which every nap takes seconds."""
+    changed(suite, "long", name="long", parameters={"seconds": 2})
+    return suite
+
+
+def start(suite: Path, *words: str) -> subprocess.Popen[str]:
+    return commands.start(suite, "run", *words)
+
+
+def run(suite: Path, *words: str) -> tuple[int, str, str]:
+    return commands.corebound(suite, "run", *words)
+
+
+def records(suite: Path) -> list[jsonl.Stored]:
+    return [jsonl.read(file) for file in jsonl.files(suite / "reports" / "records")]
+
+
+def launched(stored: jsonl.Stored) -> Counter[tuple[int, str, str]]:
+    return Counter((one.block, one.cell.key, one.status) for one in stored.launches)
+
+
+# Every launch of the suite. Without SMT there are no siblings, and that cell is skipped.
+WHOLE = Counter(
+    (block, f"binding={mode}", "ok")
+    for block in range(3)
+    for mode in BINDINGS
+    if mode != "smt-siblings" or needs.HAS_SMT
+)
+if not needs.HAS_SMT:
+    WHOLE[0, "binding=smt-siblings", "skipped"] = 1
+
+
+def left_of(suite: Path) -> Iterator[str]:
+    """Processes that still belong to a run of this suite, by what they were started with."""
+    for entry in Path("/proc").iterdir():
+        if not entry.name.isdecimal() or int(entry.name) == os.getpid():
+            continue
+        try:
+            environ = (entry / "environ").read_bytes()
+            cmdline = (entry / "cmdline").read_bytes()
+            # A launch knows its folder by a short name; where it works is the folder itself.
+            works_in = os.fsencode((entry / "cwd").readlink())
+        except OSError:
+            continue
+        if str(suite).encode() in environ + cmdline + works_in and cmdline:
+            yield cmdline.replace(b"\0", b" ").decode(errors="replace")
+
+
+def folders_left_of(suite: Path) -> list[Path]:
+    """What runs of this suite left where temporary files go, short names for it included."""
+    private = commands.private_tmp(suite)
+    names = [one for one in Path("/tmp").glob("corebound-*") if one.is_symlink()]
+    return [*private.glob("corebound-*"), *(n for n in names if n.readlink().parent == private)]
+
+
+def wait_until_gone(suite: Path) -> list[str]:
+    for _ in range(600):
+        if not list(left_of(suite)):
+            return []
+        time.sleep(0.05)
+    return list(left_of(suite))
+
+
+def wait_until_measuring(suite: Path) -> None:
+    """Until the record is begun; the first launch follows at once."""
+    for _ in range(1200):
+        if any(file.stat().st_size for file in suite.glob("reports/records/*/*.jsonl")):
+            time.sleep(0.5)
+            return
+        time.sleep(0.05)
+    raise AssertionError("the run has not begun to measure")
+
+
+def wait_until_held(suite: Path) -> None:
+    """Until a run holds its record file."""
+    (file,) = jsonl.files(suite / "reports" / "records")
+    for _ in range(1200):
+        with file.open("rb") as stream:
+            try:
+                fcntl.flock(stream, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            except BlockingIOError:
+                return
+        time.sleep(0.05)
+    raise AssertionError("no run has locked its record file")
+
+
+def supervisor_of(process: subprocess.Popen[str]) -> int:
+    """The supervisor of a run's launches."""
+    for _ in range(1200):
+        for pid in processes_below(process.pid):
+            if b"supervisor.py" in Path(f"/proc/{pid}/cmdline").read_bytes():
+                return pid
+        time.sleep(0.05)
+    raise AssertionError("the run has not started a supervisor")
+
+
+def test_a_run_launches_every_cell_and_prints_the_results(suite: Path) -> None:
+    code, out, _ = run(suite, "nap.yaml", "--json")
+
+    assert code == 0
+    told = json.loads(out)
+    assert told["ending"] == "complete"
+    assert told["launches"] == Counter(status for _, _, status in WHOLE)
+    assert {cell["id"] for cell in told["cells"]} >= {"nap[binding=none]", "nap[binding=one-cpu]"}
+    (stored,) = records(suite)
+    assert launched(stored) == WHOLE
+    assert wait_until_gone(suite) == []
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_run_killed_by_sigkill_leaves_nothing_and_resumes_without_repetition(
+    suite: Path, seed: int
+) -> None:
+    chance = random.Random(seed)
+    words = ["nap.yaml", "--seed", "7"]
+    for _ in range(3):
+        process = start(suite, *words)
+        time.sleep(0.6 + chance.random() * 1.5)
+        process.send_signal(signal.SIGKILL)
+        process.communicate()
+        assert wait_until_gone(suite) == []
+        assert folders_left_of(suite) == []
+        words = ["nap.yaml", "--seed", "7", "--resume"]
+    before = [one for stored in records(suite) for one in stored.launches]
+
+    code, _, err = run(suite, *words)
+
+    assert code == 0, err
+    (stored,) = records(suite)
+    assert launched(stored) == WHOLE
+    assert stored.launches[: len(before)] == tuple(before)
+    assert wait_until_gone(suite) == []
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_run_whose_supervisor_was_killed_leaves_nothing(long: Path, seed: int) -> None:
+    process = start(long, "long.yaml")
+    wait_until_measuring(long)
+    time.sleep(random.Random(seed).random() * 2)
+    os.kill(supervisor_of(process), signal.SIGKILL)
+    _, err = process.communicate(timeout=60)
+
+    assert process.returncode == 4, err
+    assert "--resume" in err
+    assert "Traceback" not in err
+    assert folders_left_of(long) == []
+    # Also what no worker's end had ended with it.
+    assert list(left_of(long)) == []
+
+
+def test_the_next_run_removes_what_a_killed_runner_and_supervisor_left(
+    long: Path,
+) -> None:
+    (long / "nap.py").write_text(SLEEP)  # without a helper, whom nobody would be left to end
+    process = start(long, "long.yaml")
+    wait_until_measuring(long)
+    for pid in (supervisor_of(process), process.pid):
+        os.kill(pid, signal.SIGKILL)
+    process.communicate()
+    assert folders_left_of(long) != []
+
+    assert run(long, "nap.yaml", "--only", "binding=none")[0] == 0
+
+    assert folders_left_of(long) == []
+
+
+def test_two_processes_that_resume_one_run_lose_nothing(long: Path) -> None:
+    process = start(long, "long.yaml", "--only", "binding=none")
+    wait_until_measuring(long)
+    process.send_signal(signal.SIGKILL)
+    process.communicate()
+    first = start(long, "--resume", "--unlocked")
+    wait_until_held(long)
+
+    code, _, err = run(long, "--resume", "--unlocked")
+    _, first_err = first.communicate(timeout=120)
+
+    assert code == 3
+    assert f"process {first.pid}" in err
+    assert first.returncode == 0, first_err
+    (stored,) = records(long)
+    assert stored.faults == ()
+    assert launched(stored) == Counter([(block, "binding=none", "ok") for block in range(3)])
+
+
+def test_a_workload_can_create_sockets_under_a_long_temporary_path(
+    suite: Path,
+) -> None:
+    # As the loaders of torch's DataLoader hand over a batch.
+    (suite / "nap.py").write_text(
+        "from multiprocessing.reduction import DupFd\n\n"
+        "def setup(*, seconds):\n    DupFd(0)\n    return lambda: None\n"
+    )
+    # No address of a socket has more than 107 bytes.
+    longer = commands.private_tmp(suite) / ("x" * 107)
+    longer.mkdir()
+
+    code, _, err = commands.corebound(
+        suite, "run", "nap.yaml", "--only", "binding=none", TMPDIR=str(longer)
+    )
+
+    assert code == 0, err
+    assert list(longer.glob("corebound-*")) == []
+
+
+def test_ctrl_c_ends_the_launch_and_keeps_the_measured_launches(long: Path) -> None:
+    process = start(long, "long.yaml")
+    wait_until_measuring(long)
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=30)
+
+    assert process.returncode == 130
+    assert "--resume" in err
+    assert "Traceback" not in err
+    assert wait_until_gone(long) == []
+
+
+def test_a_complete_run_has_nothing_to_resume(suite: Path) -> None:
+    run(suite, "nap.yaml")
+    before = records(suite)
+
+    code, _, _ = run(suite, "--resume")
+
+    assert code == 0
+    assert records(suite) == before
+
+
+def interrupt(suite: Path, *words: str) -> Path:
+    """Start a run and kill it when it has recorded a launch; its file."""
+    before = set(jsonl.files(suite / "reports" / "records"))
+    process = start(suite, *words)
+    for _ in range(1200):
+        fresh = set(jsonl.files(suite / "reports" / "records")) - before
+        if any(file.read_bytes().count(b"\n") > 1 for file in fresh):
+            break
+        time.sleep(0.05)
+    process.send_signal(signal.SIGKILL)
+    process.communicate()
+    assert wait_until_gone(suite) == []
+    (file,) = fresh
+    return file
+
+
+def set_back(file: Path) -> Path:
+    """A record file as it is called and dated when the clock was set back before its run."""
+    earlier = file.with_name(f"20010101T000000Z-{file.name.partition('-')[2]}")
+    file.rename(earlier)
+    os.utime(earlier, (978307200, 978307200))
+    return earlier
+
+
+@pytest.mark.parametrize("words", [(), ("nap.yaml",)])
+def test_resume_prefers_the_interrupted_run_to_a_later_complete_one(
+    suite: Path, words: tuple[str, ...]
+) -> None:
+    changed(suite, "nap", parameters={"seconds": 0.05})
+    assert run(suite, "nap.yaml")[0] == 0
+    (complete,) = jsonl.files(suite / "reports" / "records")
+    before = complete.read_bytes()
+    cut_short = set_back(interrupt(suite, "nap.yaml"))
+    launches = jsonl.read(cut_short).launches
+
+    code, _, err = run(suite, *words, "--resume")
+
+    assert code == 0, err
+    assert str(cut_short.name) in err.replace("\n", "")
+    assert complete.read_bytes() == before
+    stored = jsonl.read(cut_short)
+    assert stored.launches[: len(launches)] == launches
+    assert launched(stored) == WHOLE
+
+
+def test_resume_without_files_skips_a_complete_run_of_a_changed_scenario(long: Path) -> None:
+    changed(long, "other", name="other", measure={"launches": {"min": 2, "max": 2}})
+    assert run(long, "other.yaml", "--only", "binding=none")[0] == 0
+    cut_short = set_back(interrupt(long, "nap.yaml", "--only", "binding=none"))
+    changed(long, "other", name="other", measure={"launches": {"min": 3, "max": 3}})
+
+    code, _, err = run(long, "--resume")
+
+    assert code == 0, err
+    assert launched(jsonl.read(cut_short)) == Counter(
+        [(block, "binding=none", "ok") for block in range(3)]
+    )
+
+
+def test_resume_reports_an_interrupted_run_of_a_changed_scenario(long: Path) -> None:
+    # It is the latest; the one before it could go on and is not meant.
+    older = set_back(interrupt(long, "long.yaml", "--only", "binding=none"))
+    before = older.read_bytes()
+    interrupt(long, "nap.yaml", "--only", "binding=none")
+    changed(long, "nap", parameters={"seconds": 0.003})
+
+    code, _, err = run(long, "--resume")
+
+    assert code == 2
+    assert "a scenario has changed" in err
+    assert older.read_bytes() == before
+
+
+def test_a_resumed_run_keeps_its_budget(suite: Path) -> None:
+    run(suite, "nap.yaml", "--only", "binding=none", "--budget", "0s")
+    code, _, _ = run(suite, "--resume", "--budget", "1h")
+
+    (stored,) = records(suite)
+    assert code == 0
+    assert stored.run.budget_s == 0
+    assert len(stored.launches) == 3
+
+
+def test_a_changed_scenario_is_not_resumed_silently(suite: Path) -> None:
+    run(suite, "nap.yaml", "--only", "binding=none")
+    a_suite(suite, iterations=11)
+
+    code, _, err = run(suite, "--resume")
+
+    assert code == 2
+    assert "a scenario has changed" in err
+
+
+def test_only_one_run_measures_at_a_time(
+    long: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    first = start(long, "long.yaml")
+    wait_until_measuring(long)
+    elsewhere = str(tmp_path_factory.mktemp("elsewhere"))
+
+    code, _, err = commands.corebound(long, "run", "nap.yaml", TMPDIR=elsewhere)
+    waiting = start(long, "nap.yaml", "--only", "binding=none", "--wait", "10m")
+    assert waiting.stderr is not None
+    told = waiting.stderr.readline()
+    first.send_signal(signal.SIGTERM)
+    first.communicate(timeout=30)
+
+    assert code == 3, err
+    assert "another run is measuring" in err
+    assert f"process {first.pid}" in err
+    assert f"Waiting for the run of process {first.pid}" in told
+    waiting.communicate(timeout=60)
+    assert waiting.returncode == 0
+
+
+def test_failed_launches_are_recorded_and_set_the_exit_code(suite: Path) -> None:
+    (suite / "nap.py").write_text("def setup(*, seconds):\n    raise ValueError('no bed')\n")
+
+    code, _, err = run(suite, "nap.yaml")
+
+    assert code == 4
+    assert "no bed" in err
+    (stored,) = records(suite)
+    failed: list[Launch] = [one for one in stored.launches if one.status == "failed"]
+    assert failed
+    assert all("no bed" in str(one.reason) and "Traceback" in one.log for one in failed)
+
+
+def test_a_run_whose_cells_all_exceed_the_host_ends_with_an_error(suite: Path) -> None:
+    changed(suite, "big", matrix={"binding": [{"cpus": "60000"}]}, baseline=None)
+
+    code, _, err = run(suite, "big.yaml")
+
+    assert code == 3, err
+    assert "60000" in err
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ((), "no scenario was named"),
+        (("missing.yaml",), "cannot be read"),
+        (("nap.yaml", "--budget", "soon"), "not a length of time"),
+        (("nap.yaml", "--only", "binding=nowhere"), "nowhere"),
+        (("--resume",), "no run of this host to go on with"),
+    ],
+)
+def test_bad_input_is_an_error_message(suite: Path, words: tuple[str, ...], told: str) -> None:
+    code, _, err = run(suite, *words)
+
+    assert code == 2
+    assert told in " ".join(err.split())
+
+
+def test_results_go_to_standard_output_and_progress_to_standard_error(suite: Path) -> None:
+    code, out, err = run(suite, "nap.yaml", "--only", "binding=none")
+
+    assert code == 0, err
+    assert "A nap" in out
+    assert "Records: reports/records/" in out
+    assert "block 1" in err
+    assert "Records:" not in err
+
+
+def test_a_budget_too_short_for_any_launch_sets_the_exit_code(suite: Path) -> None:
+    code, out, _ = run(suite, "nap.yaml", "--budget", "0s")
+
+    assert code == 5
+    assert "The budget ran out." in out
+
+
+def test_a_missing_environment_sets_the_exit_code(suite: Path) -> None:
+    (suite / "environments").mkdir()
+    (suite / "environments" / "numpy-bare.txt").write_text("numpy\n")
+    changed(suite, "bare", name="bare", environment="numpy-bare")
+
+    code, _, err = run(suite, "nap.yaml", "bare.yaml", "--only", "binding=none")
+
+    assert code == 3, err
+    assert "environment `numpy-bare` has not been made." in err

@@ -1,0 +1,309 @@
+"""What is verified of a server launch: binding, counters and the load generator."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import signal
+import statistics
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from msgspec import Struct
+from msgspec.structs import replace
+
+from corebound.launch import perf
+from corebound.launch.launch import LaunchResult
+from corebound.launch.perf import CounterSupport
+from corebound.launch.supervisor import processes_below
+from corebound.launch.supervisor_client import Supervision
+from corebound.scenario.traffic import Answered, Client, GeneratorOrder, Warmed
+from corebound.serving.launch_spec import ServingOrder
+from corebound.serving.processes import Processes, await_workers
+from corebound.serving.server import ServedModel, Server
+from corebound.stats import latency
+from corebound.worker import protocol
+from support import needs
+from support.build import a_traffic
+from support.servers import (
+    Serve,
+    a_serving_order,
+    command_line_of,
+    make_scratch,
+    server_launcher,
+    start_generator,
+)
+
+pytestmark = [
+    pytest.mark.frameworks,
+    needs.java,
+]
+
+
+class Misled:
+    """A server whose PATH begins with another folder than it was given."""
+
+    def __init__(self, server: Server, first: Path) -> None:
+        self._server, self._first = server, first
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._server, name)
+
+    def write(self, folder: Path) -> dict[str, str]:
+        needs = self._server.write(folder)
+        return needs | {"PATH": f"{self._first}:{needs['PATH']}"}
+
+
+def broken(program: str, folder: Path) -> Callable[[ServingOrder], ServingOrder]:
+    """An order whose server finds, before any other, a program of this name that fails.
+
+    It leaves a file `asked` in the folder.
+    """
+    first = folder / "bin"
+    first.mkdir()
+    words = f"#!/bin/sh\ntouch {folder}/asked\nexit 1\n"
+    (first / program).write_text(words, encoding="utf-8")
+    (first / program).chmod(0o755)
+
+    def change(order: ServingOrder) -> ServingOrder:
+        def server(model: ServedModel, reports: Path) -> Any:
+            return Misled(order.server(model, reports), first)
+
+        return replace(order, server=server)
+
+    return change
+
+
+@needs.two_cpus
+def test_a_launcher_that_binds_nothing_is_detected(served: Serve, tmp_path: Path) -> None:
+    # TorchServe asks the `python` of PATH whether there is a launcher (pytorch/serve#3049).
+    outcome = served(binding="launcher", change=broken("python", tmp_path))
+
+    assert outcome.status == "invalid"
+    assert any("its slot is" in one for one in outcome.evidence)
+    assert "`python` first on its PATH" in (outcome.fix or "")
+    # What each worker really got is there.
+    every = tuple(sorted(os.sched_getaffinity(0)))
+    assert {thread.allowed[0] for worker in outcome.workers for thread in worker.threads} == {every}
+
+
+@needs.two_cpus
+def test_without_numactl_the_launcher_binds_workers_with_taskset(
+    served: Serve, tmp_path: Path
+) -> None:
+    # As in a container that forbids set_mempolicy.
+    outcome = served(binding="launcher", change=broken("numactl", tmp_path))
+
+    assert (outcome.status, outcome.evidence) == ("ok", ())
+    assert (tmp_path / "asked").exists()
+    assert len({worker.threads[0].allowed for worker in outcome.workers}) == 2
+
+
+def listening(pid: int) -> Iterator[str]:
+    """The addresses on which a process takes connections, as the kernel writes them (proc(5))."""
+    with contextlib.suppress(OSError):
+        open_files = {str(file.readlink()) for file in Path(f"/proc/{pid}/fd").iterdir()}
+        for table in ("tcp", "tcp6"):
+            for line in Path("/proc/net", table).read_text(encoding="ascii").splitlines()[1:]:
+                _, local, _, state, *_, inode = line.split()[:10]
+                if state == "0A" and f"socket:[{inode}]" in open_files:
+                    yield local.rpartition(":")[0]
+
+
+# 127.0.0.1, and the same as Java has it, mapped into IPv6.
+LOOPBACK = {"0100007F", "0000000000000000FFFF00000100007F"}
+
+
+class Watched(Struct, frozen=True, kw_only=True):
+    """A launch with which nothing is wrong, and where its processes took connections."""
+
+    outcome: LaunchResult
+    addresses: frozenset[str]
+
+
+def watched(server: str, folder: Path, counting: CounterSupport) -> Watched:
+    addresses: set[str] = set()
+
+    def look() -> None:
+        for pid in processes_below(os.getpid()):
+            addresses.update(listening(pid))
+
+    scratch = make_scratch(folder)
+    with Supervision(scratch) as supervision:
+        outcome = server_launcher(scratch, supervision)(
+            server=server,
+            threads=1,
+            tick=look,
+            change=lambda order: replace(order, counting=counting),
+        )
+    return Watched(outcome=outcome, addresses=frozenset(addresses))
+
+
+@pytest.fixture(scope="module")
+def torchserve(tmp_path_factory: pytest.TempPathFactory) -> Watched:
+    # A software event, which every kernel counts, in the place of a processor's.
+    counting = CounterSupport(events=("task-clock",) if shutil.which("perf") else ())
+    return watched("torchserve", tmp_path_factory.mktemp("torchserve"), counting)
+
+
+@pytest.fixture(scope="module")
+def litserve(tmp_path_factory: pytest.TempPathFactory) -> Watched:
+    return watched("litserve", tmp_path_factory.mktemp("litserve"), perf.offer())
+
+
+@pytest.fixture(params=["torchserve", "litserve"])
+def either(request: pytest.FixtureRequest) -> Watched:
+    found: Watched = request.getfixturevalue(request.param)
+    return found
+
+
+def test_both_servers_run_with_the_requested_threads(
+    either: Watched,
+) -> None:
+    outcome = either.outcome
+
+    assert (outcome.status, outcome.reason, outcome.strays) == ("ok", None, ())
+    assert outcome.served is not None
+    answered = outcome.served.answered
+    assert answered.ok + sum(answered.errors.values()) == 40
+    assert outcome.served.cpu_ns > 0
+    assert [worker.threads_used for worker in outcome.workers] == [1, 1]
+    assert {worker.environment["OMP_NUM_THREADS"] for worker in outcome.workers} == {"1"}
+
+
+def test_servers_listen_on_the_loopback_interface_only(either: Watched) -> None:
+    assert either.addresses
+    assert either.addresses <= LOOPBACK
+
+
+def test_host_samples_and_counters_are_recorded(litserve: Watched) -> None:
+    outcome, offer = litserve.outcome, perf.offer()
+
+    assert outcome.host is not None
+    assert outcome.host.windows
+    assert outcome.counters is not None
+    assert outcome.counters.task_clock_ns
+    if not offer.events:
+        assert outcome.counters.source == "proc"
+        assert outcome.counters.unavailable["hardware counters"]
+
+
+@needs.perf
+def test_perf_counts_the_tree_and_each_worker_and_leaves_no_process(torchserve: Watched) -> None:
+    outcome = torchserve.outcome
+
+    assert (outcome.status, outcome.strays) == ("ok", ())
+    assert outcome.counters is not None
+    assert (outcome.counters.source, outcome.counters.unavailable) == ("perf", {})
+    counted = [worker.counters for worker in outcome.workers]
+    assert [one.source for one in counted if one is not None] == ["perf", "perf"]
+
+
+def test_a_delayed_generator_makes_the_launch_invalid(
+    served: Serve,
+) -> None:
+    held = threading.Event()
+
+    def hold_up() -> None:
+        generators = [
+            pid
+            for pid in processes_below(os.getpid())
+            if b"corebound.serving.generator" in command_line_of(pid)
+        ]
+        if generators and not held.is_set():
+            held.set()
+            # Warm-up takes less than three seconds, eighty requests at this rate eight.
+            for after_s, sign in ((3.0, signal.SIGSTOP), (5.0, signal.SIGCONT)):
+                threading.Timer(after_s, os.kill, (generators[0], sign)).start()
+
+    parameters = {"traffic": "constant", "rate": 10.0}
+    outcome = served(threads=1, iterations=80, parameters=parameters, tick=hold_up)
+
+    assert held.is_set()
+    assert outcome.status == "invalid"
+    assert any("load generator sent" in one and "late" in one for one in outcome.evidence)
+    assert "load generator" in (outcome.fix or "")
+
+
+def test_without_java_the_launch_fails_and_says_how_to_install_it(
+    served: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("JAVA_HOME", "/no/such/java")
+
+    outcome = served()
+
+    assert outcome.status == "failed"
+    assert "needs Java" in (outcome.reason or "")
+    assert "default-jre-headless" in (outcome.fix or "")
+
+
+@contextmanager
+def a_running_server(order: ServingOrder, supervision: Supervision) -> Iterator[Server]:
+    """A launch's server with all its workers, for as long as it is wanted."""
+    processes = Processes(
+        supervision,
+        lambda: None,
+        scratch=order.scratch,
+        python_path=order.python_path,
+        timeout_s=order.timeout_s,
+    )
+    reports = order.scratch / "reports"
+    processes.folder.mkdir()
+    reports.mkdir()
+    server = order.server(order.model(processes.execute), reports)
+    needs = {protocol.SERVED_REPORTS: str(reports), **server.write(processes.folder)}
+    root = processes.spawn(order.command, needs=needs)
+    try:
+        await_workers(server, processes, root=root, wanted=len(order.placement.slots))
+        yield server
+    finally:
+        supervision.end(grace_s=0.0)
+
+
+def answered_by(client: Client, server: Server, folder: Path) -> Answered:
+    """A hundred requests and some, four at a time, sent by this client."""
+    folder.mkdir()
+    order = GeneratorOrder(
+        traffic=a_traffic(requests=120, warmup_requests=20, concurrency=4, client=client),
+        host="127.0.0.1",
+        port=server.port,
+        path=server.path,
+        content_type=server.content_type,
+        body_file=str(server.body),
+    )
+    with start_generator(folder) as started:
+        assert isinstance(started.generator.order(order), Warmed)
+        answered = started.generator.go()
+        started.generator.part()
+        assert started.exit_code() == 0
+        return answered
+
+
+@needs.ab
+def test_throughput_and_percentiles_match_apachebench(
+    scratch: Path, supervision: Supervision, tmp_path: Path
+) -> None:
+    """Turn by turn, three times each; as near to ab as ab to itself, or within a half."""
+    order = a_serving_order("torchserve", scratch, threads=1, parameters={"concurrency": 4})
+    figures: dict[Client, list[tuple[float, ...]]] = {"ab": [], "corebound": []}
+    with a_running_server(order, supervision) as server:
+        for turn in range(3):
+            clients: tuple[Client, ...] = ("ab", "corebound") if turn % 2 else ("corebound", "ab")
+            for client in clients:
+                answered = answered_by(client, server, tmp_path / f"{client}-{turn}")
+                found = latency.percentiles(answered.latencies)
+                assert found is not None
+                assert (answered.ok, answered.errors) == (120, {})
+                each_ns = answered.duration_ns / answered.ok
+                figures[client].append((each_ns, found.p50_ns, found.p90_ns, found.p99_ns))
+
+    for place in range(4):
+        theirs, ours = ([one[place] for one in figures[client]] for client in ("ab", "corebound"))
+        noise = max(1.5, max(theirs) / min(theirs), max(ours) / min(ours))
+        ratio = statistics.median(ours) / statistics.median(theirs)
+        assert 1 / noise < ratio < noise, figures

@@ -1,0 +1,1 @@
+"""Tests on an emulated machine of two sockets with SMT."""
