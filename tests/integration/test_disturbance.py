@@ -18,8 +18,8 @@ from msgspec.structs import replace
 
 from corebound.launch.launch import LaunchResult, LaunchSpec, launch
 from corebound.launch.perf import CounterSupport
-from corebound.launch.procfs import below, used
 from corebound.launch.supervisor_client import Supervision
+from corebound.machine.procfs import descendants, resource_usage
 from corebound.machine.topology import CpuId
 from corebound.planning.models import Command, Placement, Slot
 from corebound.runner.scheduler import judged
@@ -219,7 +219,7 @@ def below_the_supervisor(supervision: Supervision, *, after_s: float) -> int:
     """The worker, once it has been at work for so long."""
     until_s = time.monotonic() + 30
     while time.monotonic() < until_s:
-        found = sorted(below(supervision.pid))
+        found = sorted(descendants(supervision.pid))
         if found and _cpu_s(found[0]) > after_s:
             return found[0]
         time.sleep(0.01)
@@ -227,7 +227,7 @@ def below_the_supervisor(supervision: Supervision, *, after_s: float) -> int:
 
 
 def _cpu_s(pid: int) -> float:
-    return used(lambda: (pid,)).cpu_ns / 1e9
+    return resource_usage(lambda: (pid,)).cpu_ns / 1e9
 
 
 def stop_and_continue(supervision: Supervision) -> None:

@@ -18,9 +18,9 @@ import pytest
 from corebound.launch.launch import LaunchResult
 from corebound.launch.monitor import LaunchMonitor
 from corebound.launch.perf import CounterSupport
-from corebound.launch.supervisor import processes_below
 from corebound.launch.supervisor_client import Supervision
 from corebound.machine import discovery
+from corebound.machine.procfs import processes_below
 from corebound.machine.topology import CpuId
 from corebound.planning.models import Placement, Slot
 from corebound.planning.plan import HostCapabilities, plan_cells

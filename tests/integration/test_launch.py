@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from corebound.launch.launch import LaunchResult, LaunchSpec, launch
-from corebound.launch.supervisor import processes_below
 from corebound.launch.supervisor_client import Supervision
+from corebound.machine.procfs import processes_below
 from corebound.machine.topology import CpuId
 from corebound.planning.models import Command, Placement, Slot
 from corebound.scenario.cell import BindMoment, Scalar

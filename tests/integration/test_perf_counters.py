@@ -10,8 +10,8 @@ from pathlib import Path
 
 from corebound.launch import perf
 from corebound.launch.perf import CounterSupport, Perf
-from corebound.launch.supervisor import processes_below
 from corebound.launch.supervisor_client import Supervision
+from corebound.machine.procfs import processes_below
 from support import needs
 
 COMPUTES = """

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 import yaml
 
-from corebound.launch.supervisor import processes_below
+from corebound.machine.procfs import processes_below
 from corebound.records import jsonl
 from corebound.records.launch_record import Launch
 from support import commands, needs
@@ -150,7 +150,7 @@ def supervisor_of(process: subprocess.Popen[str]) -> int:
     """The supervisor of a run's launches."""
     for _ in range(1200):
         for pid in processes_below(process.pid):
-            if b"supervisor.py" in Path(f"/proc/{pid}/cmdline").read_bytes():
+            if b"launch.supervisor" in Path(f"/proc/{pid}/cmdline").read_bytes():
                 return pid
         time.sleep(0.05)
     raise AssertionError("the run has not started a supervisor")

@@ -19,8 +19,8 @@ from msgspec.structs import replace
 
 import corebound
 from corebound.launch.launch import LaunchResult
-from corebound.launch.supervisor import processes_below
 from corebound.machine import discovery
+from corebound.machine.procfs import processes_below
 from corebound.planning.models import Command
 from corebound.records import jsonl
 from corebound.serving import servers

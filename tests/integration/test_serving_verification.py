@@ -20,8 +20,8 @@ from msgspec.structs import replace
 from corebound.launch import perf
 from corebound.launch.launch import LaunchResult
 from corebound.launch.perf import CounterSupport
-from corebound.launch.supervisor import processes_below
 from corebound.launch.supervisor_client import Supervision
+from corebound.machine.procfs import processes_below
 from corebound.scenario.traffic import Answered, Client, GeneratorOrder, Warmed
 from corebound.serving.launch_spec import ServingOrder
 from corebound.serving.processes import Processes, await_workers

@@ -8,7 +8,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from corebound.machine.doctor.check import HostCheck
+from corebound.machine.doctor.result import HostCheck
 from corebound.machine.identity import Host
 from corebound.machine.peak_flops import Peak
 from corebound.machine.topology import Cache, CoreKey, Cpu, CpuId, Node, NodeId, Topology

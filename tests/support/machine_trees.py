@@ -10,9 +10,9 @@ import tarfile
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path, PurePosixPath
 
-from corebound.machine.doctor.check import JudgedCheck
-from corebound.machine.doctor.checks import examine
-from corebound.machine.doctor.checks_tools import PROGRAMS
+from corebound.machine.doctor.checks_system import PROGRAMS
+from corebound.machine.doctor.examine import examine
+from corebound.machine.doctor.result import CheckResult
 from corebound.machine.topology import Topology
 from support.build import a_host
 from support.paths import DATA
@@ -423,7 +423,7 @@ def check_results(
     sudo: bool = False,
     tools: frozenset[str] | None = PROGRAMS,
     environments: Mapping[str, bool] | None = None,
-) -> dict[str, JudgedCheck]:
+) -> dict[str, CheckResult]:
     """What the checks say by name: of the healthy machine with some files replaced or gone."""
     changed = {**HEALTHY, **(files or {})}
     now = {path: text for path, text in changed.items() if text is not None}

@@ -15,7 +15,7 @@ from typing import NoReturn
 
 import pytest
 
-from corebound.machine.gpus import gpus
+from corebound.machine.identity import gpus
 
 _SMT = Path("/sys/devices/system/cpu/smt/active")
 HAS_SMT = _SMT.is_file() and _SMT.read_text().strip() == "1"

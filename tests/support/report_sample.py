@@ -18,7 +18,7 @@ from msgspec.structs import replace
 
 from corebound.analysis.comparison import Past, past_of
 from corebound.analysis.host_records import Record
-from corebound.machine.doctor.check import HostCheck, State
+from corebound.machine.doctor.result import HostCheck, State
 from corebound.planning.models import Placement
 from corebound.records.calibration import Calibration
 from corebound.records.history import HistoryPoint, HistoryPoints, Series

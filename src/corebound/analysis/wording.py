@@ -7,7 +7,7 @@ from typing import Literal, Self
 
 from msgspec import Struct
 
-from corebound.machine.doctor.check import State
+from corebound.machine.doctor.result import State
 from corebound.scenario.cell import BindingMode, Cell
 from corebound.stats.comparison import Comparison
 from corebound.stats.history.regressions import least_figures

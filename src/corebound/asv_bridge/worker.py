@@ -25,7 +25,8 @@ from asv.util import ProcessError, UserError
 
 from corebound.asv_bridge.project import MARKER
 from corebound.launch.environments import looked_into
-from corebound.launch.supervisor import become_subreaper, end_with_parent, processes_below
+from corebound.launch.supervisor import become_subreaper, end_with_parent
+from corebound.machine.procfs import processes_below
 from corebound.records import atomic_write
 
 # The settings, besides the commit, that determine an environment.

@@ -9,13 +9,14 @@ import math
 import os
 import time
 from collections.abc import Callable, Iterable, Sequence
-from pathlib import Path
 from typing import Any
 
 from msgspec import Struct, field
 
-from corebound.launch import procfs
-from corebound.launch.procfs import Ticks, Used, used
+from corebound.machine import procfs
+from corebound.machine.cgroups import quotas, throttled
+from corebound.machine.procfs import CpuTicks, ResourceUsage, resource_usage
+from corebound.machine.sysfs import LIVE, read_cpu_list
 from corebound.machine.topology import CpuId
 from corebound.records.telemetry import GpuUse, HostOverTime, HostWindow
 
@@ -77,9 +78,9 @@ class HostSnapshot(Struct, frozen=True, kw_only=True):
     """
 
     at_ns: int
-    ticks: Ticks | None
+    ticks: CpuTicks | None
     tick_ns: int
-    launch: Used
+    launch: ResourceUsage
     own_ns: int
     threads: Threads | None
     suspended_ns: int
@@ -272,7 +273,6 @@ PAGES_SHARE = 0.0005
 
 # CPU clock frequencies are read one by one; this many CPUs are a sufficient sample.
 _CLOCKS = 4
-_TICK_NS = 1_000_000_000 // os.sysconf("SC_CLK_TCK")
 _PRESSURE = ("cpu", "memory", "io")
 
 
@@ -312,7 +312,7 @@ class HostSampler:
         self._asleep_before_ns = _ever_asleep_ns()
         self._stat = os.open("/proc/stat", os.O_RDONLY | os.O_CLOEXEC)
         self._pressure = [_opened(f"/proc/pressure/{kind}") for kind in _PRESSURE]
-        self._groups = _quotas()
+        self._groups = _cpu_stats()
         step = math.ceil(len(self.cpus) / _CLOCKS)
         clocks = (
             _opened(f"/sys/devices/system/cpu/cpu{cpu}/cpufreq/scaling_cur_freq")
@@ -322,7 +322,7 @@ class HostSampler:
 
     def mark(self) -> None:
         """Start counting. This first sample disturbs no measurement; its cost is not counted."""
-        if procfs.has_nodes():
+        if _has_nodes():
             self._pages_due_ns = time.monotonic_ns() + PAGES_EVERY_S * 1e9
         self._last = self._look()
         self._marked_ns = self._last.at_ns
@@ -367,19 +367,20 @@ class HostSampler:
         self._due_ns = now_ns + round(pause_ns)
 
     def _look(self) -> HostSnapshot:
-        launch, own = used(self.processes), used(self.ours)
+        launch, own = resource_usage(self.processes), resource_usage(self.ours)
         return HostSnapshot(
             at_ns=time.monotonic_ns(),
             ticks=procfs.cpu_ticks(_read(self._stat), self.cpus),
-            tick_ns=_TICK_NS,
+            tick_ns=procfs.TICK_NS,
             launch=launch,
             own_ns=own.cpu_ns,
             threads=self.threads(),
             suspended_ns=self.suspended_ns() + self._asleep_ns(),
             pressure_us=tuple(
-                None if one is None else procfs.pressure_us(_read(one)) for one in self._pressure
+                None if descriptor is None else _total_us(descriptor)
+                for descriptor in self._pressure
             ),
-            throttled=tuple(procfs.throttled(_read(one)) for one in self._groups),
+            throttled=tuple(throttled(_read(one).decode(errors="replace")) for one in self._groups),
             frequency_hz=_mean_hz(self._clocks),
             node_bytes=self._node_bytes(),
             gpus=self.gpus.look(),
@@ -412,7 +413,7 @@ class HostSampler:
             reasons["waiting"] = "threads came and went, or the kernel has no schedstat"
         if any(one.migrations is None for one in self._windows):
             reasons["migrations"] = "the kernel shows no /proc/PID/sched"
-        if not procfs.has_nodes():
+        if not _has_nodes():
             reasons["memory by node"] = "the host has one node"
         if self.gpus.reason is not None:
             reasons["GPU use"] = self.gpus.reason
@@ -451,24 +452,21 @@ def _read(descriptor: int) -> bytes:
     return b"".join(parts)
 
 
-def _quotas() -> list[int]:
+def _total_us(descriptor: int) -> int | None:
+    """The total stall time in a PSI file."""
+    pressure = procfs.pressure(_read(descriptor))
+    return None if pressure is None else pressure.total_us
+
+
+def _cpu_stats() -> list[int]:
     """Descriptors of cpu.stat of this process's cgroup and its ancestors that have a quota."""
-    try:
-        mounts = Path("/proc/self/mountinfo").read_text(encoding="utf-8", errors="replace")
-        cgroup = Path("/proc/self/cgroup").read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return []
-    folders = [Path(folder) for folder in procfs.cgroup_folders(mounts, cgroup, "cpu")]
-    stats = (_opened(str(folder / "cpu.stat")) for folder in folders if _has_quota(folder))
-    return [stat for stat in stats if stat is not None]
+    descriptors = (_opened(f"/{quota.folder}/cpu.stat") for quota in quotas(LIVE) or ())
+    return [descriptor for descriptor in descriptors if descriptor is not None]
 
 
-def _has_quota(folder: Path) -> bool:
-    for name, without in (("cpu.max", "max"), ("cpu.cfs_quota_us", "-1")):
-        with contextlib.suppress(OSError):
-            words = (folder / name).read_text(encoding="ascii").split()
-            return bool(words) and words[0] != without
-    return False
+def _has_nodes() -> bool:
+    """Whether this host has more than one NUMA node."""
+    return len(read_cpu_list(LIVE, "sys/devices/system/node/online") or ()) > 1
 
 
 def _mean_hz(clocks: Iterable[int]) -> int | None:

@@ -11,11 +11,11 @@ import time
 from collections import deque
 from collections.abc import Collection, Iterator
 from dataclasses import replace
-from pathlib import Path
 from typing import Self
 
 from msgspec import Struct
 
+from corebound.machine.procfs import thread_ids
 from corebound.machine.topology import CpuId
 from corebound.worker import protocol
 
@@ -65,9 +65,9 @@ def _settle(*, before: list[frozenset[CpuId]], after: list[frozenset[CpuId]]) ->
 
 
 def _move(cpus: Collection[int]) -> None:
-    for thread in Path("/proc/self/task").iterdir():
+    for tid in thread_ids(os.getpid()):
         with contextlib.suppress(OSError):  # it ended in the meantime
-            os.sched_setaffinity(int(thread.name), cpus)
+            os.sched_setaffinity(tid, cpus)
 
 
 # How often to check whether a worker that has not connected yet has ended.

@@ -11,9 +11,9 @@ from pathlib import Path
 from corebound.launch.host_sampler import HostSampler, Threads, together
 from corebound.launch.interleaving import keep_off_cpus
 from corebound.launch.perf import CounterSupport, Perf, counted
-from corebound.launch.procfs import below
 from corebound.launch.supervisor_client import Supervision
 from corebound.launch.thread_sampler import ThreadSampler
+from corebound.machine.procfs import descendants
 from corebound.planning.models import Placement
 from corebound.records.launch_record import ThreadEvidence
 from corebound.records.telemetry import Counters, HostOverTime
@@ -80,8 +80,11 @@ class LaunchMonitor:
         away = self._moved.enter_context(keep_off_cpus(self._cpus))
         self._host = HostSampler(
             cpus=self._cpus,
-            processes=lambda: (self._supervision.pid, *below(self._supervision.pid)),
-            ours=lambda: (*(() if away else (os.getpid(),)), *chain(*map(below, self._company))),
+            processes=lambda: (self._supervision.pid, *descendants(self._supervision.pid)),
+            ours=lambda: (
+                *(() if away else (os.getpid(),)),
+                *chain(*map(descendants, self._company)),
+            ),
             threads=self._threads,
             suspended_ns=lambda: max((watch.suspended_ns for watch in self.watches), default=0),
             gpus=self._counting.gpus,

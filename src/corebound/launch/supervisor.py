@@ -1,7 +1,7 @@
 """The supervisor process: starts workers and leaves no process of a launch behind.
 
-The supervisor is a separate process. It is started by file name and uses only the
-standard library. It is a child subreaper: orphaned processes of a launch become its
+The supervisor is a separate process. It uses only the standard library and modules that
+use nothing else. It is a child subreaper: orphaned processes of a launch become its
 children, so once it has no children, no process of the launch is left. When the
 runner ends for any reason, the socket between them closes. The supervisor then kills
 all its descendants, removes the scratch directory and exits.
@@ -32,6 +32,8 @@ import time
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from corebound.machine.procfs import processes_below
+
 PR_SET_PDEATHSIG = 1
 PR_SET_CHILD_SUBREAPER = 36
 
@@ -50,32 +52,6 @@ def become_subreaper() -> None:
 def end_with_parent(number: signal.Signals) -> None:
     """Have the kernel send this process a signal when its parent ends."""
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, number, 0, 0, 0)
-
-
-def processes_below(root: int) -> dict[int, str]:
-    """The names of all descendants of `root`, by process id; excludes `root` itself."""
-    parents: dict[int, int] = {}
-    names: dict[int, str] = {}
-    for entry in os.listdir("/proc"):
-        if entry.isdecimal() and (found := _parent_and_name(int(entry))) is not None:
-            parents[int(entry)], names[int(entry)] = found
-    below: dict[int, str] = {}
-    fresh = {root}
-    while fresh:
-        fresh = {pid for pid, parent in parents.items() if parent in fresh}
-        below.update({pid: names[pid] for pid in fresh})
-    return below
-
-
-def _parent_and_name(pid: int) -> tuple[int, str] | None:
-    try:
-        with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as stream:
-            line = stream.read()
-    except OSError:
-        return None  # it ended after /proc was listed
-    name, _, rest = line.partition("(")[2].rpartition(")")
-    state, parent = rest.split(maxsplit=2)[:2]
-    return None if state in "ZX" else (int(parent), name)
 
 
 class Supervisor:

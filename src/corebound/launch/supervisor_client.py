@@ -13,12 +13,23 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
 
+import corebound
 from corebound.errors import LaunchError
 from corebound.launch import supervisor
+from corebound.machine.procfs import processes_below
 
 # How long the supervisor may take to answer. It waits only for processes that it
 # has killed, and those remain only while a device driver blocks them.
 PATIENCE_S = 30.0
+# The program of the supervisor. It is isolated from the environment and from installed packages,
+# and finds corebound's own modules after those of the standard library.
+_LIBRARY = Path(corebound.__file__).parents[1]
+_SUPERVISOR = """
+import sys
+sys.path.append(sys.argv[3])
+from corebound.launch.supervisor import main
+main()
+"""
 
 
 class Supervision:
@@ -33,10 +44,10 @@ class Supervision:
         # If the supervisor is killed, this process inherits its descendants.
         supervisor.become_subreaper()
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        program = (sys.executable, "-I", "-S", supervisor.__file__)
+        program = (sys.executable, "-I", "-S", "-c", _SUPERVISOR)
         with theirs:
             self._process = subprocess.Popen(
-                (*program, str(theirs.fileno()), str(scratch)),
+                (*program, str(theirs.fileno()), str(scratch), str(_LIBRARY)),
                 stdin=subprocess.DEVNULL,
                 pass_fds=(theirs.fileno(),),
                 # This process handles Ctrl-C from the terminal.
@@ -62,7 +73,7 @@ class Supervision:
         """End launch processes left by a killed supervisor; they are now our descendants."""
         until_s = time.monotonic() + PATIENCE_S
         while time.monotonic() < until_s:
-            left = [pid for pid in supervisor.processes_below(os.getpid()) if self._is_of_us(pid)]
+            left = [pid for pid in processes_below(os.getpid()) if self._is_of_us(pid)]
             if not left:
                 return
             supervisor.end(left)

@@ -8,10 +8,16 @@ import os
 import time
 from dataclasses import dataclass, field
 
-from corebound.launch import procfs
 from corebound.launch.host_sampler import Threads
-from corebound.launch.procfs import below, threads_of
-from corebound.launch.supervisor import processes_below
+from corebound.machine import cgroups, procfs
+from corebound.machine.procfs import (
+    ProcessStat,
+    descendants,
+    line_number,
+    processes_below,
+    thread_ids,
+)
+from corebound.machine.sysfs import LIVE
 from corebound.machine.topology import CpuId
 from corebound.records.launch_record import Stay, ThreadEvidence
 from corebound.records.telemetry import known_sum
@@ -51,7 +57,7 @@ class _Thread:
     base: dict[str, int] = field(default_factory=dict)
     last: dict[str, int] = field(default_factory=dict)
     active_ns: int | None = None
-    state: bytes = b""
+    state: str = ""
 
     def close(self) -> None:
         os.close(self.stat)
@@ -98,7 +104,7 @@ class ThreadSampler:
         began_ns = time.thread_time_ns()
         now_s = time.monotonic()
         if search or now_s - self._searched_s >= SEARCH_EVERY_S:
-            found = processes_below(self.root) if search else below(self.root)
+            found = processes_below(self.root) if search else descendants(self.root)
             self._processes = {self.root, *found}
             self._searched_s = now_s
         now_ms = self._now_ms()
@@ -106,7 +112,7 @@ class ThreadSampler:
         # A list of threads may miss a live thread if its neighbour ends at that moment.
         unlisted = dict(self._threads)
         for pid in self._processes:
-            for tid in threads_of(pid):
+            for tid in thread_ids(pid):
                 unlisted.pop(tid, None)
                 self._see(pid, tid, now_ms, thorough=search)
         for tid, thread in unlisted.items():
@@ -168,7 +174,7 @@ class ThreadSampler:
     def bind(self, cpus: tuple[CpuId, ...]) -> None:
         """Bind every existing thread to `cpus`, as `taskset -ap` does."""
         for pid in self._processes:
-            for tid in threads_of(pid):
+            for tid in thread_ids(pid):
                 with contextlib.suppress(ProcessLookupError):
                     os.sched_setaffinity(tid, cpus)
         for thread in self._threads.values():
@@ -197,10 +203,12 @@ class ThreadSampler:
             allowed = tuple(CpuId(cpu) for cpu in sorted(os.sched_getaffinity(tid)))
             if allowed not in thread.allowed:
                 thread.allowed.append(allowed)
-            thread.state, cpu = _state_and_cpu(thread.stat)
+            stat = _read_stat(thread.stat)
+            thread.state, cpu = stat.state, CpuId(stat.cpu)
             if thread.schedstat is not None:
-                run, wait = os.pread(thread.schedstat, 128, 0).split()[:2]
-                thread.last["run_ns"], thread.last["wait_ns"] = int(run), int(wait)
+                times_ns = procfs.schedstat(os.pread(thread.schedstat, 128, 0))
+                if times_ns is not None:
+                    thread.last["run_ns"], thread.last["wait_ns"] = times_ns
             if thorough:
                 thread.last.update(_counted(pid, tid))
         except (OSError, ValueError):
@@ -244,7 +252,7 @@ class ThreadSampler:
             self.suspended_ns += since_ns
             self._idle_since_ns = now_ns
         elif now_ns - self._idle_since_ns >= _FROZEN_EVERY_NS:
-            is_frozen = any(map(_is_frozen, self._processes))
+            is_frozen = any(cgroups.is_frozen(LIVE, pid) for pid in self._processes)
             if is_frozen and self._was_frozen:
                 self.suspended_ns += now_ns - self._idle_since_ns
             self._was_frozen, self._idle_since_ns = is_frozen, now_ns
@@ -254,9 +262,9 @@ class ThreadSampler:
 
     def _is_stopped(self, thread: _Thread) -> bool:
         """Whether a signal, or a tracer outside the launch, has stopped the thread."""
-        if thread.state != b"t":
-            return thread.state == b"T"
-        tracer = _number(_content(f"/proc/{thread.pid}/task/{thread.tid}/status"), b"TracerPid:")
+        if thread.state != "t":
+            return thread.state == "T"
+        tracer = line_number(_thread_file(thread.pid, thread.tid, "status"), b"TracerPid")
         return tracer is not None and tracer not in self._processes
 
     def _leave(self, tid: int) -> None:
@@ -284,69 +292,37 @@ def _open(pid: int, tid: int) -> _Thread:
         schedstat: int | None = os.open(f"{place}/schedstat", os.O_RDONLY | os.O_CLOEXEC)
     except FileNotFoundError:
         schedstat = None  # the kernel was built without it
-    name = os.pread(stat, 1024, 0).partition(b"(")[2].rpartition(b")")[0]
-    return _Thread(
-        tid=tid, pid=pid, name=name.decode(errors="replace"), stat=stat, schedstat=schedstat
-    )
+    return _Thread(tid=tid, pid=pid, name=_read_stat(stat).name, stat=stat, schedstat=schedstat)
 
 
-def _state_and_cpu(stat: int) -> tuple[bytes, CpuId]:
-    # Fields 3 and 39 of stat in proc(5): the 1st and 37th after the name, which may hold any text.
-    words = os.pread(stat, 1024, 0).rpartition(b")")[2].split()
-    return words[0], CpuId(int(words[36]))
+def _read_stat(descriptor: int) -> ProcessStat:
+    return ProcessStat(os.pread(descriptor, 1024, 0))
 
 
 def _own_wait_ns() -> int:
     """Run-queue wait of the sampling thread; 0 where unknown."""
-    words = _content("/proc/thread-self/schedstat").split()
-    return int(words[1]) if len(words) > 1 else 0
-
-
-def _is_frozen(pid: int) -> bool:
-    """Whether a process's cgroup, or an ancestor of it, is frozen."""
-    mounts, cgroup = _content("/proc/self/mountinfo"), _content(f"/proc/{pid}/cgroup")
-    folders = procfs.cgroup_folders(
-        mounts.decode(errors="replace"), cgroup.decode(errors="replace"), "freezer"
-    )
-    return any(
-        procfs.is_frozen(_content(f"{folder}/{name}"))
-        for folder in folders
-        for name in ("cgroup.events", "freezer.state")
-    )
+    times_ns = procfs.schedstat(procfs.read("/proc/thread-self/schedstat"))
+    return times_ns[1] if times_ns else 0
 
 
 def _counted(pid: int, tid: int) -> dict[str, int]:
     """The expensive counts: context switches, and migrations if the kernel shows them."""
-    place = f"/proc/{pid}/task/{tid}"
-    status, sched = _content(f"{place}/status"), _content(f"{place}/sched")
-    told = {
-        "voluntary": _number(status, b"voluntary_ctxt_switches:"),
-        "involuntary": _number(status, b"nonvoluntary_ctxt_switches:"),
-        "migrations": _number(sched, b"se.nr_migrations "),
+    status, sched = _thread_file(pid, tid, "status"), _thread_file(pid, tid, "sched")
+    counts = {
+        "voluntary": line_number(status, b"voluntary_ctxt_switches"),
+        "involuntary": line_number(status, b"nonvoluntary_ctxt_switches"),
+        "migrations": line_number(sched, b"se.nr_migrations "),
     }
-    return {name: count for name, count in told.items() if count is not None}
+    return {name: count for name, count in counts.items() if count is not None}
 
 
-def _content(path: str) -> bytes:
-    """The content of a file; empty if it does not exist or cannot be read."""
-    with contextlib.suppress(OSError), open(path, "rb", buffering=0) as stream:
-        return stream.read()
-    return b""
-
-
-def _number(text: bytes, begin: bytes) -> int | None:
-    r"""The number on the line that starts with `begin`; other lines are not parsed.
-
-    >>> _number(b"name (1)\nse.nr_migrations   :   12\n", b"se.nr_migrations ")
-    12
-    """
-    _, found, rest = text.partition(b"\n" + begin)
-    return int(rest.lstrip(b" :\t").split(maxsplit=1)[0]) if found else None
+def _thread_file(pid: int, tid: int, name: str) -> bytes:
+    return procfs.read(f"/proc/{pid}/task/{tid}/{name}")
 
 
 def _peak_rss_bytes(processes: set[int]) -> int | None:
     """The sum of the processes' peaks: an upper bound of the process tree's peak."""
-    peaks_kb = (_number(_content(f"/proc/{pid}/status"), b"VmHWM:") for pid in processes)
+    peaks_kb = (line_number(procfs.read(f"/proc/{pid}/status"), b"VmHWM") for pid in processes)
     peak_kb = known_sum(peaks_kb)
     return None if peak_kb is None else peak_kb * 1024
 

@@ -1,174 +1,63 @@
-"""Read the limits that cgroups set on this process: CPUs, memory nodes and CPU time."""
+"""Reads this process's cgroups: allowed CPUs and memory nodes, CPU-time quotas, freezing."""
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from msgspec import Struct
 
-from corebound.machine.doctor.check import command
-from corebound.machine.sysfs import Tree, content, integer, integer_of, listed, text_of
+from corebound.machine.sysfs import Tree, parse_integer, read_cpu_list, read_integer, read_text
 from corebound.machine.topology import CpuId
 
 
 class _Mount(Struct, frozen=True, kw_only=True):
-    """Where to read cpusets: a directory and a file name, in which `{}` is the resource."""
+    """A mounted hierarchy: its mount point, and the cgroup that is mounted there.
 
-    directory: str
-    file: str
-
-
-_V2 = "cpuset.{}.effective"
-_V1 = "cpuset.{}"
-_CPUSET = "{}"  # the cpuset file system that preceded cgroups, and cgroup v1's `noprefix`
-
-
-def allowed(tree: Tree) -> tuple[frozenset[CpuId] | None, frozenset[CpuId] | None]:
-    """The CPUs and memory nodes that our cgroup may use; None if they are not limited.
-
-    A group without its own file has its parent's limits. This happens in cgroup v2 if the
-    controller is not delegated, and in containers whose mount begins below the
-    hierarchy's root.
+    `kind` is `cgroup2`, `cgroup` or `cpuset`, the file system that preceded cgroups.
+    `controllers` are those of cgroup v1, and other mount options.
     """
-    mount = next(_mounts(tree), None)
-    if mount is None:
-        return None, None
-    groups = tuple(_upwards(_group(tree, mount)))
-    cpus, mems = (
-        next(
-            (found for group in groups if (found := listed(tree, _path(mount, group, resource)))),
-            None,
-        )
-        for resource in ("cpus", "mems")
-    )
-    return cpus, mems
 
-
-def _path(mount: _Mount, group: str, resource: str) -> str:
-    return "/".join(filter(None, (mount.directory, group, mount.file.format(resource))))
+    kind: str
+    folder: str
+    root: str = ""
+    controllers: tuple[str, ...] = ()
 
 
 def _mounts(tree: Tree) -> Iterator[_Mount]:
-    usual = (
-        _Mount(directory="sys/fs/cgroup", file=_V2),
-        _Mount(directory="sys/fs/cgroup/cpuset", file=_V1),
-        _Mount(directory="dev/cpuset", file=_CPUSET),
-    )
-    for mount in usual:
-        if tree.read(_path(mount, "", "cpus")) is not None:
-            yield mount
-    for line in (tree.read("proc/mounts") or "").splitlines():
-        found = _mounted(tree, line.split())
-        if found:
-            yield found
-
-
-def _mounted(tree: Tree, words: list[str]) -> _Mount | None:
-    """The mount on one line of /proc/mounts, if it contains cpusets."""
-    if len(words) < 4:
-        return None
-    directory = _inside(words[1].replace("\\040", " "))
-    options = words[3].split(",")
-    if words[2] == "cgroup2":
-        controllers = (tree.read(f"{directory}/cgroup.controllers") or "").split()
-        return _Mount(directory=directory, file=_V2) if "cpuset" in controllers else None
-    if words[2] == "cpuset" or (words[2] == "cgroup" and {"cpuset", "noprefix"} <= set(options)):
-        return _Mount(directory=directory, file=_CPUSET)
-    if words[2] == "cgroup" and "cpuset" in options:
-        return _Mount(directory=directory, file=_V1)
-    return None
-
-
-def _group(tree: Tree, mount: _Mount) -> str:
-    """Our group's path below the mount, from /proc/self/cpuset or else /proc/self/cgroup."""
-    name = content(tree, "proc/self/cpuset")
-    if name:
-        return _inside(name)
-    for line in (tree.read("proc/self/cgroup") or "").splitlines():
-        hierarchy, _, rest = line.partition(":")
-        controllers, _, path = rest.partition(":")
-        if mount.file == _V2 and hierarchy == "0" and not controllers:
-            return _inside(path)
-        if mount.file != _V2 and "cpuset" in controllers.split(","):
-            return _inside(path)
-    return ""
-
-
-def _inside(path: str) -> str:
-    """A path relative to the root; `/..` appears if a namespace hides the rest."""
-    return "/".join(part for part in path.split("/") if part not in {"", ".", ".."})
-
-
-def _upwards(group: str) -> Iterator[str]:
-    yield group
-    while group:
-        group = group.rpartition("/")[0]
-        yield group
-
-
-class _CpuMount(Struct, frozen=True, kw_only=True):
-    """A hierarchy that can limit CPU time: its mount point and our group below it."""
-
-    v2: bool
-    folder: str
-    group: str
-
-
-class Quota(Struct, frozen=True, kw_only=True):
-    """A CPU-time quota, in CPUs, and the commands that remove it and set it again."""
-
-    cpus: float
-    folder: str
-    throttled: int | None
-    lift: str
-    again: str
-
-
-def quotas(tree: Tree) -> list[Quota] | None:
-    """All quotas that apply to us; None if no cgroup with the CPU controller is mounted."""
-    mounts = _cpu_mounts(tree)
-    if not mounts:
-        return None
-    return [
-        quota
-        for mount in mounts
-        for folder in _folders_upwards(mount)
-        if (quota := _quota(tree, folder, v2=mount.v2))
-    ]
-
-
-def cpus_worth(tree: Tree) -> float:
-    """The CPU time that our groups allow, in CPUs; infinite without a quota."""
-    return min((quota.cpus for quota in quotas(tree) or ()), default=math.inf)
-
-
-def _cpu_mounts(tree: Tree) -> list[_CpuMount]:
-    groups = _groups(tree.read("proc/self/cgroup") or "")
-    found = []
+    """The mounted hierarchies; saved machines may have only /proc/mounts, which shows no roots."""
     for line in (tree.read("proc/self/mountinfo") or "").splitlines():
         head, _, tail = line.partition(" - ")
-        mounted, kind = head.split(), tail.split()
-        if len(mounted) < 6 or len(kind) < 3:
-            continue
-        v2 = kind[0] == "cgroup2"
-        if not v2 and not (kind[0] == "cgroup" and "cpu" in kind[2].split(",")):
-            continue
-        controller = "" if v2 else "cpu"
-        if controller in groups:
-            found.append(
-                _CpuMount(
-                    v2=v2,
-                    folder=_unescaped(mounted[4]).strip("/"),
-                    group=_below(groups[controller], _unescaped(mounted[3])),
-                )
-            )
-    return found
+        fields, kind = head.split(), tail.split()
+        if len(fields) >= 6 and len(kind) >= 3:
+            yield _mount(kind[0], fields[4], kind[2], root=fields[3])
+    if tree.read("proc/self/mountinfo") is None:
+        for line in (tree.read("proc/mounts") or "").splitlines():
+            if len(fields := line.split()) >= 4:
+                yield _mount(fields[2], fields[1], fields[3])
+
+
+def _mount(kind: str, folder: str, options: str, *, root: str = "") -> _Mount:
+    return _Mount(
+        kind=kind,
+        folder="/".join(_parts(_unescaped(folder))),
+        root=_unescaped(root),
+        controllers=tuple(options.split(",")),
+    )
+
+
+def _unescaped(path: str) -> str:
+    return re.sub(r"\\([0-7]{3})", lambda match: chr(int(match[1], 8)), path)
+
+
+def _parts(path: str) -> list[str]:
+    """The parts of a path; `..` appears if a namespace hides the rest."""
+    return [part for part in path.split("/") if part not in {"", ".", ".."}]
 
 
 def _groups(text: str) -> dict[str, str]:
-    """Our group for each controller; the key of cgroup v2 is empty."""
+    """A process's cgroup for each controller, from its `cgroup`; the key of cgroup v2 is empty."""
     groups = {}
     for line in text.splitlines():
         hierarchy, _, rest = line.partition(":")
@@ -178,48 +67,207 @@ def _groups(text: str) -> dict[str, str]:
     return groups
 
 
-def _unescaped(path: str) -> str:
-    return re.sub(r"\\([0-7]{3})", lambda found: chr(int(found[1], 8)), path)
+def _folders(mount: _Mount, group: str) -> tuple[str, ...]:
+    """The folder of a cgroup below a mount, then those of its ancestors up to the mount.
+
+    A container often mounts only its own cgroup, so the mount's root is removed from the path.
+    """
+    parts, root = _parts(group), _parts(mount.root)
+    if ".." in group.split("/") or parts[: len(root)] != root:
+        parts, root = [], []  # outside what is mounted
+    below = parts[len(root) :]
+    return tuple("/".join((mount.folder, *below[:end])) for end in range(len(below), -1, -1))
 
 
-def _below(group: str, root: str) -> str:
-    """Our group's path below the mount's root; a container often mounts only its own group."""
-    parts, top = _parts(group), _parts(root)
-    if ".." in group.split("/"):
-        return ""  # above what the namespace shows
-    return "/".join(parts[len(top) :] if parts[: len(top)] == top else ())
+def cgroup_folders(
+    tree: Tree, controller: str, *, process: str = "self"
+) -> tuple[tuple[str, ...], ...]:
+    """The folders of a process's cgroup and its ancestors, for each hierarchy of a controller.
+
+    Args:
+        tree: The machine's files.
+        controller: For example `cpu` or `freezer`; version 2 has one hierarchy for all.
+        process: The process's id.
+    """
+    return tuple(folders for _, folders in _hierarchies(tree, controller, process))
 
 
-def _parts(path: str) -> list[str]:
-    return [part for part in path.split("/") if part not in {"", ".", ".."}]
+def _hierarchies(
+    tree: Tree, controller: str, process: str = "self"
+) -> Iterator[tuple[_Mount, tuple[str, ...]]]:
+    groups = _groups(tree.read(f"proc/{process}/cgroup") or "")
+    for mount in _mounts(tree):
+        name = "" if mount.kind == "cgroup2" else controller
+        is_mounted = mount.kind == "cgroup2" or (
+            mount.kind == "cgroup" and controller in mount.controllers
+        )
+        if is_mounted and name in groups:
+            yield mount, _folders(mount, groups[name])
 
 
-def _folders_upwards(mount: _CpuMount) -> Iterator[str]:
-    parts = _parts(mount.group)
-    for depth in range(len(parts), -1, -1):
-        yield "/".join((mount.folder, *parts[:depth]))
+# Where cpusets are usually mounted, in the order of preference.
+_USUAL = (
+    _Mount(kind="cgroup2", folder="sys/fs/cgroup"),
+    _Mount(kind="cgroup", folder="sys/fs/cgroup/cpuset", controllers=("cpuset",)),
+    _Mount(kind="cpuset", folder="dev/cpuset"),
+)
 
 
-def _quota(tree: Tree, folder: str, *, v2: bool) -> Quota | None:
+def allowed(tree: Tree) -> tuple[frozenset[CpuId] | None, frozenset[CpuId] | None]:
+    """The CPUs and memory nodes that our cgroup may use; None if they are not limited.
+
+    A group without its own file has its parent's limits. This happens in cgroup v2 if the
+    controller is not delegated, and in containers whose mount begins below the
+    hierarchy's root.
+    """
+    mount = next(_cpuset_mounts(tree), None)
+    if mount is None:
+        return None, None
+    folders = _folders(mount, _cpuset_group(tree, mount))
+    file = _cpuset_file(mount)
+    cpus, nodes = (
+        next(
+            (
+                limit
+                for folder in folders
+                if (limit := read_cpu_list(tree, f"{folder}/{file.format(resource)}"))
+            ),
+            None,
+        )
+        for resource in ("cpus", "mems")
+    )
+    return cpus, nodes
+
+
+def _cpuset_mounts(tree: Tree) -> Iterator[_Mount]:
+    for mount in _USUAL:
+        if tree.read(f"{mount.folder}/{_cpuset_file(mount).format('cpus')}") is not None:
+            yield mount
+    for mount in _mounts(tree):
+        if mount.kind == "cgroup2":
+            controllers = (tree.read(f"{mount.folder}/cgroup.controllers") or "").split()
+            if "cpuset" in controllers:
+                yield mount
+        elif mount.kind == "cpuset" or (mount.kind == "cgroup" and "cpuset" in mount.controllers):
+            yield mount
+
+
+def _cpuset_file(mount: _Mount) -> str:
+    """The name of a cpuset's files, in which `{}` is the resource."""
+    if mount.kind == "cgroup2":
+        return "cpuset.{}.effective"
+    return "{}" if mount.kind == "cpuset" or "noprefix" in mount.controllers else "cpuset.{}"
+
+
+def _cpuset_group(tree: Tree, mount: _Mount) -> str:
+    """Our cpuset, from /proc/self/cpuset or else /proc/self/cgroup."""
+    groups = _groups(tree.read("proc/self/cgroup") or "")
+    controller = "" if mount.kind == "cgroup2" else "cpuset"
+    return read_text(tree, "proc/self/cpuset") or groups.get(controller, "")
+
+
+class Quota(Struct, frozen=True, kw_only=True):
+    """A CPU-time quota.
+
+    Attributes:
+        cpus: The CPU time that it allows, in CPUs.
+        folder: The cgroup's folder.
+        throttled: In how many periods it stopped threads; None if unknown.
+        file: The file that sets it; value: its content; unlimited: the content that lifts it.
+    """
+
+    cpus: float
+    folder: str
+    throttled: int | None
+    file: str
+    value: str
+    unlimited: str
+
+
+def quotas(tree: Tree) -> list[Quota] | None:
+    """All quotas that apply to us; None if no cgroup with the CPU controller is mounted."""
+    hierarchies = list(_hierarchies(tree, "cpu"))
+    if not hierarchies:
+        return None
+    return [
+        quota
+        for mount, folders in hierarchies
+        for folder in folders
+        if (quota := _quota(tree, folder, is_v2=mount.kind == "cgroup2"))
+    ]
+
+
+def cpus_worth(tree: Tree) -> float:
+    """The CPU time that our groups allow, in CPUs; infinite without a quota."""
+    return min((quota.cpus for quota in quotas(tree) or ()), default=math.inf)
+
+
+def _quota(tree: Tree, folder: str, *, is_v2: bool) -> Quota | None:
     """The quota of one group; None if it has none, like the hierarchy's root."""
-    if v2:
-        text = text_of(tree, f"{folder}/cpu.max") or ""
-        words = text.split()
-        quota_us, period_us = (integer(word) for word in words) if len(words) == 2 else (None, None)
-        path, free, held = f"{folder}/cpu.max", "max", text
+    if is_v2:
+        file, unlimited = f"{folder}/cpu.max", "max"
+        value = read_text(tree, file) or ""
+        fields = value.split()
+        quota_us, period_us = map(parse_integer, fields) if len(fields) == 2 else (None, None)
     else:
-        path = f"{folder}/cpu.cfs_quota_us"
-        quota_us = integer_of(tree, path)
-        period_us = integer_of(tree, f"{folder}/cpu.cfs_period_us")
-        free, held = "-1", str(quota_us)
+        file, unlimited = f"{folder}/cpu.cfs_quota_us", "-1"
+        quota_us = read_integer(tree, file)
+        period_us = read_integer(tree, f"{folder}/cpu.cfs_period_us")
+        value = str(quota_us)
     if quota_us is None or period_us is None or quota_us < 0 or period_us <= 0:
         return None
-    stat = tree.read(f"{folder}/cpu.stat") or ""
-    throttled = re.search(r"^nr_throttled ([0-9]{1,18})$", stat, re.MULTILINE)
     return Quota(
         cpus=quota_us / period_us,
         folder=folder,
-        throttled=int(throttled[1]) if throttled else None,
-        lift=command([(path, free)]),
-        again=command([(path, held)]),
+        throttled=_counts(tree.read(f"{folder}/cpu.stat") or "").get("nr_throttled"),
+        file=file,
+        value=value,
+        unlimited=unlimited,
     )
+
+
+def _counts(text: str) -> Mapping[str, int]:
+    """The counts in a file such as cpu.stat, by name."""
+    pairs = (line.split() for line in text.splitlines())
+    return {
+        pair[0]: count
+        for pair in pairs
+        if len(pair) == 2 and (count := parse_integer(pair[1])) is not None
+    }
+
+
+def throttled(cpu_stat: str) -> tuple[int, int] | None:
+    r"""The number of periods in which a cgroup was throttled, and the duration in nanoseconds.
+
+    Parses cpu.stat of both cgroup versions: microseconds in v2, nanoseconds in v1.
+
+    >>> throttled("nr_periods 9\nnr_throttled 3\nthrottled_usec 200\n")
+    (3, 200000)
+    >>> throttled("nr_periods 9\nnr_throttled 3\nthrottled_time 200\n")
+    (3, 200)
+    """
+    counts = _counts(cpu_stat)
+    periods, duration_us = counts.get("nr_throttled"), counts.get("throttled_usec")
+    duration_ns = counts.get("throttled_time") if duration_us is None else duration_us * 1000
+    return None if periods is None or duration_ns is None else (periods, duration_ns)
+
+
+def is_frozen(tree: Tree, pid: int) -> bool:
+    """Whether a process's cgroup, or an ancestor of it, is frozen."""
+    return any(
+        is_frozen_state(tree.read(f"{folder}/{name}") or "")
+        for folders in cgroup_folders(tree, "freezer", process=str(pid))
+        for folder in folders
+        for name in ("cgroup.events", "freezer.state")
+    )
+
+
+def is_frozen_state(events: str) -> bool:
+    r"""Whether a cgroup's processes are frozen, by its cgroup.events (v2) or freezer.state (v1).
+
+    >>> is_frozen_state("populated 1\nfrozen 1\n"), is_frozen_state("FROZEN\n")
+    (True, True)
+    >>> is_frozen_state("THAWED\n")
+    False
+    """
+    return events.startswith("FROZEN") or "frozen 1" in events.splitlines()

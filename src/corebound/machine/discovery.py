@@ -1,4 +1,4 @@
-"""Read the topology of this machine, or of one whose /sys was saved as a folder."""
+"""Reads the topology of this machine, or of one whose /sys was saved as a folder."""
 
 from __future__ import annotations
 
@@ -13,9 +13,21 @@ from pathlib import Path
 from msgspec import Struct
 
 from corebound.errors import HostError
+from corebound.machine import procfs
 from corebound.machine.cgroups import allowed
-from corebound.machine.sysfs import Tree, content, listed, masked, number, numbered, size_bytes
+from corebound.machine.sysfs import (
+    LIVE,
+    Files,
+    Tree,
+    numbered_entries,
+    read_cpu_list,
+    read_cpu_mask,
+    read_integer,
+    read_size_bytes,
+    read_text,
+)
 from corebound.machine.topology import (
+    MOST_CPUS,
     Cache,
     CoreKey,
     CoreKind,
@@ -56,9 +68,9 @@ def core_kinds(tree: Tree, cpus: tuple[CpuId, ...]) -> dict[CpuId, CoreKind]:
 
 
 def _by_unit(tree: Tree, cpus: tuple[CpuId, ...]) -> dict[CpuId, CoreKind]:
-    fast = listed(tree, "sys/devices/cpu_core/cpus") or frozenset()
-    slow = (listed(tree, "sys/devices/cpu_atom/cpus") or frozenset()) | (
-        listed(tree, "sys/devices/cpu_lowpower/cpus") or frozenset()
+    fast = read_cpu_list(tree, "sys/devices/cpu_core/cpus") or frozenset()
+    slow = (read_cpu_list(tree, "sys/devices/cpu_atom/cpus") or frozenset()) | (
+        read_cpu_list(tree, "sys/devices/cpu_lowpower/cpus") or frozenset()
     )
     if not fast or not slow:
         return {}
@@ -75,7 +87,7 @@ def _values(tree: Tree, cpus: tuple[CpuId, ...], path: str) -> dict[CpuId, int]:
     """The number in one file for every CPU; empty if any CPU has none."""
     values: dict[CpuId, int] = {}
     for cpu in cpus:
-        value = number(tree, path.format(cpu))
+        value = _count(tree, path.format(cpu))
         if not value:
             return {}
         values[cpu] = value
@@ -150,13 +162,24 @@ def topology(
     )
 
 
+def _count(tree: Tree, path: str) -> int | None:
+    """The number in a file; None if there is none, or if it is -1, the kernel's "unknown"."""
+    value = read_integer(tree, path)
+    return value if value is not None and value >= 0 else None
+
+
+def _entries(tree: Tree, folder: str, prefix: str) -> tuple[int, ...]:
+    """The numbers in a directory's entries, as far as the kernel could use them."""
+    return tuple(entry for entry in numbered_entries(tree, folder, prefix) if entry < MOST_CPUS)
+
+
 def _online(tree: Tree) -> tuple[tuple[CpuId, ...], tuple[CpuId, ...]]:
     """The online CPUs and the offline CPUs, each by number."""
-    present = frozenset(map(CpuId, numbered(tree, _CPUS, "cpu")))
-    online = listed(tree, f"{_CPUS}/online")
+    present = frozenset(map(CpuId, _entries(tree, _CPUS, "cpu")))
+    online = read_cpu_list(tree, f"{_CPUS}/online")
     if online is None:
         online = frozenset(
-            cpu for cpu in present if content(tree, f"{_CPUS}/cpu{cpu}/online") != "0"
+            cpu for cpu in present if read_text(tree, f"{_CPUS}/cpu{cpu}/online") != "0"
         )
     elif present:
         online &= present
@@ -178,9 +201,9 @@ class _Ids(Struct, frozen=True, kw_only=True):
 def _ids(tree: Tree, cpu: CpuId) -> _Ids:
     folder = f"{_CPUS}/cpu{cpu}/topology"
     return _Ids(
-        package=number(tree, f"{folder}/physical_package_id"),
-        die=number(tree, f"{folder}/die_id"),
-        core=number(tree, f"{folder}/core_id"),
+        package=_count(tree, f"{folder}/physical_package_id"),
+        die=_count(tree, f"{folder}/die_id"),
+        core=_count(tree, f"{folder}/core_id"),
     )
 
 
@@ -188,7 +211,10 @@ def _siblings(tree: Tree, cpu: CpuId, new: str, old: str) -> frozenset[CpuId] | 
     """The CPUs that share something with `cpu`, from the file's new name or its old one."""
     folder = f"{_CPUS}/cpu{cpu}/topology"
     for name in (new, old):
-        for found in (listed(tree, f"{folder}/{name}_list"), masked(tree, f"{folder}/{name}")):
+        for found in (
+            read_cpu_list(tree, f"{folder}/{name}_list"),
+            read_cpu_mask(tree, f"{folder}/{name}"),
+        ):
             if found is not None:
                 return found
     return None
@@ -242,10 +268,10 @@ def _has_compute_units(tree: Tree) -> bool:
     In families 21 and 22 the two share a front end and a cache, but have separate integer
     cores with separate core numbers.
     """
-    text = (tree.read("proc/cpuinfo") or "").partition("\n\n")[0]
-    fields = dict(re.findall(r"^([^\t:]+?)\s*:\s*(.*?)\s*$", text, re.MULTILINE))
-    amd = fields.get("vendor_id") == "AuthenticAMD"
-    return amd and fields.get("cpu family") in {"21", "22"}
+    blocks = procfs.cpuinfo(tree.read("proc/cpuinfo") or "")
+    fields = blocks[0] if blocks else {}
+    is_amd = fields.get("vendor_id") == "AuthenticAMD"
+    return is_amd and fields.get("cpu family") in {"21", "22"}
 
 
 def _packages(tree: Tree, ids: Mapping[CpuId, _Ids]) -> dict[CpuId, int]:
@@ -306,16 +332,16 @@ def _last_level(tree: Tree, cpu: CpuId) -> _LastLevel | None:
     """The outermost data or unified cache with a list of the CPUs that share it."""
     folder = f"{_CPUS}/cpu{cpu}/cache"
     levels = []
-    for index in sorted(numbered(tree, folder, "index")):
+    for index in _entries(tree, folder, "index"):
         base = f"{folder}/index{index}"
-        level = number(tree, f"{base}/level")
-        if level and content(tree, f"{base}/type") != "Instruction":
+        level = _count(tree, f"{base}/level")
+        if level and read_text(tree, f"{base}/type") != "Instruction":
             levels.append((level, base))
     for level, base in sorted(levels, key=lambda each: -each[0]):
-        size = size_bytes(tree, f"{base}/size")
-        behind = listed(tree, f"{base}/shared_cpu_list")
+        size = read_size_bytes(tree, f"{base}/size")
+        behind = read_cpu_list(tree, f"{base}/shared_cpu_list")
         if behind is None:
-            behind = masked(tree, f"{base}/shared_cpu_map")
+            behind = read_cpu_mask(tree, f"{base}/shared_cpu_map")
         # Xeon Phi reports its memory-side cache as an L3 of size 0.
         if behind is not None and size != 0:
             return _LastLevel(level=level, size_bytes=size, behind=behind)
@@ -325,18 +351,18 @@ def _last_level(tree: Tree, cpu: CpuId) -> _LastLevel | None:
 def _nodes(
     tree: Tree, cpus: frozenset[CpuId], limits: Sequence[frozenset[int]]
 ) -> tuple[Node, ...]:
-    numbers = listed(tree, f"{_NODES}/online") or numbered(tree, _NODES, "node")
+    numbers = read_cpu_list(tree, f"{_NODES}/online") or _entries(tree, _NODES, "node")
     ids = tuple(NodeId(node) for node in sorted(numbers))
     nodes = []
     for node in ids:
         folder = f"{_NODES}/node{node}"
-        on = listed(tree, f"{folder}/cpulist")
+        on = read_cpu_list(tree, f"{folder}/cpulist")
         if on is None:
-            on = masked(tree, f"{folder}/cpumap")
+            on = read_cpu_mask(tree, f"{folder}/cpumap")
         if on is None:
             continue
         total = re.search(r"MemTotal:\s+([0-9]{1,18}) kB", tree.read(f"{folder}/meminfo") or "")
-        distances = (content(tree, f"{folder}/distance") or "").split()
+        distances = (read_text(tree, f"{folder}/distance") or "").split()
         # One distance for each online node, in order, without gaps.
         known = len(distances) == len(ids) and all(
             re.fullmatch(r"[0-9]{1,9}", d) for d in distances
@@ -351,40 +377,6 @@ def _nodes(
             )
         )
     return tuple(nodes)
-
-
-# The longest of these files, a map of 8,192 CPUs, has 2,304 characters; /proc/mounts has
-# one more line for each container. A larger file in a saved tree is not one of them.
-_MOST_BYTES = 1 << 20
-
-
-class Files:
-    """A `Tree` of real files below a root that contains `sys/`, or is itself a `/sys`."""
-
-    def __init__(self, root: Path) -> None:
-        is_sys = not (root / "sys").is_dir() and (root / "devices/system/cpu").is_dir()
-        self._root = root
-        self._prefix = "sys/" if is_sys else ""
-
-    def read(self, path: str) -> str | None:
-        """The text of a file, or None if it is absent or cannot be read."""
-        if not path.startswith(self._prefix):
-            return None
-        try:
-            with (self._root / path.removeprefix(self._prefix)).open("rb") as file:
-                return file.read(_MOST_BYTES).decode("utf-8", errors="replace")
-        except (OSError, ValueError):  # a CPU may go offline; a name may contain a NUL
-            return None
-
-    def names(self, path: str) -> tuple[str, ...]:
-        """The names in a directory, in any order; empty if there is no such directory."""
-        if not path.startswith(self._prefix):
-            return ()
-        try:
-            below = (self._root / path.removeprefix(self._prefix)).iterdir()
-            return tuple(name.name for name in below)
-        except (OSError, ValueError):
-            return ()
 
 
 def probe(root: Path) -> Topology:
@@ -412,13 +404,11 @@ def live() -> Topology:
     Raises:
         HostError: `/sys` is missing, as in some containers.
     """
-    files = Files(Path("/"))
-    status = re.search(
-        r"^Mems_allowed_list:(.*)$", files.read("proc/self/status") or "", re.MULTILINE
-    )
+    status = (LIVE.read("proc/self/status") or "").encode()
+    memory_nodes = procfs.line_value(status, b"Mems_allowed_list")
     return topology(
-        files,
+        LIVE,
         where="/",
         affinity=frozenset(os.sched_getaffinity(0)),
-        memory_nodes=frozenset(parse_cpu_list(status[1])) if status else None,
+        memory_nodes=frozenset(parse_cpu_list(memory_nodes.decode())) if memory_nodes else None,
     )

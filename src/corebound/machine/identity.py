@@ -1,4 +1,4 @@
-"""Describe this machine, with an identity that survives a change of its host name."""
+"""Describes this machine and its GPUs, with an identity that survives a change of its name."""
 
 from __future__ import annotations
 
@@ -6,14 +6,23 @@ import hashlib
 import json
 import os
 import platform
+import re
 from pathlib import Path
 
 from msgspec import Struct
 
 from corebound.bounds import Count
-from corebound.machine.gpus import Gpu, gpus
+from corebound.machine import procfs
 from corebound.machine.peak_flops import Peak, peak
+from corebound.machine.sysfs import LIVE, Files, Tree, read_text
 from corebound.machine.topology import Topology
+
+
+class Gpu(Struct, frozen=True, kw_only=True):
+    """A GPU that CUDA could use: its id in CUDA_VISIBLE_DEVICES and its model's name."""
+
+    id: str
+    name: str
 
 
 class Host(Struct, frozen=True, kw_only=True):
@@ -60,26 +69,24 @@ def host(topology: Topology) -> Host:
     )
 
 
-def _read(path: str) -> str:
-    try:
-        return Path(path).read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return ""
-
-
 def _machine_id() -> str:
-    return _read("/etc/machine-id").strip() or _read("/var/lib/dbus/machine-id").strip()
+    return next(
+        filter(
+            None, (read_text(LIVE, path) for path in ("etc/machine-id", "var/lib/dbus/machine-id"))
+        ),
+        "",
+    )
 
 
 def _cpu_model() -> str:
-    named: dict[str, str] = {}
-    for line in _read("/proc/cpuinfo").splitlines():
-        name, _, value = line.partition(":")
-        named.setdefault(name.strip(), value.strip())
-    model = named.get("model name") or named.get("Model") or platform.machine()
+    fields: dict[str, str] = {}
+    for block in procfs.cpuinfo(LIVE.read("proc/cpuinfo") or ""):
+        for name, value in block.items():
+            fields.setdefault(name, value)
+    model = fields.get("model name") or fields.get("Model") or platform.machine()
     # If a hypervisor hides the model's name, its numbers still distinguish processors.
     parts = ("cpu family", "model", "CPU implementer", "CPU part")
-    numbers = ", ".join(f"{part} {named[part]}" for part in parts if part in named)
+    numbers = ", ".join(f"{part} {fields[part]}" for part in parts if part in fields)
     return f"{model} ({numbers})" if numbers else model
 
 
@@ -95,3 +102,73 @@ def _memory_bytes() -> int | None:
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (ValueError, OSError):
         return None
+
+
+_GPU_DEVICE = re.compile(r"nvidia(0|[1-9][0-9]{0,3})")
+_GPU_FOLDER = "proc/driver/nvidia/gpus"
+_UNNAMED = "NVIDIA GPU"
+
+
+def gpus(root: Path, visible: str | None) -> tuple[Gpu, ...]:
+    """Read a machine's GPUs.
+
+    A GPU counts if its device node exists: in a container the driver also lists GPUs that
+    the container has no access to. Other vendors' GPUs are not detected.
+
+    Args:
+        root: The directory that contains `dev/` and `proc/`: `/`, or a saved machine.
+        visible: CUDA_VISIBLE_DEVICES, or None if it is not set.
+
+    Returns:
+        The GPUs in the order of the driver's numbers, which is mostly CUDA's order. If
+        models differ, CUDA puts the fastest first, so names may be swapped.
+    """
+    tree = Files(root)
+    information = _gpu_information(tree)
+    matches = (_GPU_DEVICE.fullmatch(name) for name in tree.names("dev"))
+    minors = sorted(int(match[1]) for match in matches if match)
+    models = [information.get(minor, {}).get("Model", _UNNAMED) for minor in minors]
+    every_gpu = tuple(Gpu(id=str(index), name=model) for index, model in enumerate(models))
+    if visible is None:
+        return every_gpu
+    uuids = [information.get(minor, {}).get("GPU UUID", "") for minor in minors]
+    return _visible_gpus(every_gpu, uuids, visible)
+
+
+def _gpu_information(tree: Tree) -> dict[int, dict[str, str]]:
+    """The driver's information on each GPU, by the number of its device node."""
+    information = {}
+    for name in tree.names(_GPU_FOLDER):
+        lines = (tree.read(f"{_GPU_FOLDER}/{name}/information") or "").splitlines()
+        pairs = (line.partition(":") for line in lines)
+        fields = {key.strip(): value.strip() for key, _, value in pairs}
+        if re.fullmatch("[0-9]{1,4}", minor := fields.get("Device Minor", "")):
+            information[int(minor)] = fields
+    return information
+
+
+def _visible_gpus(every_gpu: tuple[Gpu, ...], uuids: list[str], visible: str) -> tuple[Gpu, ...]:
+    """The GPUs that CUDA_VISIBLE_DEVICES leaves visible.
+
+    They end before the first entry that names no GPU, or one that is already listed.
+
+    Source: CUDA Programming Guide, environment variables, CUDA_VISIBLE_DEVICES.
+    """
+    selected: list[Gpu] = []
+    for entry in visible.split(","):
+        gpu = _gpu_of_entry(every_gpu, uuids, entry.strip())
+        if gpu is None or gpu in selected:
+            break
+        selected.append(gpu)
+    return tuple(selected)
+
+
+def _gpu_of_entry(every_gpu: tuple[Gpu, ...], uuids: list[str], entry: str) -> Gpu | None:
+    if re.fullmatch("[0-9]{1,4}", entry):
+        return every_gpu[int(entry)] if int(entry) < len(every_gpu) else None
+    if entry.startswith("MIG-"):
+        return Gpu(id=entry, name="part of an NVIDIA GPU (MIG)") if every_gpu else None
+    if not entry.startswith("GPU-"):
+        return None
+    matching = [gpu for gpu, uuid in zip(every_gpu, uuids, strict=True) if uuid.startswith(entry)]
+    return matching[0] if len(matching) == 1 else None

@@ -1,4 +1,4 @@
-"""Estimate a core's peak floating-point throughput from what the kernel reports."""
+"""Estimates a core's peak floating-point throughput from what the kernel reports."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from types import MappingProxyType
 from msgspec import Struct
 
 from corebound.bounds import Count
+from corebound.machine import procfs
+from corebound.machine.sysfs import Files, Tree, numbered_entries, read_integer
 
 
 class Core(Struct, frozen=True, kw_only=True):
@@ -154,10 +156,12 @@ def peak(root: Path) -> Peak:
     Args:
         root: The directory that contains `proc/` and `sys/`: `/`, or a saved machine.
     """
-    every = _blocks(_text(root / "proc/cpuinfo"))
-    core = _core(every)
-    simd = _simd(every[0] if every else {}, _text(root / "proc/sys/abi/sve_default_vector_length"))
-    clock = _clock(every, _frequencies_khz(root / "sys/devices/system/cpu"))
+    tree = Files(root)
+    blocks = _blocks(tree.read("proc/cpuinfo") or "")
+    core = _core(blocks)
+    sve_bytes = tree.read("proc/sys/abi/sve_default_vector_length") or ""
+    simd = _simd(blocks[0] if blocks else {}, sve_bytes)
+    clock = _clock(blocks, _frequencies_khz(tree))
     units = core.fma_units.get(simd.bits) if core and simd.bits else None
     return Peak(
         core=core.name if core else None,
@@ -174,7 +178,7 @@ def peak(root: Path) -> Peak:
                     if core and units
                     else "",
                     clock.assumption,
-                    _HIDDEN if every and "hypervisor" in _flags(every[0]) else "",
+                    _HIDDEN if blocks and "hypervisor" in _flags(blocks[0]) else "",
                 ),
             )
         ),
@@ -183,6 +187,7 @@ def peak(root: Path) -> Peak:
 
 _HIDDEN = "the processor and its cores are what the hypervisor shows (two may share one core)"
 
+_CPUS = "sys/devices/system/cpu"
 _NUMBER = re.compile(r"[0-9]{1,12}")
 
 Block = dict[str, str]
@@ -200,31 +205,19 @@ class _Clock(Struct, frozen=True, kw_only=True):
     assumption: str
 
 
-def _text(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return ""
-
-
 def _blocks(cpuinfo: str) -> tuple[Block, ...]:
     """The fields of each CPU in /proc/cpuinfo."""
-    blocks = []
-    for part in cpuinfo.split("\n\n"):
-        lines = (line.partition(":") for line in part.splitlines())
-        block = {name.strip(): value.strip() for name, _, value in lines}
-        if _NUMBER.fullmatch(block.get("processor", "")):
-            blocks.append(block)
-    return tuple(blocks)
+    blocks = procfs.cpuinfo(cpuinfo)
+    return tuple(block for block in blocks if _NUMBER.fullmatch(block.get("processor", "")))
 
 
 def _flags(block: Block) -> frozenset[str]:
     return frozenset((block.get("flags") or block.get("Features") or "").split())
 
 
-def _core(every: Sequence[Block]) -> Core | None:
+def _core(blocks: Sequence[Block]) -> Core | None:
     """The design of all CPUs; None if they differ or it is not in the tables."""
-    found = {known(block) for block in every}
+    found = {known(block) for block in blocks}
     return found.pop() if len(found) == 1 else None
 
 
@@ -242,20 +235,23 @@ def _simd(block: Block, sve_bytes: str) -> _Simd:
     return _Simd(name=None, bits=None)
 
 
-def _frequencies_khz(folder: Path) -> frozenset[int]:
+def _frequencies_khz(tree: Tree) -> frozenset[int]:
     """The maximum frequencies of the CPUs from cpufreq; empty without cpufreq."""
-    files = [
-        *folder.glob("cpufreq/policy*/cpuinfo_max_freq"),
-        *folder.glob("cpu[0-9]*/cpufreq/cpuinfo_max_freq"),
+    folders = [
+        *(
+            f"cpufreq/policy{number}"
+            for number in numbered_entries(tree, f"{_CPUS}/cpufreq", "policy")
+        ),
+        *(f"cpu{number}/cpufreq" for number in numbered_entries(tree, _CPUS, "cpu")),
     ]
-    texts = (_text(file).strip() for file in files)
-    return frozenset(int(text) for text in texts if _NUMBER.fullmatch(text) and int(text) > 0)
+    values = (read_integer(tree, f"{_CPUS}/{folder}/cpuinfo_max_freq") for folder in folders)
+    return frozenset(value for value in values if value is not None and value > 0)
 
 
 _NOMINAL = re.compile(r"@ *([0-9]+(?:\.[0-9]+)?) *GHz")
 
 
-def _clock(every: Sequence[Block], frequencies_khz: frozenset[int]) -> _Clock:
+def _clock(blocks: Sequence[Block], frequencies_khz: frozenset[int]) -> _Clock:
     if frequencies_khz:
         unlike = ", of the fastest core" if len(frequencies_khz) > 1 else ""
         return _Clock(
@@ -263,14 +259,14 @@ def _clock(every: Sequence[Block], frequencies_khz: frozenset[int]) -> _Clock:
             assumption=f"the clock is cpufreq's highest{unlike}"
             " (all cores at once may not reach it)",
         )
-    if every and (named := _NOMINAL.search(every[0].get("model name", ""))):
+    if blocks and (named := _NOMINAL.search(blocks[0].get("model name", ""))):
         return _Clock(
             hz=round(float(named[1]) * 1e9),
             assumption="the clock is the nominal one of the processor's name (turbo goes above it)",
         )
     shown = [
         float(mhz)
-        for block in every
+        for block in blocks
         if re.fullmatch(r"[0-9]{1,5}(\.[0-9]{1,6})?", mhz := block.get("cpu MHz", ""))
     ]
     if not shown or max(shown) == 0:

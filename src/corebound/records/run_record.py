@@ -8,7 +8,7 @@ from typing import Any, Literal
 from msgspec import Struct
 
 from corebound.bounds import Amount, Count, Signed
-from corebound.machine.doctor.check import HostCheck
+from corebound.machine.doctor.result import HostCheck
 from corebound.machine.identity import Host
 
 SCHEMA = 1

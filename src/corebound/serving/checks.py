@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from itertools import zip_longest
 from pathlib import Path
 
@@ -15,8 +14,6 @@ from corebound.records.launch_record import Served, ThreadEvidence, Worker
 from corebound.serving import bottleneck
 from corebound.serving.launch_spec import ServingOrder
 from corebound.worker import protocol
-
-_TICK_NS = 1_000_000_000 // os.sysconf("SC_CLK_TCK")
 
 
 def reported(folder: Path, pid: int) -> protocol.Ready | None:
@@ -96,20 +93,6 @@ def setup_violations(
     return silent + verification.binding_violations(
         placement, commands, speaking, [()] * len(speaking)
     )
-
-
-def cpu_ns(processes: Iterable[int]) -> Mapping[int, int]:
-    """CPU time of each live process so far, including children that it has waited for."""
-    found = {}
-    for pid in processes:
-        try:
-            stat = Path(f"/proc/{pid}/stat").read_bytes()
-        except OSError:
-            continue  # it has ended
-        # Fields 14 to 17 of stat in proc(5); the name before them may hold any text.
-        fields = stat.rpartition(b")")[2].split()[11:15]
-        found[pid] = sum(map(int, fields)) * _TICK_NS
-    return found
 
 
 def _allowed(threads: Sequence[ThreadEvidence]) -> tuple[tuple[int, ...], ...]:

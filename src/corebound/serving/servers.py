@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from corebound.machine.java import java
+from corebound.machine.procfs import process_stat
 from corebound.machine.topology import CpuId
 from corebound.planning.commands import CONFIGURATION, MODEL_FILE, MODEL_STORE, PORT_FILE
 from corebound.serving.server import LOOPBACK, ServedModel, ServerError, ServerWorker, free_ports
@@ -150,10 +151,8 @@ def _asked(port: int, path: str) -> object:
 
 
 def _is_java(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/comm").read_text(encoding="utf-8").strip() == "java"
-    except OSError:
-        return False
+    stat = process_stat(pid)
+    return stat is not None and stat.name == "java"
 
 
 class LitServe:
@@ -186,7 +185,7 @@ class LitServe:
     def workers(self) -> tuple[ServerWorker, ...]:
         """The live workers that have reported; ready once the server's health check passes."""
         pids = sorted(int(file.stem) for file in self._reports.glob("[0-9]*.json"))
-        alive = [pid for pid in pids if Path(f"/proc/{pid}").exists()]
+        alive = [pid for pid in pids if process_stat(pid) is not None]
         ready = bool(alive) and self._is_healthy()
         return tuple(ServerWorker(id=str(pid), pid=pid, ready=ready) for pid in alive)
 

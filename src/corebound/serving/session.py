@@ -9,9 +9,9 @@ from collections.abc import Callable, Collection, Sequence
 from corebound.errors import CoreboundError
 from corebound.launch.launch import GRACE_S, LaunchResult, tail
 from corebound.launch.monitor import LaunchMonitor
-from corebound.launch.supervisor import processes_below
 from corebound.launch.supervisor_client import Supervision
 from corebound.launch.worker_connection import Pipes
+from corebound.machine.procfs import cpu_ns_by_process, processes_below
 from corebound.planning.models import Command
 from corebound.records.launch_record import Served, Status, Worker
 from corebound.scenario import traffic
@@ -204,11 +204,11 @@ class _Session:
 
         self._watching = self._watch([one.pid for one in ready if one.pid is not None], tree)
         self._watching.begin()
-        before_ns = checks.cpu_ns(tree())
+        before_ns = cpu_ns_by_process(tree())
         self._watching.mark()
         self._talk.go()
         self._listen(lambda: self._talk.answered is not None)
-        after_ns = checks.cpu_ns(tree())
+        after_ns = cpu_ns_by_process(tree())
         self._watching.end()
         return sum(time_ns - before_ns.get(pid, 0) for pid, time_ns in after_ns.items())
 
@@ -249,7 +249,7 @@ class _Session:
         pids = (root, *processes_below(root))
         server.stop(pids)
         leave_by_s = time.monotonic() + STOP_S
-        while checks.cpu_ns(pids) and time.monotonic() < leave_by_s:
+        while cpu_ns_by_process(pids) and time.monotonic() < leave_by_s:
             self._processes.wait(ASK_EVERY_S / 5)
         return time.monotonic_ns() - began_ns
 

@@ -11,14 +11,13 @@ from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextvars import ContextVar
-from pathlib import Path
 from typing import Any, TypeVar
 
 from corebound.errors import HostError
 from corebound.launch.supervisor import end_with_parent
 from corebound.machine.cgroups import cpus_worth
-from corebound.machine.discovery import Files
 from corebound.machine.lock import is_held
+from corebound.machine.sysfs import LIVE
 
 _Item = TypeVar("_Item")
 _Made = TypeVar("_Made")
@@ -72,7 +71,7 @@ def _kill_all() -> None:
 
 def _cpus() -> int:
     # A container sees all CPUs, but is often limited to the time of a few.
-    return int(min(len(os.sched_getaffinity(0)), cpus_worth(Files(Path("/")))))
+    return int(min(len(os.sched_getaffinity(0)), cpus_worth(LIVE)))
 
 
 def _started(

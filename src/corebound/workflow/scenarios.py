@@ -15,7 +15,7 @@ from corebound.errors import CoreboundError, Fault, InputError, ScenarioFaults, 
 from corebound.launch import environments, find_module
 from corebound.launch.environments import Environment
 from corebound.machine import discovery
-from corebound.machine.gpus import gpus
+from corebound.machine.identity import gpus
 from corebound.machine.java import java
 from corebound.planning.models import CannotRun
 from corebound.planning.placement import TOOLS

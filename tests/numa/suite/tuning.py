@@ -13,9 +13,9 @@ from pathlib import Path
 
 from msgspec.structs import asdict
 
-from corebound.machine import discovery
-from corebound.machine.doctor.check import JudgedCheck
-from corebound.machine.doctor.checks import examine
+from corebound.machine import discovery, sysfs
+from corebound.machine.doctor.examine import examine
+from corebound.machine.doctor.result import CheckResult
 from corebound.machine.doctor.tuning import STATE, Disk, restore, tune
 
 ROOT = Path("/")
@@ -59,9 +59,9 @@ class Deadly(Disk):
         self._step()
 
 
-def look() -> tuple[JudgedCheck, ...]:
+def look() -> tuple[CheckResult, ...]:
     return examine(
-        discovery.Files(ROOT),
+        sysfs.Files(ROOT),
         topology=discovery.live(),
         wait=lambda: None,
         pid=os.getpid(),

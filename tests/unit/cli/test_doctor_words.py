@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from corebound.analysis import scenario_result as studies
 from corebound.cli.output.doctor import brief, describe, outcomes
-from corebound.machine.doctor.check import HostCheck
+from corebound.machine.doctor.result import HostCheck
 from corebound.machine.doctor.tuning import SettingResult
 from corebound.records import codec
 from corebound.records.run_record import Run

@@ -8,20 +8,24 @@ import pytest
 from msgspec.structs import replace
 
 from corebound.launch.host_sampler import HostSnapshot, Threads, together, window
-from corebound.launch.procfs import Ticks, Used
+from corebound.machine.procfs import CpuTicks, ResourceUsage
 from corebound.records.telemetry import HostWindow
 
 MS = 1_000_000
 
 
-def used(cpu_ms: int = 0, **counts: int) -> Used:
+def used(cpu_ms: int = 0, **counts: int) -> ResourceUsage:
     nothing = {"user_ns": 0, "system_ns": 0, "minor_faults": 0, "major_faults": 0, "rss_bytes": 0}
-    return Used(cpu_ns=cpu_ms * MS, **{**nothing, **counts})
+    return ResourceUsage(cpu_ns=cpu_ms * MS, **{**nothing, **counts})
+
+
+def ticks_of(*, idle: int, steal: int) -> CpuTicks:
+    return CpuTicks(cpus=2, busy=0, interrupts=0, idle=idle, steal=steal)
 
 
 BEFORE = HostSnapshot(
     at_ns=1000 * MS,
-    ticks=Ticks(resting=0, steal=0),
+    ticks=ticks_of(idle=0, steal=0),
     tick_ns=10 * MS,
     launch=used(),
     own_ns=0,
@@ -39,7 +43,7 @@ def half_a_second(**changes: Any) -> HostWindow:
 
 
 def test_what_is_neither_rest_nor_the_launch_nor_ours_is_foreign() -> None:
-    found = half_a_second(ticks=Ticks(resting=30, steal=5), launch=used(cpu_ms=400), own_ns=50 * MS)
+    found = half_a_second(ticks=ticks_of(idle=30, steal=5), launch=used(cpu_ms=400), own_ns=50 * MS)
 
     # 2 × 500 ms less 300 of rest, 50 stolen, 400 of the launch, 50 of corebound.
     assert found.foreign_ns == 200 * MS

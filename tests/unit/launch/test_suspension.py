@@ -10,7 +10,8 @@ import pytest
 
 from corebound.launch import thread_sampler
 from corebound.launch.thread_sampler import ThreadSampler
-from corebound.machine.topology import CpuId
+from corebound.machine import cgroups, procfs
+from corebound.machine.procfs import ProcessStat
 
 S = 1_000_000_000
 
@@ -41,14 +42,15 @@ def pass_s(monkeypatch: pytest.MonkeyPatch) -> Pass:
     return pass_s
 
 
-def in_state(monkeypatch: pytest.MonkeyPatch, state: bytes) -> None:
-    monkeypatch.setattr(thread_sampler, "_state_and_cpu", lambda _stat: (state, CpuId(0)))
+def in_state(monkeypatch: pytest.MonkeyPatch, state: str) -> None:
+    line = f"1 (x) {state} {' '.join('0' for _ in range(49))}"
+    monkeypatch.setattr(thread_sampler, "_read_stat", lambda _stat: ProcessStat(line.encode()))
 
 
 def test_time_between_two_looks_at_a_stopped_process_is_suspended(
     watch: ThreadSampler, pass_s: Pass, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    in_state(monkeypatch, b"T")
+    in_state(monkeypatch, "T")
     for _ in range(4):
         pass_s(0.8)
         watch.look()
@@ -57,9 +59,9 @@ def test_time_between_two_looks_at_a_stopped_process_is_suspended(
     assert watch.suspended_ns == pytest.approx(2.4 * S, rel=0.3)
 
 
-@pytest.mark.parametrize("state", [b"S", b"D", b"R"])
+@pytest.mark.parametrize("state", ["S", "D", "R"])
 def test_a_process_that_sleeps_or_waits_for_a_disk_is_not_suspended(
-    watch: ThreadSampler, pass_s: Pass, monkeypatch: pytest.MonkeyPatch, state: bytes
+    watch: ThreadSampler, pass_s: Pass, monkeypatch: pytest.MonkeyPatch, state: str
 ) -> None:
     in_state(monkeypatch, state)
     for _ in range(5):
@@ -78,9 +80,9 @@ def test_a_traced_process_is_suspended_by_a_tracer_from_outside_alone(
     *,
     suspended: bool,
 ) -> None:
-    in_state(monkeypatch, b"t")
+    in_state(monkeypatch, "t")
     pid = os.getpid() if tracer == "its own" else 1
-    monkeypatch.setattr(thread_sampler, "_content", lambda _path: f"\nTracerPid:\t{pid}\n".encode())
+    monkeypatch.setattr(procfs, "read", lambda _path: f"\nTracerPid:\t{pid}\n".encode())
     for _ in range(3):
         pass_s(0.8)
         watch.look()
@@ -111,7 +113,7 @@ def test_a_look_that_comes_late_for_it_waited_for_a_cpu_tells_none(
 def test_a_frozen_cgroup_counts_from_the_second_time_that_it_is_seen(
     watch: ThreadSampler, pass_s: Pass, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(thread_sampler, "_is_frozen", lambda _pid: True)
+    monkeypatch.setattr(cgroups, "is_frozen", lambda _tree, _pid: True)
     for _ in range(4):
         pass_s(0.8)
         watch.look()

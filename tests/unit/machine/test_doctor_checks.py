@@ -8,9 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from corebound.machine.doctor.check import Change, command
-from corebound.machine.doctor.checks_tools import PROGRAMS
-from corebound.machine.sysfs import shown
+from corebound.machine.doctor.checks_system import PROGRAMS
+from corebound.machine.doctor.result import SettingChange, command, printable
 from support.build import a_host
 from support.machine_trees import (
     CPU,
@@ -212,7 +211,7 @@ def test_cores_that_are_being_slowed_now_are_told_from_those_that_once_were() ->
 
     found = check_results({path: "3\n"}, later={path: "4\n"})["thermal throttling"].host_check
 
-    assert found.value == "slowing down now, 4 times since start"
+    assert found.value == "now, 4 times since the machine started"
 
 
 def test_an_old_kernel_tells_of_smt_by_its_topology() -> None:
@@ -226,7 +225,7 @@ def test_an_old_kernel_tells_of_smt_by_its_topology() -> None:
 def test_a_guest_cannot_be_sure_that_there_is_no_smt() -> None:
     found = check_results({"proc/cpuinfo": "flags : fpu hypervisor\n"})["SMT"].host_check
 
-    assert found.value == "none is shown (a hypervisor may hide it)"
+    assert found.value == "not visible (a hypervisor may hide it)"
 
 
 def test_isolated_cpus_that_we_may_not_use_are_of_no_use() -> None:
@@ -234,7 +233,7 @@ def test_isolated_cpus_that_we_may_not_use_are_of_no_use() -> None:
 
     found = check_results({f"{CPU}/isolated": "2-3\n"}, host=host)["isolated CPUs"].host_check
 
-    assert (found.state, found.value) == ("warning", "2-3 isolated; ours are 0-1")
+    assert (found.state, found.value) == ("warning", "2-3 isolated; allowed: 0-1")
     assert (found.fix or "").startswith("taskset -c 2-3 ")
 
 
@@ -244,7 +243,7 @@ def test_the_scheduler_does_not_spread_threads_over_several_isolated_cpus() -> N
 
     assert several.state == "warning"
     assert single.host_check.state == "ok"
-    assert single.host_check.value == "1 isolated, 1 without ticks; ours are 0-1"
+    assert single.host_check.value == "1 isolated, 1 without ticks; allowed: 0-1"
 
 
 def test_interrupts_are_sent_to_the_cpus_that_are_not_ours() -> None:
@@ -252,8 +251,8 @@ def test_interrupts_are_sent_to_the_cpus_that_are_not_ours() -> None:
 
     assert found.host_check.value == "2 of 2 on CPUs 1-2"
     assert found.changes == (
-        Change(path="proc/irq/24/smp_affinity_list", prior="0-1", value="0,3"),
-        Change(path="proc/irq/25/smp_affinity_list", prior="1", value="0,3"),
+        SettingChange(path="proc/irq/24/smp_affinity_list", prior="0-1", value="0,3"),
+        SettingChange(path="proc/irq/25/smp_affinity_list", prior="1", value="0,3"),
     )
     assert found.host_check.undo == (
         "echo 0-1 > /proc/irq/24/smp_affinity_list; echo 1 > /proc/irq/25/smp_affinity_list"
@@ -277,7 +276,7 @@ def test_interrupts_are_never_sent_to_isolated_cpus() -> None:
 def test_where_every_cpu_is_ours_interrupts_have_nowhere_else_to_go() -> None:
     found = check_results()["IRQ affinity"]
 
-    assert found.host_check.value == "2 of 2 on CPUs 0-1; none is spared"
+    assert found.host_check.value == "2 of 2 on CPUs 0-1; there are no other CPUs"
     assert not found.changes
 
 
@@ -286,7 +285,7 @@ def test_where_every_cpu_is_ours_interrupts_have_nowhere_else_to_go() -> None:
     [
         (
             {GROUP: "150000 100000\n", "sys/fs/cgroup/user.slice/cpu.stat": "nr_throttled 7\n"},
-            "1.50 CPUs in /sys/fs/cgroup/user.slice, stopped 7 times so far",
+            "1.50 CPUs in /sys/fs/cgroup/user.slice, throttled 7 times",
             f"echo max > /{GROUP}",
             f"echo '150000 100000' > /{GROUP}",
         ),
@@ -378,13 +377,13 @@ def test_a_record_keeps_no_ids_of_processes_which_may_be_others_when_it_is_read(
             "proc/202/stat": pid_stat("x (12) 3", 15, started=999),
         },
     )
-    found = judged["busy processes"].kept
+    found = judged["busy processes"].recorded
 
     assert found.value == "110 % of a CPU: kswapd0 80 %, x (12) 3 30 %"
-    assert found.fix == "end or pause what keeps CPUs busy; `corebound doctor` says how"
+    assert found.fix == "end or pause these processes; `corebound doctor` shows the command"
     assert found.undo is None
     # What says nothing of the moment alone is kept as it was said.
-    assert judged["swappiness"].kept is judged["swappiness"].host_check
+    assert judged["swappiness"].recorded is judged["swappiness"].host_check
 
 
 def test_a_number_that_was_used_again_is_another_process() -> None:
@@ -416,7 +415,7 @@ def test_work_that_no_process_shows_counts_too() -> None:
     ].host_check
 
     assert found.state == "warning"
-    assert found.value == "100 % of a CPU, by nothing that is shown here"
+    assert found.value == "100 % of a CPU, by no visible process"
 
 
 def test_a_thread_of_the_kernel_is_named_but_cannot_be_stopped() -> None:
@@ -429,7 +428,7 @@ def test_a_thread_of_the_kernel_is_named_but_cannot_be_stopped() -> None:
     )["busy processes"].host_check
 
     assert found.value == "80 % of a CPU: kswapd0 (30) 80 %"
-    assert (found.fix, found.undo) == ("see what keeps the kernel busy: top", None)
+    assert (found.fix, found.undo) == ("find what keeps the kernel busy: top", None)
 
 
 def test_steal_is_judged_now_and_since_the_start() -> None:
@@ -448,7 +447,7 @@ def test_steal_is_judged_now_and_since_the_start() -> None:
 def test_pages_on_their_way_to_the_disk_are_seen() -> None:
     found = check_results(later={"proc/vmstat": "pswpin 0\npswpout 12\n"})["swap"].host_check
 
-    assert found.value == "0 B of 8.0 GiB used, 12 pages moved just now"
+    assert found.value == "0 B of 8.0 GiB used, 12 pages moved during the check"
 
 
 def test_without_swap_swappiness_has_no_effect() -> None:
@@ -456,7 +455,7 @@ def test_without_swap_swappiness_has_no_effect() -> None:
 
     found = check_results(files)
 
-    assert found["swap"].host_check.value == "there is none"
+    assert found["swap"].host_check.value == "none"
     assert found["swappiness"].host_check.state == "ok"
 
 
@@ -466,7 +465,9 @@ def test_numa_balancing_matters_only_between_nodes() -> None:
     assert check_results(files)["NUMA balancing"].host_check.state == "ok"
     found = check_results(files, host=a_host(nodes=2))["NUMA balancing"]
     assert found.host_check.value == "on, 2 nodes"
-    assert found.changes == (Change(path="proc/sys/kernel/numa_balancing", prior="1", value="0"),)
+    assert found.changes == (
+        SettingChange(path="proc/sys/kernel/numa_balancing", prior="1", value="0"),
+    )
 
 
 def test_counters_that_are_kept_from_users_do_not_bind_the_privileged() -> None:
@@ -492,7 +493,7 @@ def test_missing_tools_say_what_is_lost_and_where_to_get_them() -> None:
 def test_environments_that_are_not_made_are_named() -> None:
     found = check_results(environments={"numpy": True, "pytorch": False, "mindspore": False})
 
-    assert found["environments"].host_check.value == "1 of 3 made, not pytorch, mindspore"
+    assert found["environments"].host_check.value == "1 of 3 made; missing: pytorch, mindspore"
     assert found["environments"].host_check.fix == "corebound environment make pytorch mindspore"
 
 
@@ -516,4 +517,4 @@ def test_commands_write_exactly_these_settings(values: Mapping[str, str], writte
 
 
 def test_a_long_text_from_outside_is_cut() -> None:
-    assert len(shown("x" * 1000)) == 60
+    assert len(printable("x" * 1000)) == 60

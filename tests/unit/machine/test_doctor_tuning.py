@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from corebound.errors import HostError
-from corebound.machine.doctor.check import Change
+from corebound.machine.doctor.result import SettingChange
 from corebound.machine.doctor.tuning import (
     STATE,
     Disk,
@@ -23,7 +23,7 @@ from corebound.machine.doctor.tuning import (
     standing,
     tune,
 )
-from corebound.machine.sysfs import chosen
+from corebound.machine.sysfs import selected
 from support.machine_trees import write_files
 
 THP = "sys/kernel/mm/transparent_hugepage/enabled"
@@ -96,12 +96,12 @@ def show(path: Path, value: str) -> None:
     path.write_text(f"{value}\n")
 
 
-def wanted(root: Path) -> tuple[Change, ...]:
+def wanted(root: Path) -> tuple[SettingChange, ...]:
     """What `--tune` would change now: whatever is not as it ought to be."""
     return tuple(
-        Change(path=path, prior=now, value=value)
+        SettingChange(path=path, prior=now, value=value)
         for path, value in WANTED.items()
-        if (now := chosen((root / path).read_text())) != value
+        if (now := selected((root / path).read_text())) != value
     )
 
 
@@ -199,7 +199,7 @@ def test_the_state_file_always_knows_what_was_first(
         first = {one.path: one.prior for one in standing(root)}
         restore(root, Kernel())
 
-        assert {path: chosen((root / path).read_text()) for path in first} == first
+        assert {path: selected((root / path).read_text()) for path in first} == first
         assert not (root / STATE).exists()
 
 

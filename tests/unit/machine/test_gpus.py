@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from corebound.errors import ScenarioFaults
-from corebound.machine.gpus import Gpu, gpus
+from corebound.machine.identity import Gpu, gpus
 from corebound.planning.plan import HostCapabilities, PlannedCell, plan_cells
 from corebound.scenario.loader import load
 from corebound.scenario.matrix import expand

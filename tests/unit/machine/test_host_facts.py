@@ -10,8 +10,7 @@ from msgspec.structs import replace
 from corebound.analysis.fairness import checks
 from corebound.analysis.scenario_result import ScenarioResult
 from corebound.analysis.selection import latest_studies
-from corebound.machine.gpus import Gpu
-from corebound.machine.identity import Host
+from corebound.machine.identity import Gpu, Host
 from corebound.records import codec
 from corebound.report.pages.claims import claim_rows
 from corebound.report.scenario.provenance import provenance

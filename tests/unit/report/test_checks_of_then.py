@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 from corebound.analysis.host_records import host_studies
 from corebound.analysis.selection import latest_studies
-from corebound.machine.doctor.check import HostCheck
+from corebound.machine.doctor.result import HostCheck
 from corebound.records.run_record import Run
 from corebound.report.downloads import host_json
 from corebound.report.pages.host import host_page
@@ -24,7 +24,7 @@ BUSY = check_results(
         "proc/200/stat": pid_stat("a (b) c", 140),
         "proc/202/stat": pid_stat("x (12) 3", 15, started=999),
     },
-)["busy processes"].kept
+)["busy processes"].recorded
 SWAPS = a_host_check(
     check="swappiness", state="warning", value="60 (often)", fix="sysctl vm.swappiness=10"
 )

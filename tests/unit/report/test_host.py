@@ -5,7 +5,7 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from corebound.analysis.host_records import host_studies
-from corebound.machine.doctor.check import State
+from corebound.machine.doctor.result import State
 from corebound.records.run_record import Run
 from corebound.report.pages.host import CheckHistory, host_page
 from support.build import a_host_check, a_run

@@ -31,7 +31,7 @@ from corebound.cli.output import bisect as output_bisect
 from corebound.cli.output.bisect import BisectResult
 from corebound.cli.output.terminal import Console
 from corebound.errors import NO_ANSWER, InputError, LaunchError
-from corebound.machine.doctor.check import HostCheck
+from corebound.machine.doctor.result import HostCheck
 from corebound.records.jsonl import RECORDS
 from corebound.records.launch_record import Launch
 from corebound.records.run_record import Commit

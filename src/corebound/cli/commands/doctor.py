@@ -20,11 +20,11 @@ from corebound.cli.output.json import indented
 from corebound.cli.output.terminal import Console
 from corebound.errors import HostError, InputError
 from corebound.launch import environments
-from corebound.machine import discovery
+from corebound.machine import discovery, sysfs
 from corebound.machine.doctor import tuning
-from corebound.machine.doctor.check import JudgedCheck, command
-from corebound.machine.doctor.checks import BETWEEN_LOOKS_S, examine
-from corebound.machine.doctor.checks_tools import PROGRAMS
+from corebound.machine.doctor.checks_system import PROGRAMS
+from corebound.machine.doctor.examine import SNAPSHOT_INTERVAL_S, examine
+from corebound.machine.doctor.result import CheckResult, command
 from corebound.machine.doctor.tuning import Disk, SettingResult
 from corebound.machine.java import java
 from corebound.machine.lock import host_lock
@@ -84,11 +84,11 @@ def preflight(ready: PreparedRun, console: Console) -> PreparedRun:
         console.print(Text("`corebound doctor` says why these matter and how to fix them."))
     if ready.run.preflight is not None:
         return ready
-    kept = tuple(one.kept for one in judged)
+    kept = tuple(one.recorded for one in judged)
     return replace(ready, run=replace(ready.run, preflight=kept))
 
 
-def _examine(root: Path) -> tuple[JudgedCheck, ...]:
+def _examine(root: Path) -> tuple[CheckResult, ...]:
     if not root.is_dir():
         raise InputError(
             what="there is no such directory.",
@@ -103,11 +103,11 @@ def _examine(root: Path) -> tuple[JudgedCheck, ...]:
     return _look(root, topology, means=root == _LIVE)
 
 
-def _look(root: Path, topology: Topology | None, *, means: bool) -> tuple[JudgedCheck, ...]:
+def _look(root: Path, topology: Topology | None, *, means: bool) -> tuple[CheckResult, ...]:
     """Examine a machine; `means` includes its tools and environments."""
     live = root == _LIVE
     return examine(
-        discovery.Files(root),
+        sysfs.Files(root),
         topology=topology,
         wait=_wait if live else _no_wait,
         pid=os.getpid() if live else 0,
@@ -122,7 +122,7 @@ def _found(program: str) -> bool:
 
 
 def _wait() -> None:
-    time.sleep(BETWEEN_LOOKS_S)
+    time.sleep(SNAPSHOT_INTERVAL_S)
 
 
 def _no_wait() -> None:
@@ -134,7 +134,7 @@ def _environments() -> dict[str, bool]:
     return {name: environments.find(name, suite) is not None for name in environments.names(suite)}
 
 
-def _show(judged: Sequence[JudgedCheck], root: Path, *, as_json: bool) -> None:
+def _show(judged: Sequence[CheckResult], root: Path, *, as_json: bool) -> None:
     checks = [one.host_check for one in judged]
     standing = tuning.standing(root)
     if as_json:
@@ -152,7 +152,7 @@ def _show(judged: Sequence[JudgedCheck], root: Path, *, as_json: bool) -> None:
         )
 
 
-def _tune(judged: Sequence[JudgedCheck], root: Path, *, as_json: bool) -> None:
+def _tune(judged: Sequence[CheckResult], root: Path, *, as_json: bool) -> None:
     changes = [change for one in judged for change in one.changes]
     if not changes:
         _say("Nothing to change: no warning here is one that a setting mends.", as_json=as_json)

@@ -12,7 +12,7 @@ from corebound.cli.options import Config, Files, Json, Only, ProjectPython
 from corebound.cli.output.json import indented
 from corebound.cli.output.topology import describe
 from corebound.machine import discovery
-from corebound.machine.gpus import gpus
+from corebound.machine.identity import gpus
 from corebound.machine.topology import Topology, cpu_list
 from corebound.planning.models import Placement
 from corebound.planning.placement import TOOLS

@@ -8,7 +8,7 @@ from itertools import groupby
 
 from rich.text import Text
 
-from corebound.machine.doctor.check import Group, HostCheck, State
+from corebound.machine.doctor.result import Group, HostCheck, State
 from corebound.machine.doctor.tuning import SettingResult
 
 _WIDTH = 80

@@ -5,8 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from corebound.machine.cgroups import quotas
-from corebound.machine.doctor.check import Change, HostFacts, JudgedCheck, Subject
-from corebound.machine.sysfs import alternatives, cpus, numbers_in_order, text_of
+from corebound.machine.doctor.facts import HostFacts
+from corebound.machine.doctor.result import (
+    CheckResult,
+    SettingChange,
+    Subject,
+    command,
+    printable,
+)
+from corebound.machine.sysfs import numbered_entries, read_cpu_list, read_text
 from corebound.machine.topology import cpu_list
 from corebound.units import significant
 
@@ -16,104 +23,107 @@ _STEADY = "performance"
 _GOVERNOR = Subject(
     check="governor",
     group="processor",
-    why="the clock follows the load: short steps and idle pauses run slower than long work",
+    why="the clock follows the load, so short steps and steps after a pause run slower",
 )
 _TURBO = Subject(
     check="turbo",
     group="processor",
-    why="the clock depends on heat and on how many cores are busy, so few threads look"
-    " better beside many than they are",
+    why="the clock depends on heat and on the number of busy cores, which makes runs with few"
+    " threads look too fast",
 )
-_HEAT = Subject(
+_THROTTLING = Subject(
     check="thermal throttling",
     group="processor",
-    why="heat slows the cores, the later launches more than the earlier ones",
+    why="heat slows the cores, and later launches more than earlier ones",
 )
 _SMT = Subject(
     check="SMT",
     group="processor",
-    why="two CPUs share one core: whatever runs on a measured CPU's sibling slows it",
+    why="two CPUs share one core: any work on a measured CPU's sibling slows it down",
 )
 
 
-def check_processor(seen: HostFacts) -> Iterator[JudgedCheck]:
+def check_processor(facts: HostFacts) -> Iterator[CheckResult]:
     """Check governor, turbo, thermal throttling and SMT."""
-    yield _governor(seen)
-    yield _turbo(seen)
-    yield _heat(seen)
-    yield _smt(seen)
+    yield _governor(facts)
+    yield _turbo(facts)
+    yield _throttling(facts)
+    yield _smt(facts)
 
 
-def _governor(seen: HostFacts) -> JudgedCheck:
+def _governor(facts: HostFacts) -> CheckResult:
     folder = f"{_CPUS}/cpufreq"
     policies = [
-        f"{folder}/policy{number}" for number in numbers_in_order(seen.tree, folder, "policy")
+        f"{folder}/policy{number}" for number in numbered_entries(facts.tree, folder, "policy")
     ]
     governors = {
         policy: governor
         for policy in policies
-        if (governor := text_of(seen.tree, f"{policy}/scaling_governor"))
+        if (governor := read_text(facts.tree, f"{policy}/scaling_governor"))
     }
     if not governors:
-        return _GOVERNOR.unavailable("no cpufreq here")
-    value = alternatives(governors.values())
-    others = {policy: one for policy, one in governors.items() if one != _STEADY}
-    if not others:
+        return _GOVERNOR.unavailable("this host has no cpufreq")
+    value = ", ".join(map(printable, sorted(set(governors.values()))))
+    unsteady = {policy: name for policy, name in governors.items() if name != _STEADY}
+    if not unsteady:
         return _GOVERNOR.ok(value)
     offered = [
-        (text_of(seen.tree, f"{policy}/scaling_available_governors") or "").split()
-        for policy in others
+        (read_text(facts.tree, f"{policy}/scaling_available_governors") or "").split()
+        for policy in unsteady
     ]
-    if not all(_STEADY in each for each in offered):
+    if not all(_STEADY in names for names in offered):
         return _GOVERNOR.warning(
             value, fix=f"the driver offers no `{_STEADY}`: load the module cpufreq_{_STEADY}"
         )
-    return _GOVERNOR.mendable(
+    return _GOVERNOR.fixable(
         value,
         [
-            Change(path=f"{policy}/scaling_governor", prior=one, value=_STEADY)
-            for policy, one in others.items()
+            SettingChange(path=f"{policy}/scaling_governor", prior=name, value=_STEADY)
+            for policy, name in unsteady.items()
         ],
     )
 
 
-def _turbo(seen: HostFacts) -> JudgedCheck:
+def _turbo(facts: HostFacts) -> CheckResult:
     """Check turbo. Intel's file is 1 if turbo is off; the generic file is 1 if it is on."""
     switches = ((f"{_CPUS}/intel_pstate/no_turbo", "0", "1"), (f"{_CPUS}/cpufreq/boost", "1", "0"))
-    for path, on, off in switches:
-        text = text_of(seen.tree, path)
-        if text == on:
-            return _TURBO.mendable("on", [Change(path=path, prior=on, value=off)])
-        if text == off:
-            return _TURBO.ok("off")
-        if text is not None:
-            return _TURBO.unreadable(text)
-    return _TURBO.unavailable("no switch of turbo here")
+    path, on, off = next(
+        (switch for switch in switches if read_text(facts.tree, switch[0]) is not None),
+        switches[-1],
+    )
+    return _TURBO.setting(
+        facts.tree,
+        path,
+        {on: "on", off: "off"},
+        disturbing={on},
+        recommended=off,
+        missing="this host has no switch for turbo",
+    )
 
 
-def _heat(seen: HostFacts) -> JudgedCheck:
-    before, after = seen.before.throttles, seen.after.throttles
+def _throttling(facts: HostFacts) -> CheckResult:
+    before, after = facts.before.throttles, facts.after.throttles
     if before is None or after is None:
-        return _HEAT.unavailable("no throttle counters here")
-    fix = "let it cool, clean or improve its cooling, or switch turbo off"
+        return _THROTTLING.unavailable("this host has no throttle counters")
+    fix = "let it cool down, improve its cooling, or switch turbo off"
     if after > before:
-        return _HEAT.warning(f"slowing down now, {after} times since start", fix=fix)
+        return _THROTTLING.warning(f"now, {after} times since the machine started", fix=fix)
     if after:
-        return _HEAT.warning(f"{after} times since the machine started", fix=fix)
-    return _HEAT.ok("never since the machine started")
+        return _THROTTLING.warning(f"{after} times since the machine started", fix=fix)
+    return _THROTTLING.ok("never since the machine started")
 
 
-def _smt(seen: HostFacts) -> JudgedCheck:
-    active = text_of(seen.tree, f"{_CPUS}/smt/active")
-    control = text_of(seen.tree, f"{_CPUS}/smt/control")
-    shown = None if seen.topology is None else seen.topology.has_smt
-    if active not in {"0", "1"} and shown is None:
-        return _SMT.unavailable("neither smt/active nor a topology here")
+def _smt(facts: HostFacts) -> CheckResult:
+    active = read_text(facts.tree, f"{_CPUS}/smt/active")
+    control = read_text(facts.tree, f"{_CPUS}/smt/control")
+    has_smt = None if facts.topology is None else facts.topology.has_smt
+    if active not in {"0", "1"} and has_smt is None:
+        return _SMT.unavailable("this host shows neither smt/active nor a topology")
     # If the kernel is too old to report it, use the topology.
-    on = active == "1" if active in {"0", "1"} else bool(shown)
-    if not on:
-        guest = " hypervisor" in (seen.tree.read("proc/cpuinfo") or "")
-        return _SMT.ok("none is shown (a hypervisor may hide it)" if guest else "off")
+    is_on = active == "1" if active in {"0", "1"} else bool(has_smt)
+    if not is_on:
+        is_guest = " hypervisor" in (facts.tree.read("proc/cpuinfo") or "")
+        return _SMT.ok("not visible (a hypervisor may hide it)" if is_guest else "off")
     if control != "on":
         return _SMT.warning("on", fix="boot with `nosmt`, or switch it off in the firmware")
     path = f"/{_CPUS}/smt/control"
@@ -136,56 +146,56 @@ _IRQ_FILES = frozenset(
 _ISOLATED = Subject(
     check="isolated CPUs",
     group="CPUs",
-    why="the scheduler spreads no threads over isolated CPUs: unless each thread is bound,"
-    " all of them share one; and isolated CPUs that we may not use help nobody",
+    why="the scheduler does not spread threads over isolated CPUs, so threads that are not bound"
+    " share one CPU; isolated CPUs outside the allowed set are unused",
 )
 _AFFINITY = Subject(
     check="IRQ affinity",
     group="CPUs",
-    why="a device's interrupt stops whatever its CPU measures",
+    why="a device's interrupt stops the work that its CPU is measuring",
 )
-_BALANCE = Subject(
+_IRQBALANCE = Subject(
     check="irqbalance",
     group="CPUs",
     why="it moves interrupts from CPU to CPU while launches are compared",
 )
 
 
-def check_interrupts(seen: HostFacts) -> Iterator[JudgedCheck]:
+def check_interrupts(facts: HostFacts) -> Iterator[CheckResult]:
     """Check CPU isolation, interrupt affinity and irqbalance."""
-    yield _isolated(seen)
-    yield _affinity(seen)
-    yield _irqbalance(seen)
+    yield _isolation(facts)
+    yield _affinity(facts)
+    yield _irqbalance(facts)
 
 
-def _kept(seen: HostFacts) -> frozenset[int] | None:
+def _isolated(facts: HostFacts) -> frozenset[int] | None:
     """The CPUs isolated at boot or by cgroups; None if the host shows neither."""
     lists = (
-        cpus(seen.tree, f"{_CPUS}/isolated"),
-        cpus(seen.tree, "sys/fs/cgroup/cpuset.cpus.isolated"),
+        read_cpu_list(facts.tree, f"{_CPUS}/isolated"),
+        read_cpu_list(facts.tree, "sys/fs/cgroup/cpuset.cpus.isolated"),
     )
-    known = [found for found in lists if found is not None]
-    return frozenset().union(*known) if known else None
+    available = [cpus for cpus in lists if cpus is not None]
+    return frozenset().union(*available) if available else None
 
 
-def _allowed(seen: HostFacts) -> frozenset[int]:
-    return frozenset(cpu.id for cpu in seen.topology.allowed) if seen.topology else frozenset()
+def _allowed(facts: HostFacts) -> frozenset[int]:
+    return frozenset(cpu.id for cpu in facts.topology.allowed) if facts.topology else frozenset()
 
 
-def _online(seen: HostFacts) -> frozenset[int]:
-    return frozenset(cpu.id for cpu in seen.topology.cpus) if seen.topology else frozenset()
+def _online(facts: HostFacts) -> frozenset[int]:
+    return frozenset(cpu.id for cpu in facts.topology.cpus) if facts.topology else frozenset()
 
 
-def _isolated(seen: HostFacts) -> JudgedCheck:
-    isolated = _kept(seen)
-    if isolated is None or seen.topology is None:
-        return _ISOLATED.unavailable("no list of isolated CPUs here")
-    allowed = _allowed(seen)
-    ticking = cpus(seen.tree, f"{_CPUS}/nohz_full")
+def _isolation(facts: HostFacts) -> CheckResult:
+    isolated = _isolated(facts)
+    if isolated is None or facts.topology is None:
+        return _ISOLATED.unavailable("this host has no list of isolated CPUs")
+    allowed = _allowed(facts)
+    tickless = read_cpu_list(facts.tree, f"{_CPUS}/nohz_full")
     value = f"{cpu_list(isolated)} isolated" if isolated else "none isolated"
-    if ticking:
-        value += f", {cpu_list(ticking)} without ticks"
-    value += f"; ours are {cpu_list(allowed)}"
+    if tickless:
+        value += f", {cpu_list(tickless)} without ticks"
+    value += f"; allowed: {cpu_list(allowed)}"
     if isolated and not isolated & allowed:
         return _ISOLATED.warning(
             value,
@@ -196,74 +206,75 @@ def _isolated(seen: HostFacts) -> JudgedCheck:
         return _ISOLATED.warning(
             value,
             fix="set `backend: openmp`, which binds each thread; or boot without isolcpus="
-            " and keep the others off with cpusets",
+            " and keep other programs off these CPUs with cpusets",
         )
     return _ISOLATED.ok(value)
 
 
-def _affinity(seen: HostFacts) -> JudgedCheck:
-    found = {
-        path: (text, may)
-        for number in numbers_in_order(seen.tree, _IRQS, "")
-        if _has_handler(seen, number)
-        and (text := text_of(seen.tree, path := f"{_IRQS}/{number}/smp_affinity_list"))
-        and (may := cpus(seen.tree, path))
+def _affinity(facts: HostFacts) -> CheckResult:
+    affinities = {
+        path: (text, cpus)
+        for number in numbered_entries(facts.tree, _IRQS, "")
+        if _has_handler(facts, number)
+        and (text := read_text(facts.tree, path := f"{_IRQS}/{number}/smp_affinity_list"))
+        and (cpus := read_cpu_list(facts.tree, path))
     }
-    if not found or seen.topology is None:
-        return _AFFINITY.unavailable("no affinity of interrupts here")
-    allowed, isolated = _allowed(seen), _kept(seen) or frozenset()
+    if not affinities or facts.topology is None:
+        return _AFFINITY.unavailable("this host shows no interrupt affinity")
+    allowed, isolated = _allowed(facts), _isolated(facts) or frozenset()
     measured = isolated & allowed or allowed
-    spare = _online(seen) - measured - isolated
-    inside = {path: text for path, (text, may) in found.items() if may & measured}
-    value = f"{len(inside)} of {len(found)} on CPUs {cpu_list(measured)}"
-    if not inside:
+    spare = _online(facts) - measured - isolated
+    overlapping = {path: text for path, (text, cpus) in affinities.items() if cpus & measured}
+    value = f"{len(overlapping)} of {len(affinities)} on CPUs {cpu_list(measured)}"
+    if not overlapping:
         return _AFFINITY.ok(value)
     if not spare:
-        return _AFFINITY.ok(f"{value}; none is spared")
-    to = cpu_list(spare)
-    return _AFFINITY.mendable(
-        value, [Change(path=path, prior=text, value=to) for path, text in inside.items()]
+        return _AFFINITY.ok(f"{value}; there are no other CPUs")
+    target = cpu_list(spare)
+    return _AFFINITY.fixable(
+        value,
+        [SettingChange(path=path, prior=text, value=target) for path, text in overlapping.items()],
     )
 
 
-def _has_handler(seen: HostFacts, number: int) -> bool:
+def _has_handler(facts: HostFacts, number: int) -> bool:
     """Whether a device uses the interrupt: its folder then has one named after the handler."""
-    return not _IRQ_FILES.issuperset(seen.tree.names(f"{_IRQS}/{number}"))
+    return not _IRQ_FILES.issuperset(facts.tree.names(f"{_IRQS}/{number}"))
 
 
-def _irqbalance(seen: HostFacts) -> JudgedCheck:
-    names = {process.name for process in seen.after.processes}
+def _irqbalance(facts: HostFacts) -> CheckResult:
+    names = {process.name for process in facts.after.processes}
     if "irqbalance" in names:
-        return _BALANCE.warning(
+        return _IRQBALANCE.warning(
             "running", fix="systemctl stop irqbalance", undo="systemctl start irqbalance"
         )
     # The kernel thread `kthreadd` is visible whenever the host's processes are.
     if "kthreadd" not in names:
-        return _BALANCE.unavailable("the host's processes are not shown here")
-    return _BALANCE.ok("not running")
+        return _IRQBALANCE.unavailable("the host's processes are not visible here")
+    return _IRQBALANCE.ok("not running")
 
 
 _QUOTA = Subject(
     check="CPU quota",
     group="CPUs",
-    why="once its share of a period is used up the kernel stops every thread until the next,"
+    why="once a period's quota is used up, the kernel stops every thread until the next period,"
     " so times jump by up to a period",
 )
 
 
-def check_limits(seen: HostFacts) -> Iterator[JudgedCheck]:
+def check_quota(facts: HostFacts) -> Iterator[CheckResult]:
     """Check the tightest CPU-time quota that applies to us."""
-    found = quotas(seen.tree)
-    if found is None:
-        yield _QUOTA.unavailable("no cgroup with CPU time is mounted here")
+    applicable = quotas(facts.tree)
+    if applicable is None:
+        yield _QUOTA.unavailable("no cgroup with the CPU controller is mounted here")
         return
-    if not found:
+    if not applicable:
         yield _QUOTA.ok("none")
         return
-    tightest = min(found, key=lambda quota: quota.cpus)
-    throttled = "" if tightest.throttled is None else f", stopped {tightest.throttled} times so far"
+    tightest = min(applicable, key=lambda quota: quota.cpus)
+    throttled = "" if tightest.throttled is None else f", throttled {tightest.throttled} times"
     yield _QUOTA.warning(
         f"{significant(tightest.cpus)} CPUs in /{tightest.folder}{throttled}",
-        fix="; ".join(quota.lift for quota in found),
-        undo="; ".join(quota.again for quota in found),
+        fix="; ".join(command([(quota.file, quota.unlimited)]) for quota in applicable),
+        undo="; ".join(command([(quota.file, quota.value)]) for quota in applicable),
     )

@@ -1,4 +1,4 @@
-"""Checks of the system: kernel settings, memory, and load from other programs."""
+"""Checks of the system: kernel settings, memory, load, tools and environments."""
 
 from __future__ import annotations
 
@@ -6,18 +6,20 @@ import re
 from collections.abc import Iterator
 from typing import Literal
 
+from msgspec import Struct
 from msgspec.structs import replace
 
-from corebound.machine.doctor.check import Change, HostFacts, JudgedCheck, Subject
-from corebound.machine.doctor.snapshot import Process
+from corebound.machine import procfs
+from corebound.machine.doctor.facts import HostFacts, Process
+from corebound.machine.doctor.result import CheckResult, SettingChange, Subject, printable
+from corebound.machine.procfs import CpuTicks
 from corebound.machine.sysfs import (
     Tree,
-    chosen,
-    integer,
-    integer_of,
-    numbers_in_order,
-    shown,
-    text_of,
+    numbered_entries,
+    parse_integer,
+    read_integer,
+    read_text,
+    selected,
 )
 from corebound.units import percent, significant, size
 
@@ -30,81 +32,82 @@ _SYS_ADMIN, _PERFMON = 1 << 21, 1 << 38  # capabilities(7)
 _ASLR = Subject(
     check="ASLR",
     group="kernel",
-    why="every launch gets the same layout of memory: its luck or bad luck is in every figure"
-    " instead of in their spread",
+    why="every launch gets the same memory layout, so its effect biases every result instead of"
+    " averaging out",
 )
 _GROUPS = Subject(
     check="autogroup",
     group="kernel",
-    why="each session gets an equal share of the CPUs: `nice` does not keep the work of"
-    " another session from a launch",
+    why="each session gets an equal share of the CPUs, so `nice` does not keep another"
+    " session's work away from a launch",
 )
 _COUNTERS = Subject(
     check="perf_event_paranoid",
     group="kernel",
-    why="without privileges `perf stat` counts nothing that happens in the kernel, such as"
-    " context switches, or nothing at all",
+    why="without privileges, `perf stat` counts nothing in the kernel, such as context"
+    " switches, or nothing at all",
 )
 
 
-def check_kernel(seen: HostFacts) -> Iterator[JudgedCheck]:
+def check_kernel(facts: HostFacts) -> Iterator[CheckResult]:
     """Check address-space layout, autogroup and performance counters."""
-    yield _layout(seen)
-    yield _autogroup(seen)
-    yield _counters(seen)
+    yield _layout(facts)
+    yield _autogroup(facts)
+    yield _counters(facts)
 
 
-def _layout(seen: HostFacts) -> JudgedCheck:
-    text = text_of(seen.tree, _LAYOUT)
-    if text is None:
-        return _ASLR.unavailable("no kernel.randomize_va_space here")
-    words = {"0": "off", "1": "on, without the heap", "2": "on"}
-    if text not in words:
-        return _ASLR.unreadable(text)
-    if text != "2":
-        return _ASLR.mendable(words[text], [Change(path=_LAYOUT, prior=text, value="2")])
-    if (_hexadecimal(seen.tree.read("proc/self/personality")) or 0) & _NO_RANDOMIZE:
+def _layout(facts: HostFacts) -> CheckResult:
+    result = _ASLR.setting(
+        facts.tree,
+        _LAYOUT,
+        {"0": "off", "1": "on, without the heap", "2": "on"},
+        disturbing={"0", "1"},
+        recommended="2",
+        missing="this host has no kernel.randomize_va_space",
+    )
+    personality = _hexadecimal(facts.tree.read("proc/self/personality")) or 0
+    if result.host_check.state == "ok" and personality & _NO_RANDOMIZE:
         return _ASLR.warning(
-            "off for this shell and what it starts",
+            "off for this shell and the programs it starts",
             fix="start corebound without `setarch -R`, outside a debugger",
         )
-    return _ASLR.ok(words[text])
+    return result
 
 
 def _hexadecimal(text: str | None) -> int | None:
-    found = re.fullmatch(r"[0-9a-f]{1,16}", (text or "").strip())
-    return int(found[0], 16) if found else None
+    match = re.fullmatch(r"[0-9a-f]{1,16}", (text or "").strip())
+    return int(match[0], 16) if match else None
 
 
-def _autogroup(seen: HostFacts) -> JudgedCheck:
-    text = text_of(seen.tree, _AUTOGROUP)
+def _autogroup(facts: HostFacts) -> CheckResult:
+    return _GROUPS.setting(
+        facts.tree,
+        _AUTOGROUP,
+        {"0": "off", "1": "on"},
+        disturbing={"1"},
+        recommended="0",
+        missing="this kernel has no autogroup",
+    )
+
+
+def _counters(facts: HostFacts) -> CheckResult:
+    text = read_text(facts.tree, _PARANOID)
     if text is None:
-        return _GROUPS.unavailable("no autogroup here")
-    if text not in {"0", "1"}:
-        return _GROUPS.unreadable(text)
-    if text == "0":
-        return _GROUPS.ok("off")
-    return _GROUPS.mendable("on", [Change(path=_AUTOGROUP, prior=text, value="0")])
-
-
-def _counters(seen: HostFacts) -> JudgedCheck:
-    text = text_of(seen.tree, _PARANOID)
-    if text is None:
-        return _COUNTERS.unavailable("no performance counters here")
-    level = integer(text)
+        return _COUNTERS.unavailable("this kernel has no performance counters")
+    level = parse_integer(text)
     if level is None:
         return _COUNTERS.unreadable(text)
     if level <= 1:
         return _COUNTERS.ok(text)
-    if _privileged(seen.tree) and not seen.sudo:
-        return _COUNTERS.ok(f"{text}, which does not bind us: we are privileged")
-    return _COUNTERS.mendable(text, [Change(path=_PARANOID, prior=text, value="1")])
+    if _is_privileged(facts.tree) and not facts.sudo:
+        return _COUNTERS.ok(f"{text}, ignored: running with privileges")
+    return _COUNTERS.fixable(text, [SettingChange(path=_PARANOID, prior=text, value="1")])
 
 
-def _privileged(tree: Tree) -> bool:
-    status = tree.read("proc/self/status") or ""
-    found = re.search(r"^CapEff:\s*([0-9a-f]{1,16})$", status, re.MULTILINE)
-    return found is not None and bool(int(found[1], 16) & (_SYS_ADMIN | _PERFMON))
+def _is_privileged(tree: Tree) -> bool:
+    status = (tree.read("proc/self/status") or "").encode()
+    capabilities = _hexadecimal((procfs.line_value(status, b"CapEff") or b"").decode())
+    return capabilities is not None and bool(capabilities & (_SYS_ADMIN | _PERFMON))
 
 
 _THP_FOLDER = "sys/kernel/mm/transparent_hugepage"
@@ -118,133 +121,138 @@ _MOST_SWAPPY = 10
 _SWAP = Subject(
     check="swap",
     group="memory",
-    why="memory was short here: a page that a launch needs back from the disk costs milliseconds",
+    why="memory was short: each page that a launch reads back from disk costs milliseconds",
 )
 _SWAPPY = Subject(
     check="swappiness",
     group="memory",
-    why="the kernel swaps out pages of resting processes to keep files in memory",
+    why="the kernel swaps out pages of idle processes to keep files in memory",
 )
 _THP = Subject(
     check="THP",
     group="memory",
-    why="`always` gives huge pages to whoever gets there first and merges others later,"
+    why="with `always`, the first process gets the huge pages and others are merged later,"
     " so equal launches differ",
 )
 _DEFRAG = Subject(
     check="THP defrag",
     group="memory",
-    why="`always` stops a thread that touches new memory while the kernel makes room",
+    why="with `always`, a thread that touches new memory waits while the kernel compacts memory",
 )
 _KSM = Subject(
     check="KSM",
     group="memory",
-    why="a kernel thread compares and merges pages, and writing to one of them splits it again",
+    why="a kernel thread merges equal pages, and writing to a merged page copies it again",
 )
 _NUMA = Subject(
     check="NUMA balancing",
     group="memory",
-    why="the kernel unmaps pages to see who uses them, and moves them and threads between nodes",
+    why="the kernel unmaps pages to see which node uses them, then moves pages and threads",
 )
 
 
-def check_memory(seen: HostFacts) -> Iterator[JudgedCheck]:
+def check_memory(facts: HostFacts) -> Iterator[CheckResult]:
     """Check swap, huge pages, page merging and NUMA balancing."""
-    yield _swap(seen)
-    yield _swappiness(seen)
-    yield _huge_pages(seen, "enabled", _THP)
-    yield _huge_pages(seen, "defrag", _DEFRAG)
-    yield _merging(seen)
-    yield _balancing(seen)
+    yield _swap(facts)
+    yield _swappiness(facts)
+    yield _huge_pages(facts, "enabled", _THP)
+    yield _huge_pages(facts, "defrag", _DEFRAG)
+    yield _merging(facts)
+    yield _balancing(facts)
 
 
-def _swaps(seen: HostFacts) -> tuple[int, int] | None:
+def _swaps(facts: HostFacts) -> tuple[int, int] | None:
     """Total size and use of swap in KiB; None if the host does not show it."""
-    lines = (seen.tree.read("proc/swaps") or "").splitlines()
+    lines = (facts.tree.read("proc/swaps") or "").splitlines()
     if not lines or not lines[0].startswith("Filename"):
         return None
     total = used = 0
     for line in lines[1:]:
         # A swap file's name may contain spaces; the fields after it do not.
-        found = re.search(r"\s([0-9]{1,18})\s+([0-9]{1,18})\s+-?[0-9]{1,6}\s*$", line)
-        if found is None:
+        match = re.search(r"\s([0-9]{1,18})\s+([0-9]{1,18})\s+-?[0-9]{1,6}\s*$", line)
+        if match is None:
             return None
-        total += int(found[1])
-        used += int(found[2])
+        total += int(match[1])
+        used += int(match[2])
     return total, used
 
 
-def _swap(seen: HostFacts) -> JudgedCheck:
-    swaps = _swaps(seen)
+def _swap(facts: HostFacts) -> CheckResult:
+    swaps = _swaps(facts)
     if swaps is None:
-        return _SWAP.unavailable("no proc/swaps here")
+        return _SWAP.unavailable("this host shows no /proc/swaps")
     total, used = swaps
     if not total:
-        return _SWAP.ok("there is none")
+        return _SWAP.ok("none")
     value = f"{size(used << 10)} of {size(total << 10)} used"
-    before, after = seen.before.swapped_pages, seen.after.swapped_pages
+    before, after = facts.before.swapped_pages, facts.after.swapped_pages
     if before is not None and after is not None and after > before:
-        value += f", {after - before} pages moved just now"
+        value += f", {after - before} pages moved during the check"
     elif not used:
         return _SWAP.ok(value)
     return _SWAP.warning(value, fix="swapoff -a", undo="swapon -a")
 
 
-def _swappiness(seen: HostFacts) -> JudgedCheck:
-    text = text_of(seen.tree, _SWAPPINESS)
+def _swappiness(facts: HostFacts) -> CheckResult:
+    text = read_text(facts.tree, _SWAPPINESS)
     if text is None:
-        return _SWAPPY.unavailable("no vm.swappiness here")
-    found = integer(text)
-    if found is None:
+        return _SWAPPY.unavailable("this host has no vm.swappiness")
+    swappiness = parse_integer(text)
+    if swappiness is None:
         return _SWAPPY.unreadable(text)
-    swaps = _swaps(seen)
+    swaps = _swaps(facts)
     if swaps is not None and not swaps[0]:
-        return _SWAPPY.ok(f"{found}, without swap")
-    if found <= _MOST_SWAPPY:
-        return _SWAPPY.ok(str(found))
-    return _SWAPPY.mendable(str(found), [Change(path=_SWAPPINESS, prior=text, value=_LEAST_SWAPPY)])
+        return _SWAPPY.ok(f"{swappiness}, without swap")
+    if swappiness <= _MOST_SWAPPY:
+        return _SWAPPY.ok(str(swappiness))
+    return _SWAPPY.fixable(
+        str(swappiness), [SettingChange(path=_SWAPPINESS, prior=text, value=_LEAST_SWAPPY)]
+    )
 
 
-def _huge_pages(seen: HostFacts, file: str, subject: Subject) -> JudgedCheck:
+def _huge_pages(facts: HostFacts, file: str, subject: Subject) -> CheckResult:
     path = f"{_THP_FOLDER}/{file}"
-    text = text_of(seen.tree, path)
+    text = read_text(facts.tree, path)
     if text is None:
-        return subject.unavailable("no transparent huge pages here")
-    now = chosen(text)
-    if now not in {"always", "defer", "defer+madvise", "madvise", "never"}:
+        return subject.unavailable("this kernel has no transparent huge pages")
+    value = selected(text)
+    if value not in {"always", "defer", "defer+madvise", "madvise", "never"}:
         return subject.unreadable(text)
-    off = file == "defrag" and chosen(text_of(seen.tree, f"{_THP_FOLDER}/enabled") or "") == "never"
-    if now != "always" or off:
-        return subject.ok(now)
-    return subject.mendable(now, [Change(path=path, prior=now, value="madvise")])
+    is_unused = (
+        file == "defrag"
+        and selected(read_text(facts.tree, f"{_THP_FOLDER}/enabled") or "") == "never"
+    )
+    if value != "always" or is_unused:
+        return subject.ok(value)
+    return subject.fixable(value, [SettingChange(path=path, prior=value, value="madvise")])
 
 
-def _merging(seen: HostFacts) -> JudgedCheck:
-    text = text_of(seen.tree, _KSM_RUN)
-    if text is None:
-        return _KSM.unavailable("no KSM here")
-    if text not in {"0", "1", "2"}:
-        return _KSM.unreadable(text)
-    if text != "1":
-        return _KSM.ok("off")
-    return _KSM.mendable("on", [Change(path=_KSM_RUN, prior=text, value="0")])
+def _merging(facts: HostFacts) -> CheckResult:
+    return _KSM.setting(
+        facts.tree,
+        _KSM_RUN,
+        {"0": "off", "1": "on", "2": "off"},
+        disturbing={"1"},
+        recommended="0",
+        missing="this kernel has no KSM",
+    )
 
 
-def _balancing(seen: HostFacts) -> JudgedCheck:
-    mode = integer_of(seen.tree, _BALANCING)
+def _balancing(facts: HostFacts) -> CheckResult:
+    mode = read_integer(facts.tree, _BALANCING)
     if mode is None:
-        return _NUMA.unavailable("no kernel.numa_balancing here")
+        return _NUMA.unavailable("this host has no kernel.numa_balancing")
     nodes = (
-        len(seen.topology.nodes)
-        if seen.topology
-        else len(numbers_in_order(seen.tree, "sys/devices/system/node", "node"))
+        len(facts.topology.nodes)
+        if facts.topology
+        else len(numbered_entries(facts.tree, "sys/devices/system/node", "node"))
     )
     if mode == 0:
         return _NUMA.ok("off")
     if nodes < 2:
-        return _NUMA.ok("on, without effect: one node")
-    return _NUMA.mendable(
-        f"on, {nodes} nodes", [Change(path=_BALANCING, prior=str(mode), value="0")]
+        return _NUMA.ok("on, no effect with one node")
+    return _NUMA.fixable(
+        f"on, {nodes} nodes", [SettingChange(path=_BALANCING, prior=str(mode), value="0")]
     )
 
 
@@ -256,14 +264,14 @@ _MOST_STEAL = 0.01
 # Percentage of the last ten seconds in which some task had to wait.
 _MOST_WAITING = {"cpu": 5.0, "memory": 1.0, "io": 5.0}
 _NAMED = 3
-_KERNEL_BUSY = "see what keeps the kernel busy: top"
+_KERNEL_BUSY = "find what keeps the kernel busy: top"
 # The fix in records, where process ids may have been reused.
-_MEND_LATER = "end or pause what keeps CPUs busy; `corebound doctor` says how"
+_DURABLE_FIX = "end or pause these processes; `corebound doctor` shows the command"
 
 _LOAD = Subject(
     check="load",
     group="load",
-    why="whatever else is running takes CPUs, caches and memory bandwidth from the launches",
+    why="other programs take CPUs, caches and memory bandwidth from the launches",
 )
 _FOREIGN = Subject(
     check="busy processes",
@@ -273,102 +281,202 @@ _FOREIGN = Subject(
 _STEAL = Subject(
     check="steal",
     group="load",
-    why="the hypervisor gives our CPUs to other guests, and wall time grows unseen",
+    why="the hypervisor gives CPU time to other guests, which lengthens wall times",
 )
 _PRESSURE = {
     kind: Subject(check=f"{kind} pressure", group="load", why=why)
     for kind, why in (
-        ("cpu", "threads that could run wait for a CPU, and so will those of a launch"),
-        ("memory", "memory is short: launches wait for pages to be freed or read again"),
-        ("io", "the disk is busy: whatever a launch reads or writes waits"),
+        ("cpu", "runnable threads wait for a CPU, and so will those of a launch"),
+        ("memory", "memory is short: launches wait until pages are freed or read again"),
+        ("io", "the disk is busy: reads and writes of a launch wait"),
     )
 }
 
 
-def check_load(seen: HostFacts) -> Iterator[JudgedCheck]:
+def check_load(facts: HostFacts) -> Iterator[CheckResult]:
     """Check load average, other processes, steal time and pressure."""
-    yield _load(seen)
-    yield _foreign(seen)
-    yield _steal(seen)
-    yield _pressure(seen, "cpu")
-    yield _pressure(seen, "memory")
-    yield _pressure(seen, "io")
+    yield _load(facts)
+    yield _foreign(facts)
+    yield _steal(facts)
+    yield _pressure(facts, "cpu")
+    yield _pressure(facts, "memory")
+    yield _pressure(facts, "io")
 
 
-def _load(seen: HostFacts) -> JudgedCheck:
-    text = seen.tree.read("proc/loadavg") or ""
-    found = re.match(r"([0-9]{1,9}\.[0-9]{1,9}) ", text)
-    if found is None:
-        return _LOAD.unreadable(text) if text else _LOAD.unavailable("no proc/loadavg here")
-    value = f"{found[1]} over the last minute"
-    if float(found[1]) > _MOST_LOAD:
+def _load(facts: HostFacts) -> CheckResult:
+    text = facts.tree.read("proc/loadavg") or ""
+    match = re.match(r"([0-9]{1,9}\.[0-9]{1,9}) ", text)
+    if match is None:
+        return _LOAD.unreadable(text) if text else _LOAD.unavailable("no /proc/loadavg")
+    value = f"{match[1]} over the last minute"
+    if float(match[1]) > _MOST_LOAD:
         return _LOAD.warning(value, fix="wait until it has fallen: uptime")
     return _LOAD.ok(value)
 
 
-def _foreign(seen: HostFacts) -> JudgedCheck:
-    before, after = seen.before.ticks, seen.after.ticks
+def _foreign(facts: HostFacts) -> CheckResult:
+    before, after = facts.before.ticks, facts.after.ticks
     if before is None or after is None or after.total <= before.total:
-        return _FOREIGN.unavailable("no count of CPU time here")
-    each = (after.total - before.total) / after.cpus
-    used = _used(seen)
-    own = sum(ticks for process, ticks in used if process.pid == seen.pid)
-    share = max(0.0, (after.busy - before.busy - own) / each)
-    others = [(process, ticks / each) for process, ticks in used if process.pid != seen.pid]
-    others.sort(key=lambda one: (-one[1], one[0].pid))
-    # Load without a visible process, such as interrupts and other containers, also counts.
-    top = [(process, part) for process, part in others if part >= _MOST_FOREIGN / 2][:_NAMED]
+        return _FOREIGN.unavailable("this host does not count CPU time")
+    ticks_per_cpu = (after.total - before.total) / after.cpus
+    used = _used_ticks(facts)
+    own = sum(ticks for process, ticks in used if process.pid == facts.pid)
+    busy = _busy_ticks(after) - _busy_ticks(before)
+    share = max(0.0, (busy - own) / ticks_per_cpu)
     value = f"{percent(share, 0)} of a CPU"
     if share <= _MOST_FOREIGN:
         return _FOREIGN.ok(value)
-    if not top:
+    shares = [(process, ticks / ticks_per_cpu) for process, ticks in used]
+    # Load without a visible process, such as interrupts and other containers, also counts.
+    busiest = sorted(
+        (
+            (process, share)
+            for process, share in shares
+            if process.pid != facts.pid and share >= _MOST_FOREIGN / 2
+        ),
+        key=lambda pair: (-pair[1], pair[0].pid),
+    )[:_NAMED]
+    if not busiest:
         return _FOREIGN.warning(
-            f"{value}, by nothing that is shown here", fix="look on the host itself: top"
+            f"{value}, by no visible process", fix="run this on the host itself: top"
         )
-    named = [(shown(one.name), one.pid, percent(part, 0)) for one, part in top]
-    now = f"{value}: {', '.join(f'{name} ({pid}) {part}' for name, pid, part in named)}"
-    then = f"{value}: {', '.join(f'{name} {part}' for name, _, part in named)}"
-    pids = " ".join(str(process.pid) for process, _ in top if not process.kernel)
-    fix, undo, later = _KERNEL_BUSY, None, _KERNEL_BUSY
+    rows = [(printable(process.name), process.pid, percent(part, 0)) for process, part in busiest]
+    with_pids = f"{value}: {', '.join(f'{name} ({pid}) {part}' for name, pid, part in rows)}"
+    without_pids = f"{value}: {', '.join(f'{name} {part}' for name, _, part in rows)}"
+    pids = " ".join(str(process.pid) for process, _ in busiest if not process.is_kernel_thread)
+    fix, undo, durable_fix = _KERNEL_BUSY, None, _KERNEL_BUSY
     if pids:
-        fix, undo, later = f"kill -STOP {pids}", f"kill -CONT {pids}", _MEND_LATER
-    judged = _FOREIGN.warning(now, fix=fix, undo=undo)
-    return replace(judged, later=_FOREIGN.warning(then, fix=later).host_check)
+        fix, undo, durable_fix = f"kill -STOP {pids}", f"kill -CONT {pids}", _DURABLE_FIX
+    result = _FOREIGN.warning(with_pids, fix=fix, undo=undo)
+    return replace(result, durable=_FOREIGN.warning(without_pids, fix=durable_fix).host_check)
 
 
-def _used(seen: HostFacts) -> list[tuple[Process, int]]:
+def _busy_ticks(ticks: CpuTicks) -> int:
+    return ticks.busy + ticks.interrupts
+
+
+def _used_ticks(facts: HostFacts) -> list[tuple[Process, int]]:
     """The ticks that each process used between the two snapshots."""
-    first = {(process.pid, process.started): process.ticks for process in seen.before.processes}
+    first = {(process.pid, process.started): process.ticks for process in facts.before.processes}
     return [
         (process, max(0, process.ticks - first.get((process.pid, process.started), 0)))
-        for process in seen.after.processes
+        for process in facts.after.processes
     ]
 
 
-def _steal(seen: HostFacts) -> JudgedCheck:
-    before, after = seen.before.ticks, seen.after.ticks
+def _steal(facts: HostFacts) -> CheckResult:
+    before, after = facts.before.ticks, facts.after.ticks
     if before is None or after is None or after.total <= before.total:
-        return _STEAL.unavailable("no count of CPU time here")
+        return _STEAL.unavailable("this host does not count CPU time")
     now = max(0, after.steal - before.steal) / (after.total - before.total)
-    ever = after.steal / after.total
-    value = f"{percent(now)} now, {percent(ever)} since the machine started"
-    if max(now, ever) > _MOST_STEAL:
+    since_start = after.steal / after.total
+    value = f"{percent(now)} now, {percent(since_start)} since the machine started"
+    if max(now, since_start) > _MOST_STEAL:
         return _STEAL.warning(
-            value, fix="ask for CPUs of one's own, or measure when the neighbours rest"
+            value, fix="get dedicated CPUs, or measure when the other guests are idle"
         )
     return _STEAL.ok(value)
 
 
-def _pressure(seen: HostFacts, kind: Literal["cpu", "memory", "io"]) -> JudgedCheck:
+def _pressure(facts: HostFacts, kind: Literal["cpu", "memory", "io"]) -> CheckResult:
     subject = _PRESSURE[kind]
-    text = seen.tree.read(f"proc/pressure/{kind}")
+    text = facts.tree.read(f"proc/pressure/{kind}")
     if not text:
-        return subject.unavailable(f"no proc/pressure/{kind} here (boot with psi=1)")
-    found = re.search(r"^some avg10=([0-9]{1,3}\.[0-9]{1,6}) ", text, re.MULTILINE)
-    if found is None:
+        return subject.unavailable(f"this host has no /proc/pressure/{kind} (boot with psi=1)")
+    pressure = procfs.pressure(text.encode(errors="replace"))
+    if pressure is None:
         return subject.unreadable(text)
-    waiting = float(found[1])
-    value = f"{significant(waiting)} % of the last 10 s"
-    if waiting <= _MOST_WAITING[kind]:
+    value = f"{significant(pressure.last_10s_percent)} % of the last 10 s"
+    if pressure.last_10s_percent <= _MOST_WAITING[kind]:
         return subject.ok(value)
-    return subject.warning(value, fix="wait, or stop what causes it: top, iotop, vmstat 1")
+    return subject.warning(value, fix="wait, or stop the cause: top, iotop, vmstat 1")
+
+
+class _Tool(Struct, frozen=True, kw_only=True):
+    """A tool: a program of it, its Debian package, and the consequence if it is missing."""
+
+    name: str
+    program: str
+    package: str
+    without: str
+
+
+_TOOLS = (
+    _Tool(
+        name="taskset",
+        program="taskset",
+        package="util-linux",
+        without="cells that bind threads to CPUs are skipped",
+    ),
+    _Tool(
+        name="numactl",
+        program="numactl",
+        package="numactl",
+        without="cells that bind memory to nodes are skipped",
+    ),
+    _Tool(
+        name="perf",
+        program="perf",
+        package="linux-perf",
+        without="no hardware counters explain why a configuration is slower",
+    ),
+    _Tool(
+        name="java",
+        program="java",
+        package="default-jre-headless",
+        without="cells that use TorchServe are skipped",
+    ),
+    _Tool(
+        name="ab",
+        program="ab",
+        package="apache2-utils",
+        without="cells with `client: ab` cannot run",
+    ),
+    _Tool(
+        name="hwloc",
+        program="hwloc-calc",
+        package="hwloc",
+        without="the topology cannot be verified independently",
+    ),
+)
+PROGRAMS = frozenset(tool.program for tool in _TOOLS)
+
+_ENVIRONMENTS = Subject(
+    check="environments",
+    group="environments",
+    why="cells whose environment has not been made are skipped",
+)
+
+
+def check_tools(facts: HostFacts) -> Iterator[CheckResult]:
+    """Check the tools, then the environments."""
+    for tool in _TOOLS:
+        yield _tool(tool, facts.tools)
+    yield _made_environments(facts)
+
+
+def _tool(tool: _Tool, programs: frozenset[str] | None) -> CheckResult:
+    subject = Subject(check=tool.name, group="tools", why=tool.without)
+    if programs is None:
+        return subject.unavailable("not checked")
+    if tool.program in programs:
+        return subject.ok("found")
+    return subject.warning(
+        "missing",
+        fix=f"apt-get install {tool.package}",
+        undo=f"apt-get remove {tool.package}",
+    )
+
+
+def _made_environments(facts: HostFacts) -> CheckResult:
+    environments = facts.environments
+    if environments is None:
+        return _ENVIRONMENTS.unavailable("not checked")
+    missing = [name for name, is_made in environments.items() if not is_made]
+    if not missing:
+        return _ENVIRONMENTS.ok(f"{len(environments)} of {len(environments)} made")
+    return _ENVIRONMENTS.warning(
+        f"{len(environments) - len(missing)} of {len(environments)} made;"
+        f" missing: {', '.join(missing)}",
+        fix=f"corebound environment make {' '.join(missing)}",
+    )

@@ -1,4 +1,4 @@
-"""Change settings of the host so that they can be restored, even after a crash."""
+"""SettingChange settings of the host so that they can be restored, even after a crash."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from msgspec import Struct
 from msgspec.structs import asdict, replace
 
 from corebound.errors import HostError
-from corebound.machine.doctor.check import Change
-from corebound.machine.sysfs import chosen
+from corebound.machine.doctor.result import SettingChange
+from corebound.machine.sysfs import selected
 
 _SCHEMA = 1
 # Root writes to every path in the file, so no other paths are allowed.
@@ -120,7 +120,7 @@ class Disk:
             os.close(descriptor)
 
 
-def writable(changes: Sequence[Change], root: Path) -> tuple[Change, ...]:
+def writable(changes: Sequence[SettingChange], root: Path) -> tuple[SettingChange, ...]:
     """The changes that we have permission to make."""
     return tuple(change for change in changes if os.access(root / change.path, os.W_OK))
 
@@ -145,7 +145,7 @@ def standing(root: Path) -> tuple[SavedSetting, ...]:
         ) from None
 
 
-def tune(changes: Sequence[Change], root: Path, disk: Disk) -> tuple[SettingResult, ...]:
+def tune(changes: Sequence[SettingChange], root: Path, disk: Disk) -> tuple[SettingResult, ...]:
     """Make the changes; save the value that each replaces first.
 
     A setting that was changed earlier keeps its original value from before that.
@@ -175,7 +175,7 @@ def restore(root: Path, disk: Disk) -> tuple[SettingResult, ...]:
         return outcomes
 
 
-def _tune(change: Change, root: Path, disk: Disk) -> SettingResult:
+def _tune(change: SettingChange, root: Path, disk: Disk) -> SettingResult:
     path = root / change.path
     before = _current(path)
     if before is None:
@@ -221,7 +221,7 @@ def _set(path: Path, value: str, disk: Disk) -> str | None:
 
 def _current(path: Path) -> str | None:
     try:
-        return chosen(path.read_text(encoding="utf-8", errors="replace"))
+        return selected(path.read_text(encoding="utf-8", errors="replace"))
     except OSError:
         return None
 

@@ -12,7 +12,7 @@ from corebound.analysis.comparison import commit_words
 from corebound.analysis.host_records import HostStudy, Record
 from corebound.analysis.noise_floor import noise_words
 from corebound.analysis.wording import Tone, check_sign, count, day, rich
-from corebound.machine.doctor.check import HostCheck, State
+from corebound.machine.doctor.result import HostCheck, State
 from corebound.records.calibration import Calibration
 from corebound.records.run_record import Run
 from corebound.report.charts.topology import Box

@@ -21,7 +21,7 @@ from corebound.analysis.wording import (
     time_text,
 )
 from corebound.errors import Fault
-from corebound.machine.doctor.check import HostCheck
+from corebound.machine.doctor.result import HostCheck
 from corebound.records.launch_record import Launch
 from corebound.records.run_record import Commit, Run
 from corebound.report.elements import Head, Hero, damaged_records

@@ -101,7 +101,7 @@ def tail(file: Path) -> Sequence[str]:
 # A step that outlives a killed nightly run holds the lock until it ends. A run ends between two
 # launches, whose processes are killed at once.
 _PATIENCE_S = 60.0
-_BETWEEN_LOOKS_S = 0.2
+_SNAPSHOT_INTERVAL_S = 0.2
 
 
 class Failure(Struct, frozen=True, kw_only=True):
@@ -190,7 +190,7 @@ def alone(folder: Path, *, patience_s: float = _PATIENCE_S) -> Iterator[int]:
                     where=str(folder / "lock"),
                     fix="Wait for it to end; `fuser` of that file says which process it is.",
                 )
-            time.sleep(_BETWEEN_LOOKS_S)
+            time.sleep(_SNAPSHOT_INTERVAL_S)
         yield descriptor
     finally:
         os.close(descriptor)

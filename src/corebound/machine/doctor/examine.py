@@ -1,26 +1,26 @@
-"""Run every check, in the order in which they are shown."""
+"""Examines a host: takes two snapshots and runs every check, in the order they are shown."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 
-from corebound.machine.doctor import checks_cpu, checks_system, checks_tools
-from corebound.machine.doctor.check import HostFacts, JudgedCheck
-from corebound.machine.doctor.snapshot import take
+from corebound.machine.doctor import checks_cpu, checks_system
+from corebound.machine.doctor.facts import HostFacts, take_snapshot
+from corebound.machine.doctor.result import CheckResult
 from corebound.machine.sysfs import Tree
 from corebound.machine.topology import Topology
 
 # Long enough that one tick (10 ms) of a CPU is 2 %.
-BETWEEN_LOOKS_S = 0.5
+SNAPSHOT_INTERVAL_S = 0.5
 
-_JUDGES: tuple[Callable[[HostFacts], Iterator[JudgedCheck]], ...] = (
+CHECKS: tuple[Callable[[HostFacts], Iterator[CheckResult]], ...] = (
     checks_cpu.check_processor,
     checks_cpu.check_interrupts,
-    checks_cpu.check_limits,
+    checks_cpu.check_quota,
     checks_system.check_load,
     checks_system.check_memory,
     checks_system.check_kernel,
-    checks_tools.check_tools,
+    checks_system.check_tools,
 )
 
 
@@ -33,7 +33,7 @@ def examine(
     sudo: bool = False,
     tools: frozenset[str] | None = None,
     environments: Mapping[str, bool] | None = None,
-) -> tuple[JudgedCheck, ...]:
+) -> tuple[CheckResult, ...]:
     """Take two snapshots of a host and run all checks; change nothing.
 
     Args:
@@ -42,19 +42,19 @@ def examine(
         wait: Called between the two snapshots.
         pid: Our own process.
         sudo: Whether the checks run under sudo, so that another user than root will measure.
-        tools: The programs of `checks_tools.PROGRAMS` that were found; None if not looked for.
-        environments: Whether each environment has been made; None if not looked for.
+        tools: The programs of `checks_system.PROGRAMS` that exist; None if not checked.
+        environments: Whether each environment has been made; None if not checked.
     """
-    before = take(tree)
+    before = take_snapshot(tree)
     wait()
-    seen = HostFacts(
+    facts = HostFacts(
         tree=tree,
         topology=topology,
         before=before,
-        after=take(tree),
+        after=take_snapshot(tree),
         pid=pid,
         sudo=sudo,
         tools=tools,
         environments=environments,
     )
-    return tuple(judged for judge in _JUDGES for judged in judge(seen))
+    return tuple(result for check in CHECKS for result in check(facts))

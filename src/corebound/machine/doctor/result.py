@@ -1,21 +1,32 @@
-"""The types of a host check: its result, the settings that fix it, and their commands."""
+"""The result of a host check: what was observed, why it matters, and the commands that fix it."""
 
 from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Literal
 
 from msgspec import Struct
 
-from corebound.machine.doctor.snapshot import Moment
-from corebound.machine.sysfs import Tree, shown
-from corebound.machine.topology import Topology, cpu_list
+from corebound.machine.sysfs import Tree, read_text
+from corebound.machine.topology import cpu_list
 
 # `unavailable`: the host does not show it, which means neither zero nor ok.
 State = Literal["ok", "warning", "unavailable"]
 Group = Literal["processor", "CPUs", "load", "memory", "kernel", "tools", "environments"]
+
+_LONGEST = 60
+
+
+def printable(text: str) -> str:
+    r"""External text made safe for a terminal: printable, one line, limited length.
+
+    >>> printable("a\x1b[2J b\n")
+    'a?[2J b?'
+    """
+    safe = "".join(letter if letter.isprintable() else "?" for letter in text[: _LONGEST + 1])
+    return safe if len(safe) <= _LONGEST else safe[: _LONGEST - 1] + "…"
 
 
 class HostCheck(Struct, frozen=True, kw_only=True):
@@ -38,29 +49,7 @@ class HostCheck(Struct, frozen=True, kw_only=True):
     undo: str | None
 
 
-class HostFacts(Struct, frozen=True, kw_only=True):
-    """The input of the checks: a host's files, two snapshots, and facts from other modules.
-
-    Attributes:
-        topology: The host's topology; None if the host shows no CPUs.
-        before, after: Two snapshots taken a moment apart.
-        pid: Our own process, which does not count as a disturbance.
-        sudo: Whether the checks run under sudo, so that another user than root will measure.
-        tools: The programs of `tools.PROGRAMS` that were found; None if not looked for.
-        environments: Whether each environment has been made; None if not looked for.
-    """
-
-    tree: Tree
-    topology: Topology | None
-    before: Moment
-    after: Moment
-    pid: int
-    sudo: bool = False
-    tools: frozenset[str] | None = None
-    environments: Mapping[str, bool] | None = None
-
-
-class Change(Struct, frozen=True, kw_only=True):
+class SettingChange(Struct, frozen=True, kw_only=True):
     """A change of a setting that fixes a warning.
 
     `path` is relative to the root; `prior` is the current value, `value` the recommended one.
@@ -71,21 +60,21 @@ class Change(Struct, frozen=True, kw_only=True):
     value: str
 
 
-class JudgedCheck(Struct, frozen=True, kw_only=True):
+class CheckResult(Struct, frozen=True, kw_only=True):
     """A check with the settings that root may safely change to fix it.
 
-    `later` replaces the check in records if it contains details that are valid only now, such
+    `durable` replaces the check in records if it contains details that are valid only now, such
     as process ids.
     """
 
     host_check: HostCheck
-    changes: tuple[Change, ...] = ()
-    later: HostCheck | None = None
+    changes: tuple[SettingChange, ...] = ()
+    durable: HostCheck | None = None
 
     @property
-    def kept(self) -> HostCheck:
+    def recorded(self) -> HostCheck:
         """The check as it is stored in a record."""
-        return self.later or self.host_check
+        return self.durable or self.host_check
 
 
 class Subject(Struct, frozen=True, kw_only=True):
@@ -95,31 +84,61 @@ class Subject(Struct, frozen=True, kw_only=True):
     group: Group
     why: str
 
-    def ok(self, value: str) -> JudgedCheck:
+    def ok(self, value: str) -> CheckResult:
         """A result with nothing to fix."""
-        return JudgedCheck(host_check=self._host_check("ok", value))
+        return CheckResult(host_check=self._host_check("ok", value))
 
-    def unavailable(self, value: str) -> JudgedCheck:
+    def unavailable(self, value: str) -> CheckResult:
         """A result for something that the host does not show; `value` says what is missing."""
-        return JudgedCheck(host_check=self._host_check("unavailable", value))
+        return CheckResult(host_check=self._host_check("unavailable", value))
 
-    def unreadable(self, text: str) -> JudgedCheck:
+    def unreadable(self, text: str) -> CheckResult:
         """A result for something that the host shows but corebound does not understand."""
-        return self.unavailable(f"not understood: {shown(text)}")
+        return self.unavailable(f"unexpected content: {printable(text)}")
 
-    def warning(self, value: str, *, fix: str, undo: str | None = None) -> JudgedCheck:
+    def warning(self, value: str, *, fix: str, undo: str | None = None) -> CheckResult:
         """A warning that only the user can fix."""
-        return JudgedCheck(host_check=self._host_check("warning", value, fix=fix, undo=undo))
+        return CheckResult(host_check=self._host_check("warning", value, fix=fix, undo=undo))
 
-    def mendable(self, value: str, changes: Sequence[Change]) -> JudgedCheck:
+    def fixable(self, value: str, changes: Sequence[SettingChange]) -> CheckResult:
         """A warning that changes of settings fix; the commands are derived from them."""
-        made = self._host_check(
+        check = self._host_check(
             "warning",
             value,
             fix=command((change.path, change.value) for change in changes),
             undo=command((change.path, change.prior) for change in changes),
         )
-        return JudgedCheck(host_check=made, changes=tuple(changes))
+        return CheckResult(host_check=check, changes=tuple(changes))
+
+    def setting(
+        self,
+        tree: Tree,
+        path: str,
+        meanings: Mapping[str, str],
+        *,
+        disturbing: Collection[str],
+        recommended: str,
+        missing: str,
+    ) -> CheckResult:
+        """Check a setting that has a few possible values.
+
+        Args:
+            tree: The host's files.
+            path: The setting's file.
+            meanings: What each value means, in words.
+            disturbing: The values that are a warning.
+            recommended: The value that fixes it.
+            missing: What is missing if there is no such file.
+        """
+        value = read_text(tree, path)
+        if value is None:
+            return self.unavailable(missing)
+        if value not in meanings:
+            return self.unreadable(value)
+        if value not in disturbing:
+            return self.ok(meanings[value])
+        change = SettingChange(path=path, prior=value, value=recommended)
+        return self.fixable(meanings[value], [change])
 
     def _host_check(
         self, state: State, value: str, *, fix: str | None = None, undo: str | None = None
@@ -165,13 +184,13 @@ def _write(value: str, paths: Sequence[str]) -> str:
 def _braced(paths: Sequence[str]) -> list[str]:
     """The paths; those that differ in one number only become one brace expansion."""
     alike: dict[tuple[str, str], list[int]] = {}
-    rest = []
+    others = []
     for path in paths:
-        if found := _NUMBERED.fullmatch(path):
-            alike.setdefault((found[1], found[3]), []).append(int(found[2]))
+        if match := _NUMBERED.fullmatch(path):
+            alike.setdefault((match[1], match[3]), []).append(int(match[2]))
         else:
-            rest.append(f"/{path}")
-    return [f"/{head}{_braces(numbers)}{tail}" for (head, tail), numbers in alike.items()] + rest
+            others.append(f"/{path}")
+    return [f"/{head}{_braces(numbers)}{tail}" for (head, tail), numbers in alike.items()] + others
 
 
 def _braces(numbers: Sequence[int]) -> str:
