@@ -39,7 +39,7 @@ def test_processes_of_then_have_no_ids_on_a_hosts_page() -> None:
 
     (row,) = host_page(study, now=NOW).checks
     assert row.value == "110 % of a CPU: a (b) c 80 %, x (12) 3 30 %"
-    assert row.fix == "end or pause what keeps CPUs busy; `corebound doctor` says how"
+    assert row.fix == "end or pause these processes; `corebound doctor` shows the command"
     assert "kill" not in host_json(study)
     assert "(200)" not in host_json(study)
 
