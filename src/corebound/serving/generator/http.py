@@ -7,11 +7,12 @@ import errno
 from collections.abc import Callable
 from typing import cast
 
+import httptools
 from msgspec import Struct
 
 # No model server sends this much before the body.
 MOST_HEAD_BYTES = 65_536
-_NO_BODY = (204, 304)
+_BEGINNING = b"HTTP/1."
 
 
 class MalformedError(Exception):
@@ -19,14 +20,22 @@ class MalformedError(Exception):
 
 
 class Response:
-    """Parses one response incrementally; counts the bytes of its body without storing them."""
+    """Parses one response incrementally; ignores the content of its body.
+
+    Attributes:
+        status: The status of the response; 0 until its head has been received.
+        keeps: Whether the server keeps the connection open.
+        complete: Whether the response is complete.
+    """
 
     def __init__(self, *, to_head: bool = False) -> None:
         """Prepare to parse a response; `to_head`: the response to HEAD has no body."""
         self._to_head = to_head
-        self._rest = b""
-        self._next: Callable[[], bool] = self._head
-        self._left_bytes = 0
+        self._parser = httptools.HttpResponseParser(self)
+        self._head_bytes = 0
+        self._has_head = False
+        self._has_length = False
+        self._closes = False
         self.status = 0
         self.keeps = False
         self.complete = False
@@ -37,94 +46,65 @@ class Response:
         Raises:
             MalformedError: It is not HTTP/1, or there is data after the response.
         """
-        self._rest += data
-        while not self.complete and self._next():
-            pass
-        if self.complete and self._rest:
-            raise MalformedError("more came than the answer")
+        if not self._has_head:
+            # The parser also knows other protocols and versions, and does not limit the head.
+            if not self._head_bytes and not _BEGINNING.startswith(data[: len(_BEGINNING)]):
+                raise MalformedError("not HTTP/1")
+            self._head_bytes += len(data)
+        try:
+            self._parser.feed_data(data)
+        except httptools.HttpParserError as error:
+            raise MalformedError(str(error)) from error
+        if not self._has_head and self._head_bytes > MOST_HEAD_BYTES:
+            raise MalformedError("the head is too long")
         return self.complete
 
     def end(self) -> bool:
         """Note that the server closed the connection; True if that completes the response."""
-        self.complete = self.complete or self._next == self._until_closed
+        self.complete = self.complete or (self._has_head and not self._has_length)
         self.keeps = False
         return self.complete
 
-    # Each method below consumes what it can of `_rest`; True means that parsing can continue.
+    # The parser calls the methods below.
 
-    def _head(self) -> bool:
-        head, found, rest = self._rest.partition(b"\r\n\r\n")
-        if not found:
-            if len(self._rest) > MOST_HEAD_BYTES or not _may_begin(self._rest):
-                raise MalformedError("no head of an answer")
-            return False
-        self._rest = rest
-        first, *lines = head.split(b"\r\n")
-        version, self.status = _status_line(first)
+    def on_message_begin(self) -> None:
+        """A response begins; the final one follows interim ones, such as 100 Continue."""
+        if self.complete:
+            raise MalformedError("data after the response")
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """A header, or a trailer after the body."""
+        match name.lower():
+            case b"content-length":
+                self._has_length = True
+            case b"transfer-encoding":
+                self._has_length = self._has_length or b"chunked" in value.lower()
+            case b"connection":
+                self._closes = b"close" in value.lower()
+
+    def on_headers_complete(self) -> None:
+        """The head of a response is complete."""
+        self.status = self._parser.get_status_code()
+        version = self._parser.get_http_version()
+        if not version.startswith("1.") or not 100 <= self.status <= 599:
+            raise MalformedError("not HTTP/1")
         if self.status < 200:
-            return True  # an interim response, such as 100 Continue: the final one follows
-        fields = _fields(lines)
-        connection = fields.get(b"connection", b"").lower()
-        self.keeps = b"close" not in connection and (
-            version == b"HTTP/1.1" or b"keep-alive" in connection
-        )
-        return self._body(fields)
-
-    def _body(self, fields: dict[bytes, bytes]) -> bool:
-        if self._to_head or self.status in _NO_BODY:
+            return
+        self._has_head = True
+        self.keeps = self._parser.should_keep_alive()
+        if self._to_head:
+            # The parser waits for a body and does not know that there is none.
+            self.keeps = self.keeps or (version == "1.1" and not self._closes)
             self.complete = True
-        elif b"chunked" in fields.get(b"transfer-encoding", b"").lower():
-            self._next = self._chunk_size
-        elif b"content-length" in fields:
-            self._left_bytes = _number(fields[b"content-length"], 10)
-            self._next = self._sized
-        else:
-            self.keeps = False
-            self._next = self._until_closed
-        return True
 
-    def _sized(self) -> bool:
-        self._skip()
-        self.complete = not self._left_bytes
-        return False
+    def on_body(self, _data: bytes) -> None:
+        """A part of the body."""
+        if self.complete:
+            raise MalformedError("data after the response")
 
-    def _until_closed(self) -> bool:
-        self._rest = b""
-        return False
-
-    def _chunk_size(self) -> bool:
-        line = self._line()
-        if line is None:
-            return False
-        size = _number(line.partition(b";")[0], 16)
-        self._left_bytes = size + 2  # includes the line end after the chunk
-        self._next = self._chunk if size else self._trailer
-        return True
-
-    def _chunk(self) -> bool:
-        self._skip()
-        if not self._left_bytes:
-            self._next = self._chunk_size
-        return not self._left_bytes
-
-    def _trailer(self) -> bool:
-        line = self._line()
-        self.complete = line == b""
-        return line is not None
-
-    def _line(self) -> bytes | None:
-        line, found, rest = self._rest.partition(b"\r\n")
-        if not found:
-            if len(self._rest) > MOST_HEAD_BYTES:
-                raise MalformedError("no end of a line")
-            return None
-        self._rest = rest
-        return line
-
-    def _skip(self) -> None:
-        taken = min(self._left_bytes, len(self._rest))
-        self._rest = self._rest[taken:]
-        self._left_bytes -= taken
+    def on_message_complete(self) -> None:
+        """A response is complete."""
+        self.complete = self._has_head
 
 
 def request(
@@ -149,40 +129,6 @@ def request(
     if not head.isascii() or head.count("\n") != len(lines) - 1 or len(lines[0].split()) != 3:
         raise ValueError("a request's method, path and headers are plain words")
     return head.encode() + b"\r\n\r\n" + (body or b"")
-
-
-def _may_begin(data: bytes) -> bool:
-    return data[:7] == b"HTTP/1."[: len(data)]
-
-
-def _status_line(line: bytes) -> tuple[bytes, int]:
-    version, _, rest = line.partition(b" ")
-    if not _may_begin(version) or len(version) != 8:
-        raise MalformedError("not HTTP/1")
-    status = _number(rest[:3], 10)
-    if not 100 <= status <= 599:
-        raise MalformedError("no status")
-    return version, status
-
-
-def _fields(lines: list[bytes]) -> dict[bytes, bytes]:
-    fields = {}
-    for line in lines:
-        name, colon, value = line.partition(b":")
-        if not colon:
-            raise MalformedError("no header")
-        fields[name.strip().lower()] = value.strip()
-    return fields
-
-
-def _number(text: bytes, base: int) -> int:
-    digits = text.strip()
-    if not digits.isalnum():  # int() would take signs and underscores
-        raise MalformedError("no number")
-    try:
-        return int(digits, base)
-    except ValueError:
-        raise MalformedError("no number") from None
 
 
 Clock = Callable[[], int]
