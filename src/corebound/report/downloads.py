@@ -41,7 +41,7 @@ from corebound.diagnosis.evidence import Finding
 from corebound.records.history import Circumstances, Series
 from corebound.records.launch_record import ImportedProfile, OperatorProfile
 from corebound.records.run_record import Run
-from corebound.report.scenario.operator_table import OUTSIDE, outside_ns, span_ns, together_ns
+from corebound.report.scenario.operators import OUTSIDE, outside_ns, span_ns, types_ns
 from corebound.stats.history.regressions import Change
 from corebound.text import spreadsheet
 from corebound.worker.protocol import Operator
@@ -96,7 +96,7 @@ def _lines(
     """One line per type, then the time outside operators if that is known."""
     alike = (profile, *others)
     lines = [
-        _operator(profile, each.type, partial(together_ns, types=(each.type,)), each, alike)
+        _operator(profile, each.type, partial(types_ns, types=(each.type,)), each, alike)
         for each in profile.operators
     ]
     if profile.outside_ns is not None:

@@ -13,10 +13,10 @@ from corebound.analysis.selection import latest_studies
 from corebound.report.charts.axis import linear_axis
 from corebound.report.charts.lines import ScalingCurve, ScalingPoint, scaling_svg
 from corebound.report.charts.strips import dots_svg
-from corebound.report.charts.topology import topology_html
-from corebound.report.scenario.cpu_affinity import boxes_of, placed
-from corebound.report.scenario.launches import launch_dots
+from corebound.report.charts.topology import topology_boxes, topology_html
+from corebound.report.scenario.launches import launch_variation
 from corebound.report.scenario.scaling import scaling
+from corebound.report.scenario.threads import cpu_affinities
 from corebound.scenario.matrix import expand
 from support.build import a_launch, a_run, a_scenario, a_worker
 from support.report_sample import a_sample
@@ -80,7 +80,7 @@ def test_every_launch_is_a_dot_within_the_row() -> None:
 def test_the_dots_are_of_the_launches_that_count_and_the_fastest_setting_is_first() -> None:
     (study,) = latest_studies([a_sample()])
 
-    found = launch_dots(study)
+    found = launch_variation(study)
 
     assert found is not None
     by_name = {(row.label.name, row.label.more): row for row in found.rows}
@@ -96,7 +96,7 @@ def test_the_dots_are_of_the_launches_that_count_and_the_fastest_setting_is_firs
 def test_the_cpus_of_the_best_setting_are_marked_on_the_machine() -> None:
     (study,) = latest_studies([a_sample()])
 
-    best, *_ = placed(study)
+    best, *_ = cpu_affinities(study)
 
     cell = study.winner.cell if study.winner else None
     assert cell is not None
@@ -109,4 +109,4 @@ def test_the_cpus_of_the_best_setting_are_marked_on_the_machine() -> None:
 def test_a_machine_alone_has_no_cpu_marked() -> None:
     run, _ = a_sample()
 
-    assert "taken" not in topology_html(boxes_of(run.host.topology))
+    assert "taken" not in topology_html(topology_boxes(run.host.topology))

@@ -10,8 +10,9 @@ from corebound.analysis.wording import Flag, plain
 from corebound.records.launch_record import Launch
 from corebound.records.run_record import Run
 from corebound.records.telemetry import Disturbance
+from corebound.report.scenario.cells import cell_table
+from corebound.report.scenario.launches import launch_rows
 from corebound.report.scenario.page import ScenarioPage, scenario_page
-from corebound.report.scenario.tables import cell_table, launch_rows
 from corebound.scenario.cell import Cell
 from corebound.scenario.matrix import expand
 from support.build import a_launch, a_placement, a_run, a_scenario, a_worker

@@ -9,7 +9,7 @@ from corebound.analysis.selection import latest_studies
 from corebound.analysis.wording import plain
 from corebound.report.charts.axis import ratio_axis
 from corebound.report.pages.overview import overview_page
-from corebound.report.scenario.intervals import IntervalTable, interval_table
+from corebound.report.scenario.cells import ComparisonTable, comparison_table
 from corebound.report.scenario.verdict import verdict_of
 from corebound.scenario.matrix import expand
 from corebound.scenario.models import Scenario
@@ -36,8 +36,8 @@ def noisy(*ratios: float) -> ScenarioResult:
     return latest_studies([(a_run(), tuple(launches))])[0]
 
 
-def table_of(study: ScenarioResult) -> IntervalTable:
-    table = interval_table(study)
+def table_of(study: ScenarioResult) -> ComparisonTable:
+    table = comparison_table(study)
     assert table is not None
     return table
 

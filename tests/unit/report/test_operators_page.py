@@ -210,8 +210,8 @@ def test_bars_of_an_iteration_and_of_all_that_was_profiled_are_called_shares() -
     (mixed,) = page(a_profile(), a_summed_profile()).tables
     (alike,) = page(a_profile(), a_profile("two")).tables
 
-    assert [drawn.title for drawn in mixed.piles] == ["Shares of a step, by operator"]
-    assert [drawn.title for drawn in alike.piles] == ["A step, by operator"]
+    assert [drawn.title for drawn in mixed.stacked_bars] == ["Shares of a step, by operator"]
+    assert [drawn.title for drawn in alike.stacked_bars] == ["A step, by operator"]
 
 
 def test_what_to_run_is_code_in_the_text_above_profiles_of_scenarios() -> None:

@@ -229,7 +229,7 @@ def test_the_exports_hold_every_operator_and_what_is_left() -> None:
 def test_steps_are_drawn_as_piles_of_their_operators_that_fill_the_longest() -> None:
     (table,) = section(a_study(*profiles(conv_ns=1_600_000))).tables
 
-    (by_operator,) = table.piles
+    (by_operator,) = table.stacked_bars
     one, two = by_operator.rows
     assert by_operator.key == (
         ("h0", "conv"), ("h1", "add"), ("gap", "outside operators")
@@ -245,7 +245,7 @@ def test_phases_are_a_pile_of_their_own_for_those_that_tell_them() -> None:
 
     (table,) = section(a_study(trained, a_profiled_launch(cell=one_cpu, position=1))).tables
 
-    _, by_phase = table.piles
+    _, by_phase = table.stacked_bars
     (row,) = by_phase.rows
     assert row.pieces == (("h0", 60.0), ("h1", 30.0), ("gap", 10.0))
 

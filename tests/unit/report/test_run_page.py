@@ -62,7 +62,7 @@ def test_a_run_and_its_scenario_count_alike() -> None:
 
     ((_, _, said, _),) = page_of(*a_night()).scenarios
 
-    assert said == f"{own.launches_summary}, 1 more that profiled operators"
+    assert said == f"{own.launch_counts}, 1 more that profiled operators"
     assert any(flag.detail.startswith("of 3;") for flag in own.hero.flags)
 
 
@@ -114,8 +114,8 @@ def test_a_scenario_tells_the_same_of_its_launches() -> None:
         ("it swapped",),
     )
     assert row.fix.startswith("The run ended before it was launched again.")
-    assert page.intervals is not None
-    assert page.intervals.unmeasured[0].fix == row.fix
+    assert page.comparisons is not None
+    assert page.comparisons.unmeasured[0].fix == row.fix
 
 
 def test_a_record_that_could_not_be_read_is_told_with_where_it_is() -> None:

@@ -15,8 +15,8 @@ from corebound.cli.output import compare
 from corebound.records.launch_record import Launch
 from corebound.records.run_record import Commit, Run
 from corebound.report.pages.compare import compare_page
-from corebound.report.scenario.intervals import interval_table
-from corebound.report.scenario.thread_activity import why
+from corebound.report.scenario.cells import comparison_table
+from corebound.report.scenario.threads import thread_activity
 from corebound.scenario.matrix import expand
 from corebound.stats.history.series import joined, series_of_run
 from support.build import a_launch, a_placement, a_run, a_scenario, a_thread, a_worker
@@ -90,7 +90,7 @@ def test_a_difference_of_no_known_commit_says_so_on_the_page_and_in_the_terminal
 
 def test_a_page_without_a_comparison_draws_no_axis_and_says_that_the_baseline_is_missing() -> None:
     (study,) = latest_studies([a_record("one", keys=1)])
-    table = interval_table(study)
+    table = comparison_table(study)
     html = pages_of([a_record("one", keys=1)])
 
     assert table is not None
@@ -108,7 +108,7 @@ def test_a_strip_says_how_often_somebody_looked(looks: int, said: str) -> None:
     run, launches = a_record("one")
     (study,) = latest_studies([(run, tuple(replace(one, looks=looks) for one in launches))])
 
-    shown = why(study)
+    shown = thread_activity(study)
 
     assert shown is not None
     assert all(panel.caption.endswith(f", {said}") for panel in shown.panels)

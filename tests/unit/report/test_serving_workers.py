@@ -18,7 +18,7 @@ from corebound.records.launch_record import Launch, Worker
 from corebound.records.telemetry import Counters
 from corebound.report.downloads import cells_json
 from corebound.report.scenario.serving import serving
-from corebound.report.scenario.thread_activity import why
+from corebound.report.scenario.threads import thread_activity
 from corebound.scenario.matrix import expand
 from support.build import (
     a_host,
@@ -204,13 +204,13 @@ def test_where_the_host_counts_the_page_shows_core_bound_shares_of_tree_and_work
     ]
     known = studied(a_launch_of(*workers, counters=COUNTED))
 
-    section, strips = serving(known), why(known)
+    section, strips = serving(known), thread_activity(known)
 
     assert section is not None
     assert section.rows[0].core_bound.value == "25 %"
     assert not any("core bound" in note for note in section.notes)
     assert strips is not None
-    said = {figure.says: figure.value for figure in strips.panels[0].figures}
+    said = {figure.says: figure.value for figure in strips.panels[0].values}
     assert said["of slots core bound (2 workers: 20 %, 30 %)"] == "25 %"
     assert said["of slots memory bound"] == "12 %"
 
@@ -228,10 +228,12 @@ def test_where_it_does_not_the_page_says_unavailable_and_why() -> None:
 
 
 def test_what_the_section_says_to_be_unavailable_its_strips_do_not_say_again() -> None:
-    found = why(studied(a_launch_of(a_worker_on(0, (0, 0, 1000)), counters=NOT_COUNTED)))
+    found = thread_activity(
+        studied(a_launch_of(a_worker_on(0, (0, 0, 1000)), counters=NOT_COUNTED))
+    )
 
     assert found is not None
-    assert [figure.says for figure in found.panels[0].figures if not figure.known] == []
+    assert [figure.says for figure in found.panels[0].values if not figure.known] == []
 
 
 def test_memory_on_another_node_is_shown_where_there_is_one() -> None:
@@ -252,13 +254,13 @@ def test_every_set_up_has_a_strip_in_which_a_colour_is_a_worker() -> None:
         for block in range(2)
     ]
 
-    found = why(studied(*launches))
+    found = thread_activity(studied(*launches))
 
     assert found is not None
     assert found.key == ((0, "worker 0"), (1, "worker 1"))
     assert len(found.panels) == 2
     assert [track.name for track in found.panels[0].strip.tracks] == ["worker 0", "worker 1"]
-    shown = [figure.value for figure in found.panels[0].figures]
+    shown = [figure.value for figure in found.panels[0].values]
     assert shown[0] == "CPU 0 100 %, CPU 1 100 %"
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from corebound.analysis.selection import latest_studies
 from corebound.machine.topology import CpuId
 from corebound.records.launch_record import Stay
-from corebound.report.scenario.thread_activity import spent
-from corebound.report.scenario.warmup import warmup
+from corebound.report.scenario.launches import warmup
+from corebound.report.scenario.threads import cpu_shares
 from support.report_sample import (
     a_sample,
     an_earlier_sample,
@@ -24,11 +24,13 @@ def test_a_strip_is_told_as_the_share_of_its_time_that_each_thread_was_on_each_c
     # Before 0 the worker had not been told to go.
     stays = (a_stay(0, -50, 25), a_stay(1, 25, 100))
 
-    assert spent([("thread 0: python", stays)]) == (("thread 0: python", "CPU 1 75 %, CPU 0 25 %"),)
+    assert cpu_shares([("thread 0: python", stays)]) == (
+        ("thread 0: python", "CPU 1 75 %, CPU 0 25 %"),
+    )
 
 
 def test_a_thread_that_was_seen_for_no_time_is_nowhere() -> None:
-    assert spent([("thread 0", (a_stay(0, 5, 5),))]) == (("thread 0", ""),)
+    assert cpu_shares([("thread 0", (a_stay(0, 5, 5),))]) == (("thread 0", ""),)
 
 
 def test_a_trace_is_told_in_tenths_that_leave_out_no_iteration() -> None:

@@ -11,7 +11,7 @@ from corebound.analysis.scenario_result import CellStudy
 from corebound.analysis.selection import latest_studies
 from corebound.report.charts.axis import linear_axis
 from corebound.report.charts.lines import LoadPoint, TradeoffCurve, tradeoff_svg
-from corebound.report.scenario.serving import Trade, trade
+from corebound.report.scenario.serving import ThroughputLatency, throughput_latency
 from corebound.stats.server_summary import Estimate, ServedCell, summarise_served
 from support.build import a_cell
 from support.report_sample import a_serving_sample
@@ -37,8 +37,8 @@ def driven(rates: dict[str, float]) -> Known:
     ]
 
 
-def drawn(of: Known) -> Trade:
-    found = trade(of)
+def drawn(of: Known) -> ThroughputLatency:
+    found = throughput_latency(of)
     assert found is not None
     return found
 
@@ -59,7 +59,7 @@ def test_settings_that_differ_only_in_load_are_one_line_by_throughput() -> None:
 
 
 def test_a_single_spot_is_no_drawing() -> None:
-    assert trade(known()[:1]) is None
+    assert throughput_latency(known()[:1]) is None
 
 
 @pytest.mark.parametrize(("most", "scale"), [(20.0, "linear"), (200.0, "log")])

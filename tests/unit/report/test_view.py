@@ -197,7 +197,7 @@ def test_a_scenario_without_a_valid_launch_says_why() -> None:
 
     assert plain(page.hero.verdict) == "Nothing could be measured here."
     assert "it crashed." in plain(page.hero.support)
-    assert page.intervals is None
+    assert page.comparisons is None
 
 
 def test_a_run_that_ended_before_its_first_launch_still_has_a_page() -> None:
@@ -271,8 +271,8 @@ def test_cells_that_came_to_the_same_cpus_and_threads_say_so() -> None:
 
     page = a_page(latest_studies([(a_run(scenarios=(scenario,)), tuple(launches))])[0])
 
-    assert page.intervals is not None
-    notes = {row.label.name: row.note for row in page.intervals.rows}
+    assert page.comparisons is not None
+    notes = {row.label.name: row.note for row in page.comparisons.rows}
     assert notes == {"unbound": "", "physical cores": "same CPUs and threads as unbound"}
     assert "placement alone cannot explain" in plain(page.hero.support)
 
@@ -280,16 +280,16 @@ def test_cells_that_came_to_the_same_cpus_and_threads_say_so() -> None:
 def test_rows_go_from_fastest_to_slowest_with_the_baseline_among_them() -> None:
     page = a_page(a_study(10.0, 20.0))
 
-    assert page.intervals is not None
-    assert [row.label.name for row in page.intervals.rows] == ["unbound", "one CPU"]
-    assert [row.verdict.word for row in page.intervals.rows] == ["reference", "slower"]
+    assert page.comparisons is not None
+    assert [row.label.name for row in page.comparisons.rows] == ["unbound", "one CPU"]
+    assert [row.verdict.word for row in page.comparisons.rows] == ["reference", "slower"]
 
 
 def test_a_skipped_cell_is_listed_with_its_reason_and_no_figure() -> None:
     page = a_page(latest_studies([a_sample()])[0])
 
-    assert page.intervals is not None
-    (skipped,) = page.intervals.unmeasured
+    assert page.comparisons is not None
+    (skipped,) = page.comparisons.unmeasured
     assert (skipped.label.name, skipped.status) == ("SMT siblings", "skipped")
     assert "no core of this host has two CPUs" in skipped.reason
 
@@ -375,7 +375,7 @@ def test_the_overview_has_the_command_of_what_each_row_shows() -> None:
 
 
 def test_an_undecided_row_says_how_many_launches_would_decide_it() -> None:
-    table = a_page(latest_studies([a_sample()])[0]).intervals
+    table = a_page(latest_studies([a_sample()])[0]).comparisons
 
     assert table is not None
     needed = {row.verdict.word: row.needed for row in table.rows}
@@ -424,9 +424,9 @@ def test_a_stray_process_fails_its_check_and_is_named() -> None:
 def test_the_strips_show_the_baseline_the_best_and_the_trap() -> None:
     page = a_page(latest_studies([a_sample()])[0])
 
-    assert page.why is not None
-    assert page.why.title == "Why: unbound threads keep moving"
-    assert [panel.label.name for panel in page.why.panels] == [
+    assert page.thread_activity is not None
+    assert page.thread_activity.title == "Why: unbound threads keep moving"
+    assert [panel.label.name for panel in page.thread_activity.panels] == [
         "unbound",
         "physical cores",
         "one CPU",
@@ -436,15 +436,15 @@ def test_the_strips_show_the_baseline_the_best_and_the_trap() -> None:
 def test_no_cause_is_named_where_nothing_is_decided() -> None:
     page = a_page(a_study(10.0, 10.0))
 
-    assert page.why is not None
-    assert page.why.title == "Where the threads ran"
+    assert page.thread_activity is not None
+    assert page.thread_activity.title == "Where the threads ran"
 
 
 def test_launches_without_threads_seen_have_no_strip() -> None:
     cell = cells_of(a_scenario())["binding=none"]
     launch = a_launch(cell=cell, workers=(a_worker(threads=()),))
 
-    assert a_page(latest_studies([(a_run(), (launch,))])[0]).why is None
+    assert a_page(latest_studies([(a_run(), (launch,))])[0]).thread_activity is None
 
 
 def test_the_overview_without_records_says_what_to_run() -> None:
@@ -580,7 +580,7 @@ def test_threads_on_cpus_that_the_topology_does_not_know_are_not_drawn() -> None
         workers=(a_worker(threads=(a_thread(stays=((99, 0, 100),)),)),),
     )
 
-    assert a_page(latest_studies([(a_run(), (launch,))])[0]).why is None
+    assert a_page(latest_studies([(a_run(), (launch,))])[0]).thread_activity is None
 
 
 def test_shares_of_a_peak_that_a_cell_exceeds_are_shown_in_no_row() -> None:

@@ -9,14 +9,15 @@ kind there are, which are used, and which are unavailable.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Container, Iterable, Iterator
 from html import escape
-from typing import Literal
+from typing import Literal, TypeVar
 
 from msgspec import Struct
 
-from corebound.machine.topology import cpu_list
+from corebound.machine.topology import Cpu, CpuId, Topology, cpu_list
 from corebound.report.charts.alt_text import img_attributes
+from corebound.units import size
 
 # The name of each kind, singular and plural; a group has none.
 _KINDS = (
@@ -84,3 +85,118 @@ def _box(box: Box) -> str:
     held = f"<ul>{inner}</ul>" if inner else ""
     name = f"<span>{escape(box.name)}</span>" if box.name else ""
     return f'<li class="{kind}">{name}{held}</li>'
+
+
+_Key = TypeVar("_Key")
+
+
+NOT_ALLOWED = "not allowed"
+
+
+OFFLINE = "offline"
+
+
+def topology_boxes(topology: Topology, *, taken: Container[CpuId] = frozenset()) -> tuple[Box, ...]:
+    """The machine as nested boxes: sockets, nodes, last-level caches, cores and CPUs.
+
+    A level that the kernel does not report has no box of its own; its parts are drawn directly. A
+    known level has a box even if it is the only one of its kind.
+
+    Args:
+        topology: The machine.
+        taken: CPUs to mark as used by a configuration.
+    """
+    drawn = [
+        Box(
+            kind="package",
+            name=f"socket {package}",
+            off="",
+            parts=_node_boxes(topology, cpus, taken),
+        )
+        for package, cpus in _group_cpus(topology.cpus, lambda cpu: cpu.core.package)
+    ]
+    if topology.offline:
+        parts = tuple(
+            Box(kind="cpu", name=str(cpu), off=OFFLINE, parts=()) for cpu in topology.offline
+        )
+        drawn.append(Box(kind="group", name=OFFLINE, off="", parts=parts))
+    bare = [node for node in topology.nodes if not node.cpus]
+    if bare:
+        parts = tuple(
+            Box(kind="node", name=_node_name(topology, node.id), off="", parts=()) for node in bare
+        )
+        drawn.append(Box(kind="group", name="nodes without CPUs", off="", parts=parts))
+    return tuple(drawn)
+
+
+def _node_boxes(topology: Topology, cpus: list[Cpu], taken: Container[CpuId]) -> tuple[Box, ...]:
+    parts: list[Box] = []
+    for node, own in _group_cpus(cpus, lambda cpu: -1 if cpu.node is None else int(cpu.node)):
+        caches = _cache_boxes(topology, own, taken)
+        if node < 0:
+            parts += caches
+        else:
+            parts.append(Box(kind="node", name=_node_name(topology, node), off="", parts=caches))
+    return tuple(parts)
+
+
+def _node_name(topology: Topology, number: int) -> str:
+    node = next(one for one in topology.nodes if one.id == number)
+    memory = "" if node.memory_bytes is None else f", {size(node.memory_bytes)}"
+    barred = "" if node.allowed else ", memory not allowed"
+    return f"node {number}{memory}{barred}"
+
+
+def _cache_boxes(topology: Topology, cpus: list[Cpu], taken: Container[CpuId]) -> tuple[Box, ...]:
+    parts: list[Box] = []
+    for index, own in _group_cpus(cpus, lambda cpu: -1 if cpu.cache is None else cpu.cache):
+        cores = tuple(
+            _core_box(siblings, taken) for _, siblings in _group_cpus(own, lambda cpu: cpu.core)
+        )
+        if index < 0:
+            parts += cores
+            continue
+        cache = topology.caches[index]
+        large = "" if cache.size_bytes is None else f" {size(cache.size_bytes)}"
+        parts.append(Box(kind="cache", name=f"L{cache.level}{large}", off="", parts=cores))
+    return tuple(parts)
+
+
+def _core_box(cpus: list[Cpu], taken: Container[CpuId]) -> Box:
+    kind = cpus[0].kind
+    return Box(
+        kind="core",
+        name="" if kind is None else kind[0].upper(),
+        off="",
+        parts=tuple(
+            Box(
+                kind="cpu",
+                name=str(cpu.id),
+                off="" if cpu.allowed else NOT_ALLOWED,
+                parts=(),
+                taken=cpu.id in taken,
+            )
+            for cpu in cpus
+        ),
+    )
+
+
+def _group_cpus(cpus: Iterable[Cpu], key: Callable[[Cpu], _Key]) -> list[tuple[_Key, list[Cpu]]]:
+    """CPUs by a key, in the order of the first CPU of each."""
+    groups: dict[_Key, list[Cpu]] = {}
+    for cpu in cpus:
+        groups.setdefault(key(cpu), []).append(cpu)
+    return list(groups.items())
+
+
+def node_rows(topology: Topology) -> tuple[tuple[str, str, str, str], ...]:
+    """The drawing as a table: node, its CPUs, its memory, distances to all nodes in order."""
+    return tuple(
+        (
+            f"node {node.id}",
+            cpu_list(node.cpus) or "none",
+            "unavailable" if node.memory_bytes is None else size(node.memory_bytes),
+            " ".join(str(distance) for _, distance in node.distances) or "unavailable",
+        )
+        for node in topology.nodes
+    )

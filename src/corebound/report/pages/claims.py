@@ -27,7 +27,7 @@ from corebound.machine.identity import Host
 from corebound.report.charts.axis import Axis
 from corebound.report.charts.intervals import IntervalPlot
 from corebound.report.elements import Head, Hero, Tick
-from corebound.report.scenario.intervals import axis_over, ratio_ticks
+from corebound.report.scenario.cells import comparison_axis, ratio_ticks
 from corebound.scenario.cell import Cell
 from corebound.scenario.models import Claim
 from corebound.scenario.select import claim_pairs
@@ -201,7 +201,7 @@ def claims_page(studies: Sequence[ScenarioResult], *, now: str) -> ClaimsPage | 
     every = [one for _, found in claimed for one in found]
     compared = [one.comparison for one in every if one.comparison is not None]
     margin = max(study.measure.margin for study, _ in claimed)
-    axis = axis_over(compared, margin=margin) if compared else None
+    axis = comparison_axis(compared, margin=margin) if compared else None
     ordered = sorted(claimed, key=lambda pair: _source_first(pair[0]))
     return ClaimsPage(
         head=Head(

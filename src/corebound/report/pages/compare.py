@@ -48,7 +48,12 @@ from corebound.report.charts.axis import Axis
 from corebound.report.charts.intervals import IntervalPlot
 from corebound.report.elements import Head, Hero, Tick
 from corebound.report.history.panel import HistoryPanel, history_panel
-from corebound.report.scenario.intervals import DECIDES, axis_over, ratio_plot, ratio_ticks
+from corebound.report.scenario.cells import (
+    LAUNCHES_NEEDED_NOTE,
+    comparison_axis,
+    comparison_plot,
+    ratio_ticks,
+)
 from corebound.report.urls import comparison_data, comparison_file, run_file
 from corebound.stats.comparison import Comparison
 from corebound.stats.intervals import Interval
@@ -162,7 +167,7 @@ def compare_page(
         findings=_table(found, findings),
         others=unclear,
         folded=unclear_words(others),
-        decides=DECIDES if any(row.needed for row in unclear.rows) else "",
+        decides=LAUNCHES_NEEDED_NOTE if any(row.needed for row in unclear.rows) else "",
         unlike=found.unlike,
         alone=found.alone,
         data=f"../{comparison_data(found.before, found.after)}",
@@ -215,7 +220,7 @@ def comparison_verdict(
 
 def _table(found: RunComparison, cells: Sequence[ComparedCell]) -> RatioTable:
     shown = [one.comparison for one in cells if one.comparison]
-    axis = axis_over(shown, margin=max(one.margin for one in cells)) if shown else None
+    axis = comparison_axis(shown, margin=max(one.margin for one in cells)) if shown else None
     return RatioTable(
         axis=axis,
         ticks=ratio_ticks(axis) if axis else (),
@@ -247,7 +252,7 @@ def _row(found: RunComparison, one: ComparedCell) -> CompareRow:
         label=label(one.cell),
         before=before,
         after=after,
-        plot=ratio_plot(comparison, mode=mode_class(one.cell.binding.mode), margin=one.margin),
+        plot=comparison_plot(comparison, mode=mode_class(one.cell.binding.mode), margin=one.margin),
         speedup=speedup(comparison.speedup_ratio) if comparison else "–",
         interval=compared_bounds(comparison),
         verdict=verdict,

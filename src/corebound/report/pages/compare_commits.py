@@ -37,7 +37,7 @@ from corebound.report.pages.compare import (
     comparison_verdict,
     side_by_side,
 )
-from corebound.report.scenario.intervals import axis_over, ratio_plot, ratio_ticks
+from corebound.report.scenario.cells import comparison_axis, comparison_plot, ratio_ticks
 from corebound.report.urls import commits_data, commits_file, series_url
 from corebound.units import significant
 
@@ -117,7 +117,7 @@ def _commit(what: str, commit: Commit, link: str) -> tuple[str, str, str]:
 
 def _table(series: Sequence[ComparedSeries], known: ChangeHistory) -> RatioTable:
     shown = [one.comparison for one in series if one.comparison]
-    axis = axis_over(shown, margin=max(one.margin for one in series)) if shown else None
+    axis = comparison_axis(shown, margin=max(one.margin for one in series)) if shown else None
     return RatioTable(
         axis=axis,
         ticks=ratio_ticks(axis) if axis else (),
@@ -144,7 +144,7 @@ def _row(one: ComparedSeries, label: Label) -> CompareRow:
         label=label,
         before=before,
         after=after,
-        plot=ratio_plot(comparison, mode=label.mode, margin=one.margin),
+        plot=comparison_plot(comparison, mode=label.mode, margin=one.margin),
         speedup=speedup(comparison.speedup_ratio) if comparison else "–",
         interval=compared_bounds(comparison),
         verdict=_verdict(one),

@@ -15,10 +15,9 @@ from corebound.analysis.wording import Tone, check_sign, count, day, rich
 from corebound.machine.doctor.result import HostCheck, State
 from corebound.records.calibration import Calibration
 from corebound.records.run_record import Run
-from corebound.report.charts.topology import Box
+from corebound.report.charts.topology import Box, node_rows, topology_boxes
 from corebound.report.elements import Head, Hero
-from corebound.report.scenario.cpu_affinity import boxes_of, node_rows
-from corebound.report.scenario.provenance import Fact, host_facts, topology_words
+from corebound.report.scenario.provenance import Fact, host_facts, topology_text
 from corebound.report.urls import host_data, host_file, run_file
 
 # As many as a column can hold.
@@ -101,7 +100,7 @@ def host_page(study: HostStudy, *, now: str) -> HostPage:
         address=host_file(host.id),
         head=Head(
             title=f"Host {host.name}",
-            description=topology_words(host.topology),
+            description=topology_text(host.topology),
             root="../",
             here=host.name,
             made=f"As its latest run saw it, {day(latest.started_at)}; page made {day(now)}.",
@@ -111,11 +110,11 @@ def host_page(study: HostStudy, *, now: str) -> HostPage:
             question="",
             context=host.id,
             verdict=rich(f"{host.name}: {host.cpu_model}"),
-            support=rich(f"{topology_words(host.topology)}. {count(len(runs), 'run')} recorded."),
+            support=rich(f"{topology_text(host.topology)}. {count(len(runs), 'run')} recorded."),
             flags=(),
         ),
         facts=host_facts(latest),
-        boxes=boxes_of(host.topology),
+        boxes=topology_boxes(host.topology),
         nodes=node_rows(host.topology),
         noise=tuple(map(_noise, study.calibrations)),
         checks=_checks(looked),

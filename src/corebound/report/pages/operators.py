@@ -11,8 +11,13 @@ from corebound.analysis.scenario_result import ScenarioResult
 from corebound.analysis.wording import Label, Text, TextSpan, count, day, rich, strong
 from corebound.records.launch_record import ImportedProfile
 from corebound.report.elements import Head, Hero
-from corebound.report.scenario.operator_table import Column, OperatorTable, basis_ns, operator_table
-from corebound.report.scenario.operators import operators
+from corebound.report.scenario.operators import (
+    Column,
+    OperatorTable,
+    basis_ns,
+    operator_table,
+    operators,
+)
 from corebound.units import duration
 
 # More columns cannot be compared at a glance or distinguished by colour.

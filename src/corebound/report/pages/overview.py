@@ -41,8 +41,13 @@ from corebound.report.elements import Head, Hero, Tick, damaged_records
 from corebound.report.pages.claims import judge_claims
 from corebound.report.pages.series_table import SeriesGroup, last_change, no_change, series_groups
 from corebound.report.pages.whats_new import WhatsNew, whats_new
-from corebound.report.scenario.intervals import axis_over, plot_of, ratio_ticks
-from corebound.report.scenario.verdict import budget_words, lost_words, uncommitted, verdict_of
+from corebound.report.scenario.cells import cell_plot, comparison_axis, ratio_ticks
+from corebound.report.scenario.verdict import (
+    budget_note,
+    lost_launches_text,
+    uncommitted_flag,
+    verdict_of,
+)
 from corebound.report.urls import run_file
 from corebound.stats.multiplicity import suite_findings
 from corebound.units import percent
@@ -159,7 +164,7 @@ def overview_flags(studies: Sequence[ScenarioResult], faults: Sequence[Fault]) -
     """
     raised = (
         damaged_records(faults),
-        uncommitted(studies),
+        uncommitted_flag(studies),
         _ended_early(studies),
         _claims(studies),
         _uncounted_launches(studies),
@@ -176,7 +181,7 @@ def _ended_early(studies: Sequence[ScenarioResult]) -> Flag | None:
     # Only the latest run can be resumed.
     more = "; corebound run --resume goes on with it" if {*cut} == {latest} else ""
     return Flag.warning(
-        title=f"The run ended early{budget_words(*cut.values())}"
+        title=f"The run ended early{budget_note(*cut.values())}"
         if len(cut) == 1
         else f"{len(cut)} runs ended early",
         detail=f"{short} of {count(len(studies), 'scenario')} cut short{more}",
@@ -184,7 +189,7 @@ def _ended_early(studies: Sequence[ScenarioResult]) -> Flag | None:
 
 
 def _uncounted_launches(studies: Sequence[ScenarioResult]) -> Flag | None:
-    said = lost_words(studies)
+    said = lost_launches_text(studies)
     if not said:
         return None
     sound = sum(cell.summary.count("ok") for study in studies for cell in study.cells)
@@ -281,7 +286,7 @@ def overview_page(
     noise = _noise(studies, calibrations)
     margin = max((study.measure.margin for study in studies), default=0.02)
     shown = [study.leader.comparison for study in studies if study.leader]
-    axis = axis_over(shown, margin=margin) if shown else None
+    axis = comparison_axis(shown, margin=margin) if shown else None
     tonight = whats_new(known, records)
     top = Hero(
         title="Overview",
@@ -398,7 +403,7 @@ def _row(study: ScenarioResult, known: ChangeHistory, clear: frozenset[str]) -> 
         question=study.scenario.question,
         best=label(duel.cell.cell) if duel else None,
         against=compared_with(duel.cell.cell, duel.baseline.cell) if duel else "",
-        plot=plot_of(duel.cell, margin=study.measure.margin) if duel else None,
+        plot=cell_plot(duel.cell, margin=study.measure.margin) if duel else None,
         speedup=speedup(comparison.speedup_ratio) if comparison else "–",
         interval=compared_bounds(comparison),
         verdict=_state(study, clear),

@@ -25,8 +25,8 @@ from corebound.machine.doctor.result import HostCheck
 from corebound.records.launch_record import Launch
 from corebound.records.run_record import Commit, Run
 from corebound.report.elements import Head, Hero, damaged_records
+from corebound.report.scenario.launches import log_tail, status_tone
 from corebound.report.scenario.provenance import Fact, host_facts, lock_fact
-from corebound.report.scenario.tables import log_tail, status_tone
 from corebound.report.urls import host_file, raw_file, run_file
 
 

@@ -19,7 +19,7 @@ from corebound.stats.history.regressions import Change
 # The number of points in all folded charts of a page together, and the least number per chart. A
 # page with a hundred cells and a thousand nightly runs stays small.
 _FOLDED_POINTS = 4_000
-_LEAST_POINTS = 40
+_MIN_POINTS = 40
 
 
 class OtherRow(Struct, frozen=True, kw_only=True):
@@ -59,20 +59,20 @@ def scenario_history(study: ScenarioResult, known: ChangeHistory) -> ScenarioHis
         return None
     host = study.run.host.id
     here = [one for one in series if one.host == host]
-    first = _chosen(study, here) or [series[0]]
+    first = _charted_series(study, here) or [series[0]]
     shown = {one.id for one in first}
     rest = [one for one in series if one.id not in shown]
     rest.sort(key=lambda one: (one.host != host, one.host, -len(known.of(one)), one.id))
-    most = max(_FOLDED_POINTS // max(len(rest), 1), _LEAST_POINTS)
+    most = max(_FOLDED_POINTS // max(len(rest), 1), _MIN_POINTS)
     return ScenarioHistory(
-        title=_title(first, rest, known),
-        lead=_lead(first, known),
+        title=_history_title(first, rest, known),
+        lead=_history_lead(first, known),
         panel=history_panel(first, known, title=f"On {first[0].host_name}", root="../"),
         folded=tuple(
             history_panel(
                 (one,),
                 known,
-                title=_name(one, known, host),
+                title=_series_name(one, known, host),
                 root="../",
                 most_points=most,
                 most_nights=0,
@@ -95,7 +95,7 @@ def scenario_history(study: ScenarioResult, known: ChangeHistory) -> ScenarioHis
     )
 
 
-def _chosen(study: ScenarioResult, series: list[Series]) -> list[Series]:
+def _charted_series(study: ScenarioResult, series: list[Series]) -> list[Series]:
     """The series of the best cell and the baseline; else the first in the order of the file."""
     by_cell = {one.cell: one for one in series}
     best = study.leader
@@ -106,16 +106,16 @@ def _chosen(study: ScenarioResult, series: list[Series]) -> list[Series]:
     return found or series[:1]
 
 
-def _name(series: Series, known: ChangeHistory, host: str) -> str:
+def _series_name(series: Series, known: ChangeHistory, host: str) -> str:
     cell = known.cells.get((series.scenario, series.cell))
     name = full_name(cell) if cell is not None else series.cell
     return name if series.host == host else f"{name}, on {series.host_name}"
 
 
-def _title(shown: Sequence[Series], rest: Sequence[Series], known: ChangeHistory) -> str:
+def _history_title(shown: Sequence[Series], rest: Sequence[Series], known: ChangeHistory) -> str:
     """The new changes in the charted cells, and the number of other cells with new changes."""
-    news = [change for one in shown if (change := _news(one, known)) is not None]
-    others = [change for one in rest if (change := _news(one, known)) is not None]
+    news = [change for one in shown if (change := _latest_new_change(one, known)) is not None]
+    others = [change for one in rest if (change := _latest_new_change(one, known)) is not None]
     if not news and not others:
         every = (*shown, *rest)
         nights = max(len(one.points) for one in every)
@@ -125,7 +125,7 @@ def _title(shown: Sequence[Series], rest: Sequence[Series], known: ChangeHistory
             said = "could not be analysed"
         return f"History: {said} in {count(nights, 'run')}"
     said = (
-        " and ".join(map(_together, _by_direction(news).values()))
+        " and ".join(map(_changes_text, _by_direction(news).values()))
         or "nothing new in the cells drawn"
     )
     if not others:
@@ -137,7 +137,7 @@ def _title(shown: Sequence[Series], rest: Sequence[Series], known: ChangeHistory
     return f"History: {said}; of the other cells {' and '.join(each)}"
 
 
-def _news(series: Series, known: ChangeHistory) -> Change | None:
+def _latest_new_change(series: Series, known: ChangeHistory) -> Change | None:
     """The latest new change of a series, as on the overview; None if there is none."""
     found = [change for change in known.of(series) if known.is_news(change)]
     return max(found, key=lambda change: change.first_bad.at, default=None)
@@ -151,18 +151,18 @@ def _by_direction(found: Sequence[Change]) -> dict[str, list[Change]]:
     return ways
 
 
-def _together(found: Sequence[Change]) -> str:
+def _changes_text(found: Sequence[Change]) -> str:
     """Changes of one direction: `6.3 to 6.5 % slower since 4e1d9c7a0b`."""
     first = min(found, key=lambda change: change.first_bad.at)
-    return f"{sizes_word(found).word} since {_since(first)}"
+    return f"{sizes_word(found).word} since {_since_text(first)}"
 
 
-def _since(change: Change) -> str:
+def _since_text(change: Change) -> str:
     commit = change.first_bad.commit
     return commit.sha[:10] if commit else change.since[:10]
 
 
-def _lead(shown: list[Series], known: ChangeHistory) -> str:
+def _history_lead(shown: list[Series], known: ChangeHistory) -> str:
     parts = [
         "Dots: one run each, with its 95 % interval.",
         "Thick line: the level between changes.",

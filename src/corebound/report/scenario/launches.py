@@ -1,20 +1,30 @@
-"""Launch-to-launch variation: every launch of every configuration as a dot."""
+"""Launches: their variation, how they warmed up, and the table of all of them."""
 
 from __future__ import annotations
 
+import statistics
+from collections.abc import Sequence
+from itertools import pairwise
+
 from msgspec import Struct
 
-from corebound.analysis.commands import CommandLine, reproduce_command
-from corebound.analysis.launch_metrics import figure_of
-from corebound.analysis.scenario_result import ScenarioResult
-from corebound.analysis.wording import Label, count, label, mode_class
+from corebound.analysis.commands import CommandLine, launch_command, reproduce_command
+from corebound.analysis.launch_metrics import evidence_of, figure_of, mend_of, reason_of, statuses
+from corebound.analysis.scenario_result import CellStudy, ScenarioResult, typical_launch
+from corebound.analysis.wording import Label, Tone, count, full_name, label, mode_class
+from corebound.records.launch_record import Launch
 from corebound.report.charts.axis import Axis, linear_axis
-from corebound.report.elements import Tick
-from corebound.units import significant, time_unit
+from corebound.report.charts.lines import Trace
+from corebound.report.elements import Tick, vertical_ticks
+from corebound.report.scenario.threads import shown_cells
+from corebound.scenario.models import WarmupIterations, WarmupSeconds
+from corebound.stats.launch_summary import LaunchSummary
+from corebound.stats.warmup import steady_state
+from corebound.units import duration, significant, time_unit
 
 # A launch that took at least half as long again is drawn at the edge.
-_FURTHEST = 0.5
-_LEAST_SPAN = 0.02
+_MAX_DEVIATION = 0.5
+_MIN_DEVIATION = 0.02
 
 
 class DotRow(Struct, frozen=True, kw_only=True):
@@ -31,7 +41,7 @@ class DotRow(Struct, frozen=True, kw_only=True):
     command: CommandLine
 
 
-class LaunchDots(Struct, frozen=True, kw_only=True):
+class LaunchVariation(Struct, frozen=True, kw_only=True):
     """The chart, which is a table."""
 
     says: str
@@ -41,7 +51,7 @@ class LaunchDots(Struct, frozen=True, kw_only=True):
     rows: tuple[DotRow, ...]
 
 
-def launch_dots(study: ScenarioResult) -> LaunchDots | None:
+def launch_variation(study: ScenarioResult) -> LaunchVariation | None:
     """The launches of every measured configuration, fastest first; None if none has two."""
     shown = [
         (cell, cell.summary.median_ns)
@@ -65,9 +75,9 @@ def launch_dots(study: ScenarioResult) -> LaunchDots | None:
                 command=reproduce_command(study, (cell.cell,)),
             )
         )
-    axis = _axis([ratio for row in rows for ratio in row.ratios])
+    axis = _variation_axis([ratio for row in rows for ratio in row.ratios])
     name = figure_of(cell for cell, _ in shown)
-    return LaunchDots(
+    return LaunchVariation(
         says=f"{name.heading} of each launch, beside the figure of all of them: a dot is a"
         " launch, a fresh process. Left of the line is faster.",
         unit=unit,
@@ -75,7 +85,7 @@ def launch_dots(study: ScenarioResult) -> LaunchDots | None:
         ticks=tuple(
             Tick(
                 at=round(axis.share(tick) * 100, 1),
-                text=_away(tick),
+                text=_deviation_text(tick),
                 minor=index % 2 == 1,
             )
             for index, tick in enumerate(axis.ticks)
@@ -84,12 +94,262 @@ def launch_dots(study: ScenarioResult) -> LaunchDots | None:
     )
 
 
-def _away(ratio: float) -> str:
+def _deviation_text(ratio: float) -> str:
     percent = f"{(ratio - 1) * 100:+.3g} %" if ratio != 1 else "0 %"
     return percent.replace("-", "\N{MINUS SIGN}")
 
 
-def _axis(ratios: list[float]) -> Axis:
+def _variation_axis(ratios: list[float]) -> Axis:
     """An axis around 1, as wide as the range of the launches, within limits."""
-    reach = max(_LEAST_SPAN, max(abs(ratio - 1) for ratio in ratios) * 1.05)
-    return linear_axis(1 - min(reach, _FURTHEST), 1 + min(reach, _FURTHEST))
+    reach = max(_MIN_DEVIATION, max(abs(ratio - 1) for ratio in ratios) * 1.05)
+    return linear_axis(1 - min(reach, _MAX_DEVIATION), 1 + min(reach, _MAX_DEVIATION))
+
+
+# Iterations this far above the steady ones are clipped, so that one cold start does not flatten the
+# rest of the chart.
+_HEADROOM = 1.15
+_MAX_SEGMENTS = 10
+
+
+class TracePanel(Struct, frozen=True, kw_only=True):
+    """Every iteration of one launch; `stretches` is the same as a table, in its unit.
+
+    A stretch is a tenth of the launch, as (iterations, minimum, median, maximum). `command`
+    launches the cell again. `cut_place` is the position of the note about the cut, as a CSS style.
+    """
+
+    label: Label
+    caption: str
+    trace: Trace
+    levels: tuple[Tick, ...]
+    iterations: tuple[Tick, ...]
+    cut_place: str
+    cut_note: str
+    clipped_note: str
+    unit: str
+    stretches: tuple[tuple[str, str, str, str], ...]
+    command: CommandLine
+
+
+class Warmup(Struct, frozen=True, kw_only=True):
+    """How launches reached steady state."""
+
+    title: str
+    lead: str
+    panels: tuple[TracePanel, ...]
+
+
+def warmup(study: ScenarioResult) -> Warmup | None:
+    """The traces of the most interesting cells; None if nothing was measured."""
+    panels = []
+    for cell in shown_cells(study):
+        found = typical_launch(cell)
+        if found is not None and len(found[0].workers[0].wall_ns) > 1:
+            panels.append(_trace_panel(cell, *found, reproduce_command(study, (cell.cell,))))
+    if not panels:
+        return None
+    return Warmup(title=_warmup_title(study), lead=_warmup_lead(study), panels=tuple(panels))
+
+
+def steady_state_text(launch: LaunchSummary) -> str:
+    """How a launch reached steady state, in words."""
+    if launch.steady.kind == "warm-up then steady":
+        return f"steady from iteration {launch.steady.start + 1}"
+    return launch.steady.kind
+
+
+def _warmup_title(study: ScenarioResult) -> str:
+    launches = [launch for cell in study.cells for launch in cell.summary.launches]
+    unsettled = sum(cell.summary.unsettled for cell in study.cells)
+    if not unsettled:
+        return f"Warm-up: all {count(len(launches), 'launch', 'launches')} settle"
+    return (
+        f"Warm-up: {len(launches) - unsettled} of {count(len(launches), 'launch', 'launches')}"
+        " settle"
+    )
+
+
+def _warmup_lead(study: ScenarioResult) -> str:
+    chosen = study.measure.warmup
+    if isinstance(chosen, WarmupIterations):
+        rule = f"The scenario drops the first {count(chosen.iterations, 'iteration')}."
+    elif isinstance(chosen, WarmupSeconds):
+        rule = f"The scenario drops the first {chosen.seconds:g} s."
+    else:
+        rule = "The cut is found afterwards, for each launch by itself."
+    return (
+        "Every iteration of one launch, that nearest to the cell's median, with the least and the"
+        f" most of each stretch beneath. The shaded part enters no statistic. {rule}"
+    )
+
+
+def _trace_panel(
+    cell: CellStudy, launch: Launch, summary: LaunchSummary, command: CommandLine
+) -> TracePanel:
+    worker = launch.workers[0]
+    length_ns, unit = time_unit(summary.median_ns)
+    values = tuple(sample / length_ns for sample in worker.wall_ns)
+    cut = _discarded_iterations(launch, summary)
+    axis = _trace_axis(values, cut)
+    peak = max(values)
+    at = values.index(peak) + 1
+    figures = f"median {duration(summary.median_ns)}"
+    if summary.p99_ns is not None:
+        figures += f", p99 {duration(summary.p99_ns)}"
+    words = steady_state_text(summary)
+    return TracePanel(
+        label=label(cell.cell),
+        caption=f"{unit} per iteration, {figures}",
+        trace=Trace(
+            mode=mode_class(cell.cell.binding.mode),
+            values=values,
+            cut=cut,
+            axis=axis,
+            says=f"Iteration times, {full_name(cell.cell)}, launch {launch.id}: {words}, {figures}",
+        ),
+        levels=vertical_ticks(axis),
+        iterations=_iteration_ticks(len(values)),
+        cut_place=_note_position(cut / (len(values) - 1) if cut else 0.0),
+        cut_note=words,
+        clipped_note=(
+            f"highest {significant(peak)} {unit}, iteration {at:,}" if peak > axis.high else ""
+        ),
+        unit=unit,
+        stretches=_segments(values),
+        command=command,
+    )
+
+
+def _segments(values: Sequence[float]) -> tuple[tuple[str, str, str, str], ...]:
+    """Ten segments of equal length, or one per iteration if there are fewer."""
+    number = min(_MAX_SEGMENTS, len(values))
+    ends = [round(len(values) * place / number) for place in range(number + 1)]
+    return tuple(
+        (
+            f"{begin + 1:,} to {end:,}" if end > begin + 1 else f"{end:,}",
+            significant(min(values[begin:end])),
+            significant(statistics.median(values[begin:end])),
+            significant(max(values[begin:end])),
+        )
+        for begin, end in pairwise(ends)
+    )
+
+
+def _note_position(share: float) -> str:
+    """The note's position: right of the cut, or left of it if the cut is in the second half.
+
+    In the second half, a phone has no room for text right of the cut.
+
+    >>> _place(0.25), _place(0.75)
+    ('left:25.0%', 'right:25.0%')
+    """
+    side, away = ("right", 1 - share) if share > 0.5 else ("left", share)
+    return f"{side}:{round(away * 100, 2)}%"
+
+
+def _discarded_iterations(launch: Launch, summary: LaunchSummary) -> int:
+    """How many iterations of the first worker were discarded."""
+    wall_ns = launch.workers[0].wall_ns
+    if len(launch.workers) == 1:
+        return len(wall_ns) - summary.used
+    return steady_state(wall_ns).start
+
+
+def _trace_axis(values: Sequence[float], cut: int) -> Axis:
+    """A vertical axis over the iterations that are used, and as many others as fit."""
+    used = values[cut:] or values
+    low, high = min(values), max(used)
+    top = min(max(values), low + (high - low) * 2) if high > low else high
+    room = max(top - low, high * 0.1) or 1.0
+    return linear_axis(max(low - room * 0.1, 0.0), low + room * _HEADROOM, most_ticks=4)
+
+
+def _iteration_ticks(number: int) -> tuple[Tick, ...]:
+    axis = linear_axis(0.0, float(number), most_ticks=4)
+    counted = [max(int(tick), 1) for tick in axis.ticks if tick == int(tick)]
+    return tuple(
+        Tick(at=round((at - 1) / (number - 1) * 100, 2), text=f"{at:,}")
+        for at in dict.fromkeys(counted)
+    )
+
+
+# A page contains only the end of a log, where the cause is; the record has all of it.
+_LOG_CHARACTERS = 2_000
+
+
+_OK_LOG_CHARACTERS = 400
+
+
+_DISCARDED = "Disturbed from outside, and left out of the cell's value."
+
+
+_TONES: dict[str, Tone] = {"ok": "good", "skipped": "plain"}
+
+
+class LaunchRow(Struct, frozen=True, kw_only=True):
+    """One launch, whatever its status."""
+
+    id: str
+    cell: str
+    tone: Tone
+    status: str
+    reason: str
+    fix: str
+    evidence: tuple[str, ...]
+    median: str
+    steady: str
+    log: str
+    command: CommandLine
+
+
+def launch_rows(study: ScenarioResult) -> tuple[LaunchRow, ...]:
+    """Every launch in the order they ran; those that are not `ok` with the end of their log."""
+    summaries = {
+        one.launch: one
+        for cell in study.cells
+        for one in (*cell.summary.launches, *cell.summary.left_out)
+    }
+    aside = {one.launch for cell in study.cells for one in cell.summary.left_out}
+    rows = []
+    for launch in study.launches:
+        summary = summaries.get(launch.id)
+        rows.append(
+            LaunchRow(
+                id=launch.id,
+                cell=full_name(launch.cell),
+                tone=status_tone(launch.status),
+                status=launch.status,
+                reason=_DISCARDED if launch.id in aside else reason_of(launch),
+                fix=mend_of(launch, study.launches),
+                evidence=launch.disturbance.evidence
+                if launch.disturbance and (summary and summary.disturbed)
+                else evidence_of(launch),
+                median=duration(summary.median_ns) if summary else "–",
+                steady=steady_state_text(summary) if summary else "",
+                log=log_tail(launch),
+                command=launch_command(study.run, launch),
+            )
+        )
+    return tuple(rows)
+
+
+def status_tone(status: str) -> Tone:
+    """The tone of a launch's status."""
+    return _TONES.get(status, "warn")
+
+
+def log_tail(launch: Launch, *, even_ok: bool = False) -> str:
+    """The end of the log of a launch that is not `ok`; else empty.
+
+    With `even_ok` also that of an `ok` launch, but shorter, because it is rarely needed.
+    """
+    if launch.status == "skipped" or (launch.status == "ok" and not even_ok):
+        return ""
+    most = _OK_LOG_CHARACTERS if launch.status == "ok" else _LOG_CHARACTERS
+    log = launch.log.strip()
+    return log if len(log) <= most else f"…{log[-most:]}"
+
+
+def launch_counts(study: ScenarioResult) -> str:
+    """The number of launches per status: `88 ok, 1 invalid, 3 skipped`."""
+    return ", ".join(statuses(study.launches))

@@ -1,8 +1,9 @@
-"""The operators of the profiled cells side by side: where the time of a step is spent."""
+"""Operator profiles side by side: where the time of a step is spent."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -12,16 +13,552 @@ from corebound.analysis.launch_metrics import mend_of
 from corebound.analysis.operator_profiles import Profiled, _attempt, profiled
 from corebound.analysis.scenario_result import ScenarioResult
 from corebound.analysis.selection import title_of, varying_axes, without
-from corebound.analysis.wording import Label, full_name, label
-from corebound.report.scenario.intervals import Unmeasured
-from corebound.report.scenario.operator_table import (
-    Column,
-    OperatorTable,
-    basis_ns,
-    dominant,
-    operator_table,
-)
-from corebound.units import percent
+from corebound.analysis.wording import Label, Text, count, full_name, label, rich
+from corebound.records.launch_record import OperatorProfile
+from corebound.report.scenario.cells import UnmeasuredCells
+from corebound.units import counted, duration, percent, significant, time_unit
+from corebound.worker.protocol import Operator
+
+
+def by_type(profile: OperatorProfile) -> dict[str, Operator]:
+    """Its operators by type."""
+    return {one.type: one for one in profile.operators}
+
+
+def types_ns(profile: OperatorProfile, *, types: Sequence[str]) -> float | None:
+    """The total time of operators of these types; None if it has none of them."""
+    times_ns = [one.total_ns for one in profile.operators if one.type in types]
+    return sum(times_ns) if times_ns else None
+
+
+def outside_ns(profile: OperatorProfile) -> float | None:
+    """An iteration's time outside operators, if the profile has it."""
+    return profile.outside_ns
+
+
+def step_ns(profile: OperatorProfile) -> float | None:
+    """The time of an iteration, if the profile has it."""
+    return profile.step_ns
+
+
+def phase_ns(profile: OperatorProfile, *, name: str) -> float | None:
+    """An iteration's time in this phase, if the profile has it."""
+    return profile.phases.get(name)
+
+
+def operators_ns(profile: OperatorProfile) -> float:
+    """The total time of all operators of an iteration."""
+    return sum(one.total_ns for one in profile.operators)
+
+
+def shortest_ns(profile: OperatorProfile) -> int | None:
+    """The same total with each call at its shortest, if the profile has that for all operators."""
+    told = [one.quiet_ns for one in profile.operators if one.quiet_ns is not None]
+    return sum(told) if len(told) == len(profile.operators) else None
+
+
+def span_ns(
+    profiles: Sequence[OperatorProfile], of: Callable[[OperatorProfile], float | None]
+) -> tuple[float, float] | None:
+    """The minimum and maximum over a profile and comparable ones; None if all are equal.
+
+    An operator that another profile did not call counts as zero there. None if the first profile
+    did not call it.
+    """
+    if of(profiles[0]) is None:
+        return None
+    times_ns = [of(one) or 0.0 for one in profiles]
+    ends_ns = min(times_ns), max(times_ns)
+    return None if ends_ns[0] == ends_ns[1] else ends_ns
+
+
+# Beyond this share of a step, one type of operator dominates it.
+_DOMINANT = 0.5
+# A smaller difference between steps does not justify naming an operator.
+_MIN_DIFFERENCE = 0.05
+
+OUTSIDE = "outside operators"
+
+
+class Column(Struct, frozen=True, kw_only=True):
+    """A profile with its name.
+
+    Attributes:
+        name: Its name in running text.
+        kind: Profiles of the same kind use the same operator names.
+        measured_ns: The median of a step that was measured without a profiler, if there is one.
+        measured_ends_ns: Its 95 % interval, if known.
+        others: Other profiles of the same cell.
+        disturbed: Whether it was disturbed from outside, so that no sentence uses it.
+    """
+
+    label: Label
+    name: str
+    profile: OperatorProfile
+    kind: str = ""
+    measured_ns: float | None = None
+    measured_ends_ns: tuple[float, float] | None = None
+    others: tuple[OperatorProfile, ...] = ()
+    disturbed: bool = False
+
+
+def basis_ns(profile: OperatorProfile) -> int:
+    """The time that shares refer to: the step, or all operators together if the step is unknown."""
+    if profile.step_ns is not None:
+        return profile.step_ns
+    return sum(one.total_ns for one in profile.operators)
+
+
+def dominant(profile: OperatorProfile) -> tuple[Operator, float] | None:
+    """The type that takes more than half of the time, and its share; None if there is none."""
+    top = max(profile.operators, key=lambda one: one.total_ns, default=None)
+    whole_ns = basis_ns(profile)
+    if top is None or top.total_ns <= _DOMINANT * whole_ns:
+        return None
+    return top, top.total_ns / whole_ns
+
+
+def operator_notes(columns: Sequence[Column]) -> tuple[Text, ...]:
+    """What dominates each step, once for each operator, then what makes steps differ.
+
+    Disturbed columns are left out, with a note that says so.
+    """
+    tops: dict[str, Text] = {}
+    for one in columns:
+        found = None if one.disturbed else dominant(one.profile)
+        if found is not None:
+            operator, share = found
+            where = f" with {one.name}" if len(columns) > 1 else ""
+            of = _share_basis(one.profile)
+            note = rich(f"{operator.type} alone takes {percent(share, 0)} of {of}{where}.")
+            tops.setdefault(operator.type, note)
+    differences = (_difference_note(columns[0], one) for one in columns[1:])
+    aside = (
+        rich(f"The profile of {one.name} was disturbed from outside and is not interpreted.")
+        for one in columns
+        if one.disturbed
+    )
+    return (*aside, *tops.values(), *(note for note in differences if note is not None))
+
+
+def _difference_note(base: Column, other: Column) -> Text | None:
+    """The type of operator with most of the difference between two steps; None if there is none."""
+    if base.disturbed or other.disturbed or base.kind != other.kind:
+        return None
+    if not base.profile.iterations or not other.profile.iterations:
+        return None
+    from_ns, to_ns = base.profile.step_ns, other.profile.step_ns
+    if from_ns is None or to_ns is None or abs(to_ns - from_ns) <= _MIN_DIFFERENCE * from_ns:
+        return None
+    gap_ns = to_ns - from_ns
+    parts_ns = {one.type: -one.total_ns for one in base.profile.operators}
+    for one in other.profile.operators:
+        parts_ns[one.type] = parts_ns.get(one.type, 0) + one.total_ns
+    if base.profile.outside_ns is not None and other.profile.outside_ns is not None:
+        parts_ns[OUTSIDE] = other.profile.outside_ns - base.profile.outside_ns
+    sign = 1 if gap_ns > 0 else -1
+    name = max(parts_ns, key=lambda type_: sign * parts_ns[type_])
+    return rich(
+        f"A step with {other.name} takes {duration(abs(gap_ns))}"
+        f" {'more' if gap_ns > 0 else 'less'}; {duration(abs(parts_ns[name]))} of that is {name}."
+    )
+
+
+def _share_basis(profile: OperatorProfile) -> str:
+    """What the shares of a profile refer to."""
+    if profile.step_ns is None:
+        return "the operators' time"
+    return "all that was profiled" if profile.iterations is None else "the step"
+
+
+class CallRow(Struct, frozen=True, kw_only=True):
+    """One type of operator: for each column the mean and the bounds, which may be empty."""
+
+    name: str
+    times: tuple[tuple[str, str], ...]
+
+
+def call_rows(columns: Sequence[Column], types: Sequence[str]) -> tuple[CallRow, ...]:
+    """A row for each of these types, in this order; a dash if a column has no such calls."""
+    known = [{one.type: one for one in column.profile.operators} for column in columns]
+    return tuple(
+        CallRow(name=name, times=tuple(_times(each.get(name)) for each in known)) for name in types
+    )
+
+
+def _times(one: Operator | None) -> tuple[str, str]:
+    if one is None:
+        return "–", ""
+    if one.min_ns is None or one.max_ns is None:
+        return duration(one.mean_ns), ""
+    return duration(one.mean_ns), f"{duration(one.min_ns)} to {duration(one.max_ns)}"
+
+
+# A bar cannot have more distinguishable colours; the rest is grey.
+_MAX_PARTS = 6
+_REST, _OUTSIDE = "h8", "gap"
+
+
+class StackedBar(Struct, frozen=True, kw_only=True):
+    """The bar of one step: its name, length, and (colour, per cent of the width) of each piece.
+
+    `says` has its length and its longest piece in words.
+    """
+
+    label: Label
+    says: str
+    whole: str
+    pieces: tuple[tuple[str, float], ...]
+
+
+class StackedBars(Struct, frozen=True, kw_only=True):
+    """Bars of several steps, with pieces in the same order; `key` is (colour, name) of each."""
+
+    title: str
+    key: tuple[tuple[str, str], ...]
+    rows: tuple[StackedBar, ...]
+
+
+def stacked_bars(columns: Sequence[Column]) -> tuple[StackedBars, ...]:
+    """Bars of the operators of profiles and, if any profile has them, of their phases.
+
+    If some profiles cover one iteration and others all iterations, each bar has full width and
+    shows shares.
+
+    Args:
+        columns: At least one.
+    """
+    parts = [_times_by_type(one.profile) for one in columns]
+    made = [_bars_of_kind("operator", columns, parts)] if any(parts) else []
+    if told := [one for one in columns if one.profile.phases]:
+        made.append(_bars_of_kind("phase", told, [one.profile.phases for one in told]))
+    return tuple(made)
+
+
+def _times_by_type(profile: OperatorProfile) -> dict[str, int]:
+    return {one.type: one.total_ns for one in profile.operators}
+
+
+def _bars_of_kind(
+    kind: str, columns: Sequence[Column], parts: Sequence[Mapping[str, int]]
+) -> StackedBars:
+    profiles = [one.profile for one in columns]
+    wholes_ns = [max(1, basis_ns(profile)) for profile in profiles]
+    mixed = len({profile.iterations is None for profile in profiles}) > 1
+    rooms_ns = wholes_ns if mixed else [max(wholes_ns)] * len(columns)
+    named = _longest_parts(parts, wholes_ns)
+    rests_ns = [sum(times.values()) - sum(times.get(name, 0) for name in named) for times in parts]
+    gaps_ns = [
+        _outside_parts_ns(whole, times) for whole, times in zip(wholes_ns, parts, strict=True)
+    ]
+    key = [(f"h{place}", name) for place, name in enumerate(named)]
+    if any(rests_ns):
+        key.append((_REST, "others"))
+    if any(gaps_ns):
+        key.append((_OUTSIDE, OUTSIDE))
+    rows = []
+    for column, times, room, whole, rest, gap in zip(
+        columns, parts, rooms_ns, wholes_ns, rests_ns, gaps_ns, strict=True
+    ):
+        lengths_ns = [*(times.get(name, 0) for name in named), rest, gap]
+        colours = [*(f"h{place}" for place in range(len(named))), _REST, _OUTSIDE]
+        rows.append(
+            StackedBar(
+                label=column.label,
+                says=_bar_text(
+                    column.label,
+                    whole,
+                    dict(zip((*named, "others", OUTSIDE), lengths_ns, strict=True)),
+                ),
+                whole=duration(whole),
+                pieces=tuple(
+                    (colour, round(length / room * 100, 2))
+                    for colour, length in zip(colours, lengths_ns, strict=True)
+                    if length > 0
+                ),
+            )
+        )
+    whole = "Shares of a step" if mixed else "A step"
+    return StackedBars(title=f"{whole}, by {kind}", key=tuple(key), rows=tuple(rows))
+
+
+def _bar_text(label: Label, whole_ns: int, times: Mapping[str, int]) -> str:
+    longest = max(times, key=lambda one: times[one])
+    share = percent(times[longest] / whole_ns, 0)
+    return f"{label.whole}: {duration(whole_ns)}, {share} of it {longest}"
+
+
+def _longest_parts(parts: Sequence[Mapping[str, int]], wholes_ns: Sequence[int]) -> list[str]:
+    """The names that take the largest share of any step, in that order."""
+    shares: dict[str, float] = {}
+    for times, whole_ns in zip(parts, wholes_ns, strict=True):
+        for name, time_ns in times.items():
+            shares[name] = max(shares.get(name, 0.0), time_ns / whole_ns)
+    return sorted(shares, key=lambda name: (-shares[name], name))[:_MAX_PARTS]
+
+
+def _outside_parts_ns(whole_ns: int, times: Mapping[str, int]) -> int:
+    """The part of a step outside its parts; parallel parts may add up to more than the step."""
+    return max(0, whole_ns - sum(times.values()))
+
+
+# The number of types listed; the others are summed in one line.
+_MAX_TYPES = 12
+# Bounds this many units away come from two launches that determine almost nothing.
+_MAX_SHOWN = 1e9
+
+
+class OperatorTime(Struct, frozen=True, kw_only=True):
+    """A value, its share of the step, and its bounds; each may be empty."""
+
+    time: str
+    share: str
+    ends: str = ""
+
+
+class OperatorRow(Struct, frozen=True, kw_only=True):
+    """One type of operator, or a sum; `bars` has a colour and a percentage of the longest bar each.
+
+    The colour is empty if there is no value.
+    """
+
+    name: str
+    is_type: bool
+    times: tuple[OperatorTime, ...]
+    calls: str = ""
+    bars: tuple[tuple[str, float], ...] = ()
+
+
+class OperatorTable(Struct, frozen=True, kw_only=True):
+    """Profiles side by side; the first is the one that the others are compared with.
+
+    Attributes:
+        title: What distinguishes this table from other tables; may be empty.
+        notes: Observations about the table.
+        piles: Its columns drawn as bars.
+        columns: What was profiled.
+        unit: The unit of all times in it; per: what each time is of.
+        rows: Types of operators, most time first, then the remaining time.
+        each: The time per call of those types.
+        phases: The same time by phase.
+        sums: The totals of each column.
+        traces: (name, address) of each column's trace, if it is in the site.
+        commands: The commands that reproduce its columns, a line each.
+    """
+
+    title: str
+    notes: tuple[Text, ...]
+    stacked_bars: tuple[StackedBars, ...]
+    columns: tuple[Label, ...]
+    unit: str
+    per: str
+    rows: tuple[OperatorRow, ...]
+    each: tuple[CallRow, ...]
+    phases: tuple[OperatorRow, ...]
+    sums: tuple[OperatorRow, ...]
+    traces: tuple[tuple[str, str], ...]
+    commands: tuple[CommandLine, ...]
+
+
+def operator_table(
+    columns: Sequence[Column],
+    *,
+    commands: Sequence[CommandLine],
+    title: str = "",
+    traces: tuple[tuple[str, str], ...] = (),
+    measured: bool = True,
+    launches: int = 0,
+) -> OperatorTable:
+    """Put profiles side by side.
+
+    Args:
+        columns: At least one; the others are compared with the first.
+        commands: As in `OperatorTable`.
+        title: As in `OperatorTable`.
+        traces: As in `OperatorTable`.
+        measured: Whether there may be steps that were measured without a profiler.
+        launches: The largest number of our launches behind a column; 0 for imported profiles.
+    """
+    profiles = [one.profile for one in columns]
+    length_ns, unit = time_unit(basis_ns(profiles[0]))
+    # The time of one iteration cannot be compared with the time of all iterations, but shares can.
+    mixed = len({profile.iterations is None for profile in profiles}) > 1
+    units_ns = [max(1, basis_ns(profile)) if mixed else 1 for profile in profiles]
+    writer = _RowBuilder(columns, length_ns, units_ns)
+    known_by = [by_type(profile) for profile in profiles]
+    types = list(dict.fromkeys(type_ for known in known_by for type_ in known))
+
+    def longest(type_: str) -> float:
+        pairs = zip(known_by, units_ns, strict=True)
+        return max(known[type_].total_ns / unit_ns for known, unit_ns in pairs if type_ in known)
+
+    ranked = sorted(types, key=lambda type_: (-longest(type_), type_))
+    shown, rest = ranked[:_MAX_TYPES], ranked[_MAX_TYPES:]
+    gaps_ns = [outside_ns(profile) for profile in profiles]
+    gaps = ((time_ns or 0) / unit_ns for time_ns, unit_ns in zip(gaps_ns, units_ns, strict=True))
+    scale = max(*map(longest, shown), *gaps, 0.0) or 1.0
+    rows = [
+        writer.row(
+            type_,
+            partial(types_ns, types=(type_,)),
+            calls=[known[type_].calls if type_ in known else None for known in known_by],
+            scale=scale,
+        )
+        for type_ in shown
+    ]
+    if rest:
+        together = partial(types_ns, types=rest)
+        rows.append(writer.row(count(len(rest), "other type"), together, scale=scale))
+    if any(time_ns is not None for time_ns in gaps_ns):
+        rows.append(writer.row(OUTSIDE, outside_ns, scale=scale))
+    return OperatorTable(
+        title=title,
+        notes=operator_notes(columns),
+        stacked_bars=stacked_bars(columns),
+        columns=tuple(one.label for one in columns),
+        unit=unit,
+        per=_period(profiles),
+        rows=tuple(rows),
+        each=call_rows(columns, shown),
+        phases=_phase_rows(profiles, writer),
+        sums=_total_rows(columns, writer, measured=measured, launches=launches),
+        traces=traces,
+        commands=tuple(commands),
+    )
+
+
+def _period(profiles: Sequence[OperatorProfile]) -> str:
+    whole = [profile.iterations is None for profile in profiles]
+    if all(whole):
+        return "in all"
+    return "an iteration or in all" if any(whole) else "an iteration"
+
+
+class _RowBuilder:
+    """Formats times of several columns in one unit."""
+
+    def __init__(
+        self, columns: Sequence[Column], length_ns: float, units_ns: Sequence[int]
+    ) -> None:
+        """Set the unit of times, and that of bars, which may differ between columns."""
+        self._columns = columns
+        self._whole_ns = [basis_ns(one.profile) for one in columns]
+        self._modes = [one.label.mode for one in columns]
+        self._length_ns = length_ns
+        self._units_ns = units_ns
+
+    def row(
+        self,
+        name: str,
+        of: Callable[[OperatorProfile], float | None],
+        *,
+        calls: Sequence[float | None] = (),
+        scale: float | None = None,
+        shares: bool = True,
+    ) -> OperatorRow:
+        """A row with the value that `of` returns for each column's profile."""
+        times_ns = [of(one.profile) for one in self._columns]
+        bars: tuple[tuple[str, float], ...] = ()
+        if scale:
+            bars = tuple(
+                (
+                    mode if time_ns is not None else "",
+                    round(min((time_ns or 0) / unit_ns / scale, 1.0) * 100, 1),
+                )
+                for mode, time_ns, unit_ns in zip(
+                    self._modes, times_ns, self._units_ns, strict=True
+                )
+            )
+        return OperatorRow(
+            name=name,
+            is_type=bool(calls),
+            times=tuple(
+                self._time(
+                    time_ns, whole_ns if shares else None, span_ns((one.profile, *one.others), of)
+                )
+                for one, time_ns, whole_ns in zip(
+                    self._columns, times_ns, self._whole_ns, strict=True
+                )
+            ),
+            calls=_calls_text(calls),
+            bars=bars,
+        )
+
+    def measured(self, name: str) -> OperatorRow:
+        """A row of the steps that were measured without a profiler, each with its interval."""
+        times = (self._time(one.measured_ns, None, one.measured_ends_ns) for one in self._columns)
+        return OperatorRow(name=name, is_type=False, times=tuple(times))
+
+    def _time(
+        self, time_ns: float | None, whole_ns: int | None, ends_ns: tuple[float, float] | None
+    ) -> OperatorTime:
+        if time_ns is None:
+            return OperatorTime(time="–", share="")
+        share = _share_text(time_ns / whole_ns) if whole_ns else ""
+        return OperatorTime(
+            time=_time_text(time_ns / self._length_ns), share=share, ends=self._between(ends_ns)
+        )
+
+    def _between(self, ends_ns: tuple[float, float] | None) -> str:
+        if ends_ns is None:
+            return ""
+        low, high = (end_ns / self._length_ns for end_ns in ends_ns)
+        return f"[{_time_text(low)}, {_time_text(high) if high <= _MAX_SHOWN else '∞'}]"
+
+
+def _share_text(value: float) -> str:
+    return "< 1 %" if 0 < value < 0.005 else percent(value, 0)
+
+
+def _time_text(value: float) -> str:
+    """A time beside larger ones; a value too small for two decimals is marked as such."""
+    return "< 0.01" if 0 < value < 0.01 else significant(value) if value >= 1 else f"{value:.2f}"
+
+
+def _calls_text(calls: Sequence[float | None]) -> str:
+    """Calls per iteration, written once if all columns have the same number."""
+    texts = ["–" if number is None else counted(number) for number in calls]
+    return texts[0] if len(set(texts)) == 1 else " / ".join(texts)
+
+
+def _phase_rows(
+    profiles: Sequence[OperatorProfile], writer: _RowBuilder
+) -> tuple[OperatorRow, ...]:
+    names = dict.fromkeys(name for profile in profiles for name in profile.phases)
+    return tuple(writer.row(f"of it {name}", partial(phase_ns, name=name)) for name in names)
+
+
+def _total_rows(
+    columns: Sequence[Column], writer: _RowBuilder, *, measured: bool, launches: int
+) -> tuple[OperatorRow, ...]:
+    """The totals of each column; a line without any value is left out."""
+    profiles = [one.profile for one in columns]
+    rows: list[OperatorRow] = []
+    if any(profile.step_ns is None for profile in profiles):
+        rows.append(writer.row("all operators together", operators_ns))
+    if any(profile.step_ns is not None for profile in profiles):
+        rows.append(writer.row(f"{_step_name(profiles)}{_launches_note(launches)}", step_ns))
+    if any(shortest_ns(profile) is not None for profile in profiles):
+        rows.append(
+            writer.row("its operators, each call at its shortest", shortest_ns, shares=False)
+        )
+    if measured:
+        rows.append(writer.measured("median step, measured"))
+    return tuple(rows)
+
+
+def _launches_note(launches: int) -> str:
+    """The number of launches behind a column, for the row of its total."""
+    if not launches:
+        return ""
+    return " in one launch" if launches == 1 else f" in the latest of {launches} launches"
+
+
+def _step_name(profiles: Sequence[OperatorProfile]) -> str:
+    whole = [profile.iterations is None for profile in profiles if profile.step_ns is not None]
+    if all(whole):
+        return "all that was profiled"
+    return "one step, or all that was profiled" if any(whole) else "one step, profiled"
 
 
 class Operators(Struct, frozen=True, kw_only=True):
@@ -30,7 +567,7 @@ class Operators(Struct, frozen=True, kw_only=True):
     title: str
     lead: str
     tables: tuple[OperatorTable, ...]
-    unprofiled: tuple[Unmeasured, ...]
+    unprofiled: tuple[UnmeasuredCells, ...]
 
 
 def operators(study: ScenarioResult, *, traces: Mapping[str, str]) -> Operators | None:
@@ -42,10 +579,10 @@ def operators(study: ScenarioResult, *, traces: Mapping[str, str]) -> Operators 
     """
     if not study.profiles:
         return None
-    groups = _groups(study)
+    groups = _by_baseline(study)
     axes = varying_axes([group[0].cell for group in groups])
     tables = tuple(
-        _table(
+        _group_table(
             [replace(one, cell=without(one.cell, axes)) for one in group],
             title_of(group[0].cell, axes),
             traces,
@@ -54,21 +591,21 @@ def operators(study: ScenarioResult, *, traces: Mapping[str, str]) -> Operators 
         for group in groups
     )
     return Operators(
-        title=_heading(groups),
+        title=_operators_title(groups),
         lead=(
             "Self time an iteration, from a launch of its own under the framework's profiler, so"
             " that profiling touches no other figure. What operators of several threads share is"
             " divided among them, so that a column adds up to its step."
-            f" {_rests_on(groups)} What single calls took stands beneath, shortest to longest."
+            f" {_basis_note(groups)} What single calls took stands beneath, shortest to longest."
             if tables
             else "Profiles were asked for, and there is none."
         ),
         tables=tables,
-        unprofiled=_unprofiled(study),
+        unprofiled=_unprofiled_cells(study),
     )
 
 
-def _rests_on(groups: Sequence[Sequence[Profiled]]) -> str:
+def _basis_note(groups: Sequence[Sequence[Profiled]]) -> str:
     """What the values of a column come from, and so what the brackets below them contain."""
     if any(one.others for group in groups for one in group):
         return (
@@ -79,7 +616,7 @@ def _rests_on(groups: Sequence[Sequence[Profiled]]) -> str:
     return "It is one launch a cell, and so has no interval."
 
 
-def _groups(study: ScenarioResult) -> list[list[Profiled]]:
+def _by_baseline(study: ScenarioResult) -> list[list[Profiled]]:
     """Profiled cells by baseline, which comes first, then fastest first."""
     groups: dict[str, list[Profiled]] = {}
     for one in profiled(study):
@@ -94,7 +631,7 @@ def _groups(study: ScenarioResult) -> list[list[Profiled]]:
     ]
 
 
-def _heading(groups: Sequence[Sequence[Profiled]]) -> str:
+def _operators_title(groups: Sequence[Sequence[Profiled]]) -> str:
     leaders = [None if group[0].disturbed else dominant(group[0].profile) for group in groups]
     if len(leaders) == 1 and leaders[0] is not None:
         operator, share = leaders[0]
@@ -102,12 +639,12 @@ def _heading(groups: Sequence[Sequence[Profiled]]) -> str:
     return "Where the time goes"
 
 
-def _table(
+def _group_table(
     group: Sequence[Profiled], title: str, traces: Mapping[str, str], command: CommandLine
 ) -> OperatorTable:
     columns = [
         Column(
-            label=_marked(label(one.cell)) if one.disturbed else label(one.cell),
+            label=_with_disturbed(label(one.cell)) if one.disturbed else label(one.cell),
             name=full_name(one.cell),
             profile=one.profile,
             measured_ns=one.measured_ns,
@@ -127,13 +664,13 @@ def _table(
     )
 
 
-def _marked(named: Label) -> Label:
+def _with_disturbed(named: Label) -> Label:
     return replace(named, more=", ".join(filter(None, (named.more, "disturbed"))))
 
 
-def _unprofiled(study: ScenarioResult) -> tuple[Unmeasured, ...]:
+def _unprofiled_cells(study: ScenarioResult) -> tuple[UnmeasuredCells, ...]:
     """Cells without a profile and why, grouped by reason under the first cell's name."""
-    seen: dict[tuple[str, str], Unmeasured] = {}
+    seen: dict[tuple[str, str], UnmeasuredCells] = {}
     latest = {launch.cell.key: launch for launch in sorted(study.profiles, key=_attempt)}
     for launch in latest.values():
         if launch.status == "ok":
@@ -142,7 +679,7 @@ def _unprofiled(study: ScenarioResult) -> tuple[Unmeasured, ...]:
         named = label(launch.cell)
         seen.setdefault(
             (launch.status, reason),
-            Unmeasured(
+            UnmeasuredCells(
                 label=named,
                 status=launch.status,
                 reason=reason,

@@ -14,25 +14,29 @@ from corebound.diagnosis.evidence import Finding
 from corebound.records.calibration import Calibration
 from corebound.report.elements import Head, Hero
 from corebound.report.pages.claims import ClaimRow, claim_rows
-from corebound.report.scenario.cpu_affinity import Placed, placed
+from corebound.report.scenario.cells import CellTable, ComparisonTable, cell_table, comparison_table
 from corebound.report.scenario.findings import FindingRow, finding_rows
 from corebound.report.scenario.history import ScenarioHistory, scenario_history
-from corebound.report.scenario.intervals import IntervalTable, interval_table
-from corebound.report.scenario.launches import LaunchDots, launch_dots
+from corebound.report.scenario.launches import (
+    LaunchRow,
+    LaunchVariation,
+    Warmup,
+    launch_counts,
+    launch_rows,
+    launch_variation,
+    warmup,
+)
 from corebound.report.scenario.operators import Operators, operators
 from corebound.report.scenario.provenance import Provenance, provenance
 from corebound.report.scenario.scaling import Scaling, scaling
 from corebound.report.scenario.serving import Serving, serving
-from corebound.report.scenario.tables import (
-    CellTable,
-    LaunchRow,
-    cell_table,
-    launch_rows,
-    launches_summary,
+from corebound.report.scenario.threads import (
+    CpuAffinity,
+    ThreadActivity,
+    cpu_affinities,
+    thread_activity,
 )
-from corebound.report.scenario.thread_activity import Why, why
 from corebound.report.scenario.verdict import hero
-from corebound.report.scenario.warmup import Warmup, warmup
 from corebound.report.urls import host_file, run_file
 
 
@@ -44,20 +48,20 @@ class ScenarioPage(Struct, frozen=True, kw_only=True):
     run: str
     host: str
     hero: Hero
-    intervals: IntervalTable | None
+    comparisons: ComparisonTable | None
     findings: tuple[FindingRow, ...]
     serving: Serving | None
-    why: Why | None
+    thread_activity: ThreadActivity | None
     history: ScenarioHistory | None
     operators: Operators | None
     scaling: Scaling | None
-    placed: tuple[Placed, ...]
-    dots: LaunchDots | None
+    cpu_affinities: tuple[CpuAffinity, ...]
+    variation: LaunchVariation | None
     warmup: Warmup | None
     cells: CellTable
     claims: tuple[ClaimRow, ...]
     launches: tuple[LaunchRow, ...]
-    launches_summary: str
+    launch_counts: str
     provenance: Provenance
 
 
@@ -98,20 +102,20 @@ def scenario_page(
         run=run_file(study.run),
         host=host_file(study.run.host.id),
         hero=top,
-        intervals=interval_table(study),
+        comparisons=comparison_table(study),
         findings=finding_rows(found),
         serving=serving(study),
-        why=why(study),
+        thread_activity=thread_activity(study),
         history=scenario_history(study, known),
         operators=operators(study, traces=traces or {}),
         scaling=scaling(study),
-        placed=placed(study),
-        dots=launch_dots(study),
+        cpu_affinities=cpu_affinities(study),
+        variation=launch_variation(study),
         warmup=warmup(study),
         cells=cell_table(study),
         claims=claim_rows(study),
         launches=launch_rows(study),
-        launches_summary=launches_summary(study),
+        launch_counts=launch_counts(study),
         provenance=origin,
     )
 

@@ -45,7 +45,7 @@ def provenance(study: ScenarioResult, *, records_file: str) -> Provenance:
     """
     return Provenance(
         command=reproduce_command(study, ()),
-        comment=_comment(study),
+        comment=_command_comment(study),
         facts=(
             *_run_facts(study, records_file),
             *host_facts(study.run),
@@ -56,7 +56,7 @@ def provenance(study: ScenarioResult, *, records_file: str) -> Provenance:
     )
 
 
-def _comment(study: ScenarioResult) -> str:
+def _command_comment(study: ScenarioResult) -> str:
     """What the command does, and how long it took here, as far as the run got."""
     spent_ns = sum(launch.duration_ns for launch in study.launches)
     if not spent_ns:
@@ -102,7 +102,7 @@ def host_facts(run: Run) -> tuple[Fact, ...]:
     return (
         Fact(term="Host", value=host.name),
         Fact(term="CPU", value=host.cpu_model),
-        Fact(term="Topology", value=topology_words(host.topology)),
+        Fact(term="Topology", value=topology_text(host.topology)),
         Fact(term="Memory", value=memory),
         Fact(term="GPUs", value=_gpus(host)),
         Fact(term="Computed peak", value=_peak(host)),
@@ -141,7 +141,7 @@ def _peak(host: Host) -> str:
     single = peak.flop_per_s(cores=cores, bits=32)
     double = peak.flop_per_s(cores=cores, bits=64)
     if single is None or double is None:
-        return f"unavailable: {_unknown_factor(peak)}"
+        return f"unavailable: {_missing_factor(peak)}"
     assumed = f"; it assumes that {', that '.join(peak.assumptions)}" if peak.assumptions else ""
     return (
         f"float32 {significant(single / 1e9)} GFLOP/s, float64 {significant(double / 1e9)} GFLOP/s:"
@@ -149,7 +149,7 @@ def _peak(host: Host) -> str:
     )
 
 
-def _unknown_factor(peak: Peak) -> str:
+def _missing_factor(peak: Peak) -> str:
     if peak.simd_bits is None:
         return "no instruction that multiplies and adds vectors is shown, or not its width"
     if peak.fma_units is None:
@@ -158,7 +158,7 @@ def _unknown_factor(peak: Peak) -> str:
     return "the clock of the cores is not shown"
 
 
-def topology_words(topology: Topology) -> str:
+def topology_text(topology: Topology) -> str:
     """A machine in a sentence: `2 cores, 4 CPUs (2 a core), 1 node, 32 MiB L3`."""
     cpus = topology.cpus
     cores = len({cpu.core for cpu in cpus})

@@ -15,7 +15,7 @@ from corebound.report.elements import Tick, horizontal_ticks, vertical_ticks
 from corebound.units import percent
 
 # Fewer points are only a comparison, which the interval table shows.
-_LEAST_POINTS = 3
+_MIN_POINTS = 3
 _AXIS = "threads"
 # From this ratio of thread counts on, a linear axis would squeeze the small ones together.
 _LINEAR_SPAN = 8
@@ -66,7 +66,7 @@ def scaling(study: ScenarioResult) -> Scaling | None:
     several = [
         sorted(group, key=lambda pair: pair[0])
         for group in groups.values()
-        if len(group) >= _LEAST_POINTS
+        if len(group) >= _MIN_POINTS
     ]
     fewest = {group[0][0] for group in several}
     if not several or len(fewest) > 1:
@@ -82,11 +82,11 @@ def scaling(study: ScenarioResult) -> Scaling | None:
             interval=""
             if point.low is None or point.high is None
             else bounds(point.low, point.high),
-            efficiency=percent(point.speed / _ideal(point, curve), 0),
+            efficiency=percent(point.speed / _ideal_speed(point, curve), 0),
             share_interval=""
             if point.low is None or point.high is None
-            else f"[{percent(point.low / _ideal(point, curve), 0)},"
-            f" {percent(point.high / _ideal(point, curve), 0)}]",
+            else f"[{percent(point.low / _ideal_speed(point, curve), 0)},"
+            f" {percent(point.high / _ideal_speed(point, curve), 0)}]",
             command=reproduce_command(study, tuple(dict.fromkeys((group[0][1].cell, cell.cell)))),
         )
         for label, curve, group in zip(labels, curves, several, strict=True)
@@ -99,19 +99,19 @@ def scaling(study: ScenarioResult) -> Scaling | None:
         up=up,
         levels=vertical_ticks(up, ratio_tick),
         along=horizontal_ticks(across),
-        says="Speed against threads, beside the ideal. " + "; ".join(_end_of(rows)) + ".",
+        says="Speed against threads, beside the ideal. " + "; ".join(_curve_ends(rows)) + ".",
         rows=rows,
     )
 
 
-def _end_of(rows: Sequence[ScalingRow]) -> Iterator[str]:
+def _curve_ends(rows: Sequence[ScalingRow]) -> Iterator[str]:
     """Where each configuration's curve ends, in words."""
     for row in {row.label: row for row in rows}.values():
         reached = f"{row.gain} with {row.threads} threads, {row.efficiency} of the ideal"
         yield f"{row.label.whole}: {reached}"
 
 
-def _ideal(point: ScalingPoint, curve: ScalingCurve) -> float:
+def _ideal_speed(point: ScalingPoint, curve: ScalingCurve) -> float:
     return point.threads / curve.points[0].threads
 
 

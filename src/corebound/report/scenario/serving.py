@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -11,8 +11,9 @@ from corebound.analysis.commands import CommandLine, row_command
 from corebound.analysis.launch_metrics import span_of
 from corebound.analysis.scenario_result import CellStudy, ScenarioResult
 from corebound.analysis.selection import Group, by_baseline
-from corebound.analysis.server_workers import WorkersSeen, workers_seen
+from corebound.analysis.server_workers import _ELSEWHERE, _LEVELS, WorkersSeen, workers_seen
 from corebound.analysis.wording import (
+    Figure,
     Label,
     ValueWithBounds,
     count,
@@ -33,7 +34,6 @@ from corebound.report.charts.lines import (
     percentile_position,
 )
 from corebound.report.elements import Tick, horizontal_ticks, vertical_ticks
-from corebound.report.scenario.serving_workers import reasons, share
 from corebound.scenario.traffic import MlPerf
 from corebound.stats.latency import percentiles
 from corebound.stats.server_summary import Estimate, ServedCell, p99_9_ns, summarise_served
@@ -41,14 +41,14 @@ from corebound.units import counted, duration, percent, significant, time_unit
 
 # Axes that set the load, in contrast to the server's configuration.
 _LOADS = frozenset({"parameters.rate", "parameters.concurrency"})
-_FEWEST = 2
+_MIN_POINTS = 2
 # From this ratio of throughputs on, only a logarithmic axis keeps them distinguishable.
 _LINEAR_SPAN = 12.0
 # The number of line styles that are distinguishable without colour.
 _DASHES = 4
 
 
-class Trade(Struct, frozen=True, kw_only=True):
+class ThroughputLatency(Struct, frozen=True, kw_only=True):
     """The drawing; the table of the section has the same content.
 
     Attributes:
@@ -68,21 +68,21 @@ class Trade(Struct, frozen=True, kw_only=True):
     key: tuple[tuple[int, str, str], ...]
 
 
-def trade(known: Sequence[tuple[CellStudy, ServedCell]]) -> Trade | None:
+def throughput_latency(known: Sequence[tuple[CellStudy, ServedCell]]) -> ThroughputLatency | None:
     """Successful requests per second against the 99th percentile of latency; None for a single dot.
 
     Configurations that differ only in their load form one line.
     """
-    if len(known) < _FEWEST:
+    if len(known) < _MIN_POINTS:
         return None
     length_ns, unit = time_unit(min(served.p99_ns.value for _, served in known))
-    settings = _settings(known)
+    settings = _by_name_without_load(known)
     curves = tuple(
         TradeoffCurve(
             mode=mode_class(own[0][0].cell.binding.mode),
             dash=place % _DASHES,
             spots=tuple(
-                _spot(served, length_ns)
+                _point(served, length_ns)
                 for _, served in sorted(own, key=lambda pair: pair[1].per_s.value)
             ),
         )
@@ -95,7 +95,7 @@ def trade(known: Sequence[tuple[CellStudy, ServedCell]]) -> Trade | None:
         f" {duration(served.p99_ns.value)}"
         for cell, served in known
     )
-    return Trade(
+    return ThroughputLatency(
         caption=f"p99, {unit}, against good answers a second; lower and further right is better",
         curves=curves,
         across=across,
@@ -103,7 +103,9 @@ def trade(known: Sequence[tuple[CellStudy, ServedCell]]) -> Trade | None:
         says=f"Latency against throughput of {count(len(curves), 'setting')}. {said}.",
         levels=vertical_ticks(up),
         along=horizontal_ticks(across),
-        marks=tuple(_mark(curve, across, up, number) for number, curve in enumerate(curves, 1)),
+        marks=tuple(
+            _number_position(curve, across, up, number) for number, curve in enumerate(curves, 1)
+        ),
         key=tuple(
             (number, curve.mode, name)
             for number, (name, curve) in enumerate(zip(names, curves, strict=True), 1)
@@ -111,7 +113,7 @@ def trade(known: Sequence[tuple[CellStudy, ServedCell]]) -> Trade | None:
     )
 
 
-def _settings(
+def _by_name_without_load(
     known: Sequence[tuple[CellStudy, ServedCell]],
 ) -> Mapping[str, list[tuple[CellStudy, ServedCell]]]:
     """Cells by their name without the load, in their order."""
@@ -122,7 +124,7 @@ def _settings(
     return found
 
 
-def _spot(served: ServedCell, length_ns: float) -> LoadPoint:
+def _point(served: ServedCell, length_ns: float) -> LoadPoint:
     return LoadPoint(
         per_s=served.per_s.value,
         latency=served.p99_ns.value / length_ns,
@@ -147,7 +149,9 @@ def _axes(curves: Sequence[TradeoffCurve]) -> tuple[Axis, Axis]:
     return across, log_axis(min(tails) / 1.4, max(tails) * 1.4, most_ticks=5)
 
 
-def _mark(curve: TradeoffCurve, across: Axis, up: Axis, number: int) -> tuple[float, float, int]:
+def _number_position(
+    curve: TradeoffCurve, across: Axis, up: Axis, number: int
+) -> tuple[float, float, int]:
     last = curve.spots[-1]
     left, top = across.clipped(last.per_s), 1 - up.clipped(last.latency)
     return round(left * 100, 2), round(top * 100, 2), number
@@ -175,7 +179,7 @@ class ServingRow(Struct, frozen=True, kw_only=True):
     launches: str
 
 
-class CurvePanel(Struct, frozen=True, kw_only=True):
+class LatencyPanel(Struct, frozen=True, kw_only=True):
     """Latency by percentile of configurations that are compared with each other.
 
     `key` has each configuration's name, colour and line style.
@@ -199,8 +203,8 @@ class Serving(Struct, frozen=True, kw_only=True):
     lead: str
     notes: tuple[str, ...]
     rows: tuple[ServingRow, ...]
-    panels: tuple[CurvePanel, ...]
-    trade: Trade | None
+    panels: tuple[LatencyPanel, ...]
+    throughput_latency: ThroughputLatency | None
     bound: bool
     remote: bool
 
@@ -215,7 +219,7 @@ def serving(study: ScenarioResult) -> Serving | None:
     if not known:
         return None
     seen = {cell.cell.key: workers_seen(cell, study.run.host) for cell, _ in known}
-    missing = reasons(seen.values())
+    missing = unavailable_note(seen.values())
     return Serving(
         title="Throughput and tail latency",
         lead=(
@@ -227,16 +231,18 @@ def serving(study: ScenarioResult) -> Serving | None:
             " These and migrations are medians over launches. Beneath these and p99.9 stand the"
             " least and the most of any launch, unless all have the same."
         ),
-        notes=(*_notes(known), *((missing,) if missing else ())),
-        rows=tuple(_row(study, cell, served, seen[cell.cell.key]) for cell, served in known),
-        panels=_panels(known),
-        trade=trade(known),
+        notes=(*_serving_notes(known), *((missing,) if missing else ())),
+        rows=tuple(
+            _serving_row(study, cell, served, seen[cell.cell.key]) for cell, served in known
+        ),
+        panels=_latency_panels(known),
+        throughput_latency=throughput_latency(known),
         bound=any(one.core_bound is not None for one in seen.values()),
         remote=any(one.remote_memory is not None for one in seen.values()),
     )
 
 
-def _row(
+def _serving_row(
     study: ScenarioResult, cell: CellStudy, served: ServedCell, seen: WorkersSeen
 ) -> ServingRow:
     return ServingRow(
@@ -253,9 +259,9 @@ def _row(
             seen.spans.get("migrations"),
             counted,
         ),
-        overlap=_within(share(seen.overlap), seen.spans.get("overlap"), share),
-        core_bound=_within(share(seen.core_bound), seen.spans.get("core bound"), share),
-        remote=_within(share(seen.remote_memory), seen.spans.get("remote memory"), share),
+        overlap=_within(share_text(seen.overlap), seen.spans.get("overlap"), share_text),
+        core_bound=_within(share_text(seen.core_bound), seen.spans.get("core bound"), share_text),
+        remote=_within(share_text(seen.remote_memory), seen.spans.get("remote memory"), share_text),
         launches=str(served.launches),
         command=row_command(study, cell),
     )
@@ -279,7 +285,7 @@ def _p99_9_ns(launch: Launch) -> int | None:
     return None if found is None else p99_9_ns(found)
 
 
-def _notes(known: Sequence[tuple[CellStudy, ServedCell]]) -> tuple[str, ...]:
+def _serving_notes(known: Sequence[tuple[CellStudy, ServedCell]]) -> tuple[str, ...]:
     """Notes about the load generator, and about the rules it follows."""
     found = [
         (cell, one.served)
@@ -287,18 +293,18 @@ def _notes(known: Sequence[tuple[CellStudy, ServedCell]]) -> tuple[str, ...]:
         for one in cell.launches
         if one.status == "ok" and one.served is not None
     ]
-    notes = [_of_generator([served for _, served in found])]
+    notes = [_generator_note([served for _, served in found])]
     if restarted := sum(served.restarts > 0 for _, served in found):
         notes.append(f"In {count(restarted, 'launch', 'launches')} a worker was started anew.")
     judged: dict[str, list[MlPerf]] = {}
     for cell, served in found:
         if served.answered.mlperf is not None:
             judged.setdefault(full_name(cell.cell), []).append(served.answered.mlperf)
-    notes += [f"{name}: {_by_mlperf(runs)}" for name, runs in judged.items()]
+    notes += [f"{name}: {_mlperf_note(runs)}" for name, runs in judged.items()]
     return tuple(notes)
 
 
-def _of_generator(served: Sequence[Served]) -> str:
+def _generator_note(served: Sequence[Served]) -> str:
     shares = [one.answered.cpu_ns / one.answered.wall_ns for one in served]
     used = f"used at most {percent(max(shares), 1)} of a CPU"
     late = [
@@ -315,7 +321,7 @@ def _of_generator(served: Sequence[Served]) -> str:
     return f"In {where} the load generator had to share CPUs with the server; it {used}."
 
 
-def _by_mlperf(runs: Sequence[MlPerf]) -> str:
+def _mlperf_note(runs: Sequence[MlPerf]) -> str:
     """The verdict of MLPerf's early stopping on the launches of one cell."""
     valid = sum(one.satisfied for one in runs)
     said = f"by MLPerf's early stopping, {valid} of {count(len(runs), 'launch', 'launches')} valid"
@@ -326,12 +332,14 @@ def _by_mlperf(runs: Sequence[MlPerf]) -> str:
     return f"{said}."
 
 
-def _panels(known: Sequence[tuple[CellStudy, ServedCell]]) -> tuple[CurvePanel, ...]:
+def _latency_panels(known: Sequence[tuple[CellStudy, ServedCell]]) -> tuple[LatencyPanel, ...]:
     served_of = {cell.cell.key: served for cell, served in known}
-    return tuple(_panel(group, served_of) for group in by_baseline([cell for cell, _ in known]))
+    return tuple(
+        _latency_panel(group, served_of) for group in by_baseline([cell for cell, _ in known])
+    )
 
 
-def _panel(grouped: Group, served_of: Mapping[str, ServedCell]) -> CurvePanel:
+def _latency_panel(grouped: Group, served_of: Mapping[str, ServedCell]) -> LatencyPanel:
     group = [(cell, served_of[studied.cell.key]) for cell, studied in grouped.cells]
     length_ns, unit = time_unit(min(served.p50_ns.value for _, served in group))
     curves = tuple(
@@ -357,19 +365,70 @@ def _panel(grouped: Group, served_of: Mapping[str, ServedCell]) -> CurvePanel:
         f" {duration(served.p99_ns.value)}"
         for cell, served in group
     )
-    return CurvePanel(
+    return LatencyPanel(
         title=grouped.title,
         caption=f"Latency by percentile, {unit}, log scales",
         curves=curves,
         axis=axis,
-        shares=tuple(share for share, _ in SHARES),
+        shares=tuple(share_text for share_text, _ in SHARES),
         says=f"Latency by percentile. {says}.",
         levels=vertical_ticks(axis),
         along=tuple(
-            Tick(at=round(percentile_position(share) * 100, 2), text=text) for share, text in SHARES
+            Tick(at=round(percentile_position(share_text) * 100, 2), text=text)
+            for share_text, text in SHARES
         ),
         key=tuple(
             (full_name(cell), curve.mode, curve.dash)
             for (cell, _), curve in zip(group, curves, strict=True)
         ),
     )
+
+
+UNAVAILABLE = "unavailable"
+
+
+def worker_values(seen: WorkersSeen) -> tuple[Figure, ...]:
+    """The values that a page shows of a server configuration's workers.
+
+    Unavailable values are marked as such, unless `reasons` covers them with one reason for all.
+    """
+    use = ", ".join(
+        f"CPU {cpu} {percent(share_text, 0)}" for cpu, share_text in seen.cpu_use.items()
+    )
+    bound = "of slots core bound"
+    if seen.core_bound_workers:
+        of_each = ", ".join(percent(share_text, 0) for share_text in seen.core_bound_workers)
+        bound += f" ({count(len(seen.core_bound_workers), 'worker')}: {of_each})"
+    used = Figure(
+        value=use or UNAVAILABLE, says="used by workers" if use else "CPU use", known=bool(use)
+    )
+    overlap = "of busy cores' time with two workers or more"
+    remote = "of memory on another node"
+    shares = (
+        (_worker_value(seen.core_bound, bound, "core-bound share"), _LEVELS),
+        (_worker_value(seen.memory_bound, "of slots memory bound", "memory-bound share"), _LEVELS),
+        (_worker_value(seen.remote_memory, remote, "share of remote memory"), _ELSEWHERE),
+    )
+    return (
+        used,
+        _worker_value(seen.overlap, overlap, "overlap of workers"),
+        *(figure for figure, what in shares if figure.known or what not in seen.unavailable),
+    )
+
+
+def _worker_value(ratio: float | None, says: str, what: str) -> Figure:
+    """A share and its description; if unavailable, `what` names the missing value."""
+    known = ratio is not None
+    return Figure(value=share_text(ratio), says=says if known else what, known=known)
+
+
+def share_text(ratio: float | None) -> str:
+    """A share as a page shows it."""
+    return UNAVAILABLE if ratio is None else percent(ratio, 0)
+
+
+def unavailable_note(every: Iterable[WorkersSeen]) -> str | None:
+    """Why values are unavailable, as a sentence; None if all are available."""
+    found = {what: why for seen in every for what, why in seen.unavailable.items()}
+    said = "; ".join(f"{what} ({why})" for what, why in found.items())
+    return f"Unavailable: {said}." if said else None

@@ -36,7 +36,7 @@ from corebound.stats.launch_summary import CellSummary
 from corebound.units import duration, percent
 
 # A configuration this much slower than the baseline is highlighted as a trap.
-_TRAP_RATIO = 0.5
+_MUCH_SLOWER = 0.5
 
 
 def flags(study: ScenarioResult, checks_passed: int, checks: int) -> tuple[Flag, ...]:
@@ -48,14 +48,14 @@ def flags(study: ScenarioResult, checks_passed: int, checks: int) -> tuple[Flag,
         checks: How many could be evaluated.
     """
     raised = [
-        _trap(study),
-        uncommitted((study,)),
+        _slow_configuration(study),
+        uncommitted_flag((study,)),
         _ended_early(study),
-        _disturbed_flags(study),
-        _left_out(study),
-        _lost(study),
-        _unsettled(study),
-        _skipped(study),
+        _disturbed_launches(study),
+        _discarded_launches(study),
+        _lost_launches(study),
+        _unsteady_launches(study),
+        _skipped_cells(study),
     ]
     if checks:
         all_passed = checks_passed == checks
@@ -71,7 +71,7 @@ def flags(study: ScenarioResult, checks_passed: int, checks: int) -> tuple[Flag,
     return tuple(flag for flag in raised if flag is not None)
 
 
-def uncommitted(studies: Sequence[ScenarioResult]) -> Flag | None:
+def uncommitted_flag(studies: Sequence[ScenarioResult]) -> Flag | None:
     """A warning that the project under test was measured with uncommitted changes."""
     found = {
         snapshot.name
@@ -86,22 +86,22 @@ def uncommitted(studies: Sequence[ScenarioResult]) -> Flag | None:
     )
 
 
-def _trap(study: ScenarioResult) -> Flag | None:
+def _slow_configuration(study: ScenarioResult) -> Flag | None:
     if not study.ranked:
         return None
     cell, comparison = study.ranked[-1].cell, study.ranked[-1].comparison
-    if comparison.verdict != "slower" or comparison.speedup_ratio > _TRAP_RATIO:
+    if comparison.verdict != "slower" or comparison.speedup_ratio > _MUCH_SLOWER:
         return None
     return Flag(
         tone="bad",
         sign="▼",
         title=f"{times_slower(comparison.speedup_ratio)}: {full_name(cell.cell)}",
-        detail=_waiting(cell),
+        detail=_times_text(cell),
         link="#settings",
     )
 
 
-def _waiting(cell: CellStudy) -> str:
+def _times_text(cell: CellStudy) -> str:
     summary = cell.summary
     interval = summary.interval
     where = f" {within(interval.low, interval.high, time_text)}" if interval else ""
@@ -116,18 +116,18 @@ def _ended_early(study: ScenarioResult) -> Flag | None:
     if left is None:
         return None
     return Flag.warning(
-        title=f"The run ended early{budget_words(left)}",
+        title=f"The run ended early{budget_note(left)}",
         detail=left.says,
         link="#cells",
     )
 
 
-def budget_words(left: Undone) -> str:
+def budget_note(left: Undone) -> str:
     """The time budget of the run, if that is why it ended; else empty."""
     return f" (--budget\N{NO-BREAK SPACE}{left.budget})" if left.budget else ""
 
 
-def _disturbed_flags(study: ScenarioResult) -> Flag | None:
+def _disturbed_launches(study: ScenarioResult) -> Flag | None:
     hit = [(cell, launch) for cell in study.cells for launch in disturbed(cell)]
     if not hit:
         return None
@@ -135,19 +135,19 @@ def _disturbed_flags(study: ScenarioResult) -> Flag | None:
     are, its = ("was", "its") if len(hit) == 1 else ("were", "their")
     return Flag.warning(
         title=f"{count(len(hit), 'launch', 'launches')} in the figures {are} disturbed",
-        detail=f"of {total}, by {_causes(hit)} for most of {its} time: {_cells_of(hit)}",
+        detail=f"of {total}, by {_causes(hit)} for most of {its} time: {_cell_names(hit)}",
         link="#launches",
     )
 
 
-def _left_out(study: ScenarioResult) -> Flag | None:
+def _discarded_launches(study: ScenarioResult) -> Flag | None:
     hit = [(cell, launch) for cell in study.cells for launch in left_out(cell)]
     if not hit:
         return None
     total = sum(cell.summary.count("ok") for cell in study.cells)
     return Flag.warning(
         title=f"{count(len(hit), 'disturbed launch', 'disturbed launches')} left out",
-        detail=f"of {total}, by {_causes(hit)}: {_cells_of(hit)}",
+        detail=f"of {total}, by {_causes(hit)}: {_cell_names(hit)}",
         link="#launches",
     )
 
@@ -157,14 +157,14 @@ def _causes(hit: Sequence[tuple[CellStudy, Launch]]) -> str:
     return " and ".join(dict.fromkeys(cause for by in each for cause in by))
 
 
-def _cells_of(hit: Sequence[tuple[CellStudy, Launch]]) -> str:
+def _cell_names(hit: Sequence[tuple[CellStudy, Launch]]) -> str:
     named = list(dict.fromkeys(full_name(cell.cell) for cell, _ in hit))
     more = f" and {count(len(named) - 1, 'more cell')}" if len(named) > 1 else ""
     return f"{named[0]}{more}"
 
 
-def _lost(study: ScenarioResult) -> Flag | None:
-    said = lost_words([study])
+def _lost_launches(study: ScenarioResult) -> Flag | None:
+    said = lost_launches_text([study])
     if not said:
         return None
     total = sum(cell.summary.attempts - cell.summary.count("skipped") for cell in study.cells)
@@ -173,7 +173,7 @@ def _lost(study: ScenarioResult) -> Flag | None:
     )
 
 
-def lost_words(studies: Sequence[ScenarioResult]) -> str:
+def lost_launches_text(studies: Sequence[ScenarioResult]) -> str:
     """The number of launches without a result, by status; empty if there are none."""
     counts = {
         status: sum(cell.summary.count(status) for study in studies for cell in study.cells)
@@ -184,7 +184,7 @@ def lost_words(studies: Sequence[ScenarioResult]) -> str:
     return said and f"{said} {noun}"
 
 
-def _unsettled(study: ScenarioResult) -> Flag | None:
+def _unsteady_launches(study: ScenarioResult) -> Flag | None:
     unsettled = sum(cell.summary.unsettled for cell in study.cells)
     if not unsettled:
         return None
@@ -196,7 +196,7 @@ def _unsettled(study: ScenarioResult) -> Flag | None:
     )
 
 
-def _skipped(study: ScenarioResult) -> Flag | None:
+def _skipped_cells(study: ScenarioResult) -> Flag | None:
     skipped = [cell.cell for cell in study.cells if cell.summary.count("skipped")]
     if not skipped:
         return None
@@ -204,12 +204,12 @@ def _skipped(study: ScenarioResult) -> Flag | None:
         tone="plain",
         sign="–",
         title=f"{count(len(skipped), 'cell')} skipped",
-        detail=f"this host cannot hold {refused_names(study)}",
+        detail=f"this host cannot hold {unsupported_values(study)}",
         link="#skipped" if any(cell.is_measured for cell in study.cells) else "#launches",
     )
 
 
-def refused_names(study: ScenarioResult) -> str:
+def unsupported_values(study: ScenarioResult) -> str:
     """What this host cannot hold: the values that only skipped cells have, or else the cells."""
     skipped = [one.cell for one in study.cells if one.summary.count("skipped")]
     aside = {cell.key for cell in skipped}
@@ -217,11 +217,11 @@ def refused_names(study: ScenarioResult) -> str:
     for axis, _ in skipped[0].axes:
         values = {dict(cell.axes).get(axis) for cell in skipped}
         if fitting and values.isdisjoint(dict(cell.axes).get(axis) for cell in fitting):
-            return _first_of([axis_value(cell, axis) for cell in skipped])
-    return _first_of([full_name(cell) for cell in skipped])
+            return _first_and_more([axis_value(cell, axis) for cell in skipped])
+    return _first_and_more([full_name(cell) for cell in skipped])
 
 
-def _first_of(names: list[str]) -> str:
+def _first_and_more(names: list[str]) -> str:
     named = list(dict.fromkeys(names))
     return named[0] if len(named) == 1 else f"{named[0]} and {len(named) - 1} more"
 
@@ -238,8 +238,11 @@ def hero(
         noise: The host's calibration that applies to it; None if there is none.
     """
     verdict, support = verdict_of(study)
-    floor = noise_words(noise, launches=_launches_of(study))
-    fixed = (*_unsaid(study), *(f"{name} {value}" for name, value in _fixed(study).items()))
+    floor = noise_words(noise, launches=_launches_per_cell(study))
+    fixed = (
+        *_hidden_axes(study),
+        *(f"{name} {value}" for name, value in _fixed_parameters(study).items()),
+    )
     return Hero(
         title=study.scenario.title,
         question=study.scenario.question,
@@ -250,20 +253,20 @@ def hero(
     )
 
 
-def _launches_of(study: ScenarioResult) -> int:
+def _launches_per_cell(study: ScenarioResult) -> int:
     """The number of launches per cell behind the verdict."""
     leader = study.leader
     measured = [leader.cell] if leader else study.cells
     return min((len(one.summary.launches) for one in measured), default=0)
 
 
-def _unsaid(study: ScenarioResult) -> tuple[str, ...]:
+def _hidden_axes(study: ScenarioResult) -> tuple[str, ...]:
     """The values that every configuration has, on axes that the run left with one value."""
     cell = next((one.cell for one in study.cells), None)
     return tuple(axis_value(cell, axis) for axis in cell.hidden_axes) if cell else ()
 
 
-def _fixed(study: ScenarioResult) -> dict[str, Scalar]:
+def _fixed_parameters(study: ScenarioResult) -> dict[str, Scalar]:
     """Parameters that no axis varies, with the values from the run's profile."""
     if not study.planned:
         return {}
@@ -282,13 +285,13 @@ def verdict_of(study: ScenarioResult) -> tuple[Text, Text]:
     """The verdict in a sentence, and its basis."""
     measured = [cell for cell in study.cells if cell.is_measured]
     if not measured:
-        return _nothing(study)
+        return _no_result(study)
     if study.winner is not None:
         return _faster(study, study.winner)
     if study.leader is not None:
         return _none_faster(study, study.leader)
     if len(measured) == 1:
-        return _alone(measured[0])
+        return _single_cell(measured[0])
     return (
         rich("There is nothing to compare with: the baseline has no valid launch."),
         rich("Every figure is below; a launch table says what went wrong."),
@@ -307,9 +310,9 @@ def _faster(study: ScenarioResult, duel: BaselineComparison) -> tuple[Text, Text
     # noise.
     is_first = others and study.ranked[0].cell.cell.key == cell.cell.key
     support: list[str | TextSpan] = [
-        *_interval(comparison),
-        *_medians(cell, baseline),
-        f" {_pairs(comparison)}",
+        *_interval_spans(comparison),
+        *_value_spans(cell, baseline),
+        f" {_pairing_text(comparison)}",
         f" It is the fastest of {count(others + 1, 'setting')} compared." if is_first else "",
     ]
     if duel.is_same_placement:
@@ -345,9 +348,9 @@ def _none_faster(study: ScenarioResult, nearest: BaselineComparison) -> tuple[Te
         "Nearest of those that differ from it is " if repeated else "Nearest is ",
         strong(full_name(cell.cell)),
         f" at {speedup(comparison.speedup_ratio)}. ",
-        *_interval(comparison),
-        *_medians(cell, nearest.baseline),
-        f" {_pairs(comparison)}",
+        *_interval_spans(comparison),
+        *_value_spans(cell, nearest.baseline),
+        f" {_pairing_text(comparison)}",
     ]
     by_itself = sum(
         duel.comparison.verdict == "faster" and not duel.is_itself for duel in study.ranked
@@ -368,7 +371,7 @@ def _none_faster(study: ScenarioResult, nearest: BaselineComparison) -> tuple[Te
     return verdict, rich(*support)
 
 
-def _alone(cell: CellStudy) -> tuple[Text, Text]:
+def _single_cell(cell: CellStudy) -> tuple[Text, Text]:
     summary = cell.summary
     interval = summary.interval
     between = (
@@ -382,7 +385,7 @@ def _alone(cell: CellStudy) -> tuple[Text, Text]:
     return verdict, rich(between, f"{capital(full_name(cell.cell))}, {launches}.")
 
 
-def _nothing(study: ScenarioResult) -> tuple[Text, Text]:
+def _no_result(study: ScenarioResult) -> tuple[Text, Text]:
     if not study.cells:
         return (
             rich("Nothing has been measured yet."),
@@ -396,7 +399,7 @@ def _nothing(study: ScenarioResult) -> tuple[Text, Text]:
             rich("Nothing has been measured yet."),
             coded(
                 f"The run ended early: {left.says}."
-                f" {capital(refused_names(study))} cannot run here: {reason}"
+                f" {capital(unsupported_values(study))} cannot run here: {reason}"
             ),
         )
     reason = next((one.reason for one in study.launches if one.reason), "")
@@ -407,25 +410,26 @@ def _nothing(study: ScenarioResult) -> tuple[Text, Text]:
     )
 
 
-def _interval(comparison: Comparison) -> tuple[str | TextSpan, ...]:
+def _interval_spans(comparison: Comparison) -> tuple[str | TextSpan, ...]:
     interval = comparison.interval
     if interval is None:
         return ("Too few launches for an interval.",)
     return ("95 % interval ", strong(compared_bounds(comparison)), ".")
 
 
-def _medians(cell: CellStudy, baseline: CellStudy) -> tuple[str | TextSpan, ...]:
+def _value_spans(cell: CellStudy, baseline: CellStudy) -> tuple[str | TextSpan, ...]:
     one, two = cell.summary, baseline.summary
     return (
         f" {figure_of((cell,)).says.capitalize()} ",
-        *_bounded(one),
+        *_value_and_interval(one),
         " against ",
-        *_bounded(two),
-        f" over {_of_each(len(one.launches), len(two.launches))}.{_disturbed(cell, baseline)}",
+        *_value_and_interval(two),
+        f" over {_launches_text(len(one.launches), len(two.launches))}.",
+        _disturbed_note(cell, baseline),
     )
 
 
-def _disturbed(cell: CellStudy, baseline: CellStudy) -> str:
+def _disturbed_note(cell: CellStudy, baseline: CellStudy) -> str:
     """How many of both cells' launches were disturbed but kept; empty if none were."""
     hit = len(disturbed(cell)) + len(disturbed(baseline))
     if not hit:
@@ -434,20 +438,20 @@ def _disturbed(cell: CellStudy, baseline: CellStudy) -> str:
     return f" {hit} of these {of} launches {'was' if hit == 1 else 'were'} disturbed from outside."
 
 
-def _bounded(summary: CellSummary) -> tuple[str | TextSpan, ...]:
+def _value_and_interval(summary: CellSummary) -> tuple[str | TextSpan, ...]:
     """A cell's value with its interval."""
     interval = summary.interval
     said = f" {within(interval.low, interval.high, time_text)}" if interval else ""
     return strong(time_text(summary.median_ns)), said
 
 
-def _of_each(one: int, two: int) -> str:
+def _launches_text(one: int, two: int) -> str:
     if one == two:
         return f"{count(one, 'launch', 'launches')} each"
     return f"{one} and {count(two, 'launch', 'launches')}"
 
 
-def _pairs(comparison: Comparison) -> str:
+def _pairing_text(comparison: Comparison) -> str:
     if comparison.pairs:
         return f"Compared in {count(comparison.pairs, 'pair')} of launches that ran close in time."
     return "Compared unpaired: too few blocks hold a valid launch of both."

@@ -1,4 +1,4 @@
-"""Where a configuration's threads ran, and what they waited for."""
+"""CPU affinity and thread activity: where threads may run, where they ran, and why they waited."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
 
-from corebound.analysis.commands import CommandLine, reproduce_command
+from corebound.analysis.commands import CommandLine, plan_command, reproduce_command
 from corebound.analysis.launch_metrics import (
     counted,
     cpu_of,
@@ -20,21 +20,22 @@ from corebound.analysis.scenario_result import CellStudy, ScenarioResult, typica
 from corebound.analysis.server_workers import worker_stays, workers_seen
 from corebound.analysis.wording import Figure, Label, binding_name, count, full_name, label
 from corebound.diagnosis.evidence import remote_share, spin_share, total, wait_share
-from corebound.machine.topology import Cpu, CpuId, NodeId
+from corebound.machine.topology import Cpu, CpuId, NodeId, cpu_list
 from corebound.records.launch_record import Launch, Stay, ThreadEvidence
 from corebound.report.charts.axis import linear_axis, plain_tick
 from corebound.report.charts.strips import CpuStay, ThreadStrip, ThreadTrack
+from corebound.report.charts.topology import Box, topology_boxes
 from corebound.report.elements import Tick, horizontal_ticks
-from corebound.report.scenario.serving_workers import figures as serving_figures
+from corebound.report.scenario.serving import worker_values
 from corebound.units import percent
 
 # With more rows than this, not every row has room for a label.
-_MOST_LABELS = 16
+_MAX_LABELS = 16
 
 
-def row_labels(cpus: Sequence[Cpu]) -> tuple[Tick, ...]:
+def cpu_labels(cpus: Sequence[Cpu]) -> tuple[Tick, ...]:
     """A label for each row, or for every n-th row if there are many."""
-    step = -(-len(cpus) // _MOST_LABELS)
+    step = -(-len(cpus) // _MAX_LABELS)
     return tuple(
         Tick(at=round((row + 0.5) / len(cpus) * 100, 2), text=f"CPU {cpu.id}")
         for row, cpu in enumerate(cpus)
@@ -60,7 +61,7 @@ def time_labels(end_ms: int) -> tuple[Tick, ...]:
     return horizontal_ticks(axis, lambda tick: f"{plain_tick(tick)} s")
 
 
-def spent(
+def cpu_shares(
     tracks: Sequence[tuple[str, Sequence[Stay]]],
 ) -> tuple[tuple[str, str], ...]:
     """The strip as a table: for each thread the CPUs it was seen on, the most time first.
@@ -85,7 +86,7 @@ def spent(
     return tuple(rows)
 
 
-def stayed(rows: Sequence[tuple[str, str]], noun: str) -> str:
+def unmoved_text(rows: Sequence[tuple[str, str]], noun: str) -> str:
     """Summarise a strip in a sentence: `3 of 4 threads stayed on one CPU`.
 
     Args:
@@ -100,15 +101,15 @@ def stayed(rows: Sequence[tuple[str, str]], noun: str) -> str:
 # More colours are not distinguishable; the busiest threads get them.
 _COLOURS = 8
 # A configuration this slow gets a strip of its own beside the fastest.
-_TRAP_RATIO = 0.5
+_MUCH_SLOWER = 0.5
 # With fewer samples a strip shows single moments, not where a thread stayed.
-_LEAST_LOOKS = 5
+_MIN_SAMPLES = 5
 # The number of server configurations that get a strip.
-_MOST_SETUPS = 6
+_MAX_SERVER_PANELS = 6
 
 
 class StripPanel(Struct, frozen=True, kw_only=True):
-    """CPU × time of one launch, with its values; `spent` is the same as a table.
+    """CPU × time of one launch, with its values; `cpu_shares` is the same as a table.
 
     `command` launches its cell again.
     """
@@ -120,8 +121,8 @@ class StripPanel(Struct, frozen=True, kw_only=True):
     nodes: tuple[Tick, ...]
     times: tuple[Tick, ...]
     height_px: int
-    figures: tuple[Figure, ...]
-    spent: tuple[tuple[str, str], ...]
+    values: tuple[Figure, ...]
+    cpu_shares: tuple[tuple[str, str], ...]
     command: CommandLine
 
 
@@ -132,7 +133,7 @@ class PanelValue(Struct, frozen=True, kw_only=True):
     values: tuple[str, ...]
 
 
-class Why(Struct, frozen=True, kw_only=True):
+class ThreadActivity(Struct, frozen=True, kw_only=True):
     """Where the threads ran; `key` pairs a colour's number with its thread.
 
     `meanwhile` has the host values and hardware counters of the same launches, which `command`
@@ -147,7 +148,7 @@ class Why(Struct, frozen=True, kw_only=True):
     command: CommandLine
 
 
-def why(study: ScenarioResult) -> Why | None:
+def thread_activity(study: ScenarioResult) -> ThreadActivity | None:
     """CPU × time of the baseline, the fastest cell and, if it is much slower, the slowest cell."""
     shown = [
         (cell, found[0])
@@ -156,7 +157,7 @@ def why(study: ScenarioResult) -> Why | None:
     ]
     if not shown:
         return None
-    rows = _rows(study, [launch for _, launch in shown])
+    rows = _used_cpus(study, [launch for _, launch in shown])
     if not rows:
         return None
     tracks = max(len(_tracks(launch)) for _, launch in shown)
@@ -165,12 +166,12 @@ def why(study: ScenarioResult) -> Why | None:
     if tracks > _COLOURS:
         key.append((_COLOURS, f"{tracks - _COLOURS} more {who}s"))
     nodes = {cpu.id: cpu.node for cpu in study.run.host.topology.cpus}
-    return Why(
-        title=_title([cell for cell, _ in shown], study, f"{who}s"),
-        lead=_lead(who),
+    return ThreadActivity(
+        title=_activity_title([cell for cell, _ in shown], study, f"{who}s"),
+        lead=_activity_lead(who),
         key=tuple(key),
-        panels=tuple(_panel(study, cell, launch, rows, nodes) for cell, launch in shown),
-        meanwhile=_beside([_meanwhile(launch) for _, launch in shown]),
+        panels=tuple(_strip_panel(study, cell, launch, rows, nodes) for cell, launch in shown),
+        meanwhile=_side_by_side([_host_and_counters(launch) for _, launch in shown]),
         command=reproduce_command(study, [cell.cell for cell, _ in shown]),
     )
 
@@ -187,18 +188,18 @@ def shown_cells(study: ScenarioResult) -> tuple[CellStudy, ...]:
             for one in study.cells
             if one.is_measured and base == (one.baseline.key if one.baseline else one.cell.key)
         ]
-        return tuple(group[:_MOST_SETUPS])
+        return tuple(group[:_MAX_SERVER_PANELS])
     chosen = [study.baseline] if study.baseline and study.baseline.is_measured else []
     if study.leader:
         chosen.append(study.leader.cell)
         last = study.ranked[-1]
-        if last.comparison.verdict == "slower" and last.comparison.speedup_ratio <= _TRAP_RATIO:
+        if last.comparison.verdict == "slower" and last.comparison.speedup_ratio <= _MUCH_SLOWER:
             chosen.append(last.cell)
     unique = {cell.cell.key: cell for cell in chosen}
     return tuple(unique.values())
 
 
-def _seen_threads(launch: Launch) -> tuple[ThreadEvidence, ...]:
+def _active_threads(launch: Launch) -> tuple[ThreadEvidence, ...]:
     """Threads that ran after timing began, busiest first."""
     threads = [
         thread
@@ -212,7 +213,7 @@ def _seen_threads(launch: Launch) -> tuple[ThreadEvidence, ...]:
 def _tracks(launch: Launch) -> tuple[tuple[str, tuple[Stay, ...]], ...]:
     """CPUs over time by name: of the threads of a launch, or of a server's workers."""
     if launch.served is None:
-        threads = enumerate(_seen_threads(launch))
+        threads = enumerate(_active_threads(launch))
         return tuple((f"thread {index}: {one.name}", one.stays) for index, one in threads)
     stays = [(worker.slot, worker_stays(worker)) for worker in launch.workers]
     return tuple((f"worker {slot}", seen) for slot, seen in stays if seen)
@@ -222,7 +223,7 @@ def _busy_ms(thread: ThreadEvidence) -> int:
     return sum(stay.to_ms - max(stay.from_ms, 0) for stay in thread.stays if stay.to_ms > 0)
 
 
-def _title(cells: Sequence[CellStudy], study: ScenarioResult, who: str) -> str:
+def _activity_title(cells: Sequence[CellStudy], study: ScenarioResult, who: str) -> str:
     """The title; it names a cause only if the records show it and a cell is clearly faster."""
     winner = study.winner
     if winner is None or len(cells) < 2:
@@ -238,7 +239,7 @@ def _title(cells: Sequence[CellStudy], study: ScenarioResult, who: str) -> str:
     return f"Where the {who} ran"
 
 
-def _lead(who: str) -> str:
+def _activity_lead(who: str) -> str:
     return (
         f"Which CPU each {who} was seen on while it used CPU time, in the launch nearest to the"
         f" cell's median. A steady stripe is a {who} that stayed put; {who}s that share a CPU"
@@ -247,13 +248,13 @@ def _lead(who: str) -> str:
     )
 
 
-def _looked(looks: int) -> str:
+def _samples_text(looks: int) -> str:
     """The number of samples: with only a few, neither moves nor their absence can be seen."""
     said = count(looks, "look")
-    return said if looks >= _LEAST_LOOKS else f"{said}: too short to see a move"
+    return said if looks >= _MIN_SAMPLES else f"{said}: too short to see a move"
 
 
-def _rows(study: ScenarioResult, launches: Sequence[Launch]) -> tuple[Cpu, ...]:
+def _used_cpus(study: ScenarioResult, launches: Sequence[Launch]) -> tuple[Cpu, ...]:
     """The CPUs any shown launch was given or seen on, cores and nodes together."""
     numbers = {
         stay.cpu
@@ -271,7 +272,7 @@ def _rows(study: ScenarioResult, launches: Sequence[Launch]) -> tuple[Cpu, ...]:
     )
 
 
-def _panel(
+def _strip_panel(
     study: ScenarioResult,
     cell: CellStudy,
     launch: Launch,
@@ -297,74 +298,110 @@ def _panel(
         )
         for index, (name, stays) in enumerate(shown)
     )
-    where = spent(shown)
+    where = cpu_shares(shown)
     breaks = range(1, len(cpus))
     spin = spin_share(cell.summary, [other.summary for other in study.cells])
     seen = moved(launch, study.run.host.topology)
     remote = remote_share(launch, nodes) if launch.served is None else None
-    figures = _figures(cell, launch, seen, remote, spin)
+    values = _panel_values(cell, launch, seen, remote, spin)
     if launch.served is not None:
-        figures = (*serving_figures(workers_seen(cell, study.run.host)), *figures)
+        values = (*worker_values(workers_seen(cell, study.run.host)), *values)
     return StripPanel(
         label=label(cell.cell),
-        caption=f"launch {launch.id}, {_looked(launch.looks)}",
+        caption=f"launch {launch.id}, {_samples_text(launch.looks)}",
         strip=ThreadStrip(
             rows=len(cpus),
             tracks=tracks,
             cores=tuple(row for row in breaks if cpus[row].core != cpus[row - 1].core),
             nodes=tuple(row for row in breaks if cpus[row].node != cpus[row - 1].node),
             says=f"CPU by time, {full_name(cell.cell)}: "
-            + stayed(where, "thread" if launch.served is None else "worker"),
+            + unmoved_text(where, "thread" if launch.served is None else "worker"),
         ),
-        rows=row_labels(cpus),
+        rows=cpu_labels(cpus),
         nodes=node_labels(cpus),
         times=time_labels(end_ms),
         height_px=max(72, min(len(cpus) * 24, 320)),
-        figures=figures,
-        spent=where,
+        values=values,
+        cpu_shares=where,
         command=reproduce_command(study, (cell.cell,)),
     )
 
 
-def _figures(
+def _panel_values(
     cell: CellStudy,
     launch: Launch,
     seen: Sequence[Figure],
     remote: float | None,
     spin: float | None,
 ) -> tuple[Figure, ...]:
-    figures: list[Figure] = []
+    values: list[Figure] = []
     moves, pushed, waited = migrations(launch), total(launch, "involuntary"), wait_share(launch)
     if moves is not None:
-        figures.append(Figure(value=f"{moves:,}", says="migrations in this launch"))
-    figures.extend(seen)
+        values.append(Figure(value=f"{moves:,}", says="migrations in this launch"))
+    values.extend(seen)
     if pushed is not None:
-        figures.append(Figure(value=f"{pushed:,}", says="involuntary switches in this launch"))
+        values.append(Figure(value=f"{pushed:,}", says="involuntary switches in this launch"))
     if waited is not None:
-        figures.append(Figure(value=percent(waited, 0), says="of ready time spent waiting"))
+        values.append(Figure(value=percent(waited, 0), says="of ready time spent waiting"))
     if remote is not None:
-        figures.append(Figure(value=percent(remote, 0), says="of memory on another node"))
+        values.append(Figure(value=percent(remote, 0), says="of memory on another node"))
     worker = launch.workers[0]
     if worker.threads_used is not None:
         asked = "default" if worker.threads_asked is None else f"{worker.threads_asked} asked"
         said = "thread used" if worker.threads_used == 1 else "threads used"
-        figures.append(Figure(value=f"{worker.threads_used}", says=f"{said} ({asked})"))
-    figures.extend(cpu_of(cell))
+        values.append(Figure(value=f"{worker.threads_used}", says=f"{said} ({asked})"))
+    values.extend(cpu_of(cell))
     if spin is not None:
-        figures.append(Figure(value=percent(spin, 0), says="of it spinning, at most"))
-    return tuple(figures)
+        values.append(Figure(value=percent(spin, 0), says="of it spinning, at most"))
+    return tuple(values)
 
 
-def _meanwhile(launch: Launch) -> tuple[Figure, ...]:
+def _host_and_counters(launch: Launch) -> tuple[Figure, ...]:
     """Host values and hardware counters of a launch; those of a server are counted per worker."""
     return (*host_seen(launch), *(counted(launch) if launch.served is None else ()))
 
 
-def _beside(launches: Sequence[Sequence[Figure]]) -> tuple[PanelValue, ...]:
+def _side_by_side(launches: Sequence[Sequence[Figure]]) -> tuple[PanelValue, ...]:
     """The values of several launches side by side, each in a row, in order of appearance."""
-    known = [{figure.says: figure.value for figure in figures} for figures in launches]
-    says = dict.fromkeys(figure.says for figures in launches for figure in figures)
+    by_name = [{value.says: value.value for value in values} for values in launches]
+    names = dict.fromkeys(value.says for values in launches for value in values)
     return tuple(
-        PanelValue(says=each, values=tuple(values.get(each, "–") for values in known))
-        for each in says
+        PanelValue(says=name, values=tuple(values.get(name, "–") for values in by_name))
+        for name in names
+    )
+
+
+class CpuAffinity(Struct, frozen=True, kw_only=True):
+    """A configuration on the machine: `says` lists its CPUs per worker.
+
+    `command` shows where it would be placed, without launching it.
+    """
+
+    label: Label
+    boxes: tuple[Box, ...]
+    says: str
+    command: CommandLine
+
+
+def cpu_affinities(study: ScenarioResult) -> tuple[CpuAffinity, ...]:
+    """The best alternative and its baseline on the machine; empty if no placement was recorded."""
+    best = study.leader
+    chosen = [best.cell, best.baseline] if best else [study.baseline]
+    drawn = (_cpu_affinity(study, one) for one in chosen if one is not None)
+    return tuple(one for one in drawn if one is not None)
+
+
+def _cpu_affinity(study: ScenarioResult, cell: CellStudy) -> CpuAffinity | None:
+    placement = cell.placement
+    if placement is None:
+        return None
+    cpus = frozenset(cpu for slot in placement.slots for cpu in slot.cpus)
+    slots = "; ".join(dict.fromkeys(cpu_list(slot.cpus) for slot in placement.slots))
+    workers = f", {count(len(placement.slots), 'worker')}" if len(placement.slots) > 1 else ""
+    threads = "" if placement.threads is None else f", {count(placement.threads, 'thread')} each"
+    return CpuAffinity(
+        label=label(cell.cell),
+        boxes=topology_boxes(study.run.host.topology, taken=cpus),
+        says=f"CPUs {slots}{workers}{threads}",
+        command=plan_command(study, cell.cell),
     )

@@ -1,0 +1,491 @@
+"""The comparison of configurations with their baseline, and the table of all cells."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from corebound.analysis.commands import CommandLine, reproduce_command, row_command
+from corebound.analysis.launch_metrics import (
+    disturbed_words,
+    figure_of,
+    median_of,
+    mend_of,
+    migrations,
+    span_of,
+    switches,
+    threads,
+    whole_ns,
+)
+from corebound.analysis.scenario_result import CellStudy, ScenarioResult
+from corebound.analysis.throughput import peak_holds, peak_words, throughput, throughput_unit
+from corebound.analysis.wording import (
+    NO_BASELINE,
+    NOT_MEASURED,
+    REFERENCE,
+    Label,
+    ValueWithBounds,
+    VerdictWord,
+    axis_value,
+    binding_name,
+    compared_bounds,
+    compared_with,
+    count,
+    ends,
+    label,
+    mode_class,
+    speedup,
+    time_text,
+    to_decide,
+    verdict_word,
+    within,
+)
+from corebound.records.launch_record import Launch
+from corebound.report.charts.axis import Axis, ratio_axis, ratio_tick
+from corebound.report.charts.intervals import IntervalPlot
+from corebound.report.elements import Tick
+from corebound.report.scenario.verdict import baseline_name
+from corebound.scenario.cell import Cell
+from corebound.stats.comparison import Comparison
+from corebound.stats.intervals import Interval
+from corebound.stats.launch_summary import LEAST_FOR_CPU_NS, is_too_short
+from corebound.units import counted, duration, percent, significant, time_unit
+
+# Explains the number below an inconclusive verdict.
+LAUNCHES_NEEDED_NOTE = (
+    "Under what is undecided: how many launches of each would decide it at this noise."
+)
+
+
+class IntervalRow(Struct, frozen=True, kw_only=True):
+    """One cell against its baseline, with a chart in the row.
+
+    `command` measures both again.
+    """
+
+    label: Label
+    plot: IntervalPlot
+    speedup: str
+    interval: str
+    verdict: VerdictWord
+    needed: str
+    note: str
+    best: bool
+    baseline: bool
+    command: CommandLine
+
+
+class UnmeasuredCells(Struct, frozen=True, kw_only=True):
+    """A cell without a result, and why; `command` launches it again."""
+
+    label: Label
+    status: str
+    reason: str
+    fix: str
+    command: CommandLine
+
+
+class ComparisonTable(Struct, frozen=True, kw_only=True):
+    """How each configuration compares; `unmeasured` are listed below."""
+
+    title: str
+    lead: str
+    axis: Axis
+    ticks: tuple[Tick, ...]
+    rows: tuple[IntervalRow, ...]
+    unmeasured: tuple[UnmeasuredCells, ...]
+    absent: str
+
+
+def comparison_table(study: ScenarioResult) -> ComparisonTable | None:
+    """Build the table of a scenario's comparisons, fastest first; None if nothing was measured.
+
+    Without comparisons it has no rows, and only lists what was not measured.
+    """
+    measured = [cell for cell in study.cells if cell.is_measured]
+    if not measured:
+        return None
+    margin = study.measure.margin
+    axis = comparison_axis([duel.comparison for duel in study.ranked], margin=margin, whole=True)
+    winner = study.winner
+    rows = sorted(measured, key=_by_speed) if study.ranked else []
+    unmeasured, absent = _unmeasured_cells(study), _not_launched_text(study)
+    if not (rows or unmeasured or absent):
+        return None
+    with_what = f"How each setting compares with {baseline_name(study)}"
+    return ComparisonTable(
+        title=with_what if rows else "Nothing to compare",
+        lead=_comparison_lead(study, axis),
+        axis=axis,
+        ticks=ratio_ticks(axis),
+        rows=tuple(
+            _comparison_row(study, cell, axis, best=winner is not None and cell is winner.cell)
+            for cell in rows
+        ),
+        unmeasured=unmeasured,
+        absent=absent,
+    )
+
+
+def comparison_axis(
+    comparisons: Sequence[Comparison], *, margin: float, whole: bool = False
+) -> Axis:
+    """One axis for several comparisons.
+
+    Args:
+        comparisons: The comparisons to draw.
+        margin: The share on either side of 1 that must be on the axis.
+        whole: Whether the pairs behind them are drawn too.
+    """
+    return ratio_axis(
+        [comparison.speedup_ratio for comparison in comparisons],
+        [
+            (comparison.interval.low, comparison.interval.high)
+            for comparison in comparisons
+            if comparison.interval
+        ],
+        margin=margin,
+        dots=[[ratio for _, ratio in one.per_block] for one in comparisons] if whole else (),
+    )
+
+
+def cell_plot(cell: CellStudy, *, margin: float) -> IntervalPlot:
+    """The chart in a cell's row; the baseline is a dot at 1."""
+    found = comparison_plot(cell.comparison, mode=mode_class(cell.cell.binding.mode), margin=margin)
+    return found if cell.comparison or cell.baseline else replace(found, estimate=1.0)
+
+
+def comparison_plot(comparison: Comparison | None, *, mode: str, margin: float) -> IntervalPlot:
+    """The chart of a comparison, if there is one; `mode` is the CSS class of its colour."""
+    interval = comparison.interval if comparison else None
+    return IntervalPlot(
+        mode=mode,
+        estimate=comparison.speedup_ratio if comparison else None,
+        low=interval.low if interval else None,
+        high=interval.high if interval else None,
+        dots=tuple(ratio for _, ratio in comparison.per_block) if comparison else (),
+        margin=margin,
+    )
+
+
+def ratio_ticks(axis: Axis) -> tuple[Tick, ...]:
+    """The labels of a ratio axis; where space is short every other one is hidden, but never 1."""
+    texts = [(tick, ratio_tick(tick)) for tick in axis.ticks]
+    one = axis.ticks.index(1.0) if 1.0 in axis.ticks else 0
+    return tuple(
+        Tick(at=round(axis.share(tick) * 100, 2), text=text, minor=(index - one) % 2 == 1)
+        for index, (tick, text) in enumerate(texts)
+    )
+
+
+def _by_speed(cell: CellStudy) -> tuple[float, bool]:
+    """The sort key: fastest first; of equal displayed values, equivalent cells come last."""
+    speed = 1.0 if cell.baseline is None else 0.0
+    if cell.comparison is not None:
+        speed = cell.comparison.speedup_ratio
+    return -round(speed, 2), cell.twin is not None
+
+
+def _comparison_lead(study: ScenarioResult, axis: Axis) -> str:
+    margin = percent(study.measure.margin, 0)
+    parts = [
+        "Large dot and bar: estimate and 95 % interval.",
+        "Small dots: the pairs of launches behind it.",
+        f"Grey band: within ±{margin}, which counts as equivalent.",
+        "Right of 1× is faster.",
+    ]
+    if axis.scale == "log":
+        parts.append("The scale is logarithmic.")
+    off = sum(not 0 <= axis.share(duel.comparison.speedup_ratio) <= 1 for duel in study.ranked)
+    if off:
+        parts.append("An arrow at the edge is a setting too far off to draw; its figure stands.")
+    if any(_beyond_axis_note(duel.cell, axis) for duel in study.ranked):
+        parts.append("How many pairs lie beyond the axis stands under a setting's name.")
+    if any(duel.comparison.launches_needed for duel in study.ranked):
+        parts.append(LAUNCHES_NEEDED_NOTE)
+    return " ".join(parts)
+
+
+def _beyond_axis_note(cell: CellStudy, axis: Axis) -> str:
+    """How many of a row's pairs are beyond the axis, and the range of all; empty if none are."""
+    if cell.comparison is None or not 0 <= axis.share(cell.comparison.speedup_ratio) <= 1:
+        # The row is an arrow, which the introduction explains.
+        return ""
+    ratios = [ratio for _, ratio in cell.comparison.per_block]
+    off = sum(not 0 <= axis.share(ratio) <= 1 for ratio in ratios)
+    if not off:
+        return ""
+    said = f"{off} of {count(len(ratios), 'pair')} beyond the axis"
+    return f"{said}: {speedup(min(ratios))} to {speedup(max(ratios))}"
+
+
+def _comparison_row(
+    study: ScenarioResult, cell: CellStudy, axis: Axis, *, best: bool
+) -> IntervalRow:
+    comparison = cell.comparison
+    reference = cell.baseline is None
+    verdict = verdict_word(comparison.verdict) if comparison else NO_BASELINE
+    doubt, hit = _repeats_baseline_note(study, cell), disturbed_words(cell.summary)
+    return IntervalRow(
+        label=label(cell.cell),
+        plot=cell_plot(cell, margin=study.measure.margin),
+        speedup=speedup(comparison.speedup_ratio) if comparison else ("1×" if reference else "–"),
+        interval=compared_bounds(comparison),
+        verdict=REFERENCE if reference else replace(verdict, tone="plain") if doubt else verdict,
+        needed=to_decide(comparison.launches_needed) if comparison else "",
+        note="; ".join(
+            note
+            for note in (equivalent_cell_note(cell), doubt, hit, _beyond_axis_note(cell, axis))
+            if note
+        ),
+        best=best,
+        baseline=reference,
+        command=row_command(study, cell),
+    )
+
+
+def _repeats_baseline_note(study: ScenarioResult, cell: CellStudy) -> str:
+    """A caveat for a verdict on a cell that repeats its baseline; empty for any other."""
+    duel = next((one for one in study.ranked if one.cell is cell and one.is_itself), None)
+    if duel is None or duel.comparison.verdict not in {"faster", "slower"}:
+        return ""
+    return "the difference is noise, or the variable itself"
+
+
+def equivalent_cell_note(cell: CellStudy) -> str:
+    """The earlier cell with the same CPUs and threads on this host; empty if there is none."""
+    if cell.twin is None:
+        return ""
+    name = compared_with(cell.cell, cell.twin)
+    same_binding = binding_name(cell.cell) == binding_name(cell.twin)
+    return f"same CPUs and threads as {'with ' if same_binding else ''}{name}"
+
+
+def _unmeasured_cells(study: ScenarioResult) -> tuple[UnmeasuredCells, ...]:
+    """The cells without a result, grouped by name and reason."""
+    groups: dict[tuple[str, str, str, str], list[Cell]] = {}
+    for cell in study.cells:
+        if cell.is_measured:
+            continue
+        launch = cell.launches[-1]
+        reason = launch.reason or "; ".join(launch.evidence) or "no reason was recorded."
+        named = label(cell.cell)
+        key = (named.name, launch.status, reason, mend_of(launch, cell.launches))
+        groups.setdefault(key, []).append(cell.cell)
+    return tuple(
+        UnmeasuredCells(
+            label=replace(labels[0], more="; ".join(one.more for one in labels if one.more)),
+            status=status,
+            reason=reason,
+            fix=fix,
+            command=reproduce_command(study, cells),
+        )
+        for (_, status, reason, fix), cells in groups.items()
+        for labels in [[label(cell) for cell in cells]]
+    )
+
+
+def _not_launched_text(study: ScenarioResult) -> str:
+    tried = {cell.cell.key for cell in study.cells}
+    missing = sum(1 for cell in study.planned if cell.key not in tried)
+    if not missing:
+        return ""
+    asked = f" (--only {' '.join(study.run.only)})" if study.run.only else ""
+    return f"{count(missing, 'cell')} of the scenario had no launch in this run{asked}."
+
+
+# Bounds this many units away come from two launches that determine almost nothing.
+_MAX_SHOWN = 1e9
+
+
+class CellRow(Struct, frozen=True, kw_only=True):
+    """One cell's values; missing ones are a dash."""
+
+    mode: str
+    axes: tuple[str, ...]
+    median: str
+    interval: str
+    p99: ValueWithBounds
+    cpu: ValueWithBounds
+    spread: ValueWithBounds
+    launches: str
+    others: str
+    whole: ValueWithBounds
+    threads: ValueWithBounds
+    switches: ValueWithBounds
+    migrations: ValueWithBounds
+    speedup: ValueWithBounds
+    verdict: VerdictWord
+    note: str
+    baseline: bool
+    command: CommandLine
+    throughput: ValueWithBounds
+    peak: str
+
+
+class CellTable(Struct, frozen=True, kw_only=True):
+    """All cells.
+
+    Attributes:
+        figure: The metric they are compared by; it and all other times are in `unit`.
+        throughput: The heading of its column, with the unit if there is only one; empty if no cell
+            has a throughput.
+    """
+
+    lead: str
+    figure: str
+    axes: tuple[str, ...]
+    unit: str
+    throughput: str
+    rows: tuple[CellRow, ...]
+
+
+def cell_table(study: ScenarioResult) -> CellTable:
+    """Every cell's values, in the order of the file and in one unit of time."""
+    axes = tuple(dict.fromkeys(axis for cell in study.cells for axis, _ in cell.cell.axes))
+    baseline = study.baseline
+    scale = baseline.summary.median_ns if baseline and baseline.summary.median_ns else None
+    if scale is None:
+        scale = next((one.summary.median_ns for one in study.cells if one.is_measured), None)
+    length_ns, unit = time_unit(scale or 1e6)
+    rate = throughput_unit(study.cells)
+    of_peak = peak_holds(study)
+    rows = tuple(
+        _cell_row(study, cell, axes, length_ns, bare=bool(rate), of_peak=of_peak)
+        for cell in study.cells
+    )
+    heading = f"Throughput, {rate}" if rate else "Throughput"
+    return CellTable(
+        lead=_cells_lead(study),
+        figure=figure_of(study.cells).heading,
+        axes=tuple(axis.removeprefix("parameters.").replace("_", " ") for axis in axes),
+        unit=unit,
+        throughput=heading if any(row.throughput.value for row in rows) else "",
+        rows=rows,
+    )
+
+
+def _cells_lead(study: ScenarioResult) -> str:
+    figure = figure_of(study.cells)
+    unit = figure.unit
+    return (
+        f"{_cell_count(study)}. {figure.heading}: geometric mean over launches of each"
+        f" launch's {figure.says}, with its 95 % interval. p99: the same of its 99th"
+        f" percentile, from 100 {unit}s on, and with an interval from 500 independent ones."
+        " Spread: standard deviation over launches as a share of their mean, with the 95 %"
+        " interval that normal ones would have. CPU time: geometric mean over launches. The time"
+        " of all iterations;"
+        " threads in its processes; context switches; migrations: median over launches, and"
+        " beneath it the least and the most of any launch, which bound it with 95 % from six"
+        " launches on. Where all launches have the same, that stands alone."
+        f"{_too_short_note(study)}"
+    )
+
+
+def _too_short_note(study: ScenarioResult) -> str:
+    left = (one.summary for one in study.cells if one.summary.cpu_median_ns is None)
+    least = duration(LEAST_FOR_CPU_NS)
+    said = f" An iteration below {least} is too short for the CPU clock."
+    return said if any(map(is_too_short, left)) else ""
+
+
+def _cell_count(study: ScenarioResult) -> str:
+    left = study.incomplete
+    if left is None or not left.never:
+        return count(len(study.cells), "cell")
+    whole = count(len(study.cells) + left.never, "cell")
+    return f"{len(study.cells):,} of {whole}; the others were never launched"
+
+
+def _cell_row(
+    study: ScenarioResult,
+    cell: CellStudy,
+    axes: tuple[str, ...],
+    length_ns: float,
+    *,
+    bare: bool,
+    of_peak: bool,
+) -> CellRow:
+    summary = cell.summary
+    cpu_ns = {one.launch: one.cpu_median_ns for one in summary.launches}
+
+    def number(value_ns: float | None) -> str:
+        return "–" if value_ns is None else significant(value_ns / length_ns)
+
+    def between(interval: Interval | None) -> str:
+        if interval is None:
+            return ""
+        return within(interval.low, interval.high, number)
+
+    def over(
+        of: Callable[[Launch], float | None],
+        middle: float | None,
+        write: Callable[[float | None], str] = _counted,
+    ) -> ValueWithBounds:
+        span = span_of(cell, of)
+        return ValueWithBounds(value=write(middle), ends="" if span is None else ends(*span, write))
+
+    others = [(status, n) for status, n in summary.counts if status != "ok" and n]
+    return CellRow(
+        mode=mode_class(cell.cell.binding.mode),
+        axes=tuple(_axis_text(cell, axis) for axis in axes),
+        median=number(summary.median_ns),
+        interval=between(summary.interval),
+        p99=ValueWithBounds(value=number(summary.p99_ns), ends=between(summary.p99_interval)),
+        cpu=over(lambda launch: cpu_ns.get(launch.id), summary.cpu_median_ns, number),
+        spread=_spread(cell),
+        launches=f"{summary.count('ok')}",
+        others=", ".join(f"{n} {status}" for status, n in others),
+        whole=over(whole_ns, median_of(cell, whole_ns), time_text),
+        threads=over(threads, median_of(cell, threads)),
+        switches=over(switches, median_of(cell, switches)),
+        migrations=over(migrations, median_of(cell, migrations)),
+        speedup=ValueWithBounds(
+            value=speedup(cell.comparison.speedup_ratio) if cell.comparison else "",
+            ends=compared_bounds(cell.comparison),
+        ),
+        verdict=_cell_verdict(cell),
+        note="; ".join(filter(None, (equivalent_cell_note(cell), disturbed_words(summary)))),
+        baseline=cell.baseline is None and cell.is_measured,
+        command=row_command(study, cell),
+        throughput=throughput(cell, bare=bare),
+        peak=peak_words(cell, study.scenario, study.run.host) if of_peak else "",
+    )
+
+
+def _spread(cell: CellStudy) -> ValueWithBounds:
+    """Standard deviation over launches, as a share of their mean."""
+    ratio, interval = cell.summary.spread_ratio, cell.summary.spread_interval
+
+    def share(value: float) -> str:
+        return percent(value) if math.isfinite(value) else "∞"
+
+    return ValueWithBounds(
+        value="–" if ratio is None else percent(ratio),
+        ends=within(interval.low, interval.high, share) if interval else "",
+    )
+
+
+def _counted(number: float | None) -> str:
+    return "–" if number is None else counted(number)
+
+
+def _axis_text(cell: CellStudy, axis: str) -> str:
+    """The value below its column's heading, as commands write it; a binding in words."""
+    value = dict(cell.cell.axes).get(axis, "–")
+    if axis == "binding":
+        return axis_value(cell.cell, axis)
+    return value
+
+
+def _cell_verdict(cell: CellStudy) -> VerdictWord:
+    if not cell.is_measured:
+        if cell.summary.count("skipped") == cell.summary.attempts:
+            return VerdictWord(tone="plain", sign="–", word="skipped")
+        return NOT_MEASURED
+    if cell.baseline is None:
+        return REFERENCE
+    return verdict_word(cell.comparison.verdict) if cell.comparison else NO_BASELINE
