@@ -112,7 +112,7 @@ def test_a_competing_load_is_named(tmp_path: Path) -> None:
 
     assert seen["cells"] == [f"binding=cpus:{last}"]
     assert any("foreign load" in line for line in seen["evidence"])
-    assert "1 launch without figures" in seen["evidence"]
+    assert "1 launch without results" in seen["evidence"]
 
 
 def test_a_throttling_quota_is_named(tmp_path: Path, quota: Path) -> None:

@@ -56,23 +56,25 @@ def diagnose(evidence: Evidence, *, most: int = MOST) -> tuple[Finding, ...]:
         One finding per rule, strongest first. It describes the worst cell and lists all
         affected cells.
     """
-    found = [merged for rule in RULES if (merged := _merged(rule, evidence)) is not None]
-    return tuple(sorted(found, key=_order)[:most])
+    findings = [merged for rule in RULES if (merged := _merged(rule, evidence)) is not None]
+    return tuple(sorted(findings, key=_order)[:most])
 
 
 def _merged(rule: Rule, evidence: Evidence) -> Finding | None:
     """Combine a rule's findings in all cells into one."""
-    each = [one for cell in evidence.cells if (one := rule(cell, evidence)) is not None]
-    if not each:
+    findings = [finding for cell in evidence.cells if (finding := rule(cell, evidence)) is not None]
+    if not findings:
         return None
-    each.sort(key=_order)
-    worst = each[0]
+    findings.sort(key=_order)
+    worst = findings[0]
     return replace(
         worst,
-        cells=tuple(cell for one in each for cell in one.cells),
-        of_first=any((one.what, one.evidence) != (worst.what, worst.evidence) for one in each),
+        cells=tuple(cell for finding in findings for cell in finding.cells),
+        of_first=any(
+            (finding.what, finding.evidence) != (worst.what, worst.evidence) for finding in findings
+        ),
     )
 
 
-def _order(one: Finding) -> tuple[int, float]:
-    return _STRENGTH[one.tone], -one.times_ratio
+def _order(finding: Finding) -> tuple[int, float]:
+    return _STRENGTH[finding.tone], -finding.times_ratio

@@ -81,12 +81,12 @@ def remote_share(launch: Launch, nodes: Mapping[CpuId, NodeId | None]) -> float 
     """
     if launch.placement is None or len(set(nodes.values())) < 2:
         return None
-    own = all_bytes = 0
+    local_bytes = total_bytes = 0
     for worker in launch.workers:
-        mine = {nodes.get(cpu) for cpu in launch.placement.slots[worker.slot].cpus}
-        own += sum(size for node, size in worker.node_bytes.items() if node in mine)
-        all_bytes += sum(worker.node_bytes.values())
-    return 1 - own / all_bytes if all_bytes else None
+        own_nodes = {nodes.get(cpu) for cpu in launch.placement.slots[worker.slot].cpus}
+        local_bytes += sum(size for node, size in worker.node_bytes.items() if node in own_nodes)
+        total_bytes += sum(worker.node_bytes.values())
+    return 1 - local_bytes / total_bytes if total_bytes else None
 
 
 class Moves(Struct, frozen=True, kw_only=True):
@@ -103,23 +103,25 @@ class Moves(Struct, frozen=True, kw_only=True):
 
 def moves(launch: Launch, topology: Topology) -> Moves | None:
     """The moves of a launch's threads once measuring began; None if threads were not sampled."""
-    places = {cpu.id: cpu for cpu in topology.cpus}
+    cpus = {cpu.id: cpu for cpu in topology.cpus}
     threads = [thread for worker in launch.workers for thread in worker.threads]
     if not threads:
         return None
-    found: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     for thread in threads:
-        seen = [places.get(stay.cpu) for stay in thread.stays if stay.to_ms > 0]
-        found.update(_distance(one, other) for one, other in pairwise(seen) if one and other)
-    return Moves(**{name: found[name] for name in Moves.__struct_fields__})
+        visited = [cpus.get(stay.cpu) for stay in thread.stays if stay.to_ms > 0]
+        counts.update(
+            _distance(before, after) for before, after in pairwise(visited) if before and after
+        )
+    return Moves(**{name: counts[name] for name in Moves.__struct_fields__})
 
 
-def _distance(one: Cpu, other: Cpu) -> str:
-    if one.node != other.node:
+def _distance(before: Cpu, after: Cpu) -> str:
+    if before.node != after.node:
         return "across_nodes"
-    if one.core != other.core:
+    if before.core != after.core:
         return "across_cores"
-    return "within_cores" if one.id != other.id else "nowhere"
+    return "within_cores" if before.id != after.id else "nowhere"
 
 
 def computing(worker: Worker) -> int | None:
@@ -134,25 +136,33 @@ def computing(worker: Worker) -> int | None:
             by_process.setdefault(thread.pid, []).append(thread)
     if not by_process:
         return None
-    main = max(by_process.values(), key=lambda threads: sum(one.run_ns or 0 for one in threads))
-    most_ns = max(one.run_ns or 0 for one in main)
-    return _at_once([one for one in main if (one.run_ns or 0) >= _LEAST_BUSY_SHARE * most_ns])
+    busiest = max(by_process.values(), key=_run_ns)
+    longest_ns = max(thread.run_ns or 0 for thread in busiest)
+    return _most_at_once(
+        [thread for thread in busiest if (thread.run_ns or 0) >= _LEAST_BUSY_SHARE * longest_ns]
+    )
 
 
-def _at_once(threads: Sequence[ThreadEvidence]) -> int:
+def _run_ns(threads: Iterable[ThreadEvidence]) -> int:
+    return sum(thread.run_ns or 0 for thread in threads)
+
+
+def _most_at_once(threads: Sequence[ThreadEvidence]) -> int:
     """The maximum number of threads whose spans from first to last sample overlap."""
     spans = [
-        (min(stay.from_ms for stay in seen), max(stay.to_ms for stay in seen))
-        for one in threads
-        if (seen := [stay for stay in one.stays if stay.to_ms > 0])
+        (min(stay.from_ms for stay in stays), max(stay.to_ms for stay in stays))
+        for thread in threads
+        if (stays := [stay for stay in thread.stays if stay.to_ms > 0])
     ]
-    return max((sum(begin <= at < end for begin, end in spans) for at, _ in spans), default=0)
+    return max(
+        (sum(begin <= moment < end for begin, end in spans) for moment, _ in spans), default=0
+    )
 
 
 def threads_of(worker: Worker) -> int | None:
     """Threads that one worker computes with: the number it reports, or more if more were seen."""
-    said, seen = worker.threads_used, computing(worker)
-    return max((number for number in (said, seen) if number is not None), default=None)
+    reported, sampled = worker.threads_used, computing(worker)
+    return max((number for number in (reported, sampled) if number is not None), default=None)
 
 
 def allowed_cpus(worker: Worker) -> frozenset[CpuId] | None:
@@ -161,16 +171,16 @@ def allowed_cpus(worker: Worker) -> frozenset[CpuId] | None:
     return frozenset(cpu for cpus in last for cpu in cpus) if last else None
 
 
-def median(launches: Iterable[Launch], of: Callable[[Launch], float | None]) -> float | None:
+def median(launches: Iterable[Launch], value: Callable[[Launch], float | None]) -> float | None:
     """The median of a value over launches; None if no launch has it."""
-    known = [number for launch in launches if (number := of(launch)) is not None]
-    return float(statistics.median(known)) if known else None
+    values = [number for launch in launches if (number := value(launch)) is not None]
+    return float(statistics.median(values)) if values else None
 
 
 def most_common(values: Iterable[int | None]) -> int | None:
     """The most frequent value; None if there are no values."""
-    counted = Counter(value for value in values if value is not None)
-    return max(counted, key=lambda value: (counted[value], value)) if counted else None
+    counts = Counter(value for value in values if value is not None)
+    return max(counts, key=lambda value: (counts[value], value)) if counts else None
 
 
 # A choice: a smaller loss is not worth a finding even if it is certain, because the table of
@@ -221,9 +231,9 @@ class CellEvidence(Struct, frozen=True, kw_only=True):
         return most_common(threads_of(worker) for launch in self.ok for worker in launch.workers)
 
     @property
-    def threads_said(self) -> int | None:
+    def reported_threads(self) -> int | None:
         """Threads that each worker reports."""
-        return most_common(worker.threads_used for one in self.ok for worker in one.workers)
+        return most_common(worker.threads_used for launch in self.ok for worker in launch.workers)
 
     @property
     def wait_share(self) -> float | None:
@@ -249,7 +259,7 @@ class Loss(Struct, frozen=True, kw_only=True):
     """A cell is slower than another, by the 95 % interval of that single comparison.
 
     Attributes:
-        than: The other cell.
+        than: The faster cell.
         ratio: How many times as long the cell takes.
     """
 
@@ -280,42 +290,44 @@ class Evidence(Struct, frozen=True, kw_only=True):
         """Number of cores that these CPUs belong to."""
         return len({cpu.core for cpu in self.topology.cpus if cpu.id in cpus})
 
-    def peers(self, one: CellEvidence, axes: Collection[str]) -> tuple[CellEvidence, ...]:
+    def peers(self, cell: CellEvidence, axes: Collection[str]) -> tuple[CellEvidence, ...]:
         """The other measured cells that differ from this cell on these axes only."""
-        kept = _without(one.cell, axes)
+        other_axes = _without(cell.cell, axes)
         return tuple(
             other
             for other in self.cells
-            if other.cell.key != one.cell.key
+            if other.cell.key != cell.cell.key
             and other.summary.median_ns is not None
-            and _without(other.cell, axes) == kept
+            and _without(other.cell, axes) == other_axes
         )
 
-    def loss(self, one: CellEvidence, other: CellEvidence) -> Loss | None:
+    def loss(self, cell: CellEvidence, other: CellEvidence) -> Loss | None:
         """The loss of a cell against another; None if the 95 % interval does not show one."""
-        compared = compare(one.summary, other.summary, margin=self.margin, adaptive=self.adaptive)
+        compared = compare(cell.summary, other.summary, margin=self.margin, adaptive=self.adaptive)
         if compared is None or compared.verdict != "slower":
             return None
-        times = 1 / compared.speedup_ratio
-        return Loss(than=other, ratio=times) if times >= LEAST_LOSS_RATIO else None
+        ratio_of_times = 1 / compared.speedup_ratio
+        return (
+            Loss(than=other, ratio=ratio_of_times) if ratio_of_times >= LEAST_LOSS_RATIO else None
+        )
 
-    def worst_loss(self, one: CellEvidence, others: Collection[CellEvidence]) -> Loss | None:
+    def worst_loss(self, cell: CellEvidence, others: Collection[CellEvidence]) -> Loss | None:
         """The largest loss of a cell against any of `others`; None if no loss is shown.
 
         There is no correction for multiple comparisons. With many others, a loss appears by
         chance in more than one of twenty cases, and the largest ratio is on average too large.
         """
-        losses = [loss for other in others if (loss := self.loss(one, other)) is not None]
+        losses = [loss for other in others if (loss := self.loss(cell, other)) is not None]
         return max(losses, key=lambda loss: loss.ratio, default=None)
 
 
-def cpu_ratio(one: CellEvidence, other: CellEvidence) -> float | None:
+def cpu_ratio(cell: CellEvidence, other: CellEvidence) -> float | None:
     """CPU time of an iteration as a multiple of another cell's; None if unknown."""
-    own_ns, other_ns = one.summary.cpu_median_ns, other.summary.cpu_median_ns
+    own_ns, other_ns = cell.summary.cpu_median_ns, other.summary.cpu_median_ns
     return own_ns / other_ns if own_ns is not None and other_ns else None
 
 
-def spin_share(one: CellSummary, among: Collection[CellSummary]) -> float | None:
+def spin_share(cell: CellSummary, cells: Collection[CellSummary]) -> float | None:
     """Share of an iteration's CPU time that made no progress: an estimated upper bound.
 
     Cells that differ only in how the work is run do the same work. The cell with the least
@@ -325,18 +337,18 @@ def spin_share(one: CellSummary, among: Collection[CellSummary]) -> float | None
     SC 2012).
 
     Args:
-        one: The cell.
-        among: The cells of its scenario in this run.
+        cell: The cell.
+        cells: The cells of its scenario in this run.
 
     Returns:
         A share of its CPU time, or None if it is unknown or no cell is comparable.
     """
-    own_ns, work = one.cpu_median_ns, _without(one.cell, HOW_IT_RUNS)
+    own_ns, work = cell.cpu_median_ns, _without(cell.cell, HOW_IT_RUNS)
     others_ns = [
         other.cpu_median_ns
-        for other in among
+        for other in cells
         if other.cpu_median_ns is not None
-        and other.cell.key != one.cell.key
+        and other.cell.key != cell.cell.key
         and _without(other.cell, HOW_IT_RUNS) == work
     ]
     if not own_ns or not others_ns:
@@ -351,9 +363,9 @@ def settings(cell: Cell, other: Cell) -> str:
     return ", ".join(differing) or cell.key
 
 
-def as_long_as(one: CellEvidence, loss: Loss) -> str:
-    """A loss in words: "2× as long as with `threads: 1`"."""
-    return f"{ratio(loss.ratio)} as long as with `{settings(loss.than.cell, one.cell)}`"
+def slower_than(cell: CellEvidence, loss: Loss) -> str:
+    """A loss in words: "2× slower than with `threads: 1`"."""
+    return f"{ratio(loss.ratio)} slower than with `{settings(loss.than.cell, cell.cell)}`"
 
 
 def _without(cell: Cell, axes: Collection[str]) -> tuple[tuple[str, str], ...]:
@@ -367,8 +379,8 @@ def cpu_share(launch: Launch) -> float | None:
         return None
     if not launch.alternated:
         return host.share("ran_ns", cpus=len(host.cpus))
-    ran_ns, whole_ns = known_sum(window.ran_ns for window in host.windows), _whole_ns(launch)
-    return ran_ns / (whole_ns * len(host.cpus)) if ran_ns is not None and whole_ns else None
+    ran_ns, timed_ns = known_sum(window.ran_ns for window in host.windows), _timed_ns(launch)
+    return ran_ns / (timed_ns * len(host.cpus)) if ran_ns is not None and timed_ns else None
 
 
 def gpu_share(launch: Launch) -> float | None:
@@ -382,24 +394,26 @@ def waiting_share(launch: Launch) -> float | None:
 
     The value of its busiest thread, in the worker where the share is smallest; None if unknown.
     """
-    whole_ns = _whole_ns(launch)
-    busy = [most for worker in launch.workers if (most := _busiest_ns(worker)) is not None]
-    return max(0.0, 1 - max(busy) / whole_ns) if busy and whole_ns else None
+    timed_ns = _timed_ns(launch)
+    busy = [
+        thread_ns for worker in launch.workers if (thread_ns := _busiest_ns(worker)) is not None
+    ]
+    return max(0.0, 1 - max(busy) / timed_ns) if busy and timed_ns else None
 
 
 def helper_share(launch: Launch) -> float | None:
     """CPU time of the busiest process that a worker started, as a share of elapsed time."""
-    whole_ns = _whole_ns(launch)
-    each = [
+    timed_ns = _timed_ns(launch)
+    helpers_ns = [
         ran_ns
         for worker in launch.workers
         for pid, ran_ns in _by_process(worker).items()
         if pid != _own(worker)
     ]
-    return max(each) / whole_ns if each and whole_ns else None
+    return max(helpers_ns) / timed_ns if helpers_ns and timed_ns else None
 
 
-def _whole_ns(launch: Launch) -> int:
+def _timed_ns(launch: Launch) -> int:
     """How long a launch was timed; for alternating launches, the sum of its own time slices."""
     if launch.alternated:
         return sum(sum(worker.wall_ns[1:]) for worker in launch.workers)
@@ -413,16 +427,16 @@ def _own(worker: Worker) -> int | None:
 
 def _busiest_ns(worker: Worker) -> int | None:
     own = _own(worker)
-    used = [
+    threads_ns = [
         thread.run_ns + (thread.wait_ns or 0)
         for thread in worker.threads
         if thread.pid == own and thread.run_ns is not None
     ]
-    return max(used, default=None)
+    return max(threads_ns, default=None)
 
 
 def _by_process(worker: Worker) -> Counter[int]:
-    found: Counter[int] = Counter()
+    run_ns: Counter[int] = Counter()
     for thread in worker.threads:
-        found[thread.pid] += thread.run_ns or 0
-    return found
+        run_ns[thread.pid] += thread.run_ns or 0
+    return run_ns

@@ -11,65 +11,65 @@ from corebound.stats.interference import LEAST_LOST_CPUS, MOST_DISTURBED, lost_c
 _MOST_LOST = 0.95
 
 
-def throttled(one: CellEvidence, _: Evidence) -> Finding | None:
+def throttled(cell: CellEvidence, _: Evidence) -> Finding | None:
     """A cgroup's quota throttled threads while they were timed."""
     return _disturbed(
-        one,
+        cell,
         "throttling",
         rule="throttled",
         tone="bad",
-        what="A cgroup's CPU quota stopped threads",
-        fix="Lift the quota while measuring (`echo max > cpu.max` in the cgroup that"
-        " `corebound doctor` names; a container's `--cpus`, a pod's CPU limit), or give CPUs"
-        " instead of a quota (`--cpuset-cpus`) and as many threads as the quota allows.",
+        what="A cgroup's CPU quota throttled threads",
+        fix="Remove the quota while measuring: `echo max > cpu.max` in the cgroup that"
+        " `corebound doctor` lists, a container's `--cpus`, a pod's CPU limit. Or assign CPUs"
+        " instead of a quota (`--cpuset-cpus`), and as many threads as the quota allows.",
     )
 
 
-def foreign_load(one: CellEvidence, _: Evidence) -> Finding | None:
+def foreign_load(cell: CellEvidence, _: Evidence) -> Finding | None:
     """Other programs ran on the launch's CPUs, and its threads had to wait for them."""
     return _disturbed(
-        one,
+        cell,
         "foreign load",
         rule="foreign-load",
         tone="warn",
-        what="Other programs ran on its CPUs, and its threads waited for them",
-        fix="Stop what else runs (`corebound doctor` names it), or give the launches CPUs of"
-        " their own: `cpus:` outside of what others may use, or isolated ones.",
+        what="Other programs kept its threads waiting for a CPU",
+        fix="Stop the other programs (`corebound doctor` lists them), or use CPUs that they do"
+        " not use: `binding: {cpus: LIST}`, or isolated CPUs.",
     )
 
 
-def steal(one: CellEvidence, _: Evidence) -> Finding | None:
+def steal(cell: CellEvidence, _: Evidence) -> Finding | None:
     """A hypervisor gave the launch's CPUs to other guests."""
     return _disturbed(
-        one,
+        cell,
         "steal",
         rule="steal",
         tone="warn",
         what="The hypervisor gave its CPUs to other guests",
-        fix="Ask for CPUs of one's own (a dedicated host, pinned virtual CPUs), or measure"
-        " when the neighbours rest; believe ratios of launches side by side, not times.",
+        fix="Use dedicated CPUs (a dedicated host, pinned virtual CPUs), or measure at a quieter"
+        " time. Until then, trust ratios of interleaved launches, not absolute times.",
     )
 
 
 def _disturbed(
-    one: CellEvidence, cause: Cause, *, rule: str, tone: Tone, what: str, fix: str
+    cell: CellEvidence, cause: Cause, *, rule: str, tone: Tone, what: str, fix: str
 ) -> Finding | None:
-    hit = [launch for launch in one.launches if _is_hit(launch, cause)]
-    if not hit:
+    disturbed = [launch for launch in cell.launches if _is_hit(launch, cause)]
+    if not disturbed:
         return None
-    worst = max(hit, key=lambda launch: _lost_share(launch, cause))
+    worst = max(disturbed, key=lambda launch: _lost_share(launch, cause))
     share = _lost_share(worst, cause)
     return Finding(
         rule=rule,
         tone=tone,
-        what=f"{what}, for most of {len(hit)} of {len(one.launches)} launches.",
+        what=f"{what} during most of {len(disturbed)} of {len(cell.launches)} launches.",
         evidence=(
             *(worst.disturbance.evidence if worst.disturbance else ()),
-            *_counted(sum(each.status == "ok" for each in hit), "kept and marked"),
-            *_counted(sum(each.status != "ok" for each in hit), "without figures"),
+            *_counted(sum(launch.status == "ok" for launch in disturbed), "kept and marked"),
+            *_counted(sum(launch.status != "ok" for launch in disturbed), "without results"),
         ),
         fix=fix,
-        cells=(one.cell,),
+        cells=(cell.cell,),
         times_ratio=1 / (1 - min(share, _MOST_LOST)),
     )
 
@@ -79,8 +79,8 @@ def _is_hit(launch: Launch, cause: Cause) -> bool:
 
     If there are several causes, one that took almost no CPU time overall is not reported.
     """
-    found, host = launch.disturbance, launch.host
-    if found is None or host is None or found.share <= MOST_DISTURBED:
+    disturbance, host = launch.disturbance, launch.host
+    if disturbance is None or host is None or disturbance.share <= MOST_DISTURBED:
         return False
     return lost_cpus(host).get(cause, 0.0) >= LEAST_LOST_CPUS
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import statistics
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from itertools import combinations
 
 from corebound import units
@@ -13,10 +13,11 @@ from corebound.diagnosis.evidence import (
     Evidence,
     Finding,
     allowed_cpus,
-    as_long_as,
     median,
     moves,
     remote_share,
+    settings,
+    slower_than,
 )
 from corebound.machine.topology import CpuId, cpu_list
 from corebound.records.launch_record import Launch
@@ -33,170 +34,183 @@ MOVES_RATIO = 3
 REMOTE_SHARE = 0.1
 
 
-def smt_siblings_shared(one: CellEvidence, among: Evidence) -> Finding | None:
+def smt_siblings_shared(cell: CellEvidence, evidence: Evidence) -> Finding | None:
     """Threads compute on both CPUs of a core, although one thread per core is faster."""
-    threads, cores = one.threads, among.cores(one.cpus)
-    if not among.topology.has_smt or threads is None or not cores:
+    threads, cores = cell.threads, evidence.cores(cell.cpus)
+    if not evidence.topology.has_smt or threads is None or not cores:
         return None
-    busy = threads * one.cell.workers
-    if busy <= cores or busy > len(one.cpus):
+    busy = threads * cell.cell.workers
+    if busy <= cores or busy > len(cell.cpus):
         return None
-    apart = [
+    one_thread_per_core = [
         other
-        for other in among.peers(one, _BINDINGS)
+        for other in evidence.peers(cell, _BINDINGS)
         if other.threads is not None
-        and other.threads * other.cell.workers <= among.cores(other.cpus)
+        and other.threads * other.cell.workers <= evidence.cores(other.cpus)
     ]
-    loss = among.worst_loss(one, apart)
+    loss = evidence.worst_loss(cell, one_thread_per_core)
     if loss is None:
         return None
-    units = "core's units" if cores == 1 else "cores' units"
-    beside = f"{among.cores(loss.than.cpus)} cores"
+    noun = "core" if cores == 1 else "cores"
+    faster, setting = loss.than, settings(loss.than.cell, cell.cell)
+    fitting = (faster.threads or 0) * faster.cell.workers
     return Finding(
         rule="smt-siblings-shared",
         tone="bad",
-        what=f"{busy} threads share {cores} {units}: an iteration takes {as_long_as(one, loss)}.",
+        what=f"{busy} threads run as SMT siblings on {cores} {noun}: an iteration is"
+        f" {slower_than(cell, loss)}.",
         evidence=(
-            f"{busy} threads on CPUs {cpu_list(one.cpus)}, which are {cores} of the host's cores",
-            f"{(loss.than.threads or 0) * loss.than.cell.workers} threads on {beside} beside it",
+            f"{busy} threads on CPUs {cpu_list(cell.cpus)}, which belong to {cores} {noun}",
+            f"{fitting} threads on {evidence.cores(faster.cpus)} cores with `{setting}`",
         ),
         fix="Leave the siblings idle: `binding: physical-cores` with `threads: per-core`"
-        f" (outside corebound OMP_NUM_THREADS={cores} OMP_PLACES=cores).",
-        cells=(one.cell,),
+        f" (outside corebound: OMP_NUM_THREADS={cores} OMP_PLACES=cores).",
+        cells=(cell.cell,),
         times_ratio=loss.ratio,
     )
 
 
-def threads_migrate(one: CellEvidence, among: Evidence) -> Finding | None:
+def threads_migrate(cell: CellEvidence, evidence: Evidence) -> Finding | None:
     """Threads migrate between nodes, or between CPUs although bound threads are faster."""
-    counted = one.migrations
-    seen = [found for each in one.ok if (found := moves(each, among.topology)) is not None]
-    crossed = statistics.median(found.across_nodes for found in seen) if seen else 0
-    across = crossed >= MANY_MOVES
-    if counted is None or (counted < MANY_MOVES and not across):
+    migrations = cell.migrations
+    samples = [
+        sampled for launch in cell.ok if (sampled := moves(launch, evidence.topology)) is not None
+    ]
+    node_moves = statistics.median(sampled.across_nodes for sampled in samples) if samples else 0
+    crosses_nodes = node_moves >= MANY_MOVES
+    if migrations is None or (migrations < MANY_MOVES and not crosses_nodes):
         return None
     staying = [
         other
-        for other in among.peers(one, ("binding", "smt", "backend"))
-        if other.threads == one.threads
+        for other in evidence.peers(cell, ("binding", "smt", "backend"))
+        if other.threads == cell.threads
         and other.migrations is not None
-        and other.migrations * MOVES_RATIO <= max(counted, crossed)
+        and other.migrations * MOVES_RATIO <= max(migrations, node_moves)
     ]
-    loss = among.worst_loss(one, staying)
-    if loss is None and not across:
+    loss = evidence.worst_loss(cell, staying)
+    if loss is None and not crosses_nodes:
         return None
-    evidence = [f"{units.counted(counted)} moves between CPUs a launch"]
-    if across:
-        evidence.append(
-            f"seen on another node than just before {units.counted(crossed)} times a launch"
-        )
+    lines = [f"{units.counted(migrations)} migrations between CPUs per launch"]
+    if crosses_nodes:
+        lines.append(f"{units.counted(node_moves)} moves between nodes per launch, as sampled")
     what = (
-        "Threads move between nodes and leave their memory behind"
-        if across
-        else "Threads keep moving between CPUs"
+        "Threads migrate between nodes, away from their memory"
+        if crosses_nodes
+        else "Threads migrate between CPUs"
     )
     if loss is not None:
-        what += f": an iteration takes {as_long_as(one, loss)}"
-        evidence.append(f"{units.counted(loss.than.migrations or 0.0)} moves a launch beside it")
-    binding = "`binding: node`, or `physical-cores`" if across else "`binding: physical-cores`"
+        what += f": an iteration is {slower_than(cell, loss)}"
+        lines.append(
+            f"{units.counted(loss.than.migrations or 0.0)} migrations per launch with"
+            f" `{settings(loss.than.cell, cell.cell)}`"
+        )
+    binding, alternative = "`binding: physical-cores`", "OMP_PROC_BIND=true"
+    if crosses_nodes:
+        binding = "`binding: node`, or `physical-cores`"
+        alternative = "`numactl --cpunodebind=N --membind=N command`"
     return Finding(
         rule="threads-migrate",
         tone="bad" if loss else "warn",
         what=f"{what}.",
-        evidence=tuple(evidence),
-        fix=f"Bind them: {binding} (outside corebound `taskset -c CPUS command`, or"
-        f" {'`numactl --cpunodebind=N --membind=N command`' if across else 'OMP_PROC_BIND=true'}).",
-        cells=(one.cell,),
+        evidence=tuple(lines),
+        fix=f"Bind the threads: {binding} (outside corebound: `taskset -c CPUS command`, or"
+        f" {alternative}).",
+        cells=(cell.cell,),
         times_ratio=loss.ratio if loss else 1.0,
     )
 
 
-def memory_remote(one: CellEvidence, among: Evidence) -> Finding | None:
+def memory_remote(cell: CellEvidence, evidence: Evidence) -> Finding | None:
     """Memory is on a node that none of the worker's CPUs belongs to."""
-    nodes = among.nodes
-    share = median(one.ok, lambda launch: remote_share(launch, nodes))
+    nodes = evidence.nodes
+    share = median(cell.ok, lambda launch: remote_share(launch, nodes))
     if share is None or share < REMOTE_SHARE:
         return None
     local = [
         other
-        for other in among.peers(one, ("memory", "bind"))
-        if (beside := median(other.ok, lambda launch: remote_share(launch, nodes))) is not None
-        and beside < REMOTE_SHARE
+        for other in evidence.peers(cell, ("memory", "bind"))
+        if (other_share := median(other.ok, lambda launch: remote_share(launch, nodes))) is not None
+        and other_share < REMOTE_SHARE
     ]
-    loss = among.worst_loss(one, local)
-    what = f"{percent(share, 0)} of the memory is on a node that none of its CPUs belongs to"
+    loss = evidence.worst_loss(cell, local)
+    what = f"{percent(share, 0)} of the memory is on another node than the worker's CPUs"
     if loss is not None:
-        what += f": an iteration takes {as_long_as(one, loss)}"
+        what += f": an iteration is {slower_than(cell, loss)}"
     return Finding(
         rule="memory-remote",
         tone="bad" if loss else "warn",
         what=f"{what}.",
-        evidence=_by_node(one.ok[0], one.ok),
-        fix="Take memory where the CPUs are: `memory: local` (outside corebound `numactl"
-        " --cpunodebind=N --membind=N command`), and bind before it starts.",
-        cells=(one.cell,),
+        evidence=_by_node(cell.ok[0], cell.ok),
+        fix="Allocate memory on the node of the CPUs: `memory: local` (outside corebound: `numactl"
+        " --cpunodebind=N --membind=N command`), and bind before the start.",
+        cells=(cell.cell,),
         times_ratio=loss.ratio if loss else 1 + share,
     )
 
 
 def _by_node(first: Launch, launches: Sequence[Launch]) -> tuple[str, ...]:
     placement = first.placement
-    given = [cpu for slot in placement.slots for cpu in slot.cpus] if placement else []
-    held: Counter[int] = Counter()
+    cpus = [cpu for slot in placement.slots for cpu in slot.cpus] if placement else []
+    bytes_by_node: Counter[int] = Counter()
     for launch in launches:
         for worker in launch.workers:
-            held.update(worker.node_bytes)
+            bytes_by_node.update(worker.node_bytes)
     on = [
-        f"{percent(size / held.total(), 0)} on node {node}" for node, size in sorted(held.items())
+        f"{percent(size / bytes_by_node.total(), 0)} on node {node}"
+        for node, size in sorted(bytes_by_node.items())
     ]
-    return (f"on CPUs {cpu_list(given)}, memory: {', '.join(on)}",)
+    return (f"workers on {_cpus(set(cpus))}, memory {', '.join(on)}",)
 
 
-def workers_overlap(one: CellEvidence, among: Evidence) -> Finding | None:
+def workers_overlap(cell: CellEvidence, evidence: Evidence) -> Finding | None:
     """Workers were bound, but some of them to the same CPUs."""
-    every = {cpu.id for cpu in among.topology.allowed}
+    allowed = {cpu.id for cpu in evidence.topology.allowed}
     shared: set[CpuId] = set()
     pairs = launches = 0
-    for launch in one.ok:
-        found = _overlaps(launch, every)
-        launches += bool(found)
-        pairs = max(pairs, len(found))
-        shared.update(cpu for cpus in found for cpu in cpus)
-    used = {cpu for launch in one.ok for cpu in _all_allowed(launch)}
-    if (one.threads or 1) * one.cell.workers <= len(used):
+    for launch in cell.ok:
+        overlaps = _overlaps(launch, allowed)
+        launches += bool(overlaps)
+        pairs = max(pairs, len(overlaps))
+        shared.update(cpu for cpus in overlaps for cpu in cpus)
+    used = {cpu for launch in cell.ok for cpu in _all_allowed(launch)}
+    if (cell.threads or 1) * cell.cell.workers <= len(used):
         return None  # they share CPUs, but there are enough CPUs for all their threads
-    idle = every - used
-    if not launches or (not idle and one.cell.workers > len(every)):
+    idle = allowed - used
+    if not launches or (not idle and cell.cell.workers > len(allowed)):
         return None
-    rest = f"; CPUs {cpu_list(idle)} are left idle" if idle else ""
+    idle_cpus = f", while {_cpus(idle)} {'is' if len(idle) == 1 else 'are'} idle" if idle else ""
     return Finding(
         rule="workers-overlap",
         tone="warn",
-        what=f"Workers were bound to the same CPUs ({cpu_list(shared)}){rest}.",
+        what=f"Several workers were bound to {_cpus(shared)}{idle_cpus}.",
         evidence=(
-            f"{pairs} pairs of {one.cell.workers} workers overlap"
+            f"{pairs} pairs of {cell.cell.workers} workers overlap"
             if pairs > 1
-            else f"one pair of {one.cell.workers} workers overlaps",
-            f"in {launches} of {len(one.ok)} launches",
+            else f"one pair of {cell.cell.workers} workers overlaps",
+            f"in {launches} of {len(cell.ok)} launches",
         ),
-        fix="Give each worker CPUs of its own: `binding: per-worker`, or as few workers as"
-        " there are cores.",
-        cells=(one.cell,),
+        fix="Give each worker its own CPUs: `binding: per-worker`, or run at most one worker"
+        " per core.",
+        cells=(cell.cell,),
         # At worst, each worker may get only half of a shared CPU.
         times_ratio=1.5,
     )
 
 
+def _cpus(cpus: Collection[CpuId]) -> str:
+    return f"{'CPU' if len(cpus) == 1 else 'CPUs'} {cpu_list(cpus)}"
+
+
 def _all_allowed(launch: Launch) -> frozenset[CpuId]:
-    found = [allowed_cpus(worker) for worker in launch.workers]
-    return frozenset(cpu for cpus in found if cpus for cpu in cpus)
+    affinities = [allowed_cpus(worker) for worker in launch.workers]
+    return frozenset(cpu for cpus in affinities if cpus for cpu in cpus)
 
 
-def _overlaps(launch: Launch, every: set[CpuId]) -> list[frozenset[CpuId]]:
+def _overlaps(launch: Launch, allowed: set[CpuId]) -> list[frozenset[CpuId]]:
     """The CPUs that pairs of bound workers share; workers that may run anywhere are left out."""
     bound = [
         cpus
         for worker in launch.workers
-        if (cpus := allowed_cpus(worker)) is not None and cpus < every
+        if (cpus := allowed_cpus(worker)) is not None and cpus < allowed
     ]
-    return [one & other for one, other in combinations(bound, 2) if one & other]
+    return [first & second for first, second in combinations(bound, 2) if first & second]

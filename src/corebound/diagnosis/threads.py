@@ -11,9 +11,9 @@ from corebound.diagnosis.evidence import (
     Evidence,
     Finding,
     Loss,
-    as_long_as,
     cpu_ratio,
     settings,
+    slower_than,
 )
 from corebound.units import counted, duration, percent, ratio
 
@@ -38,172 +38,177 @@ class _Harm(Struct, frozen=True, kw_only=True):
 
     Attributes:
         loss: Loss against a cell whose threads fit; None if it is not certain.
-        spin: CPU time per iteration as a multiple of `beside`'s; None below SPINNING_RATIO.
-        beside: The cell it is compared with; None if no cell has threads that fit.
+        spin: CPU time per iteration as a multiple of `compared`'s; None below SPINNING_RATIO.
+        compared: The cell it is compared with; None if no cell has threads that fit.
     """
 
     loss: Loss | None
     spin: float | None
-    beside: CellEvidence | None
+    compared: CellEvidence | None
 
 
-def more_threads_than_cpus(one: CellEvidence, among: Evidence) -> Finding | None:
+def more_threads_than_cpus(cell: CellEvidence, evidence: Evidence) -> Finding | None:
     """A worker computes with more threads than it has CPUs."""
-    room, threads = _room(one), one.threads
-    if room is None or threads is None or threads <= room or _is_late(one):
+    room, threads = _room(cell), cell.threads
+    if room is None or threads is None or threads <= room or _is_late(cell):
         return None
-    if room == 1 and one.cell.threads.rule == "default":
+    if room == 1 and cell.cell.threads.rule == "default":
         return None  # `one_cpu_default_threads` is more specific
-    fitting = _fitting(one, among, _POOLS)
-    harm = _harm(one, among, fitting, most=room)
+    fitting = _fitting(cell, evidence, _POOLS)
+    harm = _harm(cell, evidence, fitting, room=room)
     if harm is None:
         return None
     return _finding(
         "more-threads-than-cpus",
-        one,
+        cell,
         harm,
         what=f"{threads} threads share {_cpus(room)}",
-        fix=f"Set `threads: {room}` (outside corebound OMP_NUM_THREADS={room}), or bind to"
+        fix=f"Set `threads: {room}` (outside corebound: OMP_NUM_THREADS={room}), or bind to"
         " as many CPUs as there are threads.",
     )
 
 
-def one_cpu_default_threads(one: CellEvidence, among: Evidence) -> Finding | None:
+def one_cpu_default_threads(cell: CellEvidence, evidence: Evidence) -> Finding | None:
     """A worker runs on one CPU, but its framework still creates several threads."""
-    threads = one.threads
-    if _room(one) != 1 or threads is None or threads <= 1 or _is_late(one):
+    threads = cell.threads
+    if _room(cell) != 1 or threads is None or threads <= 1 or _is_late(cell):
         return None
-    if one.cell.threads.rule != "default":
+    if cell.cell.threads.rule != "default":
         return None
-    fitting = _fitting(one, among, _POOLS)
-    harm = _harm(one, among, fitting, most=1)
+    fitting = _fitting(cell, evidence, _POOLS)
+    harm = _harm(cell, evidence, fitting, room=1)
     if harm is None:
         return None
     return _finding(
         "one-cpu-default-threads",
-        one,
+        cell,
         harm,
-        what=f"{threads} threads, which nobody asked for by name, share one CPU",
-        fix="Set `threads: 1` (outside corebound OMP_NUM_THREADS=1).",
+        what=f"The framework starts {threads} threads by default, on one CPU",
+        fix="Set `threads: 1` (outside corebound: OMP_NUM_THREADS=1).",
     )
 
 
-def processes_with_all_threads(one: CellEvidence, among: Evidence) -> Finding | None:
+def processes_with_all_threads(cell: CellEvidence, evidence: Evidence) -> Finding | None:
     """Several processes each have as many threads as there are CPUs for all of them."""
-    threads, cpus, workers = one.threads, len(one.cpus), one.cell.workers
+    threads, cpus, workers = cell.threads, len(cell.cpus), cell.cell.workers
     if workers < 2 or threads is None or threads < cpus or cpus < 2:
         return None
-    fitting = _fitting(one, among, _SHARING)
-    harm = _harm(one, among, fitting, most=cpus - 1)
+    fitting = _fitting(cell, evidence, _SHARING)
+    harm = _harm(cell, evidence, fitting, room=cpus - 1)
     if harm is None:
         return None
-    each = max(1, cpus // workers)
-    fix = f"Set `threads: {each}` (outside corebound OMP_NUM_THREADS={each} for each process)"
-    fix += f"{_apart(one)}." if workers <= cpus else "."
+    threads_each = max(1, cpus // workers)
+    fix = f"Set `threads: {threads_each}`"
+    fix += f" (outside corebound: OMP_NUM_THREADS={threads_each} for each process)"
+    fix += f"{_apart(cell)}." if workers <= cpus else "."
     passive = [
         other
-        for other in among.peers(one, ("wait_policy",))
+        for other in evidence.peers(cell, ("wait_policy",))
         if other.value("wait_policy") == "passive"
     ]
-    if (loss := among.worst_loss(one, passive)) is not None:
+    if (loss := evidence.worst_loss(cell, passive)) is not None:
         fix += (
-            f" Where the threads have to stay, OMP_WAIT_POLICY=PASSIVE alone makes"
-            f" it {ratio(loss.ratio)} faster: they then do not spin."
+            " If the threads must stay, OMP_WAIT_POLICY=PASSIVE alone makes it"
+            f" {ratio(loss.ratio)} faster, because idle threads then do not spin."
         )
     return _finding(
         "processes-with-all-threads",
-        one,
+        cell,
         harm,
-        what=f"{workers} processes have {threads} threads each, {workers * threads} on"
-        f" {_cpus(cpus)}",
+        what=f"{workers} processes with {threads} threads each ({workers * threads} in total)"
+        f" share {_cpus(cpus)}",
         fix=fix,
     )
 
 
-def bound_after_start(one: CellEvidence, among: Evidence) -> Finding | None:
+def bound_after_start(cell: CellEvidence, evidence: Evidence) -> Finding | None:
     """A worker was bound after its thread pool had been sized for more CPUs."""
-    room, threads = _room(one), one.threads
-    if room is None or threads is None or threads <= room or not _is_late(one):
+    room, threads = _room(cell), cell.threads
+    if room is None or threads is None or threads <= room or not _is_late(cell):
         return None
     # Compare with the same configuration bound before start, whatever its number of threads.
-    early = [other for other in among.peers(one, ("bind", *_POOLS)) if not _is_late(other)]
-    harm = _harm(one, among, early, most=room)
+    bound_before = [
+        other for other in evidence.peers(cell, ("bind", *_POOLS)) if not _is_late(other)
+    ]
+    harm = _harm(cell, evidence, bound_before, room=room)
     if harm is None:
         return None
     return _finding(
         "bound-after-start",
-        one,
+        cell,
         harm,
-        what=f"It was bound to {_cpus(room)} when its pool already had {threads} threads",
-        fix="Bind before it starts: `bind: before-start` (outside corebound `taskset -c CPUS"
-        f" command`, not `taskset -ap`), or set OMP_NUM_THREADS={room} as well.",
+        what=f"The worker was bound to {_cpus(room)} after its pool had started {threads} threads",
+        fix="Bind before the start: `bind: before-start` (outside corebound: `taskset -c CPUS"
+        f" command`, not `taskset -ap`), or also set OMP_NUM_THREADS={room}.",
     )
 
 
-def dispatch_threads(one: CellEvidence, among: Evidence) -> Finding | None:
+def dispatch_threads(cell: CellEvidence, evidence: Evidence) -> Finding | None:
     """MindSpore's pipeline threads spin on CPUs that its operators need."""
-    room = _room(one)
-    if one.cell.framework != "mindspore" or room is None:
+    room = _room(cell)
+    if cell.cell.framework != "mindspore" or room is None:
         return None
-    parameters = dict(one.cell.parameters)
-    asked = parameters.get("dispatch_threads", 0)
-    eager = parameters.get("mode") == "eager" and not parameters.get("blocking")
-    crowded = isinstance(asked, int) and asked > room
-    if not crowded and not eager:
+    parameters = dict(cell.cell.parameters)
+    requested = parameters.get("dispatch_threads", 0)
+    is_eager = parameters.get("mode") == "eager" and not parameters.get("blocking")
+    is_crowded = isinstance(requested, int) and requested > room
+    if not is_crowded and not is_eager:
         return None
-    axis = "dispatch_threads" if crowded else "blocking"
-    loss = among.worst_loss(one, among.peers(one, (axis,)))
+    axis = "dispatch_threads" if is_crowded else "blocking"
+    loss = evidence.worst_loss(cell, evidence.peers(cell, (axis,)))
     if loss is None:
         return None
     what = (
-        f"{asked} dispatch threads spin on {_cpus(room)}"
-        if crowded
-        else "Run operator by operator, its pipeline threads spin where its operators have to run"
+        f"{requested} dispatch threads spin on {_cpus(room)}"
+        if is_crowded
+        else "In eager mode, pipeline threads spin on the CPUs that the operators need"
     )
     fix = (
-        "Set `dispatch_threads: 1` (outside corebound ms.runtime.dispatch_threads_num(1)), or"
+        "Set `dispatch_threads: 1` (outside corebound: ms.runtime.dispatch_threads_num(1)), or"
         " MS_DEV_RUNTIME_CONF=pipeline:False."
-        if crowded
-        else "Set `blocking: true` (outside corebound ms.runtime.launch_blocking())."
+        if is_crowded
+        else "Set `blocking: true` (outside corebound: ms.runtime.launch_blocking())."
     )
-    harm = _Harm(loss=loss, spin=None, beside=loss.than)
-    return _finding("dispatch-threads", one, harm, what=what, fix=fix)
+    harm = _Harm(loss=loss, spin=None, compared=loss.than)
+    return _finding("dispatch-threads", cell, harm, what=what, fix=fix)
 
 
-def _room(one: CellEvidence) -> int | None:
+def _room(cell: CellEvidence) -> int | None:
     """CPUs per worker; the smallest number, if workers differ."""
-    placement = one.placement
+    placement = cell.placement
     return None if placement is None else min(len(set(slot.cpus)) for slot in placement.slots)
 
 
-def _apart(one: CellEvidence) -> str:
+def _apart(cell: CellEvidence) -> str:
     """The binding that gives each worker its own CPUs, if there is one to recommend."""
-    if one.cell.framework == "torchserve":
+    if cell.cell.framework == "torchserve":
         return ", or `binding: launcher`"
-    return "" if any(launch.served for launch in one.ok) else ", best with `binding: per-worker`"
+    return "" if any(launch.served for launch in cell.ok) else ", best with `binding: per-worker`"
 
 
-def _is_late(one: CellEvidence) -> bool:
-    return one.placement is not None and one.placement.moment == "after-start"
+def _is_late(cell: CellEvidence) -> bool:
+    return cell.placement is not None and cell.placement.moment == "after-start"
 
 
-def _each_is(one: CellEvidence) -> str:
+def _each_is(cell: CellEvidence) -> str:
     """What the cell's values describe: requests for a server, else iterations."""
-    return "a request" if any(launch.served for launch in one.ok) else "an iteration"
+    return "a request" if any(launch.served for launch in cell.ok) else "an iteration"
 
 
 def _cpus(number: int) -> str:
     return "one CPU" if number == 1 else f"{number} CPUs"
 
 
-def _fitting(one: CellEvidence, among: Evidence, axes: Collection[str]) -> tuple[CellEvidence, ...]:
+def _fitting(
+    cell: CellEvidence, evidence: Evidence, axes: Collection[str]
+) -> tuple[CellEvidence, ...]:
     """The peers of this cell whose threads fit on their CPUs.
 
     With more workers than CPUs, one thread per worker is the minimum and counts as fitting.
     """
     return tuple(
         other
-        for other in among.peers(one, axes)
+        for other in evidence.peers(cell, axes)
         if other.threads is not None
         and (
             other.threads * other.cell.workers <= max(len(other.cpus), other.cell.workers)
@@ -213,79 +218,70 @@ def _fitting(one: CellEvidence, among: Evidence, axes: Collection[str]) -> tuple
 
 
 def _harm(
-    one: CellEvidence, among: Evidence, fitting: Collection[CellEvidence], *, most: int
+    cell: CellEvidence, evidence: Evidence, fitting: Collection[CellEvidence], *, room: int
 ) -> _Harm | None:
     """The cost of a cell's threads compared with cells that fit; None if no cost was seen.
 
     Without such cells, use its run-queue wait, but only if the workers themselves report more
-    threads than `most`: threads that were only counted might belong to something else.
+    threads than `room`: threads that were only counted might belong to something else.
     """
     if not fitting:
-        waits = (one.threads_said or 0) > most and (one.wait_share or 0) >= WAITING_SHARE
-        return _Harm(loss=None, spin=None, beside=None) if waits else None
-    loss = among.worst_loss(one, fitting)
-    beside = loss.than if loss else min(fitting, key=lambda other: other.summary.median_ns or 0)
-    spun = cpu_ratio(one, beside)
-    spin = spun if spun is not None and spun >= SPINNING_RATIO else None
-    return _Harm(loss=loss, spin=spin, beside=beside) if loss or spin else None
+        is_waiting = (cell.reported_threads or 0) > room and (cell.wait_share or 0) >= WAITING_SHARE
+        return _Harm(loss=None, spin=None, compared=None) if is_waiting else None
+    loss = evidence.worst_loss(cell, fitting)
+    compared = loss.than if loss else min(fitting, key=lambda other: other.summary.median_ns or 0)
+    times = cpu_ratio(cell, compared)
+    spin = times if times is not None and times >= SPINNING_RATIO else None
+    return _Harm(loss=loss, spin=spin, compared=compared) if loss or spin else None
 
 
-def _finding(rule: str, one: CellEvidence, harm: _Harm, *, what: str, fix: str) -> Finding:
-    said = what
-    each = _each_is(one)
+def _finding(rule: str, cell: CellEvidence, harm: _Harm, *, what: str, fix: str) -> Finding:
+    sentence = what
+    unit = _each_is(cell)
     if harm.loss is not None:
-        said += f": {each} takes {as_long_as(one, harm.loss)}"
-    elif harm.spin is not None and harm.beside is not None:
-        said += f": {each} takes {ratio(harm.spin)} the CPU time of"
-        said += f" `{settings(harm.beside.cell, one.cell)}`"
-    times = harm.loss.ratio if harm.loss else 1 / (1 - min(one.wait_share or 0.0, 0.9))
+        sentence += f": {unit} is {slower_than(cell, harm.loss)}"
+    elif harm.spin is not None and harm.compared is not None:
+        sentence += f": {unit} uses {ratio(harm.spin)} the CPU time of"
+        sentence += f" `{settings(harm.compared.cell, cell.cell)}`"
+    times_ratio = harm.loss.ratio if harm.loss else 1 / (1 - min(cell.wait_share or 0.0, 0.9))
     return Finding(
         rule=rule,
         tone="bad" if harm.loss else "warn",
-        what=f"{said}.",
-        evidence=_figures(one, harm.beside),
+        what=f"{sentence}.",
+        evidence=_evidence(cell, harm.compared),
         fix=fix,
-        cells=(one.cell,),
-        times_ratio=times,
+        cells=(cell.cell,),
+        times_ratio=times_ratio,
     )
 
 
-def _figures(one: CellEvidence, beside: CellEvidence | None) -> tuple[str, ...]:
-    """The cell's values as lines, each with the other cell's value."""
-
-    def both(says: str, own: str | None, other: str | None) -> str | None:
-        if own is None:
-            return None
-        return f"{says}: {own}" + (f" (beside: {other})" if other is not None else "")
-
-    figures = (
-        both("waiting for a CPU, of ready time", *_each(one, beside, _waits)),
-        both("involuntary switches, median of launches", *_each(one, beside, _pushed)),
-        both(f"CPU time of {_each_is(one)}", *_each(one, beside, _cpu_time)),
-        both(f"wall time of {_each_is(one)}", *_each(one, beside, _wall_time)),
+def _evidence(cell: CellEvidence, compared: CellEvidence | None) -> tuple[str, ...]:
+    """The cell's values as lines, each with the compared cell's value."""
+    per = "request" if any(launch.served for launch in cell.ok) else "iteration"
+    measures: tuple[tuple[str, Callable[[CellEvidence], str | None], str], ...] = (
+        ("run-queue wait", _run_queue_wait, " of ready time"),
+        ("involuntary context switches", _involuntary_switches, " per launch"),
+        (f"CPU time per {per}", lambda other: _duration(other.summary.cpu_median_ns), ""),
+        (f"time per {per}", lambda other: _duration(other.summary.median_ns), ""),
     )
-    return tuple(figure for figure in figures if figure is not None)
+    lines = []
+    for label, measure, unit in measures:
+        if (own := measure(cell)) is None:
+            continue
+        line = f"{label}: {own}{unit}"
+        if compared is not None and (other := measure(compared)) is not None:
+            line += f" ({other} with `{settings(compared.cell, cell.cell)}`)"
+        lines.append(line)
+    return tuple(lines)
 
 
-def _each(
-    one: CellEvidence, beside: CellEvidence | None, of: Callable[[CellEvidence], str | None]
-) -> tuple[str | None, str | None]:
-    return of(one), None if beside is None else of(beside)
+def _run_queue_wait(cell: CellEvidence) -> str | None:
+    return None if cell.wait_share is None else percent(cell.wait_share, 0)
 
 
-def _waits(one: CellEvidence) -> str | None:
-    return None if one.wait_share is None else percent(one.wait_share, 0)
+def _involuntary_switches(cell: CellEvidence) -> str | None:
+    return None if cell.involuntary is None else counted(cell.involuntary)
 
 
-def _pushed(one: CellEvidence) -> str | None:
-    return None if one.involuntary is None else counted(one.involuntary)
-
-
-def _cpu_time(one: CellEvidence) -> str | None:
-    found_ns = one.summary.cpu_median_ns
-    return None if found_ns is None else duration(found_ns)
-
-
-def _wall_time(one: CellEvidence) -> str | None:
-    found_ns = one.summary.median_ns
-    return None if found_ns is None else duration(found_ns)
+def _duration(duration_ns: float | None) -> str | None:
+    return None if duration_ns is None else duration(duration_ns)

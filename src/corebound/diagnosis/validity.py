@@ -18,27 +18,28 @@ LEAST_LAUNCHES = 2
 _MOST_LINES = 4
 
 
-def generator_bound(one: CellEvidence, _: Evidence) -> Finding | None:
+def generator_bound(cell: CellEvidence, _: Evidence) -> Finding | None:
     """The load generator limited a server's result, by the bounds that invalidate a launch."""
-    found = [(launch, faults) for launch in one.launches if (faults := _faults(launch))]
-    if not found:
+    faulty = [(launch, faults) for launch in cell.launches if (faults := _faults(launch))]
+    if not faulty:
         return None
-    served = [launch for launch, _ in found]
-    evidence = list(dict.fromkeys(fault for _, faults in found for fault in faults))[:3]
+    served = [launch for launch, _ in faulty]
+    lines = list(dict.fromkeys(fault for _, faults in faulty for fault in faults))[:3]
     share, late_ns = median(served, _generator_share), median(served, _late_ns)
     if share is not None:
-        evidence.append(f"generator: {percent(share, 0)} of a CPU")
+        lines.append(f"the load generator used {percent(share, 0)} of a CPU")
     if late_ns is not None:
-        evidence.append(f"lateness: one request in a hundred {duration(late_ns)} or more")
+        lines.append(f"1 % of requests were sent {duration(late_ns)} late or more")
+    measured = sum(launch.served is not None for launch in cell.launches)
     return Finding(
         rule="generator-bound",
         tone="warn",
-        what=f"In {len(found)} of {sum(each.served is not None for each in one.launches)} launches"
-        " the load generator, not the server, set the figure.",
-        evidence=tuple(evidence),
-        fix="Lower `rate` or `concurrency`, send less in a request, or give the generator a CPU"
+        what=f"In {len(faulty)} of {measured} launches the load generator, not the"
+        " server, limited the result.",
+        evidence=tuple(lines),
+        fix="Lower `rate` or `concurrency`, send smaller requests, or give the generator a CPU"
         " that the server does not use.",
-        cells=(one.cell,),
+        cells=(cell.cell,),
         times_ratio=1.0,
     )
 
@@ -61,67 +62,67 @@ def _late_ns(launch: Launch) -> float | None:
     served = launch.served
     if served is None or served.answered.lateness is None:
         return None
-    found = percentiles(served.answered.lateness)
-    return None if found is None else float(found.p99_ns)
+    percentiles_of_lateness = percentiles(served.answered.lateness)
+    return None if percentiles_of_lateness is None else float(percentiles_of_lateness.p99_ns)
 
 
-def not_as_asked(one: CellEvidence, _: Evidence) -> Finding | None:
+def not_as_asked(cell: CellEvidence, _: Evidence) -> Finding | None:
     """Launches ran on other CPUs, or with other thread counts, than requested."""
-    found = [
+    invalid = [
         launch
-        for launch in one.launches
+        for launch in cell.launches
         if launch.status == "invalid" and launch.evidence and not is_refused(launch)
     ]
-    if not found:
+    if not invalid:
         return None
-    evidence = tuple(dict.fromkeys(line for launch in found for line in launch.evidence))
+    lines = tuple(dict.fromkeys(line for launch in invalid for line in launch.evidence))
     return Finding(
         rule="not-as-asked",
         tone="warn",
-        what=f"{len(found)} of {len(one.launches)} launches did not run as they were asked to, and"
-        " have no figures.",
-        evidence=evidence[:_MOST_LINES],
-        fix="Find what re-binds its threads or sets their number (a launcher, `taskset -p`, a"
-        " framework's own pinning) and switch it off, or ask for what it does.",
-        cells=(one.cell,),
+        what=f"{len(invalid)} of {len(cell.launches)} launches did not run as configured and"
+        f" {'was' if len(invalid) == 1 else 'were'} discarded.",
+        evidence=lines[:_MOST_LINES],
+        fix="Find what rebinds its threads or sets their number (a launcher, `taskset -p`, the"
+        " framework's own pinning). Switch it off, or configure what it does.",
+        cells=(cell.cell,),
         times_ratio=1.0,
     )
 
 
-def leftover_processes(one: CellEvidence, _: Evidence) -> Finding | None:
+def leftover_processes(cell: CellEvidence, _: Evidence) -> Finding | None:
     """Processes outlived their worker; left running, they would disturb the next launches."""
-    found = [launch for launch in one.launches if launch.strays]
-    if not found:
+    affected = [launch for launch in cell.launches if launch.strays]
+    if not affected:
         return None
-    names = Counter(name for launch in found for name in launch.strays)
+    names = Counter(name for launch in affected for name in launch.strays)
     return Finding(
         rule="strays",
         tone="warn",
-        what=f"In {len(found)} of {len(one.launches)} launches processes outlived their worker;"
-        " corebound ended them.",
+        what=f"In {len(affected)} of {len(cell.launches)} launches, processes outlived"
+        " their worker. corebound ended them.",
         evidence=tuple(f"{name}: {count}" for name, count in names.most_common(_MOST_LINES)),
-        fix="End them in the workload's `teardown`, or wait for them: outside corebound they"
-        " go on, and take CPU time from what runs next.",
-        cells=(one.cell,),
+        fix="End them in the workload's `teardown`, or wait for them. Outside corebound they keep"
+        " running and take CPU time from the next program.",
+        cells=(cell.cell,),
         times_ratio=1.0,
     )
 
 
-def never_steady(one: CellEvidence, _: Evidence) -> Finding | None:
+def never_steady(cell: CellEvidence, _: Evidence) -> Finding | None:
     """Most launches of a cell did not reach steady state while they were measured."""
-    launches, unsettled = len(one.summary.launches), one.summary.unsettled
+    launches, unsettled = len(cell.summary.launches), cell.summary.unsettled
     if launches < LEAST_LAUNCHES or unsettled < UNSETTLED_SHARE * launches:
         return None
-    kinds = [each.steady.kind for each in one.summary.launches if not each.settled]
-    seen = ", ".join(f"{kinds.count(kind)} {kind}" for kind in dict.fromkeys(kinds))
+    kinds = [launch.steady.kind for launch in cell.summary.launches if not launch.settled]
+    listed = ", ".join(f"{kinds.count(kind)} {kind}" for kind in dict.fromkeys(kinds))
     return Finding(
         rule="never-steady",
         tone="warn",
-        what=f"{unsettled} of {launches} launches never became steady: the figure depends on when"
-        " one stops looking.",
-        evidence=(f"how they went: {seen}",),
-        fix="Raise `iterations`, or set a `warmup` that leaves the change out;"
-        " `corebound doctor` says what on the host may cause it.",
-        cells=(one.cell,),
+        what=f"{unsettled} of {launches} launches did not reach steady state: the result depends"
+        " on when the measurement stops.",
+        evidence=(f"classification: {listed}",),
+        fix="Raise `iterations`, or set a `warmup` that excludes the change. `corebound doctor`"
+        " checks the host for causes.",
+        cells=(cell.cell,),
         times_ratio=1.0,
     )

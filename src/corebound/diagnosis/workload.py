@@ -11,12 +11,12 @@ from corebound.diagnosis.evidence import (
     CellEvidence,
     Evidence,
     Finding,
-    as_long_as,
     cpu_share,
     gpu_share,
     helper_share,
     median,
     settings,
+    slower_than,
     waiting_share,
 )
 from corebound.records.launch_record import OperatorProfile
@@ -35,31 +35,32 @@ _NORMALISES = re.compile(r"batch_norm|layer_norm", re.IGNORECASE)
 CHECKPOINT_SHARE = 0.1
 
 
-def random_numbers(one: CellEvidence, _: Evidence) -> Finding | None:
+def random_numbers(cell: CellEvidence, _: Evidence) -> Finding | None:
     """A random number generator, mostly dropout's, takes a large part of a step."""
-    found = _shares(one.profile)
-    listed = [(each, share) for each, share in found if _is_random(each.type)]
-    whole = sum(share for _, share in listed)
-    if not listed or whole < RANDOM_SHARE:
+    operators = _shares(cell.profile)
+    random = [(operator, share) for operator, share in operators if _is_random(operator.type)]
+    total_share = sum(share for _, share in random)
+    if not random or total_share < RANDOM_SHARE:
         return None
-    top = max(listed, key=lambda pair: pair[1])[0]
+    largest = max(random, key=lambda pair: pair[1])[0]
     return Finding(
         rule="random-numbers",
         tone="warn",
-        what=f"Random numbers take {percent(whole, 0)} of the step, {top.type} most of it.",
-        evidence=tuple(_line(each, share) for each, share in listed),
+        what=f"Random number generation takes {percent(total_share, 0)} of the step,"
+        f" mostly in {largest.type}.",
+        evidence=tuple(_line(operator, share) for operator, share in random),
         fix="Draw fewer or cheaper numbers: one mask for several layers or steps, a mask of"
-        " bytes in place of floats, a simpler generator; leave dropout out where batch"
-        " normalisation regularises already.",
-        cells=(one.cell,),
-        times_ratio=1 / (1 - min(whole, 0.99)),
+        " bytes instead of floats, a simpler generator. Remove dropout where batch normalisation"
+        " already regularises.",
+        cells=(cell.cell,),
+        times_ratio=1 / (1 - min(total_share, 0.99)),
     )
 
 
-def operator_dominates(one: CellEvidence, _: Evidence) -> Finding | None:
+def operator_dominates(cell: CellEvidence, _: Evidence) -> Finding | None:
     """One type of operator takes most of a step."""
-    found = _shares(one.profile)
-    top = max(found, key=lambda pair: pair[1], default=None)
+    operators = _shares(cell.profile)
+    top = max(operators, key=lambda pair: pair[1], default=None)
     if top is None or top[1] <= DOMINANT_SHARE or _is_random(top[0].type):
         return None
     operator, share = top
@@ -68,60 +69,62 @@ def operator_dominates(one: CellEvidence, _: Evidence) -> Finding | None:
         tone="plain",
         what=f"{operator.type} alone takes {percent(share, 0)} of the step.",
         evidence=(_line(operator, share),),
-        fix="Whatever makes the step faster has to make this operator faster: other threads"
-        " or another type of numbers for it, another layout of its data, another library.",
-        cells=(one.cell,),
+        fix="To speed up the step, speed up this operator: another number of threads, number"
+        " type, data layout or library.",
+        cells=(cell.cell,),
         times_ratio=1.0,
     )
 
 
-def checkpoint_share(one: CellEvidence, among: Evidence) -> Finding | None:
+def checkpoint_share(cell: CellEvidence, evidence: Evidence) -> Finding | None:
     """Training waits for its own checkpoints."""
-    every = number(one.value("every"))
-    never = [other for other in among.peers(one, ("every",)) if other.value("every") == "0"]
-    loss = among.worst_loss(one, never)
-    if not every or loss is None or 1 - 1 / loss.ratio < CHECKPOINT_SHARE:
+    interval = number(cell.value("every"))
+    without = [other for other in evidence.peers(cell, ("every",)) if other.value("every") == "0"]
+    loss = evidence.worst_loss(cell, without)
+    if not interval or loss is None or 1 - 1 / loss.ratio < CHECKPOINT_SHARE:
         return None
     share = 1 - 1 / loss.ratio
     # The cost of one save is constant; n times less often, it is a share s/n of the rest.
-    seldom = every * max(2, round((loss.ratio - 1) / CHECKPOINT_SHARE * (1 - CHECKPOINT_SHARE)))
-    often = "every step" if every == 1 else f"every {every} steps"
+    longer_interval = interval * max(
+        2, round((loss.ratio - 1) / CHECKPOINT_SHARE * (1 - CHECKPOINT_SHARE))
+    )
+    frequency = "every step" if interval == 1 else f"every {interval} steps"
     return Finding(
         rule="checkpoint-share",
         tone="bad",
-        what=f"Saving {often} takes {percent(share, 0)} of the time:"
-        f" {ratio(loss.ratio)} as long as without.",
-        evidence=(f"every {every}: {time_of(one)}", f"never: {time_of(loss.than)}"),
-        fix=f"Save every {seldom} steps or more seldom, which brings it to about"
-        f" {percent(CHECKPOINT_SHARE, 0)}, or save from another thread while training goes on.",
-        cells=(one.cell,),
+        what=f"Saving {frequency} takes {percent(share, 0)} of the time: training is"
+        f" {ratio(loss.ratio)} slower than without checkpoints.",
+        evidence=(f"every {interval}: {time_of(cell)}", f"never: {time_of(loss.than)}"),
+        fix=f"Save every {longer_interval} steps or less often, which reduces the share to about"
+        f" {percent(CHECKPOINT_SHARE, 0)}, or save from another thread while training continues.",
+        cells=(cell.cell,),
         times_ratio=loss.ratio,
     )
 
 
-def slower_blas(one: CellEvidence, among: Evidence) -> Finding | None:
+def slower_blas(cell: CellEvidence, evidence: Evidence) -> Finding | None:
     """The cell uses a slower BLAS library than another that was measured for the same products."""
-    own = _blas(one)
-    if own is None:
+    library = _blas(cell)
+    if library is None:
         return None
     others = [
         other
-        for other in among.peers(one, ("blas", "environment"))
+        for other in evidence.peers(cell, ("blas", "environment"))
         if (name := _blas(other)) is not None
-        and name.split()[0] != own.split()[0]
-        and other.cell.framework == one.cell.framework
+        and name.split()[0] != library.split()[0]
+        and other.cell.framework == cell.cell.framework
     ]
-    loss = among.worst_loss(one, others)
+    loss = evidence.worst_loss(cell, others)
     if loss is None:
         return None
     best = _blas(loss.than)
     return Finding(
         rule="slower-blas",
         tone="bad",
-        what=f"{own} takes {ratio(loss.ratio)} as long as {best} for the same products.",
-        evidence=(f"{own}: {time_of(one)}", f"{best}: {time_of(loss.than)}"),
-        fix=f"Use the other on this processor: `{settings(loss.than.cell, one.cell)}`.",
-        cells=(one.cell,),
+        what=f"{library} is {ratio(loss.ratio)} slower than {best} for the same products.",
+        evidence=(f"{library}: {time_of(cell)}", f"{best}: {time_of(loss.than)}"),
+        fix=f"Use the faster library on this processor: `{settings(loss.than.cell, cell.cell)}`.",
+        cells=(cell.cell,),
         times_ratio=loss.ratio,
     )
 
@@ -130,10 +133,10 @@ def _shares(profile: OperatorProfile | None) -> list[tuple[Operator, float]]:
     """The operators of a step, with their shares of the step or of all operators; largest first."""
     if profile is None:
         return []
-    whole_ns = profile.step_ns or sum(each.total_ns for each in profile.operators)
-    if not whole_ns:
+    step_ns = profile.step_ns or sum(operator.total_ns for operator in profile.operators)
+    if not step_ns:
         return []
-    listed = ((each, each.total_ns / whole_ns) for each in profile.operators)
+    listed = ((operator, operator.total_ns / step_ns) for operator in profile.operators)
     return sorted(listed, key=lambda pair: -pair[1])
 
 
@@ -148,9 +151,9 @@ def _line(operator: Operator, share: float) -> str:
     )
 
 
-def time_of(one: CellEvidence) -> str:
+def time_of(cell: CellEvidence) -> str:
     """The cell's median as text, for a line of evidence."""
-    return "–" if one.summary.median_ns is None else duration(one.summary.median_ns)
+    return "–" if cell.summary.median_ns is None else duration(cell.summary.median_ns)
 
 
 def number(text: str | None) -> int | None:
@@ -158,8 +161,8 @@ def number(text: str | None) -> int | None:
     return int(text) if text is not None and text.isdecimal() else None
 
 
-def _blas(one: CellEvidence) -> str | None:
-    names = [worker.blas for launch in one.ok for worker in launch.workers if worker.blas]
+def _blas(cell: CellEvidence) -> str | None:
+    names = [worker.blas for launch in cell.ok for worker in launch.workers if worker.blas]
     return names[0] if names else None
 
 
@@ -186,94 +189,94 @@ class _Starving(Struct, frozen=True, kw_only=True):
     line: str
 
 
-def data_starves_step(one: CellEvidence, among: Evidence) -> Finding | None:
+def data_starves_step(cell: CellEvidence, evidence: Evidence) -> Finding | None:
     """A step waits for its data: by its profile, by what is busy, or compared with lighter work."""
-    signs = tuple(_signs(one, among))
+    signs = tuple(_signs(cell, evidence))
     worst = max(signs, key=lambda sign: (sign.share, sign.compared), default=None)
     if worst is None or worst.share < DATA_SHARE:
         return None
-    more = "more of them" if _has_loaders(one) else "some (`loaders: 1` and up)"
+    more = "more `loaders`" if _has_loaders(cell) else "`loaders: 1` or more"
     return Finding(
         rule="data-starves-step",
         tone="bad" if worst.compared else "warn",
         what=f"Preparing data takes {percent(worst.share, 0)} of the step:"
-        f" {_class(one, worst.share)}.",
-        evidence=(*(sign.line for sign in signs), *_use(one)),
-        fix=f"Let processes beside the step prepare batches: {more}; or prepare the data once,"
-        " ahead of training, and make it smaller.",
-        cells=(one.cell,),
+        f" {_class(cell, worst.share)}.",
+        evidence=(*(sign.line for sign in signs), *_use(cell)),
+        fix=f"Prepare batches in parallel processes: {more}. Or preprocess the data once, before"
+        " training, and make it smaller.",
+        cells=(cell.cell,),
         times_ratio=1 / (1 - min(worst.share, 0.99)),
     )
 
 
-def _signs(one: CellEvidence, among: Evidence) -> Iterator[_Starving]:
-    profile = one.profile
+def _signs(cell: CellEvidence, evidence: Evidence) -> Iterator[_Starving]:
+    profile = cell.profile
     if profile is not None and profile.step_ns and "data" in profile.phases:
         data_ns = profile.phases["data"]
         line = f"data: {duration(data_ns)} of {duration(profile.step_ns)}"
         yield _Starving(share=data_ns / profile.step_ns, compared=False, line=line)
-    loss = among.worst_loss(one, among.peers(one, ("preprocessing",)))
+    loss = evidence.worst_loss(cell, evidence.peers(cell, ("preprocessing",)))
     if loss is not None:
         share = 1 - 1 / loss.ratio
-        yield _Starving(share=share, compared=True, line=as_long_as(one, loss))
-    waits, helpers = median(one.ok, waiting_share), median(one.ok, helper_share)
-    if _has_loaders(one) and waits is not None and helpers is not None and helpers >= BUSY_SHARE:
+        yield _Starving(share=share, compared=True, line=slower_than(cell, loss))
+    waits, helpers = median(cell.ok, waiting_share), median(cell.ok, helper_share)
+    if _has_loaders(cell) and waits is not None and helpers is not None and helpers >= BUSY_SHARE:
         line = (
-            f"its busiest loader works {percent(helpers, 0)} of the time, the process of the"
-            f" step waits {percent(waits, 0)}"
+            f"the busiest loader is active {percent(helpers, 0)} of the time, the training"
+            f" process waits {percent(waits, 0)}"
         )
         yield _Starving(share=waits, compared=False, line=line)
-    gpu, cpu = median(one.ok, gpu_share), median(one.ok, cpu_share)
+    gpu, cpu = median(cell.ok, gpu_share), median(cell.ok, cpu_share)
     if gpu is not None and cpu is not None and gpu < IDLE_SHARE and cpu >= BUSY_SHARE:
         line = f"the GPU is busy {percent(gpu, 0)} of the time, the CPUs {percent(cpu, 0)}"
         yield _Starving(share=1 - gpu, compared=False, line=line)
 
 
-def _has_loaders(one: CellEvidence) -> bool:
-    asked = one.value("loaders") or dict(one.cell.parameters).get("loaders")
-    return asked not in {None, "0", 0}
+def _has_loaders(cell: CellEvidence) -> bool:
+    loaders = cell.value("loaders") or dict(cell.cell.parameters).get("loaders")
+    return loaders not in {None, "0", 0}
 
 
-def _use(one: CellEvidence) -> Iterator[str]:
+def _use(cell: CellEvidence) -> Iterator[str]:
     """A line with the number of CPUs that a step keeps busy."""
-    if (busy := one.summary.cpus_busy) is not None:
-        yield f"{busy:.2f} CPUs in use on {len(one.cpus)}"
+    if (cpus_busy := cell.summary.cpus_busy) is not None:
+        yield f"{cpus_busy:.2f} of {len(cell.cpus)} CPUs in use"
 
 
-def _class(one: CellEvidence, share: float) -> str:
+def _class(cell: CellEvidence, share: float) -> str:
     """The cell's class of the guide's four: by what is busy, or by its model's name."""
-    gpu, cpu = median(one.ok, gpu_share), median(one.ok, cpu_share)
+    gpu, cpu = median(cell.ok, gpu_share), median(cell.ok, cpu_share)
     if gpu is not None and cpu is not None:
         if gpu >= IDLE_SHARE:
-            return "CPUs and GPU are busy" if cpu >= BUSY_SHARE else "the GPU is busy all the same"
-        rest = "the CPUs have no time left" if cpu >= BUSY_SHARE else "the CPUs have time left"
-        return f"the GPU waits, and {rest}"
-    model = one.value("model")
+            return "CPUs and GPU are busy" if cpu >= BUSY_SHARE else "the GPU is busy nevertheless"
+        cpus_text = "the CPUs have no time left" if cpu >= BUSY_SHARE else "the CPUs have time left"
+        return f"the GPU waits, and {cpus_text}"
+    model = cell.value("model")
     if model is None:
-        return "the model waits" if share >= 0.5 else "data and model take turns"
+        return "the model waits" if share >= 0.5 else "data and model alternate"
     side = "limits it" if share >= 0.5 else "and the network limit it together"
-    return f"heavy preparation {side}, the network is {model}"
+    return f"heavy preparation {side}; the network is {model}"
 
 
-def loaders(one: CellEvidence, among: Evidence) -> Finding | None:
+def loaders(cell: CellEvidence, evidence: Evidence) -> Finding | None:
     """The cell has more, or fewer, loader processes than the fastest cell."""
-    own = number(one.value("loaders"))
-    loss = among.worst_loss(one, among.peers(one, ("loaders",)))
+    number_of_loaders = number(cell.value("loaders"))
+    loss = evidence.worst_loss(cell, evidence.peers(cell, ("loaders",)))
     best = None if loss is None else number(loss.than.value("loaders"))
-    if own is None or loss is None or best is None:
+    if number_of_loaders is None or loss is None or best is None:
         return None
-    few = own < best
+    is_too_few = number_of_loaders < best
     return Finding(
         rule="loaders",
         tone="bad",
-        what=f"{own} loaders are too {'few' if few else 'many'}: a step takes"
-        f" {ratio(loss.ratio)} as long as with {best}.",
+        what=f"{number_of_loaders} loaders are too {'few' if is_too_few else 'many'}: a step is"
+        f" {ratio(loss.ratio)} slower than with {best}.",
         evidence=(
-            f"loaders {own}: {time_of(one)}",
+            f"loaders {number_of_loaders}: {time_of(cell)}",
             f"loaders {best}: {time_of(loss.than)}",
-            f"{len(one.cpus)} CPUs for the step and its loaders",
+            f"{len(cell.cpus)} CPUs for the step and its loaders",
         ),
-        fix=f"Set `loaders: {best}` (outside corebound DataLoader(num_workers={best})).",
-        cells=(one.cell,),
+        fix=f"Set `loaders: {best}` (outside corebound: DataLoader(num_workers={best})).",
+        cells=(cell.cell,),
         times_ratio=loss.ratio,
     )

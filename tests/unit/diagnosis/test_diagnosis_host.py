@@ -52,7 +52,7 @@ def windows(*, bad: int = 6, **figures: int) -> HostOverTime:
     ("figures", "rule", "says", "fixes"),
     [
         ({"foreign_ms": 250, "waited_ms": 250}, "foreign-load", "foreign load", "corebound doctor"),
-        ({"steal_ms": 250}, "steal", "steal", "CPUs of one's own"),
+        ({"steal_ms": 250}, "steal", "steal", "dedicated CPUs"),
         ({"throttled_ms": 250}, "throttled", "throttling", "quota"),
     ],
 )
@@ -71,7 +71,7 @@ def test_what_disturbed_most_of_a_launch_is_named_with_its_remedy(
 def test_launches_that_were_refused_and_ones_that_were_kept_are_told_apart() -> None:
     found = findings_in(on(windows(steal_ms=250), refused=2))["steal"]
 
-    assert found.evidence[-2:] == ("2 launches kept and marked", "2 launches without figures")
+    assert found.evidence[-2:] == ("2 launches kept and marked", "2 launches without results")
 
 
 def test_of_two_causes_the_one_that_took_next_to_nothing_is_not_accused_too() -> None:
@@ -146,7 +146,7 @@ def test_slots_that_wait_for_memory_are_named_memory_bound() -> None:
     found = findings_in(counting(slots(0.5, 0.1)))
 
     assert list(found) == ["memory-bound"]
-    assert "50 % of its slots" in found["memory-bound"].what
+    assert "50 % of its pipeline slots" in found["memory-bound"].what
     assert found["memory-bound"].evidence[0] == "instructions per cycle: 0.80"
 
 

@@ -32,7 +32,7 @@ def test_two_threads_a_core_are_named_where_one_is_faster() -> None:
     found = findings_in(both, apart, topology=SMT)["smt-siblings-shared"]
 
     assert cell_keys(found) == ["smt=true"]
-    assert "4 threads share 2 cores' units" in found.what
+    assert "4 threads run as SMT siblings on 2 cores" in found.what
     assert "1.39×" in found.what
 
 
@@ -52,7 +52,7 @@ def test_threads_seen_on_one_node_then_on_the_other_are_named() -> None:
     found = findings_in(roaming, topology=TWO_NODES)["threads-migrate"]
 
     assert found.tone == "warn"
-    assert "19 times a launch" in found.evidence[1]
+    assert "19 moves between nodes per launch" in found.evidence[1]
     assert "numactl" in found.fix
 
 
@@ -84,7 +84,7 @@ def test_memory_on_the_other_node_is_named_with_its_share_and_its_cost() -> None
 
     assert cell_keys(found) == ["memory=remote"]
     assert found.what.startswith("90 % of the memory")
-    assert found.evidence == ("on CPUs 0-1, memory: 10 % on node 0, 90 % on node 1",)
+    assert found.evidence == ("workers on CPUs 0-1, memory 10 % on node 0, 90 % on node 1",)
 
 
 def test_memory_on_a_host_of_one_node_is_not_remote() -> None:
@@ -96,7 +96,7 @@ def test_workers_bound_to_one_cpu_while_others_idle_are_named() -> None:
 
     found = findings_in(crowded, topology=TWO_NODES)["workers-overlap"]
 
-    assert found.what == "Workers were bound to the same CPUs (0); CPUs 1-3 are left idle."
+    assert found.what == "Several workers were bound to CPU 0, while CPUs 1-3 are idle."
 
 
 def test_workers_on_cpus_of_their_own_or_that_may_run_anywhere_do_not_overlap() -> None:
@@ -152,7 +152,7 @@ def test_random_numbers_that_take_a_good_part_of_a_step_are_named_with_their_ope
     # Of 1 ms with 0.1 ms outside operators: 40 %, and no operator over a half.
     assert list(found) == ["random-numbers"]
     assert found["random-numbers"].what == (
-        "Random numbers take 40 % of the step, aten::bernoulli_ most of it."
+        "Random number generation takes 40 % of the step, mostly in aten::bernoulli_."
     )
 
 
@@ -194,9 +194,9 @@ def test_a_step_that_waits_while_its_loader_is_always_busy_starves() -> None:
 
     assert "60 % of the step" in found.what
     assert found.evidence[0] == (
-        "its busiest loader works 95 % of the time, the process of the step waits 60 %"
+        "the busiest loader is active 95 % of the time, the training process waits 60 %"
     )
-    assert "more of them" in found.fix
+    assert "more `loaders`" in found.fix
 
 
 @pytest.mark.parametrize(
@@ -233,7 +233,7 @@ def test_heavy_preparation_is_named_beside_light_with_the_class_it_makes() -> No
 
     assert cell_keys(found) == ["model=small,preprocessing=heavy"]
     assert found.what == (
-        "Preparing data takes 80 % of the step: heavy preparation limits it, the network is small."
+        "Preparing data takes 80 % of the step: heavy preparation limits it; the network is small."
     )
 
 
