@@ -11,11 +11,10 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from corebound.stats.history.arrays import HistoryArrays, segments_of
-from corebound.stats.history.change_point import ChangePoint
-from corebound.stats.history.cut_evaluator import CutEvaluator
+from corebound.stats.history.change_point import ChangePoint, HistoryArrays, segments_of
 from corebound.stats.history.detection import THRESHOLD, change_points_of
 from corebound.stats.history.detectors import CutSides, score
+from corebound.stats.history.search import CutEvaluator
 
 NIGHTS = 100
 STEP = math.log(1.05)

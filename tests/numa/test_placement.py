@@ -16,8 +16,7 @@ from pathlib import Path
 import pytest
 from msgspec import Struct
 
-from corebound.analysis.findings import findings
-from corebound.analysis.scenario_result import study
+from corebound.analysis.scenario_result import findings, study
 from corebound.diagnosis.evidence import moves
 from corebound.records import jsonl
 from corebound.records.launch_record import Launch

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
-from corebound.analysis.findings import findings
-from corebound.analysis.scenario_result import study
+from corebound.analysis.scenario_result import findings, study
 from corebound.diagnosis.diagnose import diagnose
 from corebound.diagnosis.evidence import CellEvidence, Evidence, Finding
 from corebound.machine.topology import CpuId, Topology

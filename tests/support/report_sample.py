@@ -16,7 +16,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from corebound.analysis.comparison import Past, past_of
+from corebound.analysis.comparison import PastResults, past_results
 from corebound.analysis.host_records import Record
 from corebound.machine.doctor.result import HostCheck, State
 from corebound.planning.models import Placement
@@ -618,9 +618,9 @@ def an_earlier_sample() -> tuple[Run, tuple[Launch, ...]]:
     return run, tuple(launches)
 
 
-def sample_steady_history() -> Past:
+def sample_steady_history() -> PastResults:
     """A week in which each of the sample's cells came to the same every day."""
-    said = past_of([(series_of_run(*an_earlier_sample()), {})])
+    said = past_results([(series_of_run(*an_earlier_sample()), {})])
     return {
         cell: [
             replace(one, run=(f"2026-03-0{day}T08:00:00Z", f"w{day}"))

@@ -7,10 +7,9 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from corebound.records.history import HistoryPoints
-from corebound.stats.history.arrays import HistoryArrays
-from corebound.stats.history.change_point import ChangePoint
+from corebound.stats.history.change_point import ChangePoint, HistoryArrays
 from corebound.stats.history.detection import THRESHOLD, change_points_of
-from corebound.stats.history.regressions import course_of
+from corebound.stats.history.regressions import arrays_of
 from corebound.stats.intervals import Interval
 from support.build import a_point, a_series
 
@@ -40,7 +39,7 @@ def history_arrays(nights: Sequence[Observation]) -> HistoryArrays:
         )
         for day, night in enumerate(nights)
     )
-    return course_of(a_series([], points=points))
+    return arrays_of(a_series([], points=points))
 
 
 def find_change_points(

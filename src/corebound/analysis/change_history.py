@@ -17,7 +17,7 @@ from corebound.parallel import Mapper, serial_map
 from corebound.records.decisions import Answer, Confirmation, Decision
 from corebound.records.history import Circumstances, HistoryPoint, Series
 from corebound.scenario.cell import Cell
-from corebound.stats.history.alerts import JudgedChange, judged
+from corebound.stats.history.alerts import AssessedChange, assess_changes
 from corebound.stats.history.incremental import SegmentCache
 from corebound.stats.history.regressions import Change, Failing, analyse, failing, too_short
 from corebound.stats.history.series import ended
@@ -52,8 +52,8 @@ class ChangeHistory(Struct, frozen=True, kw_only=True):
         doubtful: The changes in `unclear` by series id, oldest first.
         suspicions: Early warnings: shifts in the last two points only, not yet confirmed by the
             detectors; largest first.
-        judged: For the id of each change and early warning, the decision about it and the results
-            of re-runs.
+        assessed: For the id of each change and early warning, the decision about it and the
+            results of re-runs.
         cells: The cells of our own scenarios, by scenario name and cell key.
         ended: Ids of retired series: they have no recent point, while other series of their host or
             machine have. No change in them is new.
@@ -72,7 +72,7 @@ class ChangeHistory(Struct, frozen=True, kw_only=True):
     changes: tuple[Change, ...] = ()
     doubtful: Mapping[str, tuple[Change, ...]] = field(default_factory=dict)
     suspicions: tuple[Change, ...] = ()
-    judged: Mapping[str, JudgedChange] = field(default_factory=dict)
+    assessed: Mapping[str, AssessedChange] = field(default_factory=dict)
     ended: frozenset[str] = frozenset()
     too_short: frozenset[str] = frozenset()
     failing: Mapping[str, Failing] = field(default_factory=dict)
@@ -99,12 +99,12 @@ class ChangeHistory(Struct, frozen=True, kw_only=True):
             one
             for several in (self.changes, self.unclear, self.suspicions)
             for one in several
-            if self.judged[one.id].is_undecided
+            if self.assessed[one.id].is_undecided
         )
 
     def is_news(self, change: Change) -> bool:
         """Whether the nightly verdict reports a change, as `corebound regressions` does."""
-        return self.judged[change.id].alarm or self.judged[change.id].is_gain
+        return self.assessed[change.id].alarm or self.assessed[change.id].is_gain
 
     def of(self, series: Series) -> tuple[Change, ...]:
         """The clear changes of one series, oldest first."""
@@ -123,7 +123,7 @@ class ChangeHistory(Struct, frozen=True, kw_only=True):
 
         It is the decision about it, else the result of a re-run or of the series itself.
         """
-        about = self.judged[change.id]
+        about = self.assessed[change.id]
         if about.decision is not None:
             return "open" if about.is_back else about.state
         if not (change.clear or about.alarm):
@@ -138,12 +138,12 @@ class ChangeHistory(Struct, frozen=True, kw_only=True):
 
     def because(self, change: Change) -> str:
         """The reason for the decision; empty without a decision, or if the change has come back."""
-        about = self.judged[change.id]
+        about = self.assessed[change.id]
         return "" if about.decision is None or about.is_back else about.decision.because
 
     def answer(self, change: Change) -> str:
         """The result of a re-run, with its date and method; empty without a re-run."""
-        confirmation = self.judged[change.id].confirmation
+        confirmation = self.assessed[change.id].confirmation
         return "" if confirmation is None else answer_words(confirmation)
 
     def label(self, series: Series) -> Label:
@@ -164,7 +164,7 @@ class ChangeHistory(Struct, frozen=True, kw_only=True):
         )
 
 
-def chronicle(
+def build_change_history(
     series: Iterable[Series],
     studies: Sequence[ScenarioResult] = (),
     *,
@@ -191,7 +191,7 @@ def chronicle(
     shown = analyse(suite, ended=over, memory=memory, mapper=mapper, progress=progress)
     found, early = shown.changes, shown.early_warnings
     not_analysed = {one.series.id: one.reason for one in shown.not_analysed}
-    about = judged((*found, *early), decisions, confirmations, ended=over)
+    about = assess_changes((*found, *early), decisions, confirmations, ended=over)
     standing = [one.change for one in about if one.change.clear or one.alarm]
     stand = {one.id for one in standing}
     others, suspected = (
@@ -204,7 +204,7 @@ def chronicle(
         unclear=others,
         doubtful=_by_series(others),
         suspicions=suspected,
-        judged={one.change.id: one for one in about},
+        assessed={one.change.id: one for one in about},
         cells={
             (study.scenario.name, cell.key): cell for study in studies for cell in study.planned
         },
@@ -241,7 +241,7 @@ def _place(change: Change) -> tuple[str, float, str]:
     return change.first_bad.at, abs(change.step.ratio - 1), change.id
 
 
-EMPTY = ChangeHistory(series=(), clear={}, unclear=(), cells={})
+EMPTY_HISTORY = ChangeHistory(series=(), clear={}, unclear=(), cells={})
 
 
 def has_grown(series: Series) -> bool:

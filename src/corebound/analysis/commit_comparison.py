@@ -1,4 +1,4 @@
-"""Compares two commits of an imported project, benchmark by benchmark."""
+"""Compares two commits: those of an imported project, or those that corebound built itself."""
 
 from __future__ import annotations
 
@@ -12,8 +12,10 @@ from corebound.analysis.series_names import series_name
 from corebound.errors import InputError
 from corebound.records.history import HistoryPoint, Series
 from corebound.records.run_record import Commit
+from corebound.stats.comparison import Comparison, Verdict
 from corebound.stats.history.pairwise import compare_points
-from corebound.stats.history.regressions import course_of
+from corebound.stats.history.regressions import arrays_of
+from corebound.stats.multiplicity import benjamini_hochberg
 
 COMMITS_CAVEAT = (
     "Each commit was measured once, at its own time. Every interval is as wide as other nights "
@@ -128,7 +130,7 @@ def _compared(series: Series, at: tuple[int, int], known: ChangeHistory) -> Comp
         before=series.points[at[0]],
         after=series.points[at[1]],
         comparison=compare_points(
-            course_of(series), before, after, changed=changed, margin=series.margin
+            arrays_of(series), before, after, changed=changed, margin=series.margin
         ),
         clear=False,
         margin=series.margin,
@@ -148,3 +150,78 @@ def commits_of(series: Iterable[Series]) -> dict[str, dict[str, Commit]]:
         own = found.setdefault(one.project, {})
         own.update((m.commit.sha, m.commit) for m in one.points.moments if m.commit)
     return found
+
+
+class CellAtCommits(Struct, frozen=True, kw_only=True):
+    """A cell at two commits.
+
+    Attributes:
+        scenario: The scenario's name, without the part that the comparison added.
+        cell: The cell's key, without its commit.
+        base_ns, head_ns: Time of an iteration at each commit; None without a value.
+        comparison: Head compared with base; None if one has no value.
+        margin: Differences within it count as equal.
+        missing: Why a side has no value, in words; empty if both have one.
+        cpu_ratio: CPU time of an iteration at head, as a multiple of that at base; None if
+            one is unknown. No verdict is based on it.
+    """
+
+    scenario: str
+    cell: str
+    base_ns: float | None
+    head_ns: float | None
+    comparison: Comparison | None
+    margin: float
+    missing: tuple[str, ...]
+    cpu_ratio: float | None = None
+
+    @property
+    def cpu_differs(self) -> bool:
+        """Whether the change of CPU time lies outside the interval of wall time.
+
+        Wall time also includes waiting and other load on the host.
+        """
+        bounds = self.comparison.interval if self.comparison else None
+        return (
+            bounds is not None
+            and self.cpu_ratio is not None
+            and not bounds.low <= 1 / self.cpu_ratio <= bounds.high
+        )
+
+
+class CellVerdict(Struct, frozen=True, kw_only=True):
+    """A cell at two commits with its verdict among all cells.
+
+    `verdict` is None without a comparison. `is_regression`: the estimate is slower by more than
+    the margin, and the difference is a finding of the whole suite.
+    """
+
+    pair: CellAtCommits
+    verdict: Verdict | None
+    is_regression: bool
+
+
+def judge_cells(pairs: Sequence[CellAtCommits]) -> tuple[CellVerdict, ...]:
+    """Give each cell its verdict, corrected for the number of cells.
+
+    On average, at most one in twenty reported differences is false (Benjamini & Hochberg). A cell
+    whose own interval excludes 1 but that is not significant after correction is `undecided`.
+    """
+    findings = benjamini_hochberg(
+        [pair.comparison.p_value if pair.comparison else None for pair in pairs]
+    )
+    return tuple(
+        _verdict(pair, is_finding=is_finding)
+        for pair, is_finding in zip(pairs, findings, strict=True)
+    )
+
+
+def _verdict(pair: CellAtCommits, *, is_finding: bool) -> CellVerdict:
+    comparison = pair.comparison
+    if comparison is None:
+        return CellVerdict(pair=pair, verdict=None, is_regression=False)
+    verdict = comparison.verdict
+    if verdict in {"faster", "slower"} and not is_finding:
+        verdict = "undecided"
+    is_regression = verdict == "slower" and comparison.speedup_ratio < 1 / (1 + pair.margin)
+    return CellVerdict(pair=pair, verdict=verdict, is_regression=is_regression)

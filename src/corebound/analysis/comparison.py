@@ -155,7 +155,7 @@ class RunComparison(Struct, frozen=True, kw_only=True):
         return min((len(side.launches) for side in sides), default=0)
 
 
-class PastRun(Struct, frozen=True, kw_only=True):
+class PastResult(Struct, frozen=True, kw_only=True):
     """The result of one cell in one run.
 
     Attributes:
@@ -174,10 +174,10 @@ class PastRun(Struct, frozen=True, kw_only=True):
 
 
 # By host and cell; see `past_of`.
-Past = Mapping[str, Sequence[PastRun]]
+PastResults = Mapping[str, Sequence[PastResult]]
 
 
-def past_of(runs: Iterable[tuple[Iterable[Series], Mapping[str, float]]]) -> Past:
+def past_results(runs: Iterable[tuple[Iterable[Series], Mapping[str, float]]]) -> PastResults:
     """The results of each cell in all runs.
 
     The copies that `calibrate` launches count as their cell.
@@ -185,14 +185,14 @@ def past_of(runs: Iterable[tuple[Iterable[Series], Mapping[str, float]]]) -> Pas
     Args:
         runs: For each run its series, and how much its cells were delayed, by cell id.
     """
-    found: dict[str, list[PastRun]] = {}
+    found: dict[str, list[PastResult]] = {}
     for every, delays in runs:
         for one in every:
             key = ",".join(part for part in one.cell.split(",") if part not in _COPIES)
             own = found.setdefault(f"{one.host}/{one.scenario}[{key or 'default'}]", [])
             delay = delays.get(f"{one.scenario}[{one.cell}]", 0.0)
             own += (
-                PastRun(
+                PastResult(
                     run=(point.at, point.run or ""),
                     commit=point.commit.sha if point.commit else None,
                     circumstances=point.circumstances,
@@ -205,11 +205,11 @@ def past_of(runs: Iterable[tuple[Iterable[Series], Mapping[str, float]]]) -> Pas
 
 
 def earlier_runs(
-    past: Past, cell: Cell, pair: tuple[Run, Run], circumstances: Circumstances
+    past: PastResults, cell: Cell, pair: tuple[Run, Run], circumstances: Circumstances
 ) -> list[EarlierRun]:
     """The runs before the later one that have a comparable result for a cell, oldest first."""
     before, after = sorted(pair, key=lambda run: (run.started_at, run.id))
-    found: dict[tuple[str, str], list[PastRun]] = {}
+    found: dict[tuple[str, str], list[PastResult]] = {}
     for one in past.get(f"{after.host.id}/{cell.id}", ()):
         at, run = one.run
         if at < after.started_at and run != before.id and one.circumstances == circumstances:
@@ -224,7 +224,7 @@ def earlier_runs(
     ]
 
 
-def compare_runs(before: Record, after: Record, past: Past | None = None) -> RunComparison:
+def compare_runs(before: Record, after: Record, past: PastResults | None = None) -> RunComparison:
     """Compare two runs.
 
     Args:
@@ -284,7 +284,7 @@ def _refusal(where: str, unlike: Sequence[tuple[str, str]]) -> InputError:
 
 
 def _compared(
-    before: Record, after: Record, alike: Mapping[str, Circumstances], past: Past
+    before: Record, after: Record, alike: Mapping[str, Circumstances], past: PastResults
 ) -> list[ComparedCell]:
     mine, theirs = launches_by_cell(before[1]), launches_by_cell(after[1])
     ways = {
@@ -334,7 +334,7 @@ def apply_fdr(found: Sequence[C]) -> list[C]:
 def comparisons(
     records: Sequence[Record],
     asked: Sequence[tuple[str, str]] = (),
-    past: Past | None = None,
+    past: PastResults | None = None,
 ) -> tuple[RunComparison, ...]:
     """Compare each host's latest run, and the pairs of runs requested by their ids.
 
@@ -349,7 +349,7 @@ def comparisons(
 
 
 def latest_comparisons(
-    records: Sequence[Record], past: Past | None = None
+    records: Sequence[Record], past: PastResults | None = None
 ) -> tuple[RunComparison, ...]:
     """Compare each host's latest run with the latest earlier run that is comparable.
 
@@ -365,7 +365,9 @@ def latest_comparisons(
     return tuple(found)
 
 
-def _nearest(earlier: Sequence[Record], latest: Record, past: Past | None) -> list[RunComparison]:
+def _nearest(
+    earlier: Sequence[Record], latest: Record, past: PastResults | None
+) -> list[RunComparison]:
     """The comparison with the latest comparable run; empty if there is none.
 
     `earlier` is oldest first.

@@ -19,7 +19,7 @@ from corebound.stats.sample_size import given_up
 _ROUNDED_S = 1.0
 
 
-class Undone(Struct, frozen=True, kw_only=True):
+class IncompleteRun(Struct, frozen=True, kw_only=True):
     """The cells that an interrupted run did not measure, or not often enough.
 
     Attributes:
@@ -51,14 +51,14 @@ class Undone(Struct, frozen=True, kw_only=True):
         return said
 
 
-def incomplete(
+def find_incomplete(
     asked: Sequence[Cell],
     launched: Mapping[str, Sequence[Launch]],
     summaries: Mapping[str, CellSummary],
     *,
     least: int,
     budget: str,
-) -> Undone | None:
+) -> IncompleteRun | None:
     """The cells of a scenario that the run left incomplete; None if the run is complete.
 
     A record does not store how a run ended. But a complete run leaves no requested cell below the
@@ -79,7 +79,9 @@ def incomplete(
         short += len(made) < least and not _is_given_up(summaries[key], made)
     if not never and not short:
         return None
-    return Undone(never=never, short=short, of=len(fitting) + never, least=least, budget=budget)
+    return IncompleteRun(
+        never=never, short=short, of=len(fitting) + never, least=least, budget=budget
+    )
 
 
 def _is_given_up(summary: CellSummary, made: Sequence[Launch]) -> bool:

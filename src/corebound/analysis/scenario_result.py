@@ -1,4 +1,4 @@
-"""The result of one scenario in one run: its cells, their launches and comparisons."""
+"""The result of one scenario in one run: its cells, comparisons, profiles and findings."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from corebound.analysis.incomplete_run import Undone, incomplete, spent_budget
+from corebound.analysis.incomplete_run import IncompleteRun, find_incomplete, spent_budget
+from corebound.diagnosis.diagnose import diagnose
+from corebound.diagnosis.evidence import CellEvidence, Evidence, Finding
 from corebound.planning.models import Placement
 from corebound.records.launch_record import Launch, OperatorProfile
 from corebound.records.run_record import Run, ScenarioSource
@@ -18,11 +20,12 @@ from corebound.scenario.models import Measure, Scenario, measure_for
 from corebound.scenario.select import baselines_of, filter_cells
 from corebound.stats.comparison import Comparison, compare
 from corebound.stats.interference import is_spoilt
+from corebound.stats.intervals import Interval
 from corebound.stats.launch_summary import CellSummary, LaunchSummary, summarise
 from corebound.stats.multiplicity import holm
 
 
-def came_to(launches: Iterable[Launch]) -> object:
+def placement_signature(launches: Iterable[Launch]) -> object:
     """A key for what a cell ran as on this host, apart from its binding; None if unknown.
 
     Cells with equal keys had the same CPUs, memory and threads.
@@ -116,7 +119,7 @@ class ScenarioResult(Struct, frozen=True, kw_only=True):
         ranked: The comparisons, fastest first; ties keep the same order.
         profiles: The launches that profiled operators, in the same order. The cells do not include
             them.
-        undone: What an interrupted run left incomplete; None if it is complete.
+        incomplete: What an interrupted run left incomplete; None if it is complete.
         profiles_before: Profiles of the same cells in comparable earlier runs, the latest first.
     """
 
@@ -128,7 +131,7 @@ class ScenarioResult(Struct, frozen=True, kw_only=True):
     by_key: Mapping[str, CellStudy]
     ranked: tuple[BaselineComparison, ...]
     profiles: tuple[Launch, ...]
-    incomplete: Undone | None
+    incomplete: IncompleteRun | None
     profiles_before: Profiles = ()
 
     @property
@@ -226,7 +229,7 @@ def study(run: Run, source: ScenarioSource, launches: Sequence[Launch]) -> Scena
         cell = named[key]
         baseline = None if found is None or found.key == key else found
         against = "" if baseline is None else baseline.key
-        ways = came_to(launched[key])
+        ways = placement_signature(launched[key])
         cells[key] = CellStudy(
             cell=cell,
             launches=tuple(launched[key]),
@@ -254,7 +257,7 @@ def study(run: Run, source: ScenarioSource, launches: Sequence[Launch]) -> Scena
         by_key=cells,
         ranked=_ranked(cells),
         profiles=tuple(sorted(profiles, key=lambda launch: launch.position)),
-        incomplete=incomplete(
+        incomplete=find_incomplete(
             wanted,
             launched,
             summaries,
@@ -322,4 +325,71 @@ def profiles_of(launches: Iterable[Launch]) -> Profiles:
         if launch.kind == "profile" and launch.status == "ok" and not is_spoilt(launch)
         for found in [tuple(one.profile for one in launch.workers if one.profile is not None)]
         if found
+    )
+
+
+class Profiled(Struct, frozen=True, kw_only=True):
+    """A cell's profile: that of its first worker.
+
+    Attributes:
+        disturbed: Whether it was disturbed from outside so much that no sentence may use it.
+        others: The profiles of its other workers, and of comparable earlier runs.
+        launches: The number of launches that all of them come from.
+        measured: The interval of `measured_ns`.
+    """
+
+    cell: Cell
+    launch: Launch
+    profile: OperatorProfile
+    measured_ns: float | None
+    measured: Interval | None
+    others: tuple[OperatorProfile, ...]
+    launches: int
+    disturbed: bool
+
+
+def profiled(study: ScenarioResult) -> tuple[Profiled, ...]:
+    """The cells with a profile, in the order of the file."""
+    found = []
+    for launch in study.profiles:
+        profile = launch.workers[0].profile if launch.workers else None
+        if launch.status == "ok" and profile is not None:
+            known = study.find(launch.cell)
+            before = [own for cell, own in study.profiles_before if cell == launch.cell.id]
+            found.append(
+                Profiled(
+                    cell=launch.cell,
+                    launch=launch,
+                    profile=profile,
+                    measured_ns=known.summary.median_ns if known else None,
+                    measured=known.summary.interval if known else None,
+                    others=(
+                        *(one.profile for one in launch.workers[1:] if one.profile is not None),
+                        *(profile for own in before for profile in own),
+                    ),
+                    launches=1 + len(before),
+                    disturbed=is_spoilt(launch),
+                )
+            )
+    return tuple(found)
+
+
+def findings(study: ScenarioResult) -> tuple[Finding, ...]:
+    """Diagnose a scenario; findings are ordered by strength."""
+    profiles = {one.cell.key: one.profile for one in profiled(study) if not one.disturbed}
+    return diagnose(
+        Evidence(
+            cells=tuple(
+                CellEvidence(
+                    cell=one.cell,
+                    launches=one.launches,
+                    summary=one.summary,
+                    profile=profiles.get(one.cell.key),
+                )
+                for one in study.cells
+            ),
+            topology=study.run.host.topology,
+            margin=study.measure.margin,
+            adaptive=study.measure.launches.follow_spread,
+        )
     )

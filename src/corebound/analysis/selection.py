@@ -56,7 +56,7 @@ def _may_be_better(run: Run, source: ScenarioSource, known: _Candidate) -> bool:
     return bool(known.run.only) and not run.only and source.sha256 == known.source.sha256
 
 
-class Group(Struct, frozen=True, kw_only=True):
+class CellGroup(Struct, frozen=True, kw_only=True):
     """A baseline, which comes first, and the cells that are compared with it.
 
     Attributes:
@@ -68,7 +68,7 @@ class Group(Struct, frozen=True, kw_only=True):
     cells: tuple[tuple[Cell, CellStudy], ...]
 
 
-def by_baseline(cells: Sequence[CellStudy]) -> tuple[Group, ...]:
+def by_baseline(cells: Sequence[CellStudy]) -> tuple[CellGroup, ...]:
     """Group cells by their baseline, in the order of the file."""
     groups: dict[str, list[CellStudy]] = {}
     for one in cells:
@@ -76,7 +76,7 @@ def by_baseline(cells: Sequence[CellStudy]) -> tuple[Group, ...]:
         groups.setdefault(base, []).append(one)
     axes = varying_axes([group[0].cell for group in groups.values()])
     return tuple(
-        Group(
+        CellGroup(
             title=title_of(group[0].cell, axes),
             cells=tuple(
                 (without(one.cell, axes), one)

@@ -18,7 +18,12 @@ from msgspec import to_builtins
 from msgspec.structs import replace
 
 from corebound.analysis.change_history import ChangeHistory, size_with_interval
-from corebound.analysis.commit_comparison import COMMITS_CAVEAT, CommitComparison, ComparedSeries
+from corebound.analysis.commit_comparison import (
+    COMMITS_CAVEAT,
+    CellVerdict,
+    CommitComparison,
+    ComparedSeries,
+)
 from corebound.analysis.comparison import RUNS_CAVEAT, Compared, ComparedCell, RunComparison
 from corebound.analysis.launch_metrics import (
     median_of,
@@ -38,15 +43,14 @@ from corebound.records.launch_record import Launch
 from corebound.records.run_record import Commit, Run
 from corebound.stats.between_runs import BetweenRuns
 from corebound.stats.comparison import Comparison
-from corebound.stats.history.alerts import JudgedChange
+from corebound.stats.history.alerts import AssessedChange
 from corebound.stats.history.regressions import Change
 from corebound.stats.intervals import Interval
 from corebound.stats.launch_summary import CellSummary
-from corebound.stats.multiplicity import JudgedPair
-from corebound.stats.server_summary import Estimate, summarise_served
+from corebound.stats.server_summary import MeanWithInterval, summarise_served
 from corebound.text import spreadsheet
 
-Pair = tuple[float | None, float | None]
+Ends = tuple[float | None, float | None]
 
 
 def finite(value: float) -> float | None:
@@ -54,7 +58,7 @@ def finite(value: float) -> float | None:
     return value if value < float("inf") else None
 
 
-def interval_pair(interval: Interval | None) -> Pair | None:
+def interval_pair(interval: Interval | None) -> Ends | None:
     """An interval as its two ends; None without one."""
     return None if interval is None else (finite(interval.low), finite(interval.high))
 
@@ -87,7 +91,7 @@ _COMPARISON_VALUES: dict[ComparisonKey, Callable[[Comparison], Any]] = {
 }
 
 
-def _reciprocal_pair(interval: Interval | None) -> Pair | None:
+def _reciprocal_pair(interval: Interval | None) -> Ends | None:
     return None if interval is None else (1 / interval.high, 1 / interval.low)
 
 
@@ -196,7 +200,7 @@ def serving_document(cell: CellStudy, host: Host) -> dict[str, Any] | None:
     }
 
 
-def _estimate(name: str, estimate: Estimate) -> dict[str, Any]:
+def _estimate(name: str, estimate: MeanWithInterval) -> dict[str, Any]:
     return {name: estimate.value, f"{name}_interval": interval_pair(estimate.interval)}
 
 
@@ -394,7 +398,7 @@ def _compared_columns(compared: Compared) -> dict[str, Any]:
     }
 
 
-def commit_pair_document(judged: JudgedPair) -> dict[str, Any]:
+def commit_pair_document(judged: CellVerdict) -> dict[str, Any]:
     """A cell at two commits that were measured interleaved."""
     pair = judged.pair
     return {
@@ -432,7 +436,7 @@ def series_document(series: Series, link: str) -> dict[str, Any]:
 
 
 def change_document(
-    judged: JudgedChange, *, link: str, noise: str, compare: Sequence[str]
+    judged: AssessedChange, *, link: str, noise: str, compare: Sequence[str]
 ) -> dict[str, Any]:
     """A change or an early warning, with the decision about it.
 

@@ -15,7 +15,7 @@ from corebound.machine.identity import Host
 from corebound.machine.peak_flops import Peak
 from corebound.scenario.builtin_workloads import BUILT_IN
 from corebound.scenario.models import Scenario
-from corebound.stats.server_summary import Estimate, answered_per_s
+from corebound.stats.server_summary import MeanWithInterval, answered_per_s
 from corebound.units import percent, significant
 
 # Counted in billions; all other work is counted in units.
@@ -92,7 +92,7 @@ def _unit(unit: str) -> str:
     return "GFLOP/s" if unit == _FLOP else f"{unit}/s"
 
 
-def _rates(cell: CellStudy) -> dict[str, Estimate]:
+def _rates(cell: CellStudy) -> dict[str, MeanWithInterval]:
     """Work per second, by unit."""
     if (per_s := answered_per_s(cell.launches)) is not None:
         return {"requests": per_s}
@@ -102,10 +102,12 @@ def _rates(cell: CellStudy) -> dict[str, Estimate]:
         return {}
     rates = {unit: each * cell.cell.workers / median_ns * 1e9 for unit, each in work.items()}
     if interval is None or interval.low <= 0:
-        return {unit: Estimate(value=rate, interval=None) for unit, rate in rates.items()}
+        return {unit: MeanWithInterval(value=rate, interval=None) for unit, rate in rates.items()}
     least, most = median_ns / interval.high, median_ns / interval.low
     return {
-        unit: Estimate(value=rate, interval=replace(interval, low=rate * least, high=rate * most))
+        unit: MeanWithInterval(
+            value=rate, interval=replace(interval, low=rate * least, high=rate * most)
+        )
         for unit, rate in rates.items()
     }
 

@@ -1,18 +1,21 @@
-"""The wording of results: configurations, ratios, verdicts. All pages use the same words."""
+"""The wording of results: configurations, ratios, verdicts, values of series, dates."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+import statistics
+from collections.abc import Callable, Iterable, Sequence
 from typing import Literal, Self
 
 from msgspec import Struct
 
 from corebound.machine.doctor.result import State
+from corebound.records.history import Moment, Series
 from corebound.scenario.cell import BindingMode, Cell
-from corebound.stats.comparison import Comparison
+from corebound.stats.comparison import Comparison, Verdict
 from corebound.stats.history.regressions import least_figures
 from corebound.stats.intervals import is_usable
-from corebound.units import duration, ratio
+from corebound.units import duration, percent, ratio, significant, time_unit
 
 Tone = Literal["good", "bad", "warn", "plain"]
 
@@ -78,8 +81,6 @@ class Figure(Struct, frozen=True, kw_only=True):
     says: str
     known: bool = True
 
-
-Verdict = Literal["faster", "slower", "equivalent", "undecided"]
 
 _BINDINGS: dict[BindingMode, tuple[str, str]] = {
     # mode: (name, what one does to get it)
@@ -393,3 +394,83 @@ def too_short_words(short: int, every: int) -> str:
     are = "is" if short == 1 else "are"
     needed = f"a change takes {least_figures()} figures under the same circumstances"
     return f"{of} series {are} too short to tell: {needed}."
+
+
+def last_moment(series: Iterable[Series]) -> Moment:
+    """The moment of the latest point of these series, at least one."""
+    return max((one.points.moments[-1] for one in series), key=lambda moment: moment.at)
+
+
+def last_measured(moment: Moment, write: Callable[[str], str] = day) -> str:
+    """When a series was last measured, or the date of its newest commit if only that is known.
+
+    Args:
+        moment: The moment of the last point.
+        write: Formats an ISO 8601 timestamp for people.
+    """
+    what = "newest commit of" if moment.is_of_commit else "last measured"
+    return f"{what} {write(moment.at)}"
+
+
+def last_day(moment: Moment) -> str:
+    """The same, with the date only."""
+    return last_measured(moment, lambda at: at[:10])
+
+
+def display_unit(series: Series, figures: Sequence[float]) -> tuple[float, str]:
+    """The divisor that converts a value for display, and the display unit."""
+    if series.unit == "bytes":
+        return _size_unit(statistics.median(figures))
+    if series.unit != "ns":
+        return 1.0, series.unit
+    return time_unit(statistics.median(figures))
+
+
+def _size_unit(size_bytes: float) -> tuple[float, str]:
+    units = ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"))
+    return next(((float(size), name) for size, name in units if size_bytes >= size), (1.0, "bytes"))
+
+
+def figure_text(series: Series, figure: float) -> str:
+    """A value of a series with its unit."""
+    length, unit = display_unit(series, [figure])
+    return f"{significant(figure / length)} {unit}".strip()
+
+
+def latest_of(series: Series) -> ValueWithBounds:
+    """The last value of a series, with its interval."""
+    last = next((one for one in reversed(series.points) if one.figure is not None), None)
+    if last is None or last.figure is None:
+        return ValueWithBounds(value="–")
+    value = figure_text(series, last.figure)
+    if last.bounds is None:
+        return ValueWithBounds(value=value)
+    length, unit = display_unit(series, [last.figure])
+    ends = within(*last.bounds, lambda end: f"{significant(end / length)} {unit}".strip())
+    return ValueWithBounds(value=value, ends=ends)
+
+
+def lack_of(series: Series) -> str:
+    """The date since which a series has points but no values; else empty."""
+    points = series.points
+    at = len(points)
+    while at and math.isnan(points.figures[at - 1]):
+        at -= 1
+    return f"none since {points.moments[at].at[:10]}" if at < len(points) else ""
+
+
+def interval_name(series: Iterable[Series]) -> str:
+    """What the brackets below the values of these series contain."""
+    shares = {one.confidence for one in series}
+    return f"{percent(shares.pop(), 0)} interval" if len(shares) == 1 else "interval"
+
+
+def figures_span(series: Series) -> str:
+    """The range of a series' values; empty if it has none."""
+    figures = series.points.measured
+    if not figures:
+        return ""
+    low, high = min(figures), max(figures)
+    length, unit = display_unit(series, [high])
+    least, most = significant(low / length), significant(high / length)
+    return f"{least if least == most else f'{least} to {most}'} {unit}".strip()

@@ -24,8 +24,7 @@ from corebound.analysis.commands import (
 from corebound.analysis.commit_comparison import CommitComparison
 from corebound.analysis.comparison import RunComparison
 from corebound.analysis.host_records import HostStudy
-from corebound.analysis.operator_profiles import Profiled, profiled
-from corebound.analysis.scenario_result import ScenarioResult
+from corebound.analysis.scenario_result import Profiled, ScenarioResult, profiled
 from corebound.analysis.serialize import (
     cell_row,
     change_row,

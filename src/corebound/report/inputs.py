@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from msgspec import Struct, field
 
-from corebound.analysis.comparison import Past
+from corebound.analysis.comparison import PastResults
 from corebound.analysis.host_records import Record
 from corebound.analysis.scenario_result import Profiles
 from corebound.errors import Fault
@@ -62,7 +62,7 @@ class SiteInputs(Struct, frozen=True, kw_only=True):
     now: str
     profiles: Sequence[ImportedProfile] = ()
     series: Sequence[Series] = ()
-    past: Past = field(default_factory=dict)
+    past: PastResults = field(default_factory=dict)
     decisions: Sequence[Decision] = ()
     confirmations: Sequence[Confirmation] = ()
     calibrations: Sequence[Calibration] = ()

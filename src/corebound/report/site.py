@@ -12,12 +12,11 @@ from pathlib import Path
 
 import msgspec
 
-from corebound.analysis.change_history import ChangeHistory, chronicle
+from corebound.analysis.change_history import ChangeHistory, build_change_history
 from corebound.analysis.commit_comparison import compare_commits
 from corebound.analysis.comparison import RunComparison, comparisons
-from corebound.analysis.findings import findings
 from corebound.analysis.host_records import host_studies
-from corebound.analysis.scenario_result import ScenarioResult
+from corebound.analysis.scenario_result import ScenarioResult, findings
 from corebound.analysis.selection import latest_studies, with_profiles_before
 from corebound.errors import refusals_told
 from corebound.records import atomic_write, cache, jsonl
@@ -96,7 +95,7 @@ def render_pages(
     # written.
     asked = [(one.before, one.after) for one in inputs.compared if one.project is None]
     compared = comparisons(inputs.records, asked, inputs.past)
-    known = chronicle(
+    known = build_change_history(
         inputs.series,
         studies,
         decisions=inputs.decisions,

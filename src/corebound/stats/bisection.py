@@ -45,7 +45,7 @@ class Answer(Struct, frozen=True, kw_only=True):
 Outcome = Literal["found", "range", "no difference", "undecided", "broken"]
 
 
-class Ending(Struct, frozen=True, kw_only=True):
+class BisectionOutcome(Struct, frozen=True, kw_only=True):
     """The outcome of a search.
 
     Attributes:
@@ -115,7 +115,9 @@ def sign(differences: Sequence[float], level: float) -> Literal[-1, 0, 1]:
     return 1 if found.mean > 0 else -1
 
 
-def search(last: int, *, least: int, most: int, margin: float) -> Generator[Ask, Answer, Ending]:
+def search(
+    last: int, *, least: int, most: int, margin: float
+) -> Generator[Ask, Answer, BisectionOutcome]:
     """Search the line of commits from 0, which is good, to `last`, which is bad.
 
     The search first compares the two ends. Then it repeatedly measures the commit in the
@@ -153,7 +155,7 @@ class _Search:
         # The log ratios of the ends; after the last test, those of the last pair.
         self._logs: list[float] | None = None
 
-    def run(self) -> Generator[Ask, Answer, Ending]:
+    def run(self) -> Generator[Ask, Answer, BisectionOutcome]:
         """See `search`."""
         outcome = yield from self._ends()
         if outcome is not None:
@@ -244,9 +246,9 @@ class _Search:
         self._tests += 1
         return share(self._tests - 1, self._planned)
 
-    def _ending(self, outcome: Outcome) -> Ending:
+    def _ending(self, outcome: Outcome) -> BisectionOutcome:
         logs = self._logs
-        return Ending(
+        return BisectionOutcome(
             outcome=outcome,
             suspects=tuple(range(self._good + 1, self._bad + 1)) if self._way else (),
             good=self._good,

@@ -11,7 +11,6 @@ from typing import Literal
 import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
-from numpy.typing import NDArray
 
 from corebound.stats import special
 from corebound.stats.between_runs import BetweenRuns
@@ -70,8 +69,6 @@ _MOST_LAUNCHES = 100_000
 # Each unknown is evaluated at the midpoints of this many equally likely parts.
 _PARTS = (np.arange(25) + 0.5) / 25
 
-FloatArray = NDArray[np.float64]
-
 
 class ObservedEffect(Struct, frozen=True, kw_only=True):
     """The results so far: a log ratio, its standard error and that error's degrees of freedom.
@@ -124,9 +121,7 @@ def launches_needed(seen: ObservedEffect, *, room: float) -> int | None:
     return high
 
 
-def _decided(
-    n: int, seen: ObservedEffect, truths: FloatArray, sigmas: FloatArray, room: float
-) -> float:
+def _decided(n: int, seen: ObservedEffect, truths: Array, sigmas: Array, room: float) -> float:
     """The probability that a comparison of n launches is decided, over all true ratios."""
     # How the later launches change the mean of those seen.
     later = n - seen.launches
@@ -135,8 +130,8 @@ def _decided(
     by_launches = float(special.stdtrit(n - 1, (1 + CONFIDENCE) / 2)) * sigmas / math.sqrt(n)
     reach = np.hypot(by_launches, seen.fixed)
 
-    def below(limit: FloatArray) -> FloatArray:
-        chance: FloatArray = special.ndtr((limit - centre) / wander)
+    def below(limit: Array) -> Array:
+        chance: Array = special.ndtr((limit - centre) / wander)
         return chance
 
     differs = 1 - (below(reach) - below(-reach))
@@ -183,7 +178,7 @@ class Comparison(Struct, frozen=True, kw_only=True):
     launches_needed: int | None
 
 
-class Estimate(Struct, frozen=True, kw_only=True):
+class LogRatioEstimate(Struct, frozen=True, kw_only=True):
     """The logarithm of a ratio.
 
     `blocks` are the logarithms whose mean it is, empty if unpaired. `error` is its
@@ -289,7 +284,7 @@ def speedup_interval(
 
 def _estimate(
     cell: CellSummary, baseline: CellSummary, *, adaptive: bool, between: BetweenRuns | None
-) -> Estimate | None:
+) -> LogRatioEstimate | None:
     """Pair by block if at least two blocks can be paired; None if there is no ratio."""
     logs, baseline_logs = logs_by_block(cell), logs_by_block(baseline)
     if logs is None or baseline_logs is None:
@@ -302,7 +297,7 @@ def _estimate(
     return replace(paired, blocks=blocks)
 
 
-def paired_estimates(rows: Array, *, adaptive: bool) -> list[Estimate]:
+def paired_estimates(rows: Array, *, adaptive: bool) -> list[LogRatioEstimate]:
     """The estimates that `compare` makes from k comparisons of n pairs, without their blocks.
 
     Args:
@@ -311,7 +306,7 @@ def paired_estimates(rows: Array, *, adaptive: bool) -> list[Estimate]:
     """
     return [
         _priced(
-            Estimate(
+            LogRatioEstimate(
                 blocks=(),
                 middle=one.mean,
                 error=one.error,
@@ -324,7 +319,7 @@ def paired_estimates(rows: Array, *, adaptive: bool) -> list[Estimate]:
     ]
 
 
-def _priced(estimate: Estimate, *, adaptive: bool) -> Estimate:
+def _priced(estimate: LogRatioEstimate, *, adaptive: bool) -> LogRatioEstimate:
     """Widen the error to correct for stopping based on the spread."""
     if adaptive and estimate.error is not None:
         return replace(estimate, error=estimate.error * PRICE_OF_STOPPING)
@@ -335,7 +330,7 @@ def _flat(logs: dict[int, list[float]]) -> list[float]:
     return [log for block in sorted(logs) for log in logs[block]]
 
 
-def _unpaired(logs: Sequence[float], baseline_logs: Sequence[float]) -> Estimate:
+def _unpaired(logs: Sequence[float], baseline_logs: Sequence[float]) -> LogRatioEstimate:
     """Welch's t: each side with its own spread and all its launches.
 
     Trimming outliers from one side and not from the other would shift the ratio. If
@@ -345,7 +340,7 @@ def _unpaired(logs: Sequence[float], baseline_logs: Sequence[float]) -> Estimate
     sides = (logs, baseline_logs)
     fewest = min(map(len, sides))
     if fewest < 2:
-        return Estimate(blocks=(), middle=middle, error=None, freedom=None, launches=fewest)
+        return LogRatioEstimate(blocks=(), middle=middle, error=None, freedom=None, launches=fewest)
     shares = [statistics.variance(side) / len(side) for side in sides]
     error = math.sqrt(sum(shares))
     freedom = (
@@ -354,7 +349,7 @@ def _unpaired(logs: Sequence[float], baseline_logs: Sequence[float]) -> Estimate
         if error > 0
         else fewest - 1
     )
-    return Estimate(blocks=(), middle=middle, error=error, freedom=freedom, launches=fewest)
+    return LogRatioEstimate(blocks=(), middle=middle, error=error, freedom=freedom, launches=fewest)
 
 
 def shift(cell: CellSummary, baseline: CellSummary) -> float:
@@ -365,7 +360,7 @@ def shift(cell: CellSummary, baseline: CellSummary) -> float:
     return abs(one - other)
 
 
-def _widened(estimate: Estimate, between: BetweenRuns, delayed: float) -> Estimate:
+def _widened(estimate: LogRatioEstimate, between: BetweenRuns, delayed: float) -> LogRatioEstimate:
     """Add the variation between two runs, which more launches cannot reduce."""
     if estimate.error is None or estimate.freedom is None:
         return estimate
@@ -382,7 +377,7 @@ def _widened(estimate: Estimate, between: BetweenRuns, delayed: float) -> Estima
     )
 
 
-def interval_of(estimate: Estimate) -> Interval | None:
+def interval_of(estimate: LogRatioEstimate) -> Interval | None:
     """The interval of the ratio, by Student's t; None without an error."""
     if estimate.error is None or estimate.freedom is None:
         return None
@@ -394,7 +389,7 @@ def interval_of(estimate: Estimate) -> Interval | None:
     )
 
 
-def _p_value(estimate: Estimate) -> float | None:
+def _p_value(estimate: LogRatioEstimate) -> float | None:
     """Two-sided p-value of the hypothesis that the ratio is 1."""
     if estimate.error is None or estimate.freedom is None:
         return None
@@ -414,7 +409,7 @@ def verdict_of(interval: Interval | None, margin: float) -> Verdict:
     return "slower" if interval.high < 1 else "undecided"
 
 
-def _launches_needed(estimate: Estimate, margin: float) -> int | None:
+def _launches_needed(estimate: LogRatioEstimate, margin: float) -> int | None:
     """How many launches of each side decide with a probability of four fifths, given these."""
     if estimate.error is None or estimate.freedom is None:
         return None

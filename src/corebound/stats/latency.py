@@ -189,10 +189,10 @@ def _decode(encoded: str) -> HdrHistogram:
         ) from error
 
 
-CONFIDENCE = 0.99
+MLPERF_CONFIDENCE = 0.99
 
 
-class Estimate(Struct, frozen=True, kw_only=True):
+class PercentileBound(Struct, frozen=True, kw_only=True):
     """An upper bound of a percentile, with MLPerf's confidence.
 
     Attributes:
@@ -207,7 +207,7 @@ class Estimate(Struct, frozen=True, kw_only=True):
 
 
 def least_within(
-    over: int, *, share: float, tolerance: float = 0.0, confidence: float = CONFIDENCE
+    over: int, *, share: float, tolerance: float = 0.0, confidence: float = MLPERF_CONFIDENCE
 ) -> int:
     """How many queries must stay within the latency if `over` others exceed it.
 
@@ -240,7 +240,7 @@ def least_within(
     return low
 
 
-def estimate(latencies: Sequence[float], *, share: float) -> Estimate:
+def bound_percentile(latencies: Sequence[float], *, share: float) -> PercentileBound:
     """Bound a percentile from above: the largest value that must not be discarded.
 
     Args:
@@ -253,11 +253,11 @@ def estimate(latencies: Sequence[float], *, share: float) -> Estimate:
     n = len(latencies)
     needed = least_within(1, share=share) + 1
     if n < needed:
-        return Estimate(needed=needed, value=None, discarded=None)
+        return PercentileBound(needed=needed, value=None, discarded=None)
     # least_within(t) + t grows with t: find the greatest t for which the sum is at most n.
     low, high = 1, n
     while low < high:
         middle = (low + high + 1) // 2
         fits = least_within(middle, share=share) + middle <= n
         low, high = (middle, high) if fits else (low, middle - 1)
-    return Estimate(needed=needed, value=sorted(latencies)[n - low], discarded=low - 1)
+    return PercentileBound(needed=needed, value=sorted(latencies)[n - low], discarded=low - 1)

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from msgspec import Struct
-
-from corebound.stats.comparison import Comparison, Verdict
+from corebound.stats.comparison import Comparison
 
 
 def holm(p_values: Sequence[float | None], *, alpha: float = 0.05) -> tuple[bool, ...]:
@@ -94,75 +92,3 @@ def suite_findings(comparisons: Sequence[Comparison | None]) -> tuple[bool, ...]
         one is not None and is_clear and one.verdict in {"faster", "slower"}
         for one, is_clear in zip(comparisons, clear, strict=True)
     )
-
-
-class CommitPair(Struct, frozen=True, kw_only=True):
-    """A cell at two commits.
-
-    Attributes:
-        scenario: The scenario's name, without the part that the comparison added.
-        cell: The cell's key, without its commit.
-        base_ns, head_ns: Time of an iteration at each commit; None without a value.
-        comparison: Head compared with base; None if one has no value.
-        margin: Differences within it count as equal.
-        missing: Why a side has no value, in words; empty if both have one.
-        cpu_ratio: CPU time of an iteration at head, as a multiple of that at base; None if
-            one is unknown. No verdict is based on it.
-    """
-
-    scenario: str
-    cell: str
-    base_ns: float | None
-    head_ns: float | None
-    comparison: Comparison | None
-    margin: float
-    missing: tuple[str, ...]
-    cpu_ratio: float | None = None
-
-    @property
-    def cpu_differs(self) -> bool:
-        """Whether the change of CPU time lies outside the interval of wall time.
-
-        Wall time also includes waiting and other load on the host.
-        """
-        bounds = self.comparison.interval if self.comparison else None
-        return (
-            bounds is not None
-            and self.cpu_ratio is not None
-            and not bounds.low <= 1 / self.cpu_ratio <= bounds.high
-        )
-
-
-class JudgedPair(Struct, frozen=True, kw_only=True):
-    """A pair with its verdict among all pairs.
-
-    `verdict` is None without a comparison. `is_regression`: the estimate is slower by more than
-    the margin, and the difference is a finding of the whole suite.
-    """
-
-    pair: CommitPair
-    verdict: Verdict | None
-    is_regression: bool
-
-
-def judge(pairs: Sequence[CommitPair]) -> tuple[JudgedPair, ...]:
-    """Give each pair its verdict, corrected for the number of pairs.
-
-    On average, at most one in twenty reported differences is false (Benjamini & Hochberg). A pair
-    whose own interval excludes 1 but that is not significant after correction is `undecided`.
-    """
-    findings = benjamini_hochberg(
-        [pair.comparison.p_value if pair.comparison else None for pair in pairs]
-    )
-    return tuple(_judged(pair, found=found) for pair, found in zip(pairs, findings, strict=True))
-
-
-def _judged(pair: CommitPair, *, found: bool) -> JudgedPair:
-    compared = pair.comparison
-    if compared is None:
-        return JudgedPair(pair=pair, verdict=None, is_regression=False)
-    verdict = compared.verdict
-    if verdict in {"faster", "slower"} and not found:
-        verdict = "undecided"
-    is_regression = verdict == "slower" and compared.speedup_ratio < 1 / (1 + pair.margin)
-    return JudgedPair(pair=pair, verdict=verdict, is_regression=is_regression)

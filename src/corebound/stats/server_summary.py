@@ -27,7 +27,7 @@ BY_P90: tuple[Shape, ...] = ("single-stream",)
 LEAST_FOR_P99_9 = 1_000
 
 
-class Estimate(Struct, frozen=True, kw_only=True):
+class MeanWithInterval(Struct, frozen=True, kw_only=True):
     """A cell's result: the geometric mean over its launches, with its 95 % interval.
 
     `interval` is None with fewer than two launches.
@@ -52,12 +52,12 @@ class ServedCell(Struct, frozen=True, kw_only=True):
     """
 
     launches: int
-    per_s: Estimate
-    p50_ns: Estimate
-    p90_ns: Estimate
-    p99_ns: Estimate
+    per_s: MeanWithInterval
+    p50_ns: MeanWithInterval
+    p90_ns: MeanWithInterval
+    p99_ns: MeanWithInterval
     p99_9_ns: int | None
-    cpu_ns: Estimate
+    cpu_ns: MeanWithInterval
     errors: int
     requests: int
     curve: tuple[PercentilePoint, ...]
@@ -84,7 +84,7 @@ def figure_ns(served: Served) -> float:
     return answered.duration_ns / answered.ok
 
 
-def answered_per_s(launches: Iterable[Launch]) -> Estimate | None:
+def answered_per_s(launches: Iterable[Launch]) -> MeanWithInterval | None:
     """Requests answered per second, as in `ServedCell`; None if no launch is `ok`."""
     good = _good(launches)
     return _estimate(good, _per_s) if good else None
@@ -130,9 +130,9 @@ def _per_s(served: Served) -> float:
     return throughput_per_s(served.answered.ok, served.answered.duration_ns) or 0.0
 
 
-def _estimate(launches: Sequence[Served], of: Callable[[Served], float]) -> Estimate:
+def _estimate(launches: Sequence[Served], of: Callable[[Served], float]) -> MeanWithInterval:
     return _of([of(one) for one in launches])
 
 
-def _of(values: Sequence[float]) -> Estimate:
-    return Estimate(value=geometric_mean(values), interval=geometric_mean_interval(values))
+def _of(values: Sequence[float]) -> MeanWithInterval:
+    return MeanWithInterval(value=geometric_mean(values), interval=geometric_mean_interval(values))

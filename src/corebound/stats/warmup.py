@@ -11,6 +11,8 @@ from msgspec import Struct
 from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import ArrayLike, NDArray
 
+from corebound.stats.intervals import Array
+
 
 def change_points(
     values: ArrayLike, *, penalty: float, min_segment: int, variance_floor: float
@@ -107,8 +109,6 @@ _LEAST_PENALTY = 4.0
 _PENALTIES = (_LEAST_PENALTY, 15.0, 60.0)
 # Used if the curve has no elbow: Barrett et al. (2017).
 _DEFAULT_PENALTY = 15.0
-
-Array = NDArray[np.float64]
 
 
 class _Segmentations(Struct, frozen=True, kw_only=True):

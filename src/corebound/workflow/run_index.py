@@ -10,7 +10,7 @@ from pathlib import Path
 from msgspec import Struct
 from msgspec.structs import replace
 
-from corebound.analysis.comparison import Past, past_of
+from corebound.analysis.comparison import PastResults, past_results
 from corebound.analysis.scenario_result import Profiles, profiles_of
 from corebound.errors import Fault, InputError, ScenarioFaults, encodable
 from corebound.records import cache, documents, history_files, jsonl
@@ -100,7 +100,7 @@ def runs_beside(records: Path, faults: list[Fault]) -> Iterator[KnownRun]:
         yield from known_runs(folder, faults)
 
 
-def past_of_pair(records: Path, pair: tuple[Run, Run]) -> Past:
+def past_of_pair(records: Path, pair: tuple[Run, Run]) -> PastResults:
     """Earlier results of each cell: from the host's latest other runs before the later of two.
 
     Args:
@@ -116,9 +116,9 @@ def past_of_pair(records: Path, pair: tuple[Run, Run]) -> Past:
     return past_of_known(found)
 
 
-def past_of_known(runs: Iterable[KnownRun]) -> Past:
+def past_of_known(runs: Iterable[KnownRun]) -> PastResults:
     """The earlier results of each cell in these runs."""
-    return past_of((one.abstract.series, one.abstract.delays) for one in runs)
+    return past_results((one.abstract.series, one.abstract.delays) for one in runs)
 
 
 def _beside(records: Path) -> tuple[Path, ...]:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from corebound.analysis.change_history import chronicle
+from corebound.analysis.change_history import build_change_history
 from corebound.analysis.series_names import (
     axes,
     cell_name,
@@ -105,7 +105,7 @@ def test_what_an_environment_is_called_follows_from_its_own_project() -> None:
         for project in "pq"
     )
 
-    assert chronicle([one, other]).label(one).name == "environment=conda-py3.7-astropy…"
+    assert build_change_history([one, other]).label(one).name == "environment=conda-py3.7-astropy…"
 
 
 def test_environments_that_are_cut_alike_are_still_told_apart() -> None:

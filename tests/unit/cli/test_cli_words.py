@@ -98,7 +98,7 @@ def test_an_environment_that_is_not_there_is_in_the_exit_code_though_others_were
 def test_a_search_that_names_no_commit_has_an_exit_code_of_its_own(
     outcome: bisection.Outcome, code: int
 ) -> None:
-    ending = bisection.Ending(
+    ending = bisection.BisectionOutcome(
         outcome=outcome, suspects=(), good=0, bad=1, slowdown_ratio=None, interval=None, tests=1
     )
 

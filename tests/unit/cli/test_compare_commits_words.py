@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from corebound.cli.output.compare_commits import CommitComparison, told
+from corebound.analysis.commit_comparison import CellAtCommits, CellVerdict
+from corebound.cli.output.compare_commits import CompareCommitsResult, told
 from corebound.records.run_record import Commit
-from corebound.stats.multiplicity import CommitPair, JudgedPair
 from corebound.workflow.comparison_sides import of_commits
 from support.markup import parse_xml
 
@@ -14,18 +14,18 @@ SUBJECT = "@team <b>\x1b[2J #7"
 LOG = "cc: \x1b[31merror\x1b[0m\n\tin a.c"
 
 
-def what() -> CommitComparison:
+def what() -> CompareCommitsResult:
     base, head = (
         Commit(sha=sign * 40, subject=SUBJECT, committed_at="2026-03-14T00:00:00Z", dirty=False)
         for sign in "ab"
     )
-    pair = CommitPair(
+    pair = CellAtCommits(
         scenario="io", cell="n=1", base_ns=1e6, head_ns=None, comparison=None, margin=0.01,
         missing=(LOG,),
     )  # fmt: skip
-    return CommitComparison(
+    return CompareCommitsResult(
         ends=of_commits("shop", base, head),
-        judged=(JudgedPair(pair=pair, verdict=None, is_regression=False),),
+        judged=(CellVerdict(pair=pair, verdict=None, is_regression=False),),
         noise=(),
         records=Path("records/a.jsonl"),
         ending="complete",

@@ -9,14 +9,14 @@ from typing import get_args
 import pytest
 from msgspec.structs import replace
 
+from corebound.analysis.commit_comparison import CellAtCommits, judge_cells
 from corebound.cli.noise_notes import beside
-from corebound.cli.output.compare_commits import CommitComparison, Format, told
+from corebound.cli.output.compare_commits import CompareCommitsResult, Format, told
 from corebound.records import documents
 from corebound.records.run_record import EnvironmentLock, Run
 from corebound.scenario.comparison import with_compared_commits
 from corebound.stats.comparison import Comparison
 from corebound.stats.intervals import Interval
-from corebound.stats.multiplicity import CommitPair, judge
 from corebound.stats.noise_floor import lock_digest
 from corebound.workflow.comparison_sides import Side, Sides
 from support import build
@@ -79,14 +79,14 @@ def test_where_nothing_was_compared_there_is_no_verdict_to_stand_beside(records:
 @pytest.mark.parametrize("form", get_args(Format))
 def test_every_format_holds_the_noise_and_how_many_launches_would_decide(form: Format) -> None:
     said = told(
-        CommitComparison(
+        CompareCommitsResult(
             ends=Sides(
                 what="shop",
                 axis=("commit",),
                 base=Side(name="0a1b", title="begin", commit=None),
                 head=Side(name="1a1b", title="go on", commit=None),
             ),
-            judged=judge([an_undecided_pair(cpu_ratio=1.5)]),
+            judged=judge_cells([an_undecided_pair(cpu_ratio=1.5)]),
             noise=("a-scenario: Noise floor ±2.1 %.",),
             records=Path("r.jsonl"),
             ending="complete",
@@ -117,8 +117,8 @@ def test_cpu_time_differs_where_the_interval_of_wall_time_does_not_hold_it(
     assert an_undecided_pair(cpu_ratio=cpu_ratio).cpu_differs is differs
 
 
-def an_undecided_pair(*, cpu_ratio: float | None) -> CommitPair:
-    return CommitPair(
+def an_undecided_pair(*, cpu_ratio: float | None) -> CellAtCommits:
+    return CellAtCommits(
         scenario="a-scenario",
         cell="default",
         base_ns=1e6,

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from corebound.analysis.change_history import ChangeHistory, chronicle
+from corebound.analysis.change_history import ChangeHistory, build_change_history
 from corebound.analysis.wording import plain
 from corebound.records.history import HistoryPoints, Series
 from corebound.report.pages.benchmark import BenchmarkPage, benchmark_page, benchmarks_of, charted
@@ -39,7 +39,7 @@ def a_silent_cell(n: int, *, host: str = "box", scenario: str = "b") -> Series:
 
 
 def known_of(*series: Series) -> ChangeHistory:
-    return chronicle(series)
+    return build_change_history(series)
 
 
 def page_of(*series: Series) -> BenchmarkPage:

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 
 from msgspec.structs import replace
 
-from corebound.analysis.change_history import ChangeHistory, chronicle
+from corebound.analysis.change_history import ChangeHistory, build_change_history
 from corebound.analysis.wording import plain
 from corebound.records.history import Series
 from corebound.report.pages.benchmark import BenchmarkPage, benchmark_page, charted
@@ -37,7 +37,7 @@ def a_cell(
 
 
 def page_and_known(series: Sequence[Series]) -> tuple[BenchmarkPage, ChangeHistory]:
-    known = chronicle(series)
+    known = build_change_history(series)
     return benchmark_page("p", tuple(series), known, now=NOW), known
 
 
@@ -88,7 +88,7 @@ def test_what_is_new_is_drawn_though_hundreds_changed_long_ago() -> None:
     old = [a_cell(n, steps={20: 0.8}) for n in range(70)]
     new = a_cell(99, steps={50: 1.2})
 
-    shown = charted([*old, new], chronicle([*old, new]))
+    shown = charted([*old, new], build_change_history([*old, new]))
 
     assert shown[0] == new
 
@@ -98,7 +98,7 @@ def test_what_one_commit_did_to_hundreds_leaves_charts_for_what_another_did() ->
     # The last by its parameters.
     other = a_cell(99, steps={40: 1.1})
 
-    shown = charted([*alike, other], chronicle([*alike, other]))
+    shown = charted([*alike, other], build_change_history([*alike, other]))
 
     assert other in shown
     assert len(shown) == 60
@@ -108,7 +108,7 @@ def test_a_cell_that_changed_has_a_row_also_where_it_is_over_and_others_have_a_n
     # 30 charts and 800 rows are what a page holds.
     going = [a_cell(n, steps={}, nights=3) for n in range(840)]
     over = a_cell(999, steps={20: 1.2})
-    known = replace(chronicle([over]), ended=frozenset({over.id}))
+    known = replace(build_change_history([over]), ended=frozenset({over.id}))
 
     page = benchmark_page("p", (*going, over), known, now=NOW)
 

@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from corebound.analysis.change_history import chronicle
+from corebound.analysis.change_history import build_change_history
 from corebound.records.history import HistoryPoints
 from corebound.report.pages.benchmark import BenchmarkPage, benchmark_page
 from corebound.report.scenario.provenance import Fact
@@ -29,7 +29,7 @@ def a_page(*described: tuple[str, int, tuple[tuple[str, str], ...]]) -> Benchmar
         )
         for number, (host, last, circumstances) in enumerate(described)
     )
-    return benchmark_page("p", series, chronicle(series), now=NOW)
+    return benchmark_page("p", series, build_change_history(series), now=NOW)
 
 
 def test_each_machine_is_told_as_the_latest_of_all_results_describe_it() -> None:
@@ -48,7 +48,7 @@ def test_each_machine_is_told_as_the_latest_of_all_results_describe_it() -> None
 def test_of_what_only_commits_have_dates_nothing_says_when_it_was_measured() -> None:
     series = a_series([], project="p", points=HistoryPoints.of([a_point(run=None)]))
 
-    page = benchmark_page("p", (series,), chronicle([series]), now=NOW)
+    page = benchmark_page("p", (series,), build_change_history([series]), now=NOW)
 
     assert page.machines[0].value.endswith(", newest commit of 2026-01-01 02:00 UTC")
 
@@ -73,6 +73,6 @@ def test_the_verdict_is_what_is_new_else_open_else_whether_anything_could_be_see
     figures = [1e6 * (1.5 if day >= at else 1.0) * noise.gauss(1, 0.005) for day in range(nights)]
     series = (a_series(figures, project="p"),)
 
-    page = benchmark_page("p", series, chronicle(series), now=NOW)
+    page = benchmark_page("p", series, build_change_history(series), now=NOW)
 
     assert "".join(piece.text for piece in page.hero.verdict) == said

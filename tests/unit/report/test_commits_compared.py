@@ -11,7 +11,7 @@ import pytest
 from msgspec.structs import replace
 from typer.testing import CliRunner
 
-from corebound.analysis.change_history import ChangeHistory, chronicle
+from corebound.analysis.change_history import ChangeHistory, build_change_history
 from corebound.analysis.commit_comparison import compare_commits
 from corebound.analysis.series_names import short_names
 from corebound.analysis.wording import plain
@@ -40,7 +40,7 @@ def a_history(*, step: float = 1.0, seed: int = 1, **changes: object) -> Series:
 
 
 def known(*series: Series) -> ChangeHistory:
-    return chronicle(series)
+    return build_change_history(series)
 
 
 def test_what_got_worse_is_clear_and_comes_first() -> None:

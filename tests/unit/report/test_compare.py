@@ -16,10 +16,10 @@ from typer.testing import CliRunner
 from corebound.analysis.commands import CommandLine
 from corebound.analysis.comparison import (
     RUNS_CAVEAT,
-    Past,
+    PastResults,
     compare_runs,
     latest_comparisons,
-    past_of,
+    past_results,
     run_to_run_words,
 )
 from corebound.cli.app import app
@@ -85,9 +85,9 @@ def a_record(
     return run, launches
 
 
-def a_week(**of_the_runs: Any) -> Past:
+def a_week(**of_the_runs: Any) -> PastResults:
     """What seven runs before the eighth day said."""
-    return past_of((series_of_run(*a_record(day, **of_the_runs)), {}) for day in range(1, 8))
+    return past_results((series_of_run(*a_record(day, **of_the_runs)), {}) for day in range(1, 8))
 
 
 def kept(folder: Path, *records: Record) -> Path:
@@ -450,7 +450,7 @@ def test_runs_after_the_later_one_and_in_other_circumstances_are_no_history() ->
     others = [a_record(day, host=host) for day, host in enumerate(newer, 1)]
     later = [a_record(day) for day in range(10, 17)]
 
-    past = past_of((series_of_run(*one), {}) for one in (*others, *later, before, after))
+    past = past_results((series_of_run(*one), {}) for one in (*others, *later, before, after))
 
     found = compare_runs(before, after, past)
     assert [one.between.runs for one in found.cells] == [0, 0]

@@ -10,7 +10,7 @@ import pytest
 from msgspec.structs import replace
 from typer.testing import CliRunner
 
-from corebound.analysis.change_history import chronicle
+from corebound.analysis.change_history import build_change_history
 from corebound.analysis.commit_comparison import compare_commits
 from corebound.analysis.comparison import compare_runs
 from corebound.analysis.host_records import host_studies
@@ -88,7 +88,7 @@ def test_series_without_a_figure_at_one_commit_do_not_count_as_compared() -> Non
     )
     points = [*other.points]
     points[15] = replace(points[15], figure=None, missing="it failed")
-    histories = chronicle((known, replace(other, points=HistoryPoints.of(points))))
+    histories = build_change_history((known, replace(other, points=HistoryPoints.of(points))))
     before, after = (point.commit.sha for point in (points[5], points[15]) if point.commit)
 
     page = commits_page(compare_commits("trees", before, after, histories), histories, now=NOW)

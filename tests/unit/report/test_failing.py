@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from corebound.analysis.change_history import ChangeHistory, chronicle
+from corebound.analysis.change_history import ChangeHistory, build_change_history
 from corebound.analysis.wording import Text
 from corebound.records.history import HistoryPoints, Series
 from corebound.report.pages import history, whats_new
@@ -42,7 +42,7 @@ def tonight(known: ChangeHistory) -> whats_new.WhatsNew:
 
 
 def test_the_headline_says_how_many_give_no_figure_any_more() -> None:
-    known = chronicle([series("a", *[FAILED] * 3), series("b", FAILED), series("c")])
+    known = build_change_history([series("a", *[FAILED] * 3), series("b", FAILED), series("c")])
 
     told = tonight(known)
 
@@ -65,13 +65,13 @@ def test_what_got_slower_is_told_before_it() -> None:
     course = [1e6 * (1.5 if at >= 30 else 1) * noise.gauss(1, 0.005) for at in range(40)]
     slower = a_series(course, scenario="slow", title="slow", project="p")
 
-    told = tonight(chronicle([slower, series("b", FAILED)]))
+    told = tonight(build_change_history([slower, series("b", FAILED)]))
 
     assert words(told.verdict) == "1 cell got slower, 1 gives no figure."
 
 
 def test_what_has_failed_for_long_is_no_headline_and_stays_on_the_page_of_the_history() -> None:
-    known = chronicle([series("a", *[FAILED] * 31, nights=60), series("c", nights=60)])
+    known = build_change_history([series("a", *[FAILED] * 31, nights=60), series("c", nights=60)])
 
     told, page = tonight(known), history.history_page(known, now=NOW)
 
@@ -86,7 +86,7 @@ def test_cells_of_one_scenario_day_and_reason_are_one_row() -> None:
     cells = [series("a", FAILED, cell=f"n={n}") for n in range(3)]
     skipped = series("a", "it was skipped or came to NaN", cell="n=4")
 
-    told = tonight(chronicle([*cells, skipped]))
+    told = tonight(build_change_history([*cells, skipped]))
 
     assert [(row.cells, row.says.partition(": ")[2]) for row in told.failing] == [
         (3, FAILED),
@@ -99,7 +99,7 @@ def test_rows_beyond_a_first_page_are_counted_by_what_they_are(
 ) -> None:
     monkeypatch.setattr(whats_new, "_MOST_ROWS", 4)
 
-    told = tonight(chronicle([series(f"s{n}", FAILED) for n in range(10)]))
+    told = tonight(build_change_history([series(f"s{n}", FAILED) for n in range(10)]))
 
     assert len(told.failing) == 4
     assert told.more.endswith(": 6 without a figure.")
@@ -108,7 +108,7 @@ def test_rows_beyond_a_first_page_are_counted_by_what_they_are(
 @pytest.mark.parametrize("why", [FAILED, ZERO])
 def test_a_latest_figure_that_points_came_after_says_so(why: str) -> None:
     # A value of 0 is none that can be compared, and has not failed; it is not the old one either.
-    known = chronicle([series("a", why, why), series("b")])
+    known = build_change_history([series("a", why, why), series("b")])
 
     page = history.history_page(known, now=NOW)
 
@@ -118,7 +118,7 @@ def test_a_latest_figure_that_points_came_after_says_so(why: str) -> None:
 
 def test_a_benchmarks_page_says_which_cells_and_why() -> None:
     cells = [series("a", FAILED, cell="n=1"), series("a", cell="n=2")]
-    known = chronicle(cells)
+    known = build_change_history(cells)
 
     hero = benchmark_hero("p", known.series, (), known)
 
@@ -130,6 +130,6 @@ def test_a_benchmarks_page_says_which_cells_and_why() -> None:
 
 def test_what_ended_while_others_went_on_has_not_failed() -> None:
     gone = series("gone", FAILED, nights=10)
-    known = chronicle([gone, series("c", nights=60)])
+    known = build_change_history([gone, series("c", nights=60)])
 
     assert known.failing == {}

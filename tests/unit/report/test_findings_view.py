@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from corebound.analysis.findings import findings
-from corebound.analysis.scenario_result import ScenarioResult, study
+from corebound.analysis.scenario_result import ScenarioResult, findings, study
 from corebound.analysis.wording import TextSpan, plain
 from corebound.cli.output.run import RunResult, as_json
 from corebound.records import jsonl

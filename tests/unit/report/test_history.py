@@ -16,7 +16,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from corebound.analysis.change_history import ChangeHistory, chronicle, size_interval, size_word
+from corebound.analysis.change_history import (
+    ChangeHistory,
+    build_change_history,
+    size_interval,
+    size_word,
+)
 from corebound.analysis.wording import plain
 from corebound.records.decisions import Answer, Confirmation, Decision
 from corebound.records.history import HistoryPoints, Series, days_since_1970
@@ -30,7 +35,7 @@ from corebound.report.pages.feed import feed
 from corebound.report.pages.history import HistoryPage, history_page
 from corebound.report.pages.whats_new import whats_new
 from corebound.scenario.matrix import expand
-from corebound.stats.history.alerts import judged
+from corebound.stats.history.alerts import assess_changes
 from corebound.stats.history.regressions import Change
 from corebound.stats.intervals import Interval
 from support.build import a_launch, a_point, a_run, a_scenario, a_series
@@ -52,7 +57,7 @@ def known_of(
     decisions: Sequence[Decision] = (),
     confirmations: Sequence[Confirmation] = (),
 ) -> ChangeHistory:
-    return chronicle(series, decisions=decisions, confirmations=confirmations)
+    return build_change_history(series, decisions=decisions, confirmations=confirmations)
 
 
 def accepted(change: Change) -> Decision:
@@ -550,7 +555,7 @@ def test_a_change_that_is_not_clear_ends_a_level_and_stands_in_the_table_without
         clear={},
         unclear=(change,),
         doubtful={series.id: (change,)},
-        judged={one.id: one for one in judged([change], [], [])},
+        judged={one.id: one for one in assess_changes([change], [], [])},
     )
 
     panel = history_panel((series,), doubted, title="a chart", root="../")
@@ -729,7 +734,7 @@ def test_the_csv_of_changes_has_also_those_that_are_not_clear() -> None:
         known,
         changes=(),
         unclear=(change,),
-        judged={one.id: one for one in judged([change], [], [])},
+        judged={one.id: one for one in assess_changes([change], [], [])},
     )
 
     (row,) = csv.DictReader(changes_csv(doubted).splitlines())

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from corebound.analysis.change_history import ChangeHistory, chronicle
+from corebound.analysis.change_history import ChangeHistory, build_change_history
 from corebound.records.history import Series
 from corebound.report.elements import occurrence_numbers
 from corebound.report.pages import changes, feed, history, whats_new
@@ -46,7 +46,7 @@ def test_the_overview_has_rows_of_every_event_and_of_what_got_better() -> None:
     # One event of many benchmarks, later than another of one, and improvements beside both.
     many = [stepped(f"large{number}", 1.5, at=50) for number in range(6)]
     other, better = stepped("other", 1.14, at=45), [stepped(f"b{n}", 0.8) for n in range(3)]
-    known = chronicle([*many, other, *better])
+    known = build_change_history([*many, other, *better])
 
     shown = titles(known)
 
@@ -62,14 +62,23 @@ def test_what_few_improvements_leave_the_regressions_have_and_the_other_way_roun
     worse = [stepped(f"w{number}", 1.2) for number in range(6)]
     better = [stepped(f"b{number}", 0.8) for number in range(6)]
 
-    assert len(titles(chronicle(worse))) == len(titles(chronicle(better))) == 4
-    assert [title[0] for title in titles(chronicle([worse[0], *better]))] == ["w", "b", "b", "b"]
+    assert (
+        len(titles(build_change_history(worse))) == len(titles(build_change_history(better))) == 4
+    )
+    assert [title[0] for title in titles(build_change_history([worse[0], *better]))] == [
+        "w",
+        "b",
+        "b",
+        "b",
+    ]
 
 
 @pytest.mark.usefixtures("few_rows")
 def test_the_history_groups_all_before_it_leaves_any_out() -> None:
     cells = [stepped("cells", 1.5, cell=f"c={number}") for number in range(5)]
-    known = chronicle([*cells, stepped("two", 1.3), *(stepped("left", 1.1, cell=c) for c in "ab")])
+    known = build_change_history(
+        [*cells, stepped("two", 1.3), *(stepped("left", 1.1, cell=c) for c in "ab")]
+    )
 
     page = history.history_page(known, now=NOW)
 
@@ -88,7 +97,7 @@ def test_the_feed_has_what_got_worse_where_not_all_fits_and_cells_together() -> 
     better = [stepped(f"b{number}", 0.8, at=50) for number in range(5)]
     cells = [stepped("cells", ratio, cell=f"c={ratio}") for ratio in (1.1, 1.3)]
 
-    made = feed.feed(chronicle([*better, *cells, stepped("alone", 1.2)]), now=NOW)
+    made = feed.feed(build_change_history([*better, *cells, stepped("alone", 1.2)]), now=NOW)
 
     told = [entry.title for entry in made.entries]
     assert len(told) == 3
@@ -98,7 +107,9 @@ def test_the_feed_has_what_got_worse_where_not_all_fits_and_cells_together() -> 
 
 def test_an_entry_of_several_cells_keeps_its_id_whichever_of_them_is_the_largest() -> None:
     def entry(first: float, second: float) -> str:
-        known = chronicle([stepped("s", first, cell="c=1"), stepped("s", second, cell="c=2")])
+        known = build_change_history(
+            [stepped("s", first, cell="c=1"), stepped("s", second, cell="c=2")]
+        )
         (one,) = feed.feed(known, now=NOW).entries
         return one.id
 
@@ -111,7 +122,7 @@ def test_an_entry_of_several_cells_keeps_its_id_whichever_of_them_is_the_largest
 def test_the_headline_calls_nothing_slower_that_is_no_time(unit: str, said: str) -> None:
     several = [stepped("time", 1.5), stepped("other", 1.5, unit=unit)][: 1 + (unit != "ns")]
 
-    tonight = whats_new.whats_new(chronicle(several), ())
+    tonight = whats_new.whats_new(build_change_history(several), ())
 
     assert tonight is not None
     assert "".join(piece.text for piece in tonight.verdict) == said

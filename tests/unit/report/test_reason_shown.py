@@ -8,7 +8,7 @@ import random
 import pytest
 from msgspec.structs import replace
 
-from corebound.analysis.change_history import chronicle
+from corebound.analysis.change_history import build_change_history
 from corebound.records.decisions import Decision
 from corebound.records.history import Series
 from corebound.report import site
@@ -44,15 +44,15 @@ def test_the_reason_is_known_by_the_id_that_the_change_has_today() -> None:
     (change,) = analyse([stepped()]).changes
     decision = replace(accepted(change), id="as it was called when it was seen first")
 
-    assert chronicle([change.series], decisions=[decision]).because(change) == WHY
-    assert chronicle([change.series]).because(change) == ""
+    assert build_change_history([change.series], decisions=[decision]).because(change) == WHY
+    assert build_change_history([change.series]).because(change) == ""
 
 
 def test_the_reason_of_what_came_back_is_none() -> None:
     (change,) = analyse([stepped()]).changes
     fixed = replace(accepted(change), state="fixed", at=change.series.points[45].at)
 
-    known = chronicle([change.series], decisions=[fixed])
+    known = build_change_history([change.series], decisions=[fixed])
 
     assert known.status(change) == "open"
     assert known.because(change) == ""
@@ -89,7 +89,7 @@ def test_changes_that_were_accepted_for_different_reasons_are_not_told_as_one() 
     told = [accepted(one, because) for one, because in zip(found, ("this", "that"), strict=True)]
 
     def rows(decisions: list[Decision]) -> int:
-        known = chronicle([one.series for one in found], decisions=decisions)
+        known = build_change_history([one.series for one in found], decisions=decisions)
         return len(group_changes(known.changes, known))
 
     assert rows([accepted(one) for one in found]) == 1

@@ -11,7 +11,7 @@ import pytest
 from msgspec.structs import replace
 from typer.testing import CliRunner
 
-from corebound.analysis.change_history import chronicle, size_interval, size_word
+from corebound.analysis.change_history import build_change_history, size_interval, size_word
 from corebound.analysis.commit_comparison import compare_commits
 from corebound.analysis.wording import plain
 from corebound.cli.app import app
@@ -119,7 +119,7 @@ def test_the_night_calls_a_rate_that_fell_slower(step: float, verdict: str) -> N
     series = a_rate(step)
     lately = replace(series, points=series.points[:60])
 
-    told = whats_new(chronicle([lately]), ())
+    told = whats_new(build_change_history([lately]), ())
 
     assert told is not None
     assert plain(told.verdict) == f"1 cell got {verdict}."
@@ -127,7 +127,7 @@ def test_the_night_calls_a_rate_that_fell_slower(step: float, verdict: str) -> N
 
 def test_a_chart_of_a_rate_says_that_higher_is_better() -> None:
     series = a_rate(1.0)
-    known = chronicle([series])
+    known = build_change_history([series])
 
     panel = history_panel((series,), known, title="a chart", root="")
 
@@ -140,7 +140,7 @@ def test_a_chart_of_a_rate_says_that_higher_is_better() -> None:
 def test_two_commits_of_a_rate_differ_by_what_it_is_now_over_what_it_was(
     step: float, said: str, sign: str, word: str
 ) -> None:
-    known = chronicle([a_rate(step)])
+    known = build_change_history([a_rate(step)])
     found = compare_commits("trees", EARLY, LATE, known)
 
     page = commits_page(found, known, now="2026-01-01T00:00:00Z")

@@ -9,7 +9,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from corebound.analysis.change_history import chronicle
+from corebound.analysis.change_history import build_change_history
 from corebound.records.history import Series
 from corebound.report import site
 from corebound.report.inputs import SiteInputs
@@ -26,7 +26,7 @@ def stepped(scenario: str, ratio: float, *, at: int = 45, **changes: Any) -> Ser
 
 
 def events_of(*series: Series) -> tuple[CommitEvent, ...]:
-    return commit_events(chronicle(series))
+    return commit_events(build_change_history(series))
 
 
 def test_benchmarks_that_changed_in_one_commit_are_one_event_what_got_worse_first() -> None:
@@ -95,7 +95,9 @@ def test_of_many_the_largest_are_named() -> None:
 
 
 def test_a_change_leads_to_what_else_its_commit_did(tmp_path: Path) -> None:
-    known = chronicle([stepped("a<b>", 1.2), stepped("c", 0.8), stepped("alone", 1.3, at=20)])
+    known = build_change_history(
+        [stepped("a<b>", 1.2), stepped("c", 0.8), stepped("alone", 1.3, at=20)]
+    )
     page = history_page(known, now=NOW)
 
     beside = {row.head.title: row.beside for row in (*page.regressions, *page.improvements)}

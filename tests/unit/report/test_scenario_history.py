@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
-from corebound.analysis.change_history import chronicle
+from corebound.analysis.change_history import build_change_history
 from corebound.analysis.scenario_result import study
 from corebound.records.decisions import Decision
 from corebound.records.history import Series
@@ -39,7 +39,7 @@ def history_in(series: Sequence[Series], decisions: Sequence[Decision] = ()) -> 
         for block in range(6)
     ]
     known = study(RUN, RUN.scenarios[0], launches)
-    made = scenario_history(known, chronicle(series, (known,), decisions=decisions))
+    made = scenario_history(known, build_change_history(series, (known,), decisions=decisions))
     assert made is not None
     return made
 
@@ -103,7 +103,7 @@ def test_of_too_few_nights_for_any_change_the_heading_says_no_more() -> None:
 
 def test_a_change_that_was_accepted_is_no_news() -> None:
     series = [_nights(mode, 1.1 if mode == "none" else 1.0) for mode in MODES]
-    (change,) = chronicle(series).changes
+    (change,) = build_change_history(series).changes
     accepted = Decision(
         id=change.id,
         state="accepted",

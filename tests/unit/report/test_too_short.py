@@ -10,7 +10,7 @@ import pytest
 from msgspec.structs import replace
 from typer.testing import CliRunner
 
-from corebound.analysis.change_history import ChangeHistory, chronicle
+from corebound.analysis.change_history import ChangeHistory, build_change_history
 from corebound.cli.app import app
 from corebound.records import history_files
 from corebound.records.history import HistoryPoints, Series
@@ -28,7 +28,7 @@ def of(figures: int, **changes: object) -> Series:
 
 
 def known(*series: Series) -> ChangeHistory:
-    return chronicle(series)
+    return build_change_history(series)
 
 
 def said_of(*series: Series) -> tuple[str, str]:

@@ -12,7 +12,7 @@ from corebound.analysis.selection import latest_studies
 from corebound.report.charts.axis import linear_axis
 from corebound.report.charts.lines import LoadPoint, TradeoffCurve, tradeoff_svg
 from corebound.report.scenario.serving import ThroughputLatency, throughput_latency
-from corebound.stats.server_summary import Estimate, ServedCell, summarise_served
+from corebound.stats.server_summary import MeanWithInterval, ServedCell, summarise_served
 from support.build import a_cell
 from support.report_sample import a_serving_sample
 
@@ -31,7 +31,7 @@ def driven(rates: dict[str, float]) -> Known:
     return [
         (
             replace(cell, cell=a_cell(axes=(("parameters.rate", asked),))),
-            replace(served, per_s=Estimate(value=got, interval=None)),
+            replace(served, per_s=MeanWithInterval(value=got, interval=None)),
         )
         for asked, got in rates.items()
     ]

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from corebound.analysis.change_history import chronicle
+from corebound.analysis.change_history import build_change_history
 from corebound.analysis.commands import CommandLine
 from corebound.analysis.launch_metrics import cpu_of
 from corebound.analysis.scenario_result import ScenarioResult
@@ -645,7 +645,7 @@ def test_a_launch_that_was_made_again_successfully_has_not_failed_and_a_cell_cou
     run = a_run(scenarios=(scenario,))
 
     rows = failed_rows(run, launches)
-    tonight = whats_new(chronicle((a_series([1e6, 1e6]),)), [(run, launches)])
+    tonight = whats_new(build_change_history((a_series([1e6, 1e6]),)), [(run, launches)])
 
     assert [(row.status, row.reason) for row in rows] == [
         ("1 failed", "no memory"),

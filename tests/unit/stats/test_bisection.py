@@ -11,7 +11,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from corebound.stats.bisection import ALPHA, Answer, Ask, Ending, looks, search, share, sign
+from corebound.stats.bisection import (
+    ALPHA,
+    Answer,
+    Ask,
+    BisectionOutcome,
+    looks,
+    search,
+    share,
+    sign,
+)
 
 # Draws one launch's factor of noise.
 Noise = Callable[[random.Random], float]
@@ -42,7 +51,7 @@ def simulate(
     broken: frozenset[int] = frozenset(),
     asked: list[Ask] | None = None,
     most: int = 30,
-) -> Ending:
+) -> BisectionOutcome:
     """Search a line of commits whose cost is planted; blocks drift, launches are noisy."""
     chance = random.Random(seed)
     costs = [1e6]
@@ -55,7 +64,7 @@ def simulate(
         try:
             ask = searching.send(answer) if answer is not None else next(searching)
         except StopIteration as ended:
-            ending: Ending = ended.value
+            ending: BisectionOutcome = ended.value
             return ending
         if asked is not None:
             asked.append(ask)

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from corebound.stats.latency import estimate, least_within
+from corebound.stats.latency import bound_percentile, least_within
 
 
 # "Processed at least 64 queries", "Processed at least 662 queries": summaries of MLPerf's
@@ -17,8 +17,8 @@ from corebound.stats.latency import estimate, least_within
 @pytest.mark.parametrize(("share", "queries"), [(0.9, 64), (0.99, 662)])
 def test_an_estimate_takes_as_many_queries_as_mlperf_says(share: float, queries: int) -> None:
     assert least_within(1, share=share) + 1 == queries
-    assert estimate(range(queries - 1), share=share).value is None
-    assert estimate(range(queries), share=share).value is not None
+    assert bound_percentile(range(queries - 1), share=share).value is None
+    assert bound_percentile(range(queries), share=share).value is not None
 
 
 # "Processed 300 queries. Would need to run at least 159 more queries", and 21 with 438:
@@ -47,7 +47,7 @@ def test_a_run_with_none_over_the_bound_lacks_as_many_as_mlperf_says(
 def test_as_many_queries_are_discarded_as_mlperf_discards(
     queries: int, share: float, discarded: int
 ) -> None:
-    found = estimate(range(queries), share=share)
+    found = bound_percentile(range(queries), share=share)
 
     assert found.discarded == discarded
     assert found.value == queries - 1 - discarded
@@ -66,11 +66,11 @@ def test_it_is_the_least_number_whose_binomial_tail_is_thin_enough(over: int, sh
 
 @given(st.permutations(range(70)))
 def test_the_order_of_the_latencies_does_not_matter(latencies: list[int]) -> None:
-    assert estimate(latencies, share=0.9) == estimate(range(70), share=0.9)
+    assert bound_percentile(latencies, share=0.9) == bound_percentile(range(70), share=0.9)
 
 
 def test_queries_that_were_never_answered_are_the_worst() -> None:
-    assert estimate([1.0] * 63 + [math.inf], share=0.9).value == math.inf
+    assert bound_percentile([1.0] * 63 + [math.inf], share=0.9).value == math.inf
 
 
 @pytest.mark.parametrize("share", [0.0, 1.0, 1.5])

@@ -9,13 +9,13 @@ import pytest
 from defusedxml.ElementTree import fromstring
 from typer.testing import CliRunner, Result
 
-from corebound.analysis.change_history import chronicle
+from corebound.analysis.change_history import build_change_history
 from corebound.analysis.commit_comparison import compare_commits
 from corebound.cli.app import app
 from corebound.records import history_files
 from corebound.records.history import Series
 from corebound.stats.history import regressions
-from corebound.stats.history.arrays import HistoryArrays
+from corebound.stats.history.change_point import HistoryArrays
 from corebound.stats.history.regressions import analyse
 from support.build import a_series
 
@@ -30,14 +30,14 @@ def named(scenario: str, figures: list[float]) -> Series:
 @pytest.fixture
 def broken(monkeypatch: pytest.MonkeyPatch) -> None:
     """Makes the analysis of the history called `odd` fail."""
-    course_of = regressions.course_of
+    course_of = regressions.arrays_of
 
     def failing(series: Series) -> HistoryArrays:
         if series.scenario == "odd":
             raise ZeroDivisionError("float\ndivision by zero")
         return course_of(series)
 
-    monkeypatch.setattr(regressions, "course_of", failing)
+    monkeypatch.setattr(regressions, "arrays_of", failing)
 
 
 @pytest.fixture
@@ -117,7 +117,7 @@ def test_two_of_its_commits_are_not_compared(broken: None) -> None:
     assert one is not None
     assert two is not None
 
-    found = compare_commits("p", one.sha, two.sha, chronicle([odd, other]))
+    found = compare_commits("p", one.sha, two.sha, build_change_history([odd, other]))
 
     assert [one.series.scenario for one in found.series] == ["other"]
     ((name, why),) = found.unlike

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from corebound.stats.comparison import Comparison
-from corebound.stats.history.arrays import HistoryArrays, segments_of
-from corebound.stats.history.pairwise import LEAST_NIGHTS, compare_points
+from corebound.stats.history.change_point import HistoryArrays, segments_of
+from corebound.stats.history.pairwise import MIN_NOISE_POINTS, compare_points
 
 LOGS = st.lists(st.floats(-1, 1), min_size=30, max_size=60)
 
@@ -79,7 +79,9 @@ def test_of_a_night_without_a_figure_there_is_nothing_to_tell() -> None:
 
 
 def test_of_few_nights_the_noise_is_not_known() -> None:
-    found = compare_points(a_course([0.0, *noise(LEAST_NIGHTS - 2)]), 0, 5, changed=(), margin=0.02)
+    found = compare_points(
+        a_course([0.0, *noise(MIN_NOISE_POINTS - 2)]), 0, 5, changed=(), margin=0.02
+    )
 
     assert found is not None
     assert (found.interval, found.p_value, found.verdict) == (None, None, "undecided")

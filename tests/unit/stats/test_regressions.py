@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 from typer.testing import CliRunner, Result
 
-from corebound.analysis.change_history import chronicle
+from corebound.analysis.change_history import build_change_history
 from corebound.cli.app import app
 from corebound.errors import InputError
 from corebound.records import documents, history_files
@@ -30,9 +30,9 @@ from corebound.records.decisions import (
     read_decisions,
 )
 from corebound.records.history import HistoryPoints, Series
-from corebound.stats.history.alerts import JudgedChange, judged
+from corebound.stats.history.alerts import AssessedChange, assess_changes
 from corebound.stats.history.early_warnings import early_warning
-from corebound.stats.history.regressions import Change, analyse, course_of, failing
+from corebound.stats.history.regressions import Change, analyse, arrays_of, failing
 from corebound.workflow import decisions_file
 from support.build import a_point, a_series
 from support.markup import parse_xml
@@ -84,8 +84,8 @@ def a_confirmation(
     )
 
 
-def one(change: Change, *known: Decision | Confirmation) -> JudgedChange:
-    (found,) = judged(
+def one(change: Change, *known: Decision | Confirmation) -> AssessedChange:
+    (found,) = assess_changes(
         [change],
         [each for each in known if isinstance(each, Decision)],
         [each for each in known if isinstance(each, Confirmation)],
@@ -157,7 +157,7 @@ def test_a_fixed_step_that_comes_back_later_is_another_and_alarms() -> None:
     found = sorted(analyse([a_series(figures)]).changes, key=lambda each: each.step.at)
     decision = a_decision("fixed", change=found[0], at=found[0].series.points[55].at)
 
-    told = judged(found, [decision], [])
+    told = assess_changes(found, [decision], [])
 
     assert [each.alarm for each in told] == [False, False, True]
 
@@ -182,7 +182,7 @@ def test_a_vote_that_no_re_run_refutes_alarms(answer: Answer) -> None:
 
 def a_suspicion() -> Change:
     series = a_series([*nights(60), 108e6, 109e6])
-    step = early_warning(course_of(series), ())
+    step = early_warning(arrays_of(series), ())
     assert step is not None
     return Change(series=series, step=step, clear=False)
 
@@ -208,7 +208,7 @@ def test_the_state_of_a_change_is_known_by_the_id_it_has_today() -> None:
     change = a_change()
     earlier = replace(a_decision("accepted"), id="as it was called when it was seen first")
 
-    assert [one.state for one in judged([change], [earlier], [])] == ["accepted"]
+    assert [one.state for one in assess_changes([change], [earlier], [])] == ["accepted"]
 
 
 def test_a_series_that_ends_without_figures_has_failed_since() -> None:
@@ -422,7 +422,9 @@ def test_what_was_said_to_be_fixed_and_is_there_all_the_same_is_back_in_every_fo
     assert "why not" not in said["text"].stdout
     # On the pages nobody has decided about it.
     assert (
-        chronicle([change.series], decisions=[a_decision("fixed", change=change)]).status(change)
+        build_change_history(
+            [change.series], decisions=[a_decision("fixed", change=change)]
+        ).status(change)
         == "open"
     )
 
@@ -552,7 +554,7 @@ def test_a_change_that_is_reopened_is_news_even_where_its_series_has_ended(here:
 def news_of_the_site() -> list[str]:
     every, _ = history_files.read_all(RECORDS)
     decisions, _ = decisions_file.read(decisions_file.STATUS)
-    return [one.id for one in chronicle(every, decisions=decisions).news]
+    return [one.id for one in build_change_history(every, decisions=decisions).news]
 
 
 def test_junit_is_well_formed_whatever_foreign_names_hold(here: Path) -> None:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from corebound.analysis.commit_comparison import CellAtCommits, judge_cells
 from corebound.stats.comparison import Comparison, Verdict
 from corebound.stats.intervals import Interval
-from corebound.stats.multiplicity import CommitPair, judge
 
 
 def a_pair(
@@ -13,8 +13,8 @@ def a_pair(
     speedup_ratio: float = 0.8,
     verdict: Verdict = "slower",
     margin: float = 0.02,
-) -> CommitPair:
-    return CommitPair(
+) -> CellAtCommits:
+    return CellAtCommits(
         scenario="a-scenario",
         cell="default",
         base_ns=1e6,
@@ -34,7 +34,7 @@ def a_pair(
 
 
 def test_a_clear_slow_down_is_a_regression() -> None:
-    (judged,) = judge([a_pair()])
+    (judged,) = judge_cells([a_pair()])
 
     assert (judged.verdict, judged.is_regression) == ("slower", True)
 
@@ -42,27 +42,27 @@ def test_a_clear_slow_down_is_a_regression() -> None:
 def test_one_in_twenty_that_looks_slower_by_chance_is_undecided() -> None:
     many = [a_pair(p_value=0.5, speedup_ratio=1.0, verdict="equivalent") for _ in range(19)]
 
-    *_, judged = judge([*many, a_pair(p_value=0.04, speedup_ratio=0.97)])
+    *_, judged = judge_cells([*many, a_pair(p_value=0.04, speedup_ratio=0.97)])
 
     assert (judged.verdict, judged.is_regression) == ("undecided", False)
 
 
 def test_a_certain_slow_down_within_the_margin_is_no_regression() -> None:
-    (judged,) = judge([a_pair(speedup_ratio=0.99, margin=0.02)])
+    (judged,) = judge_cells([a_pair(speedup_ratio=0.99, margin=0.02)])
 
     assert (judged.verdict, judged.is_regression) == ("slower", False)
 
 
 def test_a_gain_is_no_regression() -> None:
-    (judged,) = judge([a_pair(speedup_ratio=1.3, verdict="faster")])
+    (judged,) = judge_cells([a_pair(speedup_ratio=1.3, verdict="faster")])
 
     assert (judged.verdict, judged.is_regression) == ("faster", False)
 
 
 def test_a_pair_without_figures_has_no_verdict() -> None:
-    pair = CommitPair(
+    pair = CellAtCommits(
         scenario="a-scenario", cell="default", base_ns=None, head_ns=1.0, comparison=None,
         margin=0.02, missing=("1a2b3c4d: skipped",),
     )  # fmt: skip
 
-    assert [one.verdict for one in judge([pair, a_pair()])] == [None, "slower"]
+    assert [one.verdict for one in judge_cells([pair, a_pair()])] == [None, "slower"]

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from corebound.analysis.change_history import chronicle
+from corebound.analysis.change_history import build_change_history
 from corebound.cli.app import app
 from corebound.records import history_files
 from corebound.records.history import Series
@@ -39,7 +39,7 @@ def searched(monkeypatch: pytest.MonkeyPatch) -> list[incremental.Segment]:
 
 def look(records: Path, *projects: str, of_all: bool) -> None:
     with known_steps(records, of_all=of_all) as memory:
-        chronicle([imported(name) for name in projects], memory=memory)
+        build_change_history([imported(name) for name in projects], memory=memory)
 
 
 def test_who_looks_at_some_series_forgets_nothing_of_the_others(
@@ -68,7 +68,7 @@ def test_who_is_interrupted_keeps_what_was_found_until_then(
 ) -> None:
     def interrupted() -> None:
         with known_steps(tmp_path, of_all=True) as memory:
-            chronicle([imported("two")], memory=memory)
+            build_change_history([imported("two")], memory=memory)
             raise KeyboardInterrupt
 
     look(tmp_path, "one", of_all=True)

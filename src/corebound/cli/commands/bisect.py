@@ -35,7 +35,7 @@ from corebound.machine.doctor.result import HostCheck
 from corebound.records.jsonl import RECORDS
 from corebound.records.launch_record import Launch
 from corebound.records.run_record import Commit
-from corebound.stats.bisection import Answer, Ask, Ending, search
+from corebound.stats.bisection import Answer, Ask, BisectionOutcome, search
 from corebound.stats.comparison import log_ratios
 from corebound.stats.launch_summary import CellSummary, summarise
 from corebound.text import one_line
@@ -123,14 +123,14 @@ def bisect(
     raise typer.Exit(exit_code(ending))
 
 
-def exit_code(ending: Ending | None) -> int:
+def exit_code(ending: BisectionOutcome | None) -> int:
     """The exit code of a search: 0 with a commit found, 4 with a broken end, else 5."""
     if ending is None or ending.outcome in {"no difference", "undecided"}:
         return NO_ANSWER
     return LaunchError.exit_code if ending.outcome == "broken" else 0
 
 
-def _noise(measuring: _Measuring, ending: Ending | None) -> tuple[str, ...]:
+def _noise(measuring: _Measuring, ending: BisectionOutcome | None) -> tuple[str, ...]:
     """The noise floor of the cell's scenario, for the number of launches behind the answer."""
     ends = () if ending is None else (ending.good, ending.bad)
     held = [one for places, one in measuring.sessions.items() if ends and {*ends} <= {*places}]
@@ -179,14 +179,14 @@ class _Measuring:
         """The number of launches before the first analysis."""
         return min(self.loaded.scenario.measure.launches.min, self.most)
 
-    def search(self) -> Ending | None:
+    def search(self) -> BisectionOutcome | None:
         """Run the search to its end; None if the time ran out first."""
         margin = self.loaded.scenario.measure.margin
         searching = search(len(self.line) - 1, least=self.least, most=self.most, margin=margin)
         answer: Answer | None = None
         while True:
             step = _next(searching, answer)
-            if isinstance(step, Ending):
+            if isinstance(step, BisectionOutcome):
                 return step
             answer = self._answer(step)
             if answer is None:
@@ -241,10 +241,12 @@ class _Measuring:
         return ready
 
 
-def _next(searching: Generator[Ask, Answer, Ending], answer: Answer | None) -> Ask | Ending:
+def _next(
+    searching: Generator[Ask, Answer, BisectionOutcome], answer: Answer | None
+) -> Ask | BisectionOutcome:
     """The next request of the search, or its end."""
     try:
         return next(searching) if answer is None else searching.send(answer)
     except StopIteration as ended:
-        ending: Ending = ended.value
+        ending: BisectionOutcome = ended.value
         return ending

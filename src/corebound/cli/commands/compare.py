@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 import typer
 from rich.text import Text
 
-from corebound.analysis.change_history import chronicle
+from corebound.analysis.change_history import build_change_history
 from corebound.analysis.commit_comparison import compare_commits
 from corebound.analysis.comparison import compare_runs
 from corebound.analysis.host_records import Record
@@ -77,7 +77,7 @@ def _told(before: str, after: str, records: Path) -> ComparisonText:
             Console(stderr=True).status("looking for what changed between"),
             known_steps(records, of_all=False) as memory,
         ):
-            known = chronicle(own, memory=memory, mapper=forked)
+            known = build_change_history(own, memory=memory, mapper=forked)
             return of_commits(compare_commits(*commits, known))
     one, two = (jsonl.read(each.file) for each in meant)
     records_of_pair = (_record(one, faults), _record(two, faults))

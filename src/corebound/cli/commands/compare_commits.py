@@ -9,6 +9,7 @@ from typing import Annotated
 
 import typer
 
+from corebound.analysis.commit_comparison import CellAtCommits, judge_cells
 from corebound.analysis.scenario_result import CellStudy, ScenarioResult
 from corebound.asv_bridge.project import WORKING_TREE, open_project
 from corebound.cli import noise_notes, options
@@ -29,12 +30,11 @@ from corebound.cli.options import (
 )
 from corebound.cli.output import compare_commits as output_compare_commits
 from corebound.cli.output import run as output_run
-from corebound.cli.output.compare_commits import CommitComparison, Format
+from corebound.cli.output.compare_commits import CompareCommitsResult, Format
 from corebound.cli.output.terminal import Console
 from corebound.errors import NO_ANSWER, REGRESSION, InputError, LaunchError
 from corebound.records.jsonl import RECORDS
 from corebound.scenario.comparison import COMMITS_SUFFIX
-from corebound.stats.multiplicity import CommitPair, judge
 from corebound.workflow import compare_commits as workflow_compare_commits
 from corebound.workflow import comparison_sides, projects, scenarios
 from corebound.workflow.comparison_sides import Sides
@@ -116,9 +116,11 @@ def _told(
     records: Path,
     *,
     own_margin: bool,
-) -> CommitComparison:
+) -> CompareCommitsResult:
     """The verdicts, with the noise floor that applies to them."""
-    judged = judge([pair for one in output_run.studies(measured) for pair in _pairs(one, ends)])
+    judged = judge_cells(
+        [pair for one in output_run.studies(measured) for pair in _pairs(one, ends)]
+    )
     compared = [one.pair.comparison for one in judged if one.pair.comparison]
     noise = noise_notes.beside(
         records,
@@ -127,7 +129,7 @@ def _told(
         launches=min((one.pairs for one in compared), default=0),
         own_margin=own_margin,
     )
-    return CommitComparison(
+    return CompareCommitsResult(
         ends=ends, judged=judged, noise=noise, records=measured.file, ending=measured.ending
     )
 
@@ -163,7 +165,7 @@ def _sides(
     return ends, chosen, workflow_compare_commits.over(chosen, (one, other), wanted, margin=margin)
 
 
-def _exit_code(told: CommitComparison, measured: output_run.RunResult) -> int:
+def _exit_code(told: CompareCommitsResult, measured: output_run.RunResult) -> int:
     """1 with a regression; 4 if a commit has no results, 5 if the time ran out; else 0."""
     if any(one.is_regression for one in told.judged):
         return REGRESSION
@@ -173,7 +175,7 @@ def _exit_code(told: CommitComparison, measured: output_run.RunResult) -> int:
     return NO_ANSWER if is_for_time else LaunchError.exit_code
 
 
-def _pairs(studied: ScenarioResult, ends: Sides) -> Iterator[CommitPair]:
+def _pairs(studied: ScenarioResult, ends: Sides) -> Iterator[CellAtCommits]:
     """Pair each cell of a scenario across both sides."""
     by_side: dict[tuple[str, str | None], CellStudy] = {
         (
@@ -186,7 +188,7 @@ def _pairs(studied: ScenarioResult, ends: Sides) -> Iterator[CommitPair]:
     for key in dict.fromkeys(key for key, _ in by_side):
         both = tuple(by_side.get((key, side)) for side in (base, head))
         of_base, of_head = (one.summary.median_ns if one else None for one in both)
-        yield CommitPair(
+        yield CellAtCommits(
             scenario=studied.scenario.name.removesuffix(COMMITS_SUFFIX).removesuffix(
                 comparison_sides.SUFFIX
             ),

@@ -24,7 +24,7 @@ from corebound.records import documents
 from corebound.records.decisions import Decision, State
 from corebound.records.history import Series
 from corebound.records.jsonl import RECORDS
-from corebound.stats.history.alerts import JudgedChange, judged
+from corebound.stats.history.alerts import AssessedChange, assess_changes
 from corebound.stats.history.regressions import Analysis, Change, analyse, failing
 from corebound.stats.history.series import ended
 from corebound.text import one_line
@@ -107,7 +107,7 @@ def regressions(
     known, damaged = documents.read_confirmations(records)
     for fault in damaged:
         console.print(Text(f"warning: {fault}"))
-    about = judged(every, decisions, known, ended=over)
+    about = assess_changes(every, decisions, known, ended=over)
     asked = _asked(accept=accept, fixed=fixed, reopen=reopen)
     if asked is not None:
         state, name = asked
@@ -117,7 +117,7 @@ def regressions(
     if confirm:
         _confirm(about, suite, records, console, config=config, wait_s=wait_s)
         known, _ = documents.read_confirmations(records)
-        about = judged(every, decisions, known, ended=over)
+        about = assess_changes(every, decisions, known, ended=over)
     told = RegressionsResult(
         judged=about,
         failing=failing(going),
@@ -174,7 +174,7 @@ def _asked(
     return asked[0] if asked else None
 
 
-def _named(name: str, about: tuple[JudgedChange, ...], records: Path) -> JudgedChange:
+def _named(name: str, about: tuple[AssessedChange, ...], records: Path) -> AssessedChange:
     found = next((one for one in about if name in {one.id, one.change.id}), None)
     if found is None:
         raise InputError(
@@ -185,7 +185,7 @@ def _named(name: str, about: tuple[JudgedChange, ...], records: Path) -> JudgedC
     return found
 
 
-def _decide(state: State, found: JudgedChange, because: str | None, status: Path) -> None:
+def _decide(state: State, found: AssessedChange, because: str | None, status: Path) -> None:
     """Append a decision to the file; existing content stays unchanged.
 
     Raises:
@@ -208,7 +208,7 @@ def _decide(state: State, found: JudgedChange, because: str | None, status: Path
 
 
 def _confirm(
-    about: tuple[JudgedChange, ...],
+    about: tuple[AssessedChange, ...],
     suite: Suite,
     records: Path,
     console: Console,

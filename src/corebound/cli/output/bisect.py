@@ -11,7 +11,7 @@ from corebound.analysis.serialize import interval_pair
 from corebound.analysis.wording import NO_ESTIMATE
 from corebound.cli.output.json import indented
 from corebound.records.run_record import Commit
-from corebound.stats.bisection import Ending
+from corebound.stats.bisection import BisectionOutcome
 from corebound.stats.intervals import is_usable
 from corebound.text import one_line
 from corebound.workflow.compare_commits import short
@@ -33,7 +33,7 @@ class BisectResult(Struct, frozen=True, kw_only=True):
     project: str
     cell: str
     line: tuple[Commit, ...]
-    ending: Ending | None
+    ending: BisectionOutcome | None
     is_merge: bool
     noise: tuple[str, ...]
     records: tuple[Path, ...]
@@ -76,7 +76,7 @@ def _answer(told: BisectResult) -> Iterator[str]:
         yield f"  corebound bisect $(git merge-base {sha}^1 {sha}^2) {sha}^2 …"
 
 
-def _size(ending: Ending) -> str:
+def _size(ending: BisectionOutcome) -> str:
     bounds = ending.interval
     if ending.slowdown_ratio is None or bounds is None:
         return "an unknown share"

@@ -24,8 +24,7 @@ from corebound.analysis.comparison import (
 from corebound.analysis.launch_metrics import disturbed_words
 from corebound.analysis.serialize import commit_comparison_document, run_comparison_document
 from corebound.analysis.series_names import short_names
-from corebound.analysis.series_value import figure_text
-from corebound.analysis.wording import compared_bounds, count
+from corebound.analysis.wording import compared_bounds, count, figure_text
 from corebound.cli.output.json import indented
 from corebound.cli.output.run import SIGNS, verdict_of
 from corebound.cli.output.terminal import Console

@@ -10,6 +10,7 @@ from xml.etree import ElementTree as ET
 from msgspec import Struct
 
 from corebound import text, units
+from corebound.analysis.commit_comparison import CellAtCommits, CellVerdict
 from corebound.analysis.serialize import commit_pair_document
 from corebound.analysis.wording import NO_ESTIMATE
 from corebound.cli.output.json import indented
@@ -17,13 +18,12 @@ from corebound.cli.output.run import SIGNS
 from corebound.runner import Ending
 from corebound.stats.comparison import Comparison
 from corebound.stats.intervals import is_usable
-from corebound.stats.multiplicity import CommitPair, JudgedPair
 from corebound.workflow.comparison_sides import Side, Sides
 
 Format = Literal["text", "md", "json", "junit"]
 
 
-class CommitComparison(Struct, frozen=True, kw_only=True):
+class CompareCommitsResult(Struct, frozen=True, kw_only=True):
     """The result of a comparison of commits.
 
     Attributes:
@@ -35,19 +35,19 @@ class CommitComparison(Struct, frozen=True, kw_only=True):
     """
 
     ends: Sides
-    judged: tuple[JudgedPair, ...]
+    judged: tuple[CellVerdict, ...]
     noise: tuple[str, ...]
     records: Path
     ending: Ending
 
 
-def told(what: CommitComparison, form: Format) -> str:
+def told(what: CompareCommitsResult, form: Format) -> str:
     """Render the result in a format, without a final newline."""
     writers = {"text": _text, "md": _markdown, "json": _json, "junit": _junit}
     return writers[form](what)
 
 
-def headline(what: CommitComparison) -> str:
+def headline(what: CompareCommitsResult) -> str:
     """The result in one line."""
     count = sum(one.verdict is not None for one in what.judged)
     slower = sum(one.is_regression for one in what.judged)
@@ -64,7 +64,7 @@ def headline(what: CommitComparison) -> str:
     return said + (" (the budget ran out)" if what.ending == "out of time" else "") + "."
 
 
-def _text(what: CommitComparison) -> str:
+def _text(what: CompareCommitsResult) -> str:
     ends = what.ends
     lines = [
         f"{ends.what}: {_named(ends.base)}",
@@ -83,7 +83,7 @@ def _text(what: CommitComparison) -> str:
     return "\n".join(map(text.one_line, lines))
 
 
-def _row(one: JudgedPair) -> tuple[str, ...]:
+def _row(one: CellVerdict) -> tuple[str, ...]:
     pair = one.pair
     said = f"{SIGNS[one.verdict]} {one.verdict}" if one.verdict else "– no figure"
     return (
@@ -95,7 +95,7 @@ def _row(one: JudgedPair) -> tuple[str, ...]:
     )
 
 
-def _would_tell(pair: CommitPair) -> str:
+def _would_tell(pair: CellAtCommits) -> str:
     """The number of launches needed for a conclusive verdict, if it can be estimated."""
     needed = pair.comparison.launches_needed if pair.comparison else None
     return "" if needed is None else f", ~{needed} launches"
@@ -122,7 +122,7 @@ def _named(side: Side) -> str:
     return f"{side.name} {side.title}".rstrip()
 
 
-def _cpu(what: CommitComparison) -> tuple[str, ...]:
+def _cpu(what: CompareCommitsResult) -> tuple[str, ...]:
     """Notes where CPU time disagrees with elapsed time; on a busy host, it is more reliable."""
     return tuple(
         f"{one.pair.scenario}[{one.pair.cell}]: CPU time is {one.pair.cpu_ratio:.3f}×, which that"
@@ -132,12 +132,12 @@ def _cpu(what: CommitComparison) -> tuple[str, ...]:
     )
 
 
-def _reasons(what: CommitComparison) -> tuple[str, ...]:
+def _reasons(what: CompareCommitsResult) -> tuple[str, ...]:
     """The reasons for missing results, each once: a failed build fails for all cells."""
     return tuple(dict.fromkeys(reason for one in what.judged for reason in one.pair.missing))
 
 
-def _markdown(what: CommitComparison) -> str:
+def _markdown(what: CompareCommitsResult) -> str:
     ends = what.ends
     lines = [
         f"**{headline(what)}**",
@@ -162,7 +162,7 @@ def _markdown(what: CommitComparison) -> str:
     return "\n".join(lines)
 
 
-def _json(what: CommitComparison) -> str:
+def _json(what: CompareCommitsResult) -> str:
     document = {
         "project": what.ends.what,
         "base": _side(what.ends.base),
@@ -181,7 +181,7 @@ def _side(side: Side) -> object:
     return side.commit or {"name": side.name, "title": side.title}
 
 
-def _junit(what: CommitComparison) -> str:
+def _junit(what: CompareCommitsResult) -> str:
     suite = ET.Element(
         "testsuite",
         name="corebound compare-commits",
@@ -200,7 +200,7 @@ def _junit(what: CommitComparison) -> str:
     return '<?xml version="1.0" encoding="UTF-8"?>\n' + ET.tostring(suite, encoding="unicode")
 
 
-def _case(one: JudgedPair) -> ET.Element:
+def _case(one: CellVerdict) -> ET.Element:
     pair = one.pair
     case = ET.Element("testcase", classname=text.xml(pair.scenario), name=text.xml(pair.cell))
     said = text.xml(_slowdown(pair.comparison))

@@ -19,16 +19,15 @@ from corebound.analysis.change_history import (
     size_with_interval,
 )
 from corebound.analysis.commands import continuous_words
-from corebound.analysis.last_measured import last_day
 from corebound.analysis.noise_floor import calibration_for, noise_words
 from corebound.analysis.serialize import change_document, series_document
-from corebound.analysis.wording import count, day, too_short_words
+from corebound.analysis.wording import count, day, last_day, too_short_words
 from corebound.cli.confirm_regressions import CommitPair, pair_of
 from corebound.records import documents
 from corebound.records.calibration import Calibration
 from corebound.records.history import HistoryPoint, Series
 from corebound.report.urls import series_url
-from corebound.stats.history.alerts import JudgedChange
+from corebound.stats.history.alerts import AssessedChange
 from corebound.stats.history.regressions import Change, Failing, NotAnalysed, too_short
 from corebound.workflow.run_index import Suite
 
@@ -94,7 +93,7 @@ class RegressionsResult(Struct, frozen=True, kw_only=True):
         beside: The additional information for each change, by its id.
     """
 
-    judged: tuple[JudgedChange, ...]
+    judged: tuple[AssessedChange, ...]
     failing: tuple[Failing, ...]
     not_analysed: tuple[NotAnalysed, ...]
     series: tuple[Series, ...]
@@ -103,7 +102,7 @@ class RegressionsResult(Struct, frozen=True, kw_only=True):
     everything: bool
     beside: Mapping[str, ChangeContext] = field(default_factory=dict)
 
-    def beside_of(self, one: JudgedChange) -> ChangeContext:
+    def beside_of(self, one: AssessedChange) -> ChangeContext:
         """The additional information for a change; empty if there is none."""
         return self.beside.get(one.change.id, ChangeContext())
 
@@ -114,22 +113,22 @@ class RegressionsResult(Struct, frozen=True, kw_only=True):
         return len(too_short(one for one in self.going if one.id not in unknown))
 
     @property
-    def alarms(self) -> tuple[JudgedChange, ...]:
+    def alarms(self) -> tuple[AssessedChange, ...]:
         """The new regressions."""
         return tuple(one for one in self.judged if one.alarm)
 
     @property
-    def suspected(self) -> tuple[JudgedChange, ...]:
+    def suspected(self) -> tuple[AssessedChange, ...]:
         """Possible regressions that do not alarm yet."""
         return tuple(one for one in self.judged if one.change.is_regression and one.is_undecided)
 
     @property
-    def gains(self) -> tuple[JudgedChange, ...]:
+    def gains(self) -> tuple[AssessedChange, ...]:
         """New improvements that have lasted."""
         return tuple(one for one in self.judged if one.is_gain)
 
     @property
-    def rest(self) -> tuple[JudgedChange, ...]:
+    def rest(self) -> tuple[AssessedChange, ...]:
         """All other changes: decided, old, recovered, or possibly chance."""
         named = {id(one) for one in (*self.alarms, *self.suspected, *self.gains)}
         return tuple(one for one in self.judged if id(one) not in named)
@@ -218,7 +217,7 @@ def _between(good: HistoryPoint, bad: HistoryPoint) -> str:
     return f"commits {commits}{subject}, {when}"
 
 
-def standing(judged: JudgedChange) -> str:
+def standing(judged: AssessedChange) -> str:
     """The current state of a change."""
     change = judged.change
     parts = []
@@ -252,7 +251,7 @@ def named(series: Series) -> str:
     return f"{series.title}{cell} on {where}"
 
 
-def _sections(told: RegressionsResult) -> Iterator[tuple[str, tuple[JudgedChange, ...]]]:
+def _sections(told: RegressionsResult) -> Iterator[tuple[str, tuple[AssessedChange, ...]]]:
     every = (
         ("New regressions", told.alarms),
         ("Suspected", told.suspected),
@@ -262,7 +261,7 @@ def _sections(told: RegressionsResult) -> Iterator[tuple[str, tuple[JudgedChange
     return ((heading, several) for heading, several in every if several)
 
 
-def _lines(one: JudgedChange, told: RegressionsResult) -> tuple[str, ...]:
+def _lines(one: AssessedChange, told: RegressionsResult) -> tuple[str, ...]:
     series = one.change.series
     lines = (
         f"{one.id}  {named(series)}",
@@ -277,7 +276,7 @@ def _lines(one: JudgedChange, told: RegressionsResult) -> tuple[str, ...]:
     return tuple(line for line in lines if line)
 
 
-def commands(one: JudgedChange, told: RegressionsResult) -> tuple[str, ...]:
+def commands(one: AssessedChange, told: RegressionsResult) -> tuple[str, ...]:
     """Commands that measure again: the cell and, if possible, both commits in alternation."""
     series, compare = one.change.series, told.beside_of(one).compare
     return (
@@ -339,7 +338,7 @@ def _series(series: Series, told: RegressionsResult) -> dict[str, Any]:
     return series_document(series, link_of(series, told.site))
 
 
-def _change(one: JudgedChange, told: RegressionsResult) -> dict[str, Any]:
+def _change(one: AssessedChange, told: RegressionsResult) -> dict[str, Any]:
     context = told.beside_of(one)
     return change_document(
         one,
@@ -354,7 +353,7 @@ def junit(told: RegressionsResult) -> str:
 
     Early warnings appear in the case's output and do not fail.
     """
-    of_series: dict[str, list[JudgedChange]] = {}
+    of_series: dict[str, list[AssessedChange]] = {}
     for one in told.judged:
         of_series.setdefault(one.change.series.id, []).append(one)
     failing = {one.series.id: one for one in told.failing}
@@ -398,7 +397,7 @@ def junit(told: RegressionsResult) -> str:
     return '<?xml version="1.0" encoding="UTF-8"?>\n' + ET.tostring(suite, encoding="unicode")
 
 
-def _said(one: JudgedChange, told: RegressionsResult) -> str:
+def _said(one: AssessedChange, told: RegressionsResult) -> str:
     change = one.change
     lines = (
         f"{one.id} {named(change.series)}",

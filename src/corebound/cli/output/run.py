@@ -12,10 +12,9 @@ from rich.table import Table
 from rich.text import Text
 
 from corebound import units
-from corebound.analysis.findings import findings
 from corebound.analysis.launch_metrics import disturbed_words
 from corebound.analysis.noise_floor import calibration_for, noise_at, noise_words
-from corebound.analysis.scenario_result import CellStudy, ScenarioResult, study
+from corebound.analysis.scenario_result import CellStudy, ScenarioResult, findings, study
 from corebound.analysis.serialize import cell_document, findings_document
 from corebound.analysis.wording import NO_BASELINE, compared_bounds
 from corebound.cli.output.json import indented

@@ -9,8 +9,7 @@ from msgspec import Struct
 
 from corebound.analysis.change_history import ChangeHistory, differing, is_digest, size_word
 from corebound.analysis.commands import CommandLine, point_command
-from corebound.analysis.series_value import display_unit, interval_name
-from corebound.analysis.wording import Label, count, day, within
+from corebound.analysis.wording import Label, count, day, display_unit, interval_name, within
 from corebound.records.history import HistoryPoint, HistoryPoints, Series
 from corebound.report.charts.axis import Axis, date_ticks, has_year, plain_tick
 from corebound.report.charts.history import ChangeMark, HistoryChart, exceeds_axis, value_axis

@@ -18,7 +18,6 @@ from corebound.analysis.change_history import (
     way_word,
 )
 from corebound.analysis.commands import NO_COMMAND
-from corebound.analysis.last_measured import last_measured
 from corebound.analysis.series_names import (
     Natural,
     axes,
@@ -28,7 +27,6 @@ from corebound.analysis.series_names import (
     shared_axes,
     short_cells,
 )
-from corebound.analysis.series_value import interval_name, latest_of
 from corebound.analysis.wording import (
     Text,
     TextSpan,
@@ -37,6 +35,9 @@ from corebound.analysis.wording import (
     and_more,
     count,
     day,
+    interval_name,
+    last_measured,
+    latest_of,
     rich,
     strong,
 )

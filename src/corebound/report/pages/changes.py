@@ -19,8 +19,7 @@ from corebound.analysis.change_history import (
     sizes_word,
 )
 from corebound.analysis.commands import CommandLine, between_command
-from corebound.analysis.series_value import display_unit
-from corebound.analysis.wording import Label, Tone, VerdictWord, and_more, day
+from corebound.analysis.wording import Label, Tone, VerdictWord, and_more, day, display_unit
 from corebound.records.history import HistoryPoint, Series
 from corebound.report.urls import series_url
 from corebound.stats.history.regressions import Change

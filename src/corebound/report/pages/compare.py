@@ -9,7 +9,7 @@ from typing import Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
-from corebound.analysis.change_history import EMPTY, ChangeHistory
+from corebound.analysis.change_history import EMPTY_HISTORY, ChangeHistory
 from corebound.analysis.commands import CommandLine, again_command
 from corebound.analysis.comparison import (
     RUNS_CAVEAT,
@@ -124,7 +124,7 @@ def compare_page(
     *,
     now: str,
     calibrations: Sequence[Calibration] = (),
-    known: ChangeHistory = EMPTY,
+    known: ChangeHistory = EMPTY_HISTORY,
 ) -> ComparePage:
     """Build the page of one comparison, including the noise floors of its scenarios.
 

@@ -12,7 +12,6 @@ from corebound.analysis.commands import NO_COMMAND, CommandLine, between_command
 from corebound.analysis.commit_comparison import COMMITS_CAVEAT, CommitComparison, ComparedSeries
 from corebound.analysis.comparison import compared_words, unclear_words
 from corebound.analysis.series_names import series_name, short_cells
-from corebound.analysis.series_value import display_unit, interval_name
 from corebound.analysis.wording import (
     NOT_COMPARED,
     Label,
@@ -20,6 +19,8 @@ from corebound.analysis.wording import (
     VerdictWord,
     compared_bounds,
     day,
+    display_unit,
+    interval_name,
     rich,
     speedup,
     verdict_word,

@@ -6,13 +6,12 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from corebound.analysis.change_history import EMPTY, ChangeHistory, size_word
+from corebound.analysis.change_history import EMPTY_HISTORY, ChangeHistory, size_word
 from corebound.analysis.commands import FIRST, CommandLine, reproduce_command, row_command
 from corebound.analysis.host_records import Record
 from corebound.analysis.launch_metrics import statuses
 from corebound.analysis.noise_floor import calibration_for
 from corebound.analysis.scenario_result import BaselineComparison, ScenarioResult
-from corebound.analysis.series_value import figures_span, latest_of
 from corebound.analysis.wording import (
     NO_BASELINE,
     NOT_MEASURED,
@@ -26,7 +25,9 @@ from corebound.analysis.wording import (
     compared_with,
     count,
     day,
+    figures_span,
     label,
+    latest_of,
     rich,
     speedup,
     strong,
@@ -266,7 +267,7 @@ def overview_page(
     *,
     now: str,
     pages: Sequence[tuple[str, str]] = (),
-    known: ChangeHistory = EMPTY,
+    known: ChangeHistory = EMPTY_HISTORY,
     records: Sequence[Record] = (),
     calibrations: Sequence[Calibration] = (),
     faults: Sequence[Fault] = (),

@@ -10,10 +10,20 @@ from msgspec import Struct
 
 from corebound.analysis.change_history import ChangeHistory, size_word
 from corebound.analysis.commands import CommandLine, latest_command, series_command
-from corebound.analysis.last_measured import last_day, last_measured, last_moment
 from corebound.analysis.series_names import Natural, natural_place, own_axes
-from corebound.analysis.series_value import figures_span, interval_name, lack_of, latest_of
-from corebound.analysis.wording import Label, ValueWithBounds, VerdictWord, count
+from corebound.analysis.wording import (
+    Label,
+    ValueWithBounds,
+    VerdictWord,
+    count,
+    figures_span,
+    interval_name,
+    lack_of,
+    last_day,
+    last_measured,
+    last_moment,
+    latest_of,
+)
 from corebound.records.history import Series, kind_of
 from corebound.report.urls import series_url
 from corebound.stats.history.detection import RECENT_NIGHTS

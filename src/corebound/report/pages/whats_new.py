@@ -9,7 +9,6 @@ from msgspec import Struct
 from corebound.analysis.change_history import ChangeHistory, sizes_word
 from corebound.analysis.commands import CommandLine, cells_command
 from corebound.analysis.host_records import Record, by_host
-from corebound.analysis.last_measured import last_measured, last_moment
 from corebound.analysis.wording import (
     Label,
     Text,
@@ -19,6 +18,8 @@ from corebound.analysis.wording import (
     day,
     full_name,
     label,
+    last_measured,
+    last_moment,
     rich,
     strong,
     too_short_words,

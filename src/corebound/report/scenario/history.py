@@ -10,8 +10,14 @@ from msgspec import Struct
 from corebound.analysis.change_history import ChangeHistory, sizes_word, way_word
 from corebound.analysis.commands import CommandLine, series_command
 from corebound.analysis.scenario_result import ScenarioResult
-from corebound.analysis.series_value import figures_span, latest_of
-from corebound.analysis.wording import Label, ValueWithBounds, count, full_name
+from corebound.analysis.wording import (
+    Label,
+    ValueWithBounds,
+    count,
+    figures_span,
+    full_name,
+    latest_of,
+)
 from corebound.records.history import Series
 from corebound.report.history.panel import HistoryPanel, history_panel
 from corebound.stats.history.regressions import Change

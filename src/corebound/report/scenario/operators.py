@@ -10,8 +10,7 @@ from msgspec.structs import replace
 
 from corebound.analysis.commands import CommandLine, reproduce_command
 from corebound.analysis.launch_metrics import mend_of
-from corebound.analysis.operator_profiles import Profiled, _attempt, profiled
-from corebound.analysis.scenario_result import ScenarioResult
+from corebound.analysis.scenario_result import Profiled, ScenarioResult, profiled
 from corebound.analysis.selection import title_of, varying_axes, without
 from corebound.analysis.wording import Label, Text, count, full_name, label, rich
 from corebound.records.launch_record import OperatorProfile
@@ -671,7 +670,10 @@ def _with_disturbed(named: Label) -> Label:
 def _unprofiled_cells(study: ScenarioResult) -> tuple[UnmeasuredCells, ...]:
     """Cells without a profile and why, grouped by reason under the first cell's name."""
     seen: dict[tuple[str, str], UnmeasuredCells] = {}
-    latest = {launch.cell.key: launch for launch in sorted(study.profiles, key=_attempt)}
+    latest = {
+        launch.cell.key: launch
+        for launch in sorted(study.profiles, key=lambda launch: launch.attempt)
+    }
     for launch in latest.values():
         if launch.status == "ok":
             continue

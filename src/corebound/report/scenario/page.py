@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
 
-from corebound.analysis.change_history import EMPTY, ChangeHistory
+from corebound.analysis.change_history import EMPTY_HISTORY, ChangeHistory
 from corebound.analysis.noise_floor import calibration_for
 from corebound.analysis.scenario_result import ScenarioResult
 from corebound.analysis.wording import day, plain
@@ -72,7 +72,7 @@ def scenario_page(
     now: str,
     records_file: str,
     traces: Mapping[str, str] | None = None,
-    known: ChangeHistory = EMPTY,
+    known: ChangeHistory = EMPTY_HISTORY,
     calibrations: Sequence[Calibration] = (),
 ) -> ScenarioPage:
     """Build a scenario's page.

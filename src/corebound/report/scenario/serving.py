@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from corebound.analysis.commands import CommandLine, row_command
 from corebound.analysis.launch_metrics import span_of
 from corebound.analysis.scenario_result import CellStudy, ScenarioResult
-from corebound.analysis.selection import Group, by_baseline
+from corebound.analysis.selection import CellGroup, by_baseline
 from corebound.analysis.server_workers import _ELSEWHERE, _LEVELS, WorkersSeen, workers_seen
 from corebound.analysis.wording import (
     Figure,
@@ -36,7 +36,7 @@ from corebound.report.charts.lines import (
 from corebound.report.elements import Tick, horizontal_ticks, vertical_ticks
 from corebound.scenario.traffic import MlPerf
 from corebound.stats.latency import percentiles
-from corebound.stats.server_summary import Estimate, ServedCell, p99_9_ns, summarise_served
+from corebound.stats.server_summary import MeanWithInterval, ServedCell, p99_9_ns, summarise_served
 from corebound.units import counted, duration, percent, significant, time_unit
 
 # Axes that set the load, in contrast to the server's configuration.
@@ -133,7 +133,7 @@ def _point(served: ServedCell, length_ns: float) -> LoadPoint:
     )
 
 
-def _ends(estimate: Estimate, unit: float) -> tuple[float, float] | None:
+def _ends(estimate: MeanWithInterval, unit: float) -> tuple[float, float] | None:
     interval = estimate.interval
     return None if interval is None else (interval.low / unit, interval.high / unit)
 
@@ -267,7 +267,7 @@ def _serving_row(
     )
 
 
-def _estimate(estimate: Estimate, write: Callable[[float], str]) -> ValueWithBounds:
+def _estimate(estimate: MeanWithInterval, write: Callable[[float], str]) -> ValueWithBounds:
     interval = estimate.interval
     said = "" if interval is None else within(interval.low, interval.high, write)
     return ValueWithBounds(value=write(estimate.value), ends=said)
@@ -339,7 +339,7 @@ def _latency_panels(known: Sequence[tuple[CellStudy, ServedCell]]) -> tuple[Late
     )
 
 
-def _latency_panel(grouped: Group, served_of: Mapping[str, ServedCell]) -> LatencyPanel:
+def _latency_panel(grouped: CellGroup, served_of: Mapping[str, ServedCell]) -> LatencyPanel:
     group = [(cell, served_of[studied.cell.key]) for cell, studied in grouped.cells]
     length_ns, unit = time_unit(min(served.p50_ns.value for _, served in group))
     curves = tuple(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from corebound.analysis.incomplete_run import Undone
+from corebound.analysis.incomplete_run import IncompleteRun
 from corebound.analysis.launch_metrics import disturbed, figure_of, left_out
 from corebound.analysis.noise_floor import noise_words
 from corebound.analysis.scenario_result import BaselineComparison, CellStudy, ScenarioResult
@@ -122,7 +122,7 @@ def _ended_early(study: ScenarioResult) -> Flag | None:
     )
 
 
-def budget_note(left: Undone) -> str:
+def budget_note(left: IncompleteRun) -> str:
     """The time budget of the run, if that is why it ended; else empty."""
     return f" (--budget\N{NO-BREAK SPACE}{left.budget})" if left.budget else ""
 

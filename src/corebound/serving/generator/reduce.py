@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from corebound.scenario.traffic import Answered, MlPerf, Traffic, Window
 from corebound.serving.generator.driver import OK, Samples
 from corebound.stats import latency
-from corebound.stats.latency import estimate, least_within
+from corebound.stats.latency import bound_percentile, least_within
 
 # The percentiles that MLPerf's rules define for its scenarios (Offline has none).
 PERCENTILES = {"single-stream": 0.9, "multi-stream": 0.99, "server": 0.99}
@@ -132,7 +132,7 @@ def mlperf(
             satisfied=len(queries) >= needed,
             over_bound=over,
         )
-    found = estimate(queries, share=share)
+    found = bound_percentile(queries, share=share)
     answered = found.value is not None and math.isfinite(found.value)
     return MlPerf(
         queries=len(queries),

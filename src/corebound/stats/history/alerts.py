@@ -13,7 +13,7 @@ from corebound.stats.history.early_warnings import ASK_AGAIN_NIGHTS, alarms, is_
 from corebound.stats.history.regressions import Change
 
 
-class JudgedChange(Struct, frozen=True, kw_only=True):
+class AssessedChange(Struct, frozen=True, kw_only=True):
     """A change with its state and whether it raises an alarm.
 
     Attributes:
@@ -65,13 +65,13 @@ class JudgedChange(Struct, frozen=True, kw_only=True):
         return not self.change.clear and self.is_new and self.state == "open"
 
 
-def judged(
+def assess_changes(
     found: Iterable[Change],
     decisions: Sequence[Decision],
     confirmations: Sequence[Confirmation],
     *,
     ended: Container[str] = (),
-) -> tuple[JudgedChange, ...]:
+) -> tuple[AssessedChange, ...]:
     """Combine each change with its decision and re-run result, in the given order.
 
     Args:
@@ -92,7 +92,7 @@ def _judged(
     confirmations: Sequence[Confirmation],
     *,
     in_ended: bool,
-) -> JudgedChange:
+) -> AssessedChange:
     decision = _decision(change, decisions)
     confirmation = _confirmation(change, confirmations)
     state: State = "open" if decision is None else decision.state
@@ -100,7 +100,7 @@ def _judged(
     # Reopening a change asks for its alarm, even if its series is retired.
     has_ended = in_ended and decision is None
     news = is_back or (state == "open" and change.step.status == "new" and not has_ended)
-    return JudgedChange(
+    return AssessedChange(
         change=change,
         id=change.id if decision is None else decision.id,
         state=state,

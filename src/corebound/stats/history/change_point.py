@@ -1,9 +1,11 @@
-"""The data model of a change point: location, size, votes and recovery."""
+"""The data model of detection: a history as arrays, and the change points found in it."""
 
 from __future__ import annotations
 
+import itertools
 import math
 import sys
+from collections.abc import Hashable, Sequence
 from typing import Literal
 
 import numpy as np
@@ -12,10 +14,59 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from corebound.stats.history.detectors import Vote
-from corebound.stats.intervals import Interval
+from corebound.stats.intervals import Array, Interval
+
+Places = NDArray[np.int64]
+
+
+class HistoryArrays(Struct, frozen=True, kw_only=True):
+    """A history as columns, for detection over many points.
+
+    Attributes:
+        logs: n logarithms of values in time order; NaN if a point has no value.
+        errors: Their standard errors, from each point's own launches; 0 if unknown.
+        segments: For each environment, the indices of its points, in time order. Within a
+            segment only commits change the level, even if other environments lie in between.
+    """
+
+    logs: Array
+    errors: Array
+    segments: tuple[Places, ...]
+
+    @property
+    def latest(self) -> Places:
+        """The current segment, which holds the last point; empty without points."""
+        last = self.logs.size - 1
+        return next((one for one in self.segments if one[-1] == last), np.empty(0, dtype=np.int64))
+
+    def level_since(self, start: int) -> Places:
+        """The points of the current segment from `start` on that have a value."""
+        own = self.latest[self.latest >= start]
+        return own[~np.isnan(self.logs[own])]
+
+
+def segments_of(circumstances: Sequence[Hashable], borders: Sequence[int]) -> tuple[Places, ...]:
+    """The segments of points with these environments, ordered by their first points.
+
+    An environment may come back: a machine in the cloud may get one processor and then another,
+    and commits measured later are placed among those measured long ago.
+
+    Args:
+        circumstances: The environment of each point.
+        borders: The points at which the environment changes.
+
+    >>> [places.tolist() for places in segments_of("aabba", (2, 4))]
+    [[0, 1, 4], [2, 3]]
+    """
+    found: dict[Hashable, list[Places]] = {}
+    edges = (0, *borders, len(circumstances)) if circumstances else ()
+    for start, end in itertools.pairwise(edges):
+        found.setdefault(circumstances[start], []).append(np.arange(start, end))
+    return tuple(np.concatenate(pieces) for pieces in found.values())
+
 
 Direction = Literal["up", "down"]
-Status = Literal["new", "recovered", "old"]
+ChangeStatus = Literal["new", "recovered", "old"]
 # The range of shifts whose ratio, and its reciprocal, a float can hold.
 _MOST_SHIFT = 700.0
 # Beyond this, a level exceeds the range of a float.
@@ -90,7 +141,7 @@ class ChangePoint(Struct, frozen=True, kw_only=True):
     interval: Interval | None
     votes: tuple[Vote, ...]
     p_value: float
-    status: Status
+    status: ChangeStatus
     recovery: Recovery | None = None
 
     def moved(self, nights: NDArray[np.int64]) -> ChangePoint:

@@ -26,8 +26,7 @@ from corebound.stats.history.shift_tests import (
     t_p_value,
     trimmed,
 )
-
-Array = NDArray[np.float64]
+from corebound.stats.intervals import Array
 
 # Permutations per batch, so that a clear absence of change stops early.
 _BATCH = 25

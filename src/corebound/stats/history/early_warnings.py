@@ -15,11 +15,17 @@ import numpy as np
 from corebound.records.decisions import Answer
 from corebound.stats.comparison import Comparison
 from corebound.stats.distributions import normal_quantile, student_below
-from corebound.stats.history.arrays import Array, HistoryArrays
-from corebound.stats.history.change_point import ChangePoint, Direction, level_of, ratio_of
+from corebound.stats.history.change_point import (
+    ChangePoint,
+    Direction,
+    HistoryArrays,
+    level_of,
+    ratio_of,
+)
 from corebound.stats.history.detection import THRESHOLD
 from corebound.stats.history.incremental import believable
 from corebound.stats.history.shift_tests import correlation, hodges_lehmann_shift, median
+from corebound.stats.intervals import Array
 
 # The first point may be a spike; a second one like it is unlikely to be one too.
 EARLY_NIGHTS = 2

@@ -11,12 +11,10 @@ from typing import TypeAlias
 import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
-from numpy.typing import NDArray
 
 from corebound.stats.history.change_point import ChangePoint, level_of, ratio_of
-from corebound.stats.history.cut_evaluator import LEAST_NIGHTS
 from corebound.stats.history.detectors import REACH, CutSides
-from corebound.stats.history.search import Cut, rough_spread, search, search_on
+from corebound.stats.history.search import MIN_LEVEL_POINTS, Cut, rough_spread, search, search_on
 from corebound.stats.history.shift_tests import (
     hodges_lehmann_shift,
     inflation,
@@ -26,9 +24,7 @@ from corebound.stats.history.shift_tests import (
     shift_bounds,
     spread_of,
 )
-from corebound.stats.intervals import CONFIDENCE, Interval
-
-Array = NDArray[np.float64]
+from corebound.stats.intervals import CONFIDENCE, Array, Interval
 
 # After a change, this many points are few: all detectors run, whatever the values.
 _FEW = 16
@@ -56,14 +52,14 @@ def needs_rescan(values: Array, *, first: int, threshold: float) -> bool:
         return True
     off = values - median(values)
     spread = spread_of(off)
-    latest = off[-LEAST_NIGHTS:]
+    latest = off[-MIN_LEVEL_POINTS:]
     if max(float(latest.min()), float(-latest.max())) >= max(_FAR * spread, threshold):
         return True
     left = np.arange(1.0, n)
     excess = np.abs(np.cumsum(ranks(values) - (n + 1) / 2)[:-1])
     clear = excess / np.sqrt(left * (n - left) * (n + 1) / 12)
-    begin = max(first, LEAST_NIGHTS)
-    near = clear[begin - 1 : n - LEAST_NIGHTS]
+    begin = max(first, MIN_LEVEL_POINTS)
+    near = clear[begin - 1 : n - MIN_LEVEL_POINTS]
     if not near.size:
         return True
     at = begin + int(near.argmax())
@@ -162,7 +158,7 @@ def believable(errors: Array, values: Array) -> Array:
 
 
 # The keys of the requested results, and the results among them that are new.
-News: TypeAlias = tuple[tuple[str, ...], dict[str, SegmentResult]]
+NewResults: TypeAlias = tuple[tuple[str, ...], dict[str, SegmentResult]]
 
 
 class SegmentCache:
@@ -182,12 +178,12 @@ class SegmentCache:
         return SegmentCache(self._before)
 
     @property
-    def news(self) -> News:
+    def news(self) -> NewResults:
         """The requested keys, and the results among them that are new."""
         asked = self.asked
         return tuple(asked), {key: asked[key] for key in asked.keys() - self._before.keys()}
 
-    def learn(self, news: News) -> None:
+    def learn(self, news: NewResults) -> None:
         """Merge the news of a separate cache."""
         keys, found = news
         for key in keys:

@@ -9,7 +9,7 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
+from corebound.stats.intervals import Array
 
 # The share of points that may have any value at all, however unlike the others.
 _ANYTHING = 0.02

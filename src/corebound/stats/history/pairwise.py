@@ -11,14 +11,11 @@ from numpy.typing import NDArray
 
 from corebound.stats.comparison import Comparison, verdict_of
 from corebound.stats.distributions import normal_quantile
-from corebound.stats.history.arrays import HistoryArrays, Places
-from corebound.stats.history.change_point import ratio_of
-from corebound.stats.intervals import CONFIDENCE, Interval
-
-Array = NDArray[np.float64]
+from corebound.stats.history.change_point import HistoryArrays, Places, ratio_of
+from corebound.stats.intervals import CONFIDENCE, Array, Interval
 
 # With fewer points their noise is unknown, and two points cannot be compared.
-LEAST_NIGHTS = 10
+MIN_NOISE_POINTS = 10
 # With fewer points, the median of a level is close to each of them.
 _LEAST_OF_A_LEVEL = 5
 # Noise changes over the years; this many points around the two determine it.
@@ -62,7 +59,7 @@ def compare_points(
         return None
     residuals = _residuals(course, changed, around=(before, after))
     interval, p_value = None, None
-    if residuals.size >= LEAST_NIGHTS:
+    if residuals.size >= MIN_NOISE_POINTS:
         apart = _differences(residuals)
         known = normal_quantile((1 + CONFIDENCE) / 2) * math.hypot(
             course.errors[before], course.errors[after]

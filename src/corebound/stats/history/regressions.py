@@ -17,13 +17,11 @@ from corebound.parallel import Mapper, serial_map
 from corebound.records.decisions import ChangeLocation
 from corebound.records.history import HistoryPoint, HistoryPoints, Series, is_failure
 from corebound.stats.distributions import normal_quantile
-from corebound.stats.history.arrays import HistoryArrays, segments_of
-from corebound.stats.history.change_point import ChangePoint
-from corebound.stats.history.cut_evaluator import LEAST_NIGHTS
+from corebound.stats.history.change_point import ChangePoint, HistoryArrays, segments_of
 from corebound.stats.history.detection import THRESHOLD, change_points_of
 from corebound.stats.history.early_warnings import early_warning
-from corebound.stats.history.incremental import News, SegmentCache
-from corebound.stats.history.search import search
+from corebound.stats.history.incremental import NewResults, SegmentCache
+from corebound.stats.history.search import MIN_LEVEL_POINTS, search
 from corebound.stats.history.shift_tests import median, spread_of
 from corebound.stats.multiplicity import benjamini_hochberg
 
@@ -130,7 +128,7 @@ class Failing(Struct, frozen=True, kw_only=True):
     points: int
 
 
-def course_of(series: Series) -> HistoryArrays:
+def arrays_of(series: Series) -> HistoryArrays:
     """Convert a series' points to the arrays that `change_points_of` takes.
 
     Raises:
@@ -157,7 +155,7 @@ class _Shown(Struct, frozen=True, kw_only=True):
 
     steps: tuple[ChangePoint, ...] = ()
     early: ChangePoint | None = None
-    news: News = ((), {})
+    news: NewResults = ((), {})
     error: str | None = None
 
 
@@ -191,7 +189,7 @@ def analyse(
         # exception is caught, and each is reported with the changes.
         try:
             own = remembered.apart()
-            course = course_of(series)
+            course = arrays_of(series)
             steps = change_points_of(course, threshold=series.margin, memory=own)
             early = None
             if series.id not in ended:
@@ -252,7 +250,7 @@ def level_spread(series: Series, steps: Sequence[ChangePoint]) -> float | None:
         series: The series.
         steps: Its change points.
     """
-    course = course_of(series)
+    course = arrays_of(series)
     logs = course.logs[course.level_since(max((step.at for step in steps), default=0))]
     if logs.size < _OF_A_LEVEL:
         return None
@@ -300,8 +298,10 @@ def least_figures() -> int:
     """
     return next(
         nights
-        for nights in itertools.count(2 * LEAST_NIGHTS)
-        if any(_is_found(at, nights) for at in range(LEAST_NIGHTS, nights - LEAST_NIGHTS + 1))
+        for nights in itertools.count(2 * MIN_LEVEL_POINTS)
+        if any(
+            _is_found(at, nights) for at in range(MIN_LEVEL_POINTS, nights - MIN_LEVEL_POINTS + 1)
+        )
     )
 
 
@@ -321,5 +321,5 @@ def too_short(suite: Iterable[Series]) -> tuple[Series, ...]:
 
 
 def _figures(series: Series) -> int:
-    course = course_of(series)
+    course = arrays_of(series)
     return int(np.count_nonzero(~np.isnan(course.logs[course.latest])))

@@ -8,11 +8,9 @@ from functools import lru_cache
 
 import numpy as np
 from msgspec import Struct
-from numpy.typing import NDArray
 
 from corebound.stats.distributions import normal_below, normal_quantile, student_below
-
-Array = NDArray[np.float64]
+from corebound.stats.intervals import Array
 
 # This many differences are held in memory; narrowing down further would take longer.
 _IN_HAND = 20_000
