@@ -153,7 +153,7 @@ def _nights(point: HistoryPoint, noise: np.random.Generator) -> Iterator[History
         yield replace(
             point,
             at=f"2025-{1 + night // 28:02}-{1 + night % 28:02}T02:00:00Z",
-            figure=None if point.figure is None else point.figure * off,
+            value=None if point.value is None else point.value * off,
             bounds=None if point.bounds is None else (point.bounds[0] * off, point.bounds[1] * off),
         )
 

@@ -29,14 +29,14 @@ class CoreboundError(Exception):
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Support pickling to another process, despite the keyword-only arguments."""
-        return _again, (type(self), self.args, self.__dict__)
+        return _restore, (type(self), self.args, self.__dict__)
 
 
-def _again(
-    kind: type[CoreboundError], words: tuple[str, ...], told: dict[str, Any]
+def _restore(
+    kind: type[CoreboundError], arguments: tuple[str, ...], attributes: dict[str, Any]
 ) -> CoreboundError:
-    error = kind.__new__(kind, *words)
-    error.__dict__.update(told)
+    error = kind.__new__(kind, *arguments)
+    error.__dict__.update(attributes)
     return error
 
 
@@ -56,7 +56,7 @@ class InputError(CoreboundError):
 
 
 @contextmanager
-def refusals_told(what: str, *, where: Path, fix: str) -> Iterator[None]:
+def report_os_errors(what: str, *, where: Path, fix: str) -> Iterator[None]:
     """Report an OSError raised in the block as an error of the path that the user named.
 
     Args:

@@ -189,10 +189,10 @@ def test_exported_asv_results_import_unchanged(
 def by_commit(series: tuple[Series, ...], *, suffix: str = "") -> dict[tuple[str, str], float]:
     """Figures in seconds, of points that have one."""
     return {
-        (point.commit.sha, one.cell.removesuffix(suffix)): point.figure / 1e9
+        (point.commit.sha, one.cell.removesuffix(suffix)): point.value / 1e9
         for one in series
         for point in one.points
-        if point.commit is not None and point.figure is not None
+        if point.commit is not None and point.value is not None
     }
 
 
@@ -274,8 +274,8 @@ def test_results_that_pyperf_measured_are_imported(tmp_path: Path) -> None:
     assert (series.scenario, series.cell, series.unit) == ("summing", "default", "ns")
     assert len(series.points[0].launches) == 3
     # pyperf takes a mean of all values, corebound of each process's median.
-    assert min(oracle.get_values()) * 1e9 <= (series.points[0].figure or 0)
-    assert (series.points[0].figure or 0) <= max(oracle.get_values()) * 1e9
+    assert min(oracle.get_values()) * 1e9 <= (series.points[0].value or 0)
+    assert (series.points[0].value or 0) <= max(oracle.get_values()) * 1e9
 
 
 def latest(project: Path, medians_s: dict[tuple[str, str], float]) -> dict[str, float]:

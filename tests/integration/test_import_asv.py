@@ -90,10 +90,10 @@ def test_every_number_matches_what_asv_reads(project: Path) -> None:
         assert series.unit == ("ns" if unit == "seconds" else unit)
         scale = 1e9 if unit == "seconds" else 1.0
         if value is None or math.isnan(value) or value <= 0:
-            assert (point.figure, point.bounds, point.launches) == (None, None, ())
+            assert (point.value, point.bounds, point.launches) == (None, None, ())
             assert point.missing is not None
             continue
-        assert point.figure == pytest.approx(value * scale, rel=1e-12)
+        assert point.value == pytest.approx(value * scale, rel=1e-12)
         assert point.missing is None
         assert point.launches == pytest.approx([one * scale for one in samples or ()], rel=1e-12)
         ends = [(stats or {}).get(name, math.nan) for name in ("ci_99_a", "ci_99_b")]

@@ -447,7 +447,7 @@ def a_served(
     )
 
 
-def a_point(figure: float | None = 100.0, *, day: int = 0, **changes: Any) -> HistoryPoint:
+def a_point(value: float | None = 100.0, *, day: int = 0, **changes: Any) -> HistoryPoint:
     """A night's figure, so many days after the first of January, each of a commit of its own."""
     at = f"{date(2026, 1, 1) + timedelta(days=day)}T02:00:00Z"
     sha = f"{day:040x}"
@@ -455,16 +455,16 @@ def a_point(figure: float | None = 100.0, *, day: int = 0, **changes: Any) -> Hi
         at=at,
         run=f"run{day}",
         commit=Commit(sha=sha, subject=f"change {day}", committed_at=at, dirty=False),
-        figure=figure,
+        value=value,
         bounds=None,
         launches=(),
-        missing=None if figure is not None else "failed: no reason",
-        circumstances=(("kernel", "6.1"),),
+        missing=None if value is not None else "failed: no reason",
+        environment_key=(("kernel", "6.1"),),
     )
     return replace(point, **changes)
 
 
-def a_series(figures: Sequence[float | None], **changes: Any) -> Series:
+def a_series(values: Sequence[float | None], **changes: Any) -> Series:
     """A night for every figure."""
     series = Series(
         project=None,
@@ -476,7 +476,7 @@ def a_series(figures: Sequence[float | None], **changes: Any) -> Series:
         unit="ns",
         margin=0.02,
         reproduce=("corebound", "run", "matmul.yaml"),
-        points=HistoryPoints.of(a_point(figure, day=day) for day, figure in enumerate(figures)),
+        points=HistoryPoints.of(a_point(value, day=day) for day, value in enumerate(values)),
     )
     return replace(series, **changes)
 

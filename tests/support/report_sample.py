@@ -541,7 +541,7 @@ def _series_of(
                 day=day + 13,
                 bounds=None if lost else (figure * 0.991, figure * 1.01),
                 missing="failed: <out> of memory" if lost else None,
-                circumstances=(("kernel", "6.2.0" if day >= _KERNEL_NIGHT else "6.1.0"),),
+                environment_key=(("kernel", "6.2.0" if day >= _KERNEL_NIGHT else "6.1.0"),),
             )
         )
     subject = Commit(

@@ -35,7 +35,7 @@ def history_arrays(nights: Sequence[Observation]) -> HistoryArrays:
             night.figure,
             day=day,
             bounds=night.interval and (night.interval.low, night.interval.high),
-            circumstances=(("key", night.key),),
+            environment_key=(("key", night.key),),
         )
         for day, night in enumerate(nights)
     )

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from corebound.errors import InputError, refusals_told
+from corebound.errors import InputError, report_os_errors
 
 
 def test_a_refusal_is_told_with_its_reason_and_the_file_that_it_is_of(tmp_path: Path) -> None:
@@ -14,7 +14,7 @@ def test_a_refusal_is_told_with_its_reason_and_the_file_that_it_is_of(tmp_path: 
 
     with (
         pytest.raises(InputError) as caught,
-        refusals_told("it cannot be written", where=tmp_path, fix="Name another."),
+        report_os_errors("it cannot be written", where=tmp_path, fix="Name another."),
     ):
         missing.read_bytes()
 
@@ -27,7 +27,7 @@ def test_a_refusal_of_no_file_is_of_the_place_that_was_named(tmp_path: Path) -> 
     # As a full disk says it of a descriptor.
     with (
         pytest.raises(InputError) as caught,
-        refusals_told("it cannot be written", where=tmp_path, fix="Make room."),
+        report_os_errors("it cannot be written", where=tmp_path, fix="Make room."),
     ):
         raise OSError(28, "No space left on device")
 
@@ -37,6 +37,6 @@ def test_a_refusal_of_no_file_is_of_the_place_that_was_named(tmp_path: Path) -> 
 def test_what_is_no_refusal_goes_through(tmp_path: Path) -> None:
     with (
         pytest.raises(ValueError, match="ours"),
-        refusals_told("it cannot be written", where=tmp_path, fix="Name another."),
+        report_os_errors("it cannot be written", where=tmp_path, fix="Name another."),
     ):
         raise ValueError("ours")

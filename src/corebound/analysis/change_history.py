@@ -15,7 +15,7 @@ from corebound.analysis.series_names import cell_name, long_environments
 from corebound.analysis.wording import Label, VerdictWord, label
 from corebound.parallel import Mapper, serial_map
 from corebound.records.decisions import Answer, Confirmation, Decision
-from corebound.records.history import Circumstances, HistoryPoint, Series
+from corebound.records.history import EnvironmentKey, HistoryPoint, Series
 from corebound.scenario.cell import Cell
 from corebound.stats.history.alerts import AssessedChange, assess_changes
 from corebound.stats.history.incremental import SegmentCache
@@ -250,7 +250,7 @@ def has_grown(series: Series) -> bool:
     For an imported series one value is enough, because no other page shows it.
     """
     least = 2 if series.project is None else 1
-    figures = itertools.filterfalse(math.isnan, series.points.figures)
+    figures = itertools.filterfalse(math.isnan, series.points.values)
     return len(tuple(itertools.islice(figures, least))) == least
 
 
@@ -390,7 +390,7 @@ def is_digest(value: str) -> bool:
     return _DIGEST.fullmatch(value) is not None
 
 
-def differing(one: Circumstances, other: Circumstances) -> str:
+def differing(one: EnvironmentKey, other: EnvironmentKey) -> str:
     """The differences from one environment to the other; empty if they are the same.
 
     >>> differing((("kernel", "6.1"), ("os", "a")), (("kernel", "7.0"), ("os", "a")))

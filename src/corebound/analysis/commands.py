@@ -186,7 +186,7 @@ def point_command(series: Series, point: HistoryPoint) -> CommandLine | None:
             words = ["asv", "run", *named, *series.reproduce[2:]]
         return CommandLine(shlex.join(words), reads_records=False)
     # An imported point is not in one of our runs, whatever run id its file gives.
-    if series.project is not None or point.run is None or point.figure is None:
+    if series.project is not None or point.run is None or point.value is None:
         return series_command((series,))
     cell = f"{series.scenario}[{series.cell}]"
     return CommandLine(shlex.join(("corebound", "reproduce", point.run, "--cell", cell)))
@@ -197,7 +197,7 @@ def latest_command(series: Series) -> CommandLine | None:
 
     asv gets the commit of that value, because its default is the tip of the branch.
     """
-    last = next((one for one in reversed(series.points) if one.figure is not None), None)
+    last = next((one for one in reversed(series.points) if one.value is not None), None)
     if series.project is None or last is None:
         return series_command((series,))
     return point_command(series, last)

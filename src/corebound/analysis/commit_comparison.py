@@ -85,7 +85,7 @@ def compare_commits(
             alone += ((series_name(series), sha) for sha in at)
             continue
         one, two = series.points[at[before]], series.points[at[after]]
-        if said := differing(one.circumstances, two.circumstances):
+        if said := differing(one.environment_key, two.environment_key):
             unlike.append((series_name(series), said))
             continue
         if series.id in known.not_analysed:

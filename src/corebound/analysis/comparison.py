@@ -14,7 +14,7 @@ from corebound.analysis.change_history import differing
 from corebound.analysis.host_records import Record, by_host
 from corebound.analysis.wording import count
 from corebound.errors import InputError
-from corebound.records.history import Circumstances, Series
+from corebound.records.history import EnvironmentKey, Series
 from corebound.records.run_record import Commit, Run
 from corebound.scenario.cell import Cell
 from corebound.scenario.models import Scenario, measure_for
@@ -168,7 +168,7 @@ class PastResult(Struct, frozen=True, kw_only=True):
 
     run: tuple[str, str]
     commit: str | None
-    circumstances: Circumstances
+    circumstances: EnvironmentKey
     launches_ns: tuple[float, ...]
     delay: float
 
@@ -195,7 +195,7 @@ def past_results(runs: Iterable[tuple[Iterable[Series], Mapping[str, float]]]) -
                 PastResult(
                     run=(point.at, point.run or ""),
                     commit=point.commit.sha if point.commit else None,
-                    circumstances=point.circumstances,
+                    circumstances=point.environment_key,
                     launches_ns=point.launches,
                     delay=delay,
                 )
@@ -205,7 +205,7 @@ def past_results(runs: Iterable[tuple[Iterable[Series], Mapping[str, float]]]) -
 
 
 def earlier_runs(
-    past: PastResults, cell: Cell, pair: tuple[Run, Run], circumstances: Circumstances
+    past: PastResults, cell: Cell, pair: tuple[Run, Run], circumstances: EnvironmentKey
 ) -> list[EarlierRun]:
     """The runs before the later one that have a comparable result for a cell, oldest first."""
     before, after = sorted(pair, key=lambda run: (run.started_at, run.id))
@@ -284,7 +284,7 @@ def _refusal(where: str, unlike: Sequence[tuple[str, str]]) -> InputError:
 
 
 def _compared(
-    before: Record, after: Record, alike: Mapping[str, Circumstances], past: PastResults
+    before: Record, after: Record, alike: Mapping[str, EnvironmentKey], past: PastResults
 ) -> list[ComparedCell]:
     mine, theirs = launches_by_cell(before[1]), launches_by_cell(after[1])
     ways = {

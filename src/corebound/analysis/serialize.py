@@ -306,8 +306,8 @@ def _compared_series(series: ComparedSeries) -> dict[str, Any]:
     return {
         "id": series.series.id,
         "unit": series.series.unit,
-        "before": series.before.figure,
-        "after": series.after.figure,
+        "before": series.before.value,
+        "after": series.after.value,
         **_compared(series),
     }
 
@@ -384,7 +384,7 @@ def compared_series_row(comparison: CommitComparison, series: ComparedSeries) ->
 
 def _point_columns(name: str, point: HistoryPoint) -> dict[str, Any]:
     low, high = point.bounds or (None, None)
-    return {name: point.figure, f"{name}_low": low, f"{name}_high": high}
+    return {name: point.value, f"{name}_low": low, f"{name}_high": high}
 
 
 def _compared_columns(compared: Compared) -> dict[str, Any]:

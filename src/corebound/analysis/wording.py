@@ -439,13 +439,13 @@ def figure_text(series: Series, figure: float) -> str:
 
 def latest_of(series: Series) -> ValueWithBounds:
     """The last value of a series, with its interval."""
-    last = next((one for one in reversed(series.points) if one.figure is not None), None)
-    if last is None or last.figure is None:
+    last = next((one for one in reversed(series.points) if one.value is not None), None)
+    if last is None or last.value is None:
         return ValueWithBounds(value="–")
-    value = figure_text(series, last.figure)
+    value = figure_text(series, last.value)
     if last.bounds is None:
         return ValueWithBounds(value=value)
-    length, unit = display_unit(series, [last.figure])
+    length, unit = display_unit(series, [last.value])
     ends = within(*last.bounds, lambda end: f"{significant(end / length)} {unit}".strip())
     return ValueWithBounds(value=value, ends=ends)
 
@@ -454,7 +454,7 @@ def lack_of(series: Series) -> str:
     """The date since which a series has points but no values; else empty."""
     points = series.points
     at = len(points)
-    while at and math.isnan(points.figures[at - 1]):
+    while at and math.isnan(points.values[at - 1]):
         at -= 1
     return f"none since {points.moments[at].at[:10]}" if at < len(points) else ""
 

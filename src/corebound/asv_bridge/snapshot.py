@@ -17,7 +17,7 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from corebound import git, units
-from corebound.errors import InputError, refusals_told
+from corebound.errors import InputError, report_os_errors
 from corebound.git import GitResult
 from corebound.records.run_record import Commit
 from corebound.text import one_line
@@ -64,7 +64,7 @@ def take(
         return head
     with ExitStack() as stack:
         fix = "Name another env_dir in asv.conf.json, or free some space there."
-        with refusals_told("it cannot be written", where=store, fix=fix):
+        with report_os_errors("it cannot be written", where=store, fix=fix):
             store.mkdir(parents=True, exist_ok=True)
             lock = stack.enter_context((store / "corebound.lock").open("w"))
             fcntl.flock(lock, fcntl.LOCK_EX)

@@ -255,11 +255,13 @@ def _of_present(
     if (why := _elsewhere(change)) is not None:
         return Said(answer="impossible", how=why)
     again, point = _rerun(change, run, documents.confirmations_folder(records), console, wait_s)
-    if point is None or point.figure is None:
+    if point is None or point.value is None:
         why = "it was not measured" if point is None else point.missing
         return Said(answer="impossible", how=f"the re-run gave no figure: {why}.", run=again.id)
-    if point.circumstances != last.circumstances:
-        differ = sorted({name for name, _ in set(point.circumstances) ^ set(last.circumstances)})
+    if point.environment_key != last.environment_key:
+        differ = sorted(
+            {name for name, _ in set(point.environment_key) ^ set(last.environment_key)}
+        )
         how = f"meanwhile the {' and the '.join(differ)} changed."
         return Said(answer="impossible", how=how, run=again.id)
     good = good_figures(change)
@@ -267,12 +269,12 @@ def _of_present(
     low, high = point.bounds or (math.nan, math.nan)
     return Said(
         answer=rerun_says(
-            good, point.figure, direction=change.step.direction, ratio=change.step.ratio
+            good, point.value, direction=change.step.direction, ratio=change.step.ratio
         ),
         how=f"the present state was measured again, {len(point.launches)} launches, and held"
         f" against {len(good)} good nights; the good commit was not",
         run=again.id,
-        ratio=point.figure / level,
+        ratio=point.value / level,
         interval=None if point.bounds is None else (low / level, high / level),
     )
 
@@ -280,11 +282,11 @@ def _of_present(
 def good_figures(change: Change) -> tuple[float, ...]:
     """Results before the change point that have the same circumstances as the last point."""
     points = change.series.points
-    like = points[-1].circumstances
+    like = points[-1].environment_key
     good = [
-        point.figure
+        point.value
         for point in points[: change.step.last_good + 1]
-        if point.figure is not None and point.circumstances == like
+        if point.value is not None and point.environment_key == like
     ]
     return tuple(good[-MOST_GOOD_NIGHTS:])
 

@@ -70,14 +70,14 @@ def _only_later(before: HistoryPoints, now: HistoryPoints, shas: Container[str])
     if any(moment.commit and moment.commit.sha in shas for moment in now.moments):
         return False
     # A point with more circumstances also completes those before it.
-    known = told_in(before.circumstances[-1]).keys()
-    return all(told_in(each).keys() <= known for each in set(now.circumstances))
+    known = told_in(before.environment_keys[-1]).keys()
+    return all(told_in(each).keys() <= known for each in set(now.environment_keys))
 
 
 def _joined(before: Series, now: Series) -> Series:
     replaced = {_key(moment) for moment in now.points.moments}
     kept = [at for at, one in enumerate(before.points.moments) if _key(one) not in replaced]
-    both = before.points.taken(kept).followed_by(now.points)
+    both = before.points.select(kept).followed_by(now.points)
     return replace(now, points=dated(ordered(both)))
 
 
@@ -316,8 +316,8 @@ def _holds(whole: Series, part: Series) -> bool:
     if own == its and _begins_with(whole, part):
         return True
     # Both are sorted, so one pass over the whole is enough.
-    rest = zip(whole.points.moments, whole.points.figures, strict=True)
-    for moment, figure in zip(part.points.moments, part.points.figures, strict=True):
+    rest = zip(whole.points.moments, whole.points.values, strict=True)
+    for moment, figure in zip(part.points.moments, part.points.values, strict=True):
         if moment.commit is None:
             return False
         sought = in_order(moment)
@@ -334,7 +334,7 @@ def _begins_with(whole: Series, part: Series) -> bool:
     n = len(part.points)
     return (
         part.points.moments[0].commit is not None
-        and whole.points.figures[:n].tobytes() == part.points.figures.tobytes()
+        and whole.points.values[:n].tobytes() == part.points.values.tobytes()
         and whole.points.moments[:n] == part.points.moments
     )
 

@@ -193,11 +193,11 @@ def _point(runs: Sequence[Sequence[float]], scale: float, about: Mapping[str, An
         at=_at(about),
         run=_run_id(about),
         commit=_commit(about),
-        figure=geometric_mean(launches) if usable else None,
+        value=geometric_mean(launches) if usable else None,
         bounds=(interval.low, interval.high) if interval and bounded else None,
         launches=launches if usable else (),
         missing=None if usable else _missing(launches),
-        circumstances=tuple(
+        environment_key=tuple(
             (name, clean(str(about[name]))) for name in _CIRCUMSTANCES if name in about
         ),
     )

@@ -26,7 +26,7 @@ from urllib.parse import unquote, urlsplit
 
 from msgspec import Struct
 
-from corebound.errors import HostError, InputError, LaunchError, refusals_told
+from corebound.errors import HostError, InputError, LaunchError, report_os_errors
 from corebound.planning.models import CannotRun
 from corebound.records.run_record import EnvironmentLock
 
@@ -254,7 +254,7 @@ def remove(name: str) -> tuple[int, int]:
         for folder in folders:
             stack.enter_context(_unused(folder))
         size_bytes = sum(map(_size_bytes, folders))
-        with refusals_told(
+        with report_os_errors(
             f"environment `{name}` cannot be removed", where=cache(), fix="Remove it by hand."
         ):
             for folder in folders:
@@ -582,7 +582,7 @@ def _build(folder: Path, file: Path, say: Callable[[str], None], lock: int) -> N
 def _room() -> AbstractContextManager[None]:
     """Reports a full disk or an unwritable cache as an error of the cache, within the context."""
     fix = "Make room, or set COREBOUND_CACHE to another folder."
-    return refusals_told("the environment cannot be made there", where=cache(), fix=fix)
+    return report_os_errors("the environment cannot be made there", where=cache(), fix=fix)
 
 
 # Runs pip so that it ends when its parent is killed, because pip may take minutes. Creating a

@@ -21,7 +21,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from corebound.errors import HostError, refusals_told
+from corebound.errors import HostError, report_os_errors
 
 _PREFIX = "corebound-scratch-"
 # The pattern of names that tempfile generates. Nothing else in a temporary folder is removed.
@@ -53,7 +53,7 @@ def made(short: Path = _SHORT) -> Iterator[Path]:
     """
     _sweep(short)
     with contextlib.ExitStack() as stack:
-        with refusals_told(
+        with report_os_errors(
             "no temporary folder can be made",
             where=Path(tempfile.gettempdir()),
             fix="Make room, or set TMPDIR to a folder that can be written.",

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TypeVar
 
-from corebound.errors import Fault, refusals_told
+from corebound.errors import Fault, report_os_errors
 from corebound.records import atomic_write, codec, validate
 from corebound.records.calibration import CALIBRATION_SCHEMA, Calibration
 from corebound.records.decisions import CONFIRMATION_SCHEMA, Confirmation
@@ -37,7 +37,7 @@ def keep(lines: Iterable[bytes], file: Path, *, what: str) -> Path:
         InputError: The file cannot be written.
     """
     with (
-        refusals_told(
+        report_os_errors(
             f"{what} cannot be kept",
             where=file,
             fix="Choose another folder with --records, or make this one writable.",

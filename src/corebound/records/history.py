@@ -52,9 +52,9 @@ def kind_of(missing: str) -> str:
 
 
 T = TypeVar("T")
-Circumstances: TypeAlias = tuple[tuple[str, str], ...]
-_NO_FIGURES = array("d")
-_A_NAN = array("d", [math.nan])
+EnvironmentKey: TypeAlias = tuple[tuple[str, str], ...]
+_EMPTY_COLUMN = array("d")
+_NAN = array("d", [math.nan])
 
 
 class Moment(NamedTuple):
@@ -109,32 +109,38 @@ def days_since_1970(moment: str) -> float | None:
 
 
 # One row of the columns of `HistoryPoints`.
-_Line: TypeAlias = tuple[Moment, float, Circumstances, float, float, tuple[float, ...], str | None]
+_Row: TypeAlias = tuple[Moment, float, EnvironmentKey, float, float, tuple[float, ...], str | None]
 
 
-class HistoryPoint(Struct, frozen=True, kw_only=True):
+class HistoryPoint(
+    Struct,
+    frozen=True,
+    kw_only=True,
+    # The names in stored histories.
+    rename={"value": "figure", "environment_key": "circumstances"},
+):
     """One result of a cell.
 
     Attributes:
         at: When, ISO 8601 in UTC: a run's start, or the commit's date if no more is known.
         run: The run's id; None if another tool measured it.
         commit: The measured revision; None if unknown.
-        figure: The series' value, above 0; None if there is none.
+        value: The series' value, above 0; None if there is none.
         bounds: The interval of the value, from the point's own launches; None if unknown.
         launches: The values of the individual launches; empty if they were not kept.
         missing: Why there is no value, in words; None if there is one.
-        circumstances: (what, which) of everything but the commit that may change a value,
+        environment_key: (what, which) of everything but the commit that may change a value,
             such as ("kernel", "6.1.0"). When one changes, another segment begins.
     """
 
     at: str
     run: str | None
     commit: Commit | None
-    figure: float | None
+    value: float | None
     bounds: tuple[float, float] | None
     launches: tuple[float, ...]
     missing: str | None
-    circumstances: Circumstances
+    environment_key: EnvironmentKey
 
     @property
     def is_of_commit(self) -> bool:
@@ -147,24 +153,24 @@ class HistoryPoints(Sequence[HistoryPoint]):
 
     Attributes:
         moments: When each point was measured.
-        figures: Values, NaN if there is none.
-        circumstances: The environment of each point.
+        values: Values, NaN if there is none.
+        environment_keys: The environment of each point.
         lows: Lower ends of the bounds, NaN if there are none; empty if no point has any.
         highs: Upper ends of the bounds, in the same way.
         launches: The launches' values of each point; empty if no point has any.
         missing: Why there is no value; empty if no point has a reason.
     """
 
-    __slots__ = ("circumstances", "figures", "highs", "launches", "lows", "missing", "moments")
+    __slots__ = ("environment_keys", "highs", "launches", "lows", "missing", "moments", "values")
 
     def __init__(
         self,
         *,
         moments: Sequence[Moment],
-        figures: array[float],
-        circumstances: Sequence[Circumstances],
-        lows: array[float] = _NO_FIGURES,
-        highs: array[float] = _NO_FIGURES,
+        values: array[float],
+        environment_keys: Sequence[EnvironmentKey],
+        lows: array[float] = _EMPTY_COLUMN,
+        highs: array[float] = _EMPTY_COLUMN,
         launches: Sequence[tuple[float, ...]] = (),
         missing: Sequence[str | None] = (),
     ) -> None:
@@ -174,69 +180,71 @@ class HistoryPoints(Sequence[HistoryPoint]):
             ValueError: The columns differ in length.
         """
         n = len(moments)
-        whole: tuple[Sized, ...] = (figures, circumstances)
-        others: tuple[Sized, ...] = (lows, highs, launches, missing)
-        if any(len(one) != n for one in whole) or any(len(one) not in {0, n} for one in others):
+        required: tuple[Sized, ...] = (values, environment_keys)
+        optional: tuple[Sized, ...] = (lows, highs, launches, missing)
+        if any(len(column) != n for column in required) or any(
+            len(column) not in {0, n} for column in optional
+        ):
             raise ValueError("columns are equally long")
         if len(lows) != len(highs):
             raise ValueError("bounds have two ends")
         # A tuple stays the same object, because series share them. A column without information
         # is empty, so that equal points have equal columns.
         self.moments = tuple(moments)
-        self.figures = figures
-        self.circumstances = tuple(circumstances)
+        self.values = values
+        self.environment_keys = tuple(environment_keys)
         bounded = not all(map(math.isnan, lows))
-        self.lows, self.highs = (lows, highs) if bounded else (_NO_FIGURES, _NO_FIGURES)
+        self.lows, self.highs = (lows, highs) if bounded else (_EMPTY_COLUMN, _EMPTY_COLUMN)
         self.launches = tuple(launches) if any(launches) else ()
-        self.missing = tuple(missing) if any(one is not None for one in missing) else ()
+        self.missing = tuple(missing) if any(column is not None for column in missing) else ()
 
     @classmethod
     def of(cls, points: Iterable[HistoryPoint]) -> HistoryPoints:
         """Convert points to columns."""
-        told = tuple(points)
-        ends = [point.bounds or (math.nan, math.nan) for point in told]
+        rows = tuple(points)
+        ends = [point.bounds or (math.nan, math.nan) for point in rows]
         return cls(
-            moments=[Moment(point.at, point.run, point.commit) for point in told],
-            figures=array("d", [math.nan if p.figure is None else p.figure for p in told]),
-            circumstances=[point.circumstances for point in told],
+            moments=[Moment(point.at, point.run, point.commit) for point in rows],
+            values=array("d", [math.nan if p.value is None else p.value for p in rows]),
+            environment_keys=[point.environment_key for point in rows],
             lows=array("d", [low for low, _ in ends]),
             highs=array("d", [high for _, high in ends]),
-            launches=[point.launches for point in told],
-            missing=[point.missing for point in told],
+            launches=[point.launches for point in rows],
+            missing=[point.missing for point in rows],
         )
 
     @property
     def measured(self) -> tuple[float, ...]:
         """The existing values, in order."""
-        return tuple(itertools.filterfalse(math.isnan, self.figures))
+        return tuple(itertools.filterfalse(math.isnan, self.values))
 
     @property
-    def borders(self) -> tuple[int, ...]:
+    def environment_changes(self) -> tuple[int, ...]:
         """The points at which anything but the commit changes; never includes the first point."""
-        told = self.circumstances
+        keys = self.environment_keys
         # Most share the same object, which needs no comparison.
-        others = itertools.compress(range(1, len(told)), map(operator.is_not, told[1:], told))
-        return tuple(at for at in others if told[at] != told[at - 1])
+        candidates = itertools.compress(range(1, len(keys)), map(operator.is_not, keys[1:], keys))
+        return tuple(at for at in candidates if keys[at] != keys[at - 1])
 
-    def taken(self, places: Iterable[int]) -> HistoryPoints:
+    def select(self, indices: Iterable[int]) -> HistoryPoints:
         """The points at these indices, in this order."""
-        chosen = [*places]
+        selected = [*indices]
         return HistoryPoints(
-            moments=[self.moments[at] for at in chosen],
-            figures=array("d", [self.figures[at] for at in chosen]),
-            circumstances=[self.circumstances[at] for at in chosen],
-            lows=array("d", [self.lows[at] for at in chosen] if self.lows else []),
-            highs=array("d", [self.highs[at] for at in chosen] if self.highs else []),
-            launches=[self.launches[at] for at in chosen] if self.launches else (),
-            missing=[self.missing[at] for at in chosen] if self.missing else (),
+            moments=[self.moments[at] for at in selected],
+            values=array("d", [self.values[at] for at in selected]),
+            environment_keys=[self.environment_keys[at] for at in selected],
+            lows=array("d", [self.lows[at] for at in selected] if self.lows else []),
+            highs=array("d", [self.highs[at] for at in selected] if self.highs else []),
+            launches=[self.launches[at] for at in selected] if self.launches else (),
+            missing=[self.missing[at] for at in selected] if self.missing else (),
         )
 
-    def under(self, circumstances: Sequence[Circumstances]) -> HistoryPoints:
+    def with_environment_keys(self, environment_keys: Sequence[EnvironmentKey]) -> HistoryPoints:
         """The same points with other environments, one per point."""
         return HistoryPoints(
             moments=self.moments,
-            figures=self.figures,
-            circumstances=circumstances,
+            values=self.values,
+            environment_keys=environment_keys,
             lows=self.lows,
             highs=self.highs,
             launches=self.launches,
@@ -248,29 +256,29 @@ class HistoryPoints(Sequence[HistoryPoint]):
         n, m = len(self), len(later)
         return HistoryPoints(
             moments=self.moments + later.moments,
-            figures=self.figures + later.figures,
-            circumstances=self.circumstances + later.circumstances,
-            lows=_behind(self.lows, n, later.lows, m),
-            highs=_behind(self.highs, n, later.highs, m),
-            launches=_after(self.launches, n, later.launches, m, ()),
-            missing=_after(self.missing, n, later.missing, m, None),
+            values=self.values + later.values,
+            environment_keys=self.environment_keys + later.environment_keys,
+            lows=_join_numbers(self.lows, n, later.lows, m),
+            highs=_join_numbers(self.highs, n, later.highs, m),
+            launches=_join(self.launches, n, later.launches, m, ()),
+            missing=_join(self.missing, n, later.missing, m, None),
         )
 
     def __len__(self) -> int:
         return len(self.moments)
 
     def __iter__(self) -> Iterator[HistoryPoint]:
-        lines = zip(
+        rows = zip(
             self.moments,
-            self.figures,
-            self.circumstances,
+            self.values,
+            self.environment_keys,
             self.lows or repeat(math.nan),
             self.highs or repeat(math.nan),
             self.launches or repeat(()),
             self.missing or repeat(None),
             strict=False,  # `repeat` is infinite
         )
-        return map(_point, lines)
+        return map(_point, rows)
 
     @overload
     def __getitem__(self, at: int) -> HistoryPoint: ...
@@ -282,72 +290,74 @@ class HistoryPoints(Sequence[HistoryPoint]):
         if isinstance(at, slice):
             return HistoryPoints(
                 moments=self.moments[at],
-                figures=self.figures[at],
-                circumstances=self.circumstances[at],
+                values=self.values[at],
+                environment_keys=self.environment_keys[at],
                 lows=self.lows[at],
                 highs=self.highs[at],
                 launches=self.launches[at],
                 missing=self.missing[at],
             )
-        line = (
+        row = (
             self.moments[at],
-            self.figures[at],
-            self.circumstances[at],
+            self.values[at],
+            self.environment_keys[at],
             self.lows[at] if self.lows else math.nan,
             self.highs[at] if self.highs else math.nan,
             self.launches[at] if self.launches else (),
             self.missing[at] if self.missing else None,
         )
-        return _point(line)
+        return _point(row)
 
     def __eq__(self, other: object) -> bool:
-        return self._told == other._told if isinstance(other, HistoryPoints) else NotImplemented
+        if not isinstance(other, HistoryPoints):
+            return NotImplemented
+        return self._identity == other._identity
 
     def __hash__(self) -> int:
-        return hash(self._told)
+        return hash(self._identity)
 
     def __repr__(self) -> str:
-        return f"Points.of({[*self]!r})"
+        return f"HistoryPoints.of({[*self]!r})"
 
     @property
-    def _told(self) -> tuple[object, ...]:
+    def _identity(self) -> tuple[object, ...]:
         # Compared as bytes, because NaN is not equal to itself.
-        figures = (self.figures, self.lows, self.highs)
+        columns = (self.values, self.lows, self.highs)
         return (
             self.moments,
-            self.circumstances,
+            self.environment_keys,
             self.launches,
             self.missing,
-            *(column.tobytes() for column in figures),
+            *(column.tobytes() for column in columns),
         )
 
 
-def _point(line: _Line) -> HistoryPoint:
-    (at, run, commit), figure, circumstances, low, high, launches, missing = line
+def _point(row: _Row) -> HistoryPoint:
+    (at, run, commit), value, environment_key, low, high, launches, missing = row
     return HistoryPoint(
         at=at,
         run=run,
         commit=commit,
-        figure=None if math.isnan(figure) else figure,
+        value=None if math.isnan(value) else value,
         bounds=None if math.isnan(low) else (low, high),
         launches=launches,
         missing=missing,
-        circumstances=circumstances,
+        environment_key=environment_key,
     )
 
 
-def _behind(one: array[float], n: int, other: array[float], m: int) -> array[float]:
+def _join_numbers(column: array[float], n: int, other: array[float], m: int) -> array[float]:
     """Concatenate columns of n and m numbers, either of which may be empty."""
-    if not one and not other:
-        return one
-    return (one or _A_NAN * n) + (other or _A_NAN * m)
+    if not column and not other:
+        return column
+    return (column or _NAN * n) + (other or _NAN * m)
 
 
-def _after(one: tuple[T, ...], n: int, other: tuple[T, ...], m: int, nothing: T) -> tuple[T, ...]:
+def _join(column: tuple[T, ...], n: int, other: tuple[T, ...], m: int, filler: T) -> tuple[T, ...]:
     """The same for columns of any type."""
-    if not one and not other:
+    if not column and not other:
         return ()
-    return (one or (nothing,) * n) + (other or (nothing,) * m)
+    return (column or (filler,) * n) + (other or (filler,) * m)
 
 
 # The schema of files that hold series.

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from corebound.errors import Fault
 from corebound.records import atomic_write, cache, codec, documents, validate
 from corebound.records.codec import of_schema
-from corebound.records.history import SERIES_SCHEMA, Circumstances, HistoryPoints, Moment, Series
+from corebound.records.history import SERIES_SCHEMA, EnvironmentKey, HistoryPoints, Moment, Series
 from corebound.records.run_record import Commit
 
 S = TypeVar("S")
@@ -25,12 +25,16 @@ _NONE = -1
 _EMPTY = HistoryPoints.of(())
 
 
-class _Shared(msgspec.Struct, frozen=True):
+class _Shared(
+    msgspec.Struct,
+    frozen=True,
+    rename={"environment_keys": "circumstances", "key_columns": "circumstance_columns"},
+):
     """The first line of the file.
 
     The last item of each of `moments` is an index into `commits`. `moment_columns` and
-    `circumstance_columns` are indices into `moments` and `circumstances`, one for each point
-    of a series.
+    `key_columns` are indices into `moments` and `environment_keys`, one for each point of a
+    series.
     """
 
     schema: int
@@ -38,18 +42,23 @@ class _Shared(msgspec.Struct, frozen=True):
     commits: list[Commit]
     moments: list[tuple[str, str | None, int]]
     moment_columns: list[bytes]
-    circumstances: list[Circumstances]
-    circumstance_columns: list[bytes]
+    environment_keys: list[EnvironmentKey]
+    key_columns: list[bytes]
     missing: list[str]
 
 
-class _Line(msgspec.Struct, frozen=True, omit_defaults=True):
+class _Line(
+    msgspec.Struct,
+    frozen=True,
+    omit_defaults=True,
+    rename={"key_column": "circumstances", "moment_column": "moments", "values": "figures"},
+):
     """A series without its points, the indices of its shared columns, and its own columns."""
 
     about: Series
-    moments: int
-    circumstances: int
-    figures: bytes
+    moment_column: int
+    key_column: int
+    values: bytes
     lows: bytes = b""
     highs: bytes = b""
     launches: list[tuple[float, ...]] = []
@@ -64,21 +73,23 @@ _line = msgspec.json.Decoder(_Line, dec_hook=codec.typed)
 def encode(series: Sequence[Series]) -> Iterator[bytes]:
     """Encode series as the lines of their file."""
     tables = _Tables()
-    moments = [tables.moment_columns.of(one.points.moments) for one in series]
-    circumstances = [tables.circumstance_columns.of(one.points.circumstances) for one in series]
-    missing = [_packed("i", map(tables.missing.place, one.points.missing)) for one in series]
+    moments = [tables.moment_columns.of(item.points.moments) for item in series]
+    environment_keys = [tables.key_columns.of(item.points.environment_keys) for item in series]
+    missing = [_packed("i", map(tables.missing.index, item.points.missing)) for item in series]
     yield _encoder.encode(tables.first_line(len(series))) + b"\n"
-    for one, when, where, reasons in zip(series, moments, circumstances, missing, strict=True):
-        points = one.points
+    for item, moment_column, key_column, missing_column in zip(
+        series, moments, environment_keys, missing, strict=True
+    ):
+        points = item.points
         line = _Line(
-            about=replace(one, points=_EMPTY),
-            moments=when,
-            circumstances=where,
-            figures=_packed("d", points.figures),
+            about=replace(item, points=_EMPTY),
+            moment_column=moment_column,
+            key_column=key_column,
+            values=_packed("d", points.values),
             lows=_packed("d", points.lows),
             highs=_packed("d", points.highs),
             launches=[*points.launches],
-            missing=reasons,
+            missing=missing_column,
         )
         yield _encoder.encode(line) + b"\n"
 
@@ -104,67 +115,65 @@ def _series(shared: _Shared, lines: Iterator[bytes]) -> tuple[Series, ...]:
     for at, _, _ in shared.moments:
         validate.moment("at", at)
     moments = [Moment(at, run, commits[commit]) for at, run, commit in shared.moments]
-    moment_columns = [_looked_up(moments, one) for one in shared.moment_columns]
-    circumstance_columns = [
-        _looked_up(shared.circumstances, one) for one in shared.circumstance_columns
-    ]
-    found = []
+    moment_columns = [_looked_up(moments, item) for item in shared.moment_columns]
+    key_columns = [_looked_up(shared.environment_keys, item) for item in shared.key_columns]
+    series = []
     for line in map(_line.decode, lines):
         points = HistoryPoints(
-            moments=moment_columns[line.moments],
-            circumstances=circumstance_columns[line.circumstances],
-            figures=_unpacked("d", line.figures),
+            moments=moment_columns[line.moment_column],
+            environment_keys=key_columns[line.key_column],
+            values=_unpacked("d", line.values),
             lows=_unpacked("d", line.lows),
             highs=_unpacked("d", line.highs),
             launches=line.launches,
             missing=_looked_up(reasons, line.missing),
         )
-        one = replace(line.about, points=points)
-        validate.series(one)
-        found.append(one)
-    if len(found) != shared.series:
-        raise ValueError(f"it was cut short: {len(found)} of {shared.series} series are there")
-    return tuple(found)
+        item = replace(line.about, points=points)
+        validate.series(item)
+        series.append(item)
+    if len(series) != shared.series:
+        raise ValueError(f"it was cut short: {len(series)} of {shared.series} series are there")
+    return tuple(series)
 
 
 class _Table(Generic[T]):
     """Distinct values, in the order in which they first occur."""
 
     def __init__(self) -> None:
-        self._places: dict[T, int] = {}
+        self._indices: dict[T, int] = {}
 
     @property
     def values(self) -> list[T]:
-        return [*self._places]
+        return [*self._indices]
 
-    def place(self, value: T | None) -> int:
+    def index(self, value: T | None) -> int:
         if value is None:
             return _NONE
-        return self._places.setdefault(value, len(self._places))
+        return self._indices.setdefault(value, len(self._indices))
 
 
-class _Places(Generic[S, T]):
+class _ObjectTable(Generic[S, T]):
     """A table of values derived from objects, which must stay alive meanwhile.
 
     Objects are shared. Comparing their contents each time would take ten times as long.
     """
 
-    def __init__(self, told: Callable[[S], T]) -> None:
+    def __init__(self, derive: Callable[[S], T]) -> None:
         """Take the function that derives a value from an object."""
         self.table = _Table[T]()
-        self._told = told
-        self._known: dict[int, int] = {}
+        self._derive = derive
+        self._indices: dict[int, int] = {}
 
-    def of(self, one: S) -> int:
-        (place,) = self.all((one,))
-        return place
+    def of(self, item: S) -> int:
+        (index,) = self.all((item,))
+        return index
 
     def all(self, column: Sequence[S]) -> Iterator[int]:
         """The indices of many objects; the value of a known object is not computed again."""
-        for key, one in dict(zip(map(id, column), column, strict=True)).items():
-            if key not in self._known:
-                self._known[key] = self.table.place(self._told(one))
-        return map(self._known.__getitem__, map(id, column))
+        for key, item in dict(zip(map(id, column), column, strict=True)).items():
+            if key not in self._indices:
+                self._indices[key] = self.table.index(self._derive(item))
+        return map(self._indices.__getitem__, map(id, column))
 
 
 class _Tables:
@@ -174,15 +183,15 @@ class _Tables:
         """Start empty."""
         self.missing = _Table[str]()
         self._commits = _Table[Commit]()
-        self._moments = _Places[Moment, tuple[str, str | None, int]](
-            lambda one: (one.at, one.run, self._commits.place(one.commit))
+        self._moments = _ObjectTable[Moment, tuple[str, str | None, int]](
+            lambda one: (one.at, one.run, self._commits.index(one.commit))
         )
-        self._circumstances = _Places[Circumstances, Circumstances](lambda one: one)
-        self.moment_columns = _Places[tuple[Moment, ...], bytes](
+        self._keys = _ObjectTable[EnvironmentKey, EnvironmentKey](lambda one: one)
+        self.moment_columns = _ObjectTable[tuple[Moment, ...], bytes](
             lambda column: _packed("i", self._moments.all(column))
         )
-        self.circumstance_columns = _Places[tuple[Circumstances, ...], bytes](
-            lambda column: _packed("i", self._circumstances.all(column))
+        self.key_columns = _ObjectTable[tuple[EnvironmentKey, ...], bytes](
+            lambda column: _packed("i", self._keys.all(column))
         )
 
     def first_line(self, series: int) -> _Shared:
@@ -192,8 +201,8 @@ class _Tables:
             commits=self._commits.values,
             moments=self._moments.table.values,
             moment_columns=self.moment_columns.table.values,
-            circumstances=self._circumstances.table.values,
-            circumstance_columns=self.circumstance_columns.table.values,
+            environment_keys=self._keys.table.values,
+            key_columns=self.key_columns.table.values,
             missing=self.missing.values,
         )
 
@@ -217,14 +226,14 @@ def _unpacked(kind: str, data: bytes) -> array[Any]:
     return column
 
 
-def _looked_up(table: Sequence[T], places: bytes) -> tuple[T, ...]:
+def _looked_up(table: Sequence[T], indices: bytes) -> tuple[T, ...]:
     """The values at these indices of a table.
 
     Raises:
         IndexError: An index is out of range.
         ValueError: The data is not a column.
     """
-    return tuple([table[place] for place in _unpacked("i", places)])
+    return tuple([table[place] for place in _unpacked("i", indices)])
 
 
 def file_of(project: str, records: Path) -> Path:
@@ -250,11 +259,11 @@ def keep(project: str, series: Sequence[Series], records: Path) -> Path:
 
 def sources(projects: Iterable[str], records: Path) -> dict[str, str]:
     """For each project with a stored history, a hash of its file."""
-    found = {}
+    digests = {}
     for project in projects:
         with contextlib.suppress(OSError):
-            found[project] = cache.file_digest(file_of(project, records))
-    return found
+            digests[project] = cache.file_digest(file_of(project, records))
+    return digests
 
 
 def read(file: Path) -> tuple[Series, ...]:
@@ -270,11 +279,11 @@ def read(file: Path) -> tuple[Series, ...]:
 
 def read_all(records: Path) -> tuple[tuple[Series, ...], tuple[Fault, ...]]:
     """All stored series, by id, and the files that are not valid."""
-    found, faults = documents.read_all(
+    histories, faults = documents.read_all(
         _folder_of(records),
         decode,
         what="this history",
         fix="Delete it and import the history again.",
     )
-    series = (one for project in found for one in project)
+    series = (one for project in histories for one in project)
     return tuple(sorted(series, key=lambda one: one.id)), faults

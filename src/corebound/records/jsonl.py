@@ -12,7 +12,7 @@ from typing import overload
 
 from msgspec import Struct
 
-from corebound.errors import Fault, HostError, InputError, refusals_told
+from corebound.errors import Fault, HostError, InputError, report_os_errors
 from corebound.machine import lock
 from corebound.records import atomic_write, codec
 from corebound.records.launch_record import Launch
@@ -117,7 +117,7 @@ class Appender:
                 raise
 
     def _lock(self) -> None:
-        with refusals_told(
+        with report_os_errors(
             "its file system cannot lock record files",
             where=self._file,
             fix="Choose a folder on another file system with --records; copy the records later.",
@@ -140,7 +140,7 @@ class Appender:
             InputError: The disk is full or missing; earlier records remain.
         """
         data = codec.encode(record)
-        with refusals_told(
+        with report_os_errors(
             "a record could not be written",
             where=self._file,
             fix="Make room, then continue with `corebound run --resume`.",
@@ -155,7 +155,7 @@ class Appender:
 
 
 def _written_here(file: Path) -> AbstractContextManager[None]:
-    return refusals_told(
+    return report_os_errors(
         "records cannot be written here",
         where=file,
         fix="Choose another folder with --records, or make this one writable.",

@@ -6,7 +6,7 @@ import gzip
 import shutil
 from pathlib import Path
 
-from corebound.errors import refusals_told
+from corebound.errors import report_os_errors
 from corebound.records import atomic_write
 from corebound.text import path_component
 
@@ -37,7 +37,7 @@ def keep(trace: Path, folder: Path, launch: str) -> Path:
     """
     kept = file_of(folder, launch)
     with (
-        refusals_told(
+        report_os_errors(
             "a trace could not be kept",
             where=kept,
             fix="Make room, then continue with `corebound run --resume`.",

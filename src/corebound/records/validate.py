@@ -212,7 +212,7 @@ def _points(points: HistoryPoints, name: str) -> None:
     if not len(points):
         raise ValueError(f"{name} has no points")
     figures, lows, highs = (
-        np.frombuffer(column, np.float64) for column in (points.figures, points.lows, points.highs)
+        np.frombuffer(column, np.float64) for column in (points.values, points.lows, points.highs)
     )
     # The upper end of an interval may be infinite: two launches give hardly any information.
     for column in (figures, lows):

@@ -37,7 +37,7 @@ from corebound.analysis.serialize import (
     serving_document,
 )
 from corebound.diagnosis.evidence import Finding
-from corebound.records.history import Circumstances, Series
+from corebound.records.history import EnvironmentKey, Series
 from corebound.records.launch_record import ImportedProfile, OperatorProfile
 from corebound.records.run_record import Run
 from corebound.report.scenario.operators import OUTSIDE, outside_ns, span_ns, types_ns
@@ -264,7 +264,7 @@ def history_csv(series: Sequence[Series]) -> str:
 
     The fixed columns come first, then one column for each environment value.
     """
-    distinct = dict.fromkeys(told for one in series for told in one.points.circumstances)
+    distinct = dict.fromkeys(told for one in series for told in one.points.environment_keys)
     names = [*dict.fromkeys(name for told in distinct for name, _ in told)]
     behind = {told: _csv_line([dict(told).get(name) for name in names]) for told in distinct}
     header = [
@@ -275,7 +275,7 @@ def history_csv(series: Sequence[Series]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _point_lines(one: Series, behind: dict[Circumstances, str]) -> Iterator[str]:
+def _point_lines(one: Series, behind: dict[EnvironmentKey, str]) -> Iterator[str]:
     where, unit = _csv_line([one.host, one.cell]), _csv_line([one.unit])
     points = one.points
     columns = (
@@ -285,13 +285,13 @@ def _point_lines(one: Series, behind: dict[Circumstances, str]) -> Iterator[str]
             for at, run, commit in points.moments
         ],
         repeat(unit),
-        _format_numbers(points.figures),
+        _format_numbers(points.values),
         _format_numbers(points.lows) or repeat(""),
         _format_numbers(points.highs) or repeat(""),
         [_reason_column(missing) if missing else "" for missing in points.missing] or repeat(""),
     )
     lines = map(",".join, zip(*columns, strict=False))  # `repeat` has no end
-    return map(operator.add, lines, _environment_columns(points.circumstances, behind))
+    return map(operator.add, lines, _environment_columns(points.environment_keys, behind))
 
 
 def _format_numbers(values: Sequence[float]) -> list[str]:
@@ -303,7 +303,7 @@ def _format_numbers(values: Sequence[float]) -> list[str]:
 
 
 def _environment_columns(
-    told: Iterable[Circumstances], behind: dict[Circumstances, str]
+    told: Iterable[EnvironmentKey], behind: dict[EnvironmentKey, str]
 ) -> Iterator[str]:
     """The end of each line, with its environment values.
 

@@ -18,7 +18,7 @@ from corebound.analysis.comparison import RunComparison, comparisons
 from corebound.analysis.host_records import host_studies
 from corebound.analysis.scenario_result import ScenarioResult, findings
 from corebound.analysis.selection import latest_studies, with_profiles_before
-from corebound.errors import refusals_told
+from corebound.errors import report_os_errors
 from corebound.records import atomic_write, cache, jsonl
 from corebound.records.history import Series
 from corebound.records.run_record import Run
@@ -393,7 +393,7 @@ def write(
             comparable.
         ScenarioFaults: this version cannot read a recorded scenario.
     """
-    with refusals_told(
+    with report_os_errors(
         "the site cannot be written",
         where=out,
         fix="Choose another folder with --out, or make this one writable.",

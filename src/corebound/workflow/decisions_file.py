@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from corebound.errors import Fault, InputError, ScenarioFaults, refusals_told
+from corebound.errors import Fault, InputError, ScenarioFaults, report_os_errors
 from corebound.records import atomic_write
 from corebound.records.decisions import HEAD, Decision, entry, read_decisions
 
@@ -45,7 +45,7 @@ def add(decision: Decision, status: Path) -> None:
     Raises:
         InputError: The file cannot be extended.
     """
-    with refusals_told(
+    with report_os_errors(
         "the decision cannot be kept",
         where=status,
         fix="Name a file that can be written with --status.",

@@ -38,7 +38,7 @@ def test_seconds_become_nanoseconds_with_their_interval_and_samples(tmp_path: Pa
     (series,) = read(tree).series
 
     (point,) = series.points
-    assert (series.unit, point.figure, point.missing) == ("ns", 0.25e9, None)
+    assert (series.unit, point.value, point.missing) == ("ns", 0.25e9, None)
     assert (point.bounds, point.launches) == ((0.2e9, 0.3e9), (0.2e9, 0.3e9))
     assert (point.at, point.commit and point.commit.sha) == ("2021-11-19T22:48:15Z", SHA)
     assert series.id == "trees/box/time_it[environment=virtualenv-py3.11]"
@@ -63,7 +63,7 @@ def test_other_units_stay_in_words(tmp_path: Path) -> None:
         tmp_path, result_file({"mem_it": [[280], []], "track_it": [[7], []]}), benchmarks=about
     )
 
-    found = {one.scenario: (one.unit, one.points[0].figure) for one in read(tree).series}
+    found = {one.scenario: (one.unit, one.points[0].value) for one in read(tree).series}
 
     assert found == {"mem_it": ("bytes", 280.0), "track_it": ("rows per s", 7.0)}
 
@@ -94,7 +94,7 @@ def test_what_is_no_figure_says_why(tmp_path: Path, value: object, why: str) -> 
 
     (point,) = only_points(read(tree))
 
-    assert (point.figure, point.missing) == (None, why)
+    assert (point.value, point.missing) == (None, why)
 
 
 def test_an_interval_that_is_infinite_or_partly_missing_is_none(tmp_path: Path) -> None:
@@ -114,7 +114,7 @@ def test_figures_are_of_the_product_of_the_parameters_the_last_one_fastest(
     row = [[1.0, 2.0, 3.0, 4.0], [["10", "20"], ["'a'", "'b'"]]]
     tree = result_tree(tmp_path, result_file({"time_it": row}), benchmarks=about)
 
-    found = {cell: one.points[0].figure for cell, one in by_cell(read(tree)).items()}
+    found = {cell: one.points[0].value for cell, one in by_cell(read(tree)).items()}
 
     assert found == {"n=10,kind=a": 1e9, "n=10,kind=b": 2e9, "n=20,kind=a": 3e9, "n=20,kind=b": 4e9}
 
@@ -187,13 +187,13 @@ def test_version_1_is_read_with_bare_figures_and_objects(tmp_path: Path) -> None
     found = {(one.scenario, one.cell): one.points[0] for one in read(tree).series}
 
     where = "environment=py2.7-numpy1.8-six"
-    assert found["time_bare", where].figure == 0.5e9
+    assert found["time_bare", where].value == 0.5e9
     assert found["time_failed", where].missing == "it failed"
     none = [one.missing for (name, _), one in found.items() if name == "time_none"]
     assert none == ["it failed"] * 3
     assert found["time_one", where].bounds == (0.9e9, 1.1e9)
     assert found["time_one", where].launches == (1e9, 1e9)
-    assert found["time_many", f"param1=1,{where}"].figure == 1e9
+    assert found["time_many", f"param1=1,{where}"].value == 1e9
     assert found["time_many", f"param1=2,{where}"].missing == "it failed"
 
 
@@ -206,11 +206,11 @@ def test_points_are_in_the_order_of_commit_dates(tmp_path: Path) -> None:
 
     points = only_points(read(result_tree(tmp_path, *files, benchmarks=TIME)))
 
-    assert [point.figure for point in points] == [2e9, 3e9, 1e9]
+    assert [point.value for point in points] == [2e9, 3e9, 1e9]
 
 
 def versions(found: project.Read) -> list[str]:
-    return [dict(point.circumstances)["benchmark"] for point in only_points(found)]
+    return [dict(point.environment_key)["benchmark"] for point in only_points(found)]
 
 
 def nights(*told: str | None) -> list[dict[str, Any]]:
@@ -239,7 +239,7 @@ def test_a_machine_that_is_described_anew_is_another_circumstance(tmp_path: Path
 
     (point,) = only_points(read(tree))
 
-    assert point.circumstances == (("cpu", "a CPU"), ("os", "Linux"), ("benchmark", ""))
+    assert point.environment_key == (("cpu", "a CPU"), ("os", "Linux"), ("benchmark", ""))
 
 
 def test_environments_of_one_commit_are_series_of_their_own(tmp_path: Path) -> None:
@@ -386,7 +386,7 @@ def test_importing_more_files_adds_them_and_keeps_those_that_are_gone(tmp_path: 
 
     (series,), _ = history_files.read_all(records)
     assert now.added == 1
-    assert [point.figure for point in series.points] == [1e9, 2e9, 1e9]
+    assert [point.value for point in series.points] == [1e9, 2e9, 1e9]
 
 
 def test_files_that_were_read_are_not_read_again(tmp_path: Path) -> None:
@@ -462,7 +462,7 @@ def on_days(*results: dict[str, Any]) -> list[dict[str, Any]]:
 def figures(found: project.Read) -> dict[str, list[float | None]]:
     """Those of each benchmark and its parameters, as they stand in the files."""
     return {
-        f"{one.scenario} {one.cell.rpartition(',')[0]}".strip(): [p.figure for p in one.points]
+        f"{one.scenario} {one.cell.rpartition(',')[0]}".strip(): [p.value for p in one.points]
         for one in found.series
     }
 

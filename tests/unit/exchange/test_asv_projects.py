@@ -222,7 +222,7 @@ def test_the_size_of_memory_is_told_the_same_way_whichever_asv_wrote_it(
 
     (point,) = only_points(read_project(tree))
 
-    assert dict(point.circumstances)["ram"] == told
+    assert dict(point.environment_key)["ram"] == told
 
 
 def test_one_damaged_benchmark_does_not_cost_the_others_of_its_file(tmp_path: Path) -> None:
@@ -241,7 +241,7 @@ def test_a_figure_need_not_stand_in_a_list(tmp_path: Path, row: list[object]) ->
         read_project(result_tree(tmp_path, result_file({"time_it": row}), benchmarks=TIME))
     )
 
-    assert point.figure == 0.25e9
+    assert point.value == 0.25e9
 
 
 @pytest.mark.parametrize(
@@ -316,7 +316,7 @@ def circumstances(*told: dict[str, str], tmp_path: Path) -> list[dict[str, str]]
         for number, params in enumerate(told)
     ]
     points = only_points(read_project(result_tree(tmp_path, *nights, benchmarks=TIME)))
-    return [dict(point.circumstances) for point in points]
+    return [dict(point.environment_key) for point in points]
 
 
 def test_what_old_files_do_not_tell_of_a_machine_is_no_sign_of_a_change(tmp_path: Path) -> None:
@@ -343,7 +343,7 @@ def test_of_two_files_of_one_commit_the_last_that_has_a_figure_counts(tmp_path: 
     same = [result_file({"time_it": [[value], []]}) for value in (1.0, 2.0, None)]
     found = read_project(result_tree(tmp_path, *same, benchmarks=TIME))
 
-    assert [point.figure for point in only_points(found)] == [2e9]
+    assert [point.value for point in only_points(found)] == [2e9]
     assert found.twice == 2
 
 
@@ -355,7 +355,7 @@ def test_an_interval_that_ends_below_nothing_is_none(tmp_path: Path) -> None:
         read_project(result_tree(tmp_path, result_file({"time_it": row}), benchmarks=TIME))
     )
 
-    assert (point.figure, point.bounds) == (12.4e9, None)
+    assert (point.value, point.bounds) == (12.4e9, None)
 
 
 def test_what_is_left_out_is_told_with_its_reason_and_how_often(tmp_path: Path) -> None:

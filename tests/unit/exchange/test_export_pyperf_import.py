@@ -38,7 +38,7 @@ def test_a_run_gives_the_median_of_its_values_and_the_benchmark_their_geometric_
 
     assert point.launches == (2e9, 8e9)
     # The square root of 2 times 8.
-    assert point.figure == pytest.approx(4e9)
+    assert point.value == pytest.approx(4e9)
     assert point.bounds is not None
     assert point.at == "2026-01-02T03:04:05Z"
 
@@ -53,7 +53,7 @@ def test_a_run_gives_the_median_of_its_values_and_the_benchmark_their_geometric_
 def test_what_is_no_figure_says_why(runs: list[dict[str, Any]], why: str) -> None:
     point = the_point(a_suite(*runs))
 
-    assert (point.figure, point.launches, point.missing) == (None, (), why)
+    assert (point.value, point.launches, point.missing) == (None, (), why)
 
 
 def test_a_commit_is_the_one_that_the_metadata_tells() -> None:

@@ -23,7 +23,7 @@ def points_of(days: list[int], versions: list[str]) -> HistoryPoints:
             bounds=(1e6, 2e6) if day % 3 == 1 else None,
             launches=(1e6, 1.5e6) if day % 5 == 1 else (),
             missing="it failed" if day % 3 == 0 else None,
-            circumstances=(("cpu", "a"), ("benchmark", version)),
+            environment_key=(("cpu", "a"), ("benchmark", version)),
         )
         for day, version in zip(days, versions, strict=False)
     )

@@ -144,8 +144,8 @@ def test_values_nested_ten_thousand_deep_are_refused() -> None:
     "point",
     [
         a_point(at="none"),
-        a_point(figure=-1.0),
-        a_point(figure=float("inf")),
+        a_point(value=-1.0),
+        a_point(value=float("inf")),
         a_point(bounds=(3.0, 2.0)),
         a_point(launches=(-1.0,)),
     ],

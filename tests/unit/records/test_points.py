@@ -33,7 +33,7 @@ def points(draw: st.DrawFn) -> HistoryPoint:
         bounds=draw(st.none() | st.tuples(FIGURES, FIGURES | st.just(float("inf"))).map(_in_order)),
         launches=tuple(draw(st.lists(FIGURES, max_size=2))),
         missing=draw(st.none() | st.just("it failed")),
-        circumstances=draw(CIRCUMSTANCES),
+        environment_key=draw(CIRCUMSTANCES),
     )
 
 
@@ -69,7 +69,7 @@ def test_some_can_be_taken_in_any_order(
 ) -> None:
     places = data.draw(st.lists(st.integers(0, len(told) - 1)))
 
-    assert HistoryPoints.of(told).taken(places) == HistoryPoints.of(told[at] for at in places)
+    assert HistoryPoints.of(told).select(places) == HistoryPoints.of(told[at] for at in places)
 
 
 @given(one=SEVERAL, other=SEVERAL)
@@ -84,14 +84,14 @@ def test_they_are_equal_where_their_points_are(
 def test_a_border_is_where_circumstances_change(told: tuple[HistoryPoint, ...]) -> None:
     columns = HistoryPoints.of(told)
 
-    assert columns.borders == tuple(
-        at for at in range(1, len(told)) if told[at].circumstances != told[at - 1].circumstances
+    assert columns.environment_changes == tuple(
+        at for at in range(1, len(told)) if told[at].environment_key != told[at - 1].environment_key
     )
 
 
 @given(told=SEVERAL)
 def test_measured_are_the_figures_that_there_are(told: tuple[HistoryPoint, ...]) -> None:
-    figures = tuple(point.figure for point in told if point.figure is not None)
+    figures = tuple(point.value for point in told if point.value is not None)
 
     assert HistoryPoints.of(told).measured == figures
 
@@ -112,7 +112,7 @@ def test_series_of_one_file_share_what_they_have_in_common() -> None:
     one, other = history_files.decode(kept)
 
     assert one.points.moments is other.points.moments
-    assert one.points.circumstances is other.points.circumstances
+    assert one.points.environment_keys is other.points.environment_keys
 
 
 def test_columns_that_differ_in_length_are_no_points() -> None:
@@ -120,12 +120,12 @@ def test_columns_that_differ_in_length_are_no_points() -> None:
 
     with pytest.raises(ValueError, match="equally long"):
         HistoryPoints(
-            moments=whole.moments, figures=array("d", [1.0]), circumstances=whole.circumstances
+            moments=whole.moments, values=array("d", [1.0]), environment_keys=whole.environment_keys
         )
     with pytest.raises(ValueError, match="two ends"):
         HistoryPoints(
             moments=whole.moments,
-            figures=whole.figures,
-            circumstances=whole.circumstances,
-            lows=whole.figures,
+            values=whole.values,
+            environment_keys=whole.environment_keys,
+            lows=whole.values,
         )

@@ -222,7 +222,7 @@ def test_many_cells_that_never_gave_a_figure_are_counted() -> None:
 
 def test_a_machine_is_described_without_the_version_of_the_benchmark_but_its_environments() -> None:
     points = HistoryPoints.of(
-        a_point(day=day, circumstances=(("cpu", "Xeon"), ("benchmark", "79c981aa319a")))
+        a_point(day=day, environment_key=(("cpu", "Xeon"), ("benchmark", "79c981aa319a")))
         for day in range(2)
     )
 

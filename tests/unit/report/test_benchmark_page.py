@@ -24,7 +24,7 @@ def a_page(*described: tuple[str, int, tuple[tuple[str, str], ...]]) -> Benchmar
             host_name=host,
             cell=f"n={number}",
             points=HistoryPoints.of(
-                (a_point(day=0), a_point(day=last, circumstances=circumstances)),
+                (a_point(day=0), a_point(day=last, environment_key=circumstances)),
             ),
         )
         for number, (host, last, circumstances) in enumerate(described)

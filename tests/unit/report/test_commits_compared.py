@@ -62,18 +62,18 @@ def test_what_got_worse_is_clear_and_comes_first() -> None:
 
 def test_of_a_commit_that_was_measured_twice_the_latest_figure_counts() -> None:
     series = a_history()
-    again = replace(series.points[10], at="2026-12-31T00:00:00Z", figure=5e6)
+    again = replace(series.points[10], at="2026-12-31T00:00:00Z", value=5e6)
     series = replace(series, points=series.points.followed_by(HistoryPoints.of([again])))
 
     (one,) = compare_commits("trees", EARLY, LATE, known(series)).series
 
-    assert one.before.figure == 5e6
+    assert one.before.value == 5e6
 
 
 def test_what_was_measured_differently_or_once_is_named_and_not_compared() -> None:
     other = a_history(cell="other")
     newer = [(("kernel", "6.1"),)] * 40 + [(("kernel", "7.0"),)] * 40
-    other = replace(other, points=other.points.under(newer))
+    other = replace(other, points=other.points.with_environment_keys(newer))
     short = a_history(cell="short")
     short = replace(short, points=short.points[:60])
 

@@ -27,7 +27,7 @@ def series(scenario: str, *ends: str, nights: int = 40, **changes: Any) -> Serie
     told = a_series(figures, scenario=scenario, title=scenario, project="p")
     kept = list(told.points)
     for at, why in zip(range(nights - len(ends), nights), ends, strict=True):
-        kept[at] = replace(kept[at], figure=None, missing=why)
+        kept[at] = replace(kept[at], value=None, missing=why)
     return replace(told, points=HistoryPoints.of(kept), **changes)
 
 

@@ -205,7 +205,7 @@ def test_a_night_without_a_figure_and_a_pause_are_gaps() -> None:
 
 def test_another_kernel_is_a_lettered_border_and_begins_another_level() -> None:
     old = [a_point(1.0, day=day) for day in range(3)]
-    new = [a_point(2.0, day=day, circumstances=(("kernel", "6.2"),)) for day in range(3, 6)]
+    new = [a_point(2.0, day=day, environment_key=(("kernel", "6.2"),)) for day in range(3, 6)]
 
     panel = panel_of(replace(a_series([]), points=HistoryPoints.of([*old, *new])))
 
@@ -215,7 +215,7 @@ def test_another_kernel_is_a_lettered_border_and_begins_another_level() -> None:
 
 def test_a_circumstance_kept_as_a_digest_is_named_and_not_shown() -> None:
     points = [
-        a_point(1.0, day=day, circumstances=(("environment", f"{day:012x}"),)) for day in (0, 1)
+        a_point(1.0, day=day, environment_key=(("environment", f"{day:012x}"),)) for day in (0, 1)
     ]
 
     (border,) = panel_of(replace(a_series([]), points=HistoryPoints.of(points))).borders
@@ -236,7 +236,7 @@ def test_a_change_has_the_number_of_its_mark_and_lies_within_its_band() -> None:
 
 def test_marks_that_would_touch_get_lanes_of_their_own() -> None:
     circumstances = [(("kernel", f"6.{max(day - 108, 0)}"),) for day in range(120)]
-    points = [a_point(1.0, day=day, circumstances=one) for day, one in enumerate(circumstances)]
+    points = [a_point(1.0, day=day, environment_key=one) for day, one in enumerate(circumstances)]
 
     panel = panel_of(replace(a_series([]), points=HistoryPoints.of(points)))
 
@@ -579,7 +579,7 @@ def test_a_chart_of_one_series_says_how_noisy_its_latest_level_is() -> None:
 def test_circumstances_that_come_and_go_are_told_in_a_line_and_hide_no_point() -> None:
     """A machine in a cloud has now one processor, now another."""
     points = HistoryPoints.of(
-        a_point(100.0, day=day, circumstances=(("cpu", ["old", "new"][day % 2]), ("os", "6")))
+        a_point(100.0, day=day, environment_key=(("cpu", ["old", "new"][day % 2]), ("os", "6")))
         for day in range(60)
     )
 
@@ -782,7 +782,7 @@ def test_a_zoom_has_levels_changes_and_borders_where_the_still_chart_has_them() 
     jittered = [figure * (1 + 0.002 * (at % 3)) for at, figure in enumerate(course)]
     series = a_series(jittered)
     changed = tuple(
-        replace(point, circumstances=(("kernel", "6.1" if at < 20 else "6.2"),))
+        replace(point, environment_key=(("kernel", "6.1" if at < 20 else "6.2"),))
         for at, point in enumerate(series.points)
     )
     panel = panel_of(replace(series, points=HistoryPoints.of(changed)))
@@ -810,7 +810,7 @@ def test_a_zoom_knows_where_the_still_chart_has_no_line_between_two_points() -> 
         points=HistoryPoints.of(
             replace(
                 a_point(None if day == 8 else 1.0, day=day),
-                circumstances=(("kernel", "6.1" if day < 2 else "6.2"),),
+                environment_key=(("kernel", "6.1" if day < 2 else "6.2"),),
             )
             for day in nights
         ),

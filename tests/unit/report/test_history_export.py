@@ -31,7 +31,7 @@ def read(text: str) -> list[dict[str, str]]:
 
 
 def test_each_point_is_a_line_with_ten_digits_of_its_figure() -> None:
-    point = replace(a_point(day=3), figure=1 / 3, bounds=(0.25, 0.5))
+    point = replace(a_point(day=3), value=1 / 3, bounds=(0.25, 0.5))
     series = replace(
         a_series([1.0, None, 3.0]), points=HistoryPoints.of([point]), cell="binding=none,threads=2"
     )
@@ -45,8 +45,8 @@ def test_each_point_is_a_line_with_ten_digits_of_its_figure() -> None:
 
 
 def test_what_is_not_there_is_empty_and_the_reason_is_told() -> None:
-    point = replace(a_point(day=3), figure=None, bounds=None, missing="it failed, twice")
-    endless = replace(a_point(day=4), figure=2.0, bounds=(1.0, float("inf")))
+    point = replace(a_point(day=3), value=None, bounds=None, missing="it failed, twice")
+    endless = replace(a_point(day=4), value=2.0, bounds=(1.0, float("inf")))
 
     first, second = read(
         history_csv([replace(a_series([1.0]), points=HistoryPoints.of([point, endless]))])
@@ -58,9 +58,9 @@ def test_what_is_not_there_is_empty_and_the_reason_is_told() -> None:
 
 def test_every_circumstance_has_a_column_that_hides_no_other() -> None:
     points = (
-        replace(a_point(day=1), circumstances=(("kernel", "6.1, patched"), ("host", "moved"))),
-        replace(a_point(day=2), circumstances=(("memory", "8 GiB"),)),
-        replace(a_point(day=3), circumstances=()),
+        replace(a_point(day=1), environment_key=(("kernel", "6.1, patched"), ("host", "moved"))),
+        replace(a_point(day=2), environment_key=(("memory", "8 GiB"),)),
+        replace(a_point(day=3), environment_key=()),
     )
     series = replace(a_series([1.0]), points=HistoryPoints.of(points))
 
@@ -103,7 +103,7 @@ def kept(series: Series) -> dict[str, Any]:
 def bounded(figure: float | None, low: float, high: float) -> Series:
     return replace(
         a_series([1.0]),
-        points=HistoryPoints.of([replace(a_point(day=1), figure=figure, bounds=(low, high))]),
+        points=HistoryPoints.of([replace(a_point(day=1), value=figure, bounds=(low, high))]),
     )
 
 

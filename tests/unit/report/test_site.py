@@ -157,7 +157,7 @@ def _evil_histories(run: Run) -> tuple[Series, ...]:
     evil = Commit(sha="b" * 40, subject=EVIL, committed_at="2026-01-01T00:00:00Z", dirty=False)
     series = a_series(figures, scenario="a-scenario", title=EVIL, host_name=EVIL, host=run.host.id)
     points = tuple(
-        replace(point, commit=evil, circumstances=((EVIL, f"{EVIL}{index // 30}"),), missing=EVIL)
+        replace(point, commit=evil, environment_key=((EVIL, f"{EVIL}{index // 30}"),), missing=EVIL)
         for index, point in enumerate(series.points)
     )
     own = replace(series, points=HistoryPoints.of(points), cell="binding=none", reproduce=(EVIL,))

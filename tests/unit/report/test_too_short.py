@@ -70,7 +70,7 @@ def test_only_figures_under_the_latest_circumstances_count() -> None:
     moved = replace(
         whole,
         points=HistoryPoints.of(
-            point if day < late else replace(point, circumstances=(("kernel", "6.2"),))
+            point if day < late else replace(point, environment_key=(("kernel", "6.2"),))
             for day, point in enumerate(whole.points)
         ),
     )

@@ -225,7 +225,7 @@ def missing(series: Series, *reasons: str) -> Series:
     """The series with these reasons at its last points, which have no figure."""
     kept, ends = series.points[: -len(reasons)], series.points[-len(reasons) :]
     told = (
-        replace(point, figure=None, missing=why) for point, why in zip(ends, reasons, strict=True)
+        replace(point, value=None, missing=why) for point, why in zip(ends, reasons, strict=True)
     )
     return replace(series, points=HistoryPoints.of([*kept, *told]))
 

@@ -81,7 +81,7 @@ def test_a_night_without_a_good_launch_says_why_and_has_no_figure() -> None:
 
     point = series_of_run(*a_night(1, launches=(bad,)))[0].points[0]
 
-    assert point.figure is None
+    assert point.value is None
     assert point.missing == "failed: out of memory"
 
 
@@ -99,7 +99,7 @@ def test_another_kernel_begins_another_segment_and_another_commit_does_not() -> 
     )
 
     one, other, third = (
-        series_of_run(each, launches)[0].points[0].circumstances
+        series_of_run(each, launches)[0].points[0].environment_key
         for each in (run, newer, replace(run, commit=committed))
     )
 
@@ -111,7 +111,7 @@ def test_another_profile_is_told_by_what_it_measures_and_is_no_other_scenario() 
     run, launches = a_night(1)
 
     whole, quick = (
-        dict(series_of_run(each, launches)[0].points[0].circumstances)
+        dict(series_of_run(each, launches)[0].points[0].environment_key)
         for each in (run, replace(run, profile="quick"))
     )
 

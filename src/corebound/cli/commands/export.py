@@ -12,7 +12,7 @@ from rich.text import Text
 
 from corebound.cli.options import Records
 from corebound.cli.output.terminal import Console
-from corebound.errors import Fault, InputError, encodable, refusals_told
+from corebound.errors import Fault, InputError, encodable, report_os_errors
 from corebound.exchange import pyperf, run_export
 from corebound.exchange.asv import export as asv_export
 from corebound.exchange.reading import Unreadable, document
@@ -178,5 +178,5 @@ def _benchmarks(out: Path) -> dict[str, Any]:
 
 def _write(file: Path, data: bytes) -> None:
     """Write a file atomically."""
-    with refusals_told("it cannot be written", where=file, fix="Name another place with --out."):
+    with report_os_errors("it cannot be written", where=file, fix="Name another place with --out."):
         atomic_write.put(file, data)

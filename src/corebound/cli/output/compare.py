@@ -237,4 +237,4 @@ def _less_or_more(one: ComparedSeries) -> str:
 
 
 def _figure(one: ComparedSeries, point: HistoryPoint) -> str:
-    return "–" if point.figure is None else figure_text(one.series, point.figure)
+    return "–" if point.value is None else figure_text(one.series, point.value)

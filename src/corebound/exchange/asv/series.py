@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from corebound.exchange.asv.environments import cells_of, host_of, label
 from corebound.exchange.asv.results import DAMAGES, Known, ResultFile, Row, more_is_better, unit_of
 from corebound.exchange.reading import clean
-from corebound.records.history import Circumstances, HistoryPoints, Moment, Series, incomparable
+from corebound.records.history import EnvironmentKey, HistoryPoints, Moment, Series, incomparable
 from corebound.records.run_record import Commit
 
 Floats: TypeAlias = NDArray[np.float64]
@@ -77,7 +77,7 @@ class Rows:
         """
         self.params = params
         self.files = array("i")
-        self.circumstances: list[Circumstances] = []
+        self.circumstances: list[EnvironmentKey] = []
         self._cells = math.prod(map(len, params))
         if self._cells > _MOST_CELLS:
             raise ValueError(f"it has {self._cells:,} combinations of parameters")
@@ -91,7 +91,7 @@ class Rows:
         # Why a result is not a number, by its place in the column.
         self._odd: dict[int, str] = {}
 
-    def add(self, file: int, circumstances: Circumstances, row: Row) -> None:
+    def add(self, file: int, circumstances: EnvironmentKey, row: Row) -> None:
         """Add a file's row completely, or nothing of it.
 
         Raises:
@@ -284,12 +284,12 @@ class Orders:
 
 
 def _points(
-    columns: Sequence[Column], order: _Order, circumstances: tuple[Circumstances, ...]
+    columns: Sequence[Column], order: _Order, circumstances: tuple[EnvironmentKey, ...]
 ) -> HistoryPoints:
     return HistoryPoints(
         moments=order.moments,
-        figures=_array([one.figures for one in columns], order),
-        circumstances=circumstances,
+        values=_array([one.figures for one in columns], order),
+        environment_keys=circumstances,
         lows=_array([one.lows for one in columns], order),
         highs=_array([one.highs for one in columns], order),
         launches=_taken([one.launches for one in columns], order),
@@ -316,9 +316,9 @@ def ordered(points: HistoryPoints) -> HistoryPoints:
     keys = [in_order(moment) for moment in points.moments]
     chosen = dict(zip(keys, range(len(keys)), strict=True))
     if len(chosen) < len(keys):
-        figured = (at for at, figure in enumerate(points.figures) if not math.isnan(figure))
+        figured = (at for at, figure in enumerate(points.values) if not math.isnan(figure))
         chosen.update((keys[at], at) for at in figured)
-    return points.taken(chosen[key] for key in sorted(chosen))
+    return points.select(chosen[key] for key in sorted(chosen))
 
 
 def dated(points: HistoryPoints) -> HistoryPoints:
@@ -327,14 +327,14 @@ def dated(points: HistoryPoints) -> HistoryPoints:
     Old files of asv lack some circumstances, such as the version of a benchmark or the number
     of CPUs. Their absence does not mean a change.
     """
-    return points.under(_dated(points.circumstances))
+    return points.with_environment_keys(_dated(points.environment_keys))
 
 
-def _dated(column: Sequence[Circumstances]) -> tuple[Circumstances, ...]:
-    result: list[Circumstances] = []
+def _dated(column: Sequence[EnvironmentKey]) -> tuple[EnvironmentKey, ...]:
+    result: list[EnvironmentKey] = []
     later: dict[str, str] = {}
-    seen: Circumstances | None = None
-    now: Circumstances = ()
+    seen: EnvironmentKey | None = None
+    now: EnvironmentKey = ()
     for circumstances in reversed(column):
         # Most points share their circumstances with the previous one.
         if circumstances is not seen:
@@ -349,7 +349,7 @@ def _dated(column: Sequence[Circumstances]) -> tuple[Circumstances, ...]:
     return tuple(result[::-1])
 
 
-def told_in(circumstances: Circumstances) -> dict[str, str]:
+def told_in(circumstances: EnvironmentKey) -> dict[str, str]:
     """The circumstances that are known."""
     return {name: value for name, value in circumstances if value}
 
@@ -393,7 +393,7 @@ class SeriesBuilder:
         # The last file's rows, by machine and environment, then by benchmark.
         self._last: dict[tuple[str, str], dict[str, Rows]] = {}
         # By the machine's circumstances and by version: files repeat the same ones many times.
-        self._circumstances: dict[Circumstances, dict[str, Circumstances]] = {}
+        self._circumstances: dict[EnvironmentKey, dict[str, EnvironmentKey]] = {}
 
     @property
     def benchmarks(self) -> set[str]:
@@ -473,7 +473,7 @@ class SeriesBuilder:
         return tuple(sorted(made, key=lambda one: one.id))
 
 
-def _circumstances(facets: Circumstances, version: str) -> Circumstances:
+def _circumstances(facets: EnvironmentKey, version: str) -> EnvironmentKey:
     told = tuple((label(name), label(value)) for name, value in facets)
     return (*told, (VERSION, version[:_OF_VERSION]))
 

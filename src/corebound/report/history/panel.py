@@ -52,9 +52,9 @@ def environment_changes(series: Sequence[Series], known: ChangeHistory) -> Envir
     """Each environment change once, with the cells that it affects."""
     found: dict[tuple[str, str], list[str]] = {}
     for one in series:
-        for index in one.points.borders:
+        for index in one.points.environment_changes:
             point = one.points[index]
-            what = differing(one.points.circumstances[index - 1], point.circumstances)
+            what = differing(one.points.environment_keys[index - 1], point.environment_key)
             found.setdefault((point.at, what), []).append(known.label(one).name)
     if len(found) > _MOST_MARKED:
         return EnvironmentChanges(marked=(), told=_changing_values(series))
@@ -80,8 +80,11 @@ def _changing_values(series: Sequence[Series]) -> tuple[EnvironmentChange, ...]:
     kinds: dict[str, dict[str, None]] = {}
     for one in series:
         points = one.points
-        for index in points.borders:
-            old, new = dict(points.circumstances[index - 1]), dict(points.circumstances[index])
+        for index in points.environment_changes:
+            old, new = (
+                dict(points.environment_keys[index - 1]),
+                dict(points.environment_keys[index]),
+            )
             for name in dict.fromkeys((*old, *new)):
                 if old.get(name, "") != new.get(name, ""):
                     times.setdefault(name, set()).add(points.moments[index].at)
@@ -163,12 +166,12 @@ def latest_points(
 def _value_and_interval(point: HistoryPoint | None, length: float) -> tuple[str, str]:
     if point is None:
         return "–", ""
-    if point.figure is None:
+    if point.value is None:
         return "–", point.missing or ""
     if point.bounds is None:
-        return significant(point.figure / length), ""
+        return significant(point.value / length), ""
     ends = within(*point.bounds, lambda end: significant(end / length))
-    return significant(point.figure / length), ends
+    return significant(point.value / length), ends
 
 
 def points_note(series: Sequence[Series], *, most: int = MOST_ROWS) -> str:

@@ -69,7 +69,9 @@ def segment_starts(series: Series, found: Sequence[Change]) -> tuple[int, ...]:
 
     That is at the first point, each environment change, and each change, clear or not.
     """
-    return tuple(sorted({0, *series.points.borders, *(change.step.at for change in found)}))
+    return tuple(
+        sorted({0, *series.points.environment_changes, *(change.step.at for change in found)})
+    )
 
 
 def series_track(
@@ -95,7 +97,7 @@ def series_track(
     """
     points = series.points
     numbers = np.array([line.places[moment.at] for moment in points.moments])
-    is_seen = ~np.isnan(points.figures)
+    is_seen = ~np.isnan(points.values)
     seen = np.flatnonzero(is_seen).tolist()
     kept = [seen[at] for at, _ in envelope(points.measured, most=most)]
     gaps = gaps_before(points, numbers)
@@ -119,7 +121,7 @@ def series_track(
 def _dots(points: HistoryPoints, kept: Sequence[int], line: Timeline, length: float) -> list[Dot]:
     figures, lows, highs = (
         (np.array(column)[kept] / length).tolist() if column else [math.nan] * len(kept)
-        for column in (points.figures, points.lows, points.highs)
+        for column in (points.values, points.lows, points.highs)
     )
     return [
         Dot(
@@ -143,8 +145,8 @@ def gaps_before(points: HistoryPoints, numbers: FloatArray) -> list[int]:
     """
     paces = np.diff(numbers, prepend=math.nan)
     usual = float(np.quantile(paces[1:], 0.75)) if len(points) > 2 else 0.0
-    gap = np.isnan(points.figures)
-    gap[list(points.borders)] = True
+    gap = np.isnan(points.values)
+    gap[list(points.environment_changes)] = True
     if usual > 0:
         gap |= paces > _LONG * usual
     before: list[int] = np.cumsum(gap).tolist()
@@ -175,7 +177,7 @@ def levels_between(series: Series, found: Sequence[Change]) -> Iterator[tuple[in
         found: Its changes.
     """
     starts = segment_starts(series, found)
-    figures = np.array(series.points.figures)
+    figures = np.array(series.points.values)
     for begin, end in zip(starts, (*starts[1:], figures.size), strict=True):
         seen = begin + np.flatnonzero(~np.isnan(figures[begin:end]))
         if seen.size:

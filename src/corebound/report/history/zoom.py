@@ -140,7 +140,7 @@ def points_script(series: Iterable[Series]) -> str:
 
 
 def _columns(points: HistoryPoints) -> dict[str, object]:
-    figures, minutes = np.array(points.figures), _minutes_of(points)
+    figures, minutes = np.array(points.values), _minutes_of(points)
     is_seen = ~np.isnan(figures)
     is_gap = np.diff(gaps_before(points, minutes.astype(np.float64)), prepend=0) > 0
     unit = _unit_of(figures)

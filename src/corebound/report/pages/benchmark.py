@@ -41,7 +41,7 @@ from corebound.analysis.wording import (
     rich,
     strong,
 )
-from corebound.records.history import Circumstances, Moment, Series, kind_of
+from corebound.records.history import EnvironmentKey, Moment, Series, kind_of
 from corebound.report.elements import Head, Hero, occurrence_numbers
 from corebound.report.history.panel import MOST_ROWS, HistoryPanel, history_panel
 from corebound.report.history.timeline import Timeline
@@ -142,7 +142,7 @@ def _uncharted_row(one: Series, name: str, known: ChangeHistory) -> UnchartedRow
         cell=name or "the only one",
         machine=one.host_name,
         mode=PLAIN_MODE,
-        figures=one.points.figures,
+        figures=one.points.values,
         latest=latest_of(one),
         when=one.points.moments[-1].at[:10],
         points=count(len(one.points.measured), "point"),
@@ -188,10 +188,10 @@ def machine_facts(series: Sequence[Series], known: ChangeHistory) -> Iterator[Fa
         series: The series of one benchmark, at least one.
         known: All histories; shows which series are retired.
     """
-    latest: dict[str, tuple[Moment, Circumstances]] = {}
+    latest: dict[str, tuple[Moment, EnvironmentKey]] = {}
     machines: dict[str, list[Series]] = {}
     for one in series:
-        last = one.points.moments[-1], one.points.circumstances[-1]
+        last = one.points.moments[-1], one.points.environment_keys[-1]
         latest[one.host_name] = max(latest.get(one.host_name, last), last, key=_when)
         machines.setdefault(one.host_name, []).append(one)
     called = environments(series)
@@ -207,7 +207,7 @@ def machine_facts(series: Sequence[Series], known: ChangeHistory) -> Iterator[Fa
             yield Fact(term=short, value=whole)
 
 
-def _when(told: tuple[Moment, Circumstances]) -> str:
+def _when(told: tuple[Moment, EnvironmentKey]) -> str:
     return told[0].at
 
 
@@ -273,7 +273,7 @@ def _change_priority(change: Change, known: ChangeHistory) -> int:
 
 def _is_drawable(series: Series) -> bool:
     """Whether there are at least two points to draw."""
-    figures = itertools.filterfalse(math.isnan, series.points.figures)
+    figures = itertools.filterfalse(math.isnan, series.points.values)
     return len(tuple(itertools.islice(figures, 2))) == 2
 
 

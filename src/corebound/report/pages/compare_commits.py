@@ -132,7 +132,7 @@ def _table(series: Sequence[ComparedSeries], known: ChangeHistory) -> RatioTable
 def _row(one: ComparedSeries, label: Label) -> CompareRow:
     comparison = one.comparison
     length, unit = display_unit(
-        one.series, [figure for figure in (one.before.figure, one.after.figure) if figure] or [1.0]
+        one.series, [figure for figure in (one.before.value, one.after.value) if figure] or [1.0]
     )
     before, after = side_by_side(
         _value_with_bounds(one.before, length, unit),
@@ -155,14 +155,14 @@ def _row(one: ComparedSeries, label: Label) -> CompareRow:
 
 
 def _value_with_bounds(point: HistoryPoint, length: float, unit: str) -> ValueWithBounds:
-    if point.figure is None:
+    if point.value is None:
         return ValueWithBounds(value=point.missing or "–")
 
     def text(figure: float) -> str:
         return f"{significant(figure / length)} {unit}".strip()
 
     ends = within(*point.bounds, text) if point.bounds else ""
-    return ValueWithBounds(value=text(point.figure), ends=ends)
+    return ValueWithBounds(value=text(point.value), ends=ends)
 
 
 def _of_samples(series: Sequence[ComparedSeries]) -> str:

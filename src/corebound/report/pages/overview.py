@@ -103,7 +103,7 @@ def scenario_trend(
     last = last_change(series, known)
     return Trend(
         mode=known.label(shown).mode,
-        figures=shown.points.figures,
+        figures=shown.points.values,
         latest=latest_of(shown),
         span=figures_span(shown),
         runs=count(len(shown.points), "run"),

@@ -195,7 +195,7 @@ def _row(series: Sequence[Series], known: ChangeHistory) -> SeriesRow:
     # A retired series cannot represent active ones, nor one that has hardly begun the others.
     chosen = last.series if last else min(going or series, key=_longest_first)
     over = f", {len(series) - len(going):,} ended" if 0 < len(going) < len(series) else ""
-    figures = chosen.points.figures
+    figures = chosen.points.values
     return SeriesRow(
         title=chosen.title,
         address=series_url(chosen),

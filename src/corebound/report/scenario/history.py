@@ -176,6 +176,6 @@ def _history_lead(shown: list[Series], known: ChangeHistory) -> str:
     if any(known.of(one) for one in shown):
         parts.append("Numbered marks are the changes below; shaded, where each can have begun.")
     parts.append("Letters mark another kernel, environment, CPUs or scenario: no commit's doing.")
-    if any(math.isnan(figure) for one in shown for figure in one.points.figures):
+    if any(math.isnan(figure) for one in shown for figure in one.points.values):
         parts.append("A tick at the foot is a run without a figure.")
     return " ".join(parts)

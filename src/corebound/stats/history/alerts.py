@@ -132,7 +132,7 @@ def _confirmation(change: Change, confirmations: Sequence[Confirmation]) -> Conf
     ):
         return latest
     since = sum(
-        point.figure is not None and point.at > latest.seen for point in change.series.points
+        point.value is not None and point.at > latest.seen for point in change.series.points
     )
     return latest if since < ASK_AGAIN_NIGHTS else None
 
@@ -149,11 +149,11 @@ def _is_there_since(change: Change, moment: str) -> bool:
     """Whether the points after a moment are closer to the bad level than to the good one."""
     points, step = change.series.points, change.step
     after = [
-        math.log(point.figure)
+        math.log(point.value)
         for point in points[step.at :]
-        if point.figure is not None and point.at > moment
+        if point.value is not None and point.at > moment
     ]
-    before = [math.log(one.figure) for one in points[: step.at] if one.figure is not None]
+    before = [math.log(one.value) for one in points[: step.at] if one.value is not None]
     if len(after) < ASK_AGAIN_NIGHTS or not before:
         return False
     # The series may have changed earlier: the good level is that of the points just before.

@@ -135,7 +135,7 @@ def arrays_of(series: Series) -> HistoryArrays:
         ValueError: A value is not above 0, or infinite, so it has no logarithm.
     """
     points = series.points
-    figures = np.array(points.figures)
+    figures = np.array(points.values)
     if not np.all(np.isnan(figures) | (figures > 0) & (figures < math.inf)):
         raise ValueError("a figure is above 0 and finite, or absent")
     errors = np.zeros_like(figures)
@@ -146,7 +146,7 @@ def arrays_of(series: Series) -> HistoryArrays:
         reach = np.log(high, where=sound, out=np.zeros_like(high))
         reach -= np.log(low, where=sound, out=np.zeros_like(low))
         errors = reach / 2 / normal_quantile((1 + series.confidence) / 2)
-    segments = segments_of(points.circumstances, points.borders)
+    segments = segments_of(points.environment_keys, points.environment_changes)
     return HistoryArrays(logs=np.log(figures), errors=errors, segments=segments)
 
 
@@ -274,7 +274,7 @@ def failing(suite: Iterable[Series]) -> tuple[Failing, ...]:
 
 def _failures_at_the_end(points: HistoryPoints) -> int:
     reasons = reversed(points.missing or [None] * len(points))
-    ends = zip(reversed(points.figures), reasons, strict=True)
+    ends = zip(reversed(points.values), reasons, strict=True)
     failed = (math.isnan(figure) and is_failure(why) for figure, why in ends)
     return sum(itertools.takewhile(bool, failed))
 

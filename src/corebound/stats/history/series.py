@@ -11,7 +11,7 @@ import msgspec
 import numpy as np
 from msgspec.structs import replace
 
-from corebound.records.history import Circumstances, HistoryPoint, HistoryPoints, Series
+from corebound.records.history import EnvironmentKey, HistoryPoint, HistoryPoints, Series
 from corebound.records.launch_record import Launch
 from corebound.records.run_record import Run, ScenarioSource
 from corebound.scenario.cell import Cell
@@ -51,7 +51,7 @@ def series_of_run(run: Run, launches: Sequence[Launch]) -> tuple[Series, ...]:
     )
 
 
-def circumstances_of_run(run: Run, launches: Sequence[Launch]) -> dict[str, Circumstances]:
+def circumstances_of_run(run: Run, launches: Sequence[Launch]) -> dict[str, EnvironmentKey]:
     """The environment of one run, by the id of each cell for which `series_of_run` has a series.
 
     It does not compute the cells' values, which would take long.
@@ -144,11 +144,11 @@ def _series(
                     at=run.started_at,
                     run=run.id,
                     commit=run.commit,
-                    figure=summary.median_ns,
+                    value=summary.median_ns,
                     bounds=_bounds(summary),
                     launches=tuple(one.median_ns for one in summary.launches),
                     missing=_missing(summary, launches),
-                    circumstances=_circumstances(run, scenario, measure, cell),
+                    environment_key=_circumstances(run, scenario, measure, cell),
                 )
             ]
         ),
@@ -176,7 +176,7 @@ def _reproduce(run: Run, source: ScenarioSource, cell: Cell) -> tuple[str, ...]:
     return tuple(words)
 
 
-def _circumstances(run: Run, scenario: Scenario, measure: Measure, cell: Cell) -> Circumstances:
+def _circumstances(run: Run, scenario: Scenario, measure: Measure, cell: Cell) -> EnvironmentKey:
     """Everything but the commit of the project under test that can change a value.
 
     It covers what is measured, not how often it is measured or what it is called.

@@ -11,7 +11,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-from corebound.errors import refusals_told
+from corebound.errors import report_os_errors
 from corebound.workflow.init.detect import Repository, Target
 
 _BLANK = re.compile(r"@([A-Z_]+)@")
@@ -127,7 +127,7 @@ def put(made: Mapping[str, str], folder: Path) -> dict[str, Fate]:
     fates: dict[str, Fate] = {}
     for name, text in made.items():
         file = folder / name
-        with refusals_told(
+        with report_os_errors(
             "it cannot be written",
             where=file,
             fix="Name a folder that can be written; files that are there stay as they are.",

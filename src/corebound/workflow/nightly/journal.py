@@ -14,7 +14,7 @@ from typing import Any, Self
 
 from msgspec import Struct
 
-from corebound.errors import refusals_told
+from corebound.errors import report_os_errors
 from corebound.records import atomic_write
 
 NAME = "journal.jsonl"
@@ -70,7 +70,7 @@ def begin(folder: Path, asked: Sequence[str], now: datetime) -> Journal:
     while night.exists():
         now += timedelta(seconds=1)
         night = folder / now.strftime(STAMP)
-    with refusals_told(
+    with report_os_errors(
         "the night's journal cannot be kept",
         where=night,
         fix="Make that folder writable, or name another with --nights.",
@@ -85,7 +85,7 @@ def _append(folder: Path, line: dict[str, Any]) -> None:
     """Append a line to a journal and flush it to disk."""
     file = folder / NAME
     with (
-        refusals_told(
+        report_os_errors(
             "the night's journal cannot be written",
             where=file,
             fix="Make room, and start the night again: it goes on where it was.",

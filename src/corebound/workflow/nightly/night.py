@@ -19,7 +19,7 @@ from corebound.errors import (
     HostError,
     InputError,
     LaunchError,
-    refusals_told,
+    report_os_errors,
 )
 from corebound.launch import die_with_parent
 from corebound.workflow.nightly.journal import Journal
@@ -174,7 +174,7 @@ def alone(folder: Path, *, patience_s: float = _PATIENCE_S) -> Iterator[int]:
         HostError: Another nightly run holds the lock for longer than one takes to end.
         InputError: The folder cannot be written.
     """
-    with refusals_told(
+    with report_os_errors(
         "the nights cannot be kept here",
         where=folder,
         fix="Make that folder writable, or name another with --nights.",

@@ -12,7 +12,14 @@ from urllib.parse import urlsplit
 
 from msgspec import Struct
 
-from corebound.errors import CRASHED, NO_ANSWER, REGRESSION, InputError, LaunchError, refusals_told
+from corebound.errors import (
+    CRASHED,
+    NO_ANSWER,
+    REGRESSION,
+    InputError,
+    LaunchError,
+    report_os_errors,
+)
 from corebound.records import atomic_write
 from corebound.text import chat, json_text, one_line, uncommanded
 from corebound.workflow.nightly.night import Failure, NightlyResult
@@ -162,7 +169,7 @@ def write(text: str, file: Path) -> None:
     Raises:
         InputError: The file cannot be written.
     """
-    with refusals_told(
+    with report_os_errors(
         "the summary cannot be written",
         where=file,
         fix="Name a file that can be written with --summary.",

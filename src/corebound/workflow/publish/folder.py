@@ -19,7 +19,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from corebound.errors import HostError, InputError, refusals_told
+from corebound.errors import HostError, InputError, report_os_errors
 
 # From <linux/fs.h> and <fcntl.h>.
 _RENAME_EXCHANGE = 2
@@ -53,7 +53,7 @@ def publish(site: Site, to: Path) -> None:
             where=str(to),
             fix="Name an empty folder, or one that does not exist yet.",
         )
-    with refusals_told(
+    with report_os_errors(
         "the site cannot be published",
         where=to,
         fix="Make room or make that folder writable; what was there is as it was.",
