@@ -10,11 +10,13 @@ ENVIRONMENTS := $(patsubst environments/%.txt,%,$(wildcard environments/*.txt))
 BUDGET ?= 7m
 # Processes for tests that measure nothing.
 JOBS ?= 2
+PYTEST := $(BIN)/python -m pytest
+PARALLEL := -n $(JOBS) --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-numa check lint golden schema bench release clean
+.PHONY: help demo test test-rest test-all test-numa fuzz environments check lint golden schema bench release clean
 
-help: ## say what can be made
+help: ## list the targets
 	@sed -nE 's/^([a-z-]+):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 20
 
 $(READY): pyproject.toml scripts/debian-packages
@@ -32,19 +34,34 @@ demo: $(READY) ## measure this machine with PyTorch and NumPy, and write the sit
 	@echo "The site:"
 	@$(BIN)/corebound report
 
-test: $(READY) ## run every test, the fast ones first
-	@scripts/debian-packages tests
-	@$(BIN)/corebound environment make $(ENVIRONMENTS)
-	@# What measures nothing runs in parallel; integration tests need both CPUs to themselves.
-	$(BIN)/python -m pytest -n $(JOBS) --dist loadfile tests/unit src tests/browser
-	$(BIN)/python -m pytest --timeout 900 tests/integration
+test: $(READY) environments ## run unit, doc and browser tests, and integration tests of each kind
+	@# In the order given: the longest files first, so that no process idles at the end.
+	$(PYTEST) $(PARALLEL) -m "not integration or (quick and not measures)" \
+	  tests/integration tests/browser tests/unit src
+	$(PYTEST) -m "quick and measures" tests/integration
+
+test-rest: $(READY) environments ## run the tests that `make test` leaves to `make test-all`
+	$(PYTEST) $(PARALLEL) -m "not quick and not measures" tests/integration
+	$(PYTEST) -m "not quick and measures" tests/integration
+	$(MAKE) test-numa
+
+test-all: ## run every test
+	$(MAKE) test
+	$(MAKE) test-rest
 
 test-numa: $(READY) ## test on a booted machine of two sockets and four cores with SMT
 	@scripts/debian-packages numa
 	tests/numa/numa-vm build
-	$(BIN)/python -m pytest tests/numa
+	$(PYTEST) tests/numa
 
-check: lint test ## everything that has to hold before a commit
+fuzz: $(READY) ## run the property tests with random seeds and more examples
+	COREBOUND_HYPOTHESIS=fuzz $(PYTEST) $(PARALLEL) -m hypothesis tests/unit
+
+environments: $(READY)
+	@scripts/debian-packages tests
+	@$(BIN)/corebound environment make $(ENVIRONMENTS)
+
+check: lint test ## everything that has to hold before a push
 
 lint: $(READY) ## style, types, the direction of imports and changelog fragments
 	$(BIN)/ruff format --check .

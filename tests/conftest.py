@@ -1,4 +1,7 @@
-"""What every test here has in common."""
+"""Settings and fixtures of all tests.
+
+Each test outside `tests/unit` gets a marker named after its folder, and the time limit of its kind.
+"""
 
 from __future__ import annotations
 
@@ -9,31 +12,47 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-# Unit tests know no real time: on a busy host one example may take a second.
-settings.register_profile("corebound", deadline=None)
-settings.load_profile("corebound")
+# Without a deadline: on a busy host one example may take a second.
+settings.register_profile("gate", deadline=None, derandomize=True)
+settings.register_profile("fuzz", deadline=None, max_examples=1000)
+settings.load_profile(os.environ.get("COREBOUND_HYPOTHESIS", "gate"))
+
+TESTS = Path(__file__).parent
+# Builds, boots and real launches, many times slower on a busy host.
+TIMEOUT_S = {"integration": 900, "numa": 900}
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark tests by their folder, so that lanes can select them."""
+    for item in items:
+        if item.path.is_relative_to(TESTS):
+            folder = item.path.relative_to(TESTS).parts[0]
+            if folder in {"integration", "browser", "numa"}:
+                item.add_marker(folder)
+            if folder in TIMEOUT_S and item.get_closest_marker("timeout") is None:
+                item.add_marker(pytest.mark.timeout(TIMEOUT_S[folder]))
 
 
 @pytest.fixture
 def synced(monkeypatch: pytest.MonkeyPatch) -> Callable[[Path], list[bytes | list[str]]]:
-    """What the disk has of a path after each fsync of it: a file's bytes, or a folder's names.
+    """Returns what the disk has of a path after each fsync: a file's bytes, or a folder's names.
 
-    What is written or created after the last fsync may be gone after a power failure.
+    A power failure may lose whatever is written or created after the last fsync.
     """
     fsync = os.fsync
-    kept: dict[tuple[int, int], list[bytes | list[str]]] = {}
+    states: dict[tuple[int, int], list[bytes | list[str]]] = {}
 
-    def keep(descriptor: int) -> None:
+    def record(descriptor: int) -> None:
         fsync(descriptor)
         path = Path(f"/proc/self/fd/{descriptor}")
-        found = [one.name for one in path.iterdir()] if path.is_dir() else path.read_bytes()
-        kept.setdefault(_inode(path), []).append(found)
+        state = [file.name for file in path.iterdir()] if path.is_dir() else path.read_bytes()
+        states.setdefault(_inode(path), []).append(state)
 
-    monkeypatch.setattr(os, "fsync", keep)
-    # By inode, for a file may be renamed after it is written.
-    return lambda path: list(kept.get(_inode(path), []))
+    monkeypatch.setattr(os, "fsync", record)
+    # By inode, because a file may be renamed after it is written.
+    return lambda path: list(states.get(_inode(path), []))
 
 
 def _inode(path: Path) -> tuple[int, int]:
-    found = path.stat()
-    return found.st_dev, found.st_ino
+    status = path.stat()
+    return status.st_dev, status.st_ino

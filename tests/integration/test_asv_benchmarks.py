@@ -97,6 +97,7 @@ def measured(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str, dict[
     return project, *run(project)
 
 
+@pytest.mark.quick
 def test_asv_stores_launches_of_every_cell_and_skips_cells_that_do_not_fit(
     measured: tuple[Path, str, dict[str, Any]],
 ) -> None:

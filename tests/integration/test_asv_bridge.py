@@ -30,6 +30,7 @@ def repository(tmp_path: Path) -> Path:
     return folder
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize(
     ("text", "told"),
     [

@@ -55,6 +55,7 @@ def test_pytorchs_own_launcher_places_the_worker_and_the_record_shows_where(
     assert all(thread.allowed for thread in worker.threads)
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("name", ["numpy", "pytorch"])
 def test_the_matrix_product_runs_and_names_its_blas(tmp_path: Path, name: str) -> None:
     outcome = launch_once(tmp_path, name, workload="gemm", parameters={"size": 64})

@@ -37,6 +37,7 @@ def calibration_of(suite: Path) -> Calibration:
     return found
 
 
+@pytest.mark.quick
 def test_the_baseline_is_measured_twice_in_blocks_and_stored(suite: Path) -> None:
     code, out, err = corebound(suite, "calibrate", "nap.yaml", "--json", "--seed", "1")
 

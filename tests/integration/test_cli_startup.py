@@ -8,6 +8,8 @@ import sys
 
 import pytest
 
+pytestmark = pytest.mark.quick
+
 SCRIPT = """
 import json, sys
 from corebound.cli.app import main

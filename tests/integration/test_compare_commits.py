@@ -65,6 +65,7 @@ def compared(toy: Toy, base: int, head: int, *words: str) -> tuple[int, dict[str
     return code, told
 
 
+@pytest.mark.quick
 def test_a_slower_commit_is_a_regression_measured_with_interleaved_launches(toy: Toy) -> None:
     code, told = compared(toy, PLANTED - 1, PLANTED)
 
@@ -214,6 +215,7 @@ def test_bad_input_is_an_error_message(toy: Toy, words: tuple[str, ...], told: s
     assert told in " ".join(err.split())
 
 
+@pytest.mark.quick
 def test_a_merge_counts_as_the_commits_it_brought(toy: Toy) -> None:
     git(toy.folder, "checkout", "--quiet", "-b", "side", toy.commits[27])
     (toy.folder / "NEWS").write_text("aside\n")

@@ -57,6 +57,7 @@ def suite(tmp_path: Path) -> Path:
     return a_suite(tmp_path / "suite")
 
 
+@pytest.mark.quick
 def test_a_slower_setting_is_a_regression_measured_with_interleaved_launches(suite: Path) -> None:
     code, told, _ = compared(suite, "parameters.size=1", "parameters.size=20")
 

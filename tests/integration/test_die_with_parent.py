@@ -9,8 +9,12 @@ import sys
 import time
 from pathlib import Path
 
+import pytest
+
 from corebound.launch import die_with_parent
 from support.commands import is_running
+
+pytestmark = pytest.mark.quick
 
 STARTS_ONE = """\
 import subprocess, sys

@@ -29,6 +29,8 @@ from support.commands import busy_process
 from support.paths import DATA
 from support.servers import make_scratch
 
+pytestmark = pytest.mark.measures
+
 WORKLOADS = DATA / "workloads"
 CPUS = sorted(os.sched_getaffinity(0))
 COUNTS = "i=0; while [ $i -lt 5000 ]; do i=$((i+1)); done"
@@ -83,6 +85,7 @@ def a_launch(
     )
 
 
+@pytest.mark.quick
 def test_a_launch_beside_a_busy_process_is_disturbed_and_discarded(
     scratch: Path, supervision: Supervision
 ) -> None:
@@ -197,6 +200,7 @@ def test_a_host_is_sampled_seldom_and_names_unavailable_telemetry(by_itself: Lau
     assert host.look_ns > 0
 
 
+@pytest.mark.quick
 def test_resource_use_of_a_launch_is_recorded_over_time(by_itself: LaunchResult) -> None:
     host, (worker,) = by_itself.host, by_itself.workers
     assert host is not None

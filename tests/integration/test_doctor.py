@@ -63,6 +63,7 @@ def root(tmp_path: Path) -> Path:
     return write_files({path: text.encode() for path, text in files.items()}, tmp_path / "root")
 
 
+@pytest.mark.quick
 def test_checks_of_this_machine_match_what_its_kernel_reports() -> None:
     found = as_json()
 
@@ -83,6 +84,7 @@ def test_checks_of_this_machine_match_what_its_kernel_reports() -> None:
     assert str(found["swappiness"]["value"]).startswith(swappiness)
 
 
+@pytest.mark.measures
 def test_a_process_that_keeps_a_cpu_busy_is_named() -> None:
     with subprocess.Popen((sys.executable, "-c", "while True: pass")) as busy:
         try:
@@ -97,6 +99,7 @@ def test_a_process_that_keeps_a_cpu_busy_is_named() -> None:
     assert str(found["undo"]).startswith("kill -CONT ")
 
 
+@pytest.mark.quick
 def test_tuning_and_restoring_leaves_a_machine_as_it_was(root: Path) -> None:
     told = doctor_of(root, "--tune")
 
@@ -207,6 +210,7 @@ def _tuned(file: Path) -> bool:
     return file.read_text() != "powersave\n"
 
 
+@pytest.mark.quick
 def test_a_run_prints_host_warnings_and_records_the_checks(tmp_path: Path) -> None:
     suite = counting_suite(
         tmp_path,

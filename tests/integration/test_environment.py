@@ -109,11 +109,13 @@ def test_an_abandoned_build_is_removed_unless_it_is_in_progress(suite: Path, mad
     assert whole.is_dir()
 
 
+@pytest.mark.quick
 def test_an_unknown_environment_lists_the_known_ones(suite: Path) -> None:
     with pytest.raises(InputError, match="bare"):
         environments.find("brae", suite)
 
 
+@pytest.mark.quick
 def test_the_host_environment_needs_no_build(suite: Path) -> None:
     found = environments.find("host", suite)
 

@@ -18,6 +18,8 @@ import pytest
 from support import needs
 from support.commands import busy_process
 
+pytestmark = pytest.mark.measures
+
 CPUS = sorted(os.sched_getaffinity(0))
 TICK_S = 1 / os.sysconf("SC_CLK_TCK")
 
@@ -85,6 +87,7 @@ def found(
     return {one["rule"]: one for one in json.loads(done.stdout)["findings"]}
 
 
+@pytest.mark.quick
 @needs.two_cpus
 def test_a_workload_that_changes_its_affinity_is_named(tmp_path: Path) -> None:
     last = f'{{cpus: "{CPUS[-1]}"}}'

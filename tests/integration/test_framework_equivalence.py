@@ -39,6 +39,7 @@ def counted(graph, types):
 """
 
 
+@pytest.mark.quick
 def test_every_workload_of_several_frameworks_has_a_comparison() -> None:
     # Servers answer with one file's network, and each launch compares an answer with its own.
     several = {name for name, one in BUILT_IN.items() if len(one.targets) > 1 and not one.serves}

@@ -12,6 +12,7 @@ from support.environments import PreloadedFrameworks, python_of, run_scenario
 pytestmark = pytest.mark.frameworks
 
 
+@pytest.mark.quick
 def test_a_product_on_a_gpu_is_skipped_where_none_is_visible_and_the_others_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

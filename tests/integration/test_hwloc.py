@@ -22,6 +22,7 @@ def test_hwloc_gives_the_recorded_answers(machine: str, tmp_path: Path) -> None:
     assert hwloc_answers(write_files(machine_files(machine), tmp_path)) == recorded
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("name", UNUSUAL_MACHINES)
 def test_hwloc_agrees_about_unusual_machines(name: str, tmp_path: Path) -> None:
     root = write_files(
@@ -32,6 +33,7 @@ def test_hwloc_agrees_about_unusual_machines(name: str, tmp_path: Path) -> None:
     assert agree(ours, theirs), (ours, theirs)
 
 
+@pytest.mark.quick
 def test_hwloc_agrees_about_this_machine() -> None:
     ours, theirs = our_answers(live()), hwloc_answers(None)
 

@@ -19,6 +19,8 @@ from asv.results import iter_results
 from corebound.exchange.asv import project as asv_project
 from corebound.records.history import HistoryPoint, Series
 
+pytestmark = pytest.mark.quick
+
 # Commit, environment, benchmark, values of its parameters.
 Key = tuple[str, str, str, tuple[str, ...]]
 

@@ -104,6 +104,7 @@ def test_an_imported_profile_does_not_disturb_runs_and_reports(tmp_path: Path) -
     assert (site / "scenario" / "one.html").is_file()
 
 
+@pytest.mark.quick
 def test_operators_of_a_users_trace_add_up(tmp_path: Path) -> None:
     python = python_of("pytorch")
     (tmp_path / "by_hand.py").write_text(BY_HAND)

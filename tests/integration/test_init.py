@@ -92,6 +92,7 @@ def test_after_init_a_run_of_the_users_function_works(repository: Path) -> None:
     assert sha in file.read_text().partition("\n")[0]
 
 
+@pytest.mark.quick
 def test_without_a_package_to_install_the_files_are_measured_as_they_are(tmp_path: Path) -> None:
     made = tmp_path / "loose"
     made.mkdir()
@@ -128,6 +129,7 @@ def test_missing_project_files_are_named_and_commits_are_measured_once_they_exis
     assert (repository / "asv.conf.json").is_file()
 
 
+@pytest.mark.quick
 def test_existing_files_are_kept_and_listed(repository: Path) -> None:
     (repository / "Makefile").write_text("all:\n\techo mine\n")
     (repository / ".gitlab-ci.yml").write_text("test: {script: [make]}\n")
@@ -166,6 +168,7 @@ def test_a_function_that_cannot_be_timed_is_an_error_message(
     assert not (repository / "scenarios").exists()
 
 
+@pytest.mark.quick
 def test_workflows_are_valid_for_github_and_gitlab(repository: Path) -> None:
     corebound(repository, "init", "shop.prices:total")
 
@@ -262,6 +265,7 @@ def on_gitlab(clone: Path, job: str, **given: str) -> subprocess.CompletedProces
         git(clone, "checkout", "--quiet", "-")
 
 
+@pytest.mark.measures
 def test_githubs_compare_job_names_the_slower_cell(clone: Path) -> None:
     shas = {
         name: git(clone, "rev-parse", revision).strip()
@@ -284,6 +288,7 @@ def test_githubs_nightly_job_publishes_the_site(clone: Path) -> None:
     assert "shop.prices:total" in git(clone, "show", f"{origin[0]}:index.html")
 
 
+@pytest.mark.measures
 def test_gitlabs_compare_script_writes_junit(clone: Path) -> None:
     base = git(clone, "rev-parse", "HEAD~1").strip()
 
@@ -302,6 +307,7 @@ def test_gitlabs_nightly_script_builds_the_site_for_pages(clone: Path) -> None:
     assert on_gitlab(clone, "speed-pages").returncode == 0
 
 
+@pytest.mark.quick
 def test_the_makefile_has_its_targets(repository: Path) -> None:
     corebound(repository, "init")
 

@@ -110,6 +110,8 @@ def spans(folder: Path, side: str) -> list[tuple[int, int]]:
     return [(began, ended) for began, ended in map(json.loads, lines)]
 
 
+@pytest.mark.quick
+@pytest.mark.measures
 @pytest.mark.parametrize("sides", ["ab", "abc"])
 def test_iterations_alternate_and_never_overlap(tmp_path: Path, sides: str) -> None:
     outcomes = together(tmp_path, *sides)
@@ -126,6 +128,7 @@ def test_iterations_alternate_and_never_overlap(tmp_path: Path, sides: str) -> N
     assert order == order[: len(sides)] * 19
 
 
+@pytest.mark.measures
 def test_time_slices_are_recorded_when_they_ran(tmp_path: Path) -> None:
     outcomes = together(tmp_path, "a", "b")
 
@@ -176,6 +179,7 @@ def asleep(supervision: Supervision, folder: Path) -> int:
         os.close(quiet)
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("does", ["never sets up", "dies"])
 def test_when_one_side_fails_the_other_finishes_alone(tmp_path: Path, does: str) -> None:
     alone, failed = together(tmp_path, "a", "b", does=does)
@@ -193,6 +197,7 @@ def test_a_side_that_hangs_times_out_and_the_other_finishes(tmp_path: Path) -> N
     assert alone.status == "ok", alone.reason
 
 
+@pytest.mark.measures
 def test_a_worker_busy_between_its_time_slices_is_invalid_with_evidence(
     tmp_path: Path,
 ) -> None:

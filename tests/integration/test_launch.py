@@ -92,6 +92,7 @@ def run(scratch: Path, supervision: Supervision) -> Launcher:
     return run
 
 
+@pytest.mark.quick
 def test_every_iteration_has_wall_and_cpu_time(run: Launcher) -> None:
     outcome = run("short", iterations=20)
 
@@ -111,6 +112,7 @@ def test_an_asynchronous_step_is_awaited_if_the_scenario_asks_for_it(run: Launch
     assert all(wall_ns >= 50_000_000 for wall_ns in worker.wall_ns)
 
 
+@pytest.mark.quick
 def test_a_launch_records_the_affinity_of_its_threads(run: Launcher) -> None:
     outcome = run("short", cpus=(CPUS[-1],), iterations=20_000)
 
@@ -126,6 +128,7 @@ def test_parameters_reach_the_workload(run: Launcher) -> None:
     assert "fcator" in str(wrong.reason)
 
 
+@pytest.mark.quick
 @needs.two_cpus
 @pytest.mark.parametrize("function", ["moves_itself", "moves_a_thread"])
 def test_a_worker_that_leaves_its_slot_is_invalid(run: Launcher, function: str) -> None:
@@ -173,6 +176,7 @@ def test_the_users_thread_variables_do_not_reach_the_worker(
     assert run("short").workers[0].environment == {}
 
 
+@pytest.mark.quick
 def test_leftover_processes_are_named_and_ended(run: Launcher) -> None:
     outcome = run("leaves_strays")
 
@@ -181,6 +185,7 @@ def test_leftover_processes_are_named_and_ended(run: Launcher) -> None:
     assert "sleep" not in processes_below(os.getpid()).values()
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize(
     ("function", "where"), [("never_ends", "loop"), ("never_sets_up", "setup")]
 )
@@ -198,6 +203,7 @@ def test_a_launch_past_its_deadline_is_ended(run: Launcher, function: str, where
     )  # the supervisor, and what other tests share
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize(
     ("function", "told"),
     [
@@ -233,6 +239,7 @@ def test_a_workload_is_torn_down_and_its_output_is_kept(run: Launcher) -> None:
     assert "torn down" in run("counted").log
 
 
+@pytest.mark.quick
 def test_several_workers_start_together(run: Launcher) -> None:
     outcome = run("short", workers=3, iterations=2000)
 
@@ -241,6 +248,7 @@ def test_several_workers_start_together(run: Launcher) -> None:
     assert all(len(worker.wall_ns) == 2000 for worker in outcome.workers)
 
 
+@pytest.mark.quick
 def test_a_command_is_timed_from_start_to_exit(run: Launcher) -> None:
     outcome = run(None, command=["sleep", "0.1"], iterations=3)
 

@@ -75,6 +75,7 @@ def meanwhile(act: Callable[[], None], *, after_s: float) -> threading.Timer:
     return timer
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize(
     ("shape", "path"),
     [*((shape, "/ok") for shape in OF_A_SHAPE), ("closed", "/chunked"), ("constant", "/once")],
@@ -143,6 +144,7 @@ def test_requests_to_a_server_that_never_answers_time_out_and_are_repeated(
     assert adds_up(answered, 8)
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("shape", ["closed", "constant"])
 def test_a_server_killed_while_requests_are_under_way_shows_as_errors(
     shape: Shape, server: Server, generator: GeneratorClient
@@ -195,6 +197,7 @@ def test_connections_closed_by_the_server_are_reopened(
     assert (answered.ok, answered.errors) == (100, {})
 
 
+@pytest.mark.measures
 def test_a_two_second_stall_shows_fully_in_an_open_loop_and_little_in_a_closed_one(
     server: Server, tmp_path: Path
 ) -> None:
@@ -224,6 +227,7 @@ def test_a_two_second_stall_shows_fully_in_an_open_loop_and_little_in_a_closed_o
     assert still.count(0) * answered["poisson"].window_ns >= 1_500_000_000
 
 
+@pytest.mark.measures
 @needs.ab
 def test_throughput_and_percentiles_match_ab(server: Server, tmp_path: Path) -> None:
     answered = {}

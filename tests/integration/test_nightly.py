@@ -187,6 +187,7 @@ def test_a_failed_step_is_named_and_the_previous_site_stays(suite: Path, tmp_pat
     assert "no new regression" in told.read_text()
 
 
+@pytest.mark.quick
 def test_failed_launches_are_reported_published_and_set_the_exit_code(suite: Path) -> None:
     (suite / "scenarios" / "steps.py").write_text("def setup():\n    raise ValueError('no')\n")
     with a_hook() as (address, posts):

@@ -124,6 +124,7 @@ def served(folder: Path, port: int = 0) -> Iterator[int]:
             thread.join()
 
 
+@pytest.mark.quick
 def test_a_mirror_follows_its_branch_and_survives_the_remote(suite: Path) -> None:
     origin = suite.parent / "origin.git"
     first = head(origin)

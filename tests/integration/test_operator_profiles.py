@@ -192,6 +192,7 @@ def test_every_framework_lists_the_operators_of_a_training_step(
     assert sum(one.calls for one in products) == 20
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize(
     "adapter", sorted((ROOT / "src/corebound/worker/adapters").glob("[!_]*.py"))
 )

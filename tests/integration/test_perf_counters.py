@@ -8,11 +8,15 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from corebound.launch import perf
 from corebound.launch.perf import CounterSupport, Perf
 from corebound.launch.supervisor_client import Supervision
 from corebound.machine.procfs import processes_below
 from support import needs
+
+pytestmark = pytest.mark.measures
 
 COMPUTES = """
 import threading
@@ -24,6 +28,7 @@ print(flush=True); input()
 """
 
 
+@pytest.mark.quick
 def test_a_host_says_what_it_cannot_count() -> None:
     offer = perf.offer()
 

@@ -28,7 +28,7 @@ from support import needs
 from support.build import a_series
 from support.report_sample import NOW
 
-pytestmark = needs.two_cpus
+pytestmark = [needs.two_cpus, pytest.mark.quick]
 MANY = range(100)
 
 

@@ -52,6 +52,7 @@ def suite(tmp_path: Path) -> Path:
     return folder
 
 
+@pytest.mark.quick
 def test_a_published_folder_holds_only_the_new_site(suite: Path) -> None:
     (suite / "reports" / "site" / "gone.html").write_text("first")
     assert publish(suite, "--to", "public").code == 0
@@ -66,6 +67,7 @@ def test_a_published_folder_holds_only_the_new_site(suite: Path) -> None:
     assert sorted(file.name for file in suite.glob(".public*")) == [".public.lock"]
 
 
+@pytest.mark.quick
 def test_a_link_is_switched_to_a_new_folder_and_the_old_one_is_removed(suite: Path) -> None:
     (suite / "before").mkdir()
     (suite / "public").symlink_to("before")
@@ -165,6 +167,7 @@ def test_readers_never_see_a_mix_of_two_sites(suite: Path) -> None:
     assert nights(suite / "public") == {"second"}
 
 
+@pytest.mark.quick
 def test_each_publication_is_a_commit_and_the_checkout_is_unchanged(suite: Path) -> None:
     publish(suite, "--branch", "gh-pages")
     write_site(suite / "reports" / "site", "second")
@@ -255,6 +258,7 @@ def test_a_refused_push_leaves_both_branches_unchanged(suite: Path, tmp_path: Pa
     assert git(tmp_path / "remote", "rev-parse", "gh-pages") == before
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize(
     ("words", "told"),
     [

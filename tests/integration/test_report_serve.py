@@ -9,6 +9,8 @@ import subprocess
 import time
 from pathlib import Path
 
+import pytest
+
 from corebound.cli.serve import state_of
 from support import commands
 
@@ -25,6 +27,7 @@ def fetched(port: int, path: str, host: str | None = None) -> tuple[int, str]:
         asked.close()
 
 
+@pytest.mark.quick
 def test_a_site_is_served_rebuilt_and_stopped(tmp_path: Path) -> None:
     records = tmp_path / "records"
     records.mkdir()

@@ -44,6 +44,7 @@ def the_run(suite: Path) -> jsonl.Stored:
     return jsonl.read(file)
 
 
+@pytest.mark.quick
 def test_reproduce_runs_the_recorded_commit_with_the_recorded_seed(
     suite: Path,
 ) -> None:

@@ -156,6 +156,7 @@ def supervisor_of(process: subprocess.Popen[str]) -> int:
     raise AssertionError("the run has not started a supervisor")
 
 
+@pytest.mark.quick
 def test_a_run_launches_every_cell_and_prints_the_results(suite: Path) -> None:
     code, out, _ = run(suite, "nap.yaml", "--json")
 
@@ -169,6 +170,7 @@ def test_a_run_launches_every_cell_and_prints_the_results(suite: Path) -> None:
     assert wait_until_gone(suite) == []
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("seed", range(4))
 def test_a_run_killed_by_sigkill_leaves_nothing_and_resumes_without_repetition(
     suite: Path, seed: int
@@ -265,6 +267,7 @@ def test_a_workload_can_create_sockets_under_a_long_temporary_path(
     assert list(longer.glob("corebound-*")) == []
 
 
+@pytest.mark.quick
 def test_ctrl_c_ends_the_launch_and_keeps_the_measured_launches(long: Path) -> None:
     process = start(long, "long.yaml")
     wait_until_measuring(long)
@@ -402,6 +405,7 @@ def test_only_one_run_measures_at_a_time(
     assert waiting.returncode == 0
 
 
+@pytest.mark.quick
 def test_failed_launches_are_recorded_and_set_the_exit_code(suite: Path) -> None:
     (suite / "nap.py").write_text("def setup(*, seconds):\n    raise ValueError('no bed')\n")
 
@@ -441,6 +445,7 @@ def test_bad_input_is_an_error_message(suite: Path, words: tuple[str, ...], told
     assert told in " ".join(err.split())
 
 
+@pytest.mark.quick
 def test_results_go_to_standard_output_and_progress_to_standard_error(suite: Path) -> None:
     code, out, err = run(suite, "nap.yaml", "--only", "binding=none")
 

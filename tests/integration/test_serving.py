@@ -32,6 +32,7 @@ from support.environments import python_of
 from support.servers import Serve, command_line_of
 
 pytestmark = [
+    pytest.mark.measures,
     pytest.mark.frameworks,
     needs.java,
 ]
@@ -49,6 +50,7 @@ def sent(outcome: LaunchResult) -> int:
     return answered.ok + sum(answered.errors.values())
 
 
+@pytest.mark.quick
 @needs.two_cpus
 def test_pinned_workers_have_separate_cores_and_one_thread(served: Serve) -> None:
     outcome = served(binding="launcher")

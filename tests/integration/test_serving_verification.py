@@ -40,6 +40,7 @@ from support.servers import (
 )
 
 pytestmark = [
+    pytest.mark.measures,
     pytest.mark.frameworks,
     needs.java,
 ]

@@ -9,7 +9,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import pytest
+
 from corebound.launch.thread_sampler import ThreadSampler
+
+pytestmark = [pytest.mark.measures, pytest.mark.quick]
 
 
 @contextmanager

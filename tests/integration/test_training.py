@@ -86,6 +86,7 @@ def test_the_mode_does_not_change_the_result(
     assert_alike(trained(imported, framework, tmp_path, **parameters), usual[framework])
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize(
     ("framework", "given", "says"),
     [

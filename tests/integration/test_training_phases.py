@@ -89,6 +89,7 @@ def test_phases_of_a_keras_model_are_complete_but_for_unscoped_operators(
     assert set(phases) == {"forward", "backward", "update", "untold"}
 
 
+@pytest.mark.quick
 def test_a_model_that_does_not_train_has_no_phases(
     tmp_path: Path, imported: PreloadedFrameworks
 ) -> None:

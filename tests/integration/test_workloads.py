@@ -17,6 +17,7 @@ from support.environments import PreloadedFrameworks, launch_once
 pytestmark = pytest.mark.frameworks
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize(
     ("workload", "parameters", "work"),
     [
@@ -341,6 +342,7 @@ def test_the_cheap_dropout_of_tensorflow_drops_a_tenth_and_keeps_the_mean(
     assert same == pytest.approx((26 / 256) ** 2 + (230 / 256) ** 2, abs=0.003)
 
 
+@pytest.mark.quick
 def test_the_cpu_time_of_a_child_counts_while_it_lives() -> None:
     burn = "import time\nwhile time.process_time() < 0.05: pass\nprint(flush=True)\ninput()"
     with subprocess.Popen(
