@@ -65,7 +65,6 @@ def compared(toy: Toy, base: int, head: int, *words: str) -> tuple[int, dict[str
     return code, told
 
 
-@pytest.mark.quick
 def test_a_slower_commit_is_a_regression_measured_with_interleaved_launches(toy: Toy) -> None:
     code, told = compared(toy, PLANTED - 1, PLANTED)
 

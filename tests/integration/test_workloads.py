@@ -17,7 +17,6 @@ from support.environments import PreloadedFrameworks, launch_once
 pytestmark = pytest.mark.frameworks
 
 
-@pytest.mark.quick
 @pytest.mark.parametrize(
     ("workload", "parameters", "work"),
     [
