@@ -154,7 +154,12 @@ def test_interleaved_workers_are_not_foreign_load(tmp_path: Path) -> None:
             bound=False,
         )
         watching = LaunchMonitor(
-            [], placement, own, scratch=tmp_path, counting=CounterSupport(), company=(other.pid,)
+            [],
+            placement,
+            own,
+            scratch=tmp_path,
+            counting=CounterSupport(),
+            other_supervisors=(other.pid,),
         )
 
         watching.mark()

@@ -24,8 +24,9 @@ from corebound.machine.procfs import processes_below
 from corebound.planning.models import Command
 from corebound.records import jsonl
 from corebound.serving import servers
-from corebound.serving.launch_spec import ServingOrder
-from corebound.serving.server import ServedModel, free_ports
+from corebound.serving.served_model import ServedModel
+from corebound.serving.servers import free_ports
+from corebound.serving.session import ServingSpec
 from corebound.stats import latency
 from support import needs
 from support.environments import python_of
@@ -135,7 +136,7 @@ def test_a_killed_worker_shows_as_errors_and_no_request_is_lost(served: Serve) -
 
 
 def test_a_wrong_answer_fails_before_timing(served: Serve) -> None:
-    def misled(order: ServingOrder) -> ServingOrder:
+    def misled(order: ServingSpec) -> ServingSpec:
         made = order.model
 
         def model(execute: Any) -> ServedModel:
@@ -156,7 +157,7 @@ def test_a_wrong_answer_fails_before_timing(served: Serve) -> None:
     assert outcome.served is None
 
 
-def broken_model(order: ServingOrder) -> ServingOrder:
+def broken_model(order: ServingSpec) -> ServingSpec:
     made = order.model
 
     def model(execute: Any) -> ServedModel:
@@ -208,7 +209,7 @@ def test_a_port_that_is_taken_fails_with_the_reason(
 
 
 def test_a_missing_server_program_fails(served: Serve) -> None:
-    def gone(order: ServingOrder) -> ServingOrder:
+    def gone(order: ServingSpec) -> ServingSpec:
         return replace(order, command=Command(argv=("/no/such/torchserve",), env=()))
 
     outcome = served(change=gone)

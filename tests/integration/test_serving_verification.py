@@ -23,9 +23,10 @@ from corebound.launch.perf import CounterSupport
 from corebound.launch.supervisor_client import Supervision
 from corebound.machine.procfs import processes_below
 from corebound.scenario.traffic import Answered, Client, GeneratorOrder, Warmed
-from corebound.serving.launch_spec import ServingOrder
 from corebound.serving.processes import Processes, await_workers
-from corebound.serving.server import ServedModel, Server
+from corebound.serving.served_model import ServedModel
+from corebound.serving.servers import Server
+from corebound.serving.session import ServingSpec
 from corebound.stats import latency
 from corebound.worker import protocol
 from support import needs
@@ -60,7 +61,7 @@ class Misled:
         return needs | {"PATH": f"{self._first}:{needs['PATH']}"}
 
 
-def broken(program: str, folder: Path) -> Callable[[ServingOrder], ServingOrder]:
+def broken(program: str, folder: Path) -> Callable[[ServingSpec], ServingSpec]:
     """An order whose server finds, before any other, a program of this name that fails.
 
     It leaves a file `asked` in the folder.
@@ -71,7 +72,7 @@ def broken(program: str, folder: Path) -> Callable[[ServingOrder], ServingOrder]
     (first / program).write_text(words, encoding="utf-8")
     (first / program).chmod(0o755)
 
-    def change(order: ServingOrder) -> ServingOrder:
+    def change(order: ServingSpec) -> ServingSpec:
         def server(model: ServedModel, reports: Path) -> Any:
             return Misled(order.server(model, reports), first)
 
@@ -244,7 +245,7 @@ def test_without_java_the_launch_fails_and_says_how_to_install_it(
 
 
 @contextmanager
-def a_running_server(order: ServingOrder, supervision: Supervision) -> Iterator[Server]:
+def a_running_server(order: ServingSpec, supervision: Supervision) -> Iterator[Server]:
     """A launch's server with all its workers, for as long as it is wanted."""
     processes = Processes(
         supervision,
@@ -260,7 +261,7 @@ def a_running_server(order: ServingOrder, supervision: Supervision) -> Iterator[
     needs = {protocol.SERVED_REPORTS: str(reports), **server.write(processes.folder)}
     root = processes.spawn(order.command, needs=needs)
     try:
-        await_workers(server, processes, root=root, wanted=len(order.placement.slots))
+        await_workers(server, processes, root=root, count=len(order.placement.slots))
         yield server
     finally:
         supervision.end(grace_s=0.0)

@@ -18,8 +18,7 @@ from corebound.launch.supervisor_client import Supervision
 from corebound.runner.launcher import serving_order
 from corebound.scenario import traffic
 from corebound.scenario.traffic import Answered, GeneratorOrder, Message
-from corebound.serving.launch_spec import ServingOrder
-from corebound.serving.session import serve
+from corebound.serving.session import ServingSpec, serve
 from corebound.worker import protocol
 from support.environments import plan_cell
 
@@ -101,7 +100,7 @@ def a_serving_order(
     timeout_s: float = 120.0,
     parameters: Mapping[str, Any],
     **settings: Any,
-) -> ServingOrder:
+) -> ServingSpec:
     """What launches a server of a small network, two workers of it."""
     (scratch / "launch").mkdir()
     return serving_order(
@@ -137,7 +136,7 @@ def server_launcher(scratch: Path, supervision: Supervision) -> Serve:
         *,
         server: str = "torchserve",
         iterations: int = 40,
-        change: Callable[[ServingOrder], ServingOrder] = lambda order: order,
+        change: Callable[[ServingSpec], ServingSpec] = lambda order: order,
         tick: Callable[[], None] = lambda: None,
         timeout_s: float = 120.0,
         parameters: Mapping[str, Any] | None = None,

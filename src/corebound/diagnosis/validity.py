@@ -6,7 +6,7 @@ from collections import Counter
 
 from corebound.diagnosis.evidence import CellEvidence, Evidence, Finding, median
 from corebound.records.launch_record import Launch
-from corebound.serving.bottleneck import bottleneck_evidence
+from corebound.serving.checks import bottleneck_evidence
 from corebound.stats.interference import is_refused
 from corebound.stats.latency import percentiles
 from corebound.units import duration, percent

@@ -179,7 +179,7 @@ class InterleaveRole(Struct, frozen=True, kw_only=True):
     alternation: Alternation
     number: int
 
-    def asked(self, request: protocol.Request) -> protocol.Request:
+    def request(self, request: protocol.Request) -> protocol.Request:
         """The worker's request, with the keys that make it alternate."""
         return replace(request, baton=self.alternation.name, place=self.number)
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 import selectors
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from msgspec import Struct, field
 
 from corebound.errors import LaunchError
-from corebound.launch import verification, worker_environment
+from corebound.launch import verification
 from corebound.launch.interleaving import InterleaveRole
 from corebound.launch.monitor import LaunchMonitor
 from corebound.launch.perf import CounterSupport
@@ -37,7 +37,7 @@ def tail(file: Path) -> str:
 
 
 class LaunchResult(Struct, frozen=True, kw_only=True):
-    """The outcome of a launch; fields have the meaning they have in `launch_record.Launch`.
+    """The result of a launch; fields have the meaning they have in `launch_record.Launch`.
 
     `trace` is the path of the file that the first worker's profiler wrote to the
     launch's scratch folder, or of the place it has been moved to since. `served`
@@ -47,18 +47,54 @@ class LaunchResult(Struct, frozen=True, kw_only=True):
     status: Status
     reason: str | None
     fix: str | None
-    evidence: tuple[str, ...]
-    duration_ns: int
-    overhead_ns: int
-    looks: int
-    look_ns: int
-    workers: tuple[Worker, ...]
-    strays: tuple[str, ...]
-    log: str
+    evidence: tuple[str, ...] = ()
+    duration_ns: int = 0
+    overhead_ns: int = 0
+    looks: int = 0
+    look_ns: int = 0
+    workers: tuple[Worker, ...] = ()
+    strays: tuple[str, ...] = ()
+    log: str = ""
     trace: Path | None = None
     served: Served | None = None
     host: HostOverTime | None = None
     counters: Counters | None = None
+
+
+def timed_out(phase: str, timeout_s: float) -> tuple[str, str]:
+    """The reason and the fix for a launch that passed its deadline."""
+    return (
+        f"it was still in `{phase}` after {timeout_s:g} s.",
+        "Raise `measure.timeout_s`, or request fewer iterations.",
+    )
+
+
+def deviated(evidence: Sequence[str]) -> str:
+    """The reason for a launch that is invalid because it deviated from its request."""
+    return f"it did not run as requested: {'; '.join(evidence)}."
+
+
+# The variables a worker may inherit. Any other variable of the user's shell, such as a
+# stray OMP_NUM_THREADS, would make results depend on who started the run.
+INHERITED = ("PATH", "HOME", "USER", "LOGNAME", "LANG", "LC_ALL", "TZ", "LD_LIBRARY_PATH")
+
+
+def worker_environment(command: Command, *, python_path: Path, scratch: Path) -> Mapping[str, str]:
+    """A worker's complete environment: inherited variables, corebound's own, then the cell's.
+
+    Args:
+        command: The command that starts the worker; its `env` holds the cell's variables.
+        python_path: A folder that holds the package `corebound` and nothing else.
+        scratch: The folder for the worker's temporary files.
+    """
+    inherited = {name: os.environ[name] for name in INHERITED if name in os.environ}
+    ours = {
+        "PYTHONPATH": str(python_path),
+        "PYTHONNOUSERSITE": "1",
+        "PYTHONUNBUFFERED": "1",
+        "TMPDIR": str(scratch),
+    }
+    return {**inherited, **ours, **dict(command.env)}
 
 
 class AnyLaunchSpec(Struct, frozen=True, kw_only=True):
@@ -82,7 +118,7 @@ class AnyLaunchSpec(Struct, frozen=True, kw_only=True):
 
 
 # How long a worker may take to exit after its work: atexit handlers, pools.
-LEAVE_S = 10.0
+EXIT_S = 10.0
 # Grace period for processes that end by themselves, such as a helper whose parent just exited.
 GRACE_S = 0.2
 
@@ -95,52 +131,52 @@ class LaunchSpec(AnyLaunchSpec, frozen=True, kw_only=True):
         requests: The request sent to each worker.
         looks: Whether to sample the launch while it is timed. Turn this off to measure the
             cost of sampling.
-        place: This launch's role in an alternation; it then has one worker. None: the launch
+        role: This launch's role in an alternation; it then has one worker. None: the launch
             does not alternate.
-        company: Process ids of the supervisors of the launches it alternates with.
+        other_supervisors: Process ids of the supervisors of the launches it alternates with.
     """
 
     commands: tuple[Command, ...]
     requests: tuple[protocol.Request, ...]
     looks: bool = True
-    place: InterleaveRole | None = None
-    company: tuple[int, ...] = ()
+    role: InterleaveRole | None = None
+    other_supervisors: tuple[int, ...] = ()
 
 
-def launch(order: LaunchSpec, supervision: Supervision, tick: Callable[[], None]) -> LaunchResult:
+def launch(spec: LaunchSpec, supervision: Supervision, tick: Callable[[], None]) -> LaunchResult:
     """Run one launch until it completes, fails or times out.
 
     Args:
-        order: What to launch.
+        spec: What to launch.
         supervision: Starts the workers and ends any processes they leave behind.
         tick: Called from time to time while the workers run, to update progress.
 
     Raises:
         LaunchError: the supervisor has ended, so the outcome of the launch is unknown.
     """
-    return _Session(order, supervision, tick).run()
+    return _Session(spec, supervision, tick).run()
 
 
-class _LateError(Exception):
+class _TimedOutError(Exception):
     """The launch has passed its deadline."""
 
 
-class _BrokenError(Exception):
+class _WorkerFailedError(Exception):
     """A worker failed; its connection holds the failure."""
 
 
 class _Session:
     def __init__(
-        self, order: LaunchSpec, supervision: Supervision, tick: Callable[[], None]
+        self, spec: LaunchSpec, supervision: Supervision, tick: Callable[[], None]
     ) -> None:
-        self._order = order
+        self._spec = spec
         self._supervision = supervision
         self._tick = tick
-        self._talks: list[WorkerConnection] = []
-        self._watching = self._watch(())
+        self._connections: list[WorkerConnection] = []
+        self._monitor = self._new_monitor(())
         self._began_ns = time.monotonic_ns()
         self._began_s = time.monotonic()
-        self._log = order.scratch / "log"
+        self._log = spec.scratch / "log"
 
     def run(self) -> LaunchResult:
         status: Status = "ok"
@@ -148,23 +184,23 @@ class _Session:
         try:
             self._start()
             self._measure()
-            self._part()
-        except _LateError:
-            status, reason = "timed-out", self._late()
-        except _BrokenError:
+            self._dismiss()
+        except _TimedOutError:
+            status, reason = "timed-out", timed_out(self._phase(), self._spec.timeout_s)
+        except _WorkerFailedError:
             status, reason = "failed", self._failure()
         except LaunchError as error:
             status, reason = "failed", (error.what, error.fix)
         finally:
-            strays = self._clear_up()
+            leftovers = self._clean_up()
         ended_ns = time.monotonic_ns()
         workers = self._workers()
         evidence = self._evidence(workers) if status == "ok" else ()
         if evidence:
             status = "invalid"
             reason = (
-                "it did not run as it was asked to: " + "; ".join(evidence) + ".",
-                "Find what re-binds its threads or sets their number, or ask for what it does.",
+                deviated(evidence),
+                "Find what re-binds its threads or sets their number, or request what it does.",
             )
         return LaunchResult(
             status=status,
@@ -172,175 +208,177 @@ class _Session:
             fix=reason[1],
             evidence=evidence,
             duration_ns=ended_ns - self._began_ns,
-            overhead_ns=ended_ns - self._began_ns - self._alive_ns(),
-            looks=self._watching.looks,
-            look_ns=self._watching.look_ns,
+            overhead_ns=ended_ns - self._began_ns - self._worker_span_ns(),
+            looks=self._monitor.looks,
+            look_ns=self._monitor.look_ns,
             workers=workers,
-            strays=strays,
+            strays=leftovers,
             log=tail(self._log),
             trace=self._trace(),
-            host=self._watching.host,
-            counters=self._watching.counters,
+            host=self._monitor.host,
+            counters=self._monitor.counters,
         )
 
     def _trace(self) -> Path | None:
         """The first worker's trace; None if the path it reports is outside the scratch folder."""
-        told = self._talks[0].trace if self._talks else None
-        if told is None:
+        reported = self._connections[0].trace if self._connections else None
+        if reported is None:
             return None
-        file, ours = Path(told).resolve(), self._order.scratch.resolve()
-        return file if file.is_relative_to(ours) and file.is_file() else None
+        file, scratch = Path(reported).resolve(), self._spec.scratch.resolve()
+        return file if file.is_relative_to(scratch) and file.is_file() else None
 
     def _start(self) -> None:
-        work = self._order.scratch / "work"
+        work = self._spec.scratch / "work"
         work.mkdir()
         with self._log.open("ab") as log:
-            place = self._order.place
-            for command, request in zip(self._order.commands, self._order.requests, strict=True):
-                env = worker_environment.environment(
-                    command, python_path=self._order.python_path, scratch=self._order.scratch
+            role = self._spec.role
+            for command, request in zip(self._spec.commands, self._spec.requests, strict=True):
+                env = worker_environment(
+                    command, python_path=self._spec.python_path, scratch=self._spec.scratch
                 )
-                talk = WorkerConnection(place.asked(request) if place else request)
-                self._talks.append(talk)
-                talk.started(
+                connection = WorkerConnection(role.request(request) if role else request)
+                self._connections.append(connection)
+                connection.started(
                     self._supervision.spawn(
                         command.argv,
                         env=env,
                         cwd=work,
-                        descriptors=(log.fileno(), *talk.theirs),
+                        descriptors=(log.fileno(), *connection.child_ends),
                     )
                 )
 
     def _measure(self) -> None:
-        self._until(lambda: all(talk.ready is not None for talk in self._talks))
-        order = self._order
-        self._watching = self._watch([talk.pid for talk in self._talks])
-        self._watching.begin()
-        if order.place is not None:
-            order.place.wait_for_others(self._left_s())
-        if order.placement.moment == "after-start":
-            for watch, slot in zip(self._watching.watches, order.placement.slots, strict=True):
-                watch.bind(slot.cpus)
-        self._watching.mark()
-        for talk in self._talks:
-            talk.go()
-        self._until(lambda: all(talk.end is not None for talk in self._talks))
-        self._watching.end()
+        self._until(lambda: all(connection.ready is not None for connection in self._connections))
+        spec = self._spec
+        self._monitor = self._new_monitor([connection.pid for connection in self._connections])
+        self._monitor.begin()
+        if spec.role is not None:
+            spec.role.wait_for_others(self._left_s())
+        if spec.placement.moment == "after-start":
+            for sampler, slot in zip(self._monitor.samplers, spec.placement.slots, strict=True):
+                sampler.bind(slot.cpus)
+        self._monitor.mark()
+        for connection in self._connections:
+            connection.go()
+        self._until(lambda: all(connection.end is not None for connection in self._connections))
+        self._monitor.end()
 
-    def _watch(self, pids: Sequence[int]) -> LaunchMonitor:
-        placement, scratch = self._order.placement, self._order.scratch
-        counting = self._order.counting
+    def _new_monitor(self, pids: Sequence[int]) -> LaunchMonitor:
         return LaunchMonitor(
             pids,
-            placement,
+            self._spec.placement,
             self._supervision,
-            scratch=scratch,
-            counting=counting,
-            company=self._order.company,
+            scratch=self._spec.scratch,
+            counting=self._spec.counting,
+            other_supervisors=self._spec.other_supervisors,
         )
 
-    def _part(self) -> None:
+    def _dismiss(self) -> None:
         """Tell the workers to exit, and wait until they have."""
-        for talk in self._talks:
-            talk.part()
-        leave_by_s = time.monotonic() + min(self._left_s(), LEAVE_S)
-        while any(self._supervision.exit_code(talk.pid) is None for talk in self._talks):
-            if time.monotonic() > leave_by_s:
-                raise _LateError
-            self._wait(leave_by_s - time.monotonic(), heard=False)
-        for talk in self._talks:
-            talk.left()
+        for connection in self._connections:
+            connection.close_requests()
+        exit_by_s = time.monotonic() + min(self._left_s(), EXIT_S)
+        while any(self._exit_code(connection) is None for connection in self._connections):
+            if time.monotonic() > exit_by_s:
+                raise _TimedOutError
+            self._wait(exit_by_s - time.monotonic(), receive=False)
+        for connection in self._connections:
+            connection.exited()
 
-    def _until(self, done: Callable[[], bool]) -> None:
-        """Receive messages, and sample from time to time, until `done` or the deadline."""
-        while not done():
+    def _exit_code(self, connection: WorkerConnection) -> int | None:
+        return self._supervision.exit_code(connection.pid)
+
+    def _until(self, is_done: Callable[[], bool]) -> None:
+        """Receive messages, and sample from time to time, until `is_done` or the deadline."""
+        while not is_done():
             left_s = self._left_s()
             if left_s <= 0:
-                raise _LateError
-            if not self._wait(min(left_s, self._watching.pause_s), heard=True):
-                if self._order.looks:
-                    self._watching.look()
+                raise _TimedOutError
+            if not self._wait(min(left_s, self._monitor.pause_s), receive=True):
+                if self._spec.looks:
+                    self._monitor.look()
                 self._tick()
-            if any(talk.failure is not None for talk in self._talks):
-                raise _BrokenError
-            self._require_alive(done)
+            if any(connection.failure is not None for connection in self._connections):
+                raise _WorkerFailedError
+            self._require_alive(is_done)
 
     def _left_s(self) -> float:
         """Seconds until the deadline; the other launches' time slices do not count."""
-        place = self._order.place
-        allowed_s = self._order.timeout_s + (place.others_s if place else 0.0)
+        role = self._spec.role
+        allowed_s = self._spec.timeout_s + (role.others_s if role else 0.0)
         return self._began_s + allowed_s - time.monotonic()
 
-    def _require_alive(self, done: Callable[[], bool]) -> None:
-        for talk in self._talks:
-            code = self._supervision.exit_code(talk.pid)
+    def _require_alive(self, is_done: Callable[[], bool]) -> None:
+        for connection in self._connections:
+            code = self._exit_code(connection)
             if code is None:
                 continue
-            talk.hear_out()
-            if talk.failure is None and not done():
-                talk.died(code)
-            if talk.failure is not None:
-                raise _BrokenError
+            connection.drain()
+            if not is_done():
+                connection.ended(code)
+            if connection.failure is not None:
+                raise _WorkerFailedError
 
-    def _wait(self, timeout_s: float, *, heard: bool) -> bool:
+    def _wait(self, timeout_s: float, *, receive: bool) -> bool:
         """Wait for a message or an exit; True if there was one."""
         with selectors.DefaultSelector() as selector:
             selector.register(self._supervision, selectors.EVENT_READ)
-            for talk in self._talks:
-                if heard and talk.open:
-                    selector.register(talk, selectors.EVENT_READ)
+            for connection in self._connections:
+                if receive and connection.open:
+                    selector.register(connection, selectors.EVENT_READ)
             ready = selector.select(max(timeout_s, 0.0))
             for key, _ in ready:
                 if isinstance(key.fileobj, WorkerConnection):
-                    key.fileobj.hear()
+                    key.fileobj.receive()
         return bool(ready)
 
-    def _clear_up(self) -> tuple[str, ...]:
-        self._watching.close()
-        for talk in self._talks:
-            talk.close()
-        strays = self._supervision.end(grace_s=GRACE_S)
-        for talk in self._talks:
-            talk.left()
-        return strays
+    def _clean_up(self) -> tuple[str, ...]:
+        """Stop sampling and end all processes; returns the names of those that were left."""
+        self._monitor.close()
+        for connection in self._connections:
+            connection.close()
+        leftovers = self._supervision.end(grace_s=GRACE_S)
+        for connection in self._connections:
+            connection.exited()
+        return leftovers
 
-    def _late(self) -> tuple[str, str]:
-        doing = next((talk.doing for talk in self._talks if talk.end is None), "leaving")
-        return (
-            f"it was still in `{doing}` after {self._order.timeout_s:g} s.",
-            "Raise `measure.timeout_s`, or ask for fewer iterations.",
-        )
+    def _phase(self) -> str:
+        """The phase of the first worker that has not finished."""
+        phases = (connection.phase for connection in self._connections if connection.end is None)
+        return next(phases, "exit")
 
     def _failure(self) -> tuple[str, str]:
-        failure = next(talk.failure for talk in self._talks if talk.failure is not None)
-        fix = failure.fix or "The launch's log holds what it wrote, and its traceback."
+        failures = (connection.failure for connection in self._connections)
+        failure = next(failure for failure in failures if failure is not None)
+        fix = failure.fix or "See its output and traceback in the launch's log."
         return f"in `{failure.during}`: {failure.what}", fix
 
     def _workers(self) -> tuple[Worker, ...]:
-        watching = self._watching
-        seen = dict(enumerate(zip(watching.watches, watching.threads, strict=True)))
-        counted = dict(enumerate(watching.of_workers))
+        monitor = self._monitor
+        observed = dict(enumerate(zip(monitor.samplers, monitor.threads, strict=True)))
+        counters = dict(enumerate(monitor.worker_counters))
         return tuple(
-            talk.worker(
+            connection.worker(
                 slot=slot,
-                threads_asked=self._order.threads_asked,
-                threads=seen[slot][1] if slot in seen else (),
-                peak_rss_bytes=seen[slot][0].peak_rss_bytes if slot in seen else None,
-                node_bytes=seen[slot][0].node_bytes if slot in seen else {},
-                counters=counted.get(slot),
+                threads_asked=self._spec.threads_asked,
+                threads=observed[slot][1] if slot in observed else (),
+                peak_rss_bytes=observed[slot][0].peak_rss_bytes if slot in observed else None,
+                node_bytes=observed[slot][0].node_bytes if slot in observed else {},
+                counters=counters.get(slot),
             )
-            for slot, talk in enumerate(self._talks)
+            for slot, connection in enumerate(self._connections)
         )
 
     def _evidence(self, workers: Sequence[Worker]) -> tuple[str, ...]:
-        allowed = [talk.allowed for talk in self._talks]
+        affinities = [connection.allowed for connection in self._connections]
         return verification.binding_violations(
-            self._order.placement, self._order.commands, workers, allowed
+            self._spec.placement, self._spec.commands, workers, affinities
         )
 
-    def _alive_ns(self) -> int:
+    def _worker_span_ns(self) -> int:
         """From the first worker's start to the last one's exit, as far as is known."""
-        spans = [talk.span_ns for talk in self._talks if talk.span_ns is not None]
-        if not spans:
+        spans = (connection.span_ns for connection in self._connections)
+        ends = [span for span in spans if span is not None]
+        if not ends:
             return 0
-        return max(ended for _, ended in spans) - min(began for began, _ in spans)
+        return max(ended for _, ended in ends) - min(began for began, _ in ends)

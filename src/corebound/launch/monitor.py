@@ -23,11 +23,11 @@ class LaunchMonitor:
     """Combines the samplers of one launch.
 
     Attributes:
-        watches: One thread sampler per worker, in the order of `pids`.
+        samplers: One thread sampler per worker, in the order of `pids`.
         threads: Observations of each worker's threads; empty until closed.
         host: Observations of the host; None until closed, or if nothing was timed.
         counters: Counter values of all the launch's processes; None as for `host`.
-        of_workers: Hardware counter values per worker; empty if none were collected.
+        worker_counters: Hardware counter values per worker; empty if none were collected.
     """
 
     def __init__(
@@ -38,8 +38,8 @@ class LaunchMonitor:
         *,
         scratch: Path,
         counting: CounterSupport,
-        beside: Callable[[], Iterable[int]] = tuple,
-        company: Iterable[int] = (),
+        other_processes: Callable[[], Iterable[int]] = tuple,
+        other_supervisors: Iterable[int] = (),
     ) -> None:
         """Create the thread samplers.
 
@@ -49,56 +49,58 @@ class LaunchMonitor:
             supervision: The supervisor of all the launch's processes.
             scratch: The launch's scratch folder.
             counting: The counters to collect; without events, none are attached.
-            beside: Lists the launch's processes that belong to no worker, such as a server's
-                own. They are counted too, but their threads are not sampled.
-            company: Process ids of the supervisors of the launches it alternates with. Their
-                CPU time does not count as foreign.
+            other_processes: Lists the launch's processes that belong to no worker, such as a
+                server's own. They are counted too, but their threads are not sampled.
+            other_supervisors: Process ids of the supervisors of the launches it alternates
+                with. Their CPU time does not count as foreign.
         """
-        self.watches = [ThreadSampler(pid) for pid in pids]
+        self.samplers = [ThreadSampler(pid) for pid in pids]
         self.threads: tuple[tuple[ThreadEvidence, ...], ...] = ()
         self.host: HostOverTime | None = None
         self.counters: Counters | None = None
-        self.of_workers: tuple[Counters, ...] = ()
+        self.worker_counters: tuple[Counters, ...] = ()
         self._counting = counting
-        self._beside = beside
-        self._company = tuple(company)
+        self._other_processes = other_processes
+        self._other_supervisors = tuple(other_supervisors)
         self._supervision, self._scratch = supervision, scratch
         self._perfs: list[Perf] = []
         self._cpus = tuple(sorted(set(chain.from_iterable(s.cpus for s in placement.slots))))
         self._host: HostSampler | None = None
-        self._moved = contextlib.ExitStack()
+        self._off_cpus = contextlib.ExitStack()
 
     def begin(self) -> None:
         """Sample everything once and attach the counters, before the workers start their loop."""
-        for watch in self.watches:
-            watch.look(search=True)
+        for sampler in self.samplers:
+            sampler.look(search=True)
         if self._counting.events:
             self._attach()
 
     def mark(self) -> None:
         """Start counting, and move this process off the launch's CPUs if others are available."""
-        away = self._moved.enter_context(keep_off_cpus(self._cpus))
+        is_away = self._off_cpus.enter_context(keep_off_cpus(self._cpus))
         self._host = HostSampler(
             cpus=self._cpus,
             processes=lambda: (self._supervision.pid, *descendants(self._supervision.pid)),
             ours=lambda: (
-                *(() if away else (os.getpid(),)),
-                *chain(*map(descendants, self._company)),
+                *(() if is_away else (os.getpid(),)),
+                *chain(*map(descendants, self._other_supervisors)),
             ),
             threads=self._threads,
-            suspended_ns=lambda: max((watch.suspended_ns for watch in self.watches), default=0),
+            suspended_ns=lambda: max(
+                (sampler.suspended_ns for sampler in self.samplers), default=0
+            ),
             gpus=self._counting.gpus,
         )
-        for watch in self.watches:
-            watch.mark()
+        for sampler in self.samplers:
+            sampler.mark()
         self._host.mark()
         for perf in self._perfs:
             perf.count()
 
     def look(self) -> None:
         """Sample every thread, and the host if its next sample is due."""
-        for watch in self.watches:
-            watch.look()
+        for sampler in self.samplers:
+            sampler.look()
         if self._host is not None and self._host.due:
             self._host.look()
 
@@ -106,22 +108,22 @@ class LaunchMonitor:
         """Sample everything a last time, after the workers have finished their loop."""
         for perf in self._perfs:
             perf.stop()
-        for watch in self.watches:
-            watch.look()
+        for sampler in self.samplers:
+            sampler.look()
         if self._host is not None:
             self._host.look()
-        for watch in self.watches:
-            watch.look(search=True)
+        for sampler in self.samplers:
+            sampler.look(search=True)
 
     def close(self) -> None:
         """Stop sampling and collect all observations."""
-        self._moved.close()
-        self.threads = tuple(watch.close() for watch in self.watches)
+        self._off_cpus.close()
+        self.threads = tuple(sampler.close() for sampler in self.samplers)
         if self._host is not None:
             self.host = self._host.close()
             self._host = None
             found = counted(self._counting, self._perfs, self.threads, self.host)
-            self.counters, self.of_workers = found.whole, found.workers
+            self.counters, self.worker_counters = found.whole, found.workers
         else:
             for perf in self._perfs:
                 perf.close()
@@ -129,23 +131,25 @@ class LaunchMonitor:
     @property
     def pause_s(self) -> float:
         """How long to wait before the next sample; 1 s if there are no workers."""
-        return max((watch.pause_s for watch in self.watches), default=1.0)
+        return max((sampler.pause_s for sampler in self.samplers), default=1.0)
 
     @property
     def looks(self) -> int:
         """How many samples of threads and of the host were taken while they were timed."""
-        return sum(watch.looks for watch in self.watches) + (self.host.looks if self.host else 0)
+        return sum(sampler.looks for sampler in self.samplers) + (
+            self.host.looks if self.host else 0
+        )
 
     @property
     def look_ns(self) -> int:
         """CPU time used by those samples."""
-        own_ns = sum(watch.look_ns for watch in self.watches)
+        own_ns = sum(sampler.look_ns for sampler in self.samplers)
         return own_ns + (self.host.look_ns if self.host else 0)
 
     def _attach(self) -> None:
         """Attach one `perf stat` to each worker, and one to the launch's other processes."""
-        each = [watch.processes for watch in self.watches]
-        rest = frozenset(self._beside()).difference(*each)
+        each = [sampler.processes for sampler in self.samplers]
+        rest = frozenset(self._other_processes()).difference(*each)
         for number, pids in enumerate((*each, rest) if rest else each):
             folder = self._scratch / f"perf-{number}"
             folder.mkdir()
@@ -154,6 +158,6 @@ class LaunchMonitor:
             perf.start(pids)
 
     def _threads(self) -> Threads | None:
-        for watch in self.watches:
-            watch.count()
-        return together([watch.threads for watch in self.watches])
+        for sampler in self.samplers:
+            sampler.count()
+        return together([sampler.threads for sampler in self.samplers])

@@ -1,4 +1,4 @@
-"""The runner's side of the connection to one worker."""
+"""The runner's side of the connection to a child process, in particular a worker."""
 
 from __future__ import annotations
 
@@ -22,32 +22,32 @@ class Pipes:
     define what the lines mean.
 
     Attributes:
-        theirs: The process's ends, until it has been started.
+        child_ends: The process's ends, until it has been started.
         open: Whether the process may still send something.
     """
 
     def __init__(self) -> None:
         """Open both pipes."""
-        request_read, self._orders = os.pipe()
+        request_read, self._requests = os.pipe()
         self._reply, reply_write = os.pipe()
         os.set_blocking(self._reply, False)
-        self.theirs = (request_read, reply_write)
+        self.child_ends = (request_read, reply_write)
         self.open = True
-        self._rest = b""
+        self._incomplete = b""
 
     def fileno(self) -> int:
         """The descriptor that is readable when the process has sent something."""
         return self._reply
 
-    def keep_ours(self) -> None:
+    def close_child_ends(self) -> None:
         """Close the process's ends in this process, after it has been started."""
-        theirs, self.theirs = self.theirs, (-1, -1)
-        _close(theirs)
+        descriptors, self.child_ends = self.child_ends, (-1, -1)
+        _close(descriptors)
 
     def send(self, line: bytes) -> bool:
         """Send a line; False if the process has ended and will not read it."""
         try:
-            os.write(self._orders, line)
+            os.write(self._requests, line)
         except BrokenPipeError:
             return False
         return True
@@ -60,19 +60,19 @@ class Pipes:
             except BlockingIOError:
                 return
             self.open = bool(data)
-            self._rest += data
-            *lines, self._rest = self._rest.split(b"\n")
+            self._incomplete += data
+            *lines, self._incomplete = self._incomplete.split(b"\n")
             yield from lines
 
-    def part(self) -> None:
+    def close_requests(self) -> None:
         """Tell the process that no more requests follow, by closing the request pipe."""
-        orders, self._orders = self._orders, -1
-        _close((orders,))
+        requests, self._requests = self._requests, -1
+        _close((requests,))
 
     def close(self) -> None:
         """Close every descriptor, which also tells the process to exit."""
-        self.part()
-        self.keep_ours()
+        self.close_requests()
+        self.close_child_ends()
         reply, self._reply, self.open = self._reply, -1, False
         _close((reply,))
 
@@ -87,59 +87,102 @@ def _close(descriptors: Iterable[int]) -> None:
             os.close(descriptor)
 
 
-class WorkerConnection(Pipes):
+class ChildConnection(Pipes):
+    """The connection to a child process that reports its own failures.
+
+    Subclasses define `_decode`, `_take` and `phase`.
+
+    Attributes:
+        name: What the child is, for messages.
+        pid: Its process id; 0 before it has been started.
+        failure: Why it failed; None if it has not.
+    """
+
+    name: str
+
+    def __init__(self) -> None:
+        """Open the pipes."""
+        super().__init__()
+        self.pid = 0
+        self.failure: protocol.Failure | None = None
+
+    @property
+    def phase(self) -> str:
+        """The child's current phase, as far as is known."""
+        raise NotImplementedError
+
+    def _decode(self, line: bytes) -> object:
+        raise NotImplementedError
+
+    def _take(self, message: object) -> None:
+        raise NotImplementedError
+
+    def receive(self) -> None:
+        """Process the messages received so far."""
+        for line in self.lines():
+            try:
+                message = self._decode(line)
+            except protocol.WireError as error:
+                self._fail(f"the {self.name}'s reply is {error}.")
+                continue
+            if isinstance(message, protocol.Failure):
+                self.failure = message
+            else:
+                self._take(message)
+
+    def ended(self, code: int) -> None:
+        """Record a failure for a child that ended without reporting one."""
+        if self.failure is None:
+            ending = (
+                f"signal {-code} ({signal.strsignal(-code)})" if code < 0 else f"exit code {code}"
+            )
+            self._fail(f"the {self.name} ended with {ending}.")
+
+    def _fail(self, what: str) -> None:
+        self.failure = protocol.Failure(during=self.phase, what=what, fix=None)
+
+
+class WorkerConnection(ChildConnection):
     """The connection to one worker, and everything received over it."""
+
+    name = "worker"
 
     def __init__(self, request: protocol.Request) -> None:
         """Open the pipes."""
         super().__init__()
         self._request = request
         self._began_ns: int | None = None
-        self._left_ns: int | None = None
+        self._exited_ns: int | None = None
         self._wall_ns: list[int] = []
         self._cpu_ns: list[int] = []
-        self._stints: list[tuple[int, int]] = []
+        self._time_slices: list[tuple[int, int]] = []
         self._phases: dict[str, int] = {}
         self._profile: protocol.Profile | None = None
-        self.pid = 0
         self.ready: protocol.Ready | None = None
         self.end: protocol.End | None = None
-        self.failure: protocol.Failure | None = None
 
     def started(self, pid: int) -> None:
         """Note that the worker has started, close its pipe ends here and send the request."""
         self.pid = pid
         self._began_ns = time.monotonic_ns()
-        self.keep_ours()
+        self.close_child_ends()
         self.send(protocol.encode(self._request))
 
     def go(self) -> None:
         """Tell the worker to start its loop."""
         self.send(protocol.GO)
 
-    def left(self) -> None:
+    def exited(self) -> None:
         """Note that the worker has ended; only the first call counts."""
-        self._left_ns = self._left_ns or time.monotonic_ns()
+        self._exited_ns = self._exited_ns or time.monotonic_ns()
 
-    def hear(self) -> None:
-        """Process the messages received so far."""
-        for line in self.lines():
-            self._take(line)
-
-    def hear_out(self) -> None:
+    def drain(self) -> None:
         """Process the messages that the worker sent before it ended."""
-        self.hear()
-        self.left()
-
-    def died(self, code: int) -> None:
-        """Record a failure for a worker that ended without reporting one."""
-        how = f"exit code {code}" if code >= 0 else f"signal {-code} ({signal.strsignal(-code)})"
-        self.failure = protocol.Failure(
-            during=self.doing, what=f"the worker ended with {how}.", fix=None
-        )
+        self.receive()
+        self.exited()
 
     @property
-    def doing(self) -> str:
+    def phase(self) -> str:
         """The worker's current phase, as far as is known."""
         if self.ready is not None:
             return "loop" if self._request.operators is None else "profile"
@@ -149,8 +192,8 @@ class WorkerConnection(Pipes):
     @property
     def allowed(self) -> tuple[tuple[CpuId, ...], ...]:
         """The CPU affinity sets seen of the external command; empty if it ran none."""
-        seen = self.end.allowed if self.end is not None else None
-        return tuple(tuple(CpuId(cpu) for cpu in cpus) for cpus in seen or ())
+        affinities = self.end.allowed if self.end is not None else None
+        return tuple(tuple(CpuId(cpu) for cpu in cpus) for cpus in affinities or ())
 
     @property
     def trace(self) -> str | None:
@@ -160,9 +203,9 @@ class WorkerConnection(Pipes):
     @property
     def span_ns(self) -> tuple[int, int] | None:
         """When the worker started and when its end was noticed (monotonic clock)."""
-        if self._began_ns is None or self._left_ns is None:
+        if self._began_ns is None or self._exited_ns is None:
             return None
-        return self._began_ns, self._left_ns
+        return self._began_ns, self._exited_ns
 
     def worker(
         self,
@@ -175,7 +218,7 @@ class WorkerConnection(Pipes):
         counters: Counters | None,
     ) -> Worker:
         """The worker's record: its own messages and the observations passed in."""
-        known = described(
+        worker = described(
             self.ready,
             slot=slot,
             threads_asked=threads_asked,
@@ -185,22 +228,21 @@ class WorkerConnection(Pipes):
             counters=counters,
         )
         return replace(
-            known,
+            worker,
             wall_ns=tuple(self._wall_ns),
             cpu_ns=tuple(self._cpu_ns),
-            stints=tuple(TimeSlice(iterations=many, began_us=at) for many, at in self._stints),
+            stints=tuple(
+                TimeSlice(iterations=iterations, began_us=began_us)
+                for iterations, began_us in self._time_slices
+            ),
             phases=dict(self._phases),
-            profile=_kept(self._profile) if self._profile else None,
+            profile=_recorded(self._profile) if self._profile else None,
         )
 
-    def _take(self, line: bytes) -> None:
-        try:
-            message = protocol.decode_message(line)
-        except protocol.WireError as error:
-            self.failure = protocol.Failure(
-                during=self.doing, what=f"the worker's reply is {error}.", fix=None
-            )
-            return
+    def _decode(self, line: bytes) -> object:
+        return protocol.decode_message(line)
+
+    def _take(self, message: object) -> None:
         match message:
             case protocol.Phase():
                 self._phases[message.name] = message.duration_ns
@@ -210,13 +252,11 @@ class WorkerConnection(Pipes):
                 self._wall_ns += message.wall_ns
                 self._cpu_ns += message.cpu_ns
             case protocol.Stints():
-                self._stints += zip(message.iterations, message.began_us, strict=True)
+                self._time_slices += zip(message.iterations, message.began_us, strict=True)
             case protocol.Profile():
                 self._profile = message
             case protocol.End():
                 self.end = message
-            case protocol.Failure():
-                self.failure = message
 
 
 def described(
@@ -250,7 +290,7 @@ def described(
     )
 
 
-def _kept(profile: protocol.Profile) -> OperatorProfile:
+def _recorded(profile: protocol.Profile) -> OperatorProfile:
     return OperatorProfile(
         iterations=profile.iterations,
         step_ns=profile.step_ns,

@@ -30,14 +30,13 @@ from corebound.planning.plan import PlannedCell
 from corebound.records import traces
 from corebound.runner.scheduler import Job
 from corebound.scenario.cell import Cell
-from corebound.serving.launch_spec import ServingOrder, served_model
-from corebound.serving.server import ServedModel, Server
-from corebound.serving.servers import LitServe, TorchServe
-from corebound.serving.session import serve
+from corebound.serving.served_model import ServedModel, served_model
+from corebound.serving.servers import LitServe, Server, TorchServe
+from corebound.serving.session import ServingSpec, serve
 from corebound.worker import protocol
 
 
-def serving_order(planned: PlannedCell, python_path: Path, scratch: Path) -> ServingOrder:
+def serving_order(planned: PlannedCell, python_path: Path, scratch: Path) -> ServingSpec:
     """Resolve everything that a launch of a planned server needs.
 
     Args:
@@ -50,7 +49,7 @@ def serving_order(planned: PlannedCell, python_path: Path, scratch: Path) -> Ser
         raise ValueError("an unfit cell is skipped, and a server has traffic and an interpreter")
     python = Path(planned.python)
     parameters = dict(cell.parameters)
-    return ServingOrder(
+    return ServingSpec(
         placement=placement,
         command=planned.commands[0],
         model=lambda execute: served_model(
@@ -159,7 +158,7 @@ class Launcher(Struct, frozen=True, kw_only=True):
             alternation.leave(number)  # whatever its outcome, the others must not wait for it
 
     def _launch(
-        self, job: Job, number: int, tick: Callable[[], None], place: InterleaveRole | None
+        self, job: Job, number: int, tick: Callable[[], None], role: InterleaveRole | None
     ) -> LaunchResult:
         planned, folder = job.planned, self.scratch / f"launch-{number}"
         supervision = self.supervisions[number]
@@ -173,8 +172,8 @@ class Launcher(Struct, frozen=True, kw_only=True):
                 return serve(replace(served, counting=counting), supervision, tick)
             order = _order(job, planned.placement, self._python_path, folder)
             if job.kind == "measure":
-                company = tuple(one.pid for one in self.supervisions if one is not supervision)
-                order = replace(order, counting=counting, place=place, company=company)
+                others = tuple(other.pid for other in self.supervisions if other is not supervision)
+                order = replace(order, counting=counting, role=role, other_supervisors=others)
             outcome = launch(order, supervision, tick)
             if outcome.trace is None:
                 return outcome

@@ -11,33 +11,20 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Protocol
 
-from corebound.launch import worker_environment
+from corebound.launch.launch import worker_environment
 from corebound.launch.supervisor_client import Supervision
+from corebound.launch.worker_connection import ChildConnection
 from corebound.planning.models import Command
-from corebound.serving.server import LOOPBACK, ServedModel, Server, ServerError, ServerWorker
+from corebound.serving.served_model import ServedModel, ServerError
+from corebound.serving.servers import LOOPBACK, Server, ServerWorker
 
 # The polling interval for states that cannot be waited for.
-ASK_EVERY_S = 0.25
+POLL_S = 0.25
 
 
-class LateError(Exception):
+class TimedOutError(Exception):
     """The launch has passed its deadline."""
-
-
-class Speaker(Protocol):
-    """A connection that may send messages during a wait."""
-
-    @property
-    def open(self) -> bool:
-        """Whether it may still send something."""
-
-    def fileno(self) -> int:
-        """The descriptor that is readable when it has sent something."""
-
-    def hear(self) -> None:
-        """Process the messages received so far."""
 
 
 class Processes:
@@ -79,7 +66,7 @@ class Processes:
         Raises:
             LaunchError: the process could not be started.
         """
-        inherited = worker_environment.environment(
+        inherited = worker_environment(
             command, python_path=self._python_path, scratch=self._scratch
         )
         with ExitStack() as files:
@@ -94,41 +81,41 @@ class Processes:
                 descriptors=(log.fileno(), *pipes),
             )
 
-    def execute(self, words: Sequence[str], folder: Path) -> int:
+    def execute(self, argv: Sequence[str], folder: Path) -> int:
         """Run a command in a folder until it ends; returns its exit code.
 
         Raises:
-            LateError: the launch has passed its deadline.
+            TimedOutError: the launch has passed its deadline.
             LaunchError: the command could not be started.
         """
-        pid = self.spawn(Command(argv=tuple(words), env=()), cwd=folder)
+        pid = self.spawn(Command(argv=tuple(argv), env=()), cwd=folder)
         while (code := self.exit_code(pid)) is None:
-            self.wait(ASK_EVERY_S)
+            self.wait(POLL_S)
         return code
 
     def exit_code(self, pid: int) -> int | None:
         """A process's exit code (negative: the signal that ended it), or None while it runs."""
         return self._supervision.exit_code(pid)
 
-    def wait(self, timeout_s: float, speaker: Speaker | None = None) -> bool:
+    def wait(self, timeout_s: float, connection: ChildConnection | None = None) -> bool:
         """Wait until the timeout, until a process ends, or until a message arrives.
 
         Returns:
             Whether anything happened; received messages have been processed.
 
         Raises:
-            LateError: the launch has passed its deadline.
+            TimedOutError: the launch has passed its deadline.
         """
         left_s = self.deadline_s - time.monotonic()
         if left_s <= 0:
-            raise LateError
+            raise TimedOutError
         with selectors.DefaultSelector() as selector:
             selector.register(self._supervision, selectors.EVENT_READ)
-            if speaker is not None and speaker.open:
-                selector.register(speaker, selectors.EVENT_READ)
+            if connection is not None and connection.open:
+                selector.register(connection, selectors.EVENT_READ)
             ready = selector.select(min(timeout_s, left_s))
-        if speaker is not None and any(key.fileobj is speaker for key, _ in ready):
-            speaker.hear()
+        if connection is not None and any(key.fileobj is connection for key, _ in ready):
+            connection.receive()
         self._tick()
         return bool(ready)
 
@@ -142,38 +129,40 @@ TOLERANCE = 1e-3
 
 
 def await_workers(
-    server: Server, processes: Processes, *, root: int, wanted: int
+    server: Server, processes: Processes, *, root: int, count: int
 ) -> tuple[ServerWorker, ...]:
-    """Wait until a server reports that `wanted` workers are ready.
+    """Wait until a server reports that `count` workers are ready.
 
     Raises:
         ServerError: the server has ended, or a worker crashes each time it is started.
-        LateError: the launch has passed its deadline.
+        TimedOutError: the launch has passed its deadline.
     """
-    seen: dict[str, set[int]] = {}
+    pids_of: dict[str, set[int]] = {}
     while True:
         workers = server.workers()
-        if len(workers) == wanted and all(one.ready and one.pid is not None for one in workers):
+        if len(workers) == count and all(
+            worker.ready and worker.pid is not None for worker in workers
+        ):
             return workers
-        for one in workers:
-            if one.pid is not None:
-                seen.setdefault(one.id, set()).add(one.pid)
-        crashing = next((id_ for id_, pids in seen.items() if len(pids) >= CRASHES), None)
+        for worker in workers:
+            if worker.pid is not None:
+                pids_of.setdefault(worker.id, set()).add(worker.pid)
+        crashing = next((id_ for id_, pids in pids_of.items() if len(pids) >= CRASHES), None)
         if crashing is not None:
-            what = f"worker {crashing} ended again each time that it was started."
+            what = f"worker {crashing} crashed each time it was started."
         elif (code := processes.exit_code(root)) is not None:
             what = f"it ended with {code} before its workers were ready."
         else:
-            processes.wait(ASK_EVERY_S)
+            processes.wait(POLL_S)
             continue
         raise ServerError(
             what=what,
             where=server.distribution,
-            fix="The launch's log holds what was said.",
+            fix="See its output in the launch's log.",
         )
 
 
-def require_right_answer(server: Server, model: ServedModel) -> None:
+def require_correct_answer(server: Server, model: ServedModel) -> None:
     """Send one request before any timing counts, and check the answer.
 
     Raises:
@@ -186,7 +175,7 @@ def require_right_answer(server: Server, model: ServedModel) -> None:
             what=f"its answer is wrong: status {status}, {answer[:200]!r};"
             f" class {expected[0][0]} was expected.",
             where=server.distribution,
-            fix="Timings of a wrong answer mean nothing: the launch's log may say more.",
+            fix="Timings of a wrong answer mean nothing; see the launch's log.",
         )
 
 
@@ -201,7 +190,7 @@ def _answer(server: Server) -> tuple[int, bytes]:
         raise ServerError(
             what=f"it gave no answer: {str(error) or type(error).__name__}.",
             where=server.distribution,
-            fix="The launch's log holds what it said.",
+            fix="See its output in the launch's log.",
         ) from error
     finally:
         connection.close()

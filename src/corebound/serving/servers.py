@@ -1,19 +1,86 @@
-"""Supports TorchServe and LitServe: configures, queries and stops them."""
+"""The servers that can be measured, TorchServe and LitServe: configure, query and stop them."""
 
 from __future__ import annotations
 
 import http.client
 import json
 import os
+import shutil
 import signal
-from collections.abc import Sequence
+import socket
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
+from typing import Protocol
 
-from corebound.machine.java import java
+from msgspec import Struct
+
 from corebound.machine.procfs import process_stat
 from corebound.machine.topology import CpuId
 from corebound.planning.commands import CONFIGURATION, MODEL_FILE, MODEL_STORE, PORT_FILE
-from corebound.serving.server import LOOPBACK, ServedModel, ServerError, ServerWorker, free_ports
+from corebound.serving.served_model import ServedModel, ServerError
+
+LOOPBACK = "127.0.0.1"
+
+
+class ServerWorker(Struct, frozen=True, kw_only=True):
+    """One of a server's worker processes, which answer requests.
+
+    Attributes:
+        id: The server's own name for the worker; a restarted worker keeps it.
+        pid: The worker's process id, or None while it has no process.
+        ready: Whether the server would send it a request.
+    """
+
+    id: str
+    pid: int | None
+    ready: bool
+
+
+class Server(Protocol):
+    """The server of one launch; call `write` before starting its process.
+
+    Attributes:
+        distribution: The name of its Python package.
+        port: The port for requests, on the loopback interface.
+        path: The URL path of requests.
+        body: The file with the body of every request.
+        content_type: The content type of the body.
+    """
+
+    distribution: str
+    port: int
+    path: str
+    body: Path
+    content_type: str
+
+    def write(self, folder: Path) -> dict[str, str]:
+        """Write the files that its command reads to the folder it starts in.
+
+        Returns:
+            The environment variables that it needs in addition to those of the cell.
+
+        Raises:
+            ServerError: something that the server needs is missing.
+        """
+
+    def workers(self) -> tuple[ServerWorker, ...]:
+        """The workers that the server reports, by id; empty while it does not respond."""
+
+    def stop(self, pids: tuple[int, ...]) -> None:
+        """Ask the server to end. `pids` are all its processes, the root process first."""
+
+
+def free_ports(count: int) -> tuple[int, ...]:
+    """Different ports of the loopback interface that are free at this moment."""
+    with ExitStack() as held:
+        ports = []
+        for _ in range(count):
+            one = held.enter_context(socket.socket(socket.AF_INET, socket.SOCK_STREAM))
+            one.bind((LOOPBACK, 0))
+            ports.append(int(one.getsockname()[1]))
+    return tuple(ports)
+
 
 MODEL_NAME = "classifier"
 ARCHIVE = f"{MODEL_NAME}.mar"
@@ -63,7 +130,7 @@ class TorchServe:
         Raises:
             ServerError: Java is not installed.
         """
-        if java() is None:
+        if find_java() is None:
             raise ServerError(
                 what="TorchServe needs Java, and there is none on this host.",
                 where="torchserve",
@@ -202,3 +269,13 @@ class LitServe:
             return False
         finally:
             connection.close()
+
+
+def find_java(variables: Mapping[str, str] = os.environ) -> str | None:
+    """The path of `java`: from JAVA_HOME, which TorchServe uses, if it is set; else from PATH.
+
+    None if there is no executable.
+    """
+    home = variables.get("JAVA_HOME")
+    named = str(Path(home) / "bin" / "java") if home else "java"
+    return shutil.which(named, path=variables.get("PATH", os.defpath))

@@ -15,13 +15,13 @@ import stat
 import sys
 import tempfile
 import time
-import traceback
 from functools import partial
 from importlib.machinery import PathFinder
 from types import ModuleType
 from typing import BinaryIO
 
 from corebound.worker import protocol
+from corebound.worker.protocol import ErrorBoundary, MessageWriter
 from corebound.worker.timing import SocketBaton, Timed, iterate, measure
 from corebound.worker.workload import Workload, WorkloadError, find, make
 
@@ -38,50 +38,10 @@ ADAPTERS = {
 WARM_UP_STEPS = 3
 
 
-class Reply:
-    """Sends messages to the runner, and holds the current phase of the work."""
-
-    def __init__(self, stream: BinaryIO) -> None:
-        self._stream = stream
-        self.during = "start"
-
-    def send(self, message: protocol.Message) -> None:
-        """Write one message and flush it: the runner waits for it."""
-        self._stream.write(protocol.encode(message))
-        self._stream.flush()
-
-
-class Edge:
-    """The worker's outermost error handler: reports any exception of a workload to the runner.
-
-    It catches exceptions of every class. A workload that calls sys.exit() or is interrupted
-    ends its launch like one that raises, and the runner learns the reason only from this report.
-    """
-
-    def __init__(self, reply: Reply) -> None:
-        self._reply = reply
-        self.failed = False
-
-    def __enter__(self) -> None:
-        """Enter the context."""
-
-    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> bool:
-        if error is None:
-            return False
-        fix = error.fix if isinstance(error, WorkloadError) else None
-        what = str(error) or type(error).__name__
-        if not isinstance(error, WorkloadError):
-            what = f"{type(error).__name__}: {what}"
-            traceback.print_exception(error)
-        self._reply.send(protocol.Failure(during=self._reply.during, what=what, fix=fix))
-        self.failed = True
-        return True
-
-
 class Phase:
     """Times one phase of the setup and reports its duration."""
 
-    def __init__(self, reply: Reply, name: str) -> None:
+    def __init__(self, reply: MessageWriter, name: str) -> None:
         self._reply = reply
         self._name = name
 
@@ -140,7 +100,7 @@ def _timed(workload: Workload, request: protocol.Request) -> Timed:
         return timing(baton=baton)
 
 
-def _send(reply: Reply, timed: Timed) -> None:
+def _send(reply: MessageWriter, timed: Timed) -> None:
     walls, cpus, lengths, began_us = timed.walls, timed.cpus, timed.lengths, timed.began_us
     for start in range(0, len(walls), protocol.SAMPLES_A_MESSAGE):
         part = slice(start, start + protocol.SAMPLES_A_MESSAGE)
@@ -179,7 +139,7 @@ def give_up_name() -> None:
         del sys.modules[name]
 
 
-def work(request: protocol.Request, orders: BinaryIO, reply: Reply) -> None:
+def work(request: protocol.Request, orders: BinaryIO, reply: MessageWriter) -> None:
     """Execute one request, and send all messages.
 
     Raises:
@@ -236,14 +196,21 @@ def _pipe(descriptor: int, flags: int) -> int:
     return descriptor
 
 
+def describe(error: BaseException) -> tuple[str, str | None] | None:
+    """What is wrong and how to fix it, for an error that is meant for the user."""
+    if not isinstance(error, WorkloadError):
+        return None
+    return str(error) or type(error).__name__, error.fix
+
+
 def main() -> int:
     """Execute one request; returns 0 on success, or 1 on a failure reported to the runner."""
     orders = os.fdopen(_pipe(protocol.REQUEST_FD, os.O_RDONLY), "rb")
-    reply = Reply(os.fdopen(_pipe(protocol.REPLY_FD, os.O_WRONLY), "wb"))
-    edge = Edge(reply)
-    with edge:
+    reply = MessageWriter(os.fdopen(_pipe(protocol.REPLY_FD, os.O_WRONLY), "wb"))
+    boundary = ErrorBoundary(reply, describe)
+    with boundary:
         work(protocol.decode_request(orders.readline()), orders, reply)
-    if edge.failed:
+    if boundary.failed:
         return 1
     # Stay alive until the runner has taken its last sample.
     orders.read()

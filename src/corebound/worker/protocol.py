@@ -21,8 +21,10 @@ arrive, it continues alone. A worker that has finished closes the socket.
 from __future__ import annotations
 
 import json
+import traceback
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
-from typing import Any, Literal, TypeVar
+from typing import Any, BinaryIO, Literal, TypeVar
 
 GO = b"go\n"
 
@@ -301,3 +303,64 @@ def decode_message(line: bytes) -> Message:
     if kind is None:
         raise WireError(f"not a message of a worker: {line[:80]!r}")
     return _build(kind, document)
+
+
+class MessageWriter:
+    """A child's connection to the runner: sends messages and holds the current phase of the work.
+
+    Attributes:
+        during: The current phase, for failures.
+    """
+
+    def __init__(self, stream: BinaryIO, encode: Callable[[Any], bytes] = encode) -> None:
+        self._stream = stream
+        self._encode = encode
+        self.during = "start"
+
+    def send(self, message: Any) -> None:
+        """Write one message and flush it: the runner waits for it."""
+        self._stream.write(self._encode(message))
+        self._stream.flush()
+
+
+class ErrorBoundary:
+    """A child's outermost error handler: reports any exception to the runner as a `Failure`.
+
+    It catches exceptions of every class. A workload that calls sys.exit() or is interrupted
+    ends its launch like one that raises, and the runner learns the reason only from this report.
+
+    Attributes:
+        failed: Whether there was an exception.
+    """
+
+    def __init__(
+        self,
+        messages: MessageWriter,
+        describe: Callable[[BaseException], tuple[str, str | None] | None],
+    ) -> None:
+        """Prepare the boundary.
+
+        Args:
+            messages: Sends the report.
+            describe: What is wrong and how to fix it, for an exception that is meant for the
+                user; None for any other, whose traceback is printed.
+        """
+        self._messages = messages
+        self._describe = describe
+        self.failed = False
+
+    def __enter__(self) -> None:
+        """Enter the context."""
+
+    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> bool:
+        if error is None:
+            return False
+        description = self._describe(error)
+        if description is None:
+            name = type(error).__name__
+            description = f"{name}: {str(error) or name}", None
+            traceback.print_exception(error)
+        what, fix = description
+        self._messages.send(Failure(during=self._messages.during, what=what, fix=fix))
+        self.failed = True
+        return True

@@ -16,7 +16,6 @@ from corebound.launch import environments, find_module
 from corebound.launch.environments import Environment
 from corebound.machine import discovery
 from corebound.machine.identity import gpus
-from corebound.machine.java import java
 from corebound.planning.models import CannotRun
 from corebound.planning.placement import TOOLS
 from corebound.planning.plan import HostCapabilities, plan_cells
@@ -29,6 +28,7 @@ from corebound.scenario.loader import load, load_document
 from corebound.scenario.matrix import expand, shorten_labels
 from corebound.scenario.models import ProfileName, Scenario
 from corebound.scenario.select import select
+from corebound.serving.servers import find_java
 from corebound.workflow import projects
 from corebound.workflow.projects import Built
 
@@ -226,7 +226,7 @@ def live_means(
     }
     return HostCapabilities(
         topology=discovery.live(),
-        tools=tools | {JAVA} if java() else tools,
+        tools=tools | {JAVA} if find_java() else tools,
         pythons={name: str(one.python) if one else None for name, one in made.items()},
         gpus=tuple(gpu.id for gpu in gpus(Path("/"), os.environ.get("CUDA_VISIBLE_DEVICES"))),
         build_failures={**why, **(unmade or {})},

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from corebound.scenario.traffic import Shape
-from corebound.serving.bottleneck import MOST_CPU_SHARE, MOST_IDLE_SHARE, bottleneck_evidence
+from corebound.serving.checks import MOST_CPU_SHARE, MOST_IDLE_SHARE, bottleneck_evidence
 from support.build import a_traffic, an_answered
 
 MS = 1_000_000

@@ -10,9 +10,8 @@ import pytest
 from corebound.launch import thread_sampler
 from corebound.launch.thread_sampler import ThreadSampler
 from corebound.launch.worker_connection import Pipes
-from corebound.machine.java import java
-from corebound.serving.server import ServedModel
-from corebound.serving.servers import TorchServe
+from corebound.serving.served_model import ServedModel
+from corebound.serving.servers import TorchServe, find_java
 from corebound.worker import protocol
 
 
@@ -28,14 +27,14 @@ def test_java_of_java_home_comes_before_that_of_path(tmp_path: Path) -> None:
     of_path = a_program(tmp_path / "path" / "java")
     variables = {"PATH": str(of_path.parent), "JAVA_HOME": str(tmp_path / "home")}
 
-    assert java(variables) == str(of_home)
-    assert java({"PATH": variables["PATH"]}) == str(of_path)
+    assert find_java(variables) == str(of_home)
+    assert find_java({"PATH": variables["PATH"]}) == str(of_path)
 
 
 def test_a_java_home_without_java_is_none_whatever_path_has(tmp_path: Path) -> None:
     of_path = a_program(tmp_path / "path" / "java")
 
-    assert java({"PATH": str(of_path.parent), "JAVA_HOME": str(tmp_path / "none")}) is None
+    assert find_java({"PATH": str(of_path.parent), "JAVA_HOME": str(tmp_path / "none")}) is None
 
 
 def settings_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
@@ -75,8 +74,8 @@ def test_every_door_has_a_port_of_its_own(tmp_path: Path, monkeypatch: pytest.Mo
 
 def test_lines_over_pipes_come_whole_however_they_are_cut() -> None:
     pipes = Pipes()
-    theirs = os.dup(pipes.theirs[1])
-    pipes.keep_ours()
+    theirs = os.dup(pipes.child_ends[1])
+    pipes.close_child_ends()
 
     os.write(theirs, b"one\ntw")
     first = list(pipes.lines())
@@ -91,7 +90,7 @@ def test_lines_over_pipes_come_whole_however_they_are_cut() -> None:
 
 def test_a_process_that_has_ended_is_not_told_anything() -> None:
     pipes = Pipes()
-    pipes.keep_ours()
+    pipes.close_child_ends()
 
     assert not pipes.send(protocol.GO)
     pipes.close()

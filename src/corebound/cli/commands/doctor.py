@@ -26,9 +26,9 @@ from corebound.machine.doctor.checks_system import PROGRAMS
 from corebound.machine.doctor.examine import SNAPSHOT_INTERVAL_S, examine
 from corebound.machine.doctor.result import CheckResult, command
 from corebound.machine.doctor.tuning import Disk, SettingResult
-from corebound.machine.java import java
 from corebound.machine.lock import host_lock
 from corebound.machine.topology import Topology
+from corebound.serving.servers import find_java
 from corebound.workflow.prepare import PreparedRun
 
 _LIVE = Path("/")
@@ -118,7 +118,7 @@ def _look(root: Path, topology: Topology | None, *, means: bool) -> tuple[CheckR
 
 
 def _found(program: str) -> bool:
-    return (java() if program == "java" else shutil.which(program)) is not None
+    return (find_java() if program == "java" else shutil.which(program)) is not None
 
 
 def _wait() -> None:

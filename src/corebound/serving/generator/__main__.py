@@ -14,7 +14,6 @@ import resource
 import socket
 import sys
 import time
-import traceback
 from pathlib import Path
 from typing import BinaryIO
 
@@ -27,74 +26,41 @@ from corebound.serving.generator.driver import LoadDriver, clock_ns, new_loop
 from corebound.serving.generator.http import PersistentConnection, Target
 from corebound.serving.generator.reduce import Cost, reduce
 from corebound.worker import protocol
+from corebound.worker.protocol import ErrorBoundary, MessageWriter
 
 # The descriptors that the process has open in addition to its connections.
 SPARE_DESCRIPTORS = 32
 
 
-class RunnerConnection:
-    """The two pipes to the runner, and the current phase of the work."""
-
-    def __init__(self, orders: BinaryIO, answers: BinaryIO) -> None:
-        self.orders = orders
-        self._answers = answers
-        self.during = "start"
-
-    def send(self, message: traffic.Message) -> None:
-        """Write one message and flush it: the runner waits for it."""
-        self._answers.write(traffic.encode(message))
-        self._answers.flush()
+def describe(error: BaseException) -> tuple[str, str | None] | None:
+    """What is wrong and how to fix it, for an error that is meant for the user."""
+    return (
+        (f"{error.where}: {error.what}", error.fix) if isinstance(error, CoreboundError) else None
+    )
 
 
-class Edge:
-    """The generator's outermost error handler: reports any exception to the runner.
-
-    Like the worker's, it catches exceptions of every class. An exit or an interrupt ends the
-    launch too, and the runner learns the reason only from this report.
-    """
-
-    def __init__(self, talk: RunnerConnection) -> None:
-        self._talk = talk
-        self.failed = False
-
-    def __enter__(self) -> None:
-        """Enter the context."""
-
-    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> bool:
-        if error is None:
-            return False
-        if isinstance(error, CoreboundError):
-            what, fix = f"{error.where}: {error.what}", error.fix
-        else:
-            what, fix = f"{type(error).__name__}: {error}", None
-            traceback.print_exception(error)
-        self._talk.send(protocol.Failure(during=self._talk.during, what=what, fix=fix))
-        self.failed = True
-        return True
-
-
-async def generate(order: GeneratorOrder, talk: RunnerConnection) -> None:
+async def generate(order: GeneratorOrder, requests: BinaryIO, reply: MessageWriter) -> None:
     """Execute an order with the built-in HTTP client, and send all messages.
 
     Raises:
         CoreboundError: The order cannot be executed.
     """
-    talk.during = "connect"
+    reply.during = "connect"
     target = _target(order)
     _allow_connections(order)
     drive = LoadDriver(order, lambda: PersistentConnection(target, clock_ns), clock_ns)
     await drive.connect()
-    talk.during = "warm-up"
+    reply.during = "warm-up"
     warm = await drive.warm_up()
-    talk.send(Warmed(ok=warm.ok, errors=warm.errors))
+    reply.send(Warmed(ok=warm.ok, errors=warm.errors))
     # Keep the loop running, so that it notices connections that the server closes meanwhile.
-    if await asyncio.to_thread(talk.orders.readline) != protocol.GO:
+    if await asyncio.to_thread(requests.readline) != protocol.GO:
         return  # the runner has abandoned the launch
-    talk.during = "measure"
+    reply.during = "measure"
     await drive.connect()
     answered = await _measure(order, drive)
     drive.close()
-    talk.send(answered)
+    reply.send(answered)
 
 
 async def _measure(order: GeneratorOrder, drive: LoadDriver) -> Answered:
@@ -114,18 +80,18 @@ async def _measure(order: GeneratorOrder, drive: LoadDriver) -> Answered:
     return reduce(samples, order.traffic, began_ns=began_ns, cost=cost)
 
 
-def with_ab(order: GeneratorOrder, talk: RunnerConnection) -> None:
+def generate_with_ab(order: GeneratorOrder, requests: BinaryIO, reply: MessageWriter) -> None:
     """Execute an order with ApacheBench.
 
     Raises:
         CoreboundError: ab is not installed, or has failed.
     """
     apache = Apache(order)
-    talk.during = "warm-up"
-    talk.send(apache.warm_up())
-    if talk.orders.readline() == protocol.GO:
-        talk.during = "measure"
-        talk.send(apache.measure())
+    reply.during = "warm-up"
+    reply.send(apache.warm_up())
+    if requests.readline() == protocol.GO:
+        reply.during = "measure"
+        reply.send(apache.measure())
 
 
 def _target(order: GeneratorOrder) -> Target:
@@ -189,21 +155,20 @@ def main() -> int:
     """Execute one order; returns 0 on success, or 1 on a failure reported to the runner."""
     for descriptor in (protocol.REQUEST_FD, protocol.REPLY_FD):
         os.set_inheritable(descriptor, False)
-    talk = RunnerConnection(
-        os.fdopen(protocol.REQUEST_FD, "rb"), os.fdopen(protocol.REPLY_FD, "wb")
-    )
-    edge = Edge(talk)
-    with edge:
-        order = traffic.decode_order(talk.orders.readline())
+    requests = os.fdopen(protocol.REQUEST_FD, "rb")
+    reply = MessageWriter(os.fdopen(protocol.REPLY_FD, "wb"), traffic.encode)
+    boundary = ErrorBoundary(reply, describe)
+    with boundary:
+        order = traffic.decode_order(requests.readline())
         if order.traffic.client == "ab":
-            with_ab(order, talk)
+            generate_with_ab(order, requests, reply)
         else:
             with asyncio.Runner(loop_factory=new_loop) as runner:
-                runner.run(generate(order, talk))
-    if edge.failed:
+                runner.run(generate(order, requests, reply))
+    if boundary.failed:
         return 1
     # Stay alive until the runner has taken its last sample.
-    talk.orders.read()
+    requests.read()
     return 0
 
 

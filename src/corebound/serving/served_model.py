@@ -1,4 +1,4 @@
-"""Defines what one launch of a server needs, and prepares the model that it serves."""
+"""Creates the model that a server serves, with a request and its expected answer, in the cache."""
 
 from __future__ import annotations
 
@@ -7,12 +7,10 @@ import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from msgspec import Struct
+
 import corebound
-from corebound.launch.launch import AnyLaunchSpec
-from corebound.machine.topology import CpuId
-from corebound.planning.models import Command
-from corebound.scenario.traffic import Traffic
-from corebound.serving.server import ServedModel, Server, ServerError
+from corebound.errors import CoreboundError
 
 MAKER = "corebound.worker.workloads.served_model"
 HANDLER = "served_classifier_torchserve.py"
@@ -22,6 +20,43 @@ _SOURCES = ("served_model.py", "served_classifier.py", HANDLER)
 SEED = 20_210
 
 Execute = Callable[[Sequence[str], Path], int]
+
+
+class ServerError(CoreboundError):
+    """A server does not work; the reason is in the launch's record."""
+
+    exit_code = 4
+
+
+class ServedModel(Struct, frozen=True, kw_only=True):
+    """The files of a served model: the network, a request body and the expected answer."""
+
+    folder: Path
+
+    @property
+    def file(self) -> Path:
+        """The network in TorchScript."""
+        return self.folder / "model.pt"
+
+    @property
+    def archive(self) -> Path:
+        """The network packed for TorchServe."""
+        return self.folder / "classifier.mar"
+
+    @property
+    def jpeg(self) -> Path:
+        """The body of every request: a JPEG image."""
+        return self.folder / "image.jpg"
+
+    @property
+    def json(self) -> Path:
+        """The request body for a server that accepts only JSON: the JPEG image in base64."""
+        return self.folder / "image.json"
+
+    @property
+    def expected(self) -> Path:
+        """The right answer, as JSON: [class, probability] pairs."""
+        return self.folder / "expected.json"
 
 
 def served_model(
@@ -45,12 +80,12 @@ def served_model(
         fresh = folder.with_name(f"{folder.name}.new")
         shutil.rmtree(fresh, ignore_errors=True)
         fresh.mkdir(parents=True)
-        for words in _steps(model, image, python, fresh, archived=archived):
-            if (code := execute(words, fresh)) != 0:
+        for argv in _steps(model, image, python, fresh, archived=archived):
+            if (code := execute(argv, fresh)) != 0:
                 raise ServerError(
-                    what=f"the model {model} could not be made: exit code {code}.",
-                    where=words[0],
-                    fix="The launch's log holds what was said.",
+                    what=f"the model {model} could not be created: exit code {code}.",
+                    where=argv[0],
+                    fix="See its output in the launch's log.",
                 )
         fresh.rename(folder)
     return ServedModel(folder=folder)
@@ -84,23 +119,3 @@ def _key(model: str, image: int, python: Path, *, archived: bool) -> str:
 
 def _workloads() -> Path:
     return Path(corebound.__file__).parent / "worker" / "workloads"
-
-
-class ServingOrder(AnyLaunchSpec, frozen=True, kw_only=True):
-    """Everything that one launch of a server and its load generator needs.
-
-    Attributes:
-        command: The command that starts the server.
-        model: Finds or creates the served model, given a function that executes commands.
-        server: Creates the server, given the model and the folder for the workers' reports.
-        traffic: The requests to send.
-        generator: The interpreter of the load generator.
-        generator_cpus: The CPUs that the load generator may use.
-    """
-
-    command: Command
-    model: Callable[[Execute], ServedModel]
-    server: Callable[[ServedModel, Path], Server]
-    traffic: Traffic
-    generator: Path
-    generator_cpus: tuple[CpuId, ...]
