@@ -22,7 +22,7 @@ from corebound.launch.supervisor_client import Supervision
 from corebound.machine.procfs import descendants, resource_usage
 from corebound.machine.topology import CpuId
 from corebound.planning.models import Command, Placement, Slot
-from corebound.runner.scheduler import judged
+from corebound.runner.scheduler import screen
 from corebound.worker.protocol import Request
 from support import needs
 from support.commands import busy_process
@@ -92,7 +92,7 @@ def test_a_launch_beside_a_busy_process_is_disturbed_and_discarded(
     with busy_process(CPUS[-1]):
         outcome = a_launch(supervision, scratch)
 
-    ((refused, found),) = judged([outcome], may_refuse=True)
+    ((refused, found),) = screen([outcome], may_refuse=True)
     assert found is not None
     assert "foreign load" in found.by
     assert refused.status == "invalid"
@@ -100,7 +100,7 @@ def test_a_launch_beside_a_busy_process_is_disturbed_and_discarded(
     (worker,) = refused.workers
     assert sum(one.last - one.first + 1 for one in worker.disturbed) > 100
 
-    ((kept, found),) = judged([outcome], may_refuse=False)
+    ((kept, found),) = screen([outcome], may_refuse=False)
     assert kept.status == "ok"
     assert found is not None
     assert kept.workers[0].disturbed == worker.disturbed
@@ -114,7 +114,7 @@ def test_one_thread_on_fully_busy_cpus_is_discarded(
             stack.enter_context(busy_process(cpu))
         outcome = a_launch(supervision, scratch, cpus=tuple(CPUS))
 
-    ((refused, found),) = judged([outcome], may_refuse=True)
+    ((refused, found),) = screen([outcome], may_refuse=True)
     assert found is not None
     assert "foreign load" in found.by
     assert refused.status == "invalid"
@@ -126,7 +126,7 @@ def test_a_sleeping_launch_beside_a_busy_process_is_not_disturbed(
     with busy_process(CPUS[-1]):
         outcome = a_launch(supervision, scratch, function="naps", ms=50, iterations=40)
 
-    assert judged([outcome], may_refuse=True) == ((outcome, None),)
+    assert screen([outcome], may_refuse=True) == ((outcome, None),)
 
 
 @needs.two_cpus
@@ -267,7 +267,7 @@ def test_a_suspended_launch_is_discarded_with_the_duration(
         lambda: a_launch(supervision, scratch, iterations=300),
     )
 
-    ((refused, found),) = judged([outcome], may_refuse=True)
+    ((refused, found),) = screen([outcome], may_refuse=True)
     assert outcome.host is not None
     assert 1.2e9 < (outcome.host.total("suspended_ns") or 0) < 1.7e9
     assert found is not None
@@ -284,7 +284,7 @@ def test_a_launch_in_a_frozen_cgroup_is_discarded(
         lambda: a_launch(supervision, scratch, iterations=300),
     )
 
-    ((refused, found),) = judged([outcome], may_refuse=True)
+    ((refused, found),) = screen([outcome], may_refuse=True)
     assert outcome.host is not None
     assert 1.5e9 < (outcome.host.total("suspended_ns") or 0) < 2.7e9
     assert found is not None
@@ -306,11 +306,11 @@ sys.path[:0] = sys.argv[1:3]
 (Path(sys.argv[3]) / "cgroup.procs").write_text("0")
 import test_disturbance as here
 from corebound.launch.supervisor_client import Supervision
-from corebound.runner.scheduler import judged
+from corebound.runner.scheduler import screen
 scratch = Path(sys.argv[4])
 with Supervision(scratch) as supervision:
     outcome = here.a_launch(supervision, scratch, iterations=120)
-((refused, found),) = judged([outcome], may_refuse=True)
+((refused, found),) = screen([outcome], may_refuse=True)
 print(refused.status, found.by if found else None)
 """
 
@@ -333,7 +333,7 @@ def test_a_launch_without_host_samples_is_not_judged(
     outcome = a_launch(supervision, scratch, iterations=2)
 
     unseen = replace(outcome, host=None)
-    assert judged([unseen], may_refuse=True) == ((unseen, None),)
+    assert screen([unseen], may_refuse=True) == ((unseen, None),)
 
 
 def test_a_launch_records_its_software_counters(by_itself: LaunchResult) -> None:

@@ -31,7 +31,7 @@ from corebound.stats.launch_summary import (
 from corebound.stats.sample_size import telling, unfinished
 
 
-def order(keys: Iterable[str], *, seed: int, scenario: str, block: int) -> tuple[str, ...]:
+def block_order(keys: Iterable[str], *, seed: int, scenario: str, block: int) -> tuple[str, ...]:
     """Shuffle the cells of one scenario for one block.
 
     The order includes cells that are not launched in this block, so a resumed run uses the
@@ -44,10 +44,10 @@ def order(keys: Iterable[str], *, seed: int, scenario: str, block: int) -> tuple
         block: The block's number, from 0.
     """
 
-    def drawn(key: str) -> bytes:
+    def digest(key: str) -> bytes:
         return hashlib.sha256(f"{seed}/{scenario}/{block}/{key}".encode()).digest()
 
-    return tuple(sorted(keys, key=drawn))
+    return tuple(sorted(keys, key=digest))
 
 
 class Task(Struct, frozen=True, kw_only=True):
@@ -82,25 +82,33 @@ class Job(Struct, frozen=True, kw_only=True):
         return f"{self.name}-again-{self.attempt}" if self.attempt else self.name
 
 
-Judged = tuple[LaunchResult, Disturbance | None]
+# The fields that a record takes over from the launch's result.
+_AS_IN_RESULT = tuple(
+    name
+    for name in LaunchResult.__struct_fields__
+    if name not in {"duration_ns", "overhead_ns", "trace"}
+)
 
-_MEND = f"{GOES_ON} `corebound doctor` names what else uses this host."
+# A launch's result, and how it was disturbed.
+Screened = tuple[LaunchResult, Disturbance | None]
+
+_REFUSED_FIX = f"{GOES_ON} `corebound doctor` shows what else uses this host."
 
 
-def judged(
-    outcomes: Sequence[LaunchResult],
+def screen(
+    results: Sequence[LaunchResult],
     *,
     may_refuse: bool,
     warmup: Warmup = "auto",
     kind: Kind = "measure",
-) -> tuple[Judged, ...]:
+) -> tuple[Screened, ...]:
     """Mark the disturbed iterations, and refuse launches with too many of them.
 
     If one of several launches that alternated is refused, all are: they are useful only
     together.
 
     Args:
-        outcomes: The results of one launch, or of several that alternated.
+        results: The results of one launch, or of several that alternated.
         may_refuse: Whether the launches may be repeated.
         warmup: `Measure.warmup`: only iterations after the warm-up count towards the limit.
         kind: The kind of the launches.
@@ -108,41 +116,47 @@ def judged(
     Returns:
         For each launch its result, with status `invalid` if refused, and its disturbance.
     """
-    found = tuple(_marked(outcome, warmup) for outcome in outcomes)
-    if may_refuse and any(_is_spoilt(*one, kind) for one in found):
-        return tuple(_refused(*one, kind) for one in found)
-    return found
+    screened = tuple(_marked(result, warmup) for result in results)
+    if may_refuse and any(_is_too_disturbed(*launch, kind) for launch in screened):
+        return tuple(_refused(*launch, kind) for launch in screened)
+    return screened
 
 
-def _marked(outcome: LaunchResult, warmup: Warmup) -> Judged:
-    host = outcome.host
+def _marked(result: LaunchResult, warmup: Warmup) -> Screened:
+    host = result.host
     if host is None:
-        return outcome, None
-    workers = tuple(replace(one, disturbed=marked(one, host)) for one in outcome.workers)
+        return result, None
+    workers = tuple(replace(worker, disturbed=marked(worker, host)) for worker in result.workers)
     # Detecting the warm-up is slow, and most launches are not disturbed.
-    is_hit = any(one.disturbed for one in workers)
-    warm = [counted_from(one, warmup) for one in workers] if is_hit else ()
-    return replace(outcome, workers=workers), disturbance(workers, host, warm=warm)
+    is_disturbed = any(worker.disturbed for worker in workers)
+    warm = [counted_from(worker, warmup) for worker in workers] if is_disturbed else ()
+    return replace(result, workers=workers), disturbance(workers, host, warm=warm)
 
 
-def _is_spoilt(outcome: LaunchResult, found: Disturbance | None, kind: Kind) -> bool:
-    """Whether a disturbance spoilt the launch; a suspended launch may also have timed out."""
-    if outcome.status == "timed-out":
-        return found is not None and "suspension" in found.by
-    return outcome.status == "ok" and is_too_much(found, outcome.host, kind)
+def _is_too_disturbed(result: LaunchResult, disturbance: Disturbance | None, kind: Kind) -> bool:
+    """Whether to refuse a launch; a suspended launch may also have timed out."""
+    if result.status == "timed-out":
+        return disturbance is not None and "suspension" in disturbance.by
+    return result.status == "ok" and is_too_much(disturbance, result.host, kind)
 
 
-def _refused(outcome: LaunchResult, found: Disturbance | None, kind: Kind) -> Judged:
-    is_spoilt = _is_spoilt(outcome, found, kind)
-    if outcome.status != "ok" and not is_spoilt:
-        return outcome, found
-    if is_spoilt and found is not None:
-        reason = f"it was disturbed from outside: {'; '.join(found.evidence)}."
+def _refused(result: LaunchResult, disturbance: Disturbance | None, kind: Kind) -> Screened:
+    is_too_disturbed = _is_too_disturbed(result, disturbance, kind)
+    if result.status != "ok" and not is_too_disturbed:
+        return result, disturbance
+    if is_too_disturbed and disturbance is not None:
+        reason = f"it was disturbed from outside: {'; '.join(disturbance.evidence)}."
     else:
         reason = "a launch that it alternated with was disturbed from outside."
-    found = found or Disturbance(share=0.0, by=(), evidence=())
-    refused = replace(outcome, status="invalid", reason=reason, fix=_MEND, evidence=found.evidence)
-    return refused, replace(found, refused=True)
+    disturbance = disturbance or Disturbance(share=0.0, by=(), evidence=())
+    refused = replace(
+        result,
+        status="invalid",
+        reason=reason,
+        fix=_REFUSED_FIX,
+        evidence=disturbance.evidence,
+    )
+    return refused, replace(disturbance, refused=True)
 
 
 class ScenarioProgress:
@@ -151,8 +165,8 @@ class ScenarioProgress:
     def __init__(self, task: Task) -> None:
         self.scenario = task.scenario
         self.by_key = {planned.cell.key: planned for planned in task.planned}
-        self._places = {key: place for place, key in enumerate(self.by_key)}
-        self._done: dict[str, dict[int, Launch]] = {key: {} for key in self.by_key}
+        self._positions = {key: position for position, key in enumerate(self.by_key)}
+        self._launches: dict[str, dict[int, Launch]] = {key: {} for key in self.by_key}
         self._refused: dict[str, list[int]] = {key: [] for key in self.by_key}
         self._profiled: set[str] = set()
         self._refused_profiles: Counter[str] = Counter()
@@ -165,9 +179,9 @@ class ScenarioProgress:
             if baseline is not None and baseline.key != cell.key
         }
 
-    def enter(self, launch: Launch) -> None:
+    def add(self, launch: Launch) -> None:
         """Add a finished launch, if it belongs to this task."""
-        if launch.cell.scenario != self.scenario.name or launch.cell.key not in self._done:
+        if launch.cell.scenario != self.scenario.name or launch.cell.key not in self._launches:
             return
         if launch.kind == "profile" and is_refused(launch):
             self._refused_profiles[launch.cell.key] += 1
@@ -176,11 +190,11 @@ class ScenarioProgress:
         elif is_refused(launch):
             self._refused[launch.cell.key].append(launch.block)
         else:
-            self._done[launch.cell.key][launch.block] = launch
+            self._launches[launch.cell.key][launch.block] = launch
 
-    def has(self, block: int, key: str) -> bool:
+    def has_launched(self, block: int, key: str) -> bool:
         """Whether a cell has been launched in this block, not counting refused launches."""
-        return block in self._done[key]
+        return block in self._launches[key]
 
     def refused(self, block: int, key: str) -> int:
         """The number of refused launches of a cell in this block."""
@@ -193,36 +207,39 @@ class ScenarioProgress:
         refused = profiles if job.kind == "profile" else launches
         return refused < self.by_key[key].measure.relaunch_disturbed
 
-    def unfit(self) -> tuple[Job, ...]:
+    def skipped_jobs(self) -> tuple[Job, ...]:
         """The cells that do not fit the host and are not yet recorded as skipped."""
         return tuple(
-            self._aside(key, "skipped", "measure")
+            self._job_outside_blocks(key, "skipped", "measure")
             for key, planned in self.by_key.items()
-            if planned.unfit is not None and not self._done[key]
+            if planned.unfit is not None and not self._launches[key]
         )
 
-    def profiles(self) -> tuple[Job, ...]:
+    def profile_jobs(self) -> tuple[Job, ...]:
         """The cells to profile: operators are requested, informative and not yet profiled."""
         summaries = [self._summary(planned.cell, before=None) for planned in self.by_key.values()]
         return tuple(
-            replace(self._aside(key, "profile", "profile"), attempt=self._refused_profiles[key])
+            replace(
+                self._job_outside_blocks(key, "profile", "profile"),
+                attempt=self._refused_profiles[key],
+            )
             for keys in telling(summaries, self._baselines)
             for key in keys
             if self.by_key[key].measure.operators is not None and key not in self._profiled
         )
 
-    def _aside(self, key: str, word: str, kind: Kind) -> Job:
+    def _job_outside_blocks(self, key: str, label: str, kind: Kind) -> Job:
         """A job that does not belong to a block."""
-        place = self._places[key]
+        position = self._positions[key]
         return Job(
-            name=f"{self.scenario.name}-{word}-{place}",
+            name=f"{self.scenario.name}-{label}-{position}",
             kind=kind,
             block=0,
-            position=place,
+            position=position,
             planned=self.by_key[key],
         )
 
-    def wanted(self, block: int) -> frozenset[str]:
+    def cells_to_launch(self, block: int) -> frozenset[str]:
         """The keys of the cells to launch in `block`, based only on earlier blocks.
 
         A resumed run ignores later blocks here, so it decides as the original run did.
@@ -237,16 +254,16 @@ class ScenarioProgress:
             measure.launches,
         )
 
-    def companies(self, jobs: Sequence[Job]) -> tuple[tuple[Job, ...], ...]:
+    def interleave(self, jobs: Sequence[Job]) -> tuple[tuple[Job, ...], ...]:
         """Group a block's jobs, in order: those that alternate together, the others alone."""
         by_key = {job.planned.cell.key: job for job in jobs}
-        found = interleave_groups([job.planned for job in jobs], self._baselines)
-        return tuple(tuple(by_key[one.cell.key] for one in company) for company in found)
+        groups = interleave_groups([job.planned for job in jobs], self._baselines)
+        return tuple(tuple(by_key[planned.cell.key] for planned in group) for group in groups)
 
-    def certain(self, *, after: int) -> int:
+    def required_launches(self, *, after: int) -> int:
         """How many launches are certain to be needed, in this block and later ones."""
         return sum(
-            max(0, planned.measure.launches.min - len(self._done[key]))
+            max(0, planned.measure.launches.min - len(self._launches[key]))
             for key, planned in self.by_key.items()
             if planned.unfit is None and after < planned.measure.launches.min
         )
@@ -255,7 +272,7 @@ class ScenarioProgress:
         """The summary of the cell's launches in all blocks, or in those before block `before`."""
         launches = [
             record
-            for block, record in self._done[cell.key].items()
+            for block, record in self._launches[cell.key].items()
             if before is None or block < before
         ]
         warmup = self.by_key[cell.key].measure.warmup
@@ -319,12 +336,12 @@ class Runner:
             operators: Whether to profile operators where scenarios request it.
         """
         self._run = run
-        self._ledgers = [ScenarioProgress(task) for task in tasks]
+        self._progress = [ScenarioProgress(task) for task in tasks]
         self._turns = [task.turns for task in tasks]
         self._blocks = [0 for _ in tasks]
         for launch_ in done:
-            for ledger in self._ledgers:
-                ledger.enter(launch_)
+            for progress in self._progress:
+                progress.add(launch_)
         self._append = append
         self._launch_all = launch
         self._observer = observer
@@ -339,185 +356,157 @@ class Runner:
             LaunchError: the supervisor has ended.
             InputError: a record could not be written.
         """
-        for ledger in self._ledgers:
-            for job in ledger.unfit():
-                self._skip(ledger, job, job.planned.unfit)
+        for progress in self._progress:
+            for job in progress.skipped_jobs():
+                self._skip(progress, job, job.planned.unfit)
         while True:
-            begun = False
-            for place, ledger in enumerate(self._ledgers):
-                for _ in range(self._turns[place]):
-                    keys = ledger.wanted(self._blocks[place])
+            has_launched = False
+            for index, progress in enumerate(self._progress):
+                for _ in range(self._turns[index]):
+                    keys = progress.cells_to_launch(self._blocks[index])
                     if not keys:
                         break
-                    begun = True
-                    if not self._block(ledger, keys, self._blocks[place]):
+                    has_launched = True
+                    if not self._block(progress, keys, self._blocks[index]):
                         return "out of time"
-                    self._blocks[place] += 1
-            if not begun:
+                    self._blocks[index] += 1
+            if not has_launched:
                 return self._profile() if self._operators else "complete"
 
-    def _block(self, ledger: ScenarioProgress, keys: frozenset[str], block: int) -> bool:
+    def _block(self, progress: ScenarioProgress, keys: frozenset[str], block: int) -> bool:
         """Launch one block, and repeat refused launches at its end; False if out of time."""
-        jobs = list(self._jobs(ledger, keys, block))
+        jobs = list(self._jobs(progress, keys, block))
         while jobs:
-            again = []
-            for company in ledger.companies(jobs):
+            retries = []
+            for group in progress.interleave(jobs):
                 if self._is_late():
                     return False
-                made = self._launch(ledger, company, left=self._certain())
-                again += [
+                launches = self._launch(progress, group, left=self._required_launches())
+                retries += [
                     _next_attempt(job)
-                    for job, launch in zip(company, made, strict=True)
+                    for job, launch in zip(group, launches, strict=True)
                     if is_refused(launch)
                 ]
-            jobs = again
+            jobs = retries
         return True
 
-    def _certain(self) -> int:
+    def _required_launches(self) -> int:
         """How many launches are certain to be needed."""
-        pairs = zip(self._ledgers, self._blocks, strict=True)
-        return sum(ledger.certain(after=block) for ledger, block in pairs)
+        pairs = zip(self._progress, self._blocks, strict=True)
+        return sum(progress.required_launches(after=block) for progress, block in pairs)
 
     def _profile(self) -> Ending:
         """Profile the most informative cells after all measurements, each once per run.
 
         Refused profiles are repeated after all others.
         """
-        jobs = [(ledger, job) for ledger in self._ledgers for job in ledger.profiles()]
+        jobs = [(progress, job) for progress in self._progress for job in progress.profile_jobs()]
         while jobs:
-            again: list[tuple[ScenarioProgress, Job]] = []
-            for done, (ledger, job) in enumerate(jobs):
+            retries: list[tuple[ScenarioProgress, Job]] = []
+            for number, (progress, job) in enumerate(jobs):
                 if job.planned.unprofiled is not None:
-                    self._skip(ledger, job, job.planned.unprofiled)
+                    self._skip(progress, job, job.planned.unprofiled)
                 elif self._is_late():
                     return "out of time"
                 else:
-                    (launch,) = self._launch(ledger, (job,), left=len(jobs) - done + len(again))
+                    (launch,) = self._launch(
+                        progress, (job,), left=len(jobs) - number + len(retries)
+                    )
                     if is_refused(launch):
-                        again.append((ledger, _next_attempt(job)))
-            jobs = again
+                        retries.append((progress, _next_attempt(job)))
+            jobs = retries
         return "complete"
 
     def _is_late(self) -> bool:
         return self._until_s is not None and self._clock.monotonic_s() > self._until_s
 
-    def _jobs(self, ledger: ScenarioProgress, keys: frozenset[str], block: int) -> Iterator[Job]:
+    def _jobs(self, progress: ScenarioProgress, keys: frozenset[str], block: int) -> Iterator[Job]:
         """The remaining launches of one block, in order."""
-        every = order(
-            ledger.by_key, seed=self._run.seed, scenario=ledger.scenario.name, block=block
+        keys_in_order = block_order(
+            progress.by_key, seed=self._run.seed, scenario=progress.scenario.name, block=block
         )
-        for position, key in enumerate(every):
-            if key in keys and not ledger.has(block, key):
+        for position, key in enumerate(keys_in_order):
+            if key in keys and not progress.has_launched(block, key):
                 job = Job(
-                    name=f"{ledger.scenario.name}-{block}-{position}",
+                    name=f"{progress.scenario.name}-{block}-{position}",
                     kind="measure",
                     block=block,
                     position=position,
-                    planned=ledger.by_key[key],
+                    planned=progress.by_key[key],
                 )
-                yield replace(job, attempt=ledger.refused(block, key))
+                yield replace(job, attempt=progress.refused(block, key))
 
-    def _skip(self, ledger: ScenarioProgress, job: Job, why: CannotRun | None) -> None:
-        self._keep(
-            ledger,
-            Launch(
-                id=job.id,
-                kind=job.kind,
-                run=self._run.id,
-                block=job.block,
-                position=job.position,
-                cell=job.planned.cell,
-                status="skipped",
-                reason=why.what if why else None,
-                fix=why.fix if why else None,
-                evidence=(),
-                placement=None,
-                commands=(),
-                started_at=self._clock.now(),
-                duration_ns=0,
-                overhead_ns=0,
-                looks=0,
-                look_ns=0,
-                workers=(),
-                strays=(),
-                log="",
-            ),
+    def _skip(self, progress: ScenarioProgress, job: Job, why: CannotRun | None) -> None:
+        result = LaunchResult(
+            status="skipped", reason=why.what if why else None, fix=why.fix if why else None
         )
+        record = self._record(job, result, started_at=self._clock.now(), spent_ns=0)
+        self._add(progress, replace(record, placement=None, commands=()))
 
     def _launch(
-        self, ledger: ScenarioProgress, jobs: Sequence[Job], *, left: int
+        self, progress: ScenarioProgress, jobs: Sequence[Job], *, left: int
     ) -> tuple[Launch, ...]:
         """Launch one cell, or several that alternate, and record all of them."""
         for job in jobs:
             self._observer.started(job, left=left)
         started_at = self._clock.now()
         began_s = self._clock.monotonic_s()
-        outcomes = self._launch_all(jobs)
+        results = self._launch_all(jobs)
         spent_ns = round((self._clock.monotonic_s() - began_s) * 1e9)
-        found = judged(
-            outcomes,
-            may_refuse=all(ledger.may_refuse(job) for job in jobs),
+        screened = screen(
+            results,
+            may_refuse=all(progress.may_refuse(job) for job in jobs),
             warmup=jobs[0].planned.measure.warmup,
             kind=jobs[0].kind,
         )
         return tuple(
-            self._keep(
-                ledger,
+            self._add(
+                progress,
                 self._record(
                     job,
-                    outcome,
+                    result,
                     started_at=started_at,
                     spent_ns=spent_ns,
                     disturbance=disturbance,
                     alternated=tuple(other.id for other in jobs if other is not job),
                 ),
             )
-            for job, (outcome, disturbance) in zip(jobs, found, strict=True)
+            for job, (result, disturbance) in zip(jobs, screened, strict=True)
         )
 
     def _record(
         self,
         job: Job,
-        outcome: LaunchResult,
+        result: LaunchResult,
         *,
         started_at: str,
         spent_ns: int,
-        disturbance: Disturbance | None,
-        alternated: tuple[str, ...],
+        disturbance: Disturbance | None = None,
+        alternated: tuple[str, ...] = (),
     ) -> Launch:
+        """The record of a launch: its result, and what only the runner knows."""
         return Launch(
+            **{name: getattr(result, name) for name in _AS_IN_RESULT},
             id=job.id,
             kind=job.kind,
             run=self._run.id,
             block=job.block,
             position=job.position,
             cell=job.planned.cell,
-            status=outcome.status,
-            reason=outcome.reason,
-            fix=outcome.fix,
-            evidence=outcome.evidence,
             placement=job.planned.placement,
             commands=job.planned.commands,
             started_at=started_at,
             duration_ns=spent_ns,
-            overhead_ns=outcome.overhead_ns + spent_ns - outcome.duration_ns,
-            looks=outcome.looks,
-            look_ns=outcome.look_ns,
-            workers=outcome.workers,
-            strays=outcome.strays,
-            log=outcome.log,
-            trace=outcome.trace.name if outcome.trace else None,
-            served=outcome.served,
+            overhead_ns=result.overhead_ns + spent_ns - result.duration_ns,
+            trace=result.trace.name if result.trace else None,
             attempt=job.attempt,
-            host=outcome.host,
             disturbance=disturbance,
-            counters=outcome.counters,
             alternated=alternated,
         )
 
-    def _keep(self, ledger: ScenarioProgress, record: Launch) -> Launch:
+    def _add(self, progress: ScenarioProgress, record: Launch) -> Launch:
         self._append(record)
-        ledger.enter(record)
+        progress.add(record)
         self._observer.ended(record)
         return record
 
@@ -534,32 +523,32 @@ def is_complete(
         operators: Whether operators are profiled where scenarios request it.
     """
 
-    def left(*_job: object, **_words: object) -> NoReturn:
-        raise _LeftError
+    def stop(*_arguments: object, **_options: object) -> NoReturn:
+        raise _UnfinishedError
 
     runner = Runner(
         run,
         tasks,
         done=done,
-        append=left,
-        launch=left,
-        observer=_Nobody(),
+        append=stop,
+        launch=stop,
+        observer=_SilentObserver(),
         clock=Clock(monotonic_s=lambda: 0.0, now=lambda: run.started_at),
         budget_s=None,
         operators=operators,
     )
     try:
         runner.run()
-    except _LeftError:
+    except _UnfinishedError:
         return False
     return True
 
 
-class _LeftError(Exception):
-    """Something is left to do."""
+class _UnfinishedError(Exception):
+    """The run has something left to launch or record."""
 
 
-class _Nobody:
+class _SilentObserver:
     """An observer that ignores all events."""
 
     def started(self, job: Job, *, left: int) -> None:

@@ -128,6 +128,10 @@ def profiled(kept: Sequence[Launch]) -> list[str]:
     return [launch.cell.key for launch in kept if launch.kind == "profile"]
 
 
+def test_every_field_of_a_launchs_result_is_in_its_record() -> None:
+    assert set(LaunchResult.__struct_fields__) <= set(Launch.__struct_fields__)
+
+
 def test_every_block_launches_every_cell_once() -> None:
     kept: list[Launch] = []
 
