@@ -73,9 +73,7 @@ def measured_again(change: Change, answer: Answer) -> Confirmation:
 
 
 def panel_of(*series: Series, most_points: int = 500) -> HistoryPanel:
-    return history_panel(
-        series, known_of(*series), title="a chart", root="", most_points=most_points
-    )
+    return history_panel(series, known_of(*series), title="a chart", most_points=most_points)
 
 
 def coordinates(svg: str) -> list[float]:
@@ -558,7 +556,7 @@ def test_a_change_that_is_not_clear_ends_a_level_and_stands_in_the_table_without
         judged={one.id: one for one in assess_changes([change], [], [])},
     )
 
-    panel = history_panel((series,), doubted, title="a chart", root="../")
+    panel = history_panel((series,), doubted, title="a chart")
 
     (row,) = panel.changes
     assert (row.number, row.status.word) == (0, "not clear")
@@ -859,7 +857,6 @@ def test_the_runs_that_are_compared_are_marked_by_word_and_line() -> None:
         (series,),
         known_of(series),
         title="a chart",
-        root="",
         compared=list(zip(moments, ("before", "after"), strict=True)),
     )
 

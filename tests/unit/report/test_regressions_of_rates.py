@@ -129,7 +129,7 @@ def test_a_chart_of_a_rate_says_that_higher_is_better() -> None:
     series = a_rate(1.0)
     known = build_change_history([series])
 
-    panel = history_panel((series,), known, title="a chart", root="")
+    panel = history_panel((series,), known, title="a chart")
 
     assert "higher is better" in panel.caption
 

@@ -142,7 +142,7 @@ def test_a_scenario_of_two_cells_and_1000_nights_draws_little() -> None:
     series = tuple(noisy(1_000, seed, cell=f"binding={seed}") for seed in range(2))
     known = ChangeHistory(series=series, clear={}, unclear=(), cells={})
 
-    panel = history_panel(series, known, title="two", root="../")
+    panel = history_panel(series, known, title="two")
 
     assert weight(history_svg(panel.chart)) < 20_000
 

@@ -240,7 +240,6 @@ def history_panel(
     known: ChangeHistory,
     *,
     title: str,
-    root: str,
     most_points: int = MOST_POINTS,
     most_nights: int = MOST_ROWS,
     line: Timeline | None = None,
@@ -252,7 +251,6 @@ def history_panel(
         series: At least one, each with a value; the most important first.
         known: All histories with their changes.
         title: The title of the chart.
-        root: Relative path from the page to the site's top.
         most_points: The largest number of points drawn per series; above it, only the extremes.
         most_nights: The number of latest nightly runs in the table below the chart; 0: no table.
         line: The time axis, which includes all moments of the series; None: an axis of its own.
@@ -305,11 +303,11 @@ def history_panel(
         lanes=lanes,
         key=tuple((known.label(one), index) for index, one in enumerate(series)),
         changes=tuple(
-            change_row(change, known, root=root, number=number)
+            change_row(change, known, number=number)
             for number, (change, _) in reversed(tuple(enumerate(found, start=1)))
         )
         + tuple(
-            change_row(change, known, root=root)
+            change_row(change, known)
             for one in series
             for change in known.every(one)
             if not change.clear

@@ -426,7 +426,7 @@ def _events(
     for group in groups[:_MOST_EVENTS]:
         first = min((change.series for change in group), key=natural_place)
         there = [one for one in series if one.host == first.host and one.id not in known.ended]
-        row = change_group(group, known, root="../").head
+        row = change_group(group, known).head
         # A link's text has to be unique, so it includes the size.
         name = f"{_cells_of_event(group, first, there)} {row.size.word}"
         own = _distinguishing_parameters([change.series for change in group], there)
@@ -604,7 +604,6 @@ def _charts(
                 (one,),
                 known,
                 title=names[one.id],
-                root="../",
                 most_points=most,
                 most_nights=nights,
                 # Moments that cannot be parsed have no order across series.

@@ -67,7 +67,7 @@ class ChangeRow(Struct, frozen=True, kw_only=True):
         link: The address of the range, else of that commit; empty if unknown.
         recovery: What reverted it; None if nothing did.
         command: The command that reproduces it, if asv measured both commits; None if unknown.
-        address: Where its series is shown, relative to the page.
+        address: Where its series is shown, from the site's top.
     """
 
     id: str
@@ -90,13 +90,12 @@ class ChangeRow(Struct, frozen=True, kw_only=True):
     address: str
 
 
-def change_row(change: Change, known: ChangeHistory, *, root: str, number: int = 0) -> ChangeRow:
+def change_row(change: Change, known: ChangeHistory, *, number: int = 0) -> ChangeRow:
     """A change as a row.
 
     Args:
         change: The change.
         known: All histories and decisions.
-        root: Relative path from the page to the site's top.
         number: The number of its mark in a chart.
     """
     series = change.series
@@ -120,7 +119,7 @@ def change_row(change: Change, known: ChangeHistory, *, root: str, number: int =
         link=range_link(series, change.last_good, change.first_bad),
         recovery=recovery_note((change,)),
         command=between_command((series,), change.last_good, change.first_bad),
-        address=f"{root}{series_url(series)}",
+        address=series_url(series),
     )
 
 
@@ -237,16 +236,15 @@ def group_overlapping(found: Sequence[Change]) -> list[list[Change]]:
     return groups
 
 
-def change_group(found: Sequence[Change], known: ChangeHistory, *, root: str) -> ChangeGroup:
+def change_group(found: Sequence[Change], known: ChangeHistory) -> ChangeGroup:
     """One of the groups of `grouped` as a row.
 
     Args:
         found: Its changes, at least one.
         known: All histories and decisions.
-        root: Relative path from the page to the site's top.
     """
     largest_first = sorted(found, key=lambda one: (-abs(one.step.ratio - 1), one.id))
-    rows = tuple(change_row(change, known, root=root) for change in largest_first[:_MOST_LISTED])
+    rows = tuple(change_row(change, known) for change in largest_first[:_MOST_LISTED])
     if len(rows) == 1:
         return ChangeGroup(head=rows[0], cells="", rows=rows)
     good = max((one.last_good for one in found), key=_moment)

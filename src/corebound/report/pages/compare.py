@@ -189,7 +189,7 @@ def _histories(
         if own is None or len(marks) < len(words):
             continue
         title = f"{cell.title}: {full_name(cell.cell)}"
-        panels.append(history_panel((own,), known, title=title, root="../", compared=marks))
+        panels.append(history_panel((own,), known, title=title, compared=marks))
     return tuple(panels[:_MOST_HISTORIES])
 
 

@@ -196,7 +196,6 @@ def _histories(
             (one.series,),
             known,
             title=series_name(one.series),
-            root="../",
             compared=[(one.before.at, "before"), (one.after.at, "after")],
         )
         for one in findings[:_MOST_HISTORIES]

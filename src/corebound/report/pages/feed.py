@@ -60,7 +60,7 @@ def _shown(groups: Sequence[tuple[Change, ...]]) -> list[tuple[Change, ...]]:
 
 
 def _entry(found: Sequence[Change], known: ChangeHistory, records: str) -> Entry:
-    group = change_group(found, known, root="")
+    group = change_group(found, known)
     row = group.head
     setting = group.cells or f"{row.label.name} {row.label.more}".strip()
     said = [f"{row.size.word} {row.interval}".strip(), f"on {row.where}", row.status.word]

@@ -172,7 +172,7 @@ def history_page(
     events = commit_events(known)
     regressions, improvements, unclear = (
         tuple(
-            replace(change_group(one, known, root=""), beside=_changed_together(one[0], events))
+            replace(change_group(one, known), beside=_changed_together(one[0], events))
             for one in several[:_MOST_GROUPS]
         )
         for several in groups_of

@@ -156,7 +156,7 @@ def whats_new(known: ChangeHistory, records: Sequence[Record]) -> WhatsNew | Non
             short=too_short_words(short, len(going)),
             not_analysed=len(known.not_analysed),
         ),
-        changed=tuple(change_group(one, known, root="") for one in rows),
+        changed=tuple(change_group(one, known) for one in rows),
         doubts=tuple(doubts[:_MOST_ROWS]),
         failing=tuple(failing[:_MOST_ROWS]),
         failed=tuple(failed[:_MOST_ROWS]),

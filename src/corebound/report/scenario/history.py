@@ -73,13 +73,12 @@ def scenario_history(study: ScenarioResult, known: ChangeHistory) -> ScenarioHis
     return ScenarioHistory(
         title=_history_title(first, rest, known),
         lead=_history_lead(first, known),
-        panel=history_panel(first, known, title=f"On {first[0].host_name}", root="../"),
+        panel=history_panel(first, known, title=f"On {first[0].host_name}"),
         folded=tuple(
             history_panel(
                 (one,),
                 known,
                 title=_series_name(one, known, host),
-                root="../",
                 most_points=most,
                 most_nights=0,
             )
