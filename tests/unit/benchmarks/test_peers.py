@@ -1,18 +1,12 @@
-"""The head-to-head with other tools reads what they say, and treats them alike."""
+"""`benchmarks.peers` reads verdicts of other tools correctly and treats all tools alike."""
 
 from __future__ import annotations
 
-import sys
 from collections import Counter
 from pathlib import Path
 
 import pytest
-
-from support.paths import ROOT
-
-sys.path.insert(0, str(ROOT))
-
-from benchmarks.peers.__main__ import Answer, paced, table, trials  # no part of the package
+from benchmarks.peers.__main__ import Answer, paced, table, trials
 from benchmarks.peers.tools import (
     Said,
     asv_says,
@@ -33,7 +27,7 @@ All benchmarks:
 
 
 @pytest.mark.parametrize(("mark", "said"), [("+", "slower"), ("-", "faster"), ("", "same")])
-def test_asvs_first_column_is_what_it_says(mark: str, said: str) -> None:
+def test_the_first_column_of_asv_is_its_verdict(mark: str, said: str) -> None:
     assert asv_says(ASV.format(mark=mark)) == said
 
 
@@ -47,18 +41,18 @@ def test_asvs_first_column_is_what_it_says(mark: str, said: str) -> None:
         ("Benchmark hidden because not significant (1): work", "same"),
     ],
 )  # fmt: skip
-def test_pyperf_says_slower_faster_or_not_significant(words: str, said: str) -> None:
+def test_pyperfs_verdict_is_slower_faster_or_same(words: str, said: str) -> None:
     assert pyperf_says(words) == said
 
 
-def test_what_no_tool_says_is_an_error() -> None:
+def test_output_without_a_verdict_is_an_error() -> None:
     with pytest.raises(ValueError, match="asv said"):
         asv_says("no table")
     with pytest.raises(ValueError, match="pyperf said"):
         pyperf_says("what?")
 
 
-def test_hyperfine_tells_a_difference_where_1_is_beyond_its_plus_minus() -> None:
+def test_hyperfine_differs_where_1_is_outside_its_interval() -> None:
     # Means 1 and 1.1; standard deviations 0.1 and 0.02: the ratio is 1.1 +- 0.11.
     noisy, slower = [0.9, 1.0, 1.1], [1.08, 1.1, 1.12]
 
@@ -67,40 +61,40 @@ def test_hyperfine_tells_a_difference_where_1_is_beyond_its_plus_minus() -> None
     assert hyperfine_says(slower, [0.99, 1.0, 1.01]) == "faster"
 
 
-def test_its_welch_script_asks_for_5_percent() -> None:
+def test_hyperfines_welch_script_uses_a_level_of_5_percent() -> None:
     assert welch_says([1.0, 1.01, 0.99], [1.1, 1.11, 1.09]) == "slower"
     assert welch_says([1.1, 1.11, 1.09], [1.0, 1.01, 0.99]) == "faster"
     assert welch_says([1.0, 1.1, 0.9], [1.0, 1.11, 0.91]) == "same"
 
 
 @pytest.mark.parametrize(("finding", "said"), [(True, "slower"), (False, "same")])
-def test_of_corebound_only_a_finding_counts(finding: bool, said: str) -> None:
+def test_only_a_finding_of_corebound_counts(finding: bool, said: str) -> None:
     cells = [{"verdict": None, "finding": False}, {"verdict": "slower", "finding": finding}]
 
     assert corebound_says({"cells": cells}) == said
 
 
-def test_every_share_has_as_many_trials_and_every_tool_is_in_each() -> None:
+def test_every_share_has_equal_trials_with_every_tool() -> None:
     order = trials([0.0, 0.03], 5, ("a", "b", "c"), seed=1)
 
     assert Counter(share for share, _ in order) == {0.0: 5, 0.03: 5}
     assert all(sorted(tools) == ["a", "b", "c"] for _, tools in order)
-    # In turns: neither the shares nor the tools stand in the order they were named in.
+    # Both shares and tools are in random order.
     assert len({tools for _, tools in order}) > 1
     assert [share for share, _ in order] != sorted(share for share, _ in order)
     assert order == trials([0.0, 0.03], 5, ("a", "b", "c"), seed=1)
 
 
-def test_who_took_too_long_is_given_less_the_next_time() -> None:
+def test_a_tool_that_takes_too_long_gets_less_time() -> None:
     given_s = 8.0
     for _ in range(20):
-        # It takes three seconds more than it is given.
+        # It takes three seconds more than its budget.
         given_s = paced(given_s, took_s=given_s + 3, wanted_s=8.0)
 
     assert given_s == pytest.approx(5.0, abs=0.01)
 
 
-def test_the_second_side_has_the_planted_share_more_work_in_a_repository_of_two_commits(
+def test_the_second_commit_has_the_planted_share_of_extra_work(
     tmp_path: Path,
 ) -> None:
     made = pair(tmp_path / "pair", slower=0.05, seconds=1)
@@ -109,7 +103,7 @@ def test_the_second_side_has_the_planted_share_more_work_in_a_repository_of_two_
     assert len(set(repository(made.folder))) == 2
 
 
-def test_the_table_counts_any_difference_of_equals_and_only_slower_of_the_others() -> None:
+def test_the_table_counts_false_alarms_and_detections() -> None:
     said: list[tuple[float, Said]] = [(0.0, "faster"), (0.0, "same"), (0.03, "slower")]
     answers = [Answer(rule="tool", share=share, said=one, took_s=2) for share, one in said]
     answers.append(Answer(rule="tool", share=0.03, said="faster", took_s=4))
@@ -119,5 +113,5 @@ def test_the_table_counts_any_difference_of_equals_and_only_slower_of_the_others
     assert "alarms, A/A" in head
     assert "3% slower" in head
     assert row.split()[:2] == ["tool", "50.0%"]
-    # One of two found, one called faster, 2.5 s in the mean.
+    # One of two detected, one called faster, 2.5 s on average.
     assert row.split()[-2:] == ["1", "2.5"]
