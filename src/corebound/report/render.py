@@ -120,27 +120,35 @@ def _or_dash(write: Callable[..., str]) -> Callable[..., str]:
     return filtered
 
 
+def _number(value: float, unit: float = 1.0) -> str:
+    return units.significant(value / unit)
+
+
 _FORMATS: dict[str, Callable[[float], str]] = {
     "duration": wording.time_text,
     "bytes": units.size,
     "number": units.significant,
-    "percent": partial(units.percent, digits=0),
+    "percent": units.percent,
+    "whole_percent": partial(units.percent, digits=0),
     "quantity": units.counted,
 }
 
 
-def _interval(interval: Interval | None, kind: str = "ratio") -> str:
+def _interval(
+    interval: Interval | tuple[float, float] | None, kind: str = "ratio", unit: float = 1.0
+) -> str:
     """Both ends of an interval, of ratios or in one of the formats; empty if there is none."""
     if interval is None:
         return ""
+    low, high = (interval.low, interval.high) if isinstance(interval, Interval) else interval
     if kind == "ratio":
-        return wording.bounds(interval.low, interval.high)
-    return wording.within(interval.low, interval.high, _FORMATS[kind])
+        return wording.bounds(low, high)
+    return wording.within(low / unit, high / unit, _FORMATS[kind])
 
 
-def _span(ends: tuple[float, float] | None, kind: str) -> str:
+def _span(ends: tuple[float, float] | None, kind: str, unit: float = 1.0) -> str:
     """A minimum and a maximum in one of the formats; empty if there are none."""
-    return "" if ends is None else wording.ends(*ends, _FORMATS[kind])
+    return "" if ends is None else wording.ends(ends[0] / unit, ends[1] / unit, _FORMATS[kind])
 
 
 # Templates get the objects of the analysis, and turn their values into text with these.
@@ -152,7 +160,8 @@ FILTERS: dict[str, Callable[..., str]] = {
     "nowrap": nowrap,
     # Values with their units; a dash for None.
     **{name: _or_dash(write) for name, write in _FORMATS.items()},
-    "percent": _or_dash(units.percent),
+    "written": _or_dash(lambda value, kind: _FORMATS[kind](value)),
+    "number": _or_dash(_number),
     "ratio": _or_dash(units.ratio),
     "speedup": _or_dash(wording.speedup),
     "day": _or_dash(wording.day),
@@ -160,6 +169,8 @@ FILTERS: dict[str, Callable[..., str]] = {
     # Ranges; nothing for None.
     "interval": _interval,
     "span": _span,
+    "comparison_interval": wording.compared_bounds,
+    "launches_needed": wording.to_decide,
     # Names and counts: `3|count_of("launch", "launches")`.
     "count_of": wording.count,
     "and_more": wording.and_more,
@@ -203,6 +214,8 @@ class Renderer:
             FILTERS,
             label=wording.label,
             verdict_word=wording.verdict_word,
+            latest_value=wording.latest_of,
+            value_range=wording.figures_span,
             command_lines=partial(_command_lines, records=records),
         )
         self._environment.globals.update(

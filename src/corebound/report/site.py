@@ -157,7 +157,7 @@ def _scenarios(
         found = findings(study)
         page = scenario_page(
             study,
-            found=found,
+            findings=found,
             now=inputs.now,
             records_file=jsonl.file_of(study.run, Path()).as_posix(),
             traces=above,

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from corebound.analysis.scenario_result import ScenarioResult
 from corebound.analysis.selection import latest_studies
+from corebound.analysis.wording import full_name
 from corebound.report.charts.axis import linear_axis
 from corebound.report.charts.lines import ScalingCurve, ScalingPoint, scaling_svg
 from corebound.report.charts.strips import dots_svg
@@ -41,14 +42,11 @@ def test_a_setting_that_halves_its_time_with_twice_the_threads_is_ideal() -> Non
     found = scaling(a_study({"1": 8.0, "2": 4.0, "4": 4.0}))
 
     assert found is not None
-    assert [(row.threads, row.efficiency) for row in found.rows] == [
-        ("1", "100 %"),
-        ("2", "100 %"),
-        ("4", "50 %"),
-    ]
+    assert [row.point.threads for row in found.rows] == [1, 2, 4]
+    assert [row.efficiency for row in found.rows] == pytest.approx([1.0, 1.0, 0.5])
     # The one with the fewest threads is measured beside each.
     assert [row.command.line.count("--only") for row in found.rows] == [1, 2, 2]
-    assert all(row.share_interval.endswith(" %]") for row in found.rows)
+    assert all(row.interval is not None for row in found.rows)
     assert [point.speed for point in found.curves[0].points] == pytest.approx([1.0, 2.0, 2.0])
 
 
@@ -83,12 +81,12 @@ def test_the_dots_are_of_the_launches_that_count_and_the_fastest_setting_is_firs
     found = launch_variation(study)
 
     assert found is not None
-    by_name = {(row.label.name, row.label.more): row for row in found.rows}
+    by_name = {full_name(row.cell.cell): row for row in found.rows}
     # One of its six launches is invalid.
-    assert by_name["one node", "one thread a core"].launches == "5 launches"
+    assert len(by_name["one node, one thread a core"].ratios) == 5
     # The geometric mean of the ratios to the geometric mean is 1.
-    assert math.prod(by_name["one node", "2 threads"].ratios) == pytest.approx(1.0)
-    assert found.rows[-1].label.name == "one CPU"
+    assert math.prod(by_name["one node, 2 threads"].ratios) == pytest.approx(1.0)
+    assert full_name(found.rows[-1].cell.cell).startswith("one CPU")
     # As numbers are set: with a minus, not a hyphen.
     assert {tick.text[0] for tick in found.ticks} == {"\N{MINUS SIGN}", "0", "+"}
 

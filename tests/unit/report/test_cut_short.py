@@ -10,7 +10,7 @@ from corebound.analysis.wording import Flag, plain
 from corebound.records.launch_record import Launch
 from corebound.records.run_record import Run
 from corebound.records.telemetry import Disturbance
-from corebound.report.scenario.cells import cell_table
+from corebound.report.scenario.cells import comparison_table
 from corebound.report.scenario.launches import launch_rows
 from corebound.report.scenario.page import ScenarioPage, scenario_page
 from corebound.scenario.cell import Cell
@@ -60,7 +60,7 @@ def at(launch: Launch, clock: str, *, lasting_s: float) -> Launch:
 
 
 def page_of(known: ScenarioResult) -> ScenarioPage:
-    return scenario_page(known, found=(), now=NOW, records_file="r.jsonl")
+    return scenario_page(known, findings=(), now=NOW, records_file="r.jsonl")
 
 
 def flag_of(known: ScenarioResult, title: str) -> Flag:
@@ -247,13 +247,16 @@ def test_rows_say_what_was_disturbed_and_what_was_left_out() -> None:
         replace(launched(calm, 3, 40.0), disturbance=OUTSIDE),
     ]
 
-    table = cell_table(studied(*launches))
+    table = comparison_table(studied(*launches))
 
-    assert [(row.median, row.note) for row in table.rows] == [
-        ("10.0", "1 disturbed launch left out"),
-        ("8.00", "same CPUs and threads as unbound; 3 of 3 launches disturbed"),
-    ]
-    by_id = {row.id: row for row in launch_rows(studied(*launches))}
+    assert table is not None
+    assert {row.cell.cell.binding.mode: row.note for row in table.rows} == {
+        "none": "1 disturbed launch left out",
+        "one-cpu": "same CPUs and threads as unbound; 3 of 3 launches disturbed",
+    }
+    medians_ns = [row.cell.summary.median_ns for row in table.rows]
+    assert medians_ns == pytest.approx([8e6, 10e6])
+    by_id = {row.launch.id: row for row in launch_rows(studied(*launches))}
     assert (
         by_id[launches[-1].id].reason == "Disturbed from outside, and left out of the cell's value."
     )

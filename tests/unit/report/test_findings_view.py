@@ -6,14 +6,21 @@ import json
 from pathlib import Path
 
 from corebound.analysis.scenario_result import ScenarioResult, findings, study
-from corebound.analysis.wording import TextSpan, plain
+from corebound.analysis.wording import full_name
 from corebound.cli.output.run import RunResult, as_json
 from corebound.records import jsonl
 from corebound.report.downloads import cells_json
-from corebound.report.scenario.findings import finding_rows
+from corebound.report.render import Renderer
+from corebound.report.scenario.page import scenario_page
 from corebound.scenario.matrix import expand
 from support.build import a_launch, a_placement, a_run, a_scenario, a_thread, a_worker
 from support.findings import RECORDED
+from support.markup import Element, parse_html
+from support.paths import ROOT
+from support.report_sample import NOW
+
+TEMPLATES = ROOT / "reports" / "templates"
+_RENDERER = Renderer({path.name: path.read_text("utf-8") for path in TEMPLATES.iterdir()})
 
 
 def _stored(name: str) -> jsonl.Stored:
@@ -25,14 +32,23 @@ def _study(name: str) -> ScenarioResult:
     return study(stored.run, stored.run.scenarios[0], stored.launches)
 
 
-def test_a_row_has_sign_and_word_settings_as_code_and_its_cells_by_name() -> None:
-    (row,) = finding_rows(findings(_study("several-processes")))
+def _section(result: ScenarioResult) -> Element | None:
+    """The section of findings of a scenario's page; None if it has none."""
+    page = scenario_page(result, findings=findings(result), now=NOW, records_file="r.jsonl")
+    sections = parse_html(_RENDERER.page("scenario", page)).all("section")
+    return next(
+        (section for section in sections if section.attributes.get("id") == "findings"), None
+    )
 
-    assert (row.tone, row.sign, row.meaning) == ("bad", "▼", "costs time")
-    assert TextSpan("threads: 1", "code") in row.what
-    assert TextSpan("binding: per-worker", "code") in row.fix
-    assert [cell.name for cell in row.cells] == ["unbound", "unbound"]
-    assert row.more == ""
+
+def test_a_finding_has_sign_and_word_settings_as_code_and_its_cells_by_name() -> None:
+    section = _section(_study("several-processes"))
+
+    assert section is not None
+    assert "▼costs time: " in section.text.replace("\n", "")
+    code = [element.text for element in section.all("code")]
+    assert {"threads: 1", "binding: per-worker"} <= set(code)
+    assert section.text.count("unbound") >= 2
 
 
 def _threads_on_one_cpu() -> ScenarioResult:
@@ -63,27 +79,31 @@ def _threads_on_one_cpu() -> ScenarioResult:
 
 
 def test_figures_of_the_first_of_several_cells_are_said_to_be_its() -> None:
-    (row,) = finding_rows(findings(_threads_on_one_cpu()))
+    (finding,) = findings(_threads_on_one_cpu())
+    section = _section(_threads_on_one_cpu())
 
-    assert "4 threads" in plain(row.what)
-    assert [cell.whole for cell in row.cells] == ["4 threads", "2 threads"]
-    assert row.of_first
+    assert "4 threads" in finding.what
+    assert [full_name(cell) for cell in finding.cells] == ["4 threads", "2 threads"]
+    assert finding.of_first
+    assert section is not None
+    assert "4 threads, whose figures these are; also with 2 threads" in section.text
 
 
 def test_figures_of_one_cell_alone_are_not_said_to_be_the_first_s() -> None:
-    rows = finding_rows(findings(_study("mindspore-dispatch-threads")))
+    section = _section(_study("mindspore-dispatch-threads"))
 
-    assert [row.of_first for row in rows] == [False, False]
+    assert section is not None
+    assert "whose figures these are" not in section.text
 
 
 def test_findings_are_strongest_first() -> None:
-    rows = finding_rows(findings(_study("mindspore-dispatch-threads")))
+    found = findings(_study("mindspore-dispatch-threads"))
 
-    assert [row.tone for row in rows] == ["bad", "warn"]
+    assert [finding.tone for finding in found] == ["bad", "warn"]
 
 
-def test_a_scenario_without_findings_has_no_rows() -> None:
-    assert finding_rows(findings(_study("resnet50-inference"))) == ()
+def test_a_page_without_findings_has_no_section_for_them() -> None:
+    assert _section(_study("resnet50-inference")) is None
 
 
 def test_the_export_names_rules_and_cells_for_machines() -> None:

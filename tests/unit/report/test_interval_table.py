@@ -145,6 +145,6 @@ def test_the_baseline_once_more_wins_no_headline_and_its_row_says_what_it_can_be
     assert found.winner is None
     assert plain(verdict_of(found)[0]).startswith("No setting is clearly faster")
     assert "taken alone" not in plain(verdict_of(found)[1])
-    (row,) = (row for row in table_of(found).rows if not row.baseline)
+    (row,) = (row for row in table_of(found).rows if row.cell.baseline)
     assert (row.verdict.word, row.verdict.tone) == ("faster", "plain")
     assert "the difference is noise, or the variable itself" in row.note

@@ -21,11 +21,11 @@ def test_the_share_of_each_worker_is_named_as_its_setting_is_written() -> None:
 
 def test_a_page_of_servers_has_one_name_for_it_in_headline_rows_and_commands() -> None:
     page = scenario_page(
-        latest_studies([a_serving_sample()])[0], found=(), now=NOW, records_file="r.jsonl"
+        latest_studies([a_serving_sample()])[0], findings=(), now=NOW, records_file="r.jsonl"
     )
 
     assert plain(page.hero.verdict).startswith("Running cores-per-worker threads is ")
     assert any("cores-per-worker" in row.axes for row in page.cells.rows)
     assert page.serving is not None
-    assert any("cores-per-worker threads" in row.label.whole for row in page.serving.rows)
+    assert any("cores-per-worker threads" in full_name(row.cell.cell) for row in page.serving.rows)
     assert any("threads=cores-per-worker" in row.command.line for row in page.cells.rows)

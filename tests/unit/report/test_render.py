@@ -14,7 +14,7 @@ from corebound.stats.intervals import Interval
         ("speedup", 1.4234, (), "1.42×"),
         ("duration", 42_300_000, (), "42.3 ms"),
         ("percent", 0.0213, (), "2.1 %"),
-        ("percent", 0.0213, (0,), "2 %"),
+        ("whole_percent", 0.0213, (), "2 %"),
         ("bytes", 33_554_432, (), "32 MiB"),
         ("day", "2026-01-02T03:04:05Z", (), "2026-01-02 03:04 UTC"),
         ("interval", Interval(low=1.381, high=1.459, confidence=0.95), (), "[1.38, 1.46]"),
@@ -24,7 +24,8 @@ from corebound.stats.intervals import Interval
             ("duration",),
             "[1.20, 4.56] ms",
         ),
-        ("span", (0.5, 0.75), ("percent",), "[50, 75] %"),
+        ("span", (0.5, 0.75), ("whole_percent",), "[50, 75] %"),
+        ("number", 1_500_000.0, (1e6,), "1.50"),
         ("count_of", 1, ("launch", "launches"), "1 launch"),
     ],
 )

@@ -207,7 +207,7 @@ def test_where_the_host_counts_the_page_shows_core_bound_shares_of_tree_and_work
     section, strips = serving(known), thread_activity(known)
 
     assert section is not None
-    assert section.rows[0].core_bound.value == "25 %"
+    assert section.rows[0].workers.core_bound == pytest.approx(0.25)
     assert not any("core bound" in note for note in section.notes)
     assert strips is not None
     said = {figure.says: figure.value for figure in strips.panels[0].values}
@@ -219,8 +219,8 @@ def test_where_it_does_not_the_page_says_unavailable_and_why() -> None:
     section = serving(studied(a_launch_of(a_worker_on(0, (0, 0, 1000)), counters=NOT_COUNTED)))
 
     assert section is not None
-    assert section.rows[0].core_bound.value == "unavailable"
-    assert section.rows[0].core_bound.ends == ""
+    assert section.rows[0].workers.core_bound is None
+    assert "core bound" not in section.rows[0].workers.spans
     assert (
         "core bound and memory bound (not supported by this host); remote loads"
         " (not supported by this host)" in section.notes[-1]

@@ -17,7 +17,15 @@ from corebound.analysis.commands import CommandLine
 from corebound.analysis.launch_metrics import cpu_of
 from corebound.analysis.scenario_result import ScenarioResult
 from corebound.analysis.selection import latest_studies
-from corebound.analysis.wording import bounds, plain, speedup, times_slower
+from corebound.analysis.wording import (
+    binding_name,
+    bounds,
+    plain,
+    speedup,
+    time_text,
+    times_slower,
+    within,
+)
 from corebound.records.launch_record import Launch, Status
 from corebound.records.run_record import Run
 from corebound.report.downloads import cells_csv, cells_json
@@ -85,7 +93,7 @@ def a_study(
 
 
 def a_page(study: ScenarioResult) -> ScenarioPage:
-    return scenario_page(study, found=(), now=NOW, records_file="a-host/r1.jsonl")
+    return scenario_page(study, findings=(), now=NOW, records_file="a-host/r1.jsonl")
 
 
 def verdict(study: ScenarioResult) -> str:
@@ -272,7 +280,7 @@ def test_cells_that_came_to_the_same_cpus_and_threads_say_so() -> None:
     page = a_page(latest_studies([(a_run(scenarios=(scenario,)), tuple(launches))])[0])
 
     assert page.comparisons is not None
-    notes = {row.label.name: row.note for row in page.comparisons.rows}
+    notes = {binding_name(row.cell.cell): row.note for row in page.comparisons.rows}
     assert notes == {"unbound": "", "physical cores": "same CPUs and threads as unbound"}
     assert "placement alone cannot explain" in plain(page.hero.support)
 
@@ -281,7 +289,7 @@ def test_rows_go_from_fastest_to_slowest_with_the_baseline_among_them() -> None:
     page = a_page(a_study(10.0, 20.0))
 
     assert page.comparisons is not None
-    assert [row.label.name for row in page.comparisons.rows] == ["unbound", "one CPU"]
+    assert [binding_name(row.cell.cell) for row in page.comparisons.rows] == ["unbound", "one CPU"]
     assert [row.verdict.word for row in page.comparisons.rows] == ["reference", "slower"]
 
 
@@ -299,7 +307,7 @@ def test_an_invalid_launch_is_flagged_and_in_no_figure() -> None:
 
     assert any(flag.title == "1 invalid launch" for flag in page.hero.flags)
     row = next(row for row in page.cells.rows if row.axes == ("one node", "per-core"))
-    assert (row.launches, row.others) == ("5", "1 invalid")
+    assert (row.cell.summary.count("ok"), row.other_launches) == (5, "1 invalid")
 
 
 def test_a_setting_many_times_slower_is_flagged_as_a_trap() -> None:
@@ -378,9 +386,17 @@ def test_an_undecided_row_says_how_many_launches_would_decide_it() -> None:
     table = a_page(latest_studies([a_sample()])[0]).comparisons
 
     assert table is not None
-    needed = {row.verdict.word: row.needed for row in table.rows}
-    assert re.fullmatch(r"about [0-9,]+ launches each", needed["undecided"])
-    assert [row.needed for row in table.rows if row.best] == [""]
+    needed = {
+        row.verdict.word: row.cell.comparison.launches_needed
+        for row in table.rows
+        if row.cell.comparison
+    }
+    assert needed["undecided"] is not None
+    assert [
+        row.cell.comparison.launches_needed
+        for row in table.rows
+        if row.is_best and row.cell.comparison
+    ] == [None]
     assert "how many launches of each would decide" in table.lead
 
 
@@ -560,7 +576,9 @@ def test_two_launches_far_apart_have_an_interval_without_an_end_and_still_a_page
 
     page = a_page(latest_studies([(a_run(), tuple(launches))])[0])
 
-    assert page.cells.rows[0].interval == "no usable estimate yet"
+    interval = page.cells.rows[0].cell.summary.interval
+    assert interval is not None
+    assert within(interval.low, interval.high, time_text) == "no usable estimate yet"
 
 
 def test_a_clock_that_saw_no_time_pass_still_has_a_page() -> None:

@@ -62,7 +62,9 @@ def test_a_page_says_once_what_all_its_settings_have() -> None:
     launches = [a_launch(cell=cell, position=place) for place, cell in enumerate(cells)]
 
     known = study(run, run.scenarios[0], launches)
-    page = scenario_page(known, found=(), now="2026-03-14T09:26:53+00:00", records_file="r.jsonl")
+    page = scenario_page(
+        known, findings=(), now="2026-03-14T09:26:53+00:00", records_file="r.jsonl"
+    )
 
     assert [full_name(one.cell) for one in known.cells] == ["default threads", "one thread a core"]
     assert page.hero.context.startswith("model small, 2 workers, on ")

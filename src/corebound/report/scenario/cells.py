@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 
 from msgspec import Struct
@@ -31,17 +30,12 @@ from corebound.analysis.wording import (
     VerdictWord,
     axis_value,
     binding_name,
-    compared_bounds,
     compared_with,
     count,
-    ends,
     label,
     mode_class,
     speedup,
-    time_text,
-    to_decide,
     verdict_word,
-    within,
 )
 from corebound.records.launch_record import Launch
 from corebound.report.charts.axis import Axis, ratio_axis, ratio_tick
@@ -50,9 +44,8 @@ from corebound.report.elements import Tick
 from corebound.report.scenario.verdict import baseline_name
 from corebound.scenario.cell import Cell
 from corebound.stats.comparison import Comparison
-from corebound.stats.intervals import Interval
 from corebound.stats.launch_summary import LEAST_FOR_CPU_NS, is_too_short
-from corebound.units import counted, duration, percent, significant, time_unit
+from corebound.units import duration, percent, time_unit
 
 # Explains the number below an inconclusive verdict.
 LAUNCHES_NEEDED_NOTE = (
@@ -60,21 +53,17 @@ LAUNCHES_NEEDED_NOTE = (
 )
 
 
-class IntervalRow(Struct, frozen=True, kw_only=True):
+class ComparisonRow(Struct, frozen=True, kw_only=True):
     """One cell against its baseline, with a chart in the row.
 
     `command` measures both again.
     """
 
-    label: Label
+    cell: CellStudy
     plot: IntervalPlot
-    speedup: str
-    interval: str
     verdict: VerdictWord
-    needed: str
     note: str
-    best: bool
-    baseline: bool
+    is_best: bool
     command: CommandLine
 
 
@@ -95,7 +84,7 @@ class ComparisonTable(Struct, frozen=True, kw_only=True):
     lead: str
     axis: Axis
     ticks: tuple[Tick, ...]
-    rows: tuple[IntervalRow, ...]
+    rows: tuple[ComparisonRow, ...]
     unmeasured: tuple[UnmeasuredCells, ...]
     absent: str
 
@@ -122,7 +111,7 @@ def comparison_table(study: ScenarioResult) -> ComparisonTable | None:
         axis=axis,
         ticks=ratio_ticks(axis),
         rows=tuple(
-            _comparison_row(study, cell, axis, best=winner is not None and cell is winner.cell)
+            _comparison_row(study, cell, axis, is_best=winner is not None and cell is winner.cell)
             for cell in rows
         ),
         unmeasured=unmeasured,
@@ -223,26 +212,26 @@ def _beyond_axis_note(cell: CellStudy, axis: Axis) -> str:
 
 
 def _comparison_row(
-    study: ScenarioResult, cell: CellStudy, axis: Axis, *, best: bool
-) -> IntervalRow:
-    comparison = cell.comparison
-    reference = cell.baseline is None
-    verdict = verdict_word(comparison.verdict) if comparison else NO_BASELINE
-    doubt, hit = _repeats_baseline_note(study, cell), disturbed_words(cell.summary)
-    return IntervalRow(
-        label=label(cell.cell),
+    study: ScenarioResult, cell: CellStudy, axis: Axis, *, is_best: bool
+) -> ComparisonRow:
+    verdict = verdict_word(cell.comparison.verdict) if cell.comparison else NO_BASELINE
+    caveat = _repeats_baseline_note(study, cell)
+    notes = (
+        equivalent_cell_note(cell),
+        caveat,
+        disturbed_words(cell.summary),
+        _beyond_axis_note(cell, axis),
+    )
+    if cell.baseline is None:
+        verdict = REFERENCE
+    elif caveat:
+        verdict = replace(verdict, tone="plain")
+    return ComparisonRow(
+        cell=cell,
         plot=cell_plot(cell, margin=study.measure.margin),
-        speedup=speedup(comparison.speedup_ratio) if comparison else ("1×" if reference else "–"),
-        interval=compared_bounds(comparison),
-        verdict=REFERENCE if reference else replace(verdict, tone="plain") if doubt else verdict,
-        needed=to_decide(comparison.launches_needed) if comparison else "",
-        note="; ".join(
-            note
-            for note in (equivalent_cell_note(cell), doubt, hit, _beyond_axis_note(cell, axis))
-            if note
-        ),
-        best=best,
-        baseline=reference,
+        verdict=verdict,
+        note="; ".join(filter(None, notes)),
+        is_best=is_best,
         command=row_command(study, cell),
     )
 
@@ -301,44 +290,63 @@ def _not_launched_text(study: ScenarioResult) -> str:
 _MAX_SHOWN = 1e9
 
 
-class CellRow(Struct, frozen=True, kw_only=True):
-    """One cell's values; missing ones are a dash."""
+class MedianAndRange(Struct, frozen=True, kw_only=True):
+    """A median over launches, and their minimum and maximum: None if all are equal."""
 
-    mode: str
+    median: float | None
+    range: tuple[float, float] | None
+
+
+class CellRow(Struct, frozen=True, kw_only=True):
+    """One cell's values.
+
+    Attributes:
+        axes: Its values on the table's axes, as text.
+        verdict: Of its comparison with the baseline.
+        command: Measures it again, with its baseline.
+        cpu_ns: CPU time of an iteration.
+        total_ns: The time of all iterations of a launch.
+        threads, switches, migrations: Of its processes.
+        throughput: Its work per second, if the workload counts it.
+        peak: The share of the host's peak that it reached; empty if unknown.
+    """
+
+    cell: CellStudy
     axes: tuple[str, ...]
-    median: str
-    interval: str
-    p99: ValueWithBounds
-    cpu: ValueWithBounds
-    spread: ValueWithBounds
-    launches: str
-    others: str
-    whole: ValueWithBounds
-    threads: ValueWithBounds
-    switches: ValueWithBounds
-    migrations: ValueWithBounds
-    speedup: ValueWithBounds
     verdict: VerdictWord
-    note: str
-    baseline: bool
     command: CommandLine
+    cpu_ns: MedianAndRange
+    total_ns: MedianAndRange
+    threads: MedianAndRange
+    switches: MedianAndRange
+    migrations: MedianAndRange
     throughput: ValueWithBounds
     peak: str
+
+    @property
+    def other_launches(self) -> str:
+        """How many of its launches have no result, by status: `1 invalid, 2 failed`."""
+        counts = self.cell.summary.counts
+        return ", ".join(
+            f"{number} {status}" for status, number in counts if status != "ok" and number
+        )
 
 
 class CellTable(Struct, frozen=True, kw_only=True):
     """All cells.
 
     Attributes:
-        figure: The metric they are compared by; it and all other times are in `unit`.
+        metric: The metric they are compared by.
+        unit, unit_ns: The unit of all times, and its length.
         throughput: The heading of its column, with the unit if there is only one; empty if no cell
             has a throughput.
     """
 
     lead: str
-    figure: str
+    metric: str
     axes: tuple[str, ...]
     unit: str
+    unit_ns: float
     throughput: str
     rows: tuple[CellRow, ...]
 
@@ -347,22 +355,23 @@ def cell_table(study: ScenarioResult) -> CellTable:
     """Every cell's values, in the order of the file and in one unit of time."""
     axes = tuple(dict.fromkeys(axis for cell in study.cells for axis, _ in cell.cell.axes))
     baseline = study.baseline
-    scale = baseline.summary.median_ns if baseline and baseline.summary.median_ns else None
-    if scale is None:
-        scale = next((one.summary.median_ns for one in study.cells if one.is_measured), None)
-    length_ns, unit = time_unit(scale or 1e6)
+    scale_ns = baseline.summary.median_ns if baseline and baseline.summary.median_ns else None
+    if scale_ns is None:
+        scale_ns = next((cell.summary.median_ns for cell in study.cells if cell.is_measured), None)
+    unit_ns, unit = time_unit(scale_ns or 1e6)
     rate = throughput_unit(study.cells)
-    of_peak = peak_holds(study)
+    show_peak = peak_holds(study)
     rows = tuple(
-        _cell_row(study, cell, axes, length_ns, bare=bool(rate), of_peak=of_peak)
+        _cell_row(study, cell, axes, with_unit=not rate, show_peak=show_peak)
         for cell in study.cells
     )
     heading = f"Throughput, {rate}" if rate else "Throughput"
     return CellTable(
         lead=_cells_lead(study),
-        figure=figure_of(study.cells).heading,
+        metric=figure_of(study.cells).heading,
         axes=tuple(axis.removeprefix("parameters.").replace("_", " ") for axis in axes),
         unit=unit,
+        unit_ns=unit_ns,
         throughput=heading if any(row.throughput.value for row in rows) else "",
         rows=rows,
     )
@@ -404,73 +413,31 @@ def _cell_row(
     study: ScenarioResult,
     cell: CellStudy,
     axes: tuple[str, ...],
-    length_ns: float,
     *,
-    bare: bool,
-    of_peak: bool,
+    with_unit: bool,
+    show_peak: bool,
 ) -> CellRow:
-    summary = cell.summary
-    cpu_ns = {one.launch: one.cpu_median_ns for one in summary.launches}
+    cpu_ns = {launch.launch: launch.cpu_median_ns for launch in cell.summary.launches}
 
-    def number(value_ns: float | None) -> str:
-        return "–" if value_ns is None else significant(value_ns / length_ns)
+    def over_launches(count: Callable[[Launch], int | None]) -> MedianAndRange:
+        return MedianAndRange(median=median_of(cell, count), range=span_of(cell, count))
 
-    def between(interval: Interval | None) -> str:
-        if interval is None:
-            return ""
-        return within(interval.low, interval.high, number)
-
-    def over(
-        of: Callable[[Launch], float | None],
-        middle: float | None,
-        write: Callable[[float | None], str] = _counted,
-    ) -> ValueWithBounds:
-        span = span_of(cell, of)
-        return ValueWithBounds(value=write(middle), ends="" if span is None else ends(*span, write))
-
-    others = [(status, n) for status, n in summary.counts if status != "ok" and n]
     return CellRow(
-        mode=mode_class(cell.cell.binding.mode),
+        cell=cell,
         axes=tuple(_axis_text(cell, axis) for axis in axes),
-        median=number(summary.median_ns),
-        interval=between(summary.interval),
-        p99=ValueWithBounds(value=number(summary.p99_ns), ends=between(summary.p99_interval)),
-        cpu=over(lambda launch: cpu_ns.get(launch.id), summary.cpu_median_ns, number),
-        spread=_spread(cell),
-        launches=f"{summary.count('ok')}",
-        others=", ".join(f"{n} {status}" for status, n in others),
-        whole=over(whole_ns, median_of(cell, whole_ns), time_text),
-        threads=over(threads, median_of(cell, threads)),
-        switches=over(switches, median_of(cell, switches)),
-        migrations=over(migrations, median_of(cell, migrations)),
-        speedup=ValueWithBounds(
-            value=speedup(cell.comparison.speedup_ratio) if cell.comparison else "",
-            ends=compared_bounds(cell.comparison),
-        ),
         verdict=_cell_verdict(cell),
-        note="; ".join(filter(None, (equivalent_cell_note(cell), disturbed_words(summary)))),
-        baseline=cell.baseline is None and cell.is_measured,
         command=row_command(study, cell),
-        throughput=throughput(cell, bare=bare),
-        peak=peak_words(cell, study.scenario, study.run.host) if of_peak else "",
+        cpu_ns=MedianAndRange(
+            median=cell.summary.cpu_median_ns,
+            range=span_of(cell, lambda launch: cpu_ns.get(launch.id)),
+        ),
+        total_ns=over_launches(whole_ns),
+        threads=over_launches(threads),
+        switches=over_launches(switches),
+        migrations=over_launches(migrations),
+        throughput=throughput(cell, bare=not with_unit),
+        peak=peak_words(cell, study.scenario, study.run.host) if show_peak else "",
     )
-
-
-def _spread(cell: CellStudy) -> ValueWithBounds:
-    """Standard deviation over launches, as a share of their mean."""
-    ratio, interval = cell.summary.spread_ratio, cell.summary.spread_interval
-
-    def share(value: float) -> str:
-        return percent(value) if math.isfinite(value) else "∞"
-
-    return ValueWithBounds(
-        value="–" if ratio is None else percent(ratio),
-        ends=within(interval.low, interval.high, share) if interval else "",
-    )
-
-
-def _counted(number: float | None) -> str:
-    return "–" if number is None else counted(number)
 
 
 def _axis_text(cell: CellStudy, axis: str) -> str:

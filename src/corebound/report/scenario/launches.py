@@ -27,60 +27,58 @@ _MAX_DEVIATION = 0.5
 _MIN_DEVIATION = 0.02
 
 
-class DotRow(Struct, frozen=True, kw_only=True):
-    """One configuration: each launch's value relative to their summary value, and in words.
+class VariationRow(Struct, frozen=True, kw_only=True):
+    """One configuration: each launch's value relative to their summary value.
 
     `command` launches it again.
     """
 
-    label: Label
-    mode: str
+    cell: CellStudy
     ratios: tuple[float, ...]
-    between: str
-    launches: str
     command: CommandLine
+
+    @property
+    def medians_ns(self) -> tuple[float, ...]:
+        """The median of each launch."""
+        return tuple(launch.median_ns for launch in self.cell.summary.launches)
 
 
 class LaunchVariation(Struct, frozen=True, kw_only=True):
-    """The chart, which is a table."""
+    """The chart, which is a table; its times are in a unit of `unit_ns`."""
 
-    says: str
+    lead: str
     unit: str
+    unit_ns: float
     axis: Axis
     ticks: tuple[Tick, ...]
-    rows: tuple[DotRow, ...]
+    rows: tuple[VariationRow, ...]
 
 
 def launch_variation(study: ScenarioResult) -> LaunchVariation | None:
     """The launches of every measured configuration, fastest first; None if none has two."""
-    shown = [
+    cells = [
         (cell, cell.summary.median_ns)
         for cell in study.cells
         if cell.summary.median_ns is not None and len(cell.summary.launches) > 1
     ]
-    if not shown:
+    if not cells:
         return None
-    length_ns, unit = time_unit(min(middle for _, middle in shown))
-    rows = []
-    for cell, middle in sorted(shown, key=lambda pair: pair[1]):
-        own = [one.median_ns for one in cell.summary.launches]
-        ends = (significant(end / length_ns) for end in (min(own), max(own)))
-        rows.append(
-            DotRow(
-                label=label(cell.cell),
-                mode=mode_class(cell.cell.binding.mode),
-                ratios=tuple(one / middle for one in own),
-                between=f"{' to '.join(ends)} {unit}",
-                launches=count(len(own), "launch", "launches"),
-                command=reproduce_command(study, (cell.cell,)),
-            )
+    unit_ns, unit = time_unit(min(median_ns for _, median_ns in cells))
+    rows = tuple(
+        VariationRow(
+            cell=cell,
+            ratios=tuple(launch.median_ns / median_ns for launch in cell.summary.launches),
+            command=reproduce_command(study, (cell.cell,)),
         )
+        for cell, median_ns in sorted(cells, key=lambda pair: pair[1])
+    )
     axis = _variation_axis([ratio for row in rows for ratio in row.ratios])
-    name = figure_of(cell for cell, _ in shown)
+    metric = figure_of(cell for cell, _ in cells)
     return LaunchVariation(
-        says=f"{name.heading} of each launch, beside the figure of all of them: a dot is a"
+        lead=f"{metric.heading} of each launch, beside the figure of all of them: a dot is a"
         " launch, a fresh process. Left of the line is faster.",
         unit=unit,
+        unit_ns=unit_ns,
         axis=axis,
         ticks=tuple(
             Tick(
@@ -90,7 +88,7 @@ def launch_variation(study: ScenarioResult) -> LaunchVariation | None:
             )
             for index, tick in enumerate(axis.ticks)
         ),
-        rows=tuple(rows),
+        rows=rows,
     )
 
 
@@ -287,50 +285,56 @@ _TONES: dict[str, Tone] = {"ok": "good", "skipped": "plain"}
 
 
 class LaunchRow(Struct, frozen=True, kw_only=True):
-    """One launch, whatever its status."""
+    """One launch, whatever its status.
 
-    id: str
-    cell: str
-    tone: Tone
-    status: str
+    Attributes:
+        summary: None if it has no result.
+        reason, fix, evidence: Why it has none or does not count; may be empty.
+        log: The end of its log.
+        command: Launches it again.
+    """
+
+    launch: Launch
+    summary: LaunchSummary | None
     reason: str
     fix: str
     evidence: tuple[str, ...]
-    median: str
-    steady: str
     log: str
     command: CommandLine
+
+    @property
+    def tone(self) -> Tone:
+        """The tone of its status."""
+        return status_tone(self.launch.status)
+
+    @property
+    def steady_state(self) -> str:
+        """How it reached steady state; empty without a result."""
+        return steady_state_text(self.summary) if self.summary else ""
 
 
 def launch_rows(study: ScenarioResult) -> tuple[LaunchRow, ...]:
     """Every launch in the order they ran; those that are not `ok` with the end of their log."""
-    summaries = {
-        one.launch: one
-        for cell in study.cells
-        for one in (*cell.summary.launches, *cell.summary.left_out)
+    discarded = {
+        summary.launch: summary for cell in study.cells for summary in cell.summary.left_out
     }
-    aside = {one.launch for cell in study.cells for one in cell.summary.left_out}
-    rows = []
-    for launch in study.launches:
-        summary = summaries.get(launch.id)
-        rows.append(
-            LaunchRow(
-                id=launch.id,
-                cell=full_name(launch.cell),
-                tone=status_tone(launch.status),
-                status=launch.status,
-                reason=_DISCARDED if launch.id in aside else reason_of(launch),
-                fix=mend_of(launch, study.launches),
-                evidence=launch.disturbance.evidence
-                if launch.disturbance and (summary and summary.disturbed)
-                else evidence_of(launch),
-                median=duration(summary.median_ns) if summary else "–",
-                steady=steady_state_text(summary) if summary else "",
-                log=log_tail(launch),
-                command=launch_command(study.run, launch),
-            )
+    counted = {summary.launch: summary for cell in study.cells for summary in cell.summary.launches}
+    summaries = counted | discarded
+    return tuple(
+        LaunchRow(
+            launch=launch,
+            summary=summary,
+            reason=_DISCARDED if launch.id in discarded else reason_of(launch),
+            fix=mend_of(launch, study.launches),
+            evidence=launch.disturbance.evidence
+            if launch.disturbance and summary and summary.disturbed
+            else evidence_of(launch),
+            log=log_tail(launch),
+            command=launch_command(study.run, launch),
         )
-    return tuple(rows)
+        for launch in study.launches
+        for summary in [summaries.get(launch.id)]
+    )
 
 
 def status_tone(status: str) -> Tone:

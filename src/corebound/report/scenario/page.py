@@ -15,7 +15,6 @@ from corebound.records.calibration import Calibration
 from corebound.report.elements import Head, Hero
 from corebound.report.pages.claims import ClaimRow, claim_rows
 from corebound.report.scenario.cells import CellTable, ComparisonTable, cell_table, comparison_table
-from corebound.report.scenario.findings import FindingRow, finding_rows
 from corebound.report.scenario.history import ScenarioHistory, scenario_history
 from corebound.report.scenario.launches import (
     LaunchRow,
@@ -49,7 +48,7 @@ class ScenarioPage(Struct, frozen=True, kw_only=True):
     host: str
     hero: Hero
     comparisons: ComparisonTable | None
-    findings: tuple[FindingRow, ...]
+    findings: tuple[Finding, ...]
     serving: Serving | None
     thread_activity: ThreadActivity | None
     history: ScenarioHistory | None
@@ -68,7 +67,7 @@ class ScenarioPage(Struct, frozen=True, kw_only=True):
 def scenario_page(
     study: ScenarioResult,
     *,
-    found: Sequence[Finding],
+    findings: Sequence[Finding],
     now: str,
     records_file: str,
     traces: Mapping[str, str] | None = None,
@@ -79,7 +78,7 @@ def scenario_page(
 
     Args:
         study: The scenario's result in the run to show.
-        found: Its diagnosis findings.
+        findings: Its diagnosis findings.
         now: ISO timestamp of the page.
         records_file: The run's record file, as a path from the records' folder.
         traces: For each launch whose trace is in the site, its address from the page.
@@ -103,7 +102,7 @@ def scenario_page(
         host=host_file(study.run.host.id),
         hero=top,
         comparisons=comparison_table(study),
-        findings=finding_rows(found),
+        findings=tuple(findings),
         serving=serving(study),
         thread_activity=thread_activity(study),
         history=scenario_history(study, known),

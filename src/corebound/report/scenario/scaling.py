@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from corebound.analysis.commands import CommandLine, reproduce_command
 from corebound.analysis.scenario_result import CellStudy, ScenarioResult
-from corebound.analysis.wording import Label, axis_value, binding_name, bounds, mode_class, speedup
+from corebound.analysis.wording import Label, axis_value, binding_name, mode_class, speedup
 from corebound.report.charts.axis import Axis, linear_axis, log_axis, ratio_tick
 from corebound.report.charts.lines import ScalingCurve, ScalingPoint
 from corebound.report.elements import Tick, horizontal_ticks, vertical_ticks
@@ -22,19 +22,29 @@ _LINEAR_SPAN = 8
 
 
 class ScalingRow(Struct, frozen=True, kw_only=True):
-    """One point in words: the configuration, its threads, its gain, and its share of the ideal.
+    """One point of a curve; its values are relative to those with the fewest threads.
 
-    `interval` and `share_interval` belong to gain and share; `command` measures it again together
-    with the fewest threads.
+    Attributes:
+        point: Its threads, and its speed with an interval.
+        ideal: The speed if it grew as much as the threads.
+        command: Measures it again together with the fewest threads.
     """
 
     label: Label
-    threads: str
-    gain: str
-    interval: str
-    efficiency: str
-    share_interval: str
+    point: ScalingPoint
+    ideal: float
     command: CommandLine
+
+    @property
+    def efficiency(self) -> float:
+        """Its speed as a share of the ideal."""
+        return self.point.speed / self.ideal
+
+    @property
+    def interval(self) -> tuple[float, float] | None:
+        """The interval of its speed."""
+        low, high = self.point.low, self.point.high
+        return None if low is None or high is None else (low, high)
 
 
 class Scaling(Struct, frozen=True, kw_only=True):
@@ -63,33 +73,25 @@ def scaling(study: ScenarioResult) -> Scaling | None:
         if cell.is_measured and threads.isdigit() and int(threads) > 0:
             rest = tuple(pair for pair in cell.cell.axes if pair[0] != _AXIS)
             groups.setdefault(rest, []).append((int(threads), cell))
-    several = [
+    configurations = [
         sorted(group, key=lambda pair: pair[0])
         for group in groups.values()
         if len(group) >= _MIN_POINTS
     ]
-    fewest = {group[0][0] for group in several}
-    if not several or len(fewest) > 1:
+    fewest = {group[0][0] for group in configurations}
+    if not configurations or len(fewest) > 1:
         return None
-    curves = tuple(_curve(group, dash) for dash, group in enumerate(several))
-    labels = tuple(_label(group[0][1]) for group in several)
+    curves = tuple(_curve(group, dash) for dash, group in enumerate(configurations))
+    labels = tuple(_label(group[0][1]) for group in configurations)
     across, up = _axes(curves)
     rows = tuple(
         ScalingRow(
             label=label,
-            threads=f"{point.threads:g}",
-            gain=speedup(point.speed),
-            interval=""
-            if point.low is None or point.high is None
-            else bounds(point.low, point.high),
-            efficiency=percent(point.speed / _ideal_speed(point, curve), 0),
-            share_interval=""
-            if point.low is None or point.high is None
-            else f"[{percent(point.low / _ideal_speed(point, curve), 0)},"
-            f" {percent(point.high / _ideal_speed(point, curve), 0)}]",
+            point=point,
+            ideal=point.threads / curve.points[0].threads,
             command=reproduce_command(study, tuple(dict.fromkeys((group[0][1].cell, cell.cell)))),
         )
-        for label, curve, group in zip(labels, curves, several, strict=True)
+        for label, curve, group in zip(labels, curves, configurations, strict=True)
         for point, (_, cell) in zip(curve.points, group, strict=True)
     )
     return Scaling(
@@ -107,12 +109,9 @@ def scaling(study: ScenarioResult) -> Scaling | None:
 def _curve_ends(rows: Sequence[ScalingRow]) -> Iterator[str]:
     """Where each configuration's curve ends, in words."""
     for row in {row.label: row for row in rows}.values():
-        reached = f"{row.gain} with {row.threads} threads, {row.efficiency} of the ideal"
+        gain, efficiency = speedup(row.point.speed), percent(row.efficiency, 0)
+        reached = f"{gain} with {row.point.threads:g} threads, {efficiency} of the ideal"
         yield f"{row.label.whole}: {reached}"
-
-
-def _ideal_speed(point: ScalingPoint, curve: ScalingCurve) -> float:
-    return point.threads / curve.points[0].threads
 
 
 def _label(cell: CellStudy) -> Label:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -14,15 +14,9 @@ from corebound.analysis.selection import CellGroup, by_baseline
 from corebound.analysis.server_workers import _ELSEWHERE, _LEVELS, WorkersSeen, workers_seen
 from corebound.analysis.wording import (
     Figure,
-    Label,
-    ValueWithBounds,
     count,
-    ends,
     full_name,
-    label,
     mode_class,
-    time_text,
-    within,
 )
 from corebound.records.launch_record import Launch, Served
 from corebound.report.charts.axis import Axis, linear_axis, log_axis
@@ -37,7 +31,7 @@ from corebound.report.elements import Tick, horizontal_ticks, vertical_ticks
 from corebound.scenario.traffic import MlPerf
 from corebound.stats.latency import percentiles
 from corebound.stats.server_summary import MeanWithInterval, ServedCell, p99_9_ns, summarise_served
-from corebound.units import counted, duration, percent, significant, time_unit
+from corebound.units import duration, percent, significant, time_unit
 
 # Axes that set the load, in contrast to the server's configuration.
 _LOADS = frozenset({"parameters.rate", "parameters.concurrency"})
@@ -161,22 +155,16 @@ SHARES = ((0.5, "p50"), (0.9, "p90"), (0.99, "p99"), (0.999, "p99.9"), (0.9999, 
 
 
 class ServingRow(Struct, frozen=True, kw_only=True):
-    """One configuration's values, each with its bounds below."""
+    """One configuration's values; `command` measures it again, with its baseline.
 
-    label: Label
-    per_s: ValueWithBounds
-    p50: ValueWithBounds
-    p90: ValueWithBounds
-    p99: ValueWithBounds
-    p99_9: ValueWithBounds
-    cpu: ValueWithBounds
-    errors: str
-    migrations: ValueWithBounds
-    overlap: ValueWithBounds
-    core_bound: ValueWithBounds
-    remote: ValueWithBounds
+    `p99_9_range_ns` has the minimum and maximum over its launches: None if all are equal.
+    """
+
+    cell: CellStudy
+    served: ServedCell
+    workers: WorkersSeen
+    p99_9_range_ns: tuple[float, float] | None
     command: CommandLine
-    launches: str
 
 
 class LatencyPanel(Struct, frozen=True, kw_only=True):
@@ -197,7 +185,7 @@ class LatencyPanel(Struct, frozen=True, kw_only=True):
 
 
 class Serving(Struct, frozen=True, kw_only=True):
-    """The section; `bound` and `remote`: whether any configuration has that value."""
+    """The section."""
 
     title: str
     lead: str
@@ -205,21 +193,38 @@ class Serving(Struct, frozen=True, kw_only=True):
     rows: tuple[ServingRow, ...]
     panels: tuple[LatencyPanel, ...]
     throughput_latency: ThroughputLatency | None
-    bound: bool
-    remote: bool
+
+    @property
+    def has_core_bound(self) -> bool:
+        """Whether the core-bound share of any configuration is known."""
+        return any(row.workers.core_bound is not None for row in self.rows)
+
+    @property
+    def has_remote_memory(self) -> bool:
+        """Whether the share of remote memory of any configuration is known."""
+        return any(row.workers.remote_memory is not None for row in self.rows)
 
 
 def serving(study: ScenarioResult) -> Serving | None:
     """The performance of each configuration of a server; None if none was measured."""
-    known = [
+    cells = [
         (cell, served)
         for cell in study.cells
         if (served := summarise_served(cell.launches)) is not None
     ]
-    if not known:
+    if not cells:
         return None
-    seen = {cell.cell.key: workers_seen(cell, study.run.host) for cell, _ in known}
-    missing = unavailable_note(seen.values())
+    rows = tuple(
+        ServingRow(
+            cell=cell,
+            served=served,
+            workers=workers_seen(cell, study.run.host),
+            p99_9_range_ns=span_of(cell, _p99_9_ns),
+            command=row_command(study, cell),
+        )
+        for cell, served in cells
+    )
+    unavailable = unavailable_note(row.workers for row in rows)
     return Serving(
         title="Throughput and tail latency",
         lead=(
@@ -231,52 +236,11 @@ def serving(study: ScenarioResult) -> Serving | None:
             " These and migrations are medians over launches. Beneath these and p99.9 stand the"
             " least and the most of any launch, unless all have the same."
         ),
-        notes=(*_serving_notes(known), *((missing,) if missing else ())),
-        rows=tuple(
-            _serving_row(study, cell, served, seen[cell.cell.key]) for cell, served in known
-        ),
-        panels=_latency_panels(known),
-        throughput_latency=throughput_latency(known),
-        bound=any(one.core_bound is not None for one in seen.values()),
-        remote=any(one.remote_memory is not None for one in seen.values()),
+        notes=(*_serving_notes(cells), *((unavailable,) if unavailable else ())),
+        rows=rows,
+        panels=_latency_panels(cells),
+        throughput_latency=throughput_latency(cells),
     )
-
-
-def _serving_row(
-    study: ScenarioResult, cell: CellStudy, served: ServedCell, seen: WorkersSeen
-) -> ServingRow:
-    return ServingRow(
-        label=label(cell.cell),
-        per_s=_estimate(served.per_s, significant),
-        p50=_estimate(served.p50_ns, duration),
-        p90=_estimate(served.p90_ns, duration),
-        p99=_estimate(served.p99_ns, duration),
-        p99_9=_within(time_text(served.p99_9_ns), span_of(cell, _p99_9_ns), duration),
-        cpu=_estimate(served.cpu_ns, duration),
-        errors=f"{served.errors:,} of {served.requests:,}" if served.errors else "none",
-        migrations=_within(
-            "–" if seen.migrations is None else counted(seen.migrations),
-            seen.spans.get("migrations"),
-            counted,
-        ),
-        overlap=_within(share_text(seen.overlap), seen.spans.get("overlap"), share_text),
-        core_bound=_within(share_text(seen.core_bound), seen.spans.get("core bound"), share_text),
-        remote=_within(share_text(seen.remote_memory), seen.spans.get("remote memory"), share_text),
-        launches=str(served.launches),
-        command=row_command(study, cell),
-    )
-
-
-def _estimate(estimate: MeanWithInterval, write: Callable[[float], str]) -> ValueWithBounds:
-    interval = estimate.interval
-    said = "" if interval is None else within(interval.low, interval.high, write)
-    return ValueWithBounds(value=write(estimate.value), ends=said)
-
-
-def _within(
-    value: str, known: tuple[float, float] | None, write: Callable[[float], str]
-) -> ValueWithBounds:
-    return ValueWithBounds(value=value, ends="" if known is None else ends(*known, write))
 
 
 def _p99_9_ns(launch: Launch) -> int | None:

@@ -126,25 +126,18 @@ class StripPanel(Struct, frozen=True, kw_only=True):
     command: CommandLine
 
 
-class PanelValue(Struct, frozen=True, kw_only=True):
-    """One value of every panel, in their order; a dash if a launch has none."""
-
-    says: str
-    values: tuple[str, ...]
-
-
 class ThreadActivity(Struct, frozen=True, kw_only=True):
     """Where the threads ran; `key` pairs a colour's number with its thread.
 
-    `meanwhile` has the host values and hardware counters of the same launches, which `command`
-    launches again.
+    `host_and_counters` has values of the host and hardware counters for each panel's launch;
+    `command` launches all of them again.
     """
 
     title: str
     lead: str
     key: tuple[tuple[int, str], ...]
     panels: tuple[StripPanel, ...]
-    meanwhile: tuple[PanelValue, ...]
+    host_and_counters: Mapping[str, tuple[str, ...]]
     command: CommandLine
 
 
@@ -171,7 +164,7 @@ def thread_activity(study: ScenarioResult) -> ThreadActivity | None:
         lead=_activity_lead(who),
         key=tuple(key),
         panels=tuple(_strip_panel(study, cell, launch, rows, nodes) for cell, launch in shown),
-        meanwhile=_side_by_side([_host_and_counters(launch) for _, launch in shown]),
+        host_and_counters=_side_by_side([_host_and_counters(launch) for _, launch in shown]),
         command=reproduce_command(study, [cell.cell for cell, _ in shown]),
     )
 
@@ -361,14 +354,11 @@ def _host_and_counters(launch: Launch) -> tuple[Figure, ...]:
     return (*host_seen(launch), *(counted(launch) if launch.served is None else ()))
 
 
-def _side_by_side(launches: Sequence[Sequence[Figure]]) -> tuple[PanelValue, ...]:
-    """The values of several launches side by side, each in a row, in order of appearance."""
+def _side_by_side(launches: Sequence[Sequence[Figure]]) -> dict[str, tuple[str, ...]]:
+    """For each value, in order of appearance, that of each launch; a dash if it has none."""
     by_name = [{value.says: value.value for value in values} for values in launches]
     names = dict.fromkeys(value.says for values in launches for value in values)
-    return tuple(
-        PanelValue(says=name, values=tuple(values.get(name, "–") for values in by_name))
-        for name in names
-    )
+    return {name: tuple(values.get(name, "–") for values in by_name) for name in names}
 
 
 class CpuAffinity(Struct, frozen=True, kw_only=True):
