@@ -55,7 +55,7 @@ def worker(cpu: int) -> Iterator[subprocess.Popen[str]]:
         yield process
 
 
-def stint(process: subprocess.Popen[str], iterations: int) -> float:
+def time_slice(process: subprocess.Popen[str], iterations: int) -> float:
     """Median of so many iterations, in nanoseconds."""
     assert process.stdin is not None
     assert process.stdout is not None
@@ -66,9 +66,12 @@ def stint(process: subprocess.Popen[str], iterations: int) -> float:
 def log_ratio(cpu: int, length: int) -> float:
     """Of one fresh pair: the logarithm of the ratio, by stints of this length."""
     with worker(cpu) as one, worker(cpu) as other:
-        stint(one, 1)
-        stint(other, 1)
-        pairs = [(stint(one, length), stint(other, length)) for _ in range(ITERATIONS // length)]
+        time_slice(one, 1)
+        time_slice(other, 1)
+        pairs = [
+            (time_slice(one, length), time_slice(other, length))
+            for _ in range(ITERATIONS // length)
+        ]
     return statistics.median(math.log(a / b) for a, b in pairs)
 
 

@@ -356,7 +356,7 @@ def test_perf_counts_a_launch_and_is_not_a_leftover_process(
     outcome = a_launch(supervision, scratch, iterations=50, events=("page-faults",))
 
     assert outcome.status == "ok", outcome.reason
-    assert outcome.strays == ()
+    assert outcome.leftover_processes == ()
     assert outcome.counters is not None
     assert outcome.counters.source == "perf"
     assert outcome.counters.running_share == 1.0

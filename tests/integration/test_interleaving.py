@@ -120,7 +120,7 @@ def test_iterations_alternate_and_never_overlap(tmp_path: Path, sides: str) -> N
         assert outcome.status == "ok", outcome.reason
         (worker,) = outcome.workers
         assert len(worker.wall_ns) == 20
-        assert [stint.iterations for stint in worker.stints] == [1] * 19
+        assert [time_slice.iterations for time_slice in worker.time_slices] == [1] * 19
     # The first of each ran as it was set up, before there were turns.
     timed = sorted((*span, side) for side in sides for span in spans(tmp_path, side)[1:])
     assert all(ended <= began for (_, ended, _), (began, _, _) in pairwise(timed))
@@ -133,7 +133,7 @@ def test_time_slices_are_recorded_when_they_ran(tmp_path: Path) -> None:
     outcomes = together(tmp_path, "a", "b")
 
     for side, outcome in zip("ab", outcomes, strict=True):
-        began_us = [stint.began_us for stint in outcome.workers[0].stints]
+        began_us = [time_slice.began_us for time_slice in outcome.workers[0].time_slices]
         seen = [began for began, _ in spans(tmp_path, side)[1:]]
         # On a busy host one or another begins late; what they have in common is between clocks.
         late_us = [us - ns / 1000 for us, ns in zip(began_us, seen, strict=True)]
@@ -192,7 +192,7 @@ def test_when_one_side_fails_the_other_finishes_alone(tmp_path: Path, does: str)
     assert failed.status == "failed"
     assert alone.status == "ok", alone.reason
     assert len(alone.workers[0].wall_ns) == 20
-    assert sum(stint.iterations for stint in alone.workers[0].stints) == 19
+    assert sum(time_slice.iterations for time_slice in alone.workers[0].time_slices) == 19
 
 
 def test_a_side_that_hangs_times_out_and_the_other_finishes(tmp_path: Path) -> None:

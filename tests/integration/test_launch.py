@@ -181,7 +181,7 @@ def test_leftover_processes_are_named_and_ended(run: Launcher) -> None:
     outcome = run("leaves_strays")
 
     assert outcome.status == "ok"
-    assert outcome.strays == ("sh", "sleep", "sleep")
+    assert outcome.leftover_processes == ("sh", "sleep", "sleep")
     assert "sleep" not in processes_below(os.getpid()).values()
 
 

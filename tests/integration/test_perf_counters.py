@@ -57,13 +57,13 @@ def test_perf_counts_threads_that_start_later_and_leaves_no_process(tmp_path: Pa
         counting.stop()
         counts = counting.close()
         process.kill()
-        strays = supervision.end(grace_s=0.0)
+        leftover_processes = supervision.end(grace_s=0.0)
         left = processes_below(supervision.pid)
 
     assert counting.reason is None
     assert (counts["task-clock"].value or 0) > 10  # milliseconds, most of them of the threads
     assert (counts["context-switches"].value or 0) >= 3
-    assert strays == ()
+    assert leftover_processes == ()
     assert left == {}
 
 

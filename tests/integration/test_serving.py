@@ -56,7 +56,7 @@ def sent(outcome: LaunchResult) -> int:
 def test_pinned_workers_have_separate_cores_and_one_thread(served: Serve) -> None:
     outcome = served(binding="launcher")
 
-    assert (outcome.status, outcome.reason, outcome.strays) == ("ok", None, ())
+    assert (outcome.status, outcome.reason, outcome.leftover_processes) == ("ok", None, ())
     allowed = [
         {cpus for one in worker.threads for cpus in one.allowed} for worker in outcome.workers
     ]

@@ -169,7 +169,7 @@ def test_both_servers_run_with_the_requested_threads(
 ) -> None:
     outcome = either.outcome
 
-    assert (outcome.status, outcome.reason, outcome.strays) == ("ok", None, ())
+    assert (outcome.status, outcome.reason, outcome.leftover_processes) == ("ok", None, ())
     assert outcome.served is not None
     answered = outcome.served.answered
     assert answered.ok + sum(answered.errors.values()) == 40
@@ -199,7 +199,7 @@ def test_host_samples_and_counters_are_recorded(litserve: Watched) -> None:
 def test_perf_counts_the_tree_and_each_worker_and_leaves_no_process(torchserve: Watched) -> None:
     outcome = torchserve.outcome
 
-    assert (outcome.status, outcome.strays) == ("ok", ())
+    assert (outcome.status, outcome.leftover_processes) == ("ok", ())
     assert outcome.counters is not None
     assert (outcome.counters.source, outcome.counters.unavailable) == ("perf", {})
     counted = [worker.counters for worker in outcome.workers]

@@ -37,7 +37,7 @@ def test_a_workload_runs_checks_its_result_and_counts_its_operations(
 ) -> None:
     outcome = launch_once(tmp_path, "pytorch", workload=workload, parameters=parameters)
 
-    assert (outcome.status, outcome.reason, outcome.strays) == ("ok", None, ())
+    assert (outcome.status, outcome.reason, outcome.leftover_processes) == ("ok", None, ())
     assert outcome.workers[0].work == work
     assert len(outcome.workers[0].wall_ns) == 3
 
@@ -52,7 +52,7 @@ def test_data_loaders_belong_to_the_launch_and_end_with_it(tmp_path: Path) -> No
         measure={"iterations": 12},
     )
 
-    assert (outcome.status, outcome.reason, outcome.strays) == ("ok", None, ())
+    assert (outcome.status, outcome.reason, outcome.leftover_processes) == ("ok", None, ())
     (worker,) = outcome.workers
     assert len({thread.pid for thread in worker.threads}) == 3
     # Decoding and blurring 4 of 1024×768 takes several milliseconds, all of it in loaders.
@@ -70,7 +70,7 @@ def test_distributed_training_processes_belong_to_the_launch_and_end_with_it(
         threads=1,
     )
 
-    assert (outcome.status, outcome.reason, outcome.strays) == ("ok", None, ())
+    assert (outcome.status, outcome.reason, outcome.leftover_processes) == ("ok", None, ())
     (worker,) = outcome.workers
     assert len({thread.pid for thread in worker.threads}) == 2
     assert worker.work == {"images": 8}
@@ -255,7 +255,7 @@ def test_the_tensorflow_hourglass_runs_with_little_output(tmp_path: Path, kind: 
         measure={"operators": 2},
     )
 
-    assert (outcome.status, outcome.reason, outcome.strays) == ("ok", None, ())
+    assert (outcome.status, outcome.reason, outcome.leftover_processes) == ("ok", None, ())
     assert outcome.workers[0].work == {"images": 2}
     # That oneDNN is on is said twice; TensorFlow has nothing to turn it off.
     said = [line for line in outcome.log.splitlines() if "oneDNN" not in line]

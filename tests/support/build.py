@@ -258,7 +258,7 @@ def a_launch(
     evidence: tuple[str, ...] = (),
     placement: Placement | None = None,
     workers: tuple[Worker, ...] | None = None,
-    strays: tuple[str, ...] = (),
+    leftover_processes: tuple[str, ...] = (),
     log: str = "",
 ) -> Launch:
     """A launch that went well, of one worker; skipped ones have no worker."""
@@ -283,7 +283,7 @@ def a_launch(
         looks=10,
         look_ns=500_000,
         workers=workers,
-        strays=strays,
+        leftover_processes=leftover_processes,
         log=log,
     )
 

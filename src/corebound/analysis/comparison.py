@@ -20,7 +20,7 @@ from corebound.scenario.cell import Cell
 from corebound.scenario.models import Scenario, measure_for
 from corebound.stats.between_runs import BetweenRuns, EarlierRun, between_runs
 from corebound.stats.comparison import Comparison, Verdict, compare, shift
-from corebound.stats.history.series import circumstances_of_run, launches_by_cell
+from corebound.stats.history.series import environment_keys_of_run, launches_by_cell
 from corebound.stats.launch_summary import CellSummary, summarise
 from corebound.stats.multiplicity import benjamini_hochberg
 from corebound.stats.noise_floor import COPIES, COPY
@@ -161,14 +161,14 @@ class PastResult(Struct, frozen=True, kw_only=True):
     Attributes:
         run: When it began, and its id.
         commit: The hash of its commit; None if unknown.
-        circumstances: The environment it was measured in.
+        environment_key: The environment it was measured in.
         launches_ns: The medians of its launches.
         delay: How much other programs may have slowed it down, as a logarithm.
     """
 
     run: tuple[str, str]
     commit: str | None
-    circumstances: EnvironmentKey
+    environment_key: EnvironmentKey
     launches_ns: tuple[float, ...]
     delay: float
 
@@ -195,7 +195,7 @@ def past_results(runs: Iterable[tuple[Iterable[Series], Mapping[str, float]]]) -
                 PastResult(
                     run=(point.at, point.run or ""),
                     commit=point.commit.sha if point.commit else None,
-                    circumstances=point.environment_key,
+                    environment_key=point.environment_key,
                     launches_ns=point.launches,
                     delay=delay,
                 )
@@ -205,14 +205,14 @@ def past_results(runs: Iterable[tuple[Iterable[Series], Mapping[str, float]]]) -
 
 
 def earlier_runs(
-    past: PastResults, cell: Cell, pair: tuple[Run, Run], circumstances: EnvironmentKey
+    past: PastResults, cell: Cell, pair: tuple[Run, Run], environment_key: EnvironmentKey
 ) -> list[EarlierRun]:
     """The runs before the later one that have a comparable result for a cell, oldest first."""
     before, after = sorted(pair, key=lambda run: (run.started_at, run.id))
     found: dict[tuple[str, str], list[PastResult]] = {}
     for one in past.get(f"{after.host.id}/{cell.id}", ()):
         at, run = one.run
-        if at < after.started_at and run != before.id and one.circumstances == circumstances:
+        if at < after.started_at and run != before.id and one.environment_key == environment_key:
             found.setdefault(one.run, []).append(one)
     return [
         EarlierRun(
@@ -246,7 +246,7 @@ def compare_runs(before: Record, after: Record, past: PastResults | None = None)
             where=where,
             fix="Compare two runs of one host.",
         )
-    mine, theirs = circumstances_of_run(*before), circumstances_of_run(*after)
+    mine, theirs = environment_keys_of_run(*before), environment_keys_of_run(*after)
     both = [name for name in theirs if name in mine]
     unlike = tuple((name, said) for name in both if (said := differing(mine[name], theirs[name])))
     different = {name for name, _ in unlike}
@@ -295,11 +295,11 @@ def _compared(
         for source in after[0].scenarios
     }
     found: list[ComparedCell] = []
-    for name, circumstances in alike.items():
+    for name, environment_key in alike.items():
         title, measure = ways[theirs[name][0].cell.scenario]
         old = summarise(mine[name][0].cell, mine[name], measure.warmup)
         new = summarise(theirs[name][0].cell, theirs[name], measure.warmup)
-        earlier = earlier_runs(past, new.cell, (before[0], after[0]), circumstances)
+        earlier = earlier_runs(past, new.cell, (before[0], after[0]), environment_key)
         between = between_runs(earlier)
         found.append(
             ComparedCell(

@@ -38,7 +38,7 @@ def checks(study: ScenarioResult) -> tuple[Check, ...]:
         _threads(tried),
         _order(tried, study),
         _steady(study),
-        _strays(tried),
+        _leftover_processes(tried),
         _environment(tried),
         _looking(tried),
         _host(study),
@@ -69,7 +69,9 @@ _ORDER = _Rule(
     fails="Cells ran in the same order in every block",
 )
 _STEADY = _Rule(holds="Every launch became steady", fails="Not every launch became steady")
-_STRAYS = _Rule(holds="Nothing outlived its launch", fails="Processes outlived their launch")
+_LEFTOVER_PROCESSES = _Rule(
+    holds="Nothing outlived its launch", fails="Processes outlived their launch"
+)
 _ENVIRONMENT = _Rule(
     holds="Every launch of an environment ran the same versions",
     fails="Launches of one environment ran different versions",
@@ -173,14 +175,18 @@ def _steady(study: ScenarioResult) -> Check:
     return _STEADY.judged(evidence, passed=unsettled == 0 if launches else None)
 
 
-def _strays(launches: Sequence[Launch]) -> Check:
-    strays = [launch for launch in launches if launch.strays]
-    if not strays:
+def _leftover_processes(launches: Sequence[Launch]) -> Check:
+    leftover_processes = [launch for launch in launches if launch.leftover_processes]
+    if not leftover_processes:
         evidence = f"no stray process in {count(len(launches), 'launch', 'launches')}"
     else:
-        names = ", ".join(dict.fromkeys(name for launch in strays for name in launch.strays))
-        evidence = f"ended after {count(len(strays), 'launch', 'launches')}: {names}"
-    return _STRAYS.judged(evidence, passed=not strays)
+        names = ", ".join(
+            dict.fromkeys(
+                name for launch in leftover_processes for name in launch.leftover_processes
+            )
+        )
+        evidence = f"ended after {count(len(leftover_processes), 'launch', 'launches')}: {names}"
+    return _LEFTOVER_PROCESSES.judged(evidence, passed=not leftover_processes)
 
 
 def _environment(launches: Sequence[Launch]) -> Check:

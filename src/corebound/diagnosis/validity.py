@@ -91,10 +91,10 @@ def not_as_asked(cell: CellEvidence, _: Evidence) -> Finding | None:
 
 def leftover_processes(cell: CellEvidence, _: Evidence) -> Finding | None:
     """Processes outlived their worker; left running, they would disturb the next launches."""
-    affected = [launch for launch in cell.launches if launch.strays]
+    affected = [launch for launch in cell.launches if launch.leftover_processes]
     if not affected:
         return None
-    names = Counter(name for launch in affected for name in launch.strays)
+    names = Counter(name for launch in affected for name in launch.leftover_processes)
     return Finding(
         rule="strays",
         tone="warn",

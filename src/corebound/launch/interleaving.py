@@ -140,7 +140,7 @@ class Alternation:
                 place = waiting.popleft()
                 began_s = time.monotonic()
                 self._holder = (place, began_s)
-                goes_on = _stint(callers[place])
+                goes_on = _time_slice(callers[place])
                 with self._changed:
                     self._holder = None
                     self._held_s[place] += time.monotonic() - began_s
@@ -164,7 +164,7 @@ class Alternation:
         return callers
 
 
-def _stint(caller: socket.socket) -> bool:
+def _time_slice(caller: socket.socket) -> bool:
     """Grant a worker a time slice and wait until it ends; False if it was the last."""
     try:
         caller.send(protocol.YOURS)

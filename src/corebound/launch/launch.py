@@ -53,7 +53,7 @@ class LaunchResult(Struct, frozen=True, kw_only=True):
     looks: int = 0
     look_ns: int = 0
     workers: tuple[Worker, ...] = ()
-    strays: tuple[str, ...] = ()
+    leftover_processes: tuple[str, ...] = ()
     log: str = ""
     trace: Path | None = None
     served: Served | None = None
@@ -212,7 +212,7 @@ class _Session:
             looks=self._monitor.looks,
             look_ns=self._monitor.look_ns,
             workers=workers,
-            strays=leftovers,
+            leftover_processes=leftovers,
             log=tail(self._log),
             trace=self._trace(),
             host=self._monitor.host,

@@ -42,15 +42,15 @@ def binding_violations(
             *_off_slot(placement, worker, allowed),
             *_other_threads(worker),
             *_other_environment(command, worker),
-            *_between_stints(worker),
+            *_between_time_slices(worker),
         )
     )
 
 
-def _between_stints(worker: Worker) -> Iterator[str]:
+def _between_time_slices(worker: Worker) -> Iterator[str]:
     """For a worker that alternates: excess CPU time used outside its own time slices."""
     ran_ns = known_sum(thread.run_ns for thread in worker.threads)
-    if not worker.stints or ran_ns is None:
+    if not worker.time_slices or ran_ns is None:
         return
     within_ns = sum(worker.cpu_ns[1:])
     between_ns = ran_ns - within_ns
@@ -73,8 +73,8 @@ def _off_slot(placement: Placement, worker: Worker, of_command: Allowed) -> Iter
             if set(one) != set(cpus) and not (parts_allowed and set(one) < set(cpus)):
                 yield f"{who} was allowed CPUs {cpu_list(one)}, its slot is {cpu_list(cpus)}"
     for thread in worker.threads:
-        if strays := {stay.cpu for stay in thread.stays} - set(cpus):
-            yield f"{_called(thread)} was seen on CPUs {cpu_list(strays)}, off its slot"
+        if outside := {stay.cpu for stay in thread.stays} - set(cpus):
+            yield f"{_called(thread)} was seen on CPUs {cpu_list(outside)}, off its slot"
 
 
 def _called(thread: ThreadEvidence) -> str:

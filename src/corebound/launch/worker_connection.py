@@ -231,7 +231,7 @@ class WorkerConnection(ChildConnection):
             worker,
             wall_ns=tuple(self._wall_ns),
             cpu_ns=tuple(self._cpu_ns),
-            stints=tuple(
+            time_slices=tuple(
                 TimeSlice(iterations=iterations, began_us=began_us)
                 for iterations, began_us in self._time_slices
             ),
@@ -251,7 +251,7 @@ class WorkerConnection(ChildConnection):
             case protocol.Samples():
                 self._wall_ns += message.wall_ns
                 self._cpu_ns += message.cpu_ns
-            case protocol.Stints():
+            case protocol.TimeSlices():
                 self._time_slices += zip(message.iterations, message.began_us, strict=True)
             case protocol.Profile():
                 self._profile = message

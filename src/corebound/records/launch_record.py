@@ -146,8 +146,8 @@ class Worker(Struct, frozen=True, kw_only=True):
     `node_bytes` is its own memory by node at the end of its iterations; empty if the
     kernel does not report it. `disturbed` are the iterations that something outside disturbed.
     `counters` are the hardware counters of it and its child processes. If it is None, the
-    launch's counters have the reason. `stints` hold the time slices of the iterations after
-    the first, in order; empty if the launch did not alternate with others.
+    launch's counters have the reason. `time_slices` are those of the iterations after the
+    first, in order; empty if the launch did not alternate with others.
     """
 
     slot: Count
@@ -168,7 +168,7 @@ class Worker(Struct, frozen=True, kw_only=True):
     work: dict[str, Amount] = field(default_factory=dict)
     disturbed: tuple[Marked, ...] = ()
     counters: Counters | None = None
-    stints: tuple[TimeSlice, ...] = ()
+    time_slices: tuple[TimeSlice, ...] = field(default=(), name="stints")
 
 
 class Launch(Struct, frozen=True, kw_only=True):
@@ -190,7 +190,7 @@ class Launch(Struct, frozen=True, kw_only=True):
         overhead_ns: The part of it in which no worker was running.
         looks: How often the threads were sampled while the workers were
             timed; look_ns: CPU time of that.
-        strays: Names of processes that outlived their worker and were ended.
+        leftover_processes: Names of processes that outlived their worker and were ended.
         log: The tail of the workers' stdout and stderr.
         trace: Name of the gzipped Chrome trace of the first worker, stored beside the
             records.
@@ -221,7 +221,7 @@ class Launch(Struct, frozen=True, kw_only=True):
     looks: Count
     look_ns: Count
     workers: tuple[Worker, ...]
-    strays: tuple[str, ...]
+    leftover_processes: tuple[str, ...] = field(name="strays")
     log: str
     kind: Kind = "measure"
     trace: str | None = None

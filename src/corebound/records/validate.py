@@ -127,9 +127,11 @@ def _worker(one: Worker, slots: int) -> None:
         raise ValueError(f"`slot` {one.slot} is none of its {slots}")
     iterations = len(one.wall_ns)
     # The first iteration belongs to no time slice.
-    if one.stints and sum(stint.iterations for stint in one.stints) != max(iterations - 1, 0):
+    if one.time_slices and sum(time_slice.iterations for time_slice in one.time_slices) != max(
+        iterations - 1, 0
+    ):
         raise ValueError("`stints` do not hold the iterations of `wall_ns` after the first")
-    if any(not stint.iterations for stint in one.stints):
+    if any(not time_slice.iterations for time_slice in one.time_slices):
         raise ValueError("a stint has no iteration")
     if any(not each.first <= each.last < iterations for each in one.disturbed):
         raise ValueError("`disturbed` names iterations that `wall_ns` does not have")

@@ -137,7 +137,7 @@ class _Session:
             looks=self._monitor.looks,
             look_ns=self._monitor.look_ns,
             workers=workers,
-            strays=leftovers,
+            leftover_processes=leftovers,
             log=tail(self._processes.log),
             served=self._served,
             host=self._monitor.host,

@@ -18,7 +18,7 @@ from corebound.stats.intervals import CONFIDENCE, Array, Interval, log_interval,
 from corebound.stats.launch_summary import CellSummary
 
 # With fewer shared time slices, the launches' own medians are as good.
-_LEAST_STINTS = 5
+_MIN_TIME_SLICES = 5
 
 
 def log_ratios(cell: CellSummary, baseline: CellSummary) -> dict[int, float]:
@@ -30,10 +30,10 @@ def log_ratios(cell: CellSummary, baseline: CellSummary) -> dict[int, float]:
     logs, baseline_logs = logs_by_block(cell), logs_by_block(baseline)
     if logs is None or baseline_logs is None:
         return {}
-    by_stints = _by_stints(cell, baseline)
+    by_time_slices = _by_time_slices(cell, baseline)
     return {
-        block: by_stints[block]
-        if block in by_stints
+        block: by_time_slices[block]
+        if block in by_time_slices
         else statistics.fmean(baseline_logs[block]) - statistics.fmean(logs[block])
         for block in sorted(logs.keys() & baseline_logs.keys())
     }
@@ -49,15 +49,15 @@ def logs_by_block(summary: CellSummary) -> dict[int, list[float]] | None:
     return logs or None
 
 
-def _by_stints(cell: CellSummary, baseline: CellSummary) -> dict[int, float]:
+def _by_time_slices(cell: CellSummary, baseline: CellSummary) -> dict[int, float]:
     """For each block in which the two alternated, the logarithm of their ratio."""
     bases = {launch.launch: launch for launch in baseline.launches}
     found = {}
     for launch in cell.launches:
         for other in launch.alternated:
-            base_ns = dict(bases[other].stints_ns) if other in bases else {}
-            pairs = [(base_ns[at], own) for at, own in launch.stints_ns if at in base_ns]
-            if len(pairs) >= _LEAST_STINTS:
+            base_ns = dict(bases[other].time_slices_ns) if other in bases else {}
+            pairs = [(base_ns[at], own) for at, own in launch.time_slices_ns if at in base_ns]
+            if len(pairs) >= _MIN_TIME_SLICES:
                 found[launch.block] = statistics.median(math.log(a / b) for a, b in pairs)
     return found
 

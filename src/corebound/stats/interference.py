@@ -133,10 +133,10 @@ def marked(worker: Worker, host: HostOverTime) -> tuple[Marked, ...]:
 def _spans_ms(worker: Worker) -> Iterator[tuple[float, float]]:
     """Start and end of each iteration but the first, in ms since the workers' start signal."""
     walls_ns = iter(worker.wall_ns[1:])
-    stints = worker.stints or (TimeSlice(iterations=len(worker.wall_ns), began_us=0),)
-    for stint in stints:
-        at_ms = stint.began_us / 1e3
-        for wall_ns in islice(walls_ns, stint.iterations):
+    time_slices = worker.time_slices or (TimeSlice(iterations=len(worker.wall_ns), began_us=0),)
+    for time_slice in time_slices:
+        at_ms = time_slice.began_us / 1e3
+        for wall_ns in islice(walls_ns, time_slice.iterations):
             yield at_ms, at_ms + wall_ns / 1e6
             at_ms += wall_ns / 1e6
 

@@ -88,7 +88,7 @@ class LaunchSummary(Struct, frozen=True, kw_only=True):
             iteration is too short for the CPU clock.
         used: Number of iterations used, over all workers.
         independent: Effective number of independent iterations, given their autocorrelation.
-        stints_ns: For each time slice used, its number and the median of its iterations;
+        time_slices_ns: For each time slice used, its number and the median of its iterations;
             empty if the launch did not alternate.
         alternated: The ids of the launches that it alternated with.
         disturbed: Whether something outside disturbed most of the iterations used.
@@ -106,7 +106,7 @@ class LaunchSummary(Struct, frozen=True, kw_only=True):
     steady: SteadyState
     settled: bool = True
     independent: float = 0.0
-    stints_ns: tuple[tuple[int, float], ...] = ()
+    time_slices_ns: tuple[tuple[int, float], ...] = ()
     alternated: tuple[str, ...] = ()
     disturbed: bool = False
     delay: float = 0.0
@@ -215,7 +215,7 @@ def summarise_launch(launch: Launch, warmup: Warmup) -> LaunchSummary:
         steady=worst(part.steady for part in kept),
         settled=all(part.settled for part in kept),
         independent=sum(effective_sample_size(part.wall_ns) for part in kept),
-        stints_ns=tuple(stint for part in kept for stint in part.stints_ns),
+        time_slices_ns=tuple(time_slice for part in kept for time_slice in part.time_slices_ns),
         alternated=launch.alternated,
         disturbed=is_spoilt(launch),
         delay=delay(launch.host),
@@ -309,7 +309,7 @@ class _Kept(Struct, frozen=True, kw_only=True):
 
     wall_ns: Sequence[int]
     cpu_ns: Sequence[int]
-    stints_ns: tuple[tuple[int, float], ...]
+    time_slices_ns: tuple[tuple[int, float], ...]
     steady: SteadyState
     settled: bool
 
@@ -346,20 +346,20 @@ def _kept(worker: Worker, warmup: Warmup) -> _Kept:
     return _Kept(
         wall_ns=wall_ns[start:],
         cpu_ns=worker.cpu_ns[start:] if len(worker.cpu_ns) == len(wall_ns) else (),
-        stints_ns=tuple(_stints_ns(worker, start)),
+        time_slices_ns=tuple(_time_slices_ns(worker, start)),
         steady=found,
         settled=settled,
     )
 
 
-def _stints_ns(worker: Worker, start: int) -> Iterator[tuple[int, float]]:
+def _time_slices_ns(worker: Worker, start: int) -> Iterator[tuple[int, float]]:
     """Number and median of each time slice that begins at this iteration or later."""
     begin = 1  # the first iteration belongs to no time slice
-    for number, stint in enumerate(worker.stints):
+    for number, time_slice in enumerate(worker.time_slices):
         if begin >= start:
-            stint_ns = worker.wall_ns[begin : begin + stint.iterations]
-            yield number, float(statistics.median(stint_ns))
-        begin += stint.iterations
+            time_slice_ns = worker.wall_ns[begin : begin + time_slice.iterations]
+            yield number, float(statistics.median(time_slice_ns))
+        begin += time_slice.iterations
 
 
 def _started_within(wall_ns: Sequence[int], limit_ns: int) -> int:

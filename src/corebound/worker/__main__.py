@@ -107,10 +107,10 @@ def _send(reply: MessageWriter, timed: Timed) -> None:
         reply.send(protocol.Samples(wall_ns=walls[part].tolist(), cpu_ns=cpus[part].tolist()))
     for start in range(0, len(lengths), protocol.SAMPLES_A_MESSAGE):
         part = slice(start, start + protocol.SAMPLES_A_MESSAGE)
-        stints = protocol.Stints(
+        time_slices = protocol.TimeSlices(
             iterations=lengths[part].tolist(), began_us=began_us[part].tolist()
         )
-        reply.send(stints)
+        reply.send(time_slices)
 
 
 def _profile(adapter: ModuleType, workload: Workload, iterations: int) -> protocol.Profile:

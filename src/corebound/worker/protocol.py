@@ -153,7 +153,7 @@ class Samples:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stints:
+class TimeSlices:
     """Consecutive time slices of a worker that alternates with others.
 
     Attributes:
@@ -243,13 +243,13 @@ class Failure:
     fix: str | None
 
 
-Message = Phase | Ready | Samples | Stints | Profile | End | Failure
+Message = Phase | Ready | Samples | TimeSlices | Profile | End | Failure
 
 _KINDS: dict[str, type[Message]] = {
     "phase": Phase,
     "ready": Ready,
     "samples": Samples,
-    "stints": Stints,
+    "stints": TimeSlices,
     "profile": Profile,
     "end": End,
     "failure": Failure,

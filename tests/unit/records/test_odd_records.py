@@ -39,8 +39,12 @@ MUTATIONS = 30
 
 def alternated() -> Launch:
     """A launch whose 29 iterations after the first are held by six stints."""
-    stints = tuple(TimeSlice(iterations=min(5, 29 - at), began_us=at) for at in range(0, 29, 5))
-    worker = replace(a_worker(), stints=stints, disturbed=(Marked(first=3, last=4, by=("steal",)),))
+    time_slices = tuple(
+        TimeSlice(iterations=min(5, 29 - at), began_us=at) for at in range(0, 29, 5)
+    )
+    worker = replace(
+        a_worker(), time_slices=time_slices, disturbed=(Marked(first=3, last=4, by=("steal",)),)
+    )
     return a_launch(workers=(worker,))
 
 

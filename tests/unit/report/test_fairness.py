@@ -46,7 +46,9 @@ FAILING = {
         *(launched(block, place, place) for block in range(3) for place in range(2))
     ),
     "Not every launch became steady": lambda: checks_of(never_steady()),
-    "Processes outlived their launch": lambda: checks_of(replace(launched(0), strays=("daemon",))),
+    "Processes outlived their launch": lambda: checks_of(
+        replace(launched(0), leftover_processes=("daemon",))
+    ),
     "Launches of one environment ran different versions": lambda: checks_of(
         launched(0), replace(launched(1), workers=(replace(a_worker(), python="3.12.0"),))
     ),

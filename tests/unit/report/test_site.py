@@ -110,7 +110,7 @@ def test_whatever_a_record_says_is_text_and_never_markup() -> None:
     cell = expand(scenario, "a.yaml")[0]
     failed = replace(
         a_launch(cell=cell, status="failed", reason=EVIL, fix=EVIL, log=EVIL, evidence=(EVIL,)),
-        strays=(EVIL,),
+        leftover_processes=(EVIL,),
     )
     run = a_run(scenarios=(scenario,))
     run = replace(run, host=replace(run.host, name=EVIL, cpu_model=EVIL))

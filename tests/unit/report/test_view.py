@@ -429,7 +429,7 @@ def test_threads_asked_and_not_used_fail_their_check() -> None:
 
 
 def test_a_stray_process_fails_its_check_and_is_named() -> None:
-    launch = a_launch(cell=cells_of(a_scenario())["binding=none"], strays=("daemon",))
+    launch = a_launch(cell=cells_of(a_scenario())["binding=none"], leftover_processes=("daemon",))
 
     page = a_page(latest_studies([(a_run(), (launch,))])[0])
 

@@ -43,7 +43,7 @@ def an_outcome(status: Status = "ok", *, median_ns: int = 1_000_000) -> LaunchRe
         looks=0,
         look_ns=0,
         workers=(a_worker(wall_ns=(median_ns,) * 20),) if status == "ok" else (),
-        strays=(),
+        leftover_processes=(),
         log="",
     )
 

@@ -119,9 +119,11 @@ def alternating(
     sides: list[list[Launch]] = [[], []]
     for block, both in enumerate(blocks):
         for side, wall_ns in enumerate(both):
-            stints = tuple(TimeSlice(iterations=1, began_us=at) for at in range(len(wall_ns) - 1))
+            time_slices = tuple(
+                TimeSlice(iterations=1, began_us=at) for at in range(len(wall_ns) - 1)
+            )
             made = a_launch(block=block, position=side, workers=(a_worker(wall_ns=wall_ns),))
-            workers = (replace(made.workers[0], stints=stints),)
+            workers = (replace(made.workers[0], time_slices=time_slices),)
             other = f"{made.id.rpartition('-')[0]}-{1 - side}"
             sides[side].append(replace(made, workers=workers, alternated=(other,)))
     cell, baseline = (

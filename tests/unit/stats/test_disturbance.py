@@ -72,8 +72,8 @@ def test_iterations_that_overlap_a_disturbed_window_are_marked_the_first_never()
 
 def test_iterations_of_a_launch_that_alternated_are_where_their_stints_were() -> None:
     # Of 100 ms each: two from 0, two from 400 and two from 800 ms.
-    stints = tuple(TimeSlice(iterations=2, began_us=at_ms * 1000) for at_ms in (0, 400, 800))
-    worker = replace(a_worker(wall_ns=(MS, *[100 * MS] * 6)), stints=stints)
+    time_slices = tuple(TimeSlice(iterations=2, began_us=at_ms * 1000) for at_ms in (0, 400, 800))
+    worker = replace(a_worker(wall_ns=(MS, *[100 * MS] * 6)), time_slices=time_slices)
     host = a_host_over_time(a_window(), a_window(from_ms=500, to_ms=1000, steal_ms=250))
 
     assert marked(worker, host) == (Marked(first=4, last=6, by=("steal",)),)

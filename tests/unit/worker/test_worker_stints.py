@@ -103,6 +103,6 @@ def test_stints_hold_every_iteration_once_and_end_as_soon_as_they_are_long_enoug
     assert sum(made.lengths) == len(lengths)
     begin = 0
     for length in made.lengths[: min(times, len(made.lengths) - 1)]:
-        stint = lengths[begin : begin + length]
-        assert sum(stint) >= protocol.STINT_NS > sum(stint[:-1])
+        time_slice = lengths[begin : begin + length]
+        assert sum(time_slice) >= protocol.STINT_NS > sum(time_slice[:-1])
         begin += length

@@ -28,7 +28,7 @@ from corebound.scenario.loader import load_document
 from corebound.scenario.models import Scenario, measure_for
 from corebound.stats.between_runs import BetweenRuns, between_runs
 from corebound.stats.comparison import compare
-from corebound.stats.history.series import circumstances_of_run
+from corebound.stats.history.series import environment_keys_of_run
 from corebound.stats.launch_summary import summarise
 from corebound.workflow import compare_commits, prepare, projects
 from corebound.workflow.prepare import PreparedRun, RunRequest
@@ -127,8 +127,8 @@ def _between(
 ) -> BetweenRuns:
     """Run-to-run variation of the cell, from other runs measured like the first."""
     past = past_of_pair(records, pair)
-    circumstances = circumstances_of_run(pair[0], launches)[cell.id]
-    return between_runs(earlier_runs(past, cell, pair, circumstances))
+    environment_key = environment_keys_of_run(pair[0], launches)[cell.id]
+    return between_runs(earlier_runs(past, cell, pair, environment_key))
 
 
 def _prepared(

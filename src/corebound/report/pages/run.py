@@ -232,8 +232,8 @@ def _check(one: HostCheck) -> CheckRow:
 
 def _launch(run: Run, one: Launch, launches: Sequence[Launch]) -> RunLaunch:
     notes = [reason_of(one), *evidence_of(one), mend_of(one, launches)]
-    if one.strays:
-        notes.append(f"outlived its worker and was ended: {', '.join(one.strays)}")
+    if one.leftover_processes:
+        notes.append(f"outlived its worker and was ended: {', '.join(one.leftover_processes)}")
     return RunLaunch(
         id=one.id,
         scenario=one.cell.scenario,

@@ -45,23 +45,23 @@ class HistoryArrays(Struct, frozen=True, kw_only=True):
         return own[~np.isnan(self.logs[own])]
 
 
-def segments_of(circumstances: Sequence[Hashable], borders: Sequence[int]) -> tuple[Places, ...]:
+def segments_of(environment_key: Sequence[Hashable], borders: Sequence[int]) -> tuple[Places, ...]:
     """The segments of points with these environments, ordered by their first points.
 
     An environment may come back: a machine in the cloud may get one processor and then another,
     and commits measured later are placed among those measured long ago.
 
     Args:
-        circumstances: The environment of each point.
+        environment_key: The environment of each point.
         borders: The points at which the environment changes.
 
     >>> [places.tolist() for places in segments_of("aabba", (2, 4))]
     [[0, 1, 4], [2, 3]]
     """
     found: dict[Hashable, list[Places]] = {}
-    edges = (0, *borders, len(circumstances)) if circumstances else ()
+    edges = (0, *borders, len(environment_key)) if environment_key else ()
     for start, end in itertools.pairwise(edges):
-        found.setdefault(circumstances[start], []).append(np.arange(start, end))
+        found.setdefault(environment_key[start], []).append(np.arange(start, end))
     return tuple(np.concatenate(pieces) for pieces in found.values())
 
 

@@ -51,7 +51,7 @@ def series_of_run(run: Run, launches: Sequence[Launch]) -> tuple[Series, ...]:
     )
 
 
-def circumstances_of_run(run: Run, launches: Sequence[Launch]) -> dict[str, EnvironmentKey]:
+def environment_keys_of_run(run: Run, launches: Sequence[Launch]) -> dict[str, EnvironmentKey]:
     """The environment of one run, by the id of each cell for which `series_of_run` has a series.
 
     It does not compute the cells' values, which would take long.
@@ -60,7 +60,7 @@ def circumstances_of_run(run: Run, launches: Sequence[Launch]) -> dict[str, Envi
         pydantic.ValidationError: This version cannot read a recorded scenario.
     """
     return {
-        own[0].cell.id: _circumstances(
+        own[0].cell.id: _environment_key(
             run, scenario, measure_for(scenario, run.profile), own[0].cell
         )
         for _, scenario, own in _cells(run, launches)
@@ -148,7 +148,7 @@ def _series(
                     bounds=_bounds(summary),
                     launches=tuple(one.median_ns for one in summary.launches),
                     missing=_missing(summary, launches),
-                    environment_key=_circumstances(run, scenario, measure, cell),
+                    environment_key=_environment_key(run, scenario, measure, cell),
                 )
             ]
         ),
@@ -176,7 +176,7 @@ def _reproduce(run: Run, source: ScenarioSource, cell: Cell) -> tuple[str, ...]:
     return tuple(words)
 
 
-def _circumstances(run: Run, scenario: Scenario, measure: Measure, cell: Cell) -> EnvironmentKey:
+def _environment_key(run: Run, scenario: Scenario, measure: Measure, cell: Cell) -> EnvironmentKey:
     """Everything but the commit of the project under test that can change a value.
 
     It covers what is measured, not how often it is measured or what it is called.
