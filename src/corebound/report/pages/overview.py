@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from corebound.analysis.change_history import EMPTY_HISTORY, ChangeHistory, size_word
+from corebound.analysis.claims import judge_claims
 from corebound.analysis.commands import FIRST, CommandLine, reproduce_command, row_command
 from corebound.analysis.host_records import Record
 from corebound.analysis.launch_metrics import statuses
@@ -39,7 +40,6 @@ from corebound.records.history import Series
 from corebound.report.charts.axis import Axis
 from corebound.report.charts.intervals import IntervalPlot
 from corebound.report.elements import Head, Hero, Tick, damaged_records
-from corebound.report.pages.claims import judge_claims
 from corebound.report.pages.series_table import SeriesGroup, last_change, no_change, series_groups
 from corebound.report.pages.whats_new import WhatsNew, whats_new
 from corebound.report.scenario.cells import cell_plot, comparison_axis, ratio_ticks

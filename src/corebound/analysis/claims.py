@@ -1,0 +1,122 @@
+"""Compares published claims with what was measured: which of them reproduce on this host."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Literal
+
+from msgspec import Struct
+
+from corebound.analysis.scenario_result import ScenarioResult, compare_cells
+from corebound.analysis.selection import title_of, varying_axes
+from corebound.analysis.wording import count, to_decide
+from corebound.machine.identity import Host
+from corebound.scenario.cell import Cell
+from corebound.scenario.models import Claim
+from corebound.scenario.select import claim_pairs
+from corebound.stats.comparison import Comparison
+
+Judgement = Literal["reproduces", "does not", "undecided", "not measured", "needs"]
+
+
+class ClaimResult(Struct, frozen=True, kw_only=True):
+    """The result of one claim for one pair of cells.
+
+    Attributes:
+        claim: The published claim.
+        faster: The cell that is claimed to be faster; None if the scenario has no such pair.
+        than: The cell that it is claimed to be faster than; None likewise.
+        pair: What distinguishes this pair from the claim's others; empty for a single pair.
+        comparison: The first cell against the second; None if they cannot be compared.
+        judgement: Whether the claim reproduces.
+        needs: What the claim needs and the host lacks: `needs SMT`; empty if nothing.
+        detail: The reason, or the difference from the claimed size; may be empty.
+    """
+
+    claim: Claim
+    faster: Cell | None
+    than: Cell | None
+    pair: str
+    comparison: Comparison | None
+    judgement: Judgement
+    needs: str
+    detail: str
+
+
+def judge_claims(study: ScenarioResult) -> tuple[ClaimResult, ...]:
+    """The results of a scenario's claims, one for each pair of cells that a claim covers."""
+    return tuple(one for claim in study.scenario.claims for one in _judge_claim(study, claim))
+
+
+def _judge_claim(study: ScenarioResult, claim: Claim) -> Iterator[ClaimResult]:
+    needs, why = _missing_need(claim, study.run.host)
+    pairs = claim_pairs(claim, study.planned)
+    if needs or not pairs:
+        yield ClaimResult(
+            claim=claim,
+            faster=None,
+            than=None,
+            pair="",
+            comparison=None,
+            judgement="needs" if needs else "not measured",
+            needs=needs,
+            detail=why if needs else "no cell that was asked for fits it",
+        )
+        return
+    axes = varying_axes([one for one, _ in pairs])
+    for one, two in pairs:
+        comparison = compare_cells(study, one, two)
+        judgement, detail = _judge(claim, comparison)
+        yield ClaimResult(
+            claim=claim,
+            faster=one,
+            than=two,
+            pair=title_of(one, axes),
+            comparison=comparison,
+            judgement=judgement,
+            needs="",
+            detail=detail,
+        )
+
+
+def _judge(claim: Claim, comparison: Comparison | None) -> tuple[Judgement, str]:
+    if comparison is None:
+        return "not measured", "one of the two cells has no valid launch on this host"
+    if comparison.verdict == "undecided":
+        return "undecided", to_decide(comparison.launches_needed)
+    if comparison.verdict != "faster":
+        slower = comparison.verdict == "slower"
+        return "does not", "it is slower here" if slower else "no difference here"
+    published, interval = claim.published_ratio, comparison.interval
+    detail = ""
+    if published and interval and not interval.contains(published):
+        detail = "the effect is smaller here" if published > interval.high else "and larger here"
+    return "reproduces", detail
+
+
+def _missing_need(claim: Claim, host: Host) -> tuple[str, str]:
+    """What the claim needs and the host lacks, and why; empty if nothing."""
+    needs, topology = claim.needs, host.topology
+    if needs.smt is not None and needs.smt != topology.has_smt:
+        if needs.smt:
+            return "needs SMT", "which this host does not have"
+        return "needs no SMT", "which this host has"
+    nodes = sum(1 for node in topology.nodes if node.cpus)
+    if needs.nodes is not None and nodes < needs.nodes:
+        return f"needs {count(needs.nodes, 'node')}", f"this host has {nodes} with CPUs"
+    cores = len({cpu.core for cpu in topology.cpus})
+    if needs.cores is not None and cores < needs.cores:
+        return f"needs {count(needs.cores, 'core')}", f"this host has {cores}"
+    if needs.npu:
+        return "needs an NPU", "which cells here do not use"
+    return ("", "") if needs.gpu is None else _missing_gpu(host, wanted=needs.gpu)
+
+
+def _missing_gpu(host: Host, *, wanted: bool) -> tuple[str, str]:
+    if host.gpus is None:
+        return "needs a look for GPUs", "which this record was made without"
+    if wanted == bool(host.gpus):
+        return "", ""
+    if wanted:
+        return "needs a GPU", "which this host does not have"
+    return "needs a host without a GPU", ""
