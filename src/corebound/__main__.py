@@ -32,7 +32,7 @@ def main() -> None:
 
     def of_thread(failed: threading.ExceptHookArgs) -> None:
         if failed.exc_value is not None and not isinstance(failed.exc_value, SystemExit):
-            of_threads.append(crash.told(failed.exc_value))
+            of_threads.append(crash.report(failed.exc_value))
 
     threading.excepthook = of_thread
     try:
@@ -45,7 +45,7 @@ def main() -> None:
     except KeyboardInterrupt:
         sys.exit(130)
     except Exception as error:  # noqa: BLE001  # the last handler, for failing imports
-        sys.exit(crash.told(error))
+        sys.exit(crash.report(error))
     finally:
         # The command has ended: ignore signals so that Python's shutdown prints no traceback.
         for number in (signal.SIGINT, signal.SIGTERM):

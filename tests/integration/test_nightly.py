@@ -19,7 +19,7 @@ import pytest
 from corebound.errors import HostError
 from corebound.records import jsonl
 from corebound.records.launch_record import Launch
-from corebound.workflow.nightly import night
+from corebound.workflow import nightly_steps
 from support import commands, repositories
 
 
@@ -210,8 +210,8 @@ def test_a_second_nightly_run_is_refused_and_a_failed_webhook_is_reported(suite:
 
     # In this process, for it waits a minute where there is no need to.
     with (
-        pytest.raises(HostError, match="another night is at work"),
-        night.alone(suite / "reports" / "nights", patience_s=0.0),
+        pytest.raises(HostError, match="another nightly run is active"),
+        nightly_steps.nightly_lock(suite / "reports" / "nights", patience_s=0.0),
     ):
         pass
     _, err = first.communicate(timeout=300)

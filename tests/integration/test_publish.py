@@ -19,8 +19,8 @@ from support.repositories import git
 PAGES = 40
 PUBLISH = (
     "from pathlib import Path\n"
-    "from corebound.workflow.publish import folder\n"
-    "folder.publish(folder.opened(Path('reports/site'), 'now'), Path('public'))\n"
+    "from corebound.workflow.publish import open_site, publish_to_folder\n"
+    "publish_to_folder(open_site(Path('reports/site'), 'now'), Path('public'))\n"
 )
 
 
@@ -112,9 +112,9 @@ def test_publishing_that_is_killed_leaves_one_complete_site(suite: Path, linked:
         "        if left < 0:\n"
         "            os.kill(os.getpid(), signal.SIGKILL)\n"
         "from pathlib import Path\n"
-        "from corebound.workflow.publish import folder\n"
+        "from corebound.workflow.publish import open_site, publish_to_folder\n"
         "sys.addaudithook(hear)\n"
-        "folder.publish(folder.opened(Path('reports/site'), 'now'), Path('public'))\n"
+        "publish_to_folder(open_site(Path('reports/site'), 'now'), Path('public'))\n"
     )
     moments, killed = [*range(8), *range(20, 300, 30)], 0
     for count, moment in enumerate(moments):
@@ -179,7 +179,7 @@ def test_each_publication_is_a_commit_and_the_checkout_is_unchanged(suite: Path)
     assert git(suite, "rev-list", "--count", "gh-pages").strip() == "2"
     assert git(suite, "show", "gh-pages:index.html") == "second"
     assert ".nojekyll" in git(suite, "ls-tree", "--name-only", "gh-pages").split()
-    assert "it was there already" in again.out
+    assert "(unchanged)" in again.out
     assert git(suite, "status", "--porcelain", "--untracked-files=no") == ""
     assert git(suite, "branch", "--show-current").strip() == "main"
 

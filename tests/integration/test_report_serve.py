@@ -44,7 +44,7 @@ def test_a_site_is_served_rebuilt_and_stopped(tmp_path: Path) -> None:
             refused, _ = fetched(port, "/", host="elsewhere.example")
             nameless, _ = fetched(port, "/%00")
             (records / "torn.jsonl").write_text("")
-            _said(log, r"(made anew)")
+            _said(log, r"(Updated in)")
         finally:
             process.send_signal(signal.SIGINT)
             try:
@@ -55,7 +55,7 @@ def test_a_site_is_served_rebuilt_and_stopped(tmp_path: Path) -> None:
 
     assert (status, refused, nameless, code) == (200, 403, 404, 0)
     assert "No records yet" in page
-    assert "ended" in log.read_text()
+    assert "Stopped." in log.read_text()
     assert "Traceback" not in log.read_text()
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import yaml
 from msgspec import Struct
 
-from corebound.workflow.publish import folder as folders
+from corebound.workflow.publish import open_site, publish_to_folder
 from support import commands
 
 COUNT = "def setup():\n    return lambda: sum(range(20_000))\n"
@@ -253,7 +253,7 @@ def nightly_suite(folder: Path) -> Path:
     good = folder / "good"
     good.mkdir()
     (good / "index.html").write_text(PREVIOUS_PAGE)
-    folders.publish(folders.opened(good, "yesterday"), folder / "suite" / "public")
+    publish_to_folder(open_site(good, "yesterday"), folder / "suite" / "public")
     return folder / "suite"
 
 

@@ -14,9 +14,8 @@ from corebound.cli.app import main
 from corebound.errors import HostError
 from corebound.records.commits import origin
 from corebound.records.run_record import Commit
-from corebound.workflow import prepare
-from corebound.workflow.publish.branch import Branch, publish
-from corebound.workflow.publish.folder import Site
+from corebound.workflow import reproduce
+from corebound.workflow.publish import Branch, Site, publish_to_branch
 from support.build import a_run, a_scenario
 
 SAID = "git is not installed.\n  Install it: `apt-get install git`."
@@ -72,7 +71,9 @@ def test_a_site_is_not_published_to_a_branch(tmp_path: Path) -> None:
     site = Site(folder=tmp_path, at="2026-01-02T03:04:05Z")
 
     with pytest.raises(HostError) as caught:
-        publish(site, Branch(repository=tmp_path, name="gh-pages", remote=None, squash=False))
+        publish_to_branch(
+            site, Branch(repository=tmp_path, name="gh-pages", remote=None, squash=False)
+        )
 
     assert str(caught.value) == f"{tmp_path}: {SAID}"
 
@@ -99,7 +100,7 @@ def test_a_scenario_is_not_taken_out_of_the_commit_it_was_measured_at() -> None:
     before = a_run(scenarios=(scenario,), commit=commit)
 
     with ExitStack() as stack, pytest.raises(HostError, match="git is not installed"):
-        prepare.checked_out(before, "s.yaml", scenario, stack)
+        reproduce.check_out(before, "s.yaml", scenario, stack)
 
 
 @pytest.mark.usefixtures("no_git")

@@ -8,21 +8,30 @@ from __future__ import annotations
 import errno
 import gc
 import importlib
+import inspect
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import ModuleType
-from typing import Annotated, Any, ClassVar, NoReturn
+from typing import Annotated, Any, ClassVar, NamedTuple, NoReturn
 
 import typer
 from typer.core import TyperGroup
 
 from corebound import __version__
 from corebound.cli import crash
-from corebound.cli.output import terminal
+from corebound.cli.output.console import neutralised_streams, print_error
 from corebound.errors import CRASHED, CoreboundError, HostError, InputError
 
+
+class CommandGroup(NamedTuple):
+    """A group of commands: its help, and the location of each command."""
+
+    help: str
+    locations: Mapping[str, str]
+
+
 # The location of each command, by its name, in the order of the help.
-COMMANDS = {
+COMMANDS: Mapping[str, str | CommandGroup] = {
     "init": "init:init",
     "doctor": "doctor:doctor",
     "topology": "plan:topology",
@@ -40,15 +49,29 @@ COMMANDS = {
     "reproduce": "reproduce:reproduce",
     "update": "update:update",
     "schema": "plan:schema",
-    "environment": "environment:app",
-    "import": "import_group:app",
+    "environment": CommandGroup(
+        help="Create, list and delete environments.",
+        locations={
+            "make": "environment:make",
+            "list": "environment:list_",
+            "remove": "environment:remove",
+        },
+    ),
+    "import": CommandGroup(
+        help="Import results of other tools.",
+        locations={
+            "asv": "import_history:asv",
+            "pyperf": "import_history:pyperf",
+            "profile": "import_profile:profile",
+        },
+    ),
     "export": "export:export",
 }
 
 
 # Errors of the system for an invalid or forbidden path. A missing path is reported elsewhere;
 # here it would be a file of corebound's own, and so a bug.
-_PATH_REFUSED = {
+_PATH_ERRORS = {
     errno.ENAMETOOLONG,
     errno.EACCES,
     errno.EPERM,
@@ -56,8 +79,8 @@ _PATH_REFUSED = {
     errno.EISDIR,
     errno.ELOOP,
 }
-_DISK_REFUSES = {errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EFBIG, errno.EIO}
-_HOST_LACKS = {errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EAGAIN}
+_DISK_ERRORS = {errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EFBIG, errno.EIO}
+_RESOURCE_ERRORS = {errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EAGAIN}
 
 
 class _Uncaught(Exception):
@@ -65,30 +88,34 @@ class _Uncaught(Exception):
 
 
 class Group(TyperGroup):
-    """Commands by name; `places` locates them: `module:function`, or `module:app` for a group."""
+    """Commands by name, each imported only when it is used or listed.
 
-    places: ClassVar[Mapping[str, str]] = {}
+    Most commands need few of the modules that all commands together need.
+    """
+
+    # `module:function`, or the help of a group and the commands in it.
+    locations: ClassVar[Mapping[str, str | CommandGroup]] = {}
 
     def list_commands(self, ctx: Any) -> list[str]:
         """The names of all commands, in the order of the help."""
-        known = super().list_commands(ctx)
-        return [*self.places, *(name for name in known if name not in self.places)]
+        names = super().list_commands(ctx)
+        return [*self.locations, *(name for name in names if name not in self.locations)]
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         """Import a command by name; None if there is none."""
-        place = self.places.get(cmd_name)
-        if place is None:
+        location = self.locations.get(cmd_name)
+        if location is None:
             return super().get_command(ctx, cmd_name)
-        module, _, name = place.partition(":")
-        found = getattr(_loaded(f"corebound.cli.commands.{module}"), name)
-        alone = typer.Typer(
+        parent = typer.Typer(
             pretty_exceptions_enable=False, add_completion=False, rich_markup_mode=None
         )
-        if isinstance(found, typer.Typer):
-            alone.add_typer(found, name=cmd_name)
+        if isinstance(location, CommandGroup):
+            parent.add_typer(_group(location), name=cmd_name)
         else:
-            alone.command(cmd_name)(found)
-        return typer.main.get_group(alone).commands[cmd_name]
+            module, _, name = location.partition(":")
+            function = getattr(_import(f"corebound.cli.commands.{module}"), name)
+            parent.command(cmd_name, help=_help(function))(function)
+        return typer.main.get_group(parent).commands[cmd_name]
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command; invalid choices are reported without the validation library's prefix."""
@@ -100,16 +127,14 @@ class Group(TyperGroup):
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """Resolve the command; for an unknown name, import all commands for suggestions."""
-        if args and args[0] not in self.places:
-            for name in self.places:
+        if args and args[0] not in self.locations:
+            for name in self.locations:
                 self.commands[name] = self.get_command(ctx, name)
         return super().resolve_command(ctx, args)
 
 
-class _Commands(Group):
-    """Imports only the requested command: most commands need few of the modules that all need."""
-
-    places = COMMANDS
+class _RootGroup(Group):
+    locations = COMMANDS
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command; typer handles usage errors, but not errors of the system."""
@@ -119,10 +144,28 @@ class _Commands(Group):
             raise _Uncaught from error
 
 
+def _group(commands: CommandGroup) -> typer.Typer:
+    """The Typer of a group of commands, such as `corebound import`."""
+    group = type("_SubGroup", (Group,), {"locations": commands.locations})
+    typer_app = typer.Typer(help=commands.help, cls=group, no_args_is_help=True)
+    typer_app.callback()(_no_options)
+    return typer_app
+
+
+def _no_options() -> None:
+    """Take no options."""
+
+
+def _help(function: Callable[..., object]) -> str:
+    """The help of a command: its docstring, with the lines of the examples as they are."""
+    # Click reads the backspace as: do not wrap this paragraph.
+    return inspect.cleandoc(function.__doc__ or "").replace("Examples:\n", "\b\nExamples:\n")
+
+
 app = typer.Typer(
     name="corebound",
-    help="Which cores and how many threads, is that still as fast, and can the answer be trusted?",
-    cls=_Commands,
+    help="Measure which CPUs and how many threads are fastest, and detect regressions.",
+    cls=_RootGroup,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     add_completion=False,
@@ -130,8 +173,8 @@ app = typer.Typer(
 )
 
 
-def _version(*, wanted: bool) -> None:
-    if wanted:
+def _version(*, requested: bool) -> None:
+    if requested:
         typer.echo(f"corebound {__version__}")
         raise typer.Exit
 
@@ -142,7 +185,7 @@ def _main(
     version: Annotated[
         bool,
         typer.Option(
-            "--version", help="Say the version and end.", callback=_version, is_eager=True
+            "--version", help="Print the version and exit.", callback=_version, is_eager=True
         ),
     ] = False,
 ) -> None:
@@ -151,14 +194,14 @@ def _main(
 
 def main() -> NoReturn:
     """Run the command line and exit."""
-    with terminal.inert():
+    with neutralised_streams():
         code = _run()
         try:
             sys.stdout.flush()
             sys.stderr.flush()
-        except (SystemExit, InputError) as end:
+        except (SystemExit, InputError) as error:
             # Keep the exit code of a crash.
-            code = code if code == CRASHED else _code_of(end)
+            code = code if code == CRASHED else _exit_code(error)
     sys.exit(code)
 
 
@@ -167,12 +210,12 @@ def _run() -> int:
     try:
         app()
     except BaseException as error:  # noqa: BLE001  # the last handler
-        found = error.__cause__ if isinstance(error, _Uncaught) else error
-        return _code_of(crash.interruption(found) or found)
+        cause = error.__cause__ if isinstance(error, _Uncaught) else error
+        return _exit_code(crash.interruption(cause) or cause)
     return 0
 
 
-def _code_of(error: BaseException | None) -> int:
+def _exit_code(error: BaseException | None) -> int:
     """The exit code for the error that ended a command; prints the error unless that was done."""
     match error:
         case KeyboardInterrupt():
@@ -182,31 +225,31 @@ def _code_of(error: BaseException | None) -> int:
         case SystemExit(code=None) | None:
             return 0
         case CoreboundError():
-            known = error
-        case OSError() if (refused := _refused(error)) is not None:
-            known = refused
+            user_error = error
+        case OSError() if (converted := _user_error(error)) is not None:
+            user_error = converted
         case _:
-            return crash.told(error)
-    terminal.error(str(known))
-    return known.exit_code
+            return crash.report(error)
+    print_error(str(user_error))
+    return user_error.exit_code
 
 
-def _refused(error: OSError) -> CoreboundError | None:
+def _user_error(error: OSError) -> CoreboundError | None:
     """Convert an error of the system into a user error, if it is not a bug."""
     what = f"{error.strerror}."
-    if error.errno in _PATH_REFUSED and error.filename is not None:
-        fix = "Check this path, and that you may use it."
+    if error.errno in _PATH_ERRORS and error.filename is not None:
+        fix = "Check the path and its permissions."
         return InputError(what=what, where=str(error.filename), fix=fix)
-    if error.errno in _DISK_REFUSES:
-        fix = "Free some space there, or check the disk."
+    if error.errno in _DISK_ERRORS:
+        fix = "Free some space, or check the disk."
         return InputError(what=what, where=str(error.filename or "corebound"), fix=fix)
-    if error.errno in _HOST_LACKS:
-        fix = "End other programs, or raise the limit that `ulimit -a` shows."
+    if error.errno in _RESOURCE_ERRORS:
+        fix = "Close other programs, or raise the limit that `ulimit -a` shows."
         return HostError(what=what, where=str(error.filename or "corebound"), fix=fix)
     return None
 
 
-def _loaded(module: str) -> ModuleType:
+def _import(module: str) -> ModuleType:
     """Import a module without garbage collection, as its objects stay until the end."""
     gc.disable()
     try:

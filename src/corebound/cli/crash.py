@@ -22,11 +22,13 @@ from corebound.errors import CRASHED
 from corebound.text import lines, one_line, uncommanded
 
 # An error message may contain all of what could not be read.
-_MOST_LETTERS = 200
-_LAST_WORD = "corebound: internal error. This is a bug in corebound; its traceback was lost.\n"
+_MAX_LETTERS = 200
+_FALLBACK_MESSAGE = (
+    "corebound: internal error. This is a bug in corebound; its traceback was lost.\n"
+)
 
 
-def told(error: BaseException) -> int:
+def report(error: BaseException) -> int:
     """Save the traceback of a bug and report it on standard error in one line.
 
     If the traceback cannot be saved, it follows that line.
@@ -35,17 +37,17 @@ def told(error: BaseException) -> int:
         The exit code.
     """
     try:
-        report = _report(error)
-        file = _saved(report)
-        kind = one_line("".join(traceback.format_exception_only(error)))[:_MOST_LETTERS].strip()
-        said = f"corebound: internal error: {kind}. This is a bug in corebound, not a result. "
+        text = _report_text(error)
+        file = _save(text)
+        kind = one_line("".join(traceback.format_exception_only(error)))[:_MAX_LETTERS].strip()
+        message = f"corebound: internal error: {kind}. This is a bug in corebound, not a result. "
         if file is None:
-            said += f"The traceback could not be saved; please report it:\n{report}"
+            message += f"The traceback could not be saved; please report it:\n{text}"
         else:
-            said += f"Please report it to its maintainers with the traceback in {file}\n"
-        _write(uncommanded(lines(said)))
+            message += f"Please report it to its maintainers with the traceback in {file}\n"
+        _write(uncommanded(lines(message)))
     except BaseException:  # noqa: BLE001  # for example, when memory has run out
-        _write(_LAST_WORD)
+        _write(_FALLBACK_MESSAGE)
     return CRASHED
 
 
@@ -60,12 +62,12 @@ def interruption(error: BaseException | None) -> BaseException | None:
     return error
 
 
-def _report(error: BaseException) -> str:
+def _report_text(error: BaseException) -> str:
     # A URL may contain a secret, such as a webhook's key.
-    words = re.sub(r"(https?://[^/\s']*)[^\s']*", r"\1/…", shlex.join(sys.argv))
+    command = re.sub(r"(https?://[^/\s']*)[^\s']*", r"\1/…", shlex.join(sys.argv))
     return (
         f"corebound {__version__}\n"
-        f"command: {words}\n"
+        f"command: {command}\n"
         f"Python: {sys.version}\n"
         f"platform: {platform.platform()}\n"
         f"at: {datetime.now(UTC).isoformat(timespec='seconds')}\n\n"
@@ -73,14 +75,14 @@ def _report(error: BaseException) -> str:
     )
 
 
-def _saved(report: str) -> Path | None:
+def _save(text: str) -> Path | None:
     """Save the report and return its path; None if that fails."""
     for folder in _folders():
         with contextlib.suppress(OSError):
             folder.mkdir(parents=True, exist_ok=True, mode=0o700)
             descriptor, name = tempfile.mkstemp(".txt", "corebound-crash-", folder)
             with os.fdopen(descriptor, "w", encoding="utf-8", errors="backslashreplace") as stream:
-                stream.write(report)
+                stream.write(text)
             return Path(name)
     return None
 

@@ -14,15 +14,13 @@ from io import BytesIO
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from rich.text import Text
-
-from corebound.cli.output.terminal import Console
 from corebound.errors import CoreboundError, InputError
+from corebound.workflow.projects import Notify
 
 LOOPBACK = "127.0.0.1"
 # Launches append to the records as they end; readers do not need more frequent updates.
-_LOOK_EVERY_S = 1.0
-_OURS = {LOOPBACK, "localhost", "[::1]"}
+_POLL_INTERVAL_S = 1.0
+_LOCAL_NAMES = {LOOPBACK, "localhost", "[::1]"}
 
 
 class _Handler(http.server.SimpleHTTPRequestHandler):
@@ -31,7 +29,7 @@ class _Handler(http.server.SimpleHTTPRequestHandler):
     def send_head(self) -> BytesIO | BinaryIO | None:
         """Reject requests from foreign pages that resolve their own name to this machine."""
         name = self.headers.get("Host", "").rpartition(":")[0] or self.headers.get("Host", "")
-        if name not in _OURS:
+        if name not in _LOCAL_NAMES:
             self.send_error(http.HTTPStatus.FORBIDDEN, "This site is served to its own host only")
             return None
         try:
@@ -58,14 +56,14 @@ class _Server(http.server.ThreadingHTTPServer):
             super().handle_error(request, client_address)
 
 
-def serve(
+def serve_site(
     folder: Path,
     watched: Iterable[Path],
     rebuild: Callable[[], object],
-    console: Console,
+    notify: Notify,
     *,
     port: int,
-    look_every_s: float = _LOOK_EVERY_S,
+    poll_interval_s: float = _POLL_INTERVAL_S,
 ) -> None:
     """Serve a folder until interrupted, and rebuild it when its sources change.
 
@@ -73,9 +71,9 @@ def serve(
         folder: The site.
         watched: The sources: files, and folders with their contents.
         rebuild: Rebuilds the site; errors that the user can fix are printed.
-        console: For messages.
+        notify: Called with messages.
         port: The port on the loopback interface; 0 picks a free one.
-        look_every_s: How often to check the files, in seconds.
+        poll_interval_s: How often to check the files, in seconds.
 
     Raises:
         InputError: The port is in use.
@@ -93,40 +91,40 @@ def serve(
     with server:
         thread = threading.Thread(target=server.serve_forever, name="site", daemon=True)
         thread.start()
-        console.print(Text(f"http://{LOOPBACK}:{server.server_port}/  (Ctrl-C ends it)"))
+        notify(f"Serving http://{LOOPBACK}:{server.server_port}/ (press Ctrl-C to stop)")
         try:
-            _watch(paths, rebuild, console, look_every_s)
+            _watch(paths, rebuild, notify, poll_interval_s)
         except KeyboardInterrupt:
-            console.print("ended")
+            notify("Stopped.")
         finally:
             server.shutdown()
             thread.join()
 
 
 def _watch(
-    paths: tuple[Path, ...], rebuild: Callable[[], object], console: Console, look_every_s: float
+    paths: tuple[Path, ...], rebuild: Callable[[], object], notify: Notify, poll_interval_s: float
 ) -> None:
-    seen = state_of(paths)
+    previous = state_of(paths)
     while True:
-        time.sleep(look_every_s)
-        now = state_of(paths)
-        if now == seen:
+        time.sleep(poll_interval_s)
+        current = state_of(paths)
+        if current == previous:
             continue
-        seen = now
-        began_s = time.monotonic()
+        previous = current
+        started_s = time.monotonic()
         try:
             rebuild()
         except CoreboundError as error:
-            console.print(Text(str(error)))
+            notify(str(error))
         else:
-            console.print(Text(f"made anew in {time.monotonic() - began_s:.1f} s"))
+            notify(f"Updated in {time.monotonic() - started_s:.1f} s")
         # A long-lived process needs garbage collection.
         gc.collect()
 
 
 def state_of(paths: Iterable[Path]) -> frozenset[tuple[str, int, int]]:
     """Name, size and modification time of every file; files that vanish meanwhile are skipped."""
-    found = set()
+    files = set()
     for path in paths:
         for file in (path, *path.rglob("*")):
             # Hidden files are incomplete; `cache` holds data derived from files read before.
@@ -134,9 +132,9 @@ def state_of(paths: Iterable[Path]) -> frozenset[tuple[str, int, int]]:
             if parts[:1] == ("cache",) or any(part.startswith(".") for part in parts):
                 continue
             try:
-                told = file.stat()
+                status = file.stat()
             except OSError:
                 continue
             if file.is_file():
-                found.add((str(file), told.st_size, told.st_mtime_ns))
-    return frozenset(found)
+                files.add((str(file), status.st_size, status.st_mtime_ns))
+    return frozenset(files)

@@ -1,175 +1,178 @@
-"""Measuring several commits side by side: scenarios with a commit axis, and their runs."""
+"""`corebound compare-commits` without a terminal: measure two sides interleaved, and judge."""
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 
-from msgspec.structs import replace
+from msgspec import Struct
 
-from corebound.errors import InputError
-from corebound.planning.models import CannotRun
-from corebound.records import jsonl
-from corebound.records.run_record import Commit
-from corebound.runner import Task
-from corebound.scenario.cell import Cell
-from corebound.scenario.comparison import runs_in_project, with_compared_commits
-from corebound.scenario.matrix import Key, expand
-from corebound.scenario.models import ProfileName, Scenario
-from corebound.workflow import prepare, scenarios
-from corebound.workflow.prepare import PreparedRun, RunRequest
-from corebound.workflow.projects import Say
+from corebound.analysis.commit_comparison import CellAtCommits, CellVerdict, judge_cells
+from corebound.analysis.scenario_result import CellStudy, ScenarioResult
+from corebound.asv_bridge.project import WORKING_TREE, open_project
+from corebound.errors import NO_ANSWER, REGRESSION, InputError, LaunchError
+from corebound.runner import Ending
+from corebound.scenario.comparison import COMMITS_SUFFIX
+from corebound.workflow import projects, scenarios, sides
+from corebound.workflow.calibrate import noise_notes
+from corebound.workflow.execute import Reporter, RunResult, execute_run, hold_host
+from corebound.workflow.host_checks import preflight
+from corebound.workflow.prepare import RunRequest, prepare_comparison
+from corebound.workflow.projects import Notify
 from corebound.workflow.scenarios import Loaded
-
-# The length of a hash abbreviated by git, with room for large repositories.
-SHORT = 10
+from corebound.workflow.sides import Sides
 
 
-def short(commit: Commit) -> str:
-    """The short name of a commit, or of the working tree, as cells show it."""
-    return commit.sha[:SHORT] if commit.tree is None else commit.name
+class CompareCommitsResult(Struct, frozen=True, kw_only=True):
+    """The result of a comparison of commits.
 
-
-def plain_key(cell: Cell, axis: Key) -> str:
-    """A cell's key without the axis on which the sides differ."""
-    axes = tuple(pair for pair in cell.axes if pair[0] != axis[-1])
-    return replace(cell, axes=axes).key
-
-
-def comparable(wanted: RunRequest, say: Say) -> tuple[Loaded, ...]:
-    """Load the scenarios that run in the project's environment; report and omit all others.
-
-    Raises:
-        InputError: No scenario runs in the project's environment.
-        ScenarioFaults: The files have errors.
+    Attributes:
+        sides: The two sides.
+        judged: Cells in the order of the suite.
+        noise: The noise floor of each calibrated scenario, one sentence each.
+        records: The file of the launches.
+        ending: Why the launches ended.
+        exit_code: 1 with a regression; 4 if a side has no results, 5 if the time ran out; else 0.
     """
-    return of_project(
-        scenarios.load_all(wanted.files, wanted.only, wanted.profile), wanted.files, say
-    )
+
+    sides: Sides
+    judged: tuple[CellVerdict, ...]
+    noise: tuple[str, ...]
+    records: Path
+    ending: Ending
+    exit_code: int = 0
 
 
-def of_project(loaded: Sequence[Loaded], files: Sequence[Path], say: Say) -> tuple[Loaded, ...]:
-    """Select the scenarios that run in the project's environment; report all others.
-
-    Raises:
-        InputError: No scenario runs in the project's environment.
-    """
-    found = tuple(one for one in loaded if runs_in_project(one.scenario))
-    if not found:
-        raise InputError(
-            what="no scenario runs in the environment of the project under test.",
-            where=", ".join(map(str, files)),
-            fix="Write `environment: project` in those that are to compare its commits.",
-        )
-    if left := len(loaded) - len(found):
-        say(f"{left} of {len(loaded)} scenarios do not run in `environment: project`: left out.")
-    return found
-
-
-def over(
-    loaded: Sequence[Loaded],
-    commits: Sequence[Commit],
-    wanted: RunRequest,
+def compare_commits(
+    base: str,
+    head: str,
+    request: RunRequest,
+    reporter: Reporter,
     *,
-    launches: tuple[int, int] | None = None,
     margin: float | None = None,
-) -> tuple[Loaded, ...]:
-    """Repeat the scenarios and cells for each commit; the first commit is the baseline.
-
-    Raises:
-        ScenarioFaults: A scenario already has commits.
-    """
-    names = [short(commit) for commit in commits]
-    made = partial(with_compared_commits, commits=names, launches=launches, margin=margin)
-    return by_axis(loaded, ("commit",), wanted.profile, made)
-
-
-def by_axis(
-    loaded: Sequence[Loaded],
-    axis: Key,
-    profile: ProfileName | None,
-    made: Callable[..., Scenario],
-) -> tuple[Loaded, ...]:
-    """Repeat the scenarios and cells for each side.
+    budget_s: float | None = None,
+    resume: bool = False,
+    unlocked: bool = False,
+    wait_s: float = 0.0,
+) -> CompareCommitsResult:
+    """Measure both sides interleaved, and judge each cell.
 
     Args:
-        loaded: The scenarios with their selected cells.
-        axis: The axis on which the sides differ.
-        profile: As in `expand`.
-        made: Adds the sides to a scenario; called with the scenario and `path`.
-    """
-    found = []
-    for one in loaded:
-        chosen = {plain_key(cell, axis) for cell in one.cells}
-        path = scenarios.shown(one.path)
-        scenario = made(one.scenario, path=path)
-        cells = expand(scenario, path, profile)
-        kept = tuple(cell for cell in cells if plain_key(cell, axis) in chosen)
-        found.append(Loaded(path=one.path, scenario=scenario, cells=kept))
-    return tuple(found)
-
-
-def opened(
-    loaded: tuple[Loaded, ...],
-    wanted: RunRequest,
-    records: Path,
-    say: Say,
-    *,
-    go_on: bool,
-    unmade: Mapping[str, CannotRun] | None = None,
-) -> PreparedRun:
-    """Prepare a run of scenarios that already have their sides.
-
-    Args:
-        loaded: The scenarios, with their sides.
-        wanted: The user's request.
-        records: The folder of records.
-        say: Called with progress messages.
-        go_on: Whether to continue an identical run, preferably one that was interrupted.
-            Without a match, a new run begins.
-        unmade: Why environments are missing, where that is already known.
+        base: A commit, a parameter value, a requirements file, or a package's version.
+        head: The side to judge, of the same kind.
+        request: The scenarios.
+        reporter: Shows the progress.
+        margin: The largest ratio that counts as equal; None uses the scenarios' own.
+        budget_s: Start no launch after this many seconds; None is no limit.
+        resume: Whether to continue the same comparison if it was interrupted.
+        unlocked: Whether to measure beside other runs.
+        wait_s: How long to wait for another run on this host, in seconds.
 
     Raises:
+        InputError: The two sides cannot be understood, or mean the same.
+        ScenarioFaults: The files have errors, or do not support what is compared.
         CoreboundError: The environments or the host do not allow the run.
     """
-    run, tasks = prepare.planned(loaded, wanted, say, seed=_seed(loaded), unmade=unmade)
-    if any(cell.commit for one in loaded for cell in one.cells):
-        # Each commit is recorded in its own environment; none of them is the checked-out one.
-        run = replace(run, commit=None)
-    if go_on:
-        known = prepare.written(records / run.host.id, say)
-        found = prepare.interrupted(known, lambda _before: (run, tasks), operators=False)
-        if found is not None:
-            return found
-    return PreparedRun(run=run, file=jsonl.file_of(run, records), tasks=tasks, done=(), note=None)
-
-
-def _seed(loaded: Sequence[Loaded]) -> int:
-    """Derive the seed from the scenarios, so that an interrupted run can be recognised."""
-    what = "".join(one.source.sha256 for one in loaded)
-    return int(hashlib.sha256(what.encode()).hexdigest()[:7], 16)
-
-
-def with_launches(tasks: Sequence[Task], launches: int) -> tuple[Task, ...]:
-    """Copy the tasks with exactly this number of launches for every cell."""
-    return tuple(
-        replace(
-            task,
-            planned=tuple(
-                replace(
-                    one,
-                    measure=one.measure.model_copy(
-                        update={
-                            "launches": one.measure.launches.model_copy(
-                                update={"min": launches, "max": launches}
-                            )
-                        }
-                    ),
-                )
-                for one in task.planned
-            ),
+    with ExitStack() as stack:
+        both, plain, loaded = _resolve_sides(base, head, request, reporter.notify, margin=margin)
+        hold_host(stack, reporter.notify, unlocked=unlocked, wait_s=wait_s)
+        unmade = sides.make_environments(loaded, reporter.notify)
+        prepared = prepare_comparison(
+            loaded, request, request.records, reporter.notify, resume=resume, unmade=unmade
         )
-        for task in tasks
+        result = execute_run(preflight(prepared, reporter), budget_s, reporter, stack)
+    judged = judge_cells(
+        [pair for study in result.scenario_results() for pair in _pairs(study, both)]
     )
+    comparisons = [cell.pair.comparison for cell in judged if cell.pair.comparison]
+    noise = noise_notes(
+        request.records,
+        result.run,
+        [scenario.source for scenario in plain],
+        launches=min((comparison.pairs for comparison in comparisons), default=0),
+        own_margin=margin is None,
+    )
+    return CompareCommitsResult(
+        sides=both,
+        judged=judged,
+        noise=noise,
+        records=result.file,
+        ending=result.ending,
+        exit_code=_exit_code(judged, result),
+    )
+
+
+def _resolve_sides(
+    base: str, head: str, request: RunRequest, notify: Notify, *, margin: float | None
+) -> tuple[Sides, tuple[Loaded, ...], tuple[Loaded, ...]]:
+    """Resolve both sides; returns them, the plain scenarios, and the scenarios with both sides."""
+    loaded = scenarios.load_all(request.files, request.only, request.profile)
+    values = sides.parse_axis_values(base, head, loaded, notify)
+    if values is not None:
+        repeated = sides.repeat_for_values(loaded, values, request, margin=margin)
+        return values.sides, loaded, repeated
+    project = open_project(request.config, notify)
+    first, second = (
+        project.working_tree(notify, outputs=(*projects.OUTPUTS, request.records))
+        if argument == WORKING_TREE
+        else project.commit(argument)
+        for argument in (base, head)
+    )
+    if (first.sha, first.tree) == (second.sha, second.tree):
+        raise InputError(
+            what=f"`{base}` and `{head}` are the same commit.",
+            where="corebound compare-commits",
+            fix="Name two different commits; HEAD~1 is the parent of the checked-out one.",
+        )
+    comparable = sides.select_comparable(loaded, request.files, notify)
+    repeated = sides.repeat_for_commits(comparable, (first, second), request, margin=margin)
+    return sides.sides_of_commits(project.name, first, second), comparable, repeated
+
+
+def _exit_code(judged: Sequence[CellVerdict], result: RunResult) -> int:
+    """See `CompareCommitsResult.exit_code`."""
+    if any(cell.is_regression for cell in judged):
+        return REGRESSION
+    if not any(cell.pair.missing for cell in judged):
+        return 0
+    ran_out = result.ending == "out of time" and result.exit_code in {0, NO_ANSWER}
+    return NO_ANSWER if ran_out else LaunchError.exit_code
+
+
+def _pairs(study: ScenarioResult, both: Sides) -> Iterator[CellAtCommits]:
+    """Pair each cell of a scenario across both sides."""
+    by_side: dict[tuple[str, str | None], CellStudy] = {
+        (sides.key_without_axis(cell.cell, both.axis), sides.side_of(cell.cell, both.axis)): cell
+        for cell in study.cells
+    }
+    for key in dict.fromkeys(key for key, _ in by_side):
+        base, head = (by_side.get((key, name)) for name in both.names)
+        yield CellAtCommits(
+            scenario=study.scenario.name.removesuffix(COMMITS_SUFFIX).removesuffix(sides.SUFFIX),
+            cell=key,
+            base_ns=base.summary.median_ns if base else None,
+            head_ns=head.summary.median_ns if head else None,
+            comparison=head.comparison if head else None,
+            margin=study.measure.margin,
+            missing=tuple(
+                f"{name}: {_missing_reason(cell)}"
+                for name, cell in zip(both.names, (base, head), strict=True)
+                if cell is None or not cell.is_measured
+            ),
+            cpu_ratio=_cpu_ratio(base, head),
+        )
+
+
+def _cpu_ratio(base: CellStudy | None, head: CellStudy | None) -> float | None:
+    """CPU time of an iteration at head divided by that at base."""
+    base_ns, head_ns = (cell.summary.cpu_median_ns if cell else None for cell in (base, head))
+    return head_ns / base_ns if base_ns and head_ns else None
+
+
+def _missing_reason(cell: CellStudy | None) -> str:
+    """The reason why a cell has no result."""
+    if cell is None:
+        return "not launched in the available time"
+    last = cell.launches[-1]
+    return f"{last.status}: {last.reason}" if last.reason else last.status

@@ -1,27 +1,23 @@
-"""Prepare a run for measurement: a new run, an interrupted run, or a run from its record."""
+"""Prepare a run: a new run, an interrupted run, or a comparison, with its tasks in order."""
 
 from __future__ import annotations
 
-import io
+import hashlib
 import secrets
 import stat
 import sys
-import tarfile
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from corebound import __version__, git
-from corebound.asv_bridge.snapshot import objects_of
-from corebound.errors import CoreboundError, HostError, InputError
-from corebound.launch import scratch
+from corebound import __version__
+from corebound.analysis.scenario_result import CellStudy, ScenarioResult, study
+from corebound.errors import CoreboundError, InputError, ScenarioFaults
 from corebound.launch.environments import Environment
 from corebound.machine import discovery, identity
-from corebound.machine.identity import Host
 from corebound.planning.models import CannotRun
 from corebound.planning.plan import HostCapabilities
 from corebound.records import commits, jsonl
@@ -29,31 +25,38 @@ from corebound.records.jsonl import RECORDS
 from corebound.records.launch_record import Launch
 from corebound.records.run_record import SCHEMA, Commit, Run
 from corebound.runner import Task, is_complete
-from corebound.scenario.cell import Cell, is_project
-from corebound.scenario.models import CommandWorkload, ProfileName, Scenario
+from corebound.scenario.models import ProfileName
+from corebound.stats.sample_size import DOUBTFUL_TURNS, needs_more_launches
 from corebound.text import one_line
 from corebound.workflow import projects, scenarios
-from corebound.workflow.projects import Say
+from corebound.workflow.projects import Notify
 from corebound.workflow.scenarios import Loaded
 
 # Looking through each takes some 20 ms. A user with so many completed runs since then has
 # abandoned any run that was interrupted before them.
-_MOST_COMPLETE = 20
+_MAX_COMPLETE_RUNS = 20
+# How many runs to search back for a scenario's last result.
+_MAX_RUNS_BACK = 10
 
 
 class RunRequest(Struct, frozen=True, kw_only=True):
     """The user's request for a run.
 
-    `config` is the asv.conf.json of the project under test. `python` is an interpreter in
-    which the project is already installed, so that nothing is built. `committed` selects the
-    checked-out commit of the project instead of the working tree. `records` is the folder for
-    the records, which is not part of that tree.
+    Attributes:
+        files: Scenario files, or folders of them.
+        profile: The profile; None uses the scenarios' own numbers.
+        only: The selected cells.
+        seed: The seed; None picks a random one.
+        config: The asv.conf.json of the project under test.
+        python: An interpreter in which the project is already installed, so nothing is built.
+        committed: Whether to measure the project's checked-out commit, not its working tree.
+        records: The folder for the records, which is not part of the working tree.
     """
 
     files: tuple[Path, ...]
-    profile: ProfileName | None
-    only: tuple[str, ...]
-    seed: int | None
+    profile: ProfileName | None = None
+    only: tuple[str, ...] = ()
+    seed: int | None = None
     config: Path = projects.CONFIG
     python: Path | None = None
     committed: bool = False
@@ -69,11 +72,11 @@ class PreparedRun(Struct, frozen=True, kw_only=True):
     run: Run
     file: Path
     tasks: tuple[Task, ...]
-    done: tuple[Launch, ...]
-    note: str | None
+    done: tuple[Launch, ...] = ()
+    note: str | None = None
 
     @property
-    def unfit(self) -> tuple[CannotRun, ...]:
+    def not_launched(self) -> tuple[CannotRun, ...]:
         """The reasons why cells of the run cannot be launched."""
         return tuple(
             planned.unfit
@@ -83,167 +86,208 @@ class PreparedRun(Struct, frozen=True, kw_only=True):
         )
 
 
-def begin(wanted: RunRequest, records: Path, say: Say) -> PreparedRun:
-    """Prepare a new run; `say` is called with progress messages.
+def prepare_run(request: RunRequest, records: Path, notify: Notify) -> PreparedRun:
+    """Prepare a new run; `notify` is called with progress messages.
 
     Raises:
         CoreboundError: The scenarios, environments or host do not allow the run.
     """
-    run, tasks = planned(_loaded(wanted), wanted, say)
-    return PreparedRun(run=run, file=jsonl.file_of(run, records), tasks=tasks, done=(), note=None)
+    run, tasks = plan_run(_load(request), request, notify)
+    return PreparedRun(run=run, file=jsonl.file_of(run, records), tasks=tasks)
 
 
-def resume(wanted: RunRequest, records: Path, say: Say, *, operators: bool) -> PreparedRun:
+def resume_run(
+    request: RunRequest, records: Path, notify: Notify, *, operators: bool
+) -> PreparedRun:
     """Prepare to continue this host's most recently interrupted run.
 
     If the user named files and no run has the same work, a new run begins.
 
     Args:
-        wanted: The user's request; without files, the run's own files are used.
+        request: The user's request; without files, the run's own files are used.
         records: The folder of records.
-        say: Called with progress messages.
+        notify: Called with progress messages.
         operators: Whether to profile operators; a run may lack only that.
 
     Raises:
         InputError: The user named no files, and no run can be continued.
-        CoreboundError: As `begin`.
+        CoreboundError: As `prepare_run`.
     """
-    known = written(records / _host().id, say)
-    if not known:
-        if wanted.files:
-            return begin(wanted, records, say)
+    runs = recorded_runs(records / identity.host(discovery.live()).id, notify)
+    if not runs:
+        if request.files:
+            return prepare_run(request, records, notify)
         raise InputError(
-            what="there is no run of this host to go on with.",
+            what="no run of this host to resume.",
             where=str(records),
             fix="Start one: `corebound run scenarios/`.",
         )
-    plans = _Plans(wanted, say)
-    file, latest = known[0]
-    differs, refusal = None, None
+    planner = _Planner(request, notify)
+    file, latest = runs[0]
+    reason, refusal = None, None
     try:
-        differs = difference(latest, plans.like(latest)[0])
+        reason = difference(latest, planner.plan_like(latest)[0])
     except CoreboundError as error:
-        if wanted.files:
+        if request.files:
             raise
         refusal = error
-    if differs is not None and not wanted.files:
+    if reason is not None and not request.files:
         refusal = InputError(
-            what=f"the latest run cannot go on: {differs}.",
+            what=f"the latest run cannot be resumed: {reason}.",
             where=str(file),
             fix="Start a new run by naming the scenario files.",
         )
     # Do not fall back to older runs while the latest one can still be continued.
-    if refusal is None or _is_complete(latest, file, operators=operators):
-        found = interrupted(known, plans.like, operators=operators)
-        if found is not None:
-            return found
+    if refusal is None or _has_everything(latest, file, operators=operators):
+        resumable = find_resumable(runs, planner.plan_like, operators=operators)
+        if resumable is not None:
+            return resumable
     if refusal is not None:
         raise refusal
-    return replace(begin(wanted, records, say), note=f"A new run begins, for {differs}.")
+    return replace(prepare_run(request, records, notify), note=f"Starting a new run: {reason}.")
 
 
-def written(folder: Path, say: Say) -> Sequence[tuple[Path, Run]]:
+def prepare_comparison(
+    loaded: tuple[Loaded, ...],
+    request: RunRequest,
+    records: Path,
+    notify: Notify,
+    *,
+    resume: bool,
+    unmade: Mapping[str, CannotRun] | None = None,
+) -> PreparedRun:
+    """Prepare a run of scenarios that already have the sides of a comparison.
+
+    Args:
+        loaded: The scenarios, with their sides.
+        request: The user's request.
+        records: The folder of records.
+        notify: Called with progress messages.
+        resume: Whether to continue an identical run, preferably one that was interrupted.
+            Without a match, a new run begins.
+        unmade: Why environments are missing, where that is already known.
+
+    Raises:
+        CoreboundError: The environments or the host do not allow the run.
+    """
+    run, tasks = plan_run(loaded, request, notify, seed=_derived_seed(loaded), unmade=unmade)
+    if any(cell.commit for scenario in loaded for cell in scenario.cells):
+        # Each commit is recorded in its own environment; none of them is the checked-out one.
+        run = replace(run, commit=None)
+    if resume:
+        runs = recorded_runs(records / run.host.id, notify)
+        resumable = find_resumable(runs, lambda _run: (run, tasks), operators=False)
+        if resumable is not None:
+            return resumable
+    return PreparedRun(run=run, file=jsonl.file_of(run, records), tasks=tasks)
+
+
+def _derived_seed(loaded: Sequence[Loaded]) -> int:
+    """Derive the seed from the scenarios, so that an interrupted run can be recognised."""
+    hashes = "".join(scenario.source.sha256 for scenario in loaded)
+    return int(hashlib.sha256(hashes.encode()).hexdigest()[:7], 16)
+
+
+def recorded_runs(folder: Path, notify: Notify) -> Sequence[tuple[Path, Run]]:
     """List the files of a host's runs, last written first; report those that cannot be read.
 
     File names contain start times, but the clock may have been set back since.
     """
-    found = []
+    runs = []
     for file in folder.glob("*.jsonl"):
         try:
-            state = file.stat()
-            if stat.S_ISREG(state.st_mode):
-                found.append((state.st_mtime_ns, file, jsonl.read_run(file)))
+            status = file.stat()
+            if stat.S_ISREG(status.st_mode):
+                runs.append((status.st_mtime_ns, file, jsonl.read_run(file)))
         except FileNotFoundError:
             continue  # a broken link, or removed since the folder was listed
         except InputError as error:
-            say(one_line(f"Skipped {error.where}: {error.what}"))
-    return [(file, run) for _, file, run in sorted(found, key=lambda one: one[:2], reverse=True)]
+            notify(one_line(f"Skipped {error.where}: {error.what}"))
+    runs.sort(key=lambda entry: entry[:2], reverse=True)
+    return [(file, run) for _, file, run in runs]
 
 
-def interrupted(
-    known: Iterable[tuple[Path, Run]],
-    like: Callable[[Run], tuple[Run, tuple[Task, ...]]],
+def find_resumable(
+    runs: Iterable[tuple[Path, Run]],
+    plan_like: Callable[[Run], tuple[Run, tuple[Task, ...]]],
     *,
     operators: bool,
 ) -> PreparedRun | None:
     """Find the first continuable run with work left; without one, the first continuable run.
 
     Args:
-        known: Runs and their files, last written first.
-        like: Plans a run anew under the current conditions.
+        runs: Runs and their files, last written first.
+        plan_like: Plans a run anew under the current conditions.
         operators: Whether to profile operators.
 
     Returns:
         The prepared run, or None if no run can be continued.
     """
     complete: list[PreparedRun] = []
-    for file, run in known:
+    for file, run in runs:
         try:
-            now, tasks = like(run)
+            now, tasks = plan_like(run)
         except CoreboundError:
             continue  # such as a scenario file that no longer exists
         if difference(run, now) is not None:
             continue
         done = jsonl.read(file).launches
-        found = PreparedRun(run=run, file=file, tasks=tasks, done=done, note=None)
+        prepared = PreparedRun(run=run, file=file, tasks=tasks, done=done)
         if not is_complete(run, tasks, done, operators=operators):
-            note = f"Continuing the run of {run.started_at}: {file} holds {len(done)} launches."
-            return replace(found, note=note)
-        complete.append(found)
-        if len(complete) == _MOST_COMPLETE:
+            note = f"Resuming the run of {run.started_at}: {file} has {len(done)} launches."
+            return replace(prepared, note=note)
+        complete.append(prepared)
+        if len(complete) == _MAX_COMPLETE_RUNS:
             break
     return complete[0] if complete else None
 
 
-def _host() -> Host:
-    return identity.host(discovery.live())
-
-
-def _is_complete(run: Run, file: Path, *, operators: bool) -> bool:
+def _has_everything(run: Run, file: Path, *, operators: bool) -> bool:
     """Whether a run has everything that the scenarios in its record require."""
     try:
         loaded = scenarios.recorded(run)
-        means = scenarios.live_means(scenarios.environments_of(loaded, Path.cwd()))
+        host = scenarios.host_capabilities(scenarios.environments_of(loaded, Path.cwd()))
     except CoreboundError:
         return False
     tasks = tuple(
-        scenarios.task_of(one, means, profile=run.profile, seed=run.seed) for one in loaded
+        scenarios.task_of(scenario, host, profile=run.profile, seed=run.seed) for scenario in loaded
     )
     return is_complete(run, tasks, jsonl.read(file).launches, operators=operators)
 
 
-class _Plans:
+class _Planner:
     """Plans runs anew; runs that differ only in their seed share the work."""
 
-    def __init__(self, wanted: RunRequest, say: Say) -> None:
-        self._wanted = wanted
-        self._say = say
-        self._known: dict[object, _Plan] = {}
+    def __init__(self, request: RunRequest, notify: Notify) -> None:
+        self._request = request
+        self._notify = notify
+        self._plans: dict[object, _Plan] = {}
 
-    def like(self, before: Run) -> tuple[Run, tuple[Task, ...]]:
+    def plan_like(self, before: Run) -> tuple[Run, tuple[Task, ...]]:
         """Plan a new run of the user's files, or of an earlier run's if the user named none.
 
         Raises:
             CoreboundError: The scenarios, environments or host do not allow the run.
         """
-        wanted = self._wanted if self._wanted.files else _as_before(before, self._wanted)
-        key = wanted.files, wanted.profile, wanted.only
-        if key not in self._known:
-            self._known[key] = _planned(_loaded(wanted), wanted, self._say)
-        return self._known[key].seeded(before.seed if wanted.seed is None else wanted.seed)
+        request = self._request if self._request.files else _request_of(before, self._request)
+        key = request.files, request.profile, request.only
+        if key not in self._plans:
+            self._plans[key] = _plan(_load(request), request, self._notify)
+        return self._plans[key].with_seed(before.seed if request.seed is None else request.seed)
 
 
-def _as_before(run: Run, wanted: RunRequest) -> RunRequest:
+def _request_of(run: Run, request: RunRequest) -> RunRequest:
+    """The request with the files, profile and cells of an earlier run."""
     return replace(
-        wanted,
+        request,
         files=tuple(Path(source.path) for source in run.scenarios),
         profile=run.profile,
         only=run.only,
     )
 
 
-def _loaded(wanted: RunRequest) -> tuple[Loaded, ...]:
-    return scenarios.load_all(wanted.files, wanted.only, wanted.profile)
+def _load(request: RunRequest) -> tuple[Loaded, ...]:
+    return scenarios.load_all(request.files, request.only, request.profile)
 
 
 class _Plan(Struct, frozen=True, kw_only=True):
@@ -251,21 +295,21 @@ class _Plan(Struct, frozen=True, kw_only=True):
 
     run: Run
     loaded: tuple[Loaded, ...]
-    means: HostCapabilities
+    host: HostCapabilities
 
-    def seeded(self, seed: int) -> tuple[Run, tuple[Task, ...]]:
+    def with_seed(self, seed: int) -> tuple[Run, tuple[Task, ...]]:
         """The run and its tasks for a seed."""
         run = replace(self.run, seed=seed)
         return run, tuple(
-            scenarios.task_of(one, self.means, profile=run.profile, seed=seed)
-            for one in self.loaded
+            scenarios.task_of(scenario, self.host, profile=run.profile, seed=seed)
+            for scenario in self.loaded
         )
 
 
-def planned(
+def plan_run(
     loaded: tuple[Loaded, ...],
-    wanted: RunRequest,
-    say: Say,
+    request: RunRequest,
+    notify: Notify,
     *,
     seed: int | None = None,
     unmade: Mapping[str, CannotRun] | None = None,
@@ -274,39 +318,40 @@ def planned(
 
     Args:
         loaded: The scenarios.
-        wanted: The user's request; its files are already loaded.
-        say: Called with progress messages.
-        seed: The run's seed if `wanted` has none; None picks a random one.
+        request: The user's request; its files are already loaded.
+        notify: Called with progress messages.
+        seed: The run's seed if `request` has none; None picks a random one.
         unmade: Why environments are missing, where that is already known.
 
     Raises:
         CoreboundError: The environments or the host do not allow the run.
     """
-    plan = _planned(loaded, wanted, say, unmade=unmade)
-    chosen = next((one for one in (wanted.seed, seed) if one is not None), None)
-    return plan.seeded(secrets.randbelow(2**31) if chosen is None else chosen)
+    plan = _plan(loaded, request, notify, unmade=unmade)
+    if request.seed is not None:
+        seed = request.seed
+    return plan.with_seed(secrets.randbelow(2**31) if seed is None else seed)
 
 
-def _planned(
+def _plan(
     loaded: tuple[Loaded, ...],
-    wanted: RunRequest,
-    say: Say,
+    request: RunRequest,
+    notify: Notify,
     *,
     unmade: Mapping[str, CannotRun] | None = None,
 ) -> _Plan:
     cells = scenarios.cells_of(loaded)
-    if wanted.python is None:
-        project = projects.built(
+    if request.python is None:
+        project = projects.build(
             cells,
-            wanted.config,
-            say,
-            outputs=(wanted.records,),
-            committed=wanted.committed,
+            request.config,
+            notify,
+            outputs=(request.records,),
+            committed=request.committed,
         )
     else:
-        project = projects.given(cells, wanted.python)
+        project = projects.use_existing(cells, request.python)
     made = scenarios.environments_of(loaded, Path.cwd(), project)
-    means = scenarios.live_means(made, {**project.unmade, **(unmade or {})})
+    host = scenarios.host_capabilities(made, {**project.unmade, **(unmade or {})})
     run = Run(
         schema=SCHEMA,
         id=secrets.token_hex(4),
@@ -314,45 +359,51 @@ def _planned(
         corebound=__version__,
         argv=("corebound", *sys.argv[1:]),
         seed=0,
-        profile=wanted.profile,
-        only=wanted.only,
-        host=identity.host(means.topology),
-        commit=_commit_of(made.values()),
-        scenarios=tuple(one.source for one in loaded),
-        environments=tuple(one.lock for one in made.values() if one is not None),
+        profile=request.profile,
+        only=request.only,
+        host=identity.host(host.topology),
+        commit=_measured_commit(made.values()),
+        scenarios=tuple(scenario.source for scenario in loaded),
+        environments=tuple(
+            environment.lock for environment in made.values() if environment is not None
+        ),
     )
-    return _Plan(run=run, loaded=loaded, means=means)
+    return _Plan(run=run, loaded=loaded, host=host)
 
 
-def _commit_of(made: Iterable[Environment | None]) -> Commit | None:
+def _measured_commit(made: Iterable[Environment | None]) -> Commit | None:
     """The commit of the current folder, with the uncommitted changes that were measured.
 
     Uncommitted changes do not count if every environment was built from a commit.
     """
     here = commits.checked_out(Path.cwd())
-    held = [one.lock.commit for one in made if one is not None]
-    same = [one for one in held if one is not None and here is not None and one.sha == here.sha]
-    changed = next((one for one in same if one.tree is not None), None)
-    return changed or (same[0] if same and None not in held else here)
+    built = [environment.lock.commit for environment in made if environment is not None]
+    same = [
+        commit
+        for commit in built
+        if commit is not None and here is not None and commit.sha == here.sha
+    ]
+    changed = next((commit for commit in same if commit.tree is not None), None)
+    return changed or (same[0] if same and None not in built else here)
 
 
 def difference(before: Run, now: Run) -> str | None:
     """Why launches of `now` are not comparable with those of `before`, or None if they are."""
     compared: Sequence[tuple[str, object, object]] = (
-        ("the scenarios are others", _names(before), _names(now)),
+        ("the scenarios differ", _paths(before), _paths(now)),
         ("a scenario has changed", _hashes(before), _hashes(now)),
-        ("the profile is another", before.profile, now.profile),
-        ("other cells were asked for", before.only, now.only),
-        ("the seed is another", before.seed, now.seed),
-        ("corebound is another version", before.corebound, now.corebound),
+        ("the profile differs", before.profile, now.profile),
+        ("the selected cells differ", before.only, now.only),
+        ("the seed differs", before.seed, now.seed),
+        ("the version of corebound differs", before.corebound, now.corebound),
         ("an environment has changed", before.environments, now.environments),
-        ("the host has changed", _machine(before), _machine(now)),
-        ("the commit is another", _commit(before), _commit(now)),
+        ("the host has changed", _host_key(before), _host_key(now)),
+        ("the commit differs", _commit_key(before), _commit_key(now)),
     )
-    return next((why for why, one, other in compared if one != other), None)
+    return next((reason for reason, then, current in compared if then != current), None)
 
 
-def _names(run: Run) -> set[str]:
+def _paths(run: Run) -> set[str]:
     return {source.path for source in run.scenarios}
 
 
@@ -360,107 +411,96 @@ def _hashes(run: Run) -> set[str]:
     return {source.sha256 for source in run.scenarios}
 
 
-def _machine(run: Run) -> tuple[object, ...]:
+def _host_key(run: Run) -> tuple[object, ...]:
     """The host properties that must not change; a hypervisor may add and remove memory."""
     allowed = tuple(cpu.id for cpu in run.host.topology.allowed)
     return run.host.id, run.host.kernel, allowed
 
 
-def _commit(run: Run) -> tuple[str, bool, str | None] | None:
+def _commit_key(run: Run) -> tuple[str, bool, str | None] | None:
     commit = run.commit
     return None if commit is None else (commit.sha, commit.dirty, commit.tree)
 
 
-def host_differs(before: Run) -> tuple[str, ...]:
-    """The properties in which this host differs from the recorded one."""
-    topology = discovery.live()
-    here, then = identity.host(topology), before.host
-    said = []
-    if here.id != then.id:
-        said.append(f"the host is {here.name} ({here.id}), and was {then.name} ({then.id})")
-    elif [cpu.id for cpu in topology.allowed] != [cpu.id for cpu in then.topology.allowed]:
-        said.append("other CPUs may be used than then")
-    if here.kernel != then.kernel:
-        said.append(f"the kernel is {here.kernel}, and was {then.kernel}")
-    if __version__ != before.corebound:
-        said.append(f"corebound is {__version__}, and was {before.corebound}")
-    return tuple(said)
+def with_launches(tasks: Sequence[Task], launches: int) -> tuple[Task, ...]:
+    """Copy the tasks with exactly this number of launches for every cell."""
+    return tuple(
+        replace(
+            task,
+            planned=tuple(
+                replace(
+                    planned,
+                    measure=planned.measure.model_copy(
+                        update={
+                            "launches": planned.measure.launches.model_copy(
+                                update={"min": launches, "max": launches}
+                            )
+                        }
+                    ),
+                )
+                for planned in task.planned
+            ),
+        )
+        for task in tasks
+    )
 
 
-def environment_differs(cell: Cell, before: Run, now: Run) -> tuple[str, ...]:
-    """The properties in which the cell's environment differs from the recorded one."""
-    here, then = (run.lock_of(cell.environment) for run in (now, before))
-    if then is None:
-        return ()
-    if here is None:
-        fix = f"`corebound environment make {cell.environment}` makes it"
-        if is_project(cell.environment):
-            fix = "what was said above tells why"
-        return (f"the environment {cell.environment} is not there: {fix}",)
-    said = []
-    if here.python != then.python:
-        said.append(f"Python is {here.python}, and was {then.python}")
-    changed = sorted(set(here.packages) ^ set(then.packages))
-    if changed:
-        listed = ", ".join(
-            f"{'+' if one in here.packages else '−'}{one}" for one in changed[:8]
-        ) + (", …" if len(changed) > 8 else "")
-        said.append(f"the environment {cell.environment} holds other packages: {listed}")
-    return tuple(said)
+def prioritise_inconclusive(tasks: Sequence[Task], run: Run, records: Path) -> tuple[Task, ...]:
+    """Put scenarios whose last results are inconclusive first, with more blocks per turn.
 
-
-def checked_out(
-    before: Run,
-    path: str,
-    scenario: Scenario,
-    stack: ExitStack,
-    snapshots: Path | None = None,
-) -> Path:
-    """Check out the scenario's file and the modules beside it, as of the run's commit.
+    Whole scenarios are preferred, not cells. Cells are compared within a block, and later
+    blocks omit those that are certain enough anyway.
 
     Args:
-        before: The run.
-        path: The recorded path of the file.
-        scenario: Its content.
-        stack: Removes the checkout on exit.
-        snapshots: The snapshot store, if the run measured a working tree with changes.
-
-    Raises:
-        HostError: The commit is not available here, or git is not installed.
+        tasks: The tasks of a run.
+        run: The run itself; its own records are ignored, so that a resumed run keeps its order.
+        records: The folder of records.
     """
-    is_own = isinstance(scenario.workload, CommandWorkload) or ":" in scenario.workload
-    now = commits.checked_out(Path.cwd())
-    if before.commit is None or not is_own or Path(path).is_absolute():
-        return Path(path)
-    if now is not None and now.sha == before.commit.sha and not now.dirty:
-        return Path(path)
-    top = _git("rev-parse", "--show-prefix")
-    archive = _git(
-        "archive",
-        "--format=tar",
-        f"{before.commit.tree or before.commit.sha}:{(top or b'').decode().strip()}",
-        objects="" if snapshots is None else objects_of(snapshots),
-    )
-    if archive is None and before.commit.tree is not None:
-        raise HostError(
-            what=f"the working tree it was measured of, {before.commit.name}, is not here.",
-            where=path,
-            fix="It can be measured again only where its snapshot was taken.",
-        )
-    if archive is None:
-        raise HostError(
-            what=f"the commit it was measured at, {before.commit.sha[:10]}, is not here.",
-            where=path,
-            fix="Fetch it: `git fetch --all`.",
-        )
-    folder = stack.enter_context(scratch.made())
-    with tarfile.open(fileobj=io.BytesIO(archive)) as tar:
-        tar.extractall(folder, filter="data")
-    return folder / path
+    names = {task.scenario.name for task in tasks}
+    inconclusive = {
+        name for name, result in _last_results(names, run, records) if _is_inconclusive(result)
+    }
+    with_turns = [
+        replace(task, turns=DOUBTFUL_TURNS if task.scenario.name in inconclusive else 1)
+        for task in tasks
+    ]
+    return tuple(sorted(with_turns, key=lambda task: -task.turns))
 
 
-def _git(*arguments: str, objects: str = "") -> bytes | None:
-    """Return git's output, with `objects` as additional object folders; None if git fails."""
-    environment = {"GIT_ALTERNATE_OBJECT_DIRECTORIES": objects}
-    result = git.run(Path(), *arguments, environment=environment)
-    return result.stdout if result.succeeded else None
+def _last_results(names: set[str], run: Run, records: Path) -> Iterator[tuple[str, ScenarioResult]]:
+    """Find the result of each scenario's last run on this host."""
+    missing = set(names)
+    files = sorted((records / run.host.id).glob("*.jsonl"), reverse=True)
+    for file in files[:_MAX_RUNS_BACK]:
+        if not missing:
+            return
+        try:
+            before = jsonl.read_run(file)
+            recorded = {str(source.document.get("name")) for source in before.scenarios}
+            if before.id == run.id or not recorded & missing:
+                continue
+            stored = jsonl.read(file)
+        except InputError:
+            continue  # damaged; `report` reports it
+        launched = {launch.cell.scenario for launch in stored.launches}
+        for source in stored.run.scenarios:
+            name = str(source.document.get("name"))
+            if name not in missing or name not in launched:
+                continue
+            try:
+                yield name, study(stored.run, source, stored.launches)
+            except ScenarioFaults:
+                continue  # written by another version of corebound
+            missing.discard(name)
+
+
+def _is_inconclusive(result: ScenarioResult) -> bool:
+    baselines = {cell.baseline.key for cell in result.cells if cell.baseline is not None}
+    return any(_needs_more(cell, baselines, result) for cell in result.cells)
+
+
+def _needs_more(cell: CellStudy, baselines: set[str], result: ScenarioResult) -> bool:
+    # A baseline has as many launches as the cells compared with it.
+    if cell.comparison is None and cell.cell.key in baselines:
+        return False
+    return needs_more_launches(cell.summary, cell.comparison, result.measure.launches)

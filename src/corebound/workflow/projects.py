@@ -5,9 +5,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Annotated
 
-import typer
 from msgspec import Struct
 
 from corebound.asv_bridge.project import open_project
@@ -18,18 +16,15 @@ from corebound.planning.models import CannotRun
 from corebound.scenario.cell import Cell, is_project
 from corebound.text import one_line
 
-Committed = Annotated[
-    bool,
-    typer.Option("--committed", help="Measure HEAD, without changes that are not committed."),
-]
 CONFIG = Path("asv.conf.json")
 # Where corebound writes by default: records, sites and journals.
 OUTPUTS = (Path("reports"),)
 
-Say = Callable[[str], None]
+# Receives progress messages.
+Notify = Callable[[str], None]
 
 
-class Built(Struct, frozen=True, kw_only=True):
+class ProjectEnvironments(Struct, frozen=True, kw_only=True):
     """Environments of the project under test, by the names that cells use.
 
     Attributes:
@@ -41,15 +36,15 @@ class Built(Struct, frozen=True, kw_only=True):
     unmade: dict[str, CannotRun]
 
 
-def found(cells: Iterable[Cell], config: Path) -> Built:
+def find(cells: Iterable[Cell], config: Path) -> ProjectEnvironments:
     """Find environments that are already built; build and store nothing.
 
     Raises:
         InputError: A revision or the project cannot be identified.
     """
-    wanted = _wanted(cells)
-    if not wanted:
-        return Built(made={}, unmade={})
+    revisions = _revisions(cells)
+    if not revisions:
+        return ProjectEnvironments(made={}, unmade={})
     project = open_project(config, _silent)
     with tempfile.TemporaryDirectory(prefix="corebound-plan-") as folder:
         made = {
@@ -59,63 +54,63 @@ def found(cells: Iterable[Cell], config: Path) -> Built:
                 else project.working_tree(_silent, outputs=OUTPUTS, store=Path(folder)),
                 name,
             )
-            for name, revision in wanted.items()
+            for name, revision in revisions.items()
         }
-    return Built(made=made, unmade={})
+    return ProjectEnvironments(made=made, unmade={})
 
 
-def built(
+def build(
     cells: Iterable[Cell],
     config: Path,
-    say: Say,
+    notify: Notify,
     *,
     outputs: Sequence[Path] = (),
     committed: bool = False,
-) -> Built:
+) -> ProjectEnvironments:
     """Build the environments that cells require; report build failures instead of raising.
 
     Args:
         cells: Cells without a commit use the working tree.
         config: The asv.conf.json of the project.
-        say: Called with progress messages.
+        notify: Called with progress messages.
         outputs: Output folders of the measurement, in addition to `OUTPUTS`.
         committed: Whether to build the checked-out commit instead of the working tree.
 
     Raises:
         InputError: A revision, the project or asv's environment cannot be identified.
     """
-    wanted = _wanted(cells)
+    revisions = _revisions(cells)
     made: dict[str, Environment | None] = {}
     unmade: dict[str, CannotRun] = {}
-    if not wanted:
-        return Built(made=made, unmade=unmade)
-    project = open_project(config, say)
-    for name, revision in wanted.items():
+    if not revisions:
+        return ProjectEnvironments(made=made, unmade=unmade)
+    project = open_project(config, notify)
+    for name, revision in revisions.items():
         if revision is None and not committed:
-            commit = project.working_tree(say, outputs=(*OUTPUTS, *outputs))
+            commit = project.working_tree(notify, outputs=(*OUTPUTS, *outputs))
         else:
             commit = project.commit(revision or project.checked_out)
         try:
             made[name] = project.find(commit, name)
             if made[name] is None:
-                say(f"Building {project.name} {commit.name}: {one_line(commit.subject)}")
+                notify(f"Building {project.name} {commit.name}: {one_line(commit.subject)}")
                 made[name] = project.build(commit, name)
         except BuildError as error:
-            say(f"{error.where}: {error.what.splitlines()[0]} …")
+            notify(f"{error.where}: {error.what.splitlines()[0]} …")
             made[name] = None
             unmade[name] = CannotRun(what=error.what, fix=error.fix, cause="build")
-    return Built(made=made, unmade=unmade)
+    return ProjectEnvironments(made=made, unmade=unmade)
 
 
-def given(cells: Iterable[Cell], python: Path) -> Built:
+def use_existing(cells: Iterable[Cell], python: Path) -> ProjectEnvironments:
     """Use an environment in which the project is already installed, as asv does."""
     made: dict[str, Environment | None] = {
-        name: environments.existing(python, name) for name in _wanted(cells)
+        name: environments.existing(python, name) for name in _revisions(cells)
     }
-    return Built(made=made, unmade={})
+    return ProjectEnvironments(made=made, unmade={})
 
 
-def _wanted(cells: Iterable[Cell]) -> dict[str, str | None]:
+def _revisions(cells: Iterable[Cell]) -> dict[str, str | None]:
     """The revision of each project environment, by the environment's name.
 
     None means that no revision is named.
@@ -123,5 +118,5 @@ def _wanted(cells: Iterable[Cell]) -> dict[str, str | None]:
     return {cell.environment: cell.commit for cell in cells if is_project(cell.environment)}
 
 
-def _silent(_what: str) -> None:
+def _silent(_message: str) -> None:
     pass

@@ -42,7 +42,7 @@ class StoredRun(Struct, frozen=True, kw_only=True):
     run: Run
 
 
-def meant_pair(
+def resolve_runs(
     before: str, after: str, kept: Sequence[StoredRun], records: Path
 ) -> tuple[StoredRun, StoredRun]:
     """Resolve two names to two runs; for commits, the latest of each, on one host if possible.
@@ -56,7 +56,7 @@ def meant_pair(
     Raises:
         InputError: A name matches no run, or matches several.
     """
-    ones, twos = _meant(before, kept, records), _meant(after, kept, records)
+    ones, twos = _matching_runs(before, kept, records), _matching_runs(after, kept, records)
     pairs = [
         (one, two)
         for one in ones
@@ -68,7 +68,7 @@ def meant_pair(
     return max(pairs, key=lambda pair: (pair[1].run.started_at, pair[0].run.started_at))
 
 
-def _meant(name: str, kept: Sequence[StoredRun], records: Path) -> list[StoredRun]:
+def _matching_runs(name: str, kept: Sequence[StoredRun], records: Path) -> list[StoredRun]:
     """List every run that a name can refer to, oldest first.
 
     Raises:
@@ -83,16 +83,16 @@ def _meant(name: str, kept: Sequence[StoredRun], records: Path) -> list[StoredRu
     ]
     if not exact and len({one.run.id for one in begun}) > 1:
         raise InputError(
-            what=f"several runs begin so: {', '.join(one.run.id for one in begun[:5])}.",
+            what=f"several runs match: {', '.join(one.run.id for one in begun[:5])}.",
             where=name,
-            fix="Give more of the id.",
+            fix="Give more letters of the id.",
         )
     shas = {one.run.commit.sha + (one.run.commit.tree or "") for one in of_commit if one.run.commit}
     if not exact and not begun and len(shas) > 1:
         raise InputError(
-            what=f"several commits begin so: {', '.join(sorted(shas)[:5])}.",
+            what=f"several commits match: {', '.join(sorted(shas)[:5])}.",
             where=name,
-            fix="Give more of it.",
+            fix="Give more letters of the hash.",
         )
     found = exact or begun or of_commit or _of_revision(name, kept, records)
     return sorted(found, key=lambda one: (one.run.started_at, one.run.id))
@@ -123,16 +123,15 @@ def _of_revision(name: str, kept: Sequence[StoredRun], records: Path) -> list[St
         return found
     if known is not None:
         raise InputError(
-            what=f"it is commit {known[:10]} here, and no run of the records measured it.",
+            what=f"no run measured this commit, {known[:10]}.",
             where=f"{name}, in {records}",
-            fix="Name one that was measured; --records names another folder.",
+            fix="Name a measured commit, or use --records for another folder.",
         )
     raise InputError(
-        what="no run and no commit of the records begins so, and no file is called so.",
-        where=f"{name}, in {records}",
-        fix="Name a run by its id or its file, or a commit that was measured by at least 4 "
-        "letters of its hash, or by a tag or a branch in the clone that has it; "
-        "--records names another folder.",
+        what=f"No run, commit or file matches `{name}`.",
+        where=str(records),
+        fix="Name a run by its id or its file, or a measured commit by at least 4 letters of its"
+        " hash, or by a tag or branch of this repository. Use --records for another folder.",
     )
 
 
@@ -142,7 +141,9 @@ _LEAST_LETTERS = 4
 _Known: TypeAlias = Callable[[str], str | None]
 
 
-def meant_commits(before: str, after: str, series: Iterable[Series]) -> tuple[str, str, str] | None:
+def resolve_commits(
+    before: str, after: str, series: Iterable[Series]
+) -> tuple[str, str, str] | None:
     """Resolve two names to a project and two hashes; None if no project has either commit.
 
     Args:
@@ -162,9 +163,9 @@ def meant_commits(before: str, after: str, series: Iterable[Series]) -> tuple[st
         for name, several in ((before, ones), (after, twos)):
             if ones and twos and len(several) > 1:
                 raise InputError(
-                    what=f"several commits of {project} begin so: {', '.join(several[:5])}.",
+                    what=f"several commits of {project} match: {', '.join(several[:5])}.",
                     where=name,
-                    fix="Give more of it.",
+                    fix="Give more letters of the hash.",
                 )
         if ones and twos:
             found.append((project, ones[0], twos[0]))
@@ -172,9 +173,9 @@ def meant_commits(before: str, after: str, series: Iterable[Series]) -> tuple[st
             halves.append((project, after if ones else before))
     if len(found) > 1:
         raise InputError(
-            what=f"several imported projects have both: {', '.join(one[0] for one in found)}.",
+            what=f"several projects have both commits: {', '.join(one[0] for one in found)}.",
             where=f"{before}, {after}",
-            fix="Name a folder of records with one of them, by --records.",
+            fix="Use --records to name a folder with one of them.",
         )
     if halves and not found:
         raise _unmeasured(*halves[0], known)
@@ -194,10 +195,10 @@ def _named(name: str, commits: Iterable[str], known: _Known) -> list[str]:
 def _unmeasured(project: str, name: str, known: _Known) -> InputError:
     here = known(name)
     if here is None:
-        what = f"no commit of {project} that was measured begins so."
-        fix = f"Name it by at least {_LEAST_LETTERS} letters of its hash, or by a tag or a branch "
-        fix += "in the clone that has it."
+        what = f"no measured commit of {project} matches."
+        fix = f"Give at least {_LEAST_LETTERS} letters of its hash, or a tag or branch of this"
+        fix += " repository."
     else:
-        what = f"it is commit {here[:10]} here, which was not measured of {project}."
-        fix = "Name one that was, or run this in the project's own clone."
+        what = f"this commit, {here[:10]}, was not measured for {project}."
+        fix = "Name a measured commit, or run this in a clone of the project."
     return InputError(what=what, where=name, fix=fix)

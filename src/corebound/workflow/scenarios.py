@@ -30,10 +30,10 @@ from corebound.scenario.models import ProfileName, Scenario
 from corebound.scenario.select import select
 from corebound.serving.servers import find_java
 from corebound.workflow import projects
-from corebound.workflow.projects import Built
+from corebound.workflow.projects import ProjectEnvironments
 
 # A scenario is a page or two; a larger file was named by mistake.
-MOST_BYTES = 1 << 20
+MAX_FILE_BYTES = 1 << 20
 
 # Some server workloads are written in Java.
 JAVA = "java"
@@ -60,7 +60,7 @@ def shown(path: Path) -> str:
     return encodable(str(path) if relative.startswith("..") else relative)
 
 
-def files_of(paths: Iterable[Path]) -> tuple[Path, ...]:
+def scenario_files(paths: Iterable[Path]) -> tuple[Path, ...]:
     """List scenario files: those named, and every *.yaml file of the folders named, each once.
 
     Raises:
@@ -76,9 +76,9 @@ def files_of(paths: Iterable[Path]) -> tuple[Path, ...]:
         inside = sorted(file for file in found_here if not file.is_fifo())
         if not inside:
             raise InputError(
-                what="this folder holds no scenario.",
+                what="this folder contains no scenario files.",
                 where=str(path),
-                fix="Name a folder with *.yaml files, or a file.",
+                fix="Name a folder with *.yaml files, or a scenario file.",
             )
         found += inside
     return tuple({path.resolve(): path for path in found}.values())
@@ -95,7 +95,7 @@ def load_all(
     """
     faults: list[Fault] = []
     loaded: list[tuple[Path, Scenario]] = []
-    for path in files_of(paths):
+    for path in scenario_files(paths):
         try:
             loaded.append(
                 (path, load(_bytes_of(path), shown(path), _finder(path.resolve().parent)))
@@ -150,12 +150,12 @@ def _finder(folder: Path) -> ModuleFinder:
 def _bytes_of(path: Path) -> bytes:
     try:
         with path.open("rb") as stream:
-            data = stream.read(MOST_BYTES + 1)
-        if len(data) <= MOST_BYTES:
+            data = stream.read(MAX_FILE_BYTES + 1)
+        if len(data) <= MAX_FILE_BYTES:
             return data
-        what = f"it is larger than {units.size(MOST_BYTES)}."
+        what = f"the file is larger than {units.size(MAX_FILE_BYTES)}."
     except OSError as error:
-        what = f"it cannot be read: {error.strerror}."
+        what = f"the file cannot be read: {error.strerror}."
     fix = "Name a scenario file, or a folder of them."
     raise ScenarioFaults((Fault(file=str(path), line=None, what=what, fix=fix),))
 
@@ -167,13 +167,13 @@ def _same_names(loaded: Iterable[tuple[Path, Scenario]]) -> Iterable[Fault]:
             yield Fault(
                 file=shown(path),
                 line=None,
-                what=f"`{shown(other)}` is named `{scenario.name}` too.",
-                fix="Give every scenario of a suite a name of its own.",
+                what=f"`{shown(other)}` has the same name, `{scenario.name}`.",
+                fix="Give each scenario of a suite a unique name.",
             )
 
 
 def environments_of(
-    loaded: Sequence[Loaded], suite: Path, project: Built | None = None
+    loaded: Sequence[Loaded], suite: Path, project: ProjectEnvironments | None = None
 ) -> dict[str, Environment | None]:
     """Find every required environment; None marks one that has not been created.
 
@@ -185,7 +185,7 @@ def environments_of(
     Raises:
         InputError: A scenario names an environment that does not exist.
     """
-    known = project or projects.found(cells_of(loaded), suite / projects.CONFIG)
+    known = project or projects.find(cells_of(loaded), suite / projects.CONFIG)
     found: dict[str, Environment | None] = dict(known.made)
     for cell in cells_of(loaded):
         if cell.environment in found:
@@ -214,7 +214,7 @@ def cells_of(loaded: Iterable[Loaded]) -> tuple[Cell, ...]:
     return tuple(cell for one in loaded for cell in one.cells)
 
 
-def live_means(
+def host_capabilities(
     made: Mapping[str, Environment | None], unmade: Mapping[str, CannotRun] | None = None
 ) -> HostCapabilities:
     """This host's capabilities now; `unmade` gives the reasons for missing environments."""

@@ -9,17 +9,18 @@ from typing import Literal
 import pytest
 
 from corebound.cli.app import app, main
-from corebound.cli.commands import bisect
-from corebound.cli.commands.run import seconds
-from corebound.cli.output import regressions
+from corebound.cli.commands import regressions
+from corebound.cli.commands.plan import describe
+from corebound.cli.options import seconds
 from corebound.cli.output.progress import clock
-from corebound.cli.output.run import RunResult, exit_code
-from corebound.cli.output.topology import describe
 from corebound.errors import InputError
 from corebound.planning.models import CannotRun
 from corebound.records.launch_record import Status
 from corebound.runner import Ending
 from corebound.stats import bisection
+from corebound.workflow import bisect
+from corebound.workflow.execute import RunResult
+from corebound.workflow.regressions import RegressionsResult
 from support.build import a_host, a_launch, a_run, a_series
 
 
@@ -77,7 +78,7 @@ def test_the_exit_code_tells_what_came_of_the_launches(
     launches = tuple(a_launch(block=block, status=one) for block, one in enumerate(statuses))
     told = RunResult(run=a_run(), file=Path("run.jsonl"), launches=launches, ending=ending)
 
-    assert exit_code(told) == code
+    assert told.exit_code == code
 
 
 @pytest.mark.parametrize(("cause", "code"), [("host", 0), ("environment", 3), ("build", 4)])
@@ -85,10 +86,12 @@ def test_an_environment_that_is_not_there_is_in_the_exit_code_though_others_were
     cause: Literal["host", "environment", "build"], code: int
 ) -> None:
     launches = (a_launch(status="ok"), a_launch(status="skipped"))
-    unfit = (CannotRun(what="it is not there.", fix="Make it.", cause=cause),)
-    told = RunResult(run=a_run(), file=Path("f"), launches=launches, ending="complete", unfit=unfit)
+    not_launched = (CannotRun(what="it is not there.", fix="Make it.", cause=cause),)
+    told = RunResult(
+        run=a_run(), file=Path("f"), launches=launches, ending="complete", not_launched=not_launched
+    )
 
-    assert exit_code(told) == code
+    assert told.exit_code == code
 
 
 @pytest.mark.parametrize(
@@ -108,14 +111,12 @@ def test_a_search_that_names_no_commit_has_an_exit_code_of_its_own(
 
 def test_thousands_are_written_as_the_pages_write_them() -> None:
     series = (a_series([1.0]),) * 1200
-    told = regressions.RegressionsResult(
+    told = RegressionsResult(
         judged=(),
         failing=(),
         not_analysed=(),
         series=series,
-        going=series,
-        site="",
-        everything=False,
+        active=series,
     )
 
     said = "No new regression, in 1,200 series. All 1,200 series are too short to tell"
@@ -133,7 +134,7 @@ def test_a_path_that_no_file_can_have_is_told_and_no_traceback(
 
     assert ended.value.code == 2
     assert capsys.readouterr().err.endswith(
-        "File name too long.\n  Check this path, and that you may use it.\n"
+        "File name too long.\n  Check the path and its permissions.\n"
     )
 
 
@@ -187,7 +188,7 @@ def test_a_file_where_a_folder_is_needed_is_called_a_file(
 
     said = refused(capsys, monkeypatch, "report", option, str(tmp_path / "README.md"))
 
-    assert "README.md: this is a file" in said
+    assert "README.md: not a folder" in said
 
 
 def test_a_site_without_any_record_is_told(

@@ -5,16 +5,17 @@ from __future__ import annotations
 from pathlib import Path
 
 from corebound.analysis.commit_comparison import CellAtCommits, CellVerdict
-from corebound.cli.output.compare_commits import CompareCommitsResult, told
+from corebound.cli.commands.compare_commits import formatted
 from corebound.records.run_record import Commit
-from corebound.workflow.comparison_sides import of_commits
+from corebound.workflow.compare_commits import CompareCommitsResult
+from corebound.workflow.sides import sides_of_commits
 from support.markup import parse_xml
 
 SUBJECT = "@team <b>\x1b[2J #7"
 LOG = "cc: \x1b[31merror\x1b[0m\n\tin a.c"
 
 
-def what() -> CompareCommitsResult:
+def a_comparison() -> CompareCommitsResult:
     base, head = (
         Commit(sha=sign * 40, subject=SUBJECT, committed_at="2026-03-14T00:00:00Z", dirty=False)
         for sign in "ab"
@@ -24,7 +25,7 @@ def what() -> CompareCommitsResult:
         missing=(LOG,),
     )  # fmt: skip
     return CompareCommitsResult(
-        ends=of_commits("shop", base, head),
+        sides=sides_of_commits("shop", base, head),
         judged=(CellVerdict(pair=pair, verdict=None, is_regression=False),),
         noise=(),
         records=Path("records/a.jsonl"),
@@ -33,7 +34,7 @@ def what() -> CompareCommitsResult:
 
 
 def test_a_terminal_obeys_neither_a_subject_nor_a_log() -> None:
-    said = told(what(), "text")
+    said = formatted(a_comparison(), "text")
 
     assert "\x1b" not in said
     assert "@team <b> [2J #7" in said
@@ -42,11 +43,13 @@ def test_a_terminal_obeys_neither_a_subject_nor_a_log() -> None:
 
 
 def test_a_subject_calls_nobody_in_a_pull_request() -> None:
-    assert r"`aaaaaaaaaa` \@<!-- -->team \<b\> \[2J \#<!-- -->7 → " in told(what(), "md")
+    assert r"`aaaaaaaaaa` \@<!-- -->team \<b\> \[2J \#<!-- -->7 → " in formatted(
+        a_comparison(), "md"
+    )
 
 
 def test_a_log_that_xml_has_no_way_to_write_leaves_the_rest_readable() -> None:
-    error = parse_xml(told(what(), "junit")).find("testcase/error")
+    error = parse_xml(formatted(a_comparison(), "junit")).find("testcase/error")
 
     assert error is not None
     assert error.text == LOG.replace("\x1b", "\ufffd")

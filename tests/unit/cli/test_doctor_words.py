@@ -9,7 +9,8 @@ import pytest
 from msgspec.structs import replace
 
 from corebound.analysis import scenario_result as studies
-from corebound.cli.output.doctor import brief, describe, outcomes
+from corebound.cli.commands.doctor import describe, setting_lines
+from corebound.cli.output.progress import warning_lines
 from corebound.machine.doctor.result import HostCheck
 from corebound.machine.doctor.tuning import SettingResult
 from corebound.records import codec
@@ -62,7 +63,7 @@ def test_nothing_is_wider_than_a_terminal_but_a_command() -> None:
 
 
 def test_before_a_run_only_warnings_are_said_a_line_each() -> None:
-    lines = brief(checks_of_a_busy_laptop())
+    lines = warning_lines(checks_of_a_busy_laptop())
 
     assert lines[:2] == ("warning: governor: schedutil", "warning: turbo: on")
     assert all(line.startswith("warning: ") and len(line) <= 80 for line in lines)
@@ -70,7 +71,7 @@ def test_before_a_run_only_warnings_are_said_a_line_each() -> None:
 
 def test_a_setting_that_did_not_take_says_so() -> None:
     lines = tuple(
-        outcomes(
+        setting_lines(
             (
                 SettingResult(path="proc/a", before="1", after="0"),
                 SettingResult(path="proc/b", before="1", after="1"),
@@ -84,11 +85,11 @@ def test_a_setting_that_did_not_take_says_so() -> None:
 
     assert lines == (
         "  /proc/a: 1 → 0",
-        "  /proc/b: was 1 already",
-        "  /proc/c: not as wanted",
+        "  /proc/b: already 1",
+        "  /proc/c: failed",
         "    it cannot be set to 0: no",
         "  /proc/d: 9 → 1",
-        "    somebody had set it to 9 since it was tuned",
+        "    It had been changed to 9 since --tune.",
     )
 
 

@@ -11,9 +11,9 @@ from corebound.cli.commands.import_history import Count, tell
 from corebound.exchange.history_import import ImportSummary
 
 COUNTS = (
-    Count(12, "result files", "result file"),
-    Count(0, "commits the repository does not have", "commit the repository does not have"),
-    Count(1, "benchmarks that exist no longer", "benchmark that exists no longer"),
+    Count(12, "result files", "result file", "result_files"),
+    Count(0, "commits not in the repository", "commit not in the repository", "unknown_commits"),
+    Count(1, "benchmarks that no longer exist", "benchmark that no longer exists", "benchmarks"),
 )
 HISTORY = ImportSummary(
     file=Path("records/history/p.jsonl"),
@@ -31,10 +31,10 @@ def test_people_are_not_told_what_there_is_none_of(capsys: pytest.CaptureFixture
     tell("p", COUNTS, HISTORY, (), as_json=False)
 
     first, *_ = capsys.readouterr().out.splitlines()
-    assert first == "p: 12 result files, 1 benchmark that exists no longer"
+    assert first == "p: 12 result files, 1 benchmark that no longer exists"
 
 
 def test_a_script_is_told_all(capsys: pytest.CaptureFixture[str]) -> None:
     tell("p", COUNTS, HISTORY, (), as_json=True)
 
-    assert json.loads(capsys.readouterr().out)["commits_the_repository_does_not_have"] == 0
+    assert json.loads(capsys.readouterr().out)["unknown_commits"] == 0

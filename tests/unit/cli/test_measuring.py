@@ -7,8 +7,8 @@ from contextlib import ExitStack
 
 import pytest
 
-from corebound.cli import options
 from corebound.errors import HostError
+from corebound.workflow.execute import hold_host
 
 
 @pytest.mark.parametrize(
@@ -20,8 +20,8 @@ def test_a_process_that_may_open_too_few_files_is_refused_at_once(
     monkeypatch.setattr(resource, "getrlimit", lambda _which: (allowed, allowed))
     with ExitStack() as stack:
         if is_enough:
-            options.take_host(stack, unlocked=True)
+            hold_host(stack, print, unlocked=True)
             return
-        with pytest.raises(HostError, match=f"may open {allowed} files") as refused:
-            options.take_host(stack, unlocked=True)
+        with pytest.raises(HostError, match=f"may open only {allowed} files") as refused:
+            hold_host(stack, print, unlocked=True)
     assert "ulimit -n" in refused.value.fix

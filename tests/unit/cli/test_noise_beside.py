@@ -10,15 +10,16 @@ import pytest
 from msgspec.structs import replace
 
 from corebound.analysis.commit_comparison import CellAtCommits, judge_cells
-from corebound.cli.noise_notes import beside
-from corebound.cli.output.compare_commits import CompareCommitsResult, Format, told
+from corebound.cli.commands.compare_commits import Format, formatted
 from corebound.records import documents
 from corebound.records.run_record import EnvironmentLock, Run
 from corebound.scenario.comparison import with_compared_commits
 from corebound.stats.comparison import Comparison
 from corebound.stats.intervals import Interval
 from corebound.stats.noise_floor import lock_digest
-from corebound.workflow.comparison_sides import Side, Sides
+from corebound.workflow.calibrate import noise_notes
+from corebound.workflow.compare_commits import CompareCommitsResult
+from corebound.workflow.sides import Side, Sides
 from support import build
 from support.build import a_run, a_scenario
 
@@ -57,31 +58,31 @@ def records(tmp_path: Path) -> Path:
 def test_two_commits_of_a_scenario_have_the_noise_floor_that_it_was_calibrated_with(
     records: Path,
 ) -> None:
-    (said,) = beside(records, a_comparing_run(), PLAIN, launches=6)
+    (said,) = noise_notes(records, a_comparing_run(), PLAIN, launches=6)
 
     assert said.startswith("a-scenario: Noise floor ±2.1 % with 6 launches of each")
 
 
 def test_a_margin_of_the_command_line_is_told_to_be_another(records: Path) -> None:
-    (said,) = beside(records, a_comparing_run(), PLAIN, launches=6, own_margin=False)
+    (said,) = noise_notes(records, a_comparing_run(), PLAIN, launches=6, own_margin=False)
 
-    assert said.endswith("That is by the scenario's own margin.")
+    assert said.endswith("This uses the scenario's own margin.")
 
 
 def test_other_packages_have_another_noise(records: Path) -> None:
-    assert beside(records, a_comparing_run(packages=("numpy==2.1",)), PLAIN, launches=6) == ()
+    assert noise_notes(records, a_comparing_run(packages=("numpy==2.1",)), PLAIN, launches=6) == ()
 
 
 def test_where_nothing_was_compared_there_is_no_verdict_to_stand_beside(records: Path) -> None:
-    assert beside(records, a_comparing_run(), PLAIN, launches=0) == ()
+    assert noise_notes(records, a_comparing_run(), PLAIN, launches=0) == ()
 
 
 @pytest.mark.parametrize("form", get_args(Format))
 def test_every_format_holds_the_noise_and_how_many_launches_would_decide(form: Format) -> None:
-    said = told(
+    said = formatted(
         CompareCommitsResult(
-            ends=Sides(
-                what="shop",
+            sides=Sides(
+                subject="shop",
                 axis=("commit",),
                 base=Side(name="0a1b", title="begin", commit=None),
                 head=Side(name="1a1b", title="go on", commit=None),
@@ -99,11 +100,11 @@ def test_every_format_holds_the_noise_and_how_many_launches_would_decide(form: F
         (cell,) = json.loads(said)["cells"]
         assert (cell["launches_needed"], cell["cpu_ratio"]) == (40, 1.5)
     else:
-        assert "undecided, ~40 launches" in said
+        assert "inconclusive, ~40 launches" in said
     if form == "junit":
         assert '<property name="noise"' in said
     if form in {"text", "md"}:
-        assert "CPU time is 1.500×" in said
+        assert "the ratio of CPU times is 1.500×" in said
 
 
 @pytest.mark.parametrize(

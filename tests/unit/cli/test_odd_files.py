@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from typer.testing import CliRunner
 
 from corebound.cli.app import app
-from corebound.cli.commands.run import seconds
+from corebound.cli.options import seconds
 from corebound.errors import Fault, InputError
 from corebound.records import atomic_write, codec, history_files, jsonl
 from corebound.records.commits import read_commits
@@ -186,5 +186,5 @@ def test_a_commit_of_the_year_14000_has_no_date(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("text", ["9" * 400 + "s", "9" * 5000 + "h", "٣s", "1e9s"])
 def test_a_budget_of_any_number_of_digits_is_refused_in_words(text: str) -> None:
-    with pytest.raises(InputError, match="length of time"):
+    with pytest.raises(InputError, match="is not a duration"):
         seconds(text)

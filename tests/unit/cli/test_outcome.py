@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import io
-import json
 import random
 from pathlib import Path
 
 from msgspec.structs import replace
 
-from corebound.cli.output import run
-from corebound.cli.output.run import RunResult
-from corebound.cli.output.terminal import Console
+from corebound.cli.commands import run
+from corebound.cli.output.console import Console
 from corebound.records import documents
 from corebound.records.launch_record import Launch
 from corebound.records.telemetry import Disturbance
 from corebound.scenario.matrix import expand
 from corebound.stats.noise_floor import lock_digest
+from corebound.workflow.execute import RunResult
 from support.build import a_calibration, a_launch, a_placement, a_run, a_scenario, a_worker
 
 # Six pairs: Student's t(5) of 3 is p = 0.03, of 12 is p = 0.00007.
@@ -52,7 +51,7 @@ def told(shifts: dict[str, float]) -> RunResult:
 
 def shown(one: RunResult) -> str:
     stream = io.StringIO()
-    run.show(one, Console(file=stream, width=160))
+    run.print_run(one, Console(file=stream, width=160))
     return stream.getvalue()
 
 
@@ -61,7 +60,7 @@ def test_a_cell_that_is_faster_by_itself_is_a_finding_where_it_is_the_only_one()
 
     assert "▲ faster" in shown(one)
     assert "(▲ faster)" not in shown(one)
-    assert [cell["finding"] for cell in json.loads(run.as_json(one))["cells"]] == [False, True]
+    assert [cell["finding"] for cell in run.run_document(one)["cells"]] == [False, True]
 
 
 def test_among_many_it_stands_in_brackets_and_says_why() -> None:
@@ -70,10 +69,8 @@ def test_among_many_it_stands_in_brackets_and_says_why() -> None:
     said = shown(one)
 
     assert said.count("(▲ faster)") == 1
-    assert "One row in brackets: so by itself; of 20 comparisons some are by chance." in said
-    verdicts = [
-        (cell["verdict"], cell["finding"]) for cell in json.loads(run.as_json(one))["cells"]
-    ]
+    assert "Brackets: not significant after correcting for 20 comparisons." in said
+    verdicts = [(cell["verdict"], cell["finding"]) for cell in run.run_document(one)["cells"]]
     assert verdicts.count(("faster", False)) == 1
     assert all(not finding for _, finding in verdicts)
 
@@ -84,7 +81,7 @@ def test_what_is_plain_stays_a_finding_among_many() -> None:
     said = shown(one)
 
     assert "▲ faster" in said
-    assert "brackets" not in said
+    assert "Brackets" not in said
 
 
 def calibrated(one: RunResult, folder: Path) -> RunResult:
@@ -109,13 +106,13 @@ def test_the_noise_floor_stands_under_the_table_and_beside_the_verdict(tmp_path:
 
     assert "Noise floor ±2.1 % with 6 launches of each" in said
     assert "corebound calibrate" not in said
-    noise = [cell["noise"] for cell in json.loads(run.as_json(one))["cells"]]
+    noise = [cell["noise"] for cell in run.run_document(one)["cells"]]
     assert noise[0] is None
-    assert noise[1]["floor_ratio"] == 0.021
+    assert noise[1].floor_ratio == 0.021
 
 
 def test_where_no_noise_floor_is_known_it_says_what_measures_it() -> None:
-    assert "`corebound calibrate` says" in " ".join(shown(told({"plain": 20.0})).split())
+    assert "Run `corebound calibrate`" in " ".join(shown(told({"plain": 20.0})).split())
 
 
 def test_undecided_says_how_many_launches_would_tell() -> None:
@@ -123,12 +120,12 @@ def test_undecided_says_how_many_launches_would_tell() -> None:
 
     (needed,) = (
         cell["launches_needed"]
-        for cell in json.loads(run.as_json(one))["cells"]
+        for cell in run.run_document(one)["cells"]
         if cell["verdict"] == "undecided"
     )
 
     assert needed > PAIRS
-    assert f"? undecided, ~{needed} launches" in shown(one)
+    assert f"? inconclusive, ~{needed} launches" in shown(one)
 
 
 def test_an_interval_that_only_just_leaves_one_out_is_not_rounded_to_one() -> None:
@@ -147,7 +144,7 @@ def test_disturbed_launches_are_named_in_their_row_and_in_json() -> None:
 
     (row,) = [line for line in shown(one).splitlines() if "1 disturbed launch left out" in line]
     assert "faster" in row
-    cells = json.loads(run.as_json(one))["cells"]
+    cells = run.run_document(one)["cells"]
     assert [set(cell["left_out_launches"]) for cell in cells] == [set(), hit]
     assert [cell["disturbed_launches"] for cell in cells] == [[], []]
 
@@ -155,6 +152,4 @@ def test_disturbed_launches_are_named_in_their_row_and_in_json() -> None:
         one, launches=tuple(replace(launch, disturbance=found) for launch in one.launches)
     )
     assert shown(every).count("6 of 6 launches disturbed") == 2
-    assert [
-        len(cell["disturbed_launches"]) for cell in json.loads(run.as_json(every))["cells"]
-    ] == [6, 6]
+    assert [len(cell["disturbed_launches"]) for cell in run.run_document(every)["cells"]] == [6, 6]

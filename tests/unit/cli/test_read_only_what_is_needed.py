@@ -11,8 +11,7 @@ from corebound.cli.commands.export import Format, export
 from corebound.errors import InputError
 from corebound.records import jsonl
 from corebound.scenario.matrix import expand
-from corebound.workflow import compare_commits
-from corebound.workflow.prepare import RunRequest
+from corebound.workflow.prepare import RunRequest, prepare_comparison
 from corebound.workflow.scenarios import load_all
 from support.build import a_launch, a_run, a_scenario
 
@@ -96,21 +95,21 @@ def test_a_search_goes_on_by_reading_the_run_that_it_goes_on_with(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "true.yaml").write_text(YAML)
-    wanted = RunRequest(files=(Path("true.yaml"),), profile=None, only=(), seed=None)
+    wanted = RunRequest(files=(Path("true.yaml"),))
     loaded = load_all(wanted.files, (), None)
-    both = compare_commits.opened(loaded, wanted, tmp_path, print, go_on=False)
+    both = prepare_comparison(loaded, wanted, tmp_path, print, resume=False)
     narrowed = load_all(wanted.files, ("binding=none",), None)
-    other = compare_commits.opened(
+    other = prepare_comparison(
         narrowed,
         RunRequest(files=wanted.files, profile=None, only=("binding=none",), seed=None),
         tmp_path,
         print,
-        go_on=False,
+        resume=False,
     )
     for one in (both, other):
         jsonl.begin(one.run, one.file).close()
 
-    again = compare_commits.opened(loaded, wanted, tmp_path, print, go_on=True)
+    again = prepare_comparison(loaded, wanted, tmp_path, print, resume=True)
 
     assert again.run == both.run
     assert whole == [both.run.id]

@@ -14,7 +14,7 @@ from corebound.errors import InputError
 from corebound.records import history_files
 from corebound.records.history import HistoryPoints, Series
 from corebound.workflow import resolve_refs
-from corebound.workflow.resolve_refs import commit_of, meant_commits
+from corebound.workflow.resolve_refs import commit_of, resolve_commits
 from support.build import a_point, a_series
 
 
@@ -72,8 +72,8 @@ def test_two_releases_of_an_imported_project_are_meant_by_their_tags(
 
     series = [measured(*shas)]
 
-    assert meant_commits("v1.0", "v2.0", series) == ("trees", *shas)
-    assert meant_commits(shas[0][:8], "main", series) == ("trees", *shas)
+    assert resolve_commits("v1.0", "v2.0", series) == ("trees", *shas)
+    assert resolve_commits(shas[0][:8], "main", series) == ("trees", *shas)
 
 
 def test_the_beginning_of_a_measured_hash_goes_before_a_branch_of_that_name(
@@ -82,7 +82,7 @@ def test_the_beginning_of_a_measured_hash_goes_before_a_branch_of_that_name(
     a_repository(tmp_path, "aaaa")
     monkeypatch.chdir(tmp_path)
 
-    found = meant_commits("aaaa", "bbbb", [measured("a" * 40, "b" * 40)])
+    found = resolve_commits("aaaa", "bbbb", [measured("a" * 40, "b" * 40)])
 
     assert found == ("trees", "a" * 40, "b" * 40)
 
@@ -94,7 +94,7 @@ def test_a_release_that_was_not_measured_is_told_with_its_commit(
     monkeypatch.chdir(tmp_path)
 
     with pytest.raises(InputError, match="was not measured") as caught:
-        meant_commits("v1.0", "v2.0", [measured(first)])
+        resolve_commits("v1.0", "v2.0", [measured(first)])
 
     assert (caught.value.where, last[:10] in caught.value.what) == ("v2.0", True)
     assert "trees" in caught.value.what
@@ -107,9 +107,9 @@ def test_git_is_asked_once_for_a_name_however_many_projects_there_are(
     monkeypatch.setattr(resolve_refs, "commit_of", asked.append)
     several = [replace(measured("a" * 40), project=name) for name in ("trees", "woods", "fields")]
 
-    assert meant_commits("v1.0", "v2.0", several) is None
-    with pytest.raises(InputError, match="begins so"):
-        meant_commits("aaaa", "v3.0", several)
+    assert resolve_commits("v1.0", "v2.0", several) is None
+    with pytest.raises(InputError, match="no measured commit of trees matches"):
+        resolve_commits("aaaa", "v3.0", several)
 
     assert asked == ["v1.0", "v2.0", "v3.0"]
 
@@ -141,6 +141,6 @@ def test_a_name_that_nothing_has_is_told_with_where_it_was_looked_for(
     )
 
     assert isinstance(unknown, InputError)
-    assert "in the clone that has it" in unknown.fix
+    assert "No run, commit or file matches `v9`" in unknown.what
     assert isinstance(unmeasured, InputError)
-    assert "no run of the records measured it" in unmeasured.what
+    assert "no run measured this commit" in unmeasured.what

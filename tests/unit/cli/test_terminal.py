@@ -16,8 +16,8 @@ from rich.table import Table
 from rich.text import Text
 
 from corebound.cli.app import main
-from corebound.cli.output import terminal
-from corebound.cli.output.json import indented
+from corebound.cli.output import console
+from corebound.cli.output.json import indented_json
 from corebound.records import jsonl
 from support.build import a_launch, a_machine, a_run
 
@@ -31,7 +31,7 @@ OBEYED = re.compile(r"[^\n\t\x20-\x7e\xa1-\u1fff\u2190-\ud7ff]|(?m:^)[ \t]*::|##
 def printed(*texts: str) -> str:
     """What comes of texts that are written one after the other."""
     stream = io.StringIO()
-    wrapped = terminal.Stream(stream, "standard output")
+    wrapped = console.Stream(stream, "standard output")
     for text in texts:
         wrapped.write(text)
     return stream.getvalue()
@@ -59,14 +59,14 @@ def test_a_table_shows_markup_and_sequences_as_text_and_keeps_its_own_styles(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     stream = io.StringIO()
-    monkeypatch.setattr(sys, "stdout", terminal.Stream(stream, "standard output"))
-    console = terminal.Console(force_terminal=True, color_system="standard", width=60)
+    monkeypatch.setattr(sys, "stdout", console.Stream(stream, "standard output"))
+    terminal = console.Console(force_terminal=True, color_system="standard", width=60)
     table = Table(title="[/x]\x1b[2J", box=None)
     table.add_column("[bold]:smile:")
     table.add_row("::error::a")
     table.add_row(Text("b\x1b]0;c\x07", "red"))
 
-    console.print(table)
+    terminal.print(table)
 
     shown = stream.getvalue()
     assert set(re.findall(r"\x1b[^m]*m", shown)) <= {
@@ -80,7 +80,7 @@ def test_a_table_shows_markup_and_sequences_as_text_and_keeps_its_own_styles(
 
 @given(text=st.one_of(st.lists(PIECES).map("".join), st.text()))
 def test_json_has_the_same_values_and_nothing_that_is_obeyed(text: str) -> None:
-    document = indented({"text": text})
+    document = indented_json({"text": text})
 
     assert json.loads(document) == {"text": text}
     assert not re.search(r"##\w*\[|(?m:^)\s*::", document)
@@ -89,7 +89,7 @@ def test_json_has_the_same_values_and_nothing_that_is_obeyed(text: str) -> None:
 
 def test_what_an_encoding_lacks_is_escaped() -> None:
     stream = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
-    terminal.Stream(stream, "standard output").write("é ✓")
+    console.Stream(stream, "standard output").write("é ✓")
     stream.flush()
 
     stream.seek(0)

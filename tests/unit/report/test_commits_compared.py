@@ -21,7 +21,7 @@ from corebound.records import history_files
 from corebound.records.history import HistoryPoints, Series
 from corebound.report.downloads import commits_csv
 from corebound.report.pages.compare_commits import commits_page
-from corebound.workflow.resolve_refs import meant_commits
+from corebound.workflow.resolve_refs import resolve_commits
 from support.build import a_point, a_series
 
 NIGHTS = 80
@@ -158,19 +158,19 @@ def test_the_beginning_of_a_hash_is_enough_where_it_is_one_s_alone() -> None:
     )
     series = a_series([], project="trees", points=points)
 
-    assert meant_commits("aaaaa", "BBBB", [series]) == ("trees", "aaaaa" * 8, "bbbbb" * 8)
-    assert meant_commits("aaa", "cccc", [series]) is None
+    assert resolve_commits("aaaaa", "BBBB", [series]) == ("trees", "aaaaa" * 8, "bbbbb" * 8)
+    assert resolve_commits("aaa", "cccc", [series]) is None
     for unmeant in ("bbb", "cccc"):
         with pytest.raises(InputError, match="no commit of trees that was measured begins so"):
-            meant_commits(unmeant, "aaaaa", [series])
+            resolve_commits(unmeant, "aaaaa", [series])
     with pytest.raises(InputError, match="several commits of trees begin so"):
-        meant_commits("aaaa", "bbbb", [series])
+        resolve_commits("aaaa", "bbbb", [series])
     with pytest.raises(InputError, match="several imported projects have both: trees, woods"):
-        meant_commits("aaaaa", "bbbb", [series, replace(series, project="woods")])
+        resolve_commits("aaaaa", "bbbb", [series, replace(series, project="woods")])
 
 
 def test_our_own_history_is_no_imported_project() -> None:
-    assert meant_commits(EARLY, LATE, [a_history(project=None)]) is None
+    assert resolve_commits(EARLY, LATE, [a_history(project=None)]) is None
 
 
 def test_the_command_tells_it_as_text_and_for_scripts(tmp_path: Path) -> None:

@@ -17,8 +17,8 @@ from corebound.analysis.host_records import host_studies
 from corebound.analysis.scenario_result import study
 from corebound.analysis.wording import plain
 from corebound.cli.app import app
-from corebound.cli.output.compare import of_runs, show
-from corebound.cli.output.terminal import Console
+from corebound.cli.commands.compare import print_comparison, text_of_runs
+from corebound.cli.output.console import Console
 from corebound.errors import InputError
 from corebound.records.history import HistoryPoints
 from corebound.records.run_record import Commit, EnvironmentLock
@@ -27,7 +27,7 @@ from corebound.report.pages.compare_commits import commits_page
 from corebound.report.pages.host import host_page
 from corebound.report.pages.overview import overview_flags
 from corebound.report.scenario.verdict import flags
-from corebound.workflow.resolve_refs import StoredRun, meant_pair
+from corebound.workflow.resolve_refs import StoredRun, resolve_runs
 from support.build import a_series
 from unit.report.test_compare import CELLS, NOW, Record, a_record, kept
 
@@ -69,8 +69,8 @@ def test_where_all_have_figures_nothing_is_said_of_others() -> None:
 @pytest.mark.parametrize(
     ("slower", "said"),
     [
-        (1.0, "1 of 1 cells do not clearly differ; 1 cell not compared, "),
-        (1.2, "\n1 cell not compared, for a figure is missing; --all shows them."),
+        (1.0, "1 of 1 cells do not clearly differ; 1 cell without results; "),
+        (1.2, "\n1 cell without results; --all lists them."),
     ],
 )
 def test_the_command_counts_alike(tmp_path: Path, slower: float, said: str) -> None:
@@ -140,15 +140,15 @@ def test_a_working_tree_with_changes_is_named_on_pages_and_in_the_terminal(tmp_p
     before, after = pair.output.splitlines()[:2]
     assert (before.split()[1], after.split()[1]) == ("run01,", "run02,")
     # Alone, the hash never means what was measured with changes.
-    with pytest.raises(InputError, match="no run and no commit"):
-        meant_pair("aaaa", "run02", [StoredRun(file=tmp_path, run=dirty)], tmp_path)
+    with pytest.raises(InputError, match="No run, commit or file"):
+        resolve_runs("aaaa", "run02", [StoredRun(file=tmp_path, run=dirty)], tmp_path)
 
 
 def test_a_narrow_terminal_names_the_scenario_once_and_breaks_no_name() -> None:
     stream = io.StringIO()
-    told = of_runs(compare_runs(a_record(1), a_record(2)))
+    told = text_of_runs(compare_runs(a_record(1), a_record(2)))
 
-    show(told, Console(file=stream, width=80), all_=True)
+    print_comparison(told, Console(file=stream, width=80), show_all=True)
 
     lines = stream.getvalue().splitlines()
     scenario = CELLS[0].scenario
@@ -162,5 +162,5 @@ def test_one_cell_that_is_in_one_run_only_is_told_as_one() -> None:
 
     assert (
         "1 cell is in one of the runs only."
-        in of_runs(compare_runs(a_record(1), (run, first))).closing
+        in text_of_runs(compare_runs(a_record(1), (run, first))).closing
     )

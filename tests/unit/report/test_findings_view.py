@@ -7,12 +7,13 @@ from pathlib import Path
 
 from corebound.analysis.scenario_result import ScenarioResult, findings, study
 from corebound.analysis.wording import full_name
-from corebound.cli.output.run import RunResult, as_json
+from corebound.cli.commands.run import run_document
 from corebound.records import jsonl
 from corebound.report.downloads import cells_json
 from corebound.report.render import Renderer
 from corebound.report.scenario.page import scenario_page
 from corebound.scenario.matrix import expand
+from corebound.workflow.execute import RunResult
 from support.build import a_launch, a_placement, a_run, a_scenario, a_thread, a_worker
 from support.findings import RECORDED
 from support.markup import Element, parse_html
@@ -122,7 +123,7 @@ def test_run_json_has_each_scenario_s_findings() -> None:
         run=stored.run, file=Path("run.jsonl"), launches=stored.launches, ending="complete"
     )
 
-    (found,) = json.loads(as_json(told))["findings"]
+    (found,) = run_document(told)["findings"]
 
     assert (found["scenario"], found["rule"]) == ("data-loaders", "loaders")
     assert found["fix"].startswith("Set `loaders: 2`")

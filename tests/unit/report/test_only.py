@@ -9,13 +9,13 @@ from msgspec.structs import replace
 from typer.testing import CliRunner
 
 from corebound.cli.app import app
-from corebound.cli.commands.report import Known, narrowed
+from corebound.cli.commands.report import SiteContent, select_content
 from corebound.errors import InputError
 from corebound.records import history_files
 from support.build import a_series
 from support.report_sample import a_sample, a_serving_sample, sample_imports
 
-EVERY = Known(
+EVERY = SiteContent(
     records=(a_sample(), a_serving_sample()),
     series=tuple(a_series([1.0], scenario=name) for name in ("torchserve", "bench")),
     profiles=sample_imports(),
@@ -23,11 +23,11 @@ EVERY = Known(
 
 
 def test_without_names_all_is_kept() -> None:
-    assert narrowed(EVERY, ()) is EVERY
+    assert select_content(EVERY, ()) is EVERY
 
 
 def test_a_name_takes_the_runs_and_the_histories_of_it_and_no_imported_profile() -> None:
-    kept = narrowed(EVERY, ["torch*"])
+    kept = select_content(EVERY, ["torch*"])
 
     assert [run.id for run, _ in kept.records] == ["served"]
     assert [one.scenario for one in kept.series] == ["torchserve"]
@@ -35,22 +35,22 @@ def test_a_name_takes_the_runs_and_the_histories_of_it_and_no_imported_profile()
 
 
 def test_an_imported_profile_is_asked_for_by_its_own_name() -> None:
-    kept = narrowed(EVERY, ["NPU"])
+    kept = select_content(EVERY, ["NPU"])
 
     assert [one.name for one in kept.profiles] == ["NPU"]
     assert kept.records == ()
 
 
 def test_a_name_that_nothing_has_is_bad_input() -> None:
-    with pytest.raises(InputError, match="has such a name"):
-        narrowed(EVERY, ["nothing*"])
+    with pytest.raises(InputError, match="has this name"):
+        select_content(EVERY, ["nothing*"])
 
 
 def test_an_imported_project_is_asked_for_by_its_name() -> None:
     theirs = a_series([1.0], scenario="io.read", project="sunpy-benchmarks")
     every = replace(EVERY, series=(*EVERY.series, theirs))
 
-    assert narrowed(every, ["sunpy-benchmarks"]).series == (theirs,)
+    assert select_content(every, ["sunpy-benchmarks"]).series == (theirs,)
 
 
 def test_every_page_says_what_it_is_only_of_as_long_as_it_is(tmp_path: Path) -> None:

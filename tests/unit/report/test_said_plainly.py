@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from corebound.analysis.comparison import RunComparison, compare_runs
 from corebound.analysis.fairness import checks
 from corebound.analysis.selection import latest_studies
-from corebound.cli.output import compare
+from corebound.cli.commands import compare
 from corebound.records.launch_record import Launch
 from corebound.records.run_record import Commit, Run
 from corebound.report.pages.compare import compare_page
@@ -82,7 +82,7 @@ def test_a_difference_of_no_known_commit_says_so_on_the_page_and_in_the_terminal
     found = compared(before, after)
 
     (row,) = compare_page(found, now=NOW).findings.rows
-    (told,) = (one for one in compare.of_runs(found).rows if one.compared.is_finding)
+    (told,) = (one for one in compare.text_of_runs(found).rows if one.compared.is_finding)
     assert row.needed == said
     assert row.verdict.tone == ("plain" if said else "good")
     assert told.verdict == (f"▲ faster, {said.split(':', maxsplit=1)[0]}" if said else "▲ faster")

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from corebound.analysis.scenario_result import ScenarioResult, study
 from corebound.analysis.server_workers import cpu_use, overlap, workers_seen
-from corebound.cli.output.run import RunResult, as_json
+from corebound.cli.commands.run import run_document
 from corebound.launch import perf
 from corebound.launch.perf import Count, CounterSupport, counted, offered, together
 from corebound.machine.topology import CpuId, Topology
@@ -20,6 +20,7 @@ from corebound.report.downloads import cells_json
 from corebound.report.scenario.serving import serving
 from corebound.report.scenario.threads import thread_activity
 from corebound.scenario.matrix import expand
+from corebound.workflow.execute import RunResult
 from support.build import (
     a_host,
     a_launch,
@@ -270,7 +271,7 @@ def test_machines_are_told_the_same() -> None:
     told = RunResult(run=known.run, file=Path("r.jsonl"), launches=(launch,), ending="complete")
 
     (exported,) = json.loads(cells_json(known, ()))["cells"]
-    (printed,) = json.loads(as_json(told))["cells"]
+    (printed,) = run_document(told)["cells"]
 
     assert exported["serving"] == printed["serving"]
     # A hundred good answers in a second.

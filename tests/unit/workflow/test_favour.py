@@ -13,7 +13,7 @@ from corebound.records.run_record import Run
 from corebound.runner import Task
 from corebound.scenario.matrix import expand
 from corebound.stats.sample_size import DOUBTFUL_TURNS
-from corebound.workflow.prioritise import favoured
+from corebound.workflow.prepare import prioritise_inconclusive
 from support.build import a_host, a_launch, a_run, a_scenario, a_worker
 
 NAMES = ("sure", "noisy", "failed", "new")
@@ -68,7 +68,7 @@ def test_the_scenarios_that_were_undecided_come_first_with_more_blocks_a_turn(
     broken = [a_launch(run=last.id, cell=failed.planned[0].cell, status="failed")]
     keep(last, [*launches(sure, last, 0.0), *launches(noisy, last, 0.5), *broken], tmp_path)
 
-    found = favoured(tasks, a_run(run_id="now"), tmp_path)
+    found = prioritise_inconclusive(tasks, a_run(run_id="now"), tmp_path)
 
     # What failed, and what was never measured, waits its turn.
     assert [(task.scenario.name, task.turns) for task in found] == [
@@ -86,6 +86,6 @@ def test_the_latest_run_counts_and_not_the_one_that_goes_on(
         )
         keep(run, launches(noisy, run, spread), tmp_path)
 
-    found = favoured((noisy,), a_run(run_id="now"), tmp_path)
+    found = prioritise_inconclusive((noisy,), a_run(run_id="now"), tmp_path)
 
     assert [task.turns for task in found] == [1]

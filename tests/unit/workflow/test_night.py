@@ -17,10 +17,16 @@ from typer.testing import CliRunner
 
 from corebound.cli.app import app
 from corebound.records import history_files
-from corebound.workflow.nightly import night
-from corebound.workflow.nightly.journal import NAME, begin, unfinished
-from corebound.workflow.nightly.night import Failure, NightlyResult, Step
-from corebound.workflow.nightly.summary import Summary, document, text
+from corebound.workflow import nightly_steps
+from corebound.workflow.nightly_steps import (
+    JOURNAL,
+    Failure,
+    NightlyResult,
+    Step,
+    begin_journal,
+    unfinished_journal,
+)
+from corebound.workflow.nightly_summary import NightlySummary, summary_document, summary_text
 from unit.report.test_regressions_of_rates import a_rate
 
 NOW = datetime(2026, 3, 14, 2, 17, 3, tzinfo=UTC)
@@ -35,15 +41,17 @@ ALARM: dict[str, Any] = {
 }
 
 
-def a_step(name: str, code: int = 0, *, fine: frozenset[int] = frozenset({0})) -> Step:
+def a_step(name: str, code: int = 0, *, accepted_codes: frozenset[int] = frozenset({0})) -> Step:
     program = f"import sys; print('out'); print('why', file=sys.stderr); sys.exit({code})"
-    return Step(name=name, command=(sys.executable, "-S", "-c", program), fine=fine)
+    return Step(
+        name=name, command=(sys.executable, "-S", "-c", program), accepted_codes=accepted_codes
+    )
 
 
-def a_summary(outcome: NightlyResult, *alarms: dict[str, Any]) -> Summary:
+def a_summary(outcome: NightlyResult, *alarms: dict[str, Any]) -> NightlySummary:
     told = {"changes": [*alarms, {**ALARM, "alarm": False, "title": "no news"}], "failing": []}
-    return Summary(
-        night="20260314T021703Z", host="box-7", project="shop", outcome=outcome,
+    return NightlySummary(
+        started_at="20260314T021703Z", host="box-7", project="shop", result=outcome,
         regressions=told, site="https://speed.example.org", partial=False,
     )  # fmt: skip
 
@@ -53,18 +61,18 @@ def test_a_night_of_uncommitted_changes_says_so() -> None:
         a_summary(NightlyResult(codes={"run": 0}, failure=None)), snapshot="1f0c+dirty.9f8e"
     )
 
-    assert "uncommitted changes (1f0c+dirty.9f8e): not part of the history" in text(told)
-    assert document(told)["snapshot"] == "1f0c+dirty.9f8e"
+    assert "uncommitted changes (1f0c+dirty.9f8e): not part of the history" in summary_text(told)
+    assert summary_document(told)["snapshot"] == "1f0c+dirty.9f8e"
 
 
 def carry_on(folder: Path, *every: Step, go_on: bool = False) -> tuple[NightlyResult, list[str]]:
-    journal = (unfinished(folder, ("asked",), NOW) if go_on else None) or begin(
+    journal = (unfinished_journal(folder, ("asked",), NOW) if go_on else None) or begin_journal(
         folder, ("asked",), NOW
     )
     said: list[str] = []
-    with night.alone(folder, patience_s=0.0) as held:
-        outcome = night.carry_on(
-            every, journal, held=held, now=lambda: "2026-03-14T02:17:03Z", said=said.append
+    with nightly_steps.nightly_lock(folder, patience_s=0.0) as lock:
+        outcome = nightly_steps.run_steps(
+            every, journal, lock=lock, now=lambda: "2026-03-14T02:17:03Z", notify=said.append
         )
     return outcome, said
 
@@ -79,7 +87,9 @@ def test_a_step_that_fails_ends_the_night_and_its_log_says_why(tmp_path: Path) -
 
 
 def test_an_exit_code_that_a_step_may_have_is_told_and_the_night_goes_on(tmp_path: Path) -> None:
-    outcome, said = carry_on(tmp_path, a_step("one", 4, fine=frozenset({0, 4})), a_step("two"))
+    outcome, said = carry_on(
+        tmp_path, a_step("one", 4, accepted_codes=frozenset({0, 4})), a_step("two")
+    )
 
     assert said == ["one …", "two …"]
     assert (outcome.failure, outcome.exit_code) == (None, 4)
@@ -105,17 +115,17 @@ def test_what_is_done_once_is_not_done_again_by_a_night_that_goes_on(tmp_path: P
 
 def test_a_journal_torn_anywhere_is_read_and_written_on(tmp_path: Path) -> None:
     carry_on(tmp_path, a_step("one"), a_step("two", 2))
-    (file,) = tmp_path.glob(f"*/{NAME}")
+    (file,) = tmp_path.glob(f"*/{JOURNAL}")
     whole = file.read_bytes()
 
     for length in range(len(whole)):
         file.write_bytes(whole[:length])
-        found = unfinished(tmp_path, ("asked",), NOW)
+        found = unfinished_journal(tmp_path, ("asked",), NOW)
         # Without its first line it is nobody's night.
         assert (found is None) == (length < whole.index(b"\n")), length
         if found is not None:
             found.ended("late", 0, "2026-03-14T02:17:03Z")
-            again = unfinished(tmp_path, ("asked",), NOW)
+            again = unfinished_journal(tmp_path, ("asked",), NOW)
             assert again is not None
             assert again.codes["late"] == 0
 
@@ -124,8 +134,8 @@ def test_a_line_of_the_journal_is_on_the_disk_before_the_step_goes_on(
     tmp_path: Path, synced: Callable[[Path], list[bytes | list[str]]]
 ) -> None:
     nights = tmp_path / "reports" / "nights"
-    journal = begin(nights, ("asked",), NOW)
-    file = journal.folder / NAME
+    journal = begin_journal(nights, ("asked",), NOW)
+    file = journal.folder / JOURNAL
 
     for write in (
         lambda: None,
@@ -135,7 +145,7 @@ def test_a_line_of_the_journal_is_on_the_disk_before_the_step_goes_on(
     ):
         write()
         assert synced(file)[-1] == file.read_bytes()
-    assert NAME in synced(journal.folder)[-1]
+    assert JOURNAL in synced(journal.folder)[-1]
     assert journal.folder.name in synced(nights)[-1]
     assert "nights" in synced(nights.parent)[-1]
 
@@ -145,10 +155,10 @@ def test_a_line_of_the_journal_is_on_the_disk_before_the_step_goes_on(
 )
 def test_a_damaged_line_of_a_journal_is_passed_over(tmp_path: Path, line: str) -> None:
     carry_on(tmp_path, a_step("one"), a_step("two", 2))
-    (file,) = tmp_path.glob(f"*/{NAME}")
+    (file,) = tmp_path.glob(f"*/{JOURNAL}")
     file.write_bytes(file.read_bytes() + f"{line}\n".encode())
 
-    found = unfinished(tmp_path, ("asked",), NOW)
+    found = unfinished_journal(tmp_path, ("asked",), NOW)
 
     assert found is not None
     assert found.codes == {"one": 0, "two": 2}
@@ -165,18 +175,18 @@ def test_a_damaged_line_of_a_journal_is_passed_over(tmp_path: Path, line: str) -
 def test_a_night_that_is_over_long_past_or_another_is_not_gone_on_with(
     tmp_path: Path, asked: tuple[str, ...], later: timedelta, over: bool
 ) -> None:
-    journal = begin(tmp_path, ("asked",), NOW)
+    journal = begin_journal(tmp_path, ("asked",), NOW)
     if over:
         journal.over(0, "2026-03-14T02:17:03Z")
 
-    assert unfinished(tmp_path, asked, NOW + later) is None
-    assert begin(tmp_path, ("asked",), NOW).folder != journal.folder
+    assert unfinished_journal(tmp_path, asked, NOW + later) is None
+    assert begin_journal(tmp_path, ("asked",), NOW).folder != journal.folder
 
 
 def test_the_log_of_a_step_begins_with_the_command_to_repeat_it(tmp_path: Path) -> None:
     step = a_step("one")
 
-    night.run_step(step, tmp_path, held=os.open(os.devnull, os.O_RDONLY))
+    nightly_steps.run_step(step, tmp_path, lock=os.open(os.devnull, os.O_RDONLY))
 
     assert step.log(tmp_path).read_text().splitlines()[0].startswith(f"$ {sys.executable} -S -c")
     assert step.out(tmp_path).read_text() == "out\n"
@@ -185,15 +195,17 @@ def test_the_log_of_a_step_begins_with_the_command_to_repeat_it(tmp_path: Path) 
 def test_a_summary_says_what_became_slower_by_which_commit_and_nothing_else() -> None:
     told = a_summary(NightlyResult(codes={"run": 0, "regressions": 1}, failure=None), ALARM)
 
-    assert text(told).splitlines() == [
-        "shop on box-7, night of 20260314T021703Z: 1 new regression",
+    assert summary_text(told).splitlines() == [
+        "shop on box-7, nightly run of 20260314T021703Z: 1 new regression",
         "Parsing a large file [threads=1]: ▼ 5.0 % slower, 95 % interval [4.1, 6.2] %",
         "  commit 4f0c2a91d3 look  twice (9be1f0aa17..4f0c2a91d3)",
         "  https://speed.example.org/history/a.html",
         "https://speed.example.org",
     ]
-    assert document(told)["status"] == "regression"
-    assert [one["title"] for one in document(told)["regressions"]] == ["Parsing a large file"]
+    assert summary_document(told)["status"] == "regression"
+    assert [one["title"] for one in summary_document(told)["regressions"]] == [
+        "Parsing a large file"
+    ]
 
 
 def test_a_subject_calls_nobody_where_a_summary_is_sent() -> None:
@@ -202,8 +214,8 @@ def test_a_subject_calls_nobody_where_a_summary_is_sent() -> None:
         NightlyResult(codes={"regressions": 1}, failure=None), {**ALARM, "first_bad": bad}
     )
 
-    assert "4f0c2a91d3 <!channel> R&D (" in text(told)
-    assert "4f0c2a91d3 &lt;!channel&gt; R&amp;D (" in document(told)["text"]
+    assert "4f0c2a91d3 <!channel> R&D (" in summary_text(told)
+    assert "4f0c2a91d3 &lt;!channel&gt; R&amp;D (" in summary_document(told)["text"]
 
 
 def test_a_rate_that_fell_is_less_and_not_of_less_time(tmp_path: Path) -> None:
@@ -214,7 +226,7 @@ def test_a_rate_that_fell_is_less_and_not_of_less_time(tmp_path: Path) -> None:
     outcome = NightlyResult(codes={"regressions": 1}, failure=None)
 
     (alarm,) = told["changes"]
-    (_, line, *_) = text(replace(a_summary(outcome), regressions=told)).splitlines()
+    (_, line, *_) = summary_text(replace(a_summary(outcome), regressions=told)).splitlines()
 
     assert (alarm["unit"], alarm["more_is_better"]) == ("MB/s", True)
     assert re.match(r"Matrix product: ▼ 2\d\.\d % less, 95 % interval \[\d", line), line
@@ -225,36 +237,42 @@ def test_a_summary_names_the_series_that_were_not_analysed() -> None:
     lost = {"title": "Matrix product", "cell": "threads=1", "reason": "ValueError: a\nb (c.py)"}
     told = {"changes": [], "failing": [], "not_analysed": [lost]}
 
-    said = text(replace(a_summary(outcome), regressions=told))
+    said = summary_text(replace(a_summary(outcome), regressions=told))
 
     assert "? Matrix product [threads=1]: not analysed: ValueError: a" in said
 
 
 def test_a_step_that_crashed_is_told_as_a_bug_and_no_regression(tmp_path: Path) -> None:
-    outcome, _ = carry_on(tmp_path, a_step("regressions", 70, fine=frozenset({0, 1})))
+    outcome, _ = carry_on(tmp_path, a_step("regressions", 70, accepted_codes=frozenset({0, 1})))
     told = a_summary(outcome, ALARM)
 
     assert outcome.exit_code == 70
     assert told.status == "crashed"
-    assert text(told).splitlines()[0].endswith("CRASHED at `regressions`")
-    assert "This is a bug in corebound, not a result." in text(told)
+    assert summary_text(told).splitlines()[0].endswith("CRASHED at `regressions`")
+    assert "This is a bug in corebound, not a result." in summary_text(told)
 
 
 def test_a_night_whose_budget_ended_before_anything_was_measured_says_so(tmp_path: Path) -> None:
-    outcome, _ = carry_on(tmp_path, a_step("run", 5, fine=frozenset({0, 4, 5})), a_step("report"))
+    outcome, _ = carry_on(
+        tmp_path, a_step("run", 5, accepted_codes=frozenset({0, 4, 5})), a_step("report")
+    )
     told = a_summary(outcome)
 
     assert outcome.exit_code == 5
     assert told.status == "nothing measured"
-    assert text(told).splitlines()[0].endswith("the budget ran out before anything was measured")
+    assert (
+        summary_text(told)
+        .splitlines()[0]
+        .endswith("the budget ran out before anything was measured")
+    )
 
 
 def test_a_summary_of_a_failed_night_names_the_step_and_its_last_words() -> None:
     failure = Failure(step="report", code=4, log=Path("a/report.log"), tail=("no room",))
     told = a_summary(NightlyResult(codes={"run": 0, "report": 4}, failure=failure))
 
-    lines = text(told).splitlines()
+    lines = summary_text(told).splitlines()
 
     assert lines[0].endswith("FAILED at `report`")
     assert lines[-1] == "  no room"
-    assert document(told)["failed"] == {"step": "report", "code": 4}
+    assert summary_document(told)["failed"] == {"step": "report", "code": 4}

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack
-from pathlib import Path
+from collections.abc import Sequence
 
 import typer
-from msgspec.structs import replace
+from rich.table import Table
 from rich.text import Text
 
-from corebound.cli import options
-from corebound.cli.commands import doctor
-from corebound.cli.commands import run as commands_run
 from corebound.cli.options import (
     Budget,
     Files,
@@ -20,24 +16,24 @@ from corebound.cli.options import (
     Records,
     Seed,
     Wait,
-    take_host,
-    typed,
+    budget_seconds,
+    wait_seconds,
 )
-from corebound.cli.output import calibrate as output_calibrate
-from corebound.cli.output import run as output_run
-from corebound.cli.output.json import indented
-from corebound.cli.output.terminal import Console
+from corebound.cli.output.console import Console
+from corebound.cli.output.json import print_json
+from corebound.cli.output.progress import TerminalReporter
 from corebound.errors import NO_ANSWER
-from corebound.planning.plan import PlannedCell
-from corebound.records import documents, jsonl
+from corebound.records.calibration import Calibration, Noise
 from corebound.records.jsonl import RECORDS
-from corebound.runner import Task
-from corebound.scenario.cell import Cell
-from corebound.scenario.select import baseline_of
-from corebound.stats.noise_floor import COPIES, COPY, LEAST_PAIRS, calibrated
-from corebound.workflow import prepare, scenarios
-from corebound.workflow.prepare import PreparedRun, RunRequest
-from corebound.workflow.scenarios import Loaded
+from corebound.units import percent
+from corebound.workflow.calibrate import calibrate_scenarios
+from corebound.workflow.prepare import RunRequest
+
+_LEGEND = (
+    "spread: of the launches. noise floor: smaller differences cannot be detected. "
+    "false alarms: how often equal cells are called faster or slower. detects: the smallest "
+    "slowdown that is detected in 9 of 10 comparisons."
+)
 
 
 def calibrate(
@@ -50,82 +46,53 @@ def calibrate(
     records: Records = RECORDS,
     as_json: Json = False,
 ) -> None:
-    """Measure how small a difference this host can show."""
-    budget_s = None if budget is None else commands_run.seconds(budget)
-    wait_s = 0.0 if wait is None else commands_run.seconds(wait, option="--wait")
-    console = Console(stderr=True)
-    wanted = RunRequest(files=tuple(files), profile=profile, only=(), seed=seed, records=records)
-    with ExitStack() as stack:
-        take_host(stack, wait_s=wait_s)
-        ready = doctor.preflight(_prepared(wanted, records, console), console)
-        launches, ending = commands_run.execute_run(
-            ready,
-            budget_s,
-            console,
-            stack,
-            operators=False,
-            again=typed(),
-        )
-    found = []
-    for source in ready.run.scenarios:
-        name = source.document["name"]
-        one = calibrated(
-            ready.run, source, [each for each in launches if each.cell.scenario == name]
-        )
-        if one is None:
-            console.print(Text(f"{name}: fewer than {LEAST_PAIRS} pairs of launches are ok."))
-        else:
-            documents.keep_calibration(one, records)
-            found.append(one)
-    if as_json:
-        typer.echo(indented(found))
-    else:
-        answer = Console()
-        answer.print(output_calibrate.table(found))
-        answer.print(Text(output_calibrate.EXPLAINED))
-        answer.print(Text(f"Records: {ready.file}"), soft_wrap=True)
-    told = output_run.RunResult(
-        run=ready.run, file=ready.file, launches=launches, ending=ending, unfit=ready.unfit
-    )
-    raise typer.Exit(output_run.exit_code(told) or (0 if found else NO_ANSWER))
+    """Find the smallest difference this host can detect.
 
+    The baseline of each scenario is measured against itself.
 
-def _prepared(wanted: RunRequest, records: Path, console: Console) -> PreparedRun:
-    """Prepare a run with two copies of each scenario's baseline, kept apart from nightly runs."""
-    loaded = scenarios.load_all(wanted.files, wanted.only, wanted.profile)
-    baselines = tuple(replace(one, cells=(baseline(one),)) for one in loaded)
-    run, tasks = prepare.planned(baselines, wanted, options.teller(console))
-    return PreparedRun(
-        run=run,
-        file=jsonl.file_of(run, documents.calibrations_folder(records)),
-        tasks=tuple(copied(task) for task in tasks),
-        done=(),
-        note=None,
-    )
-
-
-def baseline(one: Loaded) -> Cell:
-    """The cell to calibrate a scenario with: the baseline of its first cell, or that cell."""
-    return baseline_of(one.cells[0], one.cells, one.scenario) or one.cells[0]
-
-
-def copied(task: Task) -> Task:
-    """Duplicate every cell, with the largest number of launches that its profile allows.
-
-    The copies differ only in name: they are placed, launched and compared like any two cells.
+    Examples:
+        corebound calibrate scenarios/
+        corebound calibrate hashing.yaml --budget 10m
     """
-    return Task(
-        # Without an explicit baseline, the first cell is the baseline.
-        scenario=task.scenario.model_copy(update={"baseline": None}),
-        planned=tuple(_copy(planned, name) for planned in task.planned for name in COPIES),
+    request = RunRequest(files=tuple(files), profile=profile, seed=seed, records=records)
+    calibrations, result = calibrate_scenarios(
+        request,
+        TerminalReporter(Console(stderr=True)),
+        budget_s=budget_seconds(budget),
+        wait_s=wait_seconds(wait),
     )
+    if as_json:
+        print_json(calibrations)
+    else:
+        console = Console()
+        console.print(_table(calibrations))
+        console.print(Text(_LEGEND))
+        console.print(Text(f"Records: {result.file}"), soft_wrap=True)
+    raise typer.Exit(result.exit_code or (0 if calibrations else NO_ANSWER))
 
 
-def _copy(planned: PlannedCell, name: str) -> PlannedCell:
-    launches = planned.measure.launches
-    most = launches.model_copy(update={"min": launches.max})
-    return replace(
-        planned,
-        cell=replace(planned.cell, axes=(*planned.cell.axes, (COPY, name))),
-        measure=planned.measure.model_copy(update={"launches": most}),
+def _table(calibrations: Sequence[Calibration]) -> Table:
+    """One row for each number of launches that a scenario's profiles can use."""
+    table = Table(box=None, padding=(0, 1))
+    table.add_column("scenario, its baseline", overflow="fold")
+    for heading in ("pairs", "spread", "launches", "noise floor", "false alarms", "detects"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    for calibration in calibrations:
+        for index, noise in enumerate(calibration.noise):
+            table.add_row(*_row(calibration, noise, is_first=index == 0))
+    return table
+
+
+def _row(calibration: Calibration, noise: Noise, *, is_first: bool) -> tuple[str, ...]:
+    scenario = (
+        f"{calibration.scenario}, {calibration.cell}",
+        str(calibration.blocks),
+        percent(calibration.launch_spread_ratio),
+    )
+    return (
+        *(scenario if is_first else ("", "", "")),
+        str(noise.launches),
+        f"±{percent(noise.floor_ratio)}",
+        percent(noise.false_alarm_rate),
+        "–" if noise.detectable_ratio is None else percent(noise.detectable_ratio),
     )

@@ -2,90 +2,155 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import typer
+from msgspec import Struct
+from rich.table import Table
 from rich.text import Text
 
+from corebound import text as corebound_text
+from corebound import units
 from corebound.analysis.change_history import build_change_history
-from corebound.analysis.commit_comparison import compare_commits
-from corebound.analysis.comparison import compare_runs
-from corebound.analysis.host_records import Record
-from corebound.analysis.noise_floor import floors
-from corebound.cli.options import Records
-from corebound.cli.output.compare import (
-    ComparisonText,
-    as_json,
-    as_markdown,
-    of_commits,
-    of_runs,
-    show,
+from corebound.analysis.commit_comparison import (
+    COMMITS_CAVEAT,
+    CommitComparison,
+    ComparedSeries,
+    compare_commits,
 )
-from corebound.cli.output.terminal import Console
+from corebound.analysis.comparison import (
+    RUNS_CAVEAT,
+    Compared,
+    ComparedCell,
+    RunComparison,
+    commit_words,
+    compare_runs,
+    run_to_run_words,
+    unclear_in,
+    unknown_in,
+)
+from corebound.analysis.host_records import Record
+from corebound.analysis.launch_metrics import disturbed_words
+from corebound.analysis.noise_floor import floors
+from corebound.analysis.serialize import commit_comparison_document, run_comparison_document
+from corebound.analysis.series_names import short_names
+from corebound.analysis.wording import compared_bounds, count, figure_text
+from corebound.cli.options import Json, Records
+from corebound.cli.output.console import Console
+from corebound.cli.output.json import print_json
+from corebound.cli.output.table import (
+    SIGNS,
+    VERDICT_WIDTH,
+    duration_text,
+    verdict_text,
+    verdict_word,
+)
 from corebound.errors import Fault, InputError
 from corebound.records import documents, history_files, jsonl
+from corebound.records.history import HistoryPoint
 from corebound.records.jsonl import RECORDS, Stored
+from corebound.records.run_record import Commit, Run
 from corebound.workflow.change_point_cache import known_steps
 from corebound.workflow.process_pool import forked
-from corebound.workflow.resolve_refs import StoredRun, meant_commits, meant_pair
+from corebound.workflow.resolve_refs import StoredRun, resolve_commits, resolve_runs
 from corebound.workflow.run_index import past_of_pair, without_the_unreadable
 
 Format = Literal["text", "md"]
+
+_CELLS, _SERIES = ("cell", "cells"), ("series", "series")
+_HEADINGS = ("", "before", "after", "ratio", "95 %", "verdict")
 
 
 def compare(
     before: Annotated[
         str,
-        typer.Argument(
-            metavar="A", help="A run (id, its beginning, file) or a commit (hash, tag)."
-        ),
+        typer.Argument(metavar="A", help="A run (id, start of it, file) or commit (hash, tag)."),
     ],
-    after: Annotated[str, typer.Argument(metavar="B", help="The same, to hold against the first.")],
+    after: Annotated[
+        str, typer.Argument(metavar="B", help="The run or commit to compare with the first.")
+    ],
     *,
     records: Records = RECORDS,
-    json: Annotated[bool, typer.Option("--json", help="Everything, for scripts.")] = False,
-    format_: Annotated[Format, typer.Option("--format", help="text or md.")] = "text",
-    all_: Annotated[bool, typer.Option("--all", help="Also what does not clearly differ.")] = False,
+    as_json: Json = False,
+    form: Annotated[Format, typer.Option("--format", help="Output format.")] = "text",
+    show_all: Annotated[
+        bool, typer.Option("--all", help="Also list rows without a clear difference.")
+    ] = False,
 ) -> None:
-    """Compare two runs, or two commits, measured or imported."""
-    console = Console(soft_wrap=True)
-    told = _told(before, after, records)
-    if json:
-        typer.echo(as_json(told))
-    elif format_ == "md":
-        typer.echo(as_markdown(told, all_=all_))
+    """Compare two runs, or two commits, measured or imported.
+
+    Examples:
+        corebound compare 1f0c 9be1
+        corebound compare v1.2 v1.3 --format md
+    """
+    result = _compare(before, after, records)
+    if as_json:
+        print_json(result.document)
+    elif form == "md":
+        typer.echo(markdown(result, show_all=show_all))
     else:
-        show(told, console, all_=all_)
+        print_comparison(result, Console(soft_wrap=True), show_all=show_all)
 
 
-def _told(before: str, after: str, records: Path) -> ComparisonText:
+class Row(Struct, frozen=True, kw_only=True):
+    """One row: its name (in a terminal `short`, below `group`), its values, and the verdict."""
+
+    name: str
+    before: str
+    after: str
+    verdict: str
+    compared: Compared
+    short: str
+    group: str = ""
+
+
+class ComparisonText(Struct, frozen=True, kw_only=True):
+    """A comparison in displayable form.
+
+    Attributes:
+        before, after: The descriptions of the two.
+        noun: The word for a row, singular and plural.
+        rows: All rows, those that differ first.
+        closing: Notes outside the rows.
+        document: The complete comparison, for scripts.
+    """
+
+    before: str
+    after: str
+    noun: tuple[str, str]
+    rows: tuple[Row, ...]
+    closing: tuple[str, ...]
+    document: dict[str, Any]
+
+
+def _compare(before: str, after: str, records: Path) -> ComparisonText:
     faults: list[Fault] = []
-    kept = [StoredRun(file=file, run=run) for file, run in jsonl.runs(records, faults)]
+    runs = [StoredRun(file=file, run=run) for file, run in jsonl.runs(records, faults)]
     try:
-        meant = meant_pair(before, after, kept, records)
+        pair = resolve_runs(before, after, runs, records)
     except InputError:
         imported, damaged = history_files.read_all(records)
         _warn((*faults, *damaged))
-        commits = meant_commits(before, after, imported)
+        commits = resolve_commits(before, after, imported)
         if commits is None:
             raise
-        own = (one for one in imported if one.project == commits[0])
+        series = (one for one in imported if one.project == commits[0])
         # Thousands of series that were never analysed before take a minute.
         with (
-            Console(stderr=True).status("looking for what changed between"),
-            known_steps(records, of_all=False) as memory,
+            Console(stderr=True).status("Analysing the history"),
+            known_steps(records, of_all=False) as cache,
         ):
-            known = build_change_history(own, memory=memory, mapper=forked)
-            return of_commits(compare_commits(*commits, known))
-    one, two = (jsonl.read(each.file) for each in meant)
-    records_of_pair = (_record(one, faults), _record(two, faults))
-    noises, damaged = documents.read_calibrations(records)
+            history = build_change_history(series, memory=cache, mapper=forked)
+            return text_of_commits(compare_commits(*commits, history))
+    first, second = (jsonl.read(stored.file) for stored in pair)
+    record_pair = (_record(first, faults), _record(second, faults))
+    calibrations, damaged = documents.read_calibrations(records)
     _warn((*faults, *damaged))
-    past = past_of_pair(records, (one.run, two.run))
-    found = compare_runs(*records_of_pair, past)
-    return of_runs(found, floors(noises, found.after, launches=found.launches))
+    past = past_of_pair(records, (first.run, second.run))
+    result = compare_runs(*record_pair, past)
+    return text_of_runs(result, floors(calibrations, result.after, launches=result.launches))
 
 
 def _record(stored: Stored, faults: list[Fault]) -> Record:
@@ -98,3 +163,172 @@ def _warn(faults: Iterable[Fault]) -> None:
     console = Console(stderr=True, soft_wrap=True)
     for fault in faults:
         console.print(Text(f"warning: {fault}"))
+
+
+def text_of_runs(result: RunComparison, noise: Sequence[str] = ()) -> ComparisonText:
+    """Prepare the output for two runs; `noise` describes the smallest detectable difference."""
+    return ComparisonText(
+        before=_run_name(result.before),
+        after=_run_name(result.after),
+        noun=_CELLS,
+        rows=tuple(_cell_row(cell, result) for cell in result.cells),
+        closing=(
+            *_closing(result, _CELLS, "runs"),
+            f"{RUNS_CAVEAT} {run_to_run_words(result)}".strip(),
+            *noise,
+        ),
+        document=run_comparison_document(result, noise),
+    )
+
+
+def _cell_row(cell: ComparedCell, result: RunComparison) -> Row:
+    remarks = (
+        _verdict(cell),
+        result.code if cell.is_finding else None,
+        disturbed_words(cell.before, cell.after),
+    )
+    return Row(
+        name=cell.cell.id,
+        before=duration_text(cell.before.median_ns),
+        after=duration_text(cell.after.median_ns),
+        verdict=", ".join(filter(None, remarks)),
+        compared=cell,
+        short=f"  {cell.cell.label}",
+        group=cell.cell.scenario,
+    )
+
+
+def text_of_commits(result: CommitComparison) -> ComparisonText:
+    """Prepare the output for two commits of an imported project."""
+    names = short_names([compared.series for compared in result.series])
+    return ComparisonText(
+        before=_commit_name(result.project, result.before),
+        after=_commit_name(result.project, result.after),
+        noun=_SERIES,
+        rows=tuple(
+            Row(
+                name=name,
+                before=_value(compared, compared.before),
+                after=_value(compared, compared.after),
+                verdict=_less_or_more(compared),
+                compared=compared,
+                short=name,
+            )
+            for compared, name in zip(result.series, names, strict=True)
+        ),
+        closing=(*_closing(result, _SERIES, "commits"), COMMITS_CAVEAT),
+        document=commit_comparison_document(result),
+    )
+
+
+def print_comparison(result: ComparisonText, console: Console, *, show_all: bool) -> None:
+    """Print the two, the differences, and a note about hidden rows."""
+    for side, name in (("before", result.before), ("after", result.after)):
+        console.print(_line(f"{side}: {name}"))
+    rows = _shown_rows(result, show_all=show_all)
+    if rows:
+        console.print(_table(rows))
+    for line in (*_hidden(result, show_all=show_all), *result.closing):
+        console.print(_line(line))
+
+
+def _table(rows: Sequence[Row]) -> Table:
+    table = Table(box=None, padding=(0, 1))
+    table.add_column(_HEADINGS[0], overflow="fold")
+    for heading in _HEADINGS[1:-1]:
+        table.add_column(heading, justify="right", no_wrap=True)
+    # A long verdict wraps, so that the other columns stay readable; a short one does not.
+    table.add_column(_HEADINGS[-1], justify="right", min_width=VERDICT_WIDTH)
+    group = ""
+    for row in sorted(rows, key=lambda row: row.group):
+        if row.group != group:
+            group = row.group
+            table.add_row(_line(group))
+        table.add_row(*map(_line, (row.short, *_values(row)[1:])))
+    return table
+
+
+def _line(text: str) -> Text:
+    return Text(corebound_text.one_line(text))
+
+
+def markdown(result: ComparisonText, *, show_all: bool) -> str:
+    """Render the comparison as Markdown, for a pull request."""
+    before, after = map(corebound_text.markdown, (result.before, result.after))
+    lines = [f"Before: {before}  ", f"After: {after}", ""]
+    rows = _shown_rows(result, show_all=show_all)
+    if rows:
+        lines += [f"| {' | '.join(_HEADINGS)} |", "|---|--:|--:|--:|--:|---|"]
+        lines += [f"| {' | '.join(map(corebound_text.markdown, _values(row)))} |" for row in rows]
+        lines.append("")
+    closing = (*_hidden(result, show_all=show_all), *result.closing)
+    return "\n".join((*lines, *map(corebound_text.markdown, closing)))
+
+
+def _shown_rows(result: ComparisonText, *, show_all: bool) -> list[Row]:
+    return [row for row in result.rows if show_all or row.compared.is_finding]
+
+
+def _hidden(result: ComparisonText, *, show_all: bool) -> list[str]:
+    compared = [row.compared for row in result.rows]
+    unclear, unknown = unclear_in(compared), unknown_in(compared)
+    if show_all or not unclear + unknown:
+        return []
+    parts = []
+    if unclear:
+        known = len(compared) - unknown
+        parts.append(f"{unclear:,} of {known:,} {result.noun[1]} do not clearly differ; ")
+    if unknown:
+        parts.append(f"{count(unknown, *result.noun)} without results; ")
+    return [f"{''.join(parts)}--all lists them."]
+
+
+def _closing(
+    result: RunComparison | CommitComparison, noun: tuple[str, str], sides: str
+) -> list[str]:
+    lines = [f"not compared: {name}: {reason}" for name, reason in result.unlike]
+    if result.alone:
+        verb = "is" if len(result.alone) == 1 else "are"
+        lines.append(f"{count(len(result.alone), *noun)} {verb} in one of the {sides} only.")
+    return lines
+
+
+def _values(row: Row) -> tuple[str, ...]:
+    comparison = row.compared.comparison
+    return (
+        row.name,
+        row.before,
+        row.after,
+        units.ratio(comparison.speedup_ratio) if comparison else "–",
+        compared_bounds(comparison) or "–",
+        row.verdict,
+    )
+
+
+def _verdict(compared: Compared) -> str:
+    """The verdict; inconclusive if it is not significant after correction for all comparisons."""
+    if compared.comparison is None:
+        return "not compared"
+    if compared.verdict != compared.comparison.verdict:
+        return f"{SIGNS['undecided']} {verdict_word('undecided')}"
+    return verdict_text(compared.comparison)
+
+
+def _less_or_more(compared: ComparedSeries) -> str:
+    """The verdict; values other than times are less or more instead of faster or slower."""
+    if compared.series.unit == "ns" or compared.verdict is None or not compared.is_finding:
+        return _verdict(compared)
+    return f"{SIGNS[compared.verdict]} {'less' if compared.is_less else 'more'}"
+
+
+def _value(compared: ComparedSeries, point: HistoryPoint) -> str:
+    return "–" if point.value is None else figure_text(compared.series, point.value)
+
+
+def _run_name(run: Run) -> str:
+    commit = f", commit {commit_words(run.commit)}" if run.commit else ""
+    return f"{run.id}, {run.started_at}, {run.host.name}{commit}"
+
+
+def _commit_name(project: str, commit: Commit) -> str:
+    return f"{project}, commit {commit.sha[:10]}, {commit.committed_at} {commit.subject}".strip()

@@ -1,20 +1,18 @@
-"""`corebound compare-commits`: measure two commits, versions or parameter values in alternation."""
+"""`corebound compare-commits`: measure two commits, versions or parameter values interleaved."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
+import re
+from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
+from msgspec.structs import replace
 
-from corebound.analysis.commit_comparison import CellAtCommits, judge_cells
-from corebound.analysis.scenario_result import CellStudy, ScenarioResult
-from corebound.asv_bridge.project import WORKING_TREE, open_project
-from corebound.cli import noise_notes, options
-from corebound.cli.commands import doctor
-from corebound.cli.commands import run as commands_run
+from corebound import text
+from corebound.analysis.commit_comparison import CellAtCommits, CellVerdict
+from corebound.analysis.serialize import commit_pair_document
 from corebound.cli.options import (
     Budget,
     Config,
@@ -25,29 +23,38 @@ from corebound.cli.options import (
     Records,
     Unlocked,
     Wait,
-    take_host,
-    typed,
+    budget_seconds,
+    typed_command,
+    wait_seconds,
 )
-from corebound.cli.output import compare_commits as output_compare_commits
-from corebound.cli.output import run as output_run
-from corebound.cli.output.compare_commits import CompareCommitsResult, Format
-from corebound.cli.output.terminal import Console
-from corebound.errors import NO_ANSWER, REGRESSION, InputError, LaunchError
+from corebound.cli.output.console import Console
+from corebound.cli.output.json import indented_json
+from corebound.cli.output.junit import Problem, TestCase, junit_xml
+from corebound.cli.output.progress import TerminalReporter
+from corebound.cli.output.table import (
+    SIGNS,
+    duration_text,
+    slowdown_bounds,
+    slowdown_text,
+    verdict_word,
+)
+from corebound.errors import InputError
 from corebound.records.jsonl import RECORDS
-from corebound.scenario.comparison import COMMITS_SUFFIX
-from corebound.workflow import compare_commits as workflow_compare_commits
-from corebound.workflow import comparison_sides, projects, scenarios
-from corebound.workflow.comparison_sides import Sides
+from corebound.stats.comparison import Comparison
+from corebound.workflow import compare_commits as workflow
+from corebound.workflow import projects
+from corebound.workflow.compare_commits import CompareCommitsResult
 from corebound.workflow.prepare import RunRequest
-from corebound.workflow.projects import Say
-from corebound.workflow.scenarios import Loaded
+from corebound.workflow.sides import Side
 
-SCENARIOS = Path("scenarios")
+Format = Literal["text", "md", "json", "junit"]
+
+_DEFAULT_SCENARIOS = Path("scenarios")
 
 
 def compare_commits(
-    base: Annotated[str, typer.Argument(help="The commit, setting or version to compare with.")],
-    head: Annotated[str, typer.Argument(help="The one to judge.")],
+    base: Annotated[str, typer.Argument(help="Commit, configuration or version to compare with.")],
+    head: Annotated[str, typer.Argument(help="Commit, configuration or version to judge.")],
     files: MaybeFiles = None,
     *,
     profile: Profile = None,
@@ -55,166 +62,216 @@ def compare_commits(
     budget: Budget = None,
     margin: Annotated[
         float | None,
-        typer.Option("--margin", help="What counts as no change, as a share: 0.02 is 2 %."),
+        typer.Option("--margin", help="Largest ratio that counts as equal: 0.02 is 2 %."),
     ] = None,
-    form: Annotated[Format, typer.Option("--format", help="How to tell.")] = "text",
+    form: Annotated[Format, typer.Option("--format", help="Output format.")] = "text",
     as_json: Json = False,
     resume: Annotated[
-        bool, typer.Option("--resume", help="Go on with the same comparison, if it was cut short.")
+        bool, typer.Option("--resume", help="Continue the same comparison if it was interrupted.")
     ] = False,
     unlocked: Unlocked = False,
     wait: Wait = None,
     config: Config = projects.CONFIG,
     records: Records = RECORDS,
 ) -> None:
-    """Build two commits, launch them in turns, judge.
+    """Build two commits, measure them interleaved, and judge.
 
-    Says what became slower, and exits with 1 if anything did. Not commits alone: also two
-    settings (threads=1 threads=2), two files of environments/, or two versions of a package
-    (torch==2.12.0 torch==2.13.0).
+    Instead of commits, compare two values of a key, two files of environments/, or two versions
+    of a package. Exits with 1 if a cell became slower.
+
+    Examples:
+        corebound compare-commits main HEAD
+        corebound compare-commits threads=1 threads=2 hashing.yaml
+        corebound compare-commits torch==2.12.0 torch==2.13.0
     """
     if margin is not None and not 0 < margin < 1:
         raise InputError(
-            what=f"`{margin:g}` is not a share.", where="--margin", fix="Write 0.02 for 2 %."
+            what=f"`{margin:g}` is not between 0 and 1.",
+            where="--margin",
+            fix="Write 0.02 for 2 %.",
         )
-    budget_s = None if budget is None else commands_run.seconds(budget)
-    wait_s = 0.0 if wait is None else commands_run.seconds(wait, option="--wait")
-    wanted = RunRequest(
-        files=tuple(files or (SCENARIOS,)),
+    request = RunRequest(
+        files=tuple(files or (_DEFAULT_SCENARIOS,)),
         profile=profile,
         only=tuple(only or ()),
-        seed=None,
         config=config,
         records=records,
     )
-    console = Console(stderr=True)
-    say = options.teller(console)
-    with ExitStack() as stack:
-        ends, plain, loaded = _sides(base, head, wanted, say, margin=margin)
-        take_host(stack, unlocked=unlocked, wait_s=wait_s)
-        unmade = comparison_sides.made(loaded, say)
-        ready = workflow_compare_commits.opened(
-            loaded, wanted, records, say, go_on=resume, unmade=unmade
-        )
-        ready = doctor.preflight(ready, console)
-        again = typed() if resume else f"{typed()} --resume"
-        launches, ending = commands_run.execute_run(
-            ready, budget_s, console, stack, operators=False, again=again
-        )
-    measured = output_run.RunResult(
-        run=ready.run, file=ready.file, launches=launches, ending=ending, unfit=ready.unfit
+    resume_command = typed_command() if resume else f"{typed_command()} --resume"
+    comparison = workflow.compare_commits(
+        base,
+        head,
+        request,
+        TerminalReporter(Console(stderr=True), resume_command=resume_command),
+        margin=margin,
+        budget_s=budget_seconds(budget),
+        resume=resume,
+        unlocked=unlocked,
+        wait_s=wait_seconds(wait),
     )
-    told = _told(measured, ends, plain, records, own_margin=margin is None)
-    typer.echo(output_compare_commits.told(told, "json" if as_json else form))
-    raise typer.Exit(_exit_code(told, measured))
+    typer.echo(formatted(comparison, "json" if as_json else form))
+    raise typer.Exit(comparison.exit_code)
 
 
-def _told(
-    measured: output_run.RunResult,
-    ends: Sides,
-    plain: Sequence[Loaded],
-    records: Path,
-    *,
-    own_margin: bool,
-) -> CompareCommitsResult:
-    """The verdicts, with the noise floor that applies to them."""
-    judged = judge_cells(
-        [pair for one in output_run.studies(measured) for pair in _pairs(one, ends)]
-    )
-    compared = [one.pair.comparison for one in judged if one.pair.comparison]
-    noise = noise_notes.beside(
-        records,
-        measured.run,
-        [one.source for one in plain],
-        launches=min((one.pairs for one in compared), default=0),
-        own_margin=own_margin,
-    )
-    return CompareCommitsResult(
-        ends=ends, judged=judged, noise=noise, records=measured.file, ending=measured.ending
-    )
-
-
-def _sides(
-    base: str, head: str, wanted: RunRequest, say: Say, *, margin: float | None
-) -> tuple[Sides, tuple[Loaded, ...], tuple[Loaded, ...]]:
-    """Resolve both sides; returns them, the plain scenarios, and the scenarios with both sides.
-
-    Raises:
-        InputError: The two arguments cannot be understood, or mean the same.
-        ScenarioFaults: The files have errors, or do not support what is compared.
-    """
-    loaded = scenarios.load_all(wanted.files, wanted.only, wanted.profile)
-    asked = comparison_sides.settings(base, head, loaded, say)
-    if asked is not None:
-        return asked.ends, loaded, comparison_sides.over(loaded, asked, wanted, margin=margin)
-    project = open_project(wanted.config, say)
-    one, other = (
-        project.working_tree(say, outputs=(*projects.OUTPUTS, wanted.records))
-        if word == WORKING_TREE
-        else project.commit(word)
-        for word in (base, head)
-    )
-    if (one.sha, one.tree) == (other.sha, other.tree):
-        raise InputError(
-            what=f"`{base}` and `{head}` are the same commit.",
-            where="corebound compare-commits",
-            fix="Name two; HEAD~1 is the one before the one that is checked out.",
-        )
-    chosen = workflow_compare_commits.of_project(loaded, wanted.files, say)
-    ends = comparison_sides.of_commits(project.name, one, other)
-    return ends, chosen, workflow_compare_commits.over(chosen, (one, other), wanted, margin=margin)
-
-
-def _exit_code(told: CompareCommitsResult, measured: output_run.RunResult) -> int:
-    """1 with a regression; 4 if a commit has no results, 5 if the time ran out; else 0."""
-    if any(one.is_regression for one in told.judged):
-        return REGRESSION
-    if not any(one.pair.missing for one in told.judged):
-        return 0
-    is_for_time = told.ending == "out of time" and output_run.exit_code(measured) in {0, NO_ANSWER}
-    return NO_ANSWER if is_for_time else LaunchError.exit_code
-
-
-def _pairs(studied: ScenarioResult, ends: Sides) -> Iterator[CellAtCommits]:
-    """Pair each cell of a scenario across both sides."""
-    by_side: dict[tuple[str, str | None], CellStudy] = {
-        (
-            workflow_compare_commits.plain_key(one.cell, ends.axis),
-            comparison_sides.side_of(one.cell, ends.axis),
-        ): one
-        for one in studied.cells
+def formatted(comparison: CompareCommitsResult, form: Format) -> str:
+    """Render the result in a format, without a final newline."""
+    formats: dict[Format, Callable[[CompareCommitsResult], str]] = {
+        "text": _text,
+        "md": _markdown,
+        "json": _json,
+        "junit": _junit,
     }
-    base, head = ends.names
-    for key in dict.fromkeys(key for key, _ in by_side):
-        both = tuple(by_side.get((key, side)) for side in (base, head))
-        of_base, of_head = (one.summary.median_ns if one else None for one in both)
-        yield CellAtCommits(
-            scenario=studied.scenario.name.removesuffix(COMMITS_SUFFIX).removesuffix(
-                comparison_sides.SUFFIX
-            ),
-            cell=key,
-            base_ns=of_base,
-            head_ns=of_head,
-            comparison=both[1].comparison if both[1] else None,
-            margin=studied.measure.margin,
-            missing=tuple(
-                f"{name}: {_why(one)}"
-                for name, one in zip((base, head), both, strict=True)
-                if one is None or not one.is_measured
-            ),
-            cpu_ratio=_cpu_ratio(*both),
-        )
+    return formats[form](comparison)
 
 
-def _cpu_ratio(base: CellStudy | None, head: CellStudy | None) -> float | None:
-    """CPU time of an iteration at head divided by that at base."""
-    of_base, of_head = (one.summary.cpu_median_ns if one else None for one in (base, head))
-    return of_head / of_base if of_base and of_head else None
+def _headline(comparison: CompareCommitsResult) -> str:
+    judged = comparison.judged
+    count = sum(cell.verdict is not None for cell in judged)
+    slower = sum(cell.is_regression for cell in judged)
+    headline = f"{slower} of {count} cells slower" if count else "Nothing could be compared"
+    if faster := sum(cell.verdict == "faster" for cell in judged):
+        headline += f", {faster} faster"
+    if inconclusive := sum(cell.verdict == "undecided" for cell in judged):
+        headline += f", {inconclusive} inconclusive"
+    if missing := sum(bool(cell.pair.missing) for cell in judged):
+        headline += f", {missing} without results"
+    return headline + (" (the budget ran out)." if comparison.ending == "out of time" else ".")
 
 
-def _why(studied: CellStudy | None) -> str:
-    """The reason why a cell has no result."""
-    if studied is None:
-        return "not launched in the time there was"
-    last = studied.launches[-1]
-    return f"{last.status}: {last.reason}" if last.reason else last.status
+def _text(comparison: CompareCommitsResult) -> str:
+    sides = comparison.sides
+    lines = [
+        f"{sides.subject}: {_side_name(sides.base)}",
+        f"{'':{len(sides.subject)}}→ {_side_name(sides.head)}",
+        "",
+    ]
+    rows = [_row(cell) for cell in comparison.judged]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)] if rows else []
+    lines += [
+        "  ".join(f"{value:<{width}}" for value, width in zip(row, widths, strict=True)).rstrip()
+        for row in rows
+    ]
+    for reason in _reasons(comparison):
+        lines += ["", *reason.splitlines()]
+    lines += [
+        "",
+        _headline(comparison),
+        *_cpu_notes(comparison),
+        *comparison.noise,
+        f"Records: {comparison.records}",
+    ]
+    return "\n".join(map(text.one_line, lines))
+
+
+def _row(cell: CellVerdict) -> tuple[str, ...]:
+    pair = cell.pair
+    verdict = (
+        f"{SIGNS[cell.verdict]} {verdict_word(cell.verdict)}" if cell.verdict else "– no result"
+    )
+    return (
+        f"{verdict}{_launches_needed(pair)}",
+        f"{pair.scenario}[{pair.cell}]",
+        duration_text(pair.base_ns),
+        duration_text(pair.head_ns),
+        _slowdown(pair.comparison),
+    )
+
+
+def _launches_needed(pair: CellAtCommits) -> str:
+    """The number of launches needed for a conclusive verdict, if it can be estimated."""
+    needed = pair.comparison.launches_needed if pair.comparison else None
+    return "" if needed is None else f", ~{needed} launches"
+
+
+def _slowdown(comparison: Comparison | None) -> str:
+    """Time at head divided by time at base, with its interval: the effect of the commit."""
+    if comparison is None:
+        return "–"
+    return slowdown_text(1 / comparison.speedup_ratio, slowdown_bounds(comparison))
+
+
+def _side_name(side: Side) -> str:
+    return f"{side.name} {side.title}".rstrip()
+
+
+def _cpu_notes(comparison: CompareCommitsResult) -> tuple[str, ...]:
+    """Notes where CPU time disagrees with elapsed time; on a busy host, it is more reliable."""
+    return tuple(
+        f"{cell.pair.scenario}[{cell.pair.cell}]: the ratio of CPU times is"
+        f" {cell.pair.cpu_ratio:.3f}×, outside that interval. The elapsed time includes waiting or"
+        " other programs."
+        for cell in comparison.judged
+        if cell.pair.cpu_differs
+    )
+
+
+def _reasons(comparison: CompareCommitsResult) -> tuple[str, ...]:
+    """The reasons for missing results, each once: a failed build fails for all cells."""
+    return tuple(
+        dict.fromkeys(reason for cell in comparison.judged for reason in cell.pair.missing)
+    )
+
+
+def _markdown(comparison: CompareCommitsResult) -> str:
+    sides = comparison.sides
+    lines = [
+        f"**{_headline(comparison)}**",
+        "",
+        f"{text.markdown(sides.subject)}: "
+        + " → ".join(
+            f"`{side.name}` {text.markdown(side.title)}".rstrip()
+            for side in (sides.base, sides.head)
+        ),
+        "",
+        "| verdict | cell | base | head | head ÷ base (95 %) |",
+        "|---|---|---:|---:|---:|",
+    ]
+    for judged in comparison.judged:
+        verdict, cell, *values = _row(judged)
+        verdict = f"**{verdict}**" if judged.is_regression else verdict
+        lines.append(f"| {' | '.join((verdict, text.markdown(cell), *values))} |")
+    for reason in _reasons(comparison):
+        fence = "`" * max(3, 1 + max((len(ticks) for ticks in re.findall("`+", reason)), default=0))
+        lines += ["", fence, reason, fence]
+    for sentence in (*_cpu_notes(comparison), *comparison.noise):
+        lines += ["", text.markdown(sentence)]
+    return "\n".join(lines)
+
+
+def _json(comparison: CompareCommitsResult) -> str:
+    return indented_json(
+        {
+            "project": comparison.sides.subject,
+            "base": _side_document(comparison.sides.base),
+            "head": _side_document(comparison.sides.head),
+            "ending": comparison.ending,
+            "records": str(comparison.records),
+            "regressions": sum(cell.is_regression for cell in comparison.judged),
+            "noise": comparison.noise,
+            "cells": [commit_pair_document(cell) for cell in comparison.judged],
+        }
+    )
+
+
+def _side_document(side: Side) -> object:
+    """A commit in the form that records use, or the description of another kind of side."""
+    return side.commit or {"name": side.name, "title": side.title}
+
+
+def _junit(comparison: CompareCommitsResult) -> str:
+    cases = [_test_case(cell) for cell in comparison.judged]
+    return junit_xml("corebound compare-commits", cases, notes=comparison.noise)
+
+
+def _test_case(cell: CellVerdict) -> TestCase:
+    pair = cell.pair
+    slowdown = _slowdown(pair.comparison)
+    case = TestCase(classname=pair.scenario, name=pair.cell)
+    if pair.missing:
+        reason = "\n".join(pair.missing)
+        error = Problem(type="no result", message=reason.partition("\n")[0], details=reason)
+        return replace(case, errors=(error,))
+    if cell.is_regression:
+        return replace(case, failure=Problem(type="regression", message=slowdown, details=slowdown))
+    verdict = verdict_word(cell.verdict) if cell.verdict else "no result"
+    return replace(case, output=f"{verdict}{_launches_needed(pair)}: {slowdown}")

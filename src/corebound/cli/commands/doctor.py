@@ -2,38 +2,39 @@
 
 from __future__ import annotations
 
-import os
-import shutil
-import time
-from collections.abc import Sequence
+import textwrap
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
+from itertools import groupby
 from pathlib import Path
 from typing import Annotated
 
 import typer
-from msgspec.structs import replace
-from rich.text import Text
 
+from corebound.analysis.wording import count
 from corebound.cli.options import Json
-from corebound.cli.output import doctor as output_doctor
-from corebound.cli.output.json import indented
-from corebound.cli.output.terminal import Console
+from corebound.cli.output.json import print_json
 from corebound.errors import HostError, InputError
-from corebound.launch import environments
-from corebound.machine import discovery, sysfs
+from corebound.machine import discovery
 from corebound.machine.doctor import tuning
-from corebound.machine.doctor.checks_system import PROGRAMS
-from corebound.machine.doctor.examine import SNAPSHOT_INTERVAL_S, examine
-from corebound.machine.doctor.result import CheckResult, command
+from corebound.machine.doctor.result import CheckResult, Group, HostCheck, State, command
 from corebound.machine.doctor.tuning import Disk, SettingResult
 from corebound.machine.lock import host_lock
-from corebound.machine.topology import Topology
-from corebound.serving.servers import find_java
-from corebound.workflow.prepare import PreparedRun
+from corebound.workflow.host_checks import LIVE, check_host
 
-_LIVE = Path("/")
-# Checks that a run reports itself, with the cells that it skips.
-_SAID_BY_RUN = {"tools", "environments"}
+_WIDTH = 80
+_SIGNS: dict[State, str] = {"ok": "✓", "warning": "!", "unavailable": "–"}
+_HEADINGS: dict[Group, str] = {
+    "processor": "Processor",
+    "CPUs": "CPUs",
+    "load": "Load",
+    "memory": "Memory",
+    "kernel": "Kernel",
+    "tools": "Tools",
+    "environments": "Environments",
+}
+_NAME_WIDTH = max(len("perf_event_paranoid"), *map(len, _HEADINGS)) + 1
+_STATE_WIDTH = len("unavailable") + 1
 
 
 def doctor(
@@ -41,24 +42,29 @@ def doctor(
     as_json: Json = False,
     tune: Annotated[
         bool,
-        typer.Option("--tune", help="As root, change the settings that are warnings; list them."),
+        typer.Option("--tune", help="As root, change the settings that cause warnings."),
     ] = False,
     restore: Annotated[
-        bool, typer.Option("--restore", help="Bring back what --tune has changed.")
+        bool, typer.Option("--restore", help="Restore the settings that --tune has changed.")
     ] = False,
     root: Annotated[
-        Path, typer.Option("--root", help="Another machine's folder that holds proc/ and sys/.")
-    ] = _LIVE,
+        Path, typer.Option("--root", help="Check another machine: a folder with proc/ and sys/.")
+    ] = LIVE,
 ) -> None:
-    """Say what would spoil a measurement here, and fix it.
+    """Check this host for what disturbs measurements.
 
-    Each with the command that mends it. Nothing is changed unless asked. Exit codes: 0, also
-    with warnings; 3 where --tune could change nothing of what it should, or --restore not
-    everything.
+    Each warning comes with the command that fixes it. Nothing is changed without --tune. Exits
+    with 0 even if there are warnings, and with 3 if --tune could change nothing or --restore
+    could not restore everything.
+
+    Examples:
+        corebound doctor
+        sudo corebound doctor --tune
+        sudo corebound doctor --restore
     """
     if tune and restore:
         raise InputError(
-            what="--tune and --restore contradict each other.",
+            what="--tune and --restore exclude each other.",
             where="corebound doctor",
             fix="Pass one of them.",
         )
@@ -70,137 +76,89 @@ def doctor(
         _show(_examine(root), root, as_json=as_json)
 
 
-def preflight(ready: PreparedRun, console: Console) -> PreparedRun:
-    """Print the warnings before a run, one line each, and store the checks with the run.
-
-    A resumed run keeps its first checks.
-    """
-    looked = _look(_LIVE, ready.run.host.topology, means=False)
-    judged = [one for one in looked if one.host_check.group not in _SAID_BY_RUN]
-    lines = output_doctor.brief([one.host_check for one in judged])
-    for line in lines:
-        console.print(Text(line), soft_wrap=True)
-    if lines:
-        console.print(Text("`corebound doctor` says why these matter and how to fix them."))
-    if ready.run.preflight is not None:
-        return ready
-    kept = tuple(one.recorded for one in judged)
-    return replace(ready, run=replace(ready.run, preflight=kept))
-
-
 def _examine(root: Path) -> tuple[CheckResult, ...]:
     if not root.is_dir():
         raise InputError(
-            what="there is no such directory.",
+            what="no such folder.",
             where=str(root),
-            fix="Name a folder that holds proc/ and sys/.",
+            fix="Name a folder that contains proc/ and sys/.",
         )
     try:
-        topology = discovery.live() if root == _LIVE else discovery.probe(root)
+        topology = discovery.live() if root == LIVE else discovery.probe(root)
     except HostError:
         topology = None  # no CPUs are visible: the checks that need them report it
     # A saved machine has neither this PATH nor this cache.
-    return _look(root, topology, means=root == _LIVE)
+    return check_host(root, topology, with_tools=root == LIVE)
 
 
-def _look(root: Path, topology: Topology | None, *, means: bool) -> tuple[CheckResult, ...]:
-    """Examine a machine; `means` includes its tools and environments."""
-    live = root == _LIVE
-    return examine(
-        sysfs.Files(root),
-        topology=topology,
-        wait=_wait if live else _no_wait,
-        pid=os.getpid() if live else 0,
-        sudo="SUDO_UID" in os.environ,
-        tools=frozenset(filter(_found, PROGRAMS)) if means else None,
-        environments=_environments() if means else None,
-    )
-
-
-def _found(program: str) -> bool:
-    return (find_java() if program == "java" else shutil.which(program)) is not None
-
-
-def _wait() -> None:
-    time.sleep(SNAPSHOT_INTERVAL_S)
-
-
-def _no_wait() -> None:
-    """Do not wait: the files of a saved machine do not change."""
-
-
-def _environments() -> dict[str, bool]:
-    suite = Path.cwd()
-    return {name: environments.find(name, suite) is not None for name in environments.names(suite)}
-
-
-def _show(judged: Sequence[CheckResult], root: Path, *, as_json: bool) -> None:
-    checks = [one.host_check for one in judged]
-    standing = tuning.standing(root)
+def _show(checks: Sequence[CheckResult], root: Path, *, as_json: bool) -> None:
+    host_checks = [check.host_check for check in checks]
+    tuned = tuning.standing(root)
     if as_json:
-        typer.echo(indented({"checks": checks, "tuned": standing}))
+        print_json({"checks": host_checks, "tuned": tuned})
         return
-    typer.echo(output_doctor.describe(checks))
-    if any(one.changes for one in judged):
+    typer.echo(describe(host_checks))
+    if any(check.changes for check in checks):
         typer.echo(
-            "\nThe commands are for root; `corebound doctor --tune` runs those for settings."
+            "\nThe commands require root. `corebound doctor --tune` runs those that change"
+            " settings."
         )
-    if standing:
+    if tuned:
         typer.echo(
-            f"\n--tune has changed settings, {len(standing)} of them; bring them back with"
-            "\n`corebound doctor --restore`."
+            f"\n--tune has changed {count(len(tuned), 'setting')}. To restore:"
+            " `corebound doctor --restore`."
         )
 
 
-def _tune(judged: Sequence[CheckResult], root: Path, *, as_json: bool) -> None:
-    changes = [change for one in judged for change in one.changes]
+def _tune(checks: Sequence[CheckResult], root: Path, *, as_json: bool) -> None:
+    changes = [change for check in checks for change in check.changes]
     if not changes:
-        _say("Nothing to change: no warning here is one that a setting mends.", as_json=as_json)
+        _say("Nothing to change: no warning can be fixed by a setting.", as_json=as_json)
         _report((), as_json=as_json)
         return
-    mendable = [one for one in judged if one.changes]
-    _say("These settings would spoil measurements and are changed now:", as_json=as_json)
-    for one in mendable:
-        _say(f"  {one.host_check.check}: {one.host_check.value}", as_json=as_json)
-        _say(f"    {one.host_check.fix}", as_json=as_json)
+    fixable = [check for check in checks if check.changes]
+    _say("Changing these settings, which disturb measurements:", as_json=as_json)
+    for check in fixable:
+        _say(f"  {check.host_check.check}: {check.host_check.value}", as_json=as_json)
+        _say(f"    {check.host_check.fix}", as_json=as_json)
     if not tuning.writable(changes, root):
         raise HostError(
-            what="none of these settings may be changed by us.",
+            what="no permission to change any of these settings.",
             where="corebound doctor --tune",
             fix="Run it as root, or run these commands as root yourself:\n"
-            + "\n".join(f"    {one.host_check.fix}" for one in mendable),
+            + "\n".join(f"    {check.host_check.fix}" for check in fixable),
         )
     with ExitStack() as stack:
-        _keep_runs_away(stack, root)
-        outcomes = tuning.tune(changes, root, Disk())
-    _report(outcomes, as_json=as_json)
-    if all(outcome.fault is not None for outcome in outcomes):
+        _lock_out_runs(stack, root)
+        results = tuning.tune(changes, root, Disk())
+    _report(results, as_json=as_json)
+    if all(result.fault is not None for result in results):
         raise typer.Exit(HostError.exit_code)
-    _say("Bring them back with `corebound doctor --restore`.", as_json=as_json)
+    _say("To restore: `corebound doctor --restore`.", as_json=as_json)
 
 
 def _restore(root: Path, *, as_json: bool) -> None:
-    kept = tuning.standing(root)
-    if not kept:
-        _say("Nothing to restore: no setting is changed.", as_json=as_json)
+    tuned = tuning.standing(root)
+    if not tuned:
+        _say("Nothing to restore: --tune has changed no settings.", as_json=as_json)
     with ExitStack() as stack:
-        if kept:
-            _keep_runs_away(stack, root)
-        outcomes = tuning.restore(root, Disk())
-    _report(outcomes, as_json=as_json)
-    faults = {outcome.path for outcome in outcomes if outcome.fault is not None}
-    if faults:
+        if tuned:
+            _lock_out_runs(stack, root)
+        results = tuning.restore(root, Disk())
+    _report(results, as_json=as_json)
+    failed = {result.path for result in results if result.fault is not None}
+    if failed:
         raise HostError(
-            what=f"{len(faults)} of {len(outcomes)} settings could not be restored.",
+            what=f"{len(failed)} of {len(results)} settings could not be restored.",
             where=str(root / tuning.STATE),
-            fix="Run it again as root, or run this as root; then remove that file:\n    "
-            + command((one.path, one.prior) for one in kept if one.path in faults),
+            fix="Run it again as root. Or run this as root, and then delete that file:\n    "
+            + command((change.path, change.prior) for change in tuned if change.path in failed),
         )
 
 
-def _keep_runs_away(stack: ExitStack, root: Path) -> None:
+def _lock_out_runs(stack: ExitStack, root: Path) -> None:
     """Lock out runs: a setting that changes between launches would look like a difference."""
-    if root == _LIVE:
+    if root == LIVE:
         stack.enter_context(host_lock())
 
 
@@ -209,8 +167,65 @@ def _say(text: str, *, as_json: bool) -> None:
         typer.echo(text)
 
 
-def _report(outcomes: Sequence[SettingResult], *, as_json: bool) -> None:
+def _report(results: Sequence[SettingResult], *, as_json: bool) -> None:
     if as_json:
-        typer.echo(indented({"settings": outcomes}))
-    for line in () if as_json else output_doctor.outcomes(outcomes):
+        print_json({"settings": results})
+        return
+    for line in setting_lines(results):
         typer.echo(line)
+
+
+def describe(checks: Sequence[HostCheck]) -> str:
+    """Render all checks. Commands are never wrapped, so that users can copy them."""
+    lines = [_headline(checks)]
+    for group, grouped in groupby(checks, key=lambda check: check.group):
+        lines += ["", _HEADINGS[group]]
+        for check in grouped:
+            lines += _check_lines(check)
+    return "\n".join(lines)
+
+
+def setting_lines(results: Sequence[SettingResult]) -> Iterator[str]:
+    """The outcome for each setting, one line each, and another line for a failure."""
+    for result in results:
+        if result.fault is not None:
+            outcome = "failed"
+        elif result.before == result.after:
+            outcome = f"already {result.after}"
+        else:
+            outcome = f"{result.before} → {result.after}"
+        yield f"  /{result.path}: {outcome}"
+        if result.fault is not None:
+            yield f"    {result.fault}"
+        if result.meanwhile is not None:
+            yield f"    It had been changed to {result.meanwhile} since --tune."
+
+
+def _headline(checks: Sequence[HostCheck]) -> str:
+    states = [check.state for check in checks]
+    return (
+        f"{count(states.count('warning'), 'warning')}, {states.count('ok')} ok, "
+        f"{states.count('unavailable')} unavailable"
+    )
+
+
+def _check_lines(check: HostCheck) -> Iterator[str]:
+    state = f"{_SIGNS[check.state]} {check.state:{_STATE_WIDTH}}"
+    head = f"  {check.check:{_NAME_WIDTH}}{state}"
+    yield from textwrap.wrap(
+        head + check.value,
+        width=_WIDTH,
+        subsequent_indent=" " * len(head),
+        drop_whitespace=True,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+    if check.state != "warning":
+        return
+    yield from textwrap.wrap(
+        check.why, width=_WIDTH, initial_indent="    ", subsequent_indent="    "
+    )
+    if check.fix is not None:
+        yield f"    fix: {check.fix}"
+    if check.undo is not None:
+        yield f"    undo: {check.undo}"

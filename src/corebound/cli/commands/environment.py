@@ -10,92 +10,99 @@ import typer
 from rich.text import Text
 
 from corebound import units
+from corebound.analysis.wording import count
 from corebound.cli.options import Json
-from corebound.cli.output.json import indented
-from corebound.cli.output.terminal import Console
+from corebound.cli.output.console import Console
+from corebound.cli.output.json import print_json
 from corebound.errors import InputError
 from corebound.launch import environments
 from corebound.scenario.cell import PROJECT
-from corebound.workflow import scenarios as workflow_scenarios
-
-app = typer.Typer(help="Make, list and remove what scenarios run in.", no_args_is_help=True)
+from corebound.workflow import scenarios
 
 
-@app.command()
 def make(
     names: Annotated[
         list[str] | None, typer.Argument(help="Names of environments/NAME.txt.")
     ] = None,
     *,
-    scenarios: Annotated[
+    files: Annotated[
         list[Path] | None,
-        typer.Option("--for", help="Scenario files, or folders of them: all that they run in."),
+        typer.Option("--for", help="Scenario files, or folders of them: make what they need."),
     ] = None,
 ) -> None:
-    """Make environments, each once: the next call finds it by the content of its file."""
+    """Create environments from their requirements files.
+
+    An environment that exists already, from a file with the same content, is reused.
+
+    Examples:
+        corebound environment make pytorch
+        corebound environment make --for scenarios/
+    """
     console = Console(stderr=True)
-    if not names and not scenarios:
+    if not names and not files:
         raise InputError(
-            what="no environment was named.",
+            what="no environment named.",
             where="corebound environment make",
             fix="Name some that `corebound environment list` shows, or pass --for scenarios/.",
         )
-    for name in dict.fromkeys((*(names or ()), *_needed(scenarios or ()))):
-        made = _make(name, console)
-        typer.echo(f"{name}: ready, {len(made.lock.packages)} packages, {made.python}")
+    for name in dict.fromkeys((*(names or ()), *_needed(files or ()))):
+        environment = _make(name, console)
+        packages = count(len(environment.lock.packages), "package")
+        typer.echo(f"{name}: ready, {packages}, {environment.python}")
 
 
-def _needed(scenarios: Sequence[Path]) -> tuple[str, ...]:
+def _needed(files: Sequence[Path]) -> tuple[str, ...]:
     """The environments of the scenarios, except corebound's own Python and what asv builds."""
-    if not scenarios:
+    if not files:
         return ()
-    cells = workflow_scenarios.cells_of(workflow_scenarios.load_all(scenarios, ()))
-    found = dict.fromkeys(cell.environment for cell in cells)
-    ours = {environments.HOST, PROJECT}
-    return tuple(name for name in found if name.partition("@")[0] not in ours)
+    cells = scenarios.cells_of(scenarios.load_all(files, ()))
+    names = dict.fromkeys(cell.environment for cell in cells)
+    not_made = {environments.HOST, PROJECT}
+    return tuple(name for name in names if name.partition("@")[0] not in not_made)
 
 
 def _make(name: str, console: Console) -> environments.Environment:
     with console.status(Text(f"{name}: …")) as status:
 
-        def say(what: str) -> None:
-            status.update(Text(f"{name}: {what}"))
+        def notify(message: str) -> None:
+            status.update(Text(f"{name}: {message}"))
             if not console.is_terminal:
-                console.print(f"{name}: {what}")
+                console.print(f"{name}: {message}")
 
-        return environments.make(name, Path.cwd(), say)
+        return environments.make(name, Path.cwd(), notify)
 
 
-@app.command("list")
-def list_(
-    *,
-    as_json: Json = False,
-) -> None:
-    """List environments: their state, the disk space they take, their Python and their folder.
+def list_(*, as_json: Json = False) -> None:
+    """List environments with their state, size, Python and folder.
 
-    States: ready; changed, if a requirements file or Python has changed since; not made; old, if
-    a newer one is ready; no file, if this suite has no requirements file of that name.
+    States: ready; changed, if the requirements file or Python has changed since; not made; old,
+    if a newer one is ready; no file, if this suite has no requirements file of that name.
+
+    Examples:
+        corebound environment list
+        corebound environment list --json
     """
     environments.sweep()
     rows = environments.standing(Path.cwd())
     if as_json:
-        typer.echo(indented(rows))
+        print_json(rows)
         return
-    for one in rows:
-        size = "–" if one.size_bytes is None else units.size(one.size_bytes)
-        python, path = one.python or "–", one.path or "–"
-        typer.echo(f"{one.name:20} {one.state:9} {size:>9}  {python:8} {path}")
+    for row in rows:
+        size = "–" if row.size_bytes is None else units.size(row.size_bytes)
+        python, path = row.python or "–", row.path or "–"
+        typer.echo(f"{row.name:20} {row.state:9} {size:>9}  {python:8} {path}")
 
 
-@app.command()
 def remove(
     names: Annotated[list[str], typer.Argument(help="Names that `environment list` shows.")],
 ) -> None:
-    """Remove environments from the disk, older ones of the same names included.
+    """Delete environments, including older ones of the same names.
 
-    One that a run is using is kept: the command then exits with 3.
+    An environment that a run is using is kept; the command then exits with 3.
+
+    Examples:
+        corebound environment remove pytorch
     """
     for name in dict.fromkeys(names):
-        count, size_bytes = environments.remove(name)
-        folders = "1 folder" if count == 1 else f"{count} folders"
-        typer.echo(f"{name}: removed {folders}, {units.size(size_bytes)}")
+        number, size_bytes = environments.remove(name)
+        typer.echo(f"{name}: removed {count(number, 'folder')}, {units.size(size_bytes)}")

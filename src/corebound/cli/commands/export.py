@@ -11,7 +11,7 @@ import typer
 from rich.text import Text
 
 from corebound.cli.options import Records
-from corebound.cli.output.terminal import Console
+from corebound.cli.output.console import Console
 from corebound.errors import Fault, InputError, encodable, report_os_errors
 from corebound.exchange import pyperf, run_export
 from corebound.exchange.asv import export as asv_export
@@ -45,56 +45,61 @@ def export(
     format_: Annotated[Format, typer.Argument(metavar="FORMAT", help=", ".join(Format))],
     *,
     out: Annotated[
-        Path, typer.Option("--out", help="The file to write; of asv, the folder of its results.")
+        Path, typer.Option("--out", help="File to write; for asv, the folder of its results.")
     ],
     run: Annotated[
         str | None,
         typer.Option(
-            "--run", help="The run's id. Without it: the latest, or all for asv, csv, parquet."
+            "--run", help="Id of the run; default: the latest, or all for asv, csv and parquet."
         ),
     ] = None,
     records: Records = RECORDS,
 ) -> None:
     """Write records for other tools, or as a table.
 
-    For asv, pyperf, Bencher and github-action-benchmark.
+    Examples:
+        corebound export csv --out launches.csv
+        corebound export asv --out .asv/results
+        corebound export pyperf --run 1f0c2d3e --out run.json
     """
     faults: list[Fault] = []
-    cells = _cells(_chosen(records, run, faults, every=format_ in _HISTORIES), faults)
+    cells = _cells(_select_files(records, run, faults, all_runs=format_ in _HISTORIES), faults)
     if format_ is Format.ASV:
-        _write_asv([without_iterations(one) for one in cells], out, faults)
+        _write_asv([without_iterations(cell) for cell in cells], out, faults)
     elif format_ is Format.PARQUET:
         _write(out, run_export.as_parquet(cells, str(out)))
     elif format_ is Format.CSV:
         _write(out, run_export.as_csv(cells).encode())
     else:
-        _write(out, _ONE_RUN[format_](_with_figures(list(cells), out, faults)).encode())
+        _write(out, _ONE_RUN[format_](_with_results(list(cells), out, faults)).encode())
     warnings = Console(stderr=True, soft_wrap=True)
     for fault in faults:
         warnings.print(Text(f"warning: {fault}"))
     typer.echo(encodable(str(out)))
 
 
-def _chosen(records: Path, wanted: str | None, faults: list[Fault], *, every: bool) -> list[Path]:
+def _select_files(
+    records: Path, run_id: str | None, faults: list[Fault], *, all_runs: bool
+) -> list[Path]:
     """Select record files, oldest first; only the first line of the others is read."""
     runs = jsonl.runs(records, faults)
-    runs.sort(key=lambda one: (one[1].started_at, one[1].id))
-    files = [file for file, run in runs if wanted in {None, run.id}]
+    runs.sort(key=lambda entry: (entry[1].started_at, entry[1].id))
+    files = [file for file, run in runs if run_id in {None, run.id}]
     if not files:
         raise InputError(
-            what="there is no run." if wanted is None else f"there is no run {wanted}.",
+            what="no runs." if run_id is None else f"no run {run_id}.",
             where=str(records),
             fix="Measure with `corebound run`, or name another folder with --records.",
         )
-    return files if every or wanted is not None else files[-1:]
+    return files if all_runs or run_id is not None else files[-1:]
 
 
 def _cells(files: Iterable[Path], faults: list[Fault]) -> Iterator[CellOfRun]:
     """Yield the cells of runs, with one run in memory at a time."""
     for file in files:
-        one = jsonl.read(file)
-        cells, unreadable = cells_of(one.run, one.launches, str(file))
-        faults += (*one.faults, *unreadable)
+        stored = jsonl.read(file)
+        cells, unreadable = cells_of(stored.run, stored.launches, str(file))
+        faults += (*stored.faults, *unreadable)
         yield from cells
 
 
@@ -102,49 +107,47 @@ def _left_out(where: Path, what: str, fix: str) -> Fault:
     return Fault(file=str(where), line=None, what=what, fix=fix)
 
 
-def _with_figures(cells: list[CellOfRun], out: Path, faults: list[Fault]) -> list[CellOfRun]:
+def _with_results(cells: list[CellOfRun], out: Path, faults: list[Fault]) -> list[CellOfRun]:
     """Select the cells that have a result, and report the others."""
-    good = [one for one in cells if one.summary.median_ns is not None]
-    if not good:
+    complete = [cell for cell in cells if cell.summary.median_ns is not None]
+    if not complete:
         raise InputError(
-            what="no cell of the run has a figure.",
+            what="no cell of the run has a result.",
             where=str(out),
-            fix="Look at its launches with `corebound report`, or name another with --run.",
+            fix="See its launches with `corebound report`, or name another run with --run.",
         )
     faults += [
-        _left_out(out, f"{one.cell.id} is left out: {one.trouble}.", "Its records tell more.")
-        for one in cells
-        if one.summary.median_ns is None
+        _left_out(out, f"skipped {cell.cell.id}: {cell.trouble}.", "See its records.")
+        for cell in cells
+        if cell.summary.median_ns is None
     ]
-    return good
+    return complete
 
 
 def _write_asv(cells: list[CellOfRun], out: Path, faults: list[Fault]) -> None:
-    of_commits = [one for one in cells if one.run.commit is not None and not _is_dirty(one)]
-    runs = {one.run.id: one.run for one in cells}
+    of_commits = [cell for cell in cells if cell.run.commit is not None and not _is_dirty(cell)]
+    runs = {cell.run.id: cell.run for cell in cells}
     if without := [run.id for run in runs.values() if run.commit is None]:
-        is_left = (
-            "run {} is left out: it is" if len(without) == 1 else "runs {} are left out: they are"
-        )
+        noun = "run" if len(without) == 1 else "runs"
         faults.append(
             _left_out(
                 out,
-                f"{is_left.format(', '.join(without))} of no commit.",
-                "Measure in a repository's working tree: asv orders results by commit, and what"
-                " compares several is of none.",
+                f"skipped {noun} {', '.join(without)}: no commit.",
+                "asv orders results by commit. Measure in the working tree of a repository;"
+                " comparisons of several commits cannot be exported.",
             )
         )
     faults += [
         _left_out(
             out,
-            f"run {run} is left out: it measured changes that are not committed.",
+            f"skipped run {run}: it measured uncommitted changes.",
             "Commit them and measure again: asv would show these results as the commit's.",
         )
-        for run in dict.fromkeys(one.run.id for one in cells if _is_dirty(one))
+        for run in dict.fromkeys(cell.run.id for cell in cells if _is_dirty(cell))
     ]
     if not of_commits:
         raise InputError(
-            what="no run is of a commit alone, and asv orders results by commit.",
+            what="no run measured a commit without changes, and asv orders results by commit.",
             where=str(out),
             fix="Commit your changes and measure again, or export csv.",
         )
@@ -152,9 +155,9 @@ def _write_asv(cells: list[CellOfRun], out: Path, faults: list[Fault]) -> None:
         _write(out / name, text.encode())
 
 
-def _is_dirty(one: CellOfRun) -> bool:
+def _is_dirty(cell: CellOfRun) -> bool:
     """Whether the measured code has changes beyond the commit."""
-    commit = one.run.commit_of(one.cell.environment)
+    commit = cell.run.commit_of(cell.cell.environment)
     return commit is not None and commit.dirty
 
 
@@ -162,21 +165,23 @@ def _benchmarks(out: Path) -> dict[str, Any]:
     """Read the existing benchmarks.json, so that asv's own benchmarks are kept."""
     file = out / asv_export.BENCHMARKS
     try:
-        told = document(file.read_bytes())
+        content = document(file.read_bytes())
     except FileNotFoundError:
         return {}
     except (OSError, Unreadable) as error:
-        told = error
-    if not isinstance(told, dict):
+        content = error
+    if not isinstance(content, dict):
         raise InputError(
-            what="it is no benchmarks.json of asv.",
+            what="not a benchmarks.json of asv.",
             where=str(file),
             fix="Delete it, or name another folder with --out.",
         )
-    return told
+    return content
 
 
 def _write(file: Path, data: bytes) -> None:
     """Write a file atomically."""
-    with report_os_errors("it cannot be written", where=file, fix="Name another place with --out."):
+    with report_os_errors(
+        "the file cannot be written", where=file, fix="Name another place with --out."
+    ):
         atomic_write.put(file, data)

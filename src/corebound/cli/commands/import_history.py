@@ -6,16 +6,17 @@ import shlex
 from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple, Self
+from typing import Annotated, Any, NamedTuple
 
 import typer
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+from rich.progress import MofNCompleteColumn
 from rich.text import Text
 
 from corebound.analysis.wording import count
 from corebound.cli.options import Json, ProjectName, Records
-from corebound.cli.output.json import indented
-from corebound.cli.output.terminal import Console
+from corebound.cli.output.console import Console
+from corebound.cli.output.json import print_json
+from corebound.cli.output.progress import ReadingProgress
 from corebound.errors import Fault
 from corebound.exchange import history_import
 from corebound.exchange import pyperf as exchange_pyperf
@@ -27,20 +28,21 @@ from corebound.exchange.reading import clean
 from corebound.records.jsonl import RECORDS
 
 # How many reasons for missing results to print; a history has a handful.
-_MOST_REASONS = 4
+_MAX_REASONS = 4
 # How many warnings of one kind to print; a folder of other tools' files has thousands.
-_MOST_ALIKE = 3
+_MAX_SIMILAR = 3
 _SERIES = "series have", "series has"
 # Projects have a few machines; a larger number suggests hosted runners.
 _MANY_MACHINES = 5
 
 
 class Count(NamedTuple):
-    """A number with its plural and singular words."""
+    """A number with its plural and singular words, and its key in JSON."""
 
     number: int
     many: str
     one: str
+    key: str = ""
 
     def __str__(self) -> str:
         return count(self.number, self.one, self.many)
@@ -50,21 +52,21 @@ def asv(
     folder: Annotated[
         Path,
         typer.Argument(
-            metavar="DIR", help="The folder of asv.conf.json, that file, or a folder of results."
+            metavar="DIR", help="Folder of asv.conf.json, that file, or a folder of results."
         ),
     ],
     *,
     project: ProjectName = None,
     repo: Annotated[
         Path | None,
-        typer.Option("--repo", help="A clone of its repository, for the subjects of commits."),
+        typer.Option("--repo", help="Clone of its repository, for the subjects of commits."),
     ] = None,
     machine: Annotated[
         str | None,
         typer.Option(
             "--machine",
             metavar="NAME",
-            help="Count all machines as one: hosted runners have another name each time.",
+            help="Treat all machines as one of this name, such as hosted CI runners.",
         ),
     ] = None,
     under_test: Annotated[
@@ -72,20 +74,24 @@ def asv(
         typer.Option(
             "--under-test",
             metavar="REQUIREMENT",
-            help="What is measured, where asv installs it as a requirement: go on across its"
-            " versions. Several times for several.",
+            help="Requirement that is measured: continue series across its versions; repeatable.",
         ),
     ] = None,
     records: Records = RECORDS,
     as_json: Json = False,
 ) -> None:
-    """Import the history of a project that asv measured."""
-    with Bar(Console(stderr=True)) as bar:
+    """Import the history of a project that asv measured.
+
+    Examples:
+        corebound import asv ~/src/numpy/benchmarks
+        corebound import asv results/ --project numpy --repo ~/src/numpy
+    """
+    with ReadingProgress(Console(stderr=True), MofNCompleteColumn()) as bar:
         found = asv_project.read(
             folder,
             name=project,
             repo=repo,
-            progress=bar.show,
+            progress=partial(bar.show, "reading results"),
             known=partial(asv_project.cached_sources, records),
             across=Across(machine=machine and clean(machine), under_test=tuple(under_test or ())),
         )
@@ -101,21 +107,38 @@ def asv(
         faults += _a_version_a_commit(folder, found, history)
     tell(found.project, _counts(found), history, faults, as_json=as_json)
     if found.is_guessed and not as_json:
-        typer.echo(f"named {found.project} after its folder; --project NAME gives it another name")
+        typer.echo(
+            f"The project is named after its folder, {found.project}; use --project NAME for"
+            " another name."
+        )
 
 
 def _counts(found: Read) -> list[Count]:
     """What was read, without counts of 0 that do not matter."""
-    counts = [Count(found.files, "result files", "result file")]
+    counts = [Count(found.files, "result files", "result file", "result_files")]
     if found.unknown is not None:
-        lacked = "the repository does not have"
-        counts.append(Count(found.unknown, f"commits {lacked}", f"commit {lacked}"))
+        lacked = "not in the repository"
+        counts.append(
+            Count(
+                found.unknown,
+                f"commits {lacked}",
+                f"commit {lacked}",
+                "commits_the_repository_does_not_have",
+            )
+        )
     if found.gone:
-        words = "benchmarks that exist no longer", "benchmark that exists no longer"
-        counts.append(Count(len(found.gone), *words))
+        words = "benchmarks that no longer exist", "benchmark that no longer exists"
+        counts.append(Count(len(found.gone), *words, "benchmarks_that_exist_no_longer"))
     if found.twice:
-        other = "of a commit that another has too"
-        counts.append(Count(found.twice, f"files {other}", f"file {other}"))
+        other = "for a commit that another file covers too"
+        counts.append(
+            Count(
+                found.twice,
+                f"files {other}",
+                f"file {other}",
+                "files_of_a_commit_that_another_has_too",
+            )
+        )
     return counts
 
 
@@ -131,9 +154,9 @@ def _a_version_a_commit(folder: Path, found: Read, history: ImportSummary) -> It
         yield Fault(
             file=str(folder),
             line=None,
-            what=f"each commit was measured with another {name}, so most was measured once.",
+            what=f"each commit was measured with another {name}, so most series have one result.",
             fix=f"If {name} is what is measured, delete {history.file} and import again"
-            f" with --under-test {shlex.quote(name)}, which goes on across its versions.",
+            f" with --under-test {shlex.quote(name)}, which continues series across versions.",
         )
 
 
@@ -144,9 +167,9 @@ def _many_machines(folder: Path, found: Read, history: ImportSummary) -> Iterato
         yield Fault(
             file=str(folder),
             line=None,
-            what=f"it is of {machines:,} machines, on which most was measured once.",
+            what=f"the results are from {machines:,} machines, so most series have one result.",
             fix=f"If they are hosted runners of one kind, delete {history.file} and import again"
-            " with --machine NAME, which counts them as one.",
+            " with --machine NAME, which treats them as one.",
         )
 
 
@@ -170,7 +193,7 @@ def tell(
     document: dict[str, Any] = {
         "project": project,
         "file": str(history.file),
-        **{one.many.replace(" ", "_"): one.number for one in counts},
+        **{one.key: one.number for one in counts},
         "series": history.series,
         "points": history.points,
         "figures": history.figures,
@@ -181,7 +204,7 @@ def tell(
         "faults": faults,
     }
     if as_json:
-        typer.echo(indented(document))
+        print_json(document)
         return
     warnings = Console(stderr=True, soft_wrap=True)
     for warning in _warnings(faults):
@@ -194,28 +217,28 @@ def tell(
     console.print(
         Text(
             f"{history.series:,} series of {Count(history.points, 'points', 'point')}, "
-            f"{history.figures:,} of them with a figure; {Count(history.added, 'are', 'is')} new"
+            f"{history.figures:,} of them with a result; {history.added:,} new"
         )
     )
     for line in _left_out(history):
         console.print(Text(line))
-    console.print(Text(f"kept in {history.file}"))
+    console.print(Text(f"Stored in {history.file}"))
 
 
 def _left_out(history: ImportSummary) -> Iterator[str]:
     """What a history will not show, and why."""
     if history.reasons:
         why = ", ".join(
-            f"{reason} ({number:,})" for reason, number in history.reasons[:_MOST_REASONS]
+            f"{reason} ({number:,})" for reason, number in history.reasons[:_MAX_REASONS]
         )
-        rest = sum(number for _, number in history.reasons[_MOST_REASONS:])
+        rest = sum(number for _, number in history.reasons[_MAX_REASONS:])
         others = f", other reasons ({rest:,})" if rest else ""
         lost = Count(history.points - history.figures, "points have", "point has")
-        yield f"{lost} no figure: {why}{others}"
+        yield f"{lost} no result: {why}{others}"
     if history.empty:
-        yield f"{Count(history.empty, *_SERIES)} no figure at all"
+        yield f"{Count(history.empty, *_SERIES)} no results"
     if history.single:
-        yield f"{Count(history.single, *_SERIES)} one figure, and a history begins with two"
+        yield f"{Count(history.single, *_SERIES)} one result, and a history needs two"
 
 
 def _warnings(faults: Sequence[Fault]) -> Iterator[str]:
@@ -225,55 +248,37 @@ def _warnings(faults: Sequence[Fault]) -> Iterator[str]:
         # The text after the colon differs from file to file.
         kinds.setdefault(f"{fault.what.partition(':')[0]} {fault.fix}", []).append(fault)
     for alike in kinds.values():
-        yield from map(str, alike[:_MOST_ALIKE])
-        if len(alike) > _MOST_ALIKE:
-            more = Count(len(alike) - _MOST_ALIKE, "more files", "more file")
-            yield f"{more} like the last; --json names them all"
-
-
-class Bar:
-    """A progress bar on the terminal for the number of files read."""
-
-    def __init__(self, console: Console) -> None:
-        self._bar = Progress(
-            TextColumn("reading results"),
-            BarColumn(),
-            MofNCompleteColumn(),
-            console=console,
-            transient=True,
-            disable=not console.is_terminal,
-        )
-        self._task = self._bar.add_task("", total=None)
-
-    def __enter__(self) -> Self:
-        self._bar.start()
-        return self
-
-    def __exit__(self, *_exc: object) -> None:
-        self._bar.stop()
-
-    def show(self, done: int, total: int) -> None:
-        """Update the bar, if it is visible."""
-        if not self._bar.disable:
-            self._bar.update(self._task, completed=done, total=total)
+        yield from map(str, alike[:_MAX_SIMILAR])
+        if len(alike) > _MAX_SIMILAR:
+            more = Count(len(alike) - _MAX_SIMILAR, "more files", "more file")
+            yield f"{more} like the last; --json lists them all"
 
 
 def pyperf(
     files: Annotated[
-        list[Path], typer.Argument(metavar="FILE...", help="Files that pyperf wrote.")
+        list[Path], typer.Argument(metavar="FILE...", help="Files written by pyperf.")
     ],
     *,
     project: ProjectName = None,
     records: Records = RECORDS,
     as_json: Json = False,
 ) -> None:
-    """Import what pyperf measured: a point of each benchmark's history a file."""
+    """Import results of pyperf.
+
+    Each file becomes a point in the history of its benchmarks.
+
+    Examples:
+        corebound import pyperf results/*.json
+        corebound import pyperf bench.json --project json
+    """
     name = project or "pyperf"
-    with Bar(Console(stderr=True)) as bar:
-        found = exchange_pyperf.read_all(files, project=name, progress=bar.show)
+    with ReadingProgress(Console(stderr=True), MofNCompleteColumn()) as bar:
+        found = exchange_pyperf.read_all(
+            files, project=name, progress=partial(bar.show, "reading results")
+        )
     tell(
         name,
-        (Count(found.files, "files", "file"),),
+        (Count(found.files, "files", "file", "files"),),
         history_import.keep(name, found.series, records),
         found.faults,
         as_json=as_json,

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Self
+from typing import Annotated
 
 import typer
-from rich.progress import BarColumn, DownloadColumn, Progress, TaskID, TextColumn
+from rich.progress import DownloadColumn
 from rich.table import Table
 from rich.text import Text
 
 from corebound.cli.options import Json, Records
-from corebound.cli.output.json import indented
-from corebound.cli.output.terminal import Console
+from corebound.cli.output.console import Console
+from corebound.cli.output.json import print_json
+from corebound.cli.output.progress import ReadingProgress
 from corebound.exchange.profiles import reader
 from corebound.records import documents
 from corebound.records.jsonl import RECORDS
@@ -21,78 +22,55 @@ from corebound.units import duration, percent
 from corebound.worker.protocol import Operator
 
 # The report and --json list all types.
-_MOST_TYPES = 20
+_MAX_TYPES = 20
 
 
 def profile(
     paths: Annotated[
         list[Path],
-        typer.Argument(metavar="FILE...", help="Files of profilers, or folders of them."),
+        typer.Argument(metavar="FILE...", help="Files written by profilers, or folders of them."),
     ],
     *,
-    name: Annotated[
-        str | None, typer.Option("--name", help="What to call it in the report.")
-    ] = None,
+    name: Annotated[str | None, typer.Option("--name", help="Name in the report.")] = None,
     records: Records = RECORDS,
     as_json: Json = False,
 ) -> None:
-    """Import operator profiles of PyTorch, TensorFlow, MindSpore and Ascend's msprof."""
-    with _Bar(Console(stderr=True)) as bar:
-        found = reader.read_all(paths, name=name, progress=bar.show)
-    kept = [documents.keep_profile(one, records, rename=name is not None) for one in found]
+    """Import operator profiles of other tools.
+
+    Formats: PyTorch, TensorFlow, MindSpore and Ascend's msprof.
+
+    Examples:
+        corebound import profile trace.json
+        corebound import profile profiles/ --name resnet50
+    """
+    with ReadingProgress(Console(stderr=True), DownloadColumn()) as bar:
+        profiles = reader.read_all(
+            paths,
+            name=name,
+            progress=lambda file, done, total: bar.show(file.name, done, total),
+        )
+    kept = [documents.keep_profile(one, records, rename=name is not None) for one in profiles]
     if as_json:
         document = [{"file": str(documents.file_of(one, records)), "profile": one} for one in kept]
-        typer.echo(indented(document))
+        print_json(document)
         return
     console = Console()
     for one in kept:
         console.print(_heading(one), soft_wrap=True)
         console.print(_table(one.profile))
-        console.print(Text(f"kept in {documents.file_of(one, records)}\n"), soft_wrap=True)
-
-
-class _Bar:
-    """A progress bar on the terminal for the part of a file that was read."""
-
-    def __init__(self, console: Console) -> None:
-        self._bar = Progress(
-            TextColumn("{task.description}", markup=False),
-            BarColumn(),
-            DownloadColumn(),
-            console=console,
-            transient=True,
-            disable=not console.is_terminal,
-        )
-        self._tasks: dict[Path, TaskID] = {}
-
-    def __enter__(self) -> Self:
-        self._bar.start()
-        return self
-
-    def __exit__(self, *_exc: object) -> None:
-        self._bar.stop()
-
-    def show(self, file: Path, done_bytes: int, size_bytes: int) -> None:
-        """Update the bar of a file, which is created when the file begins."""
-        if file not in self._tasks:
-            for task in self._tasks.values():
-                self._bar.update(task, visible=False)
-            self._tasks[file] = self._bar.add_task(file.name, total=size_bytes)
-        self._bar.update(self._tasks[file], completed=done_bytes)
+        console.print(Text(f"Stored in {documents.file_of(one, records)}\n"), soft_wrap=True)
 
 
 def _heading(one: ImportedProfile) -> Text:
     """The profile's name, and what its values cover."""
     profile = one.profile
     if profile.iterations is None:
-        said = "of all that was profiled, for iterations are not told"
+        said = "of the whole profile, because it does not show iterations"
     else:
-        said = f"an iteration, over {profile.iterations}"
+        said = f"per iteration, over {profile.iterations}"
     if profile.step_ns is not None and profile.iterations is not None:
         said += f"; a step took {duration(profile.step_ns)}"
-    heading = Text.assemble(
-        (one.name, "bold"), f": {one.source}\n", (f"Figures are {said}.", "dim")
-    )
+    heading = Text.assemble((one.name, "bold"), f": {one.source}\n", (f"Values are {said}.", "dim"))
     if profile.phases:
         phases = ", ".join(f"{name} {duration(ns)}" for name, ns in profile.phases.items())
         heading.append(f"\n{phases}", "dim")
@@ -107,9 +85,9 @@ def _table(profile: OperatorProfile) -> Table:
     table.add_column("Operator", ratio=1, overflow="ellipsis", no_wrap=True)
     for column in ("Calls", "Total", "Mean", "Max", "Min", "Ratio"):
         table.add_column(column, justify="right", no_wrap=True)
-    for one in profile.operators[:_MOST_TYPES]:
+    for one in profile.operators[:_MAX_TYPES]:
         table.add_row(*_row(one, whole_ns))
-    rest = profile.operators[_MOST_TYPES:]
+    rest = profile.operators[_MAX_TYPES:]
     if rest:
         rest_ns = sum(one.total_ns for one in rest)
         table.add_row(

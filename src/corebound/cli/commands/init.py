@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 import sys
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated
 
@@ -12,20 +12,23 @@ import typer
 from rich.text import Text
 
 from corebound.cli.options import Json
-from corebound.cli.output.terminal import Console
+from corebound.cli.output.console import Console
+from corebound.cli.output.json import print_json
 from corebound.errors import InputError
-from corebound.workflow.init import detect, files
-from corebound.workflow.init.detect import look
-from corebound.workflow.init.files import Fate, InitRequest
+from corebound.workflow.init import (
+    InitRequest,
+    WriteResult,
+    file_texts,
+    find_function,
+    inspect_repository,
+    write_files,
+)
 
 # Lines that the user has to add to an existing file, and their purpose.
-_LINES = {
+_LINES_TO_ADD = {
     "Makefile": ("include corebound.mk", "for `make speed`, `speed-compare` and `speed-nightly`"),
-    ".gitignore": ("/reports/\n    /.asv/", "for what is made by measuring"),
-    ".gitlab-ci.yml": (
-        "include: [{local: .gitlab/corebound.yml}]",
-        "for GitLab's continuous integration",
-    ),
+    ".gitignore": ("/reports/\n    /.asv/", "for the output of measurements"),
+    ".gitlab-ci.yml": ("include: [{local: .gitlab/corebound.yml}]", "for GitLab CI"),
 }
 
 
@@ -33,50 +36,56 @@ def init(
     folder: Annotated[
         Path,
         typer.Argument(
-            metavar="DIR|MODULE:FUNCTION", help="The repository, or what of this one is timed."
+            metavar="DIR|MODULE:FUNCTION",
+            help="Repository; or a function of the current one to measure.",
         ),
     ] = Path(),
     *,
     function: Annotated[
         str | None,
-        typer.Option("--function", metavar="MODULE:FUNCTION", help="What of it is to be timed."),
+        typer.Option("--function", metavar="MODULE:FUNCTION", help="Function to measure."),
     ] = None,
     name: Annotated[
-        str | None, typer.Option("--name", help="The scenario's; else the function's.")
+        str | None,
+        typer.Option("--name", help="Name of the scenario; default: the function's name."),
     ] = None,
     install: Annotated[
-        str, typer.Option("--install", help="What installs corebound in continuous integration.")
+        str, typer.Option("--install", help="Command that installs corebound in CI.")
     ] = "python -m pip install corebound",
     systemd: Annotated[
-        bool, typer.Option("--systemd", help="Also a service, a timer, and a line for cron.")
+        bool, typer.Option("--systemd", help="Also write a systemd service, a timer and a crontab.")
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """Write what a repository needs to be measured.
+    """Create a scenario, CI workflows and Makefile targets.
 
-    That is a scenario, asv.conf.json, workflows and Makefile lines; nothing is overwritten.
+    Existing files are not overwritten.
+
+    Examples:
+        corebound init shop.prices:total
+        corebound init ~/src/shop --systemd
     """
-    folder, function = _meant(folder, function)
-    repository = look(folder)
-    wanted = InitRequest(
+    folder, function = _folder_and_function(folder, function)
+    repository = inspect_repository(folder)
+    request = InitRequest(
         repository=repository,
-        target=None if function is None else detect.found(function, repository.folder),
+        target=None if function is None else find_function(function, repository.folder),
         name=name,
         install=install,
         systemd=systemd,
         program=Path(sys.executable).parent / "corebound",
     )
-    fates = files.put(files.texts(wanted), repository.folder)
+    results = write_files(file_texts(request), repository.folder)
     if as_json:
-        typer.echo(json.dumps({"folder": str(repository.folder), "files": fates}, indent=1))
+        print_json({"folder": str(repository.folder), "files": results})
         return
     console = Console(soft_wrap=True)
-    for line in _lines(wanted, fates, folder):
+    for line in _lines(request, results, folder):
         console.print(Text(line))
 
 
-def _meant(folder: Path, function: str | None) -> tuple[Path, str | None]:
-    """Split the arguments into repository and function; `init shop.prices:total` uses this folder.
+def _folder_and_function(folder: Path, function: str | None) -> tuple[Path, str | None]:
+    """Interpret the argument; `init shop.prices:total` uses the current folder.
 
     Raises:
         InputError: The folder does not exist.
@@ -86,35 +95,36 @@ def _meant(folder: Path, function: str | None) -> tuple[Path, str | None]:
     if function is None and ":" in str(folder):
         return Path(), str(folder)
     raise InputError(
-        what="there is no such folder.",
+        what="no such folder.",
         where=str(folder),
-        fix="Name your repository's, or a function of it: package.module:function.",
+        fix="Name a repository, or a function of the current one: package.module:function.",
     )
 
 
-def _lines(wanted: InitRequest, fates: dict[str, Fate], folder: Path) -> list[str]:
-    width = max(map(len, fates.values()))
-    lines = [f"{fate:{width}}  {name}" for name, fate in fates.items()]
-    for name, (what, why) in _LINES.items():
-        if fates.get(name) == "left alone":
-            lines += ["", f"{name} is yours and was left alone. Add to it, {why}:", f"    {what}"]
-    if wanted.systemd:
+def _lines(request: InitRequest, results: Mapping[str, WriteResult], folder: Path) -> Iterator[str]:
+    width = max(map(len, results.values()))
+    for name, result in results.items():
+        yield f"{result:{width}}  {name}"
+    for name, (line, purpose) in _LINES_TO_ADD.items():
+        if results.get(name) == "left alone":
+            yield from ("", f"{name} exists and is unchanged. Add to it, {purpose}:", f"    {line}")
+    if request.systemd:
         units = "nightly/corebound-nightly"
-        lines += [
+        yield from (
             "",
-            "For every night: copy the units, or take the line in nightly/crontab:",
+            "To run every night, install the units, or use the line in nightly/crontab:",
             f"    sudo cp {units}.service {units}.timer /etc/systemd/system/",
             "    sudo systemctl enable --now corebound-nightly.timer",
-        ]
-    if not wanted.repository.is_built:
-        lines += [
+        )
+    if not request.repository.is_built:
+        yield from (
             "",
-            f"Its commits cannot be built: it lacks {' and '.join(wanted.repository.lacks)}.",
-            "Until then the scenario measures the files as they are, and jobs that compare",
-            f"commits fail. Then delete scenarios/{wanted.scenario}.yaml, and run this again.",
-        ]
-    lines += ["", "Now:"]
+            f"asv cannot build these commits: missing {' and '.join(request.repository.lacks)}.",
+            "Until then, the scenario measures the files as they are, and jobs that compare",
+            f"commits fail. Then delete scenarios/{request.scenario}.yaml and run this again.",
+        )
+    yield from ("", "Next steps:")
     if folder.resolve() != Path.cwd():
-        lines.append(f"    cd {shlex.quote(str(folder))}")
-    lines += [f"    corebound run scenarios/{wanted.scenario}.yaml", "    corebound report --open"]
-    return lines
+        yield f"    cd {shlex.quote(str(folder))}"
+    yield f"    corebound run scenarios/{request.scenario}.yaml"
+    yield "    corebound report --open"

@@ -1,58 +1,68 @@
-"""`corebound topology`, `check`, `plan` and `schema`: the commands that launch nothing."""
+"""`corebound topology`, `check`, `schema` and `plan`: inspect everything, launch nothing."""
 
 from __future__ import annotations
 
 import shlex
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from corebound.cli.options import Config, Files, Json, Only, ProjectPython
-from corebound.cli.output.json import indented
-from corebound.cli.output.topology import describe
+from corebound import units
+from corebound.analysis.wording import count
+from corebound.cli.options import Config, Files, Json, Only, Profile, ProjectPython
+from corebound.cli.output.json import print_json
 from corebound.machine import discovery
 from corebound.machine.identity import gpus
-from corebound.machine.topology import Topology, cpu_list
+from corebound.machine.topology import CoreKey, Cpu, Topology, cpu_list
 from corebound.planning.models import Placement
 from corebound.planning.placement import TOOLS
 from corebound.planning.plan import HostCapabilities, PlannedCell
 from corebound.records.run_record import ScenarioSource
 from corebound.scenario.json_schema import schema_text
-from corebound.scenario.models import ProfileName
 from corebound.workflow import projects, scenarios
 
 Sysfs = Annotated[
     Path | None,
-    typer.Option("--sysfs", help="A saved machine: a folder that holds sys/, or a copy of /sys."),
+    typer.Option("--sysfs", help="Use a saved machine: a folder with sys/, or a copy of /sys."),
 ]
 
 
-def _topology(sysfs: Path | None) -> Topology:
-    return discovery.live() if sysfs is None else discovery.probe(sysfs)
-
-
 def topology(*, sysfs: Sysfs = None, as_json: Json = False) -> None:
-    """Show the machine as the planner sees it."""
+    """Show the CPU topology of this machine.
+
+    Examples:
+        corebound topology
+        corebound topology --sysfs saved-host/
+    """
     host = _topology(sysfs)
     if as_json:
-        typer.echo(indented(host))
+        print_json(host)
     else:
         typer.echo(describe(host))
 
 
 def check(files: Files) -> None:
-    """Name everything that is wrong with scenario files."""
+    """Validate scenario files, and report every error.
+
+    Examples:
+        corebound check scenarios/
+        corebound check hashing.yaml
+    """
     loaded = scenarios.load_all(files, ())
     scenarios.environments_of(loaded, Path.cwd())
-    for one in loaded:
-        typer.echo(
-            f"{scenarios.shown(one.path)}: {one.scenario.name}, {len(one.cells)} cells, sound"
-        )
+    for scenario in loaded:
+        cells = count(len(scenario.cells), "cell")
+        typer.echo(f"OK: {scenario.scenario.name}, {cells}")
 
 
 def schema() -> None:
-    """Print the JSON Schema of scenario files."""
+    """Print the JSON Schema of scenario files.
+
+    Examples:
+        corebound schema > scenario.schema.json
+    """
     typer.echo(schema_text(), nl=False)
 
 
@@ -61,44 +71,54 @@ def plan(
     *,
     sysfs: Sysfs = None,
     only: Only = None,
-    profile: Annotated[ProfileName | None, typer.Option("--profile")] = None,
+    profile: Profile = None,
     config: Config = projects.CONFIG,
     project_python: ProjectPython = None,
     as_json: Json = False,
 ) -> None:
-    """Show cells and exact commands, and launch nothing.
+    """Show cells and exact commands without launching.
 
-    Those of this host, or of a saved one.
+    Examples:
+        corebound plan hashing.yaml
+        corebound plan hashing.yaml --sysfs saved-host/ --only threads=4
     """
     loaded = scenarios.load_all(files, only or (), profile)
     cells = scenarios.cells_of(loaded)
     if project_python is None:
-        project = projects.found(cells, config)
+        project = projects.find(cells, config)
     else:
-        project = projects.given(cells, project_python)
-    made = scenarios.environments_of(loaded, Path.cwd(), project)
-    live = scenarios.live_means(made)
-    means = HostCapabilities(
+        project = projects.use_existing(cells, project_python)
+    environments = scenarios.environments_of(loaded, Path.cwd(), project)
+    live = scenarios.host_capabilities(environments)
+    host = HostCapabilities(
         topology=_topology(sysfs),
         tools=live.tools if sysfs is None else TOOLS | {scenarios.JAVA},
         # The command of a cell is known before its environment exists.
-        pythons={name: str(scenarios.python_of(name, one)) for name, one in made.items()},
+        pythons={
+            name: str(scenarios.python_of(name, environment))
+            for name, environment in environments.items()
+        },
         gpus=live.gpus if sysfs is None else tuple(gpu.id for gpu in gpus(sysfs, None)),
     )
     planned = [
-        (one, cell)
-        for one in loaded
-        for cell in scenarios.task_of(one, means, profile=profile, seed=0).planned
+        (scenario, cell)
+        for scenario in loaded
+        for cell in scenarios.task_of(scenario, host, profile=profile, seed=0).planned
     ]
     if as_json:
-        typer.echo(indented([_document(cell, one.source) for one, cell in planned]))
+        print_json([_document(cell, scenario.source) for scenario, cell in planned])
         return
     for _, cell in planned:
         typer.echo("\n".join(_lines(cell)))
-    # `run` builds the project under test itself.
-    for name in (name for name, one in made.items() if one is None and name not in project.made):
-        why = live.build_failures[name]
-        typer.echo(f"\n`run` would skip cells: {why.what}\n  {why.fix}")
+    for name, environment in environments.items():
+        # `run` builds the project under test itself.
+        if environment is None and name not in project.made:
+            reason = live.build_failures[name]
+            typer.echo(f"\n`corebound run` would skip cells: {reason.what}\n  {reason.fix}")
+
+
+def _topology(sysfs: Path | None) -> Topology:
+    return discovery.live() if sysfs is None else discovery.probe(sysfs)
 
 
 def _document(planned: PlannedCell, source: ScenarioSource) -> dict[str, Any]:
@@ -118,26 +138,90 @@ def _document(planned: PlannedCell, source: ScenarioSource) -> dict[str, Any]:
     }
 
 
-def _lines(planned: PlannedCell) -> list[str]:
-    lines = [planned.cell.id]
+def _lines(planned: PlannedCell) -> Iterator[str]:
+    yield planned.cell.id
     if planned.unfit is not None:
-        return [*lines, f"  skipped: {planned.unfit.what}", f"  {planned.unfit.fix}"]
+        yield f"  skipped: {planned.unfit.what}"
+        yield f"  {planned.unfit.fix}"
+        return
     if planned.placement is not None:
-        lines.append(f"  {_placed(planned.placement)}")
+        yield f"  {_placement_text(planned.placement)}"
     for command in planned.commands:
-        words = [f"{name}={value}" for name, value in command.env]
-        lines.append(f"  {shlex.join((*words, *command.argv))}")
-    return lines
+        variables = [f"{name}={value}" for name, value in command.env]
+        yield f"  {shlex.join((*variables, *command.argv))}"
 
 
-def _placed(placement: Placement) -> str:
+def _placement_text(placement: Placement) -> str:
     slots = "; ".join(cpu_list(slot.cpus) for slot in placement.slots)
     nodes = sorted({node for slot in placement.slots for node in slot.memory_nodes})
-    parts = [f"CPUs {slots}", f"threads {placement.threads or 'as the framework likes'}"]
+    parts = [f"CPUs {slots}", f"threads {placement.threads or '(framework default)'}"]
     if nodes:
         parts.append(f"memory {placement.memory} on node {cpu_list(nodes)}")
     if placement.moment == "after-start":
-        parts.append("bound once ready")
+        parts.append("bound after start")
     elif not placement.bound:
         parts.append("not bound")
     return ", ".join(parts)
+
+
+def describe(host: Topology) -> str:
+    """Render the machine as a tree: packages, nodes, caches, cores with their CPUs."""
+    return "\n".join((_headline(host), *_packages(host), *_without_cpus(host)))
+
+
+def _headline(host: Topology) -> str:
+    parts = [
+        count(len({cpu.core.package for cpu in host.cpus}), "package"),
+        count(len(host.nodes), "node"),
+        count(len({cpu.core for cpu in host.cpus}), "core"),
+        count(len(host.cpus), "CPU"),
+    ]
+    parts.append("SMT" if host.has_smt else "no SMT")
+    if len(host.allowed) < len(host.cpus):
+        parts.append(f"allowed {cpu_list(cpu.id for cpu in host.allowed)}")
+    return ", ".join(parts)
+
+
+def _packages(host: Topology) -> Iterator[str]:
+    for package in sorted({cpu.core.package for cpu in host.cpus}):
+        yield f"package {package}"
+        in_package = [cpu for cpu in host.cpus if cpu.core.package == package]
+        for node in sorted({cpu.node for cpu in in_package}, key=lambda node: (node is None, node)):
+            on_node = [cpu for cpu in in_package if cpu.node == node]
+            if node is not None:
+                yield f"  node {node}{_memory(host, node)}"
+            for cache in dict.fromkeys(cpu.cache for cpu in on_node):
+                yield from _cores(host, [cpu for cpu in on_node if cpu.cache == cache], cache)
+
+
+def _memory(host: Topology, node_id: int) -> str:
+    size = next((node.memory_bytes for node in host.nodes if node.id == node_id), None)
+    return "" if size is None else f", {units.size(size)}"
+
+
+def _cores(host: Topology, cpus: list[Cpu], cache_index: int | None) -> Iterator[str]:
+    """The cores that share a cache, below the cache if it is known."""
+    indent = "    "
+    if cache_index is not None:
+        cache = host.caches[cache_index]
+        size = "" if cache.size_bytes is None else f", {units.size(cache.size_bytes)}"
+        yield f"{indent}L{cache.level}{size}"
+        indent += "  "
+    cores: dict[CoreKey, list[Cpu]] = {}
+    for cpu in cpus:
+        cores.setdefault(cpu.core, []).append(cpu)
+    for key, threads in cores.items():
+        kind = f", {threads[0].kind}" if threads[0].kind else ""
+        forbidden = [cpu.id for cpu in threads if not cpu.allowed]
+        note = f", not allowed: {cpu_list(forbidden)}" if forbidden else ""
+        noun = "CPU" if len(threads) == 1 else "CPUs"
+        yield f"{indent}core {key.core}: {noun} {cpu_list(cpu.id for cpu in threads)}{kind}{note}"
+
+
+def _without_cpus(host: Topology) -> Iterator[str]:
+    """Memory nodes without CPUs, and CPUs that are offline."""
+    for node in host.nodes:
+        if not node.cpus:
+            yield f"node {node.id}{_memory(host, node.id)}, no CPUs"
+    if host.offline:
+        yield f"offline: {cpu_list(host.offline)}"

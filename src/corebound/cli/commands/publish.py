@@ -2,74 +2,81 @@
 
 from __future__ import annotations
 
-import json
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.text import Text
 
 from corebound.cli.options import Json
-from corebound.cli.output.terminal import Console
+from corebound.cli.output.console import Console
+from corebound.cli.output.json import print_json
 from corebound.errors import InputError
-from corebound.workflow.publish import branch as branches
-from corebound.workflow.publish import folder
+from corebound.workflow import publish as publishing
 
-To = Annotated[Path | None, typer.Option("--to", help="A folder that a web server shows.")]
+To = Annotated[Path | None, typer.Option("--to", help="Folder that a web server serves.")]
 Branch = Annotated[
-    str | None, typer.Option("--branch", help="A branch of a repository, such as gh-pages.")
+    str | None, typer.Option("--branch", help="Branch of a repository, such as gh-pages.")
 ]
 Push = Annotated[
-    str | None, typer.Option("--push", metavar="REMOTE", help="Push the branch there.")
+    str | None, typer.Option("--push", metavar="REMOTE", help="Push the branch to this remote.")
 ]
-Squash = Annotated[bool, typer.Option("--squash", help="Keep none of the branch's commits before.")]
+Squash = Annotated[
+    bool, typer.Option("--squash", help="Replace the branch's earlier commits with this one.")
+]
 
 
 def publish(
     *,
     site: Annotated[
-        Path, typer.Option("--site", help="What `corebound report` has written.")
+        Path, typer.Option("--site", help="Site that `corebound report` has written.")
     ] = Path("reports/site"),
     to: To = None,
     branch: Branch = None,
-    repository: Annotated[
-        Path, typer.Option("--repo", help="The repository of that branch.")
-    ] = Path(),
+    repository: Annotated[Path, typer.Option("--repo", help="Repository of the branch.")] = Path(),
     push: Push = None,
     squash: Squash = False,
     as_json: Json = False,
 ) -> None:
-    """Put the site where readers see it, in one step.
+    """Publish the site to a folder or a git branch.
 
-    A folder or a branch; a reader never sees half of it.
+    Publishing is atomic: readers see the previous site or the new one.
+
+    Examples:
+        corebound publish --to /var/www/speed
+        corebound publish --branch gh-pages --push origin
     """
     if (to is None) == (branch is None):
         raise InputError(
-            what="it is not clear where to.",
+            what="there must be exactly one place to publish to.",
             where="corebound publish",
-            fix="Pass one of --to FOLDER and --branch NAME.",
+            fix="Pass either --to FOLDER or --branch NAME.",
         )
     if to is not None and (push is not None or squash):
         raise InputError(
-            what="--push and --squash are for a branch.",
+            what="--push and --squash require --branch.",
             where="corebound publish",
-            fix="Pass --branch as well, or leave them out.",
+            fix="Pass --branch as well, or omit them.",
         )
-    found = folder.opened(site, datetime.now(UTC).isoformat(timespec="seconds"))
+    finished = publishing.open_site(site, datetime.now(UTC).isoformat(timespec="seconds"))
+    document: dict[str, Any]
     if to is not None:
-        folder.publish(found, to)
-        told: dict[str, str | bool] = {"to": str(to.absolute())}
-        said = f"{to.absolute()}"
+        publishing.publish_to_folder(finished, to)
+        document = {"to": str(to.absolute())}
+        message = str(to.absolute())
     else:
-        where = branches.Branch(
+        target = publishing.Branch(
             repository=repository, name=branch or "", remote=push, squash=squash
         )
-        done = branches.publish(found, where)
-        told = {"branch": where.name, "commit": done.sha, "new": done.new}
-        said = f"{where.name} {done.sha[:10]}" + ("" if done.new else ": it was there already")
-        said += f", pushed to {push}" if push and done.new else ""
+        published = publishing.publish_to_branch(finished, target)
+        document = {"branch": target.name, "commit": published.sha, "new": published.new}
+        message = f"{target.name} {published.sha[:10]}"
+        if not published.new:
+            message += " (unchanged)"
+        elif push:
+            message += f", pushed to {push}"
     if as_json:
-        typer.echo(json.dumps(told, indent=1))
+        print_json(document)
     else:
-        Console(soft_wrap=True).print(Text(f"Published: {said}"))
+        Console(soft_wrap=True).print(Text(f"Published: {message}"))

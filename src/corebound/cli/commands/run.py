@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
-import re
-import time
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
-from datetime import UTC, datetime
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from msgspec import to_builtins
 from msgspec.structs import replace
+from rich.table import Table
 from rich.text import Text
 
-from corebound.cli import crash, options
-from corebound.cli.commands import doctor
+from corebound import units
+from corebound.analysis.launch_metrics import disturbed_words
+from corebound.analysis.noise_floor import calibration_for, noise_at, noise_words
+from corebound.analysis.scenario_result import CellStudy, ScenarioResult, findings
+from corebound.analysis.serialize import cell_document, findings_document
+from corebound.analysis.wording import NO_BASELINE, compared_bounds
 from corebound.cli.options import (
     Budget,
+    Committed,
     Config,
     Json,
     MaybeFiles,
@@ -26,23 +32,23 @@ from corebound.cli.options import (
     Seed,
     Unlocked,
     Wait,
-    take_host,
+    budget_seconds,
+    wait_seconds,
 )
-from corebound.cli.output import run as output_run
-from corebound.cli.output.progress import Progress
-from corebound.cli.output.terminal import Console
+from corebound.cli.output.console import Console
+from corebound.cli.output.json import print_json
+from corebound.cli.output.progress import TerminalReporter
+from corebound.cli.output.table import VERDICT_WIDTH, verdict_text
 from corebound.errors import InputError
-from corebound.launch import scratch
-from corebound.records import jsonl, traces
+from corebound.records import documents
+from corebound.records.calibration import Calibration, Noise
 from corebound.records.jsonl import RECORDS
-from corebound.records.launch_record import Launch
-from corebound.runner import Clock, Ending, Runner, launcher
-from corebound.workflow import prepare, prioritise, projects
-from corebound.workflow.prepare import PreparedRun, RunRequest
-from corebound.workflow.projects import Committed
-
-# 9 digits of seconds are 31 years.
-BUDGET = re.compile(r"(?:(\d{1,5})h)?(?:(\d{1,7})m)?(?:(\d{1,9})s)?", re.ASCII)
+from corebound.records.launch_record import Kind
+from corebound.stats.multiplicity import suite_findings
+from corebound.workflow import prepare, projects
+from corebound.workflow.execute import RunResult, execute_run, hold_host
+from corebound.workflow.host_checks import preflight
+from corebound.workflow.prepare import RunRequest
 
 
 def run(
@@ -53,19 +59,18 @@ def run(
     budget: Budget = None,
     seed: Seed = None,
     resume: Annotated[
-        bool, typer.Option("--resume", help="Continue the run that was interrupted last.")
+        bool, typer.Option("--resume", help="Continue the latest interrupted run.")
     ] = False,
     unlocked: Unlocked = False,
     wait: Wait = None,
     operators: Annotated[
         bool,
-        typer.Option("--operators/--no-operators", help="Profile operators where asked for."),
+        typer.Option(
+            "--operators/--no-operators", help="Profile operators in scenarios that request it."
+        ),
     ] = True,
     favour_doubtful: Annotated[
-        bool,
-        typer.Option(
-            "--favour-doubtful", help="More of the time for what the last run left undecided."
-        ),
+        bool, typer.Option("--favour-doubtful", help="Spend more time on inconclusive cells.")
     ] = False,
     config: Config = projects.CONFIG,
     project_python: ProjectPython = None,
@@ -73,13 +78,16 @@ def run(
     records: Records = RECORDS,
     as_json: Json = False,
 ) -> None:
-    """Measure every cell, in random order, block by block.
+    """Measure every cell of the scenarios.
 
-    Each launch is recorded as it ends.
+    Cells run in random order, block by block. Each launch is recorded as it ends.
+
+    Examples:
+        corebound run scenarios/
+        corebound run hashing.yaml --profile quick --only threads=1
+        corebound run --resume
     """
-    budget_s = None if budget is None else seconds(budget)
-    wait_s = 0.0 if wait is None else seconds(wait, option="--wait")
-    wanted = RunRequest(
+    request = RunRequest(
         files=tuple(files or ()),
         profile=profile,
         only=tuple(only or ()),
@@ -89,120 +97,175 @@ def run(
         committed=committed,
         records=records,
     )
-    if not wanted.files and not resume:
+    budget_s, wait_s = budget_seconds(budget), wait_seconds(wait)
+    if not request.files and not resume:
         raise InputError(
-            what="no scenario was named.",
+            what="no scenario named.",
             where="corebound run",
-            fix="Name scenario files or folders, or pass --resume to go on with the latest run.",
+            fix="Name scenario files or folders, or pass --resume to continue the latest run.",
         )
-    console = Console(stderr=True)
+    reporter = TerminalReporter(Console(stderr=True), resume_command="corebound run --resume")
     with ExitStack() as stack:
-        take_host(stack, unlocked=unlocked, wait_s=wait_s)
-        say = options.teller(console)
+        hold_host(stack, reporter.notify, unlocked=unlocked, wait_s=wait_s)
         if resume:
-            ready = prepare.resume(wanted, records, say, operators=operators)
+            prepared = prepare.resume_run(request, records, reporter.notify, operators=operators)
         else:
-            ready = prepare.begin(wanted, records, say)
-        if ready.note is not None:
-            console.print(Text(ready.note))
+            prepared = prepare.prepare_run(request, records, reporter.notify)
+        if prepared.note is not None:
+            reporter.notify(prepared.note)
         if favour_doubtful:
-            ready = replace(ready, tasks=prioritise.favoured(ready.tasks, ready.run, records))
-        ready = doctor.preflight(ready, console)
-        launches, ending = execute_run(ready, budget_s, console, stack, operators=operators)
-    told = output_run.RunResult(
-        run=ready.run, file=ready.file, launches=launches, ending=ending, unfit=ready.unfit
-    )
+            tasks = prepare.prioritise_inconclusive(prepared.tasks, prepared.run, records)
+            prepared = replace(prepared, tasks=tasks)
+        prepared = preflight(prepared, reporter)
+        result = execute_run(prepared, budget_s, reporter, stack, operators=operators)
     if as_json:
-        typer.echo(output_run.as_json(told))
+        print_json(run_document(result))
     else:
-        output_run.show(told, Console())
-    raise typer.Exit(output_run.exit_code(told))
+        print_run(result, Console())
+    raise typer.Exit(result.exit_code)
 
 
-def seconds(text: str, *, option: str = "--budget") -> float:
-    """Parse a duration: `90s`, `10m`, `1h30m`.
-
-    Args:
-        text: The text that the user typed.
-        option: The option it belongs to.
-
-    Raises:
-        InputError: The text is not a duration.
-    """
-    found = BUDGET.fullmatch(text)
-    if not text or found is None:
-        raise InputError(
-            what=f"`{text}` is not a length of time.",
-            where=option,
-            fix="Write it like 90s, 10m or 1h30m, of at most 31 years.",
+def print_run(result: RunResult, console: Console) -> None:
+    """Print one table for each scenario, then notes and the locations of files."""
+    studies = tuple(result.scenario_results())
+    differing = _differing(studies)
+    calibrations = _calibrations(result)
+    for study in studies:
+        console.print(_table(study, differing))
+        calibration = calibration_for(calibrations, study.run, study.source)
+        if floor := noise_words(calibration, launches=_fewest_launches(study)):
+            console.print(Text(floor))
+    if any(
+        study.ranked and not calibration_for(calibrations, study.run, study.source)
+        for study in studies
+    ):
+        console.print(
+            Text("Run `corebound calibrate` to see the smallest difference this host can detect.")
         )
-    hours, minutes, rest = (int(part or 0) for part in found.groups())
-    return float(hours * 3600 + minutes * 60 + rest)
+    cells = [cell for study in studies for cell in study.cells]
+    if any(_differs_by_itself(cell) and cell.cell.id not in differing for cell in cells):
+        compared = sum(cell.comparison is not None for cell in cells)
+        console.print(
+            Text(f"Brackets: not significant after correcting for {compared} comparisons.")
+        )
+    console.print(Text(_counts_text(result)))
+    if (snapshot := result.run.snapshot_in(_environments(result))) is not None:
+        console.print(
+            Text(f"Measured with uncommitted changes, {snapshot.name}: not part of the history."),
+            soft_wrap=True,
+        )
+    if result.ending == "out of time":
+        console.print(Text("The budget ran out. To continue: `corebound run --resume`."))
+    console.print(Text(f"Records: {result.file}"), soft_wrap=True)
 
 
-def execute_run(
-    ready: PreparedRun,
-    budget_s: float | None,
-    console: Console,
-    stack: ExitStack,
-    *,
-    operators: bool,
-    again: str = "corebound run --resume",
-) -> tuple[tuple[Launch, ...], Ending]:
-    """Execute a run; each launch is on disk as soon as it ends, whatever happens later.
-
-    Args:
-        ready: What to measure.
-        budget_s: Start no launch after this many seconds; None sets no limit.
-        console: Shows the progress.
-        stack: Cleans up everything started here.
-        operators: Whether to profile operators in scenarios that request it.
-        again: The command that resumes the run after an interruption.
-
-    Raises:
-        HostError: Another run is writing to the same records.
-    """
-    if ready.file.exists():
-        appender = jsonl.Appender(ready.file)
-        stack.callback(appender.close)
-        # Another run may have written to the file before this process locked it.
-        done = jsonl.read(ready.file).launches
-    else:
-        appender = jsonl.begin(replace(ready.run, budget_s=budget_s), ready.file)
-        stack.callback(appender.close)
-        done = ()
-    launches = list(done)
-
-    def append(launch: Launch) -> None:
-        appender.append(launch)
-        launches.append(launch)
-
-    folder = stack.enter_context(scratch.made())
-    progress = stack.enter_context(Progress(console, done=len(launches), budget_s=budget_s))
-    try:
-        ending = Runner(
-            ready.run,
-            ready.tasks,
-            done=done,
-            append=append,
-            launch=launcher(
-                stack,
-                folder,
-                traces.folder_of(ready.file),
-                progress.tick,
-                gpus=len(ready.run.host.gpus or ()),
-            ),
-            observer=progress,
-            clock=Clock(monotonic_s=time.monotonic, now=_now),
-            budget_s=budget_s,
-            operators=operators,
-        ).run()
-    except BaseException as error:
-        if crash.interruption(error) is not None:
-            console.print(Text(f"Stopped. Go on with `{again}`."))
-        raise
-    return tuple(launches), ending
+def _counts_text(result: RunResult) -> str:
+    text = ", ".join(f"{number} {status}" for status, number in _counts(result, "measure").items())
+    if profiles := _counts(result, "profile"):
+        profiled = ", ".join(f"{number} {status}" for status, number in profiles.items())
+        text += f"; operators: {profiled}"
+    return text
 
 
-def _now() -> str:
-    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+def _environments(result: RunResult) -> set[str]:
+    return {launch.cell.environment for launch in result.launches}
+
+
+def _calibrations(result: RunResult) -> tuple[Calibration, ...]:
+    """The calibrations in the records that hold the run."""
+    return documents.read_calibrations(result.file.parent.parent)[0]
+
+
+def _fewest_launches(study: ScenarioResult) -> int:
+    """The smallest number of launches behind a verdict of the scenario."""
+    return min((len(duel.cell.summary.launches) for duel in study.ranked), default=0)
+
+
+def _counts(result: RunResult, kind: Kind) -> dict[str, int]:
+    return dict(Counter(launch.status for launch in result.launches if launch.kind == kind))
+
+
+def _differing(studies: Iterable[ScenarioResult]) -> frozenset[str]:
+    """The ids of cells that differ from their baseline, after correction across the whole run."""
+    cells = [cell for study in studies for cell in study.cells]
+    significant = suite_findings([cell.comparison for cell in cells])
+    return frozenset(
+        cell.cell.id
+        for cell, is_significant in zip(cells, significant, strict=True)
+        if is_significant
+    )
+
+
+def _differs_by_itself(cell: CellStudy) -> bool:
+    return cell.comparison is not None and cell.comparison.verdict in {"faster", "slower"}
+
+
+def _table(study: ScenarioResult, differing: frozenset[str]) -> Table:
+    table = Table(title=study.scenario.title, title_justify="left", box=None, padding=(0, 1))
+    axes = ", ".join(axis for axis, _ in study.cells[0].cell.visible_axes) if study.cells else ""
+    table.add_column(axes or "cell", overflow="fold")
+    for heading in ("median", "speed-up"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    # Long remarks wrap here, so that names, values and plain verdicts stay on one line.
+    table.add_column("95 %", justify="right", min_width=len("[0.85, 1.15]"))
+    table.add_column("verdict", min_width=VERDICT_WIDTH)
+    for cell in study.cells:
+        table.add_row(*_row(cell, differing))
+    return table
+
+
+def _row(cell: CellStudy, differing: frozenset[str]) -> Sequence[str]:
+    median_ns, comparison, label = cell.summary.median_ns, cell.comparison, cell.cell.label
+    if median_ns is None:
+        return label, "–", "–", "–", ", ".join(status for status, _ in cell.summary.counts)
+    disturbed = disturbed_words(cell.summary)
+    if comparison is None:
+        word = "baseline" if cell.baseline is None else NO_BASELINE.word
+        return label, units.duration(median_ns), "", "", "; ".join(filter(None, (word, disturbed)))
+    verdict = "; ".join(filter(None, (verdict_text(comparison), disturbed)))
+    if _differs_by_itself(cell) and cell.cell.id not in differing:
+        verdict = f"({verdict})"
+    return (
+        label,
+        units.duration(median_ns),
+        units.ratio(comparison.speedup_ratio),
+        compared_bounds(comparison) or "–",
+        verdict,
+    )
+
+
+def run_document(result: RunResult) -> dict[str, Any]:
+    """Everything that `print_run` prints, for scripts."""
+    studies = tuple(result.scenario_results())
+    differing, calibrations = _differing(studies), _calibrations(result)
+    snapshot = result.run.snapshot_in(_environments(result))
+    return {
+        "run": result.run.id,
+        "records": str(result.file),
+        "ending": result.ending,
+        "commit": to_builtins(result.run.commit),
+        "snapshot": snapshot.name if snapshot is not None else None,
+        "launches": _counts(result, "measure"),
+        "profiles": _counts(result, "profile"),
+        "cells": [
+            cell_document(
+                cell,
+                result.run.host,
+                is_finding=cell.cell.id in differing,
+                noise=_noise(cell, calibration_for(calibrations, study.run, study.source)),
+            )
+            for study in studies
+            for cell in study.cells
+        ],
+        "findings": [
+            {"scenario": study.scenario.name, **finding}
+            for study in studies
+            for finding in findings_document(findings(study))
+        ],
+    }
+
+
+def _noise(cell: CellStudy, calibration: Calibration | None) -> Noise | None:
+    if calibration is None or cell.comparison is None:
+        return None
+    return noise_at(calibration, len(cell.summary.launches))

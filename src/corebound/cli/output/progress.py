@@ -1,26 +1,33 @@
-"""Progress of a run: a live panel on a terminal, plain lines elsewhere."""
+"""Progress of a command: a live panel or bar on a terminal, plain lines elsewhere."""
 
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
+from types import TracebackType
 from typing import Self
 
 from rich.console import Group
 from rich.live import Live
+from rich.progress import BarColumn, ProgressColumn, TextColumn
+from rich.progress import Progress as RichProgress
 from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
 from corebound import units
-from corebound.cli.output.terminal import Console
+from corebound.cli import crash
+from corebound.cli.output.console import Console
+from corebound.machine.doctor.result import HostCheck
 from corebound.records.launch_record import Kind, Launch
 from corebound.runner import Job
 from corebound.scenario.cell import Cell
 
 # Drawing uses CPU time that would disturb a measurement on a small host.
-REDRAW_EVERY_S = 1.0
+_REDRAW_INTERVAL_S = 1.0
+_WARNING_WIDTH = 80
 
-MARKS = {
+_STATUS_SIGNS = {
     "ok": ("✓", "green"),
     "failed": ("✗", "red"),
     "timed-out": ("✗", "red"),
@@ -29,20 +36,67 @@ MARKS = {
 }
 
 
-class Progress:
+class TerminalReporter:
+    """Shows on a console what a command does; a `Reporter` of `workflow/execute`."""
+
+    def __init__(self, console: Console, *, resume_command: str | None = None) -> None:
+        """Print to a console; if a run is interrupted, name the command that resumes it."""
+        self.console = console
+        self._resume_command = resume_command
+
+    def notify(self, message: str) -> None:
+        """Print a line of untrusted text."""
+        self.console.print(Text(message), soft_wrap=True)
+
+    def show_warnings(self, checks: Sequence[HostCheck]) -> None:
+        """Print the checks that are warnings, one line each."""
+        lines = warning_lines(checks)
+        for line in lines:
+            self.notify(line)
+        if lines:
+            self.notify("Run `corebound doctor` to see why these matter and how to fix them.")
+
+    def show_run(self, *, done: int, budget_s: float | None) -> RunProgress:
+        """Show the progress of a run."""
+        return RunProgress(
+            self.console, done=done, budget_s=budget_s, resume_command=self._resume_command
+        )
+
+
+def warning_lines(checks: Sequence[HostCheck]) -> tuple[str, ...]:
+    """The warnings, one line each."""
+    lines = [
+        Text(f"warning: {check.check}: {check.value}")
+        for check in checks
+        if check.state == "warning"
+    ]
+    for line in lines:
+        line.truncate(_WARNING_WIDTH, overflow="ellipsis")
+    return tuple(line.plain for line in lines)
+
+
+class RunProgress:
     """Shows cell, launch and time left; an `Observer` of the runner."""
 
-    def __init__(self, console: Console, *, done: int, budget_s: float | None) -> None:
+    def __init__(
+        self,
+        console: Console,
+        *,
+        done: int,
+        budget_s: float | None,
+        resume_command: str | None = None,
+    ) -> None:
         """Start with the launches that a resumed run has already done, and with the budget."""
         self._console = console
-        self._began_s = self._drawn_s = time.monotonic()
+        self._started_s = self._drawn_s = time.monotonic()
         self._done = done
         self._left = 0
-        self._spent_s: list[float] = []
+        self._durations_s: list[float] = []
         self._budget_s = budget_s
-        self._now: tuple[Job, float] | None = None
+        self._resume_command = resume_command
+        self._current: tuple[Job, float] | None = None
         # A reason that many cells share is printed once; the records have it for every cell.
-        self._told: set[tuple[str, str]] = set()
+        self._printed_reasons: set[tuple[str, str]] = set()
         self._live = Live(console=console, auto_refresh=False, transient=True)
 
     def __enter__(self) -> Self:
@@ -50,30 +104,39 @@ class Progress:
             self._live.start()
         return self
 
-    def __exit__(self, *_exc: object) -> None:
+    def __exit__(
+        self,
+        _type: type[BaseException] | None,
+        error: BaseException | None,
+        _traceback: TracebackType | None,
+    ) -> None:
         self._live.stop()
+        if crash.interruption(error) is not None:
+            command = self._resume_command
+            resume = f" To resume: `{command}`." if command is not None else ""
+            self._console.print(Text(f"Stopped.{resume}"), soft_wrap=True)
 
     def started(self, job: Job, *, left: int) -> None:
         """Show the launch that starts."""
-        self._now = (job, time.monotonic())
+        self._current = (job, time.monotonic())
         # A starting launch counts as left for the planner, and as done when it ends.
         self._left = max(left, 1)
         self._draw()
 
     def ended(self, launch: Launch) -> None:
         """Print one line for the launch that ended."""
-        self._now = None
-        self._console.print(self._line(launch))
+        self._current = None
+        self._console.print(self._launch_line(launch))
         if launch.status == "skipped":
             return
         self._done += 1
         self._left = max(self._left - 1, 0)
-        self._spent_s.append(launch.duration_ns / 1e9)
+        self._durations_s.append(launch.duration_ns / 1e9)
         self._draw()
 
     def tick(self) -> None:
         """Redraw if the last drawing is old enough."""
-        if time.monotonic() - self._drawn_s >= REDRAW_EVERY_S:
+        if time.monotonic() - self._drawn_s >= _REDRAW_INTERVAL_S:
             self._draw()
 
     def _draw(self) -> None:
@@ -87,45 +150,48 @@ class Progress:
         row.add_row(
             ProgressBar(total=max(total, 1), completed=self._done, width=30),
             Text(f"launch {min(self._done + 1, total)} of {total}"),
-            Text(f"{clock(time.monotonic() - self._began_s)} gone"),
+            Text(f"{clock(time.monotonic() - self._started_s)} elapsed"),
             Text(self._time_left()),
         )
-        return Group(self._doing(), row)
+        return Group(self._current_launch(), row)
 
-    def _doing(self) -> Text:
-        if self._now is None:
+    def _current_launch(self) -> Text:
+        if self._current is None:
             return Text("…")
-        job, since_s = self._now
-        gone = clock(time.monotonic() - since_s)
+        job, started_s = self._current
+        elapsed = clock(time.monotonic() - started_s)
         return Text(
-            f"{_named(job.planned.cell)}  {_part(job.kind, job.block)}, {gone}",
+            f"{_cell_name(job.planned.cell)}  {_part(job.kind, job.block)}, {elapsed}",
             overflow="ellipsis",
             no_wrap=True,
         )
 
     def _time_left(self) -> str:
-        if not self._spent_s:
+        if not self._durations_s:
             return ""
-        left_s = self._left * sum(self._spent_s) / len(self._spent_s)
+        left_s = self._left * sum(self._durations_s) / len(self._durations_s)
         if self._budget_s is not None:
-            left_s = min(left_s, self._budget_s - (time.monotonic() - self._began_s))
+            left_s = min(left_s, self._budget_s - (time.monotonic() - self._started_s))
         return f"about {clock(max(left_s, 0))} left"
 
-    def _line(self, launch: Launch) -> Text:
-        mark, style = MARKS[launch.status]
-        line = Text.assemble((mark, style), f" {_named(launch.cell)}")
+    def _launch_line(self, launch: Launch) -> Text:
+        sign, style = _STATUS_SIGNS[launch.status]
+        line = Text.assemble((sign, style), f" {_cell_name(launch.cell)}")
         if launch.status != "skipped":
             part = _part(launch.kind, launch.block)
             line.append(f"  {part}, {units.duration(launch.duration_ns)}", "dim")
         elif launch.kind == "profile":
             line.append("  operators", "dim")
-        if launch.reason is not None and (launch.status, launch.reason) not in self._told:
-            self._told.add((launch.status, launch.reason))
+        if (
+            launch.reason is not None
+            and (launch.status, launch.reason) not in self._printed_reasons
+        ):
+            self._printed_reasons.add((launch.status, launch.reason))
             line.append(f"\n  {launch.status}: {launch.reason}\n  {launch.fix or ''}", "dim")
         return line
 
 
-def _named(cell: Cell) -> str:
+def _cell_name(cell: Cell) -> str:
     return f"{cell.scenario}: {cell.label}"
 
 
@@ -138,3 +204,31 @@ def clock(seconds: float) -> str:
     minutes, rest = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
+
+
+class ReadingProgress:
+    """A bar on a terminal for how much was read; nothing elsewhere."""
+
+    def __init__(self, console: Console, counter: ProgressColumn) -> None:
+        """Create the bar; `counter` shows the done and the total amount."""
+        self._bar = RichProgress(
+            TextColumn("{task.description}", markup=False),
+            BarColumn(),
+            counter,
+            console=console,
+            transient=True,
+            disable=not console.is_terminal,
+        )
+        self._task = self._bar.add_task("", total=None)
+
+    def __enter__(self) -> Self:
+        self._bar.start()
+        return self
+
+    def __exit__(self, *_exc: object) -> None:
+        self._bar.stop()
+
+    def show(self, description: str, done: int, total: int) -> None:
+        """Update the bar, if it is visible."""
+        if not self._bar.disable:
+            self._bar.update(self._task, description=description, completed=done, total=total)

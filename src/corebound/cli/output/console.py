@@ -21,7 +21,7 @@ from corebound import text as corebound_text
 from corebound.errors import InputError
 
 # The exit code that a shell reports for a command ended by SIGPIPE.
-CLOSED = 141
+PIPE_CLOSED = 141
 
 
 class Stream:
@@ -57,32 +57,34 @@ class Stream:
         self._within_line = bool(last.strip()) or ("\n" not in text and self._within_line)
         try:
             return self._stream.write(text)
-        except UnicodeEncodeError as error:
-            shown = text.encode(error.encoding, "backslashreplace").decode(error.encoding)
+        except UnicodeEncodeError as print_error:
+            shown = text.encode(print_error.encoding, "backslashreplace").decode(
+                print_error.encoding
+            )
             return self._stream.write(shown)
-        except OSError as error:
-            self._end(error)
+        except OSError as print_error:
+            self._end(print_error)
 
     def flush(self) -> None:
         """Flush everything that was written."""
         try:
             self._stream.flush()
-        except OSError as error:
-            self._end(error)
+        except OSError as print_error:
+            self._end(print_error)
 
-    def _end(self, error: OSError) -> NoReturn:
+    def _end(self, print_error: OSError) -> NoReturn:
         # Python would try to write the remaining buffer again at exit, and print another error.
         with contextlib.suppress(OSError, ValueError):
-            nothing = os.open(os.devnull, os.O_WRONLY)
-            os.dup2(nothing, self._stream.fileno())
-            os.close(nothing)
-        if isinstance(error, BrokenPipeError):
-            raise SystemExit(CLOSED) from error
+            null = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(null, self._stream.fileno())
+            os.close(null)
+        if isinstance(print_error, BrokenPipeError):
+            raise SystemExit(PIPE_CLOSED) from print_error
         raise InputError(
-            what=f"it cannot be written: {error.strerror}.",
+            what=f"it cannot be written: {print_error.strerror}.",
             where=self._name,
-            fix="Free some space, or send the output elsewhere.",
-        ) from error
+            fix="Free some space, or redirect the output.",
+        ) from print_error
 
 
 class Console(rich.console.Console):
@@ -107,10 +109,10 @@ class Console(rich.console.Console):
     def file(self) -> Any:
         """The stream it writes to."""
         stream = super().file
-        return _Styled(stream) if isinstance(stream, Stream) else stream
+        return _StyledStream(stream) if isinstance(stream, Stream) else stream
 
 
-class _Styled:
+class _StyledStream:
     """The view of a `Stream` that a `Console` writes to."""
 
     def __init__(self, stream: Stream) -> None:
@@ -123,7 +125,7 @@ class _Styled:
         return getattr(self._stream, name)
 
 
-def error(text: str) -> None:
+def print_error(text: str) -> None:
     """Print an error; if standard error cannot be written, the exit code remains."""
     with contextlib.suppress(SystemExit, InputError):
         Console(stderr=True, soft_wrap=True).print(text)
@@ -131,9 +133,9 @@ def error(text: str) -> None:
 
 
 @contextlib.contextmanager
-def inert() -> Iterator[None]:
+def neutralised_streams() -> Iterator[None]:
     """Neutralise standard output and error within the context."""
-    _open_closed()
+    _open_closed_descriptors()
     before = sys.stdout, sys.stderr
     sys.stdout = cast("TextIO", Stream(sys.stdout, "standard output"))
     sys.stderr = cast("TextIO", Stream(sys.stderr, "standard error"))
@@ -143,25 +145,25 @@ def inert() -> Iterator[None]:
         sys.stdout, sys.stderr = before
 
 
-def _open_closed() -> None:
+def _open_closed_descriptors() -> None:
     """Open descriptors that the caller has closed, or the next opened file would get their numbers.
 
     Closed output becomes a pipe without a reader, so that lost results cause an error.
     """
     if sys.__stdin__ is None:
-        _become(0, os.open(os.devnull, os.O_RDONLY))
+        _move_descriptor(0, os.open(os.devnull, os.O_RDONLY))
     if sys.__stdout__ is None:
         reading, writing = os.pipe()
-        _become(1, writing)
+        _move_descriptor(1, writing)
         if reading != 1:
             os.close(reading)
         sys.stdout = os.fdopen(1, "w", encoding="utf-8", closefd=False)
     if sys.__stderr__ is None:
-        _become(2, os.open(os.devnull, os.O_WRONLY))
+        _move_descriptor(2, os.open(os.devnull, os.O_WRONLY))
         sys.stderr = os.fdopen(2, "w", encoding="utf-8", closefd=False)
 
 
-def _become(number: int, descriptor: int) -> None:
+def _move_descriptor(number: int, descriptor: int) -> None:
     """Move a descriptor to this number, which child processes inherit."""
     if descriptor == number:
         os.set_inheritable(number, True)

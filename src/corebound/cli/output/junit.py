@@ -1,0 +1,75 @@
+"""JUnit XML, which CI services show as test results."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from xml.etree import ElementTree as ET
+
+from msgspec import Struct
+
+from corebound.text import xml
+
+
+class Problem(Struct, frozen=True, kw_only=True):
+    """A failure or an error of a test case; `details` defaults to none."""
+
+    type: str
+    message: str
+    details: str | None = None
+
+
+class TestCase(Struct, frozen=True, kw_only=True):
+    """One test case.
+
+    Attributes:
+        classname, name: Its name, in two parts.
+        failure: A regression.
+        errors: Reasons why there is no result.
+        output: Further text; empty is none.
+    """
+
+    classname: str
+    name: str
+    failure: Problem | None = None
+    errors: tuple[Problem, ...] = ()
+    output: str = ""
+
+
+def junit_xml(name: str, cases: Sequence[TestCase], *, notes: Sequence[str] = ()) -> str:
+    """Render a test suite.
+
+    Args:
+        name: The suite's name.
+        cases: Its cases.
+        notes: Values of properties named `noise`.
+    """
+    suite = ET.Element(
+        "testsuite",
+        name=name,
+        tests=str(len(cases)),
+        failures=str(sum(case.failure is not None for case in cases)),
+        errors=str(sum(len(case.errors) for case in cases)),
+        skipped="0",
+    )
+    if notes:
+        properties = ET.SubElement(suite, "properties")
+        for note in notes:
+            ET.SubElement(properties, "property", name="noise", value=xml(note))
+    for case in cases:
+        element = ET.SubElement(
+            suite, "testcase", classname=xml(case.classname), name=xml(case.name)
+        )
+        if case.failure is not None:
+            _add(element, "failure", case.failure)
+        for error in case.errors:
+            _add(element, "error", error)
+        if case.output:
+            ET.SubElement(element, "system-out").text = xml(case.output)
+    ET.indent(suite)
+    return '<?xml version="1.0" encoding="UTF-8"?>\n' + ET.tostring(suite, encoding="unicode")
+
+
+def _add(case: ET.Element, kind: str, problem: Problem) -> None:
+    element = ET.SubElement(case, kind, message=xml(problem.message), type=problem.type)
+    if problem.details is not None:
+        element.text = xml(problem.details)

@@ -1,0 +1,270 @@
+"""`corebound bisect` without a terminal: find the commit that made a cell slower or faster."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Generator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from itertools import pairwise
+from pathlib import Path
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from corebound.asv_bridge.project import open_project
+from corebound.errors import NO_ANSWER, InputError, LaunchError
+from corebound.machine.doctor.result import HostCheck
+from corebound.records.launch_record import Launch
+from corebound.records.run_record import Commit
+from corebound.stats.bisection import Answer, Ask, BisectionOutcome, search
+from corebound.stats.comparison import log_ratios
+from corebound.stats.launch_summary import CellSummary, summarise
+from corebound.text import one_line
+from corebound.workflow.calibrate import noise_notes
+from corebound.workflow.execute import Reporter, execute_run, hold_host
+from corebound.workflow.host_checks import preflight
+from corebound.workflow.prepare import (
+    PreparedRun,
+    RunRequest,
+    prepare_comparison,
+    with_launches,
+)
+from corebound.workflow.scenarios import Loaded
+from corebound.workflow.sides import load_comparable, repeat_for_commits, short_name
+
+
+class BisectResult(Struct, frozen=True, kw_only=True):
+    """The result of a bisection.
+
+    Attributes:
+        project: The name of the project under test.
+        cell: The id of the cell.
+        commits: The searched commits, the good end first.
+        ending: The result of the search; None if its time ran out.
+        is_merge: Whether the commit that was found is a merge.
+        noise: The noise floor of the cell's scenario, if it was calibrated, in a sentence.
+        records: Files of records, in the order they were begun.
+    """
+
+    project: str
+    cell: str
+    commits: tuple[Commit, ...]
+    ending: BisectionOutcome | None
+    is_merge: bool
+    noise: tuple[str, ...]
+    records: tuple[Path, ...]
+
+    @property
+    def exit_code(self) -> int:
+        """0 with a commit found, 4 if an end could not be measured, else 5."""
+        return exit_code(self.ending)
+
+
+def exit_code(ending: BisectionOutcome | None) -> int:
+    """The exit code of a search: 0 with a commit found, 4 with a broken end, else 5."""
+    if ending is None or ending.outcome in {"no difference", "undecided"}:
+        return NO_ANSWER
+    return LaunchError.exit_code if ending.outcome == "broken" else 0
+
+
+def bisect_commits(
+    good: str,
+    bad: str,
+    request: RunRequest,
+    reporter: Reporter,
+    *,
+    launches: int | None = None,
+    budget_s: float | None = None,
+    fresh: bool = False,
+    unlocked: bool = False,
+    wait_s: float = 0.0,
+) -> BisectResult:
+    """Search the commits between two for the one that changed a cell's time.
+
+    Args:
+        good: A commit before the change.
+        bad: A commit after it.
+        request: One scenario, and one of its cells.
+        reporter: Shows the progress.
+        launches: The maximum number of launches of each commit; None uses the scenario's.
+        budget_s: Start no launch after this many seconds; None is no limit.
+        fresh: Whether to ignore launches of this search that are recorded already.
+        unlocked: Whether to measure beside other runs.
+        wait_s: How long to wait for another run on this host, in seconds.
+
+    Raises:
+        InputError: One commit does not follow the other, or the request has several cells.
+        CoreboundError: The environments or the host do not allow the runs.
+    """
+    project = open_project(request.config, reporter.notify)
+    ends = project.commit(good), project.commit(bad)
+    between = project.between(*ends)
+    if not between:
+        raise InputError(
+            what=f"`{bad}` does not descend from `{good}` along first parents.",
+            where="corebound bisect",
+            fix="Name a GOOD that `git log --first-parent BAD` lists.",
+        )
+    loaded = _single_cell(load_comparable(request, reporter.notify), request.files[0])
+    with ExitStack() as stack:
+        hold_host(stack, reporter.notify, unlocked=unlocked, wait_s=wait_s)
+        bisection = _Bisection(
+            commits=(ends[0], *between),
+            loaded=loaded,
+            request=request,
+            max_launches=launches or loaded.scenario.measure.launches.max,
+            deadline_s=None if budget_s is None else time.monotonic() + budget_s,
+            fresh=fresh,
+            reporter=reporter,
+        )
+        ending = bisection.search()
+    return BisectResult(
+        project=project.name,
+        cell=loaded.cells[0].id,
+        commits=bisection.commits,
+        ending=ending,
+        is_merge=ending is not None and project.is_merge(bisection.commits[ending.bad]),
+        noise=bisection.noise_notes(ending),
+        records=tuple(dict.fromkeys(prepared.file for prepared in bisection.runs.values())),
+    )
+
+
+def _single_cell(loaded: tuple[Loaded, ...], file: Path) -> Loaded:
+    cells = [cell for scenario in loaded for cell in scenario.cells]
+    if len(loaded) == 1 and len(cells) == 1:
+        return loaded[0]
+    raise InputError(
+        what=f"{len(cells)} cells match: {', '.join(cell.key for cell in cells[:8])}"
+        + (", …" if len(cells) > 8 else "."),
+        where=str(file),
+        fix="Select one with --cell.",
+    )
+
+
+@dataclass(slots=True, kw_only=True)
+class _Bisection:
+    """Measures the commits that the search requests, reusing recorded launches if there are any.
+
+    Attributes:
+        commits: The searched commits, the good end first.
+        runs: The run of each group of commits, by their positions.
+        checks: The host checks of the first run; later runs store the same.
+    """
+
+    commits: tuple[Commit, ...]
+    loaded: Loaded
+    request: RunRequest
+    max_launches: int
+    deadline_s: float | None
+    fresh: bool
+    reporter: Reporter
+    runs: dict[tuple[int, ...], PreparedRun] = field(default_factory=dict)
+    checks: tuple[HostCheck, ...] | None = None
+
+    @property
+    def min_launches(self) -> int:
+        """The number of launches before the first analysis."""
+        return min(self.loaded.scenario.measure.launches.min, self.max_launches)
+
+    def search(self) -> BisectionOutcome | None:
+        """Run the search to its end; None if the time ran out first."""
+        searching = search(
+            len(self.commits) - 1,
+            least=self.min_launches,
+            most=self.max_launches,
+            margin=self.loaded.scenario.measure.margin,
+        )
+        answer: Answer | None = None
+        while True:
+            step = _next(searching, answer)
+            if isinstance(step, BisectionOutcome):
+                return step
+            answer = self._answer(step)
+            if answer is None:
+                return None
+
+    def noise_notes(self, ending: BisectionOutcome | None) -> tuple[str, ...]:
+        """The noise floor of the cell's scenario, for the number of launches of the result."""
+        if ending is None:
+            return ()
+        ends = (ending.good, ending.bad)
+        with_both = [run for places, run in self.runs.items() if {*ends} <= {*places}]
+        if not with_both:
+            return ()
+        prepared = with_both[-1]
+        succeeded = [
+            launch for launch in prepared.done if launch.kind == "measure" and launch.status == "ok"
+        ]
+        names = [short_name(self.commits[place]) for place in ends]
+        return noise_notes(
+            self.request.records,
+            prepared.run,
+            [self.loaded.source],
+            launches=min(sum(launch.cell.commit == name for launch in succeeded) for name in names),
+        )
+
+    def _answer(self, ask: Ask) -> Answer | None:
+        """Compare the requested commits; None if the time ran out."""
+        prepared = self.runs.get(ask.places) or self._prepare(ask)
+        tasks = with_launches(prepared.tasks, ask.launches)
+        with ExitStack() as stack:
+            result = execute_run(
+                replace(prepared, tasks=tasks),
+                None if self.deadline_s is None else self.deadline_s - time.monotonic(),
+                self.reporter,
+                stack,
+            )
+        self.runs[ask.places] = replace(prepared, done=result.launches)
+        if result.ending == "out of time":
+            return None
+        summaries = {
+            place: self._summary(place, result.launches, ask.launches) for place in ask.places
+        }
+        return Answer(
+            log_ratios={
+                (first, second): log_ratios(summaries[first], summaries[second])
+                for first, second in pairwise(ask.places)
+            },
+            broken=frozenset(
+                place for place, summary in summaries.items() if not summary.count("ok")
+            ),
+        )
+
+    def _summary(self, place: int, launches: Sequence[Launch], blocks: int) -> CellSummary:
+        """Summarise a commit's launches; blocks meant for a later analysis are left out."""
+        name = short_name(self.commits[place])
+        of_commit = [launch for launch in launches if launch.cell.commit == name]
+        analysed = [launch for launch in of_commit if launch.block < blocks]
+        return summarise(of_commit[0].cell, analysed, self.loaded.scenario.measure.warmup)
+
+    def _prepare(self, ask: Ask) -> PreparedRun:
+        commits = [self.commits[place] for place in ask.places]
+        names = ", ".join(f"{commit.sha[:8]} {one_line(commit.subject)}" for commit in commits)
+        self.reporter.notify(f"Comparing {names}")
+        loaded = repeat_for_commits(
+            (self.loaded,),
+            commits,
+            self.request,
+            launches=(self.min_launches, max(self.max_launches, self.min_launches)),
+        )
+        prepared = prepare_comparison(
+            loaded, self.request, self.request.records, self.reporter.notify, resume=not self.fresh
+        )
+        if self.checks is None:
+            prepared = preflight(prepared, self.reporter)
+            self.checks = prepared.run.preflight
+        elif prepared.run.preflight is None:
+            prepared = replace(prepared, run=replace(prepared.run, preflight=self.checks))
+        return prepared
+
+
+def _next(
+    searching: Generator[Ask, Answer, BisectionOutcome], answer: Answer | None
+) -> Ask | BisectionOutcome:
+    """The next request of the search, or its end."""
+    try:
+        return next(searching) if answer is None else searching.send(answer)
+    except StopIteration as stop:
+        ending: BisectionOutcome = stop.value
+        return ending

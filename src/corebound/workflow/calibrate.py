@@ -1,0 +1,128 @@
+"""`corebound calibrate` without a terminal: a scenario's baseline measured against itself.
+
+A calibration yields the noise floor: the smallest difference that this host can detect.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+
+from msgspec.structs import replace
+
+from corebound.analysis.noise_floor import floors
+from corebound.planning.plan import PlannedCell
+from corebound.records import documents, jsonl
+from corebound.records.calibration import Calibration
+from corebound.records.run_record import EnvironmentLock, Run, ScenarioSource
+from corebound.runner import Task
+from corebound.scenario.cell import PROJECT, Cell, is_project
+from corebound.scenario.select import baseline_of
+from corebound.stats.noise_floor import COPIES, COPY, LEAST_PAIRS, calibrated
+from corebound.workflow.execute import Reporter, RunResult, execute_run, hold_host
+from corebound.workflow.host_checks import preflight
+from corebound.workflow.prepare import PreparedRun, RunRequest, plan_run
+from corebound.workflow.scenarios import Loaded, load_all
+
+
+def calibrate_scenarios(
+    request: RunRequest, reporter: Reporter, *, budget_s: float | None, wait_s: float
+) -> tuple[tuple[Calibration, ...], RunResult]:
+    """Measure each scenario's baseline against itself, and store the calibrations.
+
+    Args:
+        request: The scenarios; all their cells are loaded.
+        reporter: Shows the progress, and scenarios with too few launches.
+        budget_s: Start no launch after this many seconds; None is no limit.
+        wait_s: How long to wait for another run on this host, in seconds.
+    """
+    with ExitStack() as stack:
+        hold_host(stack, reporter.notify, wait_s=wait_s)
+        prepared = preflight(_prepare(request, reporter), reporter)
+        result = execute_run(prepared, budget_s, reporter, stack)
+    calibrations = []
+    for source in result.run.scenarios:
+        name = source.document["name"]
+        launches = [launch for launch in result.launches if launch.cell.scenario == name]
+        calibration = calibrated(result.run, source, launches)
+        if calibration is None:
+            reporter.notify(f"{name}: fewer than {LEAST_PAIRS} pairs of launches succeeded.")
+        else:
+            documents.keep_calibration(calibration, request.records)
+            calibrations.append(calibration)
+    return tuple(calibrations), result
+
+
+def _prepare(request: RunRequest, reporter: Reporter) -> PreparedRun:
+    """Prepare a run with two copies of each baseline, in a folder beside the nightly runs."""
+    loaded = load_all(request.files, request.only, request.profile)
+    baselines = tuple(replace(scenario, cells=(_baseline(scenario),)) for scenario in loaded)
+    run, tasks = plan_run(baselines, request, reporter.notify)
+    return PreparedRun(
+        run=run,
+        file=jsonl.file_of(run, documents.calibrations_folder(request.records)),
+        tasks=tuple(_duplicate_cells(task) for task in tasks),
+    )
+
+
+def _baseline(loaded: Loaded) -> Cell:
+    """The cell to calibrate a scenario with: the baseline of its first cell, or that cell."""
+    return baseline_of(loaded.cells[0], loaded.cells, loaded.scenario) or loaded.cells[0]
+
+
+def _duplicate_cells(task: Task) -> Task:
+    """Duplicate every cell, with the largest number of launches that its profile allows.
+
+    The copies differ only in name: they are placed, launched and compared like any two cells.
+    """
+    return Task(
+        # Without an explicit baseline, the first cell is the baseline.
+        scenario=task.scenario.model_copy(update={"baseline": None}),
+        planned=tuple(_copy(planned, name) for planned in task.planned for name in COPIES),
+    )
+
+
+def _copy(planned: PlannedCell, name: str) -> PlannedCell:
+    launches = planned.measure.launches
+    maximum = launches.model_copy(update={"min": launches.max})
+    return replace(
+        planned,
+        cell=replace(planned.cell, axes=(*planned.cell.axes, (COPY, name))),
+        measure=planned.measure.model_copy(update={"launches": maximum}),
+    )
+
+
+def noise_notes(
+    records: Path,
+    run: Run,
+    sources: Iterable[ScenarioSource],
+    *,
+    launches: int,
+    own_margin: bool = True,
+) -> tuple[str, ...]:
+    """The noise floor of each calibrated scenario: `parsing: Noise floor …`.
+
+    Empty without launches, because there are no verdicts then.
+
+    Args:
+        records: The folder of records.
+        run: The run of the comparison.
+        sources: Its scenarios without the two sides, which is the form that was calibrated.
+        launches: The smallest number of launches of a side behind the verdicts.
+        own_margin: Whether the verdicts use the same margin as the calibration.
+    """
+    if not launches:
+        return ()
+    as_calibrated = replace(
+        run, scenarios=tuple(sources), environments=_plain_environments(run.environments)
+    )
+    calibrations, _ = documents.read_calibrations(records)
+    notes = floors(calibrations, as_calibrated, launches=launches)
+    suffix = "" if own_margin else " This uses the scenario's own margin."
+    return tuple(f"{note}{suffix}" for note in notes)
+
+
+def _plain_environments(locks: Sequence[EnvironmentLock]) -> tuple[EnvironmentLock, ...]:
+    """Replace the names of commits' environments with the project's; the base's packages count."""
+    return tuple(replace(lock, name=PROJECT) if is_project(lock.name) else lock for lock in locks)

@@ -1,0 +1,333 @@
+"""Confirm suspected regressions: measure both commits of a change point again before it alarms."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from corebound.errors import CoreboundError, InputError, LaunchError
+from corebound.machine import discovery, identity
+from corebound.records import commits, documents
+from corebound.records.decisions import CONFIRMATION_SCHEMA, Answer, Confirmation
+from corebound.records.history import HistoryPoint
+from corebound.records.run_record import Commit, Run
+from corebound.scenario.cell import PROJECT, Cell
+from corebound.scenario.matrix import expand
+from corebound.scenario.models import Scenario
+from corebound.stats.comparison import Comparison
+from corebound.stats.history.early_warnings import both_say, rerun_says
+from corebound.stats.history.regressions import Change
+from corebound.stats.history.series import series_of_run
+from corebound.workflow.execute import Reporter, execute_run, hold_host
+from corebound.workflow.host_checks import preflight
+from corebound.workflow.prepare import RunRequest, prepare_comparison, prepare_run
+from corebound.workflow.run_index import Suite
+from corebound.workflow.sides import load_comparable, repeat_for_commits, short_name
+
+# How many points before a change point to use for the spread of good results.
+_MAX_GOOD_POINTS = 100
+
+
+class CommitPair(Struct, frozen=True, kw_only=True):
+    """The cell of a change point, as recorded, and the two commits to compare.
+
+    Attributes:
+        good, bad: The commits of the last point certainly before the change point, and of the first
+            point certainly after it.
+        run: The run of the series' last point.
+        scenario: The cell's scenario, as that run recorded it.
+        cell: The cell.
+        path: The path of the scenario's file at that time.
+    """
+
+    good: Commit
+    bad: Commit
+    run: Run
+    scenario: Scenario
+    cell: Cell
+    path: Path
+
+
+class PairResult(Struct, frozen=True, kw_only=True):
+    """The comparison of the bad commit with the good one, and the run that measured them."""
+
+    comparison: Comparison
+    run: str
+
+
+# Measures a pair; raises CoreboundError if that is impossible.
+MeasurePair = Callable[[CommitPair], PairResult]
+
+
+def commit_pair(change: Change, suite: Suite) -> CommitPair | None:
+    """The two commits of a change; None if they cannot be built.
+
+    The cell must run the checked-out project under test, and the two commits must be known and
+    different. For cells that run a framework, only the points of their history can confirm.
+    """
+    run = suite.runs.get(change.series.points[-1].run or "")
+    if run is None or change.series.project is not None:
+        return None
+    source = run.source_of(change.series.scenario)
+    if source is None:
+        return None
+    scenario = Scenario.model_validate(source.document)
+    cells = expand(scenario, source.path, run.profile)
+    cell = next((cell for cell in cells if cell.key == change.series.cell), None)
+    if cell is None or cell.environment != PROJECT or cell.commit is not None:
+        return None
+    good, bad = (_built_commit(point, suite) for point in (change.last_good, change.first_bad))
+    if good is None or bad is None or good.sha == bad.sha:
+        return None
+    path = Path(source.path)
+    return CommitPair(good=good, bad=bad, run=run, scenario=scenario, cell=cell, path=path)
+
+
+def _built_commit(point: HistoryPoint, suite: Suite) -> Commit | None:
+    """The commit of the project that was built; the suite may be in another repository."""
+    run = suite.runs.get(point.run or "")
+    lock = run.lock_of(PROJECT) if run is not None else None
+    return (lock and lock.commit) or point.commit
+
+
+def confirm_changes(
+    changes: Sequence[Change],
+    suite: Suite,
+    records: Path,
+    reporter: Reporter,
+    *,
+    config: Path,
+    wait_s: float,
+) -> None:
+    """Measure each change again and store the result.
+
+    If both commits are known and the cell runs builds of them, both are measured. Otherwise,
+    the present state is measured and compared with the good points.
+
+    Args:
+        changes: Suspected changes without a confirmation.
+        suite: The content of the records.
+        records: The folder of records.
+        reporter: Shows the progress.
+        config: The asv.conf.json of the project under test.
+        wait_s: How long to wait for another run on this host, in seconds.
+    """
+    host = identity.host(discovery.live()).id
+    folder = documents.confirmations_folder(records)
+    measure_pair = partial(
+        measure_commits, folder=folder, config=config, reporter=reporter, wait_s=wait_s
+    )
+    for change in changes:
+        try:
+            pair = commit_pair(change, suite)
+            if pair is not None and change.series.host == host:
+                confirmation = confirm_by_commits(change, pair, measure_pair)
+            else:
+                confirmation = _confirm_by_present_state(
+                    change, suite, folder, reporter, host=host, wait_s=wait_s
+                )
+        except CoreboundError as error:
+            confirmation = _confirmation(change, answer="impossible", how=str(error.what))
+        documents.keep_confirmation(confirmation, records)
+
+
+def _confirmation(
+    change: Change,
+    *,
+    answer: Answer,
+    how: str,
+    both: bool = False,
+    run: str | None = None,
+    ratio: float | None = None,
+    interval: tuple[float, float] | None = None,
+) -> Confirmation:
+    return Confirmation(
+        schema=CONFIRMATION_SCHEMA,
+        id=change.id,
+        place=change.place,
+        at=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        seen=change.series.points[-1].at,
+        answer=answer,
+        both=both,
+        how=how,
+        run=run,
+        ratio=ratio,
+        interval=interval,
+    )
+
+
+def confirm_by_commits(change: Change, pair: CommitPair, measure_pair: MeasurePair) -> Confirmation:
+    """The confirmation from a comparison of the two commits."""
+    result = measure_pair(pair)
+    comparison = result.comparison
+    bounds = comparison.interval
+    return _confirmation(
+        change,
+        answer=both_say(comparison, direction=change.step.direction, ratio=change.step.ratio),
+        how=f"commits {pair.good.sha[:10]} and {pair.bad.sha[:10]} were measured interleaved,"
+        f" {comparison.pairs} launches of each",
+        both=True,
+        run=result.run,
+        ratio=1 / comparison.speedup_ratio,
+        interval=None if bounds is None else (1 / bounds.high, 1 / bounds.low),
+    )
+
+
+def measure_commits(
+    pair: CommitPair, *, folder: Path, config: Path, reporter: Reporter, wait_s: float
+) -> PairResult:
+    """Build both commits and interleave launches of their cells, as many as the profile says.
+
+    Args:
+        pair: What to compare.
+        folder: The folder for the run, which is not a nightly run.
+        config: The asv.conf.json of the project under test.
+        reporter: Shows the progress.
+        wait_s: How long to wait for another run on this host, in seconds.
+
+    Raises:
+        CoreboundError: The scenario has changed, or one of the commits has no result.
+    """
+    request = RunRequest(
+        files=(pair.path,), profile=pair.run.profile, only=(pair.cell.id,), config=config
+    )
+    loaded = load_comparable(request, reporter.notify)
+    current = [
+        _what_is_measured(scenario.scenario, cell) for scenario in loaded for cell in scenario.cells
+    ]
+    if current != [_what_is_measured(pair.scenario, pair.cell)]:
+        raise InputError(
+            what="the scenario has changed since.",
+            where=str(pair.path),
+            fix="Restore the version of the last nightly run, or wait for new nightly runs.",
+        )
+    names = short_name(pair.good), short_name(pair.bad)
+    reporter.notify(f"Measuring both commits: {pair.cell.id}, {names[0]} and {names[1]}")
+    with ExitStack() as stack:
+        hold_host(stack, reporter.notify, wait_s=wait_s)
+        both = repeat_for_commits(loaded, (pair.good, pair.bad), request)
+        prepared = prepare_comparison(both, request, folder, reporter.notify, resume=False)
+        result = execute_run(preflight(prepared, reporter), None, reporter, stack)
+    comparisons = [
+        cell.comparison
+        for study in result.scenario_results()
+        for cell in study.cells
+        if cell.cell.commit == names[1] and cell.comparison is not None
+    ]
+    if not comparisons:
+        reasons = (launch.reason for launch in result.launches if launch.reason)
+        raise LaunchError(
+            what=f"one of the commits has no result: {next(reasons, 'no launch succeeded')}",
+            where=pair.cell.id,
+            fix="See the launches of the new run.",
+        )
+    return PairResult(comparison=comparisons[0], run=result.run.id)
+
+
+def _what_is_measured(scenario: Scenario, cell: Cell) -> tuple[object, ...]:
+    """What is measured, independent of the number of launches."""
+    measure = scenario.measure.model_dump(mode="json", include={"iterations", "warmup"})
+    return scenario.document()["workload"], replace(cell, where=""), measure
+
+
+def _confirm_by_present_state(
+    change: Change, suite: Suite, folder: Path, reporter: Reporter, *, host: str, wait_s: float
+) -> Confirmation:
+    """Measure the present state of the change's cell and compare it with the good points."""
+    series = change.series
+    last = series.points[-1]
+    run = suite.runs.get(last.run or "")
+    if series.project is not None or run is None:
+        return _confirmation(
+            change, answer="impossible", how="imported results cannot be measured here."
+        )
+    if series.host != host:
+        return _confirmation(
+            change, answer="impossible", how=f"it was measured on another host, {series.host_name}."
+        )
+    if (reason := _wrong_commit(change)) is not None:
+        return _confirmation(change, answer="impossible", how=reason)
+    new_run, point = _measure_present_state(change, run, folder, reporter, wait_s)
+    if point is None or point.value is None:
+        reason = "it was not measured" if point is None else point.missing
+        return _confirmation(
+            change,
+            answer="impossible",
+            how=f"the new run has no result: {reason}.",
+            run=new_run.id,
+        )
+    if point.environment_key != last.environment_key:
+        changed = sorted(
+            {name for name, _ in set(point.environment_key) ^ set(last.environment_key)}
+        )
+        how = f"the {' and the '.join(changed)} changed since."
+        return _confirmation(change, answer="impossible", how=how, run=new_run.id)
+    good = good_values(change)
+    level = math.exp(sum(map(math.log, good)) / len(good))
+    low, high = point.bounds or (math.nan, math.nan)
+    return _confirmation(
+        change,
+        answer=rerun_says(
+            good, point.value, direction=change.step.direction, ratio=change.step.ratio
+        ),
+        how=f"the present state was measured again with {len(point.launches)} launches and"
+        f" compared with {len(good)} good nightly runs; the good commit was not measured",
+        run=new_run.id,
+        ratio=point.value / level,
+        interval=None if point.bounds is None else (low / level, high / level),
+    )
+
+
+def good_values(change: Change) -> tuple[float, ...]:
+    """Results before the change point from the same environment as the last point."""
+    points = change.series.points
+    environment_key = points[-1].environment_key
+    values = [
+        point.value
+        for point in points[: change.step.last_good + 1]
+        if point.value is not None and point.environment_key == environment_key
+    ]
+    return tuple(values[-_MAX_GOOD_POINTS:])
+
+
+def _wrong_commit(change: Change) -> str | None:
+    """Why the checked-out commit is at no point after the change point; None if it is at one."""
+    here = commits.checked_out(Path.cwd())
+    points = change.series.points[change.step.at :]
+    measured = {point.commit.sha for point in points if point.commit is not None}
+    if not measured or (here is not None and here.sha in measured):
+        return None
+    if here is None:
+        return "no commit is checked out here."
+    return f"{here.sha[:10]} is checked out, which no nightly run since the change has measured."
+
+
+def _measure_present_state(
+    change: Change, before: Run, folder: Path, reporter: Reporter, wait_s: float
+) -> tuple[Run, HistoryPoint | None]:
+    """Repeat the last nightly run's measurement of the cell, in a folder beside the records."""
+    series = change.series
+    source = next(
+        source for source in before.scenarios if source.document["name"] == series.scenario
+    )
+    request = RunRequest(
+        files=(Path(source.path),),
+        profile=before.profile,
+        only=(f"{series.scenario}[{series.cell}]",),
+        committed=True,
+    )
+    reporter.notify(f"Measuring again: {series.scenario}, {series.cell}")
+    with ExitStack() as stack:
+        hold_host(stack, reporter.notify, wait_s=wait_s)
+        prepared = prepare_run(request, folder, reporter.notify)
+        result = execute_run(preflight(prepared, reporter), None, reporter, stack)
+    all_series = series_of_run(result.run, result.launches)
+    point = next((new.points[0] for new in all_series if new.cell == series.cell), None)
+    return result.run, point and replace(point, run=result.run.id)

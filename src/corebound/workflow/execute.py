@@ -1,0 +1,190 @@
+"""Execute a prepared run: hold the host, launch, and record each launch as it ends."""
+
+from __future__ import annotations
+
+import resource
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Protocol
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from corebound.analysis.scenario_result import ScenarioResult, study
+from corebound.errors import NO_ANSWER, HostError, LaunchError
+from corebound.launch import scratch
+from corebound.machine.doctor.result import HostCheck
+from corebound.machine.lock import host_lock
+from corebound.planning.models import CannotRun
+from corebound.records import jsonl, traces
+from corebound.records.launch_record import Launch
+from corebound.records.run_record import Run
+from corebound.runner import Clock, Ending, Observer, Runner, launcher
+from corebound.stats.interference import is_refused
+from corebound.workflow.prepare import PreparedRun
+
+# Enough for one launch, with room for several interleaved ones.
+_MIN_OPEN_FILES = 64
+
+
+class Reporter(Protocol):
+    """Shows the user what a command does; `cli/output/progress` has the terminal's."""
+
+    def notify(self, message: str) -> None:
+        """Show a message."""
+
+    def show_warnings(self, checks: Sequence[HostCheck]) -> None:
+        """Show the host checks that are warnings."""
+
+    def show_run(self, *, done: int, budget_s: float | None) -> AbstractContextManager[Observer]:
+        """Show the progress of a run.
+
+        Args:
+            done: The number of launches that a resumed run has already.
+            budget_s: The time limit in seconds; None is no limit.
+        """
+
+
+class RunResult(Struct, frozen=True, kw_only=True):
+    """A finished or interrupted run.
+
+    Attributes:
+        run: The run.
+        file: Its file of records.
+        launches: All its launches, including those of earlier sessions.
+        ending: Why it ended.
+        not_launched: The reasons why cells could not be launched.
+    """
+
+    run: Run
+    file: Path
+    launches: tuple[Launch, ...]
+    ending: Ending
+    not_launched: tuple[CannotRun, ...] = ()
+
+    @property
+    def exit_code(self) -> int:
+        """The exit code; launches refused because of a disturbance do not count.
+
+        4 if a launch failed, timed out or was discarded, or an environment could not be built; else
+        3 if the host can hold no cell or an environment does not exist; else 5 if the time ran out
+        before anything was measured; else 0.
+        """
+        statuses = {launch.status for launch in self.launches if not is_refused(launch)}
+        causes = {reason.cause for reason in self.not_launched}
+        if statuses & {"failed", "timed-out", "invalid"} or "build" in causes:
+            return LaunchError.exit_code
+        holds_none = statuses == {"skipped"} and self.ending == "complete"
+        if holds_none or "environment" in causes:
+            return HostError.exit_code
+        is_too_short = self.ending == "out of time" and "ok" not in statuses
+        return NO_ANSWER if is_too_short else 0
+
+    def scenario_results(self) -> Iterator[ScenarioResult]:
+        """The result of each scenario of the run."""
+        for source in self.run.scenarios:
+            yield study(self.run, source, self.launches)
+
+
+def hold_host(
+    stack: ExitStack,
+    notify: Callable[[str], None],
+    *,
+    unlocked: bool = False,
+    wait_s: float = 0.0,
+) -> None:
+    """Hold the host's lock until the stack ends.
+
+    Args:
+        stack: Releases the lock.
+        notify: Called once if another run holds the lock.
+        unlocked: Whether to measure beside other runs, without the lock.
+        wait_s: How long to wait for another run to end, in seconds.
+
+    Raises:
+        HostError: Another run holds the lock, or this process may not open enough files.
+    """
+    limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if 0 <= limit < _MIN_OPEN_FILES:  # unlimited is -1
+        raise HostError(
+            what=f"this process may open only {limit} files, and measuring needs up to"
+            f" {_MIN_OPEN_FILES}.",
+            where="corebound",
+            fix="Raise the limit: `ulimit -n 1024`.",
+        )
+    if not unlocked:
+        stack.enter_context(
+            host_lock(
+                wait_s=wait_s, waiting=lambda holder: notify(f"Waiting for the run of {holder}")
+            )
+        )
+
+
+def execute_run(
+    prepared: PreparedRun,
+    budget_s: float | None,
+    reporter: Reporter,
+    stack: ExitStack,
+    *,
+    operators: bool = False,
+) -> RunResult:
+    """Execute a run; each launch is on disk as soon as it ends, whatever happens later.
+
+    Args:
+        prepared: What to measure.
+        budget_s: Start no launch after this many seconds; None is no limit.
+        reporter: Shows the progress.
+        stack: Cleans up everything started here.
+        operators: Whether to profile operators in scenarios that request it.
+
+    Raises:
+        HostError: Another run is writing to the same records.
+    """
+    if prepared.file.exists():
+        appender = jsonl.Appender(prepared.file)
+        stack.callback(appender.close)
+        # Another run may have written to the file before this process locked it.
+        done = jsonl.read(prepared.file).launches
+    else:
+        appender = jsonl.begin(replace(prepared.run, budget_s=budget_s), prepared.file)
+        stack.callback(appender.close)
+        done = ()
+    launches = list(done)
+
+    def append(launch: Launch) -> None:
+        appender.append(launch)
+        launches.append(launch)
+
+    folder = stack.enter_context(scratch.made())
+    observer = stack.enter_context(reporter.show_run(done=len(launches), budget_s=budget_s))
+    ending = Runner(
+        prepared.run,
+        prepared.tasks,
+        done=done,
+        append=append,
+        launch=launcher(
+            stack,
+            folder,
+            traces.folder_of(prepared.file),
+            observer.tick,
+            gpus=len(prepared.run.host.gpus or ()),
+        ),
+        observer=observer,
+        clock=Clock(monotonic_s=time.monotonic, now=_now),
+        budget_s=budget_s,
+        operators=operators,
+    ).run()
+    return RunResult(
+        run=prepared.run,
+        file=prepared.file,
+        launches=tuple(launches),
+        ending=ending,
+        not_launched=prepared.not_launched,
+    )
+
+
+def _now() -> str:
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -1,0 +1,277 @@
+"""`corebound init`: creates the first files that a repository needs for nightly runs."""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+import shlex
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Literal
+
+from msgspec import Struct
+
+from corebound import git
+from corebound.errors import InputError, report_os_errors
+
+# Files by which pip can install a project.
+_INSTALLABLE = ("pyproject.toml", "setup.py", "setup.cfg")
+
+
+class Repository(Struct, frozen=True, kw_only=True):
+    """The repository to measure.
+
+    Attributes:
+        folder: Its folder.
+        project: The project's name.
+        branch: The checked-out branch, or `main` if there is none.
+        lacks: What is missing before asv can build commits: a git repository with this folder at
+            its top, a commit, or a file by which pip installs. Empty if nothing is missing.
+        has_remote: Whether the repository has a remote to update from.
+    """
+
+    folder: Path
+    project: str
+    branch: str
+    lacks: tuple[str, ...]
+    has_remote: bool
+
+    @property
+    def is_built(self) -> bool:
+        """Whether asv can build the repository's commits."""
+        return not self.lacks
+
+
+def inspect_repository(folder: Path) -> Repository:
+    """Inspect a folder, which need not be a git repository."""
+    folder = folder.resolve()
+    top = git.query(folder, "rev-parse", "--show-toplevel")
+    commit = git.query(folder, "rev-parse", "--verify", "HEAD")
+    needs = {
+        "a git repository of its own": top is not None and Path(top) == folder,
+        "a commit": commit is not None,
+        _INSTALLABLE[0]: any((folder / name).is_file() for name in _INSTALLABLE),
+    }
+    return Repository(
+        folder=folder,
+        project=folder.name or "project",
+        branch=git.query(folder, "branch", "--show-current") or "main",
+        lacks=tuple(what for what, is_there in needs.items() if not is_there),
+        has_remote=bool(git.query(folder, "remote")),
+    )
+
+
+# Folders that may contain packages, relative to a repository.
+SOURCE_ROOTS = ("", "src", "lib", "python")
+_FUNCTION_LABEL = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*")
+
+
+class TimedFunction(Struct, frozen=True, kw_only=True):
+    """A function as `module:name`, and the repository folder that contains its package."""
+
+    module: str
+    name: str
+    root: str
+
+    @property
+    def label(self) -> str:
+        """The function as users write it."""
+        return f"{self.module}:{self.name}"
+
+
+def find_function(label: str, repository: Path) -> TimedFunction:
+    """Find `package.module:function`, which is called without arguments.
+
+    Raises:
+        InputError: The label is malformed, or the function is missing or needs arguments.
+    """
+    if not _FUNCTION_LABEL.fullmatch(label):
+        raise _function_error(
+            label, "this names no function.", "Write it like package.module:function."
+        )
+    module, _, name = label.partition(":")
+    for root in SOURCE_ROOTS:
+        base = repository / root / module.replace(".", "/")
+        for file in (base.with_suffix(".py"), base / "__init__.py"):
+            if file.is_file():
+                _check_function(label, name, file)
+                return TimedFunction(module=module, name=name, root=root)
+    looked = ", ".join(root or "." for root in SOURCE_ROOTS)
+    raise _function_error(
+        label, f"there is no module {module} in {repository}.", f"Looked for it in: {looked}."
+    )
+
+
+def _check_function(label: str, name: str, file: Path) -> None:
+    try:
+        tree = ast.parse(file.read_bytes(), filename=str(file))
+    except (SyntaxError, ValueError) as error:
+        raise _function_error(label, f"{file} cannot be read: {error}.", "Mend it first.") from None
+    node = next((node for node in tree.body if name in _bound_names(node)), None)
+    if node is None:
+        known = [one for node in tree.body for one in _bound_names(node) if not one.startswith("_")]
+        listed = ", ".join(known[:12]) or "nothing"
+        raise _function_error(label, f"{file} has no `{name}`.", f"It has: {listed}.")
+    if isinstance(node, ast.AsyncFunctionDef):
+        raise _function_error(
+            label, "it is asynchronous.", "Name a function that runs it: asyncio.run(…)."
+        )
+    if isinstance(node, ast.FunctionDef) and (wanted := _required_arguments(node.args)):
+        raise _function_error(
+            label,
+            f"it cannot be called without arguments: {', '.join(wanted)}.",
+            "Name one that can, or leave it out and write the step by hand.",
+        )
+
+
+def _bound_names(node: ast.stmt) -> Iterator[str]:
+    """The names that a top-level statement of a module binds."""
+    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+        yield node.name
+    elif isinstance(node, ast.Import | ast.ImportFrom):
+        yield from (one.asname or one.name.partition(".")[0] for one in node.names)
+    elif isinstance(node, ast.Assign):
+        yield from (one.id for one in node.targets if isinstance(one, ast.Name))
+    elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
+        yield node.target.id
+
+
+def _required_arguments(arguments: ast.arguments) -> list[str]:
+    positional = [*arguments.posonlyargs, *arguments.args]
+    needed = positional[: len(positional) - len(arguments.defaults)]
+    pairs = zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)
+    return [one.arg for one in (*needed, *(name for name, value in pairs if value is None))]
+
+
+def _function_error(label: str, what: str, fix: str) -> InputError:
+    return InputError(what=what, where=f"init {label}", fix=fix)
+
+
+_PLACEHOLDER = re.compile(r"@([A-Z_]+)@")
+_LONGEST_NAME = 80
+WriteResult = Literal["written", "there already", "left alone"]
+
+
+class InitRequest(Struct, frozen=True, kw_only=True):
+    """The options of `corebound init`.
+
+    Attributes:
+        repository: The repository to write the files for.
+        target: The function to time; None leaves a placeholder step to fill in.
+        name: The scenario's name; None uses the function's name.
+        install: The command that installs corebound in continuous integration.
+        systemd: Whether to add systemd units and a line for cron.
+        program: The corebound executable that these call.
+    """
+
+    repository: Repository
+    target: TimedFunction | None
+    name: str | None
+    install: str
+    systemd: bool
+    program: Path
+
+    @property
+    def scenario(self) -> str:
+        """The scenario's name."""
+        given = self.name or (self.target.name if self.target else "example")
+        return re.sub(r"[^a-z0-9]+", "-", given.lower()).strip("-")[:_LONGEST_NAME] or "example"
+
+
+def file_texts(wanted: InitRequest) -> dict[str, str]:
+    """All files as text, by path within the repository."""
+    values = _template_values(wanted)
+
+    def filled(template: str) -> str:
+        return _PLACEHOLDER.sub(lambda found: values[found[1]], _template(template))
+
+    steps = f"scenarios/{values['STEPS']}.py"
+    made = {
+        f"scenarios/{wanted.scenario}.yaml": filled("scenario.yaml"),
+        steps: filled("steps.py.txt" if wanted.target else "example.py.txt"),
+        "corebound.mk": filled("corebound.mk"),
+        "Makefile": "include corebound.mk\n",
+        ".github/workflows/corebound.yml": filled("github.yml"),
+        ".gitlab/corebound.yml": filled("gitlab.yml"),
+        ".gitlab-ci.yml": filled("gitlab-ci.yml"),
+        ".gitignore": "/reports/\n/.asv/\n",
+    }
+    if wanted.repository.is_built:
+        made["asv.conf.json"] = filled("asv.conf.json")
+        made["benchmarks/__init__.py"] = ""
+        made["benchmarks/scenarios.py"] = _asv_adapter()
+    if wanted.systemd:
+        made["nightly/corebound-nightly.service"] = filled("service.ini")
+        made["nightly/corebound-nightly.timer"] = filled("timer.ini")
+        made["nightly/crontab"] = filled("crontab")
+    return made
+
+
+def _template_values(wanted: InitRequest) -> dict[str, str]:
+    repository, target = wanted.repository, wanted.target
+    return {
+        "NAME": wanted.scenario,
+        "STEPS": f"{wanted.scenario.replace('-', '_')}_steps",
+        # This goes into YAML as a plain scalar, where a colon between letters is literal.
+        "FUNCTION": target.label if target else "the step",
+        "MODULE": target.module if target else "",
+        "CALLABLE": target.name if target else "",
+        "ENVIRONMENT": "project" if repository.is_built else "host",
+        "PATH": "" if repository.is_built or target is None else _path_setup(target),
+        "PROJECT": json.dumps(repository.project)[1:-1],
+        "BRANCH": repository.branch,
+        # Quoted, because YAML would not read words such as `true` as strings.
+        "INSTALL": json.dumps(wanted.install, ensure_ascii=False),
+        "UPDATE": "--update " if repository.has_remote else "",
+        "UNIT_FOLDER": str(repository.folder).replace("%", "%%"),
+        "UNIT_PROGRAM": '"' + str(wanted.program).replace("%", "%%") + '"',
+        # cron ends a line at an unescaped %.
+        "CRON_FOLDER": shlex.quote(str(repository.folder)).replace("%", r"\%"),
+        "CRON_PROGRAM": shlex.quote(str(wanted.program)).replace("%", r"\%"),
+    }
+
+
+def _path_setup(target: TimedFunction) -> str:
+    """Code that adds the repository to `sys.path`, so that a step can import it uninstalled."""
+    folder = f'parents[1] / "{target.root}"' if target.root else "parents[1]"
+    return (
+        "\nimport sys\nfrom pathlib import Path\n\n"
+        f"sys.path.insert(0, str(Path(__file__).resolve().{folder}))\n"
+    )
+
+
+def _template(name: str) -> str:
+    return (Path(__file__).parent / "templates" / name).read_text(encoding="utf-8")
+
+
+def _asv_adapter() -> str:
+    """The adapter file for asv: installed with the templates, or from the checkout."""
+    installed = Path(__file__).parent / "templates" / "scenarios.py"
+    checkout = Path(__file__).parents[3] / "benchmarks" / "scenarios.py"
+    return (installed if installed.is_file() else checkout).read_text(encoding="utf-8")
+
+
+def write_files(made: Mapping[str, str], folder: Path) -> dict[str, WriteResult]:
+    """Write each file that does not exist yet; leave existing files unchanged.
+
+    Raises:
+        InputError: The folder cannot be written.
+    """
+    fates: dict[str, WriteResult] = {}
+    for name, text in made.items():
+        file = folder / name
+        with report_os_errors(
+            "it cannot be written",
+            where=file,
+            fix="Name a folder that can be written; files that are there stay as they are.",
+        ):
+            if file.exists() or file.is_symlink():
+                same = file.is_file() and file.read_bytes() == text.encode()
+                fates[name] = "there already" if same else "left alone"
+                continue
+            file.parent.mkdir(parents=True, exist_ok=True)
+            with file.open("x", encoding="utf-8") as stream:
+                stream.write(text)
+        fates[name] = "written"
+    return fates

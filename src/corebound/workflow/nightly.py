@@ -1,0 +1,262 @@
+"""A nightly run: update, measure, detect regressions, publish and summarise, in one request."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from corebound.errors import NO_ANSWER, CoreboundError, InputError, LaunchError
+from corebound.machine import discovery, identity
+from corebound.records import jsonl
+from corebound.scenario.models import ProfileName
+from corebound.workflow.nightly_steps import (
+    Journal,
+    Step,
+    begin_journal,
+    nightly_lock,
+    run_steps,
+    unfinished_journal,
+)
+from corebound.workflow.nightly_summary import (
+    NightlySummary,
+    send_summary,
+    summary_document,
+    summary_text,
+    write_summary,
+)
+
+DEFAULT_SCENARIOS = Path("scenarios")
+DEFAULT_SITE = Path("reports/site")
+DEFAULT_PUBLIC_SITE = Path("reports/public")
+_RUN_CODES = frozenset({0, LaunchError.exit_code, NO_ANSWER})
+
+
+class NightlyRequest(Struct, frozen=True, kw_only=True):
+    """The request for a nightly run; the fields are the options of `corebound nightly`."""
+
+    files: tuple[Path, ...]
+    profile: ProfileName
+    budget_s: float
+    wait_s: float
+    update: bool
+    to: Path | None
+    branch: str | None
+    push: str | None
+    squash: bool
+    site_url: str | None
+    config: Path
+    records: Path
+    summary_file: Path | None = None
+    webhook: str | None = None
+
+    @property
+    def identity(self) -> tuple[str, ...]:
+        """The values that identify a nightly run; other values mean another nightly run."""
+        return (
+            *map(str, self.files), self.profile, f"{self.budget_s:g}", str(self.update),
+            str(self.to), str(self.branch), str(self.push), str(self.config), str(self.records),
+        )  # fmt: skip
+
+    def check(self) -> None:
+        """Reject, before the run starts, requests that would fail hours later.
+
+        Raises:
+            InputError: A file does not exist, or there are two places to publish to.
+        """
+        missing = next((file for file in self.files if not file.exists()), None)
+        if missing is not None:
+            raise InputError(
+                what="no such file or folder.",
+                where=str(missing),
+                fix="Name scenario files, or a folder of them.",
+            )
+        if self.to is not None and self.branch is not None:
+            raise InputError(
+                what="--to and --branch exclude each other.",
+                where="corebound nightly",
+                fix="Pass one of them.",
+            )
+        if self.branch is None and (self.push is not None or self.squash):
+            raise InputError(
+                what="--push and --squash require --branch.",
+                where="corebound nightly",
+                fix="Pass --branch as well, or omit them.",
+            )
+
+
+def nightly_steps(request: NightlyRequest, journal: Journal, host: str) -> tuple[Step, ...]:
+    """Build all steps of a nightly run.
+
+    Args:
+        request: The request.
+        journal: When the nightly run began, and which steps have ended.
+        host: This host's id.
+    """
+    files = tuple(map(str, request.files))
+    records = ("--records", str(request.records))
+    config = ("--config", str(request.config))
+    wait = ("--wait", f"{request.wait_s:.0f}s") if request.wait_s else ()
+    runs = _runs_since(request.records, host, journal.stamp)
+    left_s = max(1.0, request.budget_s - sum(map(_spent_s, runs)))
+    run = _corebound_command(
+        "run", *files, "--profile", request.profile, "--budget", f"{left_s:.0f}s",
+        "--favour-doubtful", "--json", *config, *records, *wait,
+        *(("--resume",) if runs else ()),
+    )  # fmt: skip
+    links = ("--site", request.site_url or str(_site_location(request)))
+    regressions = _corebound_command(
+        "regressions", "--confirm", "--json", *config, *records, *wait, *links
+    )
+    update = (Step(name="update", command=_corebound_command("update", *config), once=True),)
+    return (
+        *(update if request.update else ()),
+        Step(
+            name="environments",
+            command=_corebound_command("environment", "make", *_for_options(files)),
+        ),
+        Step(name="doctor", command=_corebound_command("doctor", "--json")),
+        # The summary reports failed launches and an exhausted budget. The results so far are
+        # published all the same.
+        Step(name="run", command=run, accepted_codes=_RUN_CODES, once=True),
+        # 5: some series could not be analysed; the summary names them.
+        Step(name="regressions", command=regressions, accepted_codes=frozenset({0, 1, NO_ANSWER})),
+        Step(
+            name="report",
+            command=_corebound_command("report", "--out", str(DEFAULT_SITE), *records),
+        ),
+        Step(name="publish", command=_publish_command(request)),
+    )
+
+
+def _corebound_command(*words: str) -> tuple[str, ...]:
+    """A command for this corebound; -P, because the current folder may contain any module."""
+    return (sys.executable, "-P", "-m", "corebound", *words)
+
+
+def _for_options(files: tuple[str, ...]) -> Iterator[str]:
+    for file in files:
+        yield from ("--for", file)
+
+
+def _site_location(request: NightlyRequest) -> Path:
+    return DEFAULT_SITE if request.to is None else request.to
+
+
+def _publish_command(request: NightlyRequest) -> tuple[str, ...]:
+    words = ["publish", "--site", str(DEFAULT_SITE)]
+    if request.to is not None:
+        words += ["--to", str(request.to)]
+    if request.branch is not None:
+        words += ["--branch", request.branch]
+    if request.push is not None:
+        words += ["--push", request.push]
+    if request.squash:
+        words.append("--squash")
+    return _corebound_command(*words)
+
+
+def _runs_since(records: Path, host: str, stamp: str) -> list[Path]:
+    """The record files of this host's runs since the nightly run began."""
+    return [file for file in sorted((records / host).glob("*.jsonl")) if file.name >= stamp]
+
+
+def _spent_s(file: Path) -> float:
+    """The total duration of a run's launches in seconds."""
+    try:
+        launches = jsonl.read(file).launches
+    except CoreboundError:
+        return 0.0  # killed before its first line was complete
+    return sum(launch.duration_ns for launch in launches) / 1e9
+
+
+def run_nightly(
+    request: NightlyRequest, folder: Path, notify: Callable[[str], None], *, fresh: bool
+) -> NightlySummary:
+    """Run the steps of a nightly run that are not done yet, then write and send the summary.
+
+    Args:
+        request: What to do.
+        folder: The folder of journals and logs.
+        notify: Called with progress messages and with the errors of delivering the summary.
+        fresh: Whether to start a new nightly run even if one was interrupted.
+
+    Raises:
+        HostError: Another nightly run is active.
+        InputError: The request is invalid, or a file cannot be written.
+    """
+    request.check()
+    host = identity.host(discovery.live())
+    with nightly_lock(folder) as lock:
+        journal = _open_journal(folder, request, notify, fresh=fresh)
+        result = run_steps(
+            nightly_steps(request, journal, host.id), journal, lock=lock, now=_now, notify=notify
+        )
+        run_output = _step_output(journal, "run") or {}
+        summary = NightlySummary(
+            started_at=journal.stamp,
+            host=host.name,
+            project=Path.cwd().name,
+            result=result,
+            regressions=_step_output(journal, "regressions")
+            if "regressions" in result.codes
+            else None,
+            site=request.site_url,
+            partial=run_output.get("ending") == "out of time",
+            snapshot=run_output.get("snapshot"),
+        )
+        summary = replace(summary, delivery_code=_deliver(summary, request, notify))
+        # A failed nightly run can be resumed once the cause is fixed.
+        if result.failure is None:
+            journal.over(result.exit_code, _now())
+    return summary
+
+
+def _open_journal(
+    folder: Path, request: NightlyRequest, notify: Callable[[str], None], *, fresh: bool
+) -> Journal:
+    now = datetime.now(UTC)
+    journal = None if fresh else unfinished_journal(folder, request.identity, now)
+    if journal is None:
+        return begin_journal(folder, request.identity, now)
+    notify(f"Resuming the interrupted nightly run of {journal.stamp}.")
+    return journal
+
+
+def _step_output(journal: Journal, step: str) -> dict[str, Any] | None:
+    """The JSON output of a step; None if it has none."""
+    try:
+        output = json.loads((journal.folder / f"{step}.out").read_bytes())
+    except (OSError, ValueError):
+        return None
+    return output if isinstance(output, dict) else None
+
+
+def _deliver(
+    summary: NightlySummary, request: NightlyRequest, notify: Callable[[str], None]
+) -> int:
+    """Write and send the summary; returns the exit code of a failure, or 0."""
+    code = 0
+    try:
+        if request.summary_file is not None:
+            write_summary(summary_text(summary), request.summary_file)
+    except CoreboundError as error:
+        notify(str(error))
+        code = error.exit_code
+    try:
+        if request.webhook:
+            send_summary(summary_document(summary), request.webhook)
+    except CoreboundError as error:
+        notify(str(error))
+        code = error.exit_code
+    return code
+
+
+def _now() -> str:
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -1,1 +1,0 @@
-"""Nightly runs: a sequence of steps, each in its own process, with a journal and a summary."""

@@ -1,0 +1,215 @@
+"""The summary of a nightly run: as text, as JSON, and posted to a URL."""
+
+from __future__ import annotations
+
+import json
+import urllib.error
+import urllib.request
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from msgspec import Struct
+
+from corebound.errors import (
+    CRASHED,
+    NO_ANSWER,
+    REGRESSION,
+    InputError,
+    LaunchError,
+    report_os_errors,
+)
+from corebound.records import atomic_write
+from corebound.text import chat, one_line, uncommanded
+from corebound.workflow.nightly_steps import Failure, NightlyResult
+
+
+class NightlySummary(Struct, frozen=True, kw_only=True):
+    """The content of a summary.
+
+    Attributes:
+        started_at: When the nightly run began.
+        host: The machine's name.
+        project: The project that was measured.
+        result: The result of the steps.
+        regressions: The output of `corebound regressions --json`; None if that step did not run.
+        site: The public address of the site; None if unknown.
+        partial: Whether the budget ran out before everything was measured.
+        snapshot: The name of the working tree, if it was measured with uncommitted changes.
+        delivery_code: The exit code of writing and sending the summary.
+    """
+
+    started_at: str
+    host: str
+    project: str
+    result: NightlyResult
+    regressions: Mapping[str, Any] | None
+    site: str | None
+    partial: bool
+    snapshot: str | None = None
+    delivery_code: int = 0
+
+    @property
+    def exit_code(self) -> int:
+        """The exit code of the nightly run, or else of the summary's delivery."""
+        return self.result.exit_code or self.delivery_code
+
+    @property
+    def status(self) -> str:
+        """The status in one word."""
+        if self.result.failure is not None:
+            return "crashed" if self.result.failure.code == CRASHED else "failed"
+        if self.result.exit_code == NO_ANSWER:
+            was_measured = self.result.codes.get("run") != NO_ANSWER
+            return "series not analysed" if was_measured else "nothing measured"
+        words = {0: "ok", REGRESSION: "regression"}
+        return words.get(self.result.exit_code, "launches failed")
+
+
+def summary_text(summary: NightlySummary) -> str:
+    """Render the summary as plain text."""
+    return uncommanded("\n".join(_lines(summary)))
+
+
+def _lines(summary: NightlySummary) -> Iterator[str]:
+    name = f"{summary.project} on {summary.host}, nightly run of {summary.started_at}"
+    yield f"{name}: {_headline(summary)}"
+    for change in _alarms(summary):
+        yield from _alarm_lines(change)
+    for series in (summary.regressions or {}).get("failing", ()):
+        reason = f": {series['reason']}" if series["reason"] else ""
+        since = f"no result since {series['since']}{reason}"
+        yield f"✗ {_series_name(series)}: {one_line(since)}"
+    for series in (summary.regressions or {}).get("not_analysed", ()):
+        yield f"? {_series_name(series)}: not analysed: {one_line(series['reason'])}"
+    if summary.result.failure is not None:
+        yield from _failure_lines(summary.result.failure)
+    elif summary.site:
+        yield summary.site
+
+
+def _headline(summary: NightlySummary) -> str:
+    if summary.result.failure is not None:
+        return f"{summary.status.upper()} at `{summary.result.failure.step}`"
+    count = len(_alarms(summary))
+    headline = (
+        f"{count} new regression{'' if count == 1 else 's'}" if count else "no new regression"
+    )
+    if summary.result.codes.get("run") == LaunchError.exit_code:
+        headline += ", some launches failed"
+    if summary.snapshot is not None:
+        headline += (
+            f", measured with uncommitted changes ({summary.snapshot}): not part of the history"
+        )
+    if summary.result.codes.get("run") == NO_ANSWER:
+        return headline + ", the budget ran out before anything was measured"
+    return headline + (
+        ", the budget ran out before everything was measured" if summary.partial else ""
+    )
+
+
+def _alarms(summary: NightlySummary) -> tuple[Mapping[str, Any], ...]:
+    changes = (summary.regressions or {}).get("changes", ())
+    return tuple(change for change in changes if change["alarm"])
+
+
+def _alarm_lines(change: Mapping[str, Any]) -> Iterator[str]:
+    """Three lines for a regression: configuration and size, commit, location."""
+    yield f"{_series_name(change)}: {change['size']}"
+    good, bad = change["last_good"], change["first_bad"]
+    if bad["commit"] and good["commit"] != bad["commit"]:
+        since = f"{good['commit'][:10]}..{bad['commit'][:10]}" if good["commit"] else "up to it"
+        yield f"  commit {bad['commit'][:10]} {one_line(bad.get('subject') or '')} ({since})"
+    else:
+        yield f"  between the nightly runs of {good['at']} and {bad['at']}, at the same commit"
+    yield f"  {change['link']}"
+
+
+def _series_name(change: Mapping[str, Any]) -> str:
+    cell = f" [{change['cell']}]" if change["cell"] not in {"", "default"} else ""
+    return one_line(f"{change['title']}{cell}")
+
+
+def _failure_lines(failure: Failure) -> Iterator[str]:
+    if failure.code == CRASHED:
+        yield "This is a bug in corebound, not a result. Please report it."
+    yield f"exit code {failure.code}; the published site is unchanged. {failure.log} ends with:"
+    yield from (f"  {one_line(line)}" for line in failure.tail)
+
+
+def summary_document(summary: NightlySummary) -> dict[str, Any]:
+    """The summary as a JSON object for scripts; `text` is the part that chat programs show."""
+    failure = summary.result.failure
+    return {
+        "text": chat(summary_text(summary)),
+        "status": summary.status,
+        "exit_code": summary.result.exit_code,
+        "night": summary.started_at,
+        "host": summary.host,
+        "project": summary.project,
+        "steps": summary.result.codes,
+        "failed": None if failure is None else {"step": failure.step, "code": failure.code},
+        "partial": summary.partial,
+        "snapshot": summary.snapshot,
+        "regressions": _alarms(summary),
+        "site": summary.site,
+    }
+
+
+_TIMEOUT_S = 30.0
+
+
+class _AsJson(urllib.request.BaseHandler):
+    """Sets the content type to JSON before urllib's default marks the data as a form."""
+
+    handler_order = 0
+
+    def http_request(self, request: urllib.request.Request) -> urllib.request.Request:
+        """Set the header of a request; urllib calls this before it sends one."""
+        request.add_unredirected_header("Content-Type", "application/json")
+        return request
+
+    https_request = http_request
+
+
+def write_summary(text: str, file: Path) -> None:
+    """Write a summary atomically; readers see the previous one or this one.
+
+    Raises:
+        InputError: The file cannot be written.
+    """
+    with report_os_errors(
+        "the summary cannot be written",
+        where=file,
+        fix="Name a file that can be written with --summary.",
+    ):
+        atomic_write.put(file, f"{text}\n".encode())
+
+
+def send_summary(document: Mapping[str, Any], url: str) -> None:
+    """POST a document as JSON. The URL may be a secret, so messages name only its host.
+
+    Raises:
+        InputError: The URL is neither http nor https.
+        LaunchError: The document could not be sent, or the server rejected it.
+    """
+    parts = urlsplit(url)
+    if parts.scheme not in {"http", "https"} or not parts.hostname:
+        raise InputError(
+            what="the summary cannot be sent to this address.",
+            where="--webhook",
+            fix="Pass a URL that begins with https://.",
+        )
+    data = json.dumps(document).encode()
+    try:
+        # Uses a proxy if the environment names one.
+        with urllib.request.build_opener(_AsJson()).open(url, data, timeout=_TIMEOUT_S):
+            pass
+    except (urllib.error.URLError, OSError) as error:
+        reason = getattr(error, "reason", None) or error
+        raise LaunchError(
+            what=f"the summary could not be sent to {parts.hostname}: {reason}.",
+            where="--webhook",
+            fix="Check the address and whether this host can reach it.",
+        ) from None

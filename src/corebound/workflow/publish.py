@@ -1,0 +1,372 @@
+"""Publish a finished site, to a folder or to a git branch."""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import fcntl
+import hashlib
+import json
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from msgspec import Struct
+
+from corebound import git
+from corebound.errors import HostError, InputError, LaunchError, report_os_errors
+from corebound.launch import scratch
+
+# From <linux/fs.h> and <fcntl.h>.
+_RENAME_EXCHANGE = 2
+_AT_FDCWD = -100
+# Error codes of file systems that cannot exchange two folders.
+_EXCHANGE_UNSUPPORTED = {errno.EINVAL, errno.ENOSYS, errno.ENOTSUP, errno.EXDEV}
+
+
+def publish_to_folder(site: Site, to: Path) -> None:
+    """Replace a folder, or the target of a symbolic link, with a site.
+
+    A link is switched to a new folder beside it. This also works on file systems that cannot
+    exchange two folders.
+
+    Args:
+        site: A complete site.
+        to: A folder with a published site, an empty or missing folder, or a link.
+
+    Raises:
+        InputError: The folder holds something else, or cannot be written.
+        HostError: The file system cannot exchange two folders.
+    """
+    to = to.absolute()  # not resolved: a link is switched, not followed
+    if to.exists() and to.samefile(site.folder):
+        raise InputError(
+            what="this is the site itself.", where=str(to), fix="Name another folder with --to."
+        )
+    if not _may_replace(to):
+        raise InputError(
+            what="this folder holds something that is no published site.",
+            where=str(to),
+            fix="Name an empty folder, or one that does not exist yet.",
+        )
+    with report_os_errors(
+        "the site cannot be published",
+        where=to,
+        fix="Make room or make that folder writable; what was there is as it was.",
+    ):
+        to.parent.mkdir(parents=True, exist_ok=True)
+        with _publisher_lock(to):
+            _remove_leftovers(to)
+            try:
+                _replace_site(site, to)
+            finally:
+                _remove_leftovers(to)
+
+
+def _replace_site(site: Site, to: Path) -> None:
+    fresh = to.with_name(f".{to.name}.new-{os.getpid()}")
+    _copy_site(site, fresh)
+    if to.is_symlink():
+        _switch_link(to, fresh)
+    else:
+        _exchange_folders(to, fresh)
+    _sync(to.parent)
+
+
+def _may_replace(to: Path) -> bool:
+    if not to.exists():
+        return True
+    return to.is_dir() and ((to / MARKER).is_file() or not any(to.iterdir()))
+
+
+@contextmanager
+def _publisher_lock(to: Path) -> Iterator[None]:
+    """Allow one publisher at a time; the kernel releases the lock however this one ends."""
+    with to.with_name(f".{to.name}.lock").open("w") as stream:
+        fcntl.flock(stream, fcntl.LOCK_EX)
+        yield
+
+
+def _remove_leftovers(to: Path) -> None:
+    """Remove the leftovers of interrupted publications, and replaced sites."""
+    shown = to.resolve() if to.is_symlink() else None
+    for left in to.parent.glob(f".{to.name}.new-*"):
+        if left == shown:
+            continue
+        if left.is_symlink():
+            left.unlink()
+        else:
+            shutil.rmtree(left)
+
+
+def _copy_site(site: Site, fresh: Path) -> None:
+    """Copy the site and flush it to disk."""
+    fresh.mkdir()
+    folders = {fresh}
+    for name, file in site.files():
+        target = fresh / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        folders |= {parent for parent in target.parents if parent.is_relative_to(fresh)}
+        shutil.copyfile(file, target)
+        _sync(target)
+    (fresh / MARKER).write_text(site.note(), encoding="utf-8")
+    _sync(fresh / MARKER)
+    for folder in folders:
+        _sync(folder)
+
+
+def _sync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _switch_link(to: Path, fresh: Path) -> None:
+    """Switch a link to the new folder."""
+    # The name differs from what `_clear` removes once the link points to the new folder.
+    turned = to.with_name(f".{to.name}.new-link-{os.getpid()}")
+    kept = to.with_name(f".{to.name}.new-{_unique_suffix(fresh)}")
+    fresh.rename(kept)
+    turned.symlink_to(kept.name)
+    turned.replace(to)
+
+
+def _unique_suffix(fresh: Path) -> str:
+    found = fresh.stat()
+    return f"{found.st_mtime_ns:x}-{found.st_ino:x}"
+
+
+def _exchange_folders(to: Path, fresh: Path) -> None:
+    """Swap two folders; if the target does not exist, move the new one there."""
+    if not to.exists():
+        fresh.rename(to)
+        return
+    libc = ctypes.CDLL(None, use_errno=True)
+    done = libc.renameat2(
+        _AT_FDCWD, os.fsencode(fresh), _AT_FDCWD, os.fsencode(to), _RENAME_EXCHANGE
+    )
+    if done == 0:
+        return
+    code = ctypes.get_errno()
+    if code not in _EXCHANGE_UNSUPPORTED:
+        raise OSError(code, os.strerror(code), str(to))
+    raise HostError(
+        what="this file system cannot exchange two folders in one step.",
+        where=str(to),
+        fix=f"Let the server show a symbolic link instead, which is turned in one step:"
+        f" mv {to} {to}.first && ln -s {to.name}.first {to}",
+    )
+
+
+# A file in every published site; only a folder that contains it is ever replaced.
+MARKER = "corebound-site.json"
+INDEX = "index.html"
+
+
+class Site(Struct, frozen=True, kw_only=True):
+    """A folder written by `corebound report`.
+
+    `at` is the time of publication, ISO 8601.
+    """
+
+    folder: Path
+    at: str
+
+    def files(self) -> Iterator[tuple[str, Path]]:
+        """Each file, by its path within the site; hidden files are incomplete and left out."""
+        for file in sorted(self.folder.rglob("*")):
+            name = file.relative_to(self.folder)
+            if file.is_file() and not any(part.startswith(".") for part in name.parts):
+                yield name.as_posix(), file
+
+    def note(self) -> str:
+        """The marker's content: the time, and a hash of all files."""
+        digest = hashlib.sha256()
+        for name, file in self.files():
+            digest.update(f"{name}\0{hashlib.sha256(file.read_bytes()).hexdigest()}\n".encode())
+        return f"{json.dumps({'published_at': self.at, 'sha256': digest.hexdigest()})}\n"
+
+
+def open_site(folder: Path, at: str) -> Site:
+    """Check that a folder contains a site.
+
+    Raises:
+        InputError: It does not.
+    """
+    if not (folder / INDEX).is_file():
+        raise InputError(
+            what="there is no site here.",
+            where=str(folder),
+            fix="Write it with `corebound report`, or name another with --site.",
+        )
+    return Site(folder=folder, at=at)
+
+
+# Files for the page host that corebound does not write; kept from the previous commit.
+KEPT_FILES = ("CNAME",)
+# Without this file, GitHub Pages omits names that begin with an underscore.
+NO_JEKYLL = ".nojekyll"
+# git's notation for a reference that does not exist.
+_NO_REFERENCE = "0" * 40
+
+
+class Branch(Struct, frozen=True, kw_only=True):
+    """The branch to publish a site to.
+
+    Attributes:
+        repository: A folder of the repository.
+        name: The branch's name.
+        remote: The remote to push to and to fetch the branch's last commit from; None does neither.
+        squash: Whether the branch keeps only this commit, without earlier ones.
+    """
+
+    repository: Path
+    name: str
+    remote: str | None
+    squash: bool
+
+
+class Published(Struct, frozen=True, kw_only=True):
+    """The commit that the branch is at; `new` is False if the site was already there."""
+
+    sha: str
+    new: bool
+
+
+def publish_to_branch(site: Site, branch: Branch) -> Published:
+    """Commit a site to a branch, and push it if requested.
+
+    Raises:
+        InputError: There is no repository or no such remote, or the branch is checked out.
+        HostError: git is not installed.
+        LaunchError: git refuses, for example to push to a branch that has moved meanwhile.
+    """
+    repository = _Repository(folder=branch.repository)
+    _check_branch(repository, branch)
+    own = repository.query("rev-parse", "--verify", "--quiet", f"refs/heads/{branch.name}")
+    last = _last_of_remote(repository, branch.name, branch.remote) if branch.remote else own
+    with scratch.made() as folder:
+        tree = _tree(repository, site, last, folder)
+    is_there = last is not None and _same(repository, last, tree)
+    parents = () if branch.squash or last is None else ("-p", last)
+    if last is not None and is_there and not (branch.squash and _has_parent(repository, last)):
+        sha = last
+    else:
+        sha = repository.do("commit-tree", tree, *parents, "-m", f"Site of {site.at}")
+    if branch.remote and sha != last:
+        # Push only if the remote is still at the parent commit, so that no other push is lost.
+        lease = f"--force-with-lease=refs/heads/{branch.name}:{last or ''}"
+        repository.do("push", "--quiet", lease, branch.remote, f"{sha}:refs/heads/{branch.name}")
+    if sha != own:
+        repository.do("update-ref", f"refs/heads/{branch.name}", sha, own or _NO_REFERENCE)
+    return Published(sha=sha, new=sha != last)
+
+
+class _Repository(Struct, frozen=True, kw_only=True):
+    """Runs git in one folder."""
+
+    folder: Path
+
+    def do(self, *arguments: str, stdin: str = "", **environment: str) -> str:
+        """Run git and return its output.
+
+        Raises:
+            LaunchError: git fails.
+        """
+        environment = {**self._identity(), **environment}
+        result = git.run(self.folder, *arguments, stdin=os.fsencode(stdin), environment=environment)
+        if not result.succeeded:
+            raise LaunchError(
+                what=f"git {arguments[0]} failed: {result.error}",
+                where=str(self.folder),
+                fix="The branch is unchanged. Fix what git reports, and publish again.",
+            )
+        return result.text
+
+    def query(self, *arguments: str) -> str | None:
+        """Run git and return its output; None if it fails."""
+        result = git.run(self.folder, *arguments)
+        return result.text if result.succeeded else None
+
+    def _identity(self) -> dict[str, str]:
+        """A committer identity if git has none, as in continuous integration."""
+        if "GIT_COMMITTER_EMAIL" in os.environ or self.query("config", "user.email") is not None:
+            return {}
+        return {
+            f"GIT_{role}_{what}": value
+            for role in ("AUTHOR", "COMMITTER")
+            for what, value in (("NAME", "corebound"), ("EMAIL", "corebound@localhost"))
+        }
+
+
+def _check_branch(repository: _Repository, branch: Branch) -> None:
+    if repository.query("rev-parse", "--git-dir") is None:
+        raise InputError(
+            what="this is no git repository.",
+            where=str(branch.repository),
+            fix="Name one with --repo, or publish to a folder with --to.",
+        )
+    if repository.query("check-ref-format", "--branch", branch.name) is None:
+        raise InputError(
+            what=f"`{branch.name}` is no name of a branch.",
+            where="--branch",
+            fix="Write one like gh-pages.",
+        )
+    if branch.remote and repository.query("remote", "get-url", branch.remote) is None:
+        raise InputError(
+            what=f"there is no remote `{branch.remote}`.",
+            where=str(branch.repository),
+            fix="Name one that `git remote` shows.",
+        )
+    shown = repository.do("worktree", "list", "--porcelain").splitlines()
+    if f"branch refs/heads/{branch.name}" in shown:
+        raise InputError(
+            what=f"the branch {branch.name} is checked out, and its files would seem changed.",
+            where=str(branch.repository),
+            fix="Publish to another branch, or check out another one there.",
+        )
+
+
+def _last_of_remote(repository: _Repository, name: str, remote: str) -> str | None:
+    """Fetch the branch's last commit from the remote; None if it has no such branch."""
+    found = repository.do("ls-remote", remote, f"refs/heads/{name}").split()
+    if not found:
+        return None
+    repository.do("fetch", "--quiet", "--no-tags", remote, f"refs/heads/{name}")
+    return found[0]
+
+
+def _tree(repository: _Repository, site: Site, last: str | None, folder: Path) -> str:
+    """Write the site's files and the kept ones as a tree, through a separate index."""
+    index = {"GIT_INDEX_FILE": str(folder / "index")}
+    empty = folder / "empty"
+    empty.touch()
+    files = {name: file.resolve() for name, file in site.files() if name != MARKER}
+    files[NO_JEKYLL] = empty
+    # Store the bytes unchanged: the user's line-ending settings and filters must not apply.
+    blobs = repository.do(
+        "hash-object", "-w", "--no-filters", "--stdin-paths",
+        stdin="".join(f"{file}\n" for file in files.values()),
+    ).split()  # fmt: skip
+    lines = [f"100644 {blob}\t{name}" for name, blob in zip(files, blobs, strict=True)]
+    if last is not None:
+        kept = repository.do("ls-tree", last, "--", *KEPT_FILES).splitlines()
+        # Lines of `ls-tree` include the type, which an index line does not.
+        lines += [
+            line.replace(" blob ", " ", 1) for line in kept if line.partition("\t")[2] not in files
+        ]
+    entries = "".join(f"{line}\0" for line in lines)
+    repository.do("update-index", "-z", "--index-info", stdin=entries, **index)
+    return repository.do("write-tree", **index)
+
+
+def _same(repository: _Repository, commit: str, tree: str) -> bool:
+    return repository.do("rev-parse", f"{commit}^{{tree}}") == tree
+
+
+def _has_parent(repository: _Repository, commit: str) -> bool:
+    return repository.query("rev-parse", "--verify", "--quiet", f"{commit}^") is not None

@@ -1,1 +1,0 @@
-"""Publish a finished site, to a folder or to a git branch."""

@@ -1,0 +1,289 @@
+"""`corebound regressions` without a terminal: the change points of all histories, and decisions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+
+from msgspec import Struct, field
+
+from corebound.analysis.commands import continuous_words
+from corebound.analysis.noise_floor import calibration_for, noise_words
+from corebound.errors import InputError
+from corebound.records import documents
+from corebound.records.calibration import Calibration
+from corebound.records.decisions import Decision, State
+from corebound.records.history import Series
+from corebound.stats.history.alerts import AssessedChange, assess_changes
+from corebound.stats.history.regressions import (
+    Analysis,
+    Change,
+    Failing,
+    NotAnalysed,
+    analyse,
+    failing,
+    too_short,
+)
+from corebound.stats.history.series import ended
+from corebound.text import one_line
+from corebound.workflow import decisions_file
+from corebound.workflow.change_point_cache import known_steps
+from corebound.workflow.confirm import commit_pair, confirm_changes
+from corebound.workflow.execute import Reporter
+from corebound.workflow.process_pool import forked
+from corebound.workflow.projects import Notify
+from corebound.workflow.run_index import Suite, suite_of
+
+
+class ChangeContext(Struct, frozen=True, kw_only=True):
+    """Additional information to display with a change.
+
+    Attributes:
+        noise: The noise floor of the change's scenario, in a sentence; empty if unknown.
+        compare: The command that measures both commits interleaved, asv's command for asv's
+            series; empty if the commits cannot be built.
+    """
+
+    noise: str = ""
+    compare: tuple[str, ...] = ()
+
+
+class RegressionsResult(Struct, frozen=True, kw_only=True):
+    """The change points of all histories.
+
+    Attributes:
+        judged: Changes and early warnings, largest first.
+        failing: Series whose latest points have no results.
+        not_analysed: Series whose analysis failed, so that nothing is known about them.
+        series: All series.
+        active: The series that are not retired.
+        contexts: The additional information for each change, by its id.
+    """
+
+    judged: tuple[AssessedChange, ...]
+    failing: tuple[Failing, ...]
+    not_analysed: tuple[NotAnalysed, ...]
+    series: tuple[Series, ...]
+    active: tuple[Series, ...]
+    contexts: Mapping[str, ChangeContext] = field(default_factory=dict)
+
+    def context_of(self, judged_change: AssessedChange) -> ChangeContext:
+        """The additional information for a change; empty if there is none."""
+        return self.contexts.get(judged_change.change.id, ChangeContext())
+
+    @property
+    def too_short(self) -> int:
+        """How many active series are too short to detect a change."""
+        unknown = {failed.series.id for failed in self.not_analysed}
+        return len(too_short(series for series in self.active if series.id not in unknown))
+
+    @property
+    def alarms(self) -> tuple[AssessedChange, ...]:
+        """The new regressions."""
+        return tuple(change for change in self.judged if change.alarm)
+
+    @property
+    def suspected(self) -> tuple[AssessedChange, ...]:
+        """Possible regressions that do not alarm yet."""
+        return tuple(
+            change for change in self.judged if change.change.is_regression and change.is_undecided
+        )
+
+    @property
+    def gains(self) -> tuple[AssessedChange, ...]:
+        """New improvements that have lasted."""
+        return tuple(change for change in self.judged if change.is_gain)
+
+    @property
+    def others(self) -> tuple[AssessedChange, ...]:
+        """All other changes: decided, old, recovered, or possibly chance."""
+        listed = {id(change) for change in (*self.alarms, *self.suspected, *self.gains)}
+        return tuple(change for change in self.judged if id(change) not in listed)
+
+
+class AnalysedHistory(Struct, frozen=True, kw_only=True):
+    """All series of a folder of records, with their change points.
+
+    Attributes:
+        suite: The content of the records.
+        analysis: The change points.
+        retired: The ids of retired series.
+        decisions: The decisions about regressions.
+        records: The folder of records.
+    """
+
+    suite: Suite
+    analysis: Analysis
+    retired: frozenset[str]
+    decisions: tuple[Decision, ...]
+    records: Path
+
+    @property
+    def changes(self) -> tuple[Change, ...]:
+        """All change points and early warnings."""
+        return (*self.analysis.changes, *self.analysis.early_warnings)
+
+    def judged_changes(self) -> tuple[AssessedChange, ...]:
+        """Judge each change by the decisions and by the confirmations stored so far."""
+        confirmations, _ = documents.read_confirmations(self.records)
+        return assess_changes(self.changes, self.decisions, confirmations, ended=self.retired)
+
+    def result(self) -> RegressionsResult:
+        """The changes with all that is displayed with them."""
+        active = tuple(series for series in self.suite.series if series.id not in self.retired)
+        return RegressionsResult(
+            judged=self.judged_changes(),
+            failing=failing(active),
+            not_analysed=self.analysis.not_analysed,
+            series=self.suite.series,
+            active=active,
+            contexts=_contexts(self.changes, self.suite, self.records),
+        )
+
+
+def analyse_history(
+    records: Path,
+    status: Path,
+    notify: Notify,
+    progress: Callable[[int, int], None],
+) -> AnalysedHistory:
+    """Find the change points of all histories, with a cache beside the records.
+
+    Args:
+        records: The folder of records.
+        status: The file of decisions.
+        notify: Called with a warning for each thing that cannot be read.
+        progress: Called with the number of analysed series and of all series.
+
+    Raises:
+        InputError: The folder has no results.
+        ScenarioFaults: The file of decisions has errors.
+    """
+    decisions = decisions_file.decided(status)
+    suite = suite_of(records)
+    for fault in suite.faults:
+        notify(f"warning: {fault}")
+    latest = max(suite.runs.values(), key=lambda run: (run.started_at, run.id), default=None)
+    snapshot = None
+    if latest is not None:
+        snapshot = latest.snapshot_in([lock.name for lock in latest.environments])
+        if snapshot is not None:
+            notify(
+                one_line(
+                    f"The latest run, {latest.id}, measured uncommitted changes, {snapshot.name}:"
+                    " it is not part of the history."
+                )
+            )
+    if not suite.series and snapshot is None:
+        # A mistyped or damaged folder must not look like a nightly run without regressions.
+        raise InputError(
+            what="no results to analyse.",
+            where=str(records),
+            fix="Measure first (`corebound run`), import a history, or name the folder of"
+            " records with --records.",
+        )
+    retired = frozenset(ended(suite.series))
+    with known_steps(records, of_all=True) as cache:
+        analysis = analyse(
+            suite.series, ended=retired, memory=cache, mapper=forked, progress=progress
+        )
+    for fault in documents.read_confirmations(records)[1]:
+        notify(f"warning: {fault}")
+    return AnalysedHistory(
+        suite=suite, analysis=analysis, retired=retired, decisions=decisions, records=records
+    )
+
+
+def confirm_open_changes(
+    history: AnalysedHistory, reporter: Reporter, *, config: Path, wait_s: float
+) -> None:
+    """Measure open changes again that have no confirmation yet, or could not be confirmed.
+
+    Args:
+        history: The changes.
+        reporter: Shows the progress.
+        config: The asv.conf.json of the project under test.
+        wait_s: How long to wait for another run on this host, in seconds.
+    """
+    due = [
+        change.change
+        for change in history.judged_changes()
+        if change.is_open
+        and (change.confirmation is None or change.confirmation.answer == "impossible")
+    ]
+    confirm_changes(due, history.suite, history.records, reporter, config=config, wait_s=wait_s)
+
+
+def record_decision(
+    state: State, change_id: str, because: str | None, history: AnalysedHistory, status: Path
+) -> None:
+    """Append a decision to the file; existing content stays unchanged.
+
+    Raises:
+        InputError: There is no such change, it is accepted without a reason, or the file cannot
+            be extended.
+    """
+    change = next(
+        (
+            change
+            for change in history.judged_changes()
+            if change_id in {change.id, change.change.id}
+        ),
+        None,
+    )
+    if change is None:
+        raise InputError(
+            what=f"no change `{change_id}` in these records.",
+            where=str(history.records),
+            fix="Run `corebound regressions --all` to list all changes with their ids.",
+        )
+    if state == "accepted" and not (because and because.strip()):
+        raise InputError(
+            what="accepting a regression requires a reason.",
+            where="--accept",
+            fix='Give one: --because "the new parser checks what it reads".',
+        )
+    decision = Decision(
+        id=change.id,
+        state=state,
+        because=" ".join((because or "").split()) or f"it was said to be {state}",
+        at=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        place=change.change.place,
+    )
+    decisions_file.add(decision, status)
+
+
+def _contexts(
+    changes: Iterable[Change], suite: Suite, records: Path
+) -> Mapping[str, ChangeContext]:
+    """The additional information for each change, by its id."""
+    calibrations, _ = documents.read_calibrations(records)
+    return {
+        change.id: ChangeContext(
+            noise=_noise(change, suite, calibrations), compare=_compare_command(change, suite)
+        )
+        for change in changes
+    }
+
+
+def _noise(change: Change, suite: Suite, calibrations: tuple[Calibration, ...]) -> str:
+    last = change.series.points[-1]
+    run = suite.runs.get(last.run or "")
+    if run is None:
+        return ""
+    source = run.source_of(change.series.scenario)
+    calibration = calibration_for(calibrations, run, source) if source else None
+    return noise_words(calibration, launches=len(last.launches))
+
+
+def _compare_command(change: Change, suite: Suite) -> tuple[str, ...]:
+    pair = commit_pair(change, suite)
+    if pair is None:
+        return continuous_words(change.series, change.last_good.commit, change.first_bad.commit)
+    command = (
+        "corebound", "compare-commits", pair.good.sha[:10], pair.bad.sha[:10], str(pair.path),
+    )  # fmt: skip
+    profile = () if pair.run.profile is None else ("--profile", pair.run.profile)
+    only = ("--only", pair.cell.key) if pair.cell.axes else ()
+    return (*command, *profile, *only)

@@ -1,0 +1,323 @@
+"""`corebound reproduce` without a terminal: measure a recorded result again, and compare."""
+
+from __future__ import annotations
+
+import io
+import tarfile
+from collections.abc import Sequence
+from contextlib import ExitStack
+from pathlib import Path
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from corebound import __version__, git
+from corebound.analysis.comparison import earlier_runs
+from corebound.asv_bridge.project import open_project
+from corebound.asv_bridge.snapshot import objects_of
+from corebound.errors import HostError, InputError, LaunchError
+from corebound.launch import scratch
+from corebound.machine import discovery, identity
+from corebound.records import commits, jsonl
+from corebound.records.jsonl import Stored
+from corebound.records.launch_record import Launch
+from corebound.records.run_record import Run
+from corebound.scenario.cell import PROJECT, Cell, is_project
+from corebound.scenario.loader import load_document
+from corebound.scenario.models import CommandWorkload, Scenario, measure_for
+from corebound.stats.between_runs import BetweenRuns, between_runs
+from corebound.stats.comparison import Comparison, compare
+from corebound.stats.history.series import environment_keys_of_run
+from corebound.stats.launch_summary import summarise
+from corebound.workflow.calibrate import noise_notes
+from corebound.workflow.execute import Reporter, execute_run, hold_host
+from corebound.workflow.host_checks import preflight
+from corebound.workflow.prepare import PreparedRun, RunRequest, plan_run, with_launches
+from corebound.workflow.projects import Notify
+from corebound.workflow.run_index import REPRODUCTIONS, past_of_pair
+from corebound.workflow.scenarios import Loaded
+
+# An estimate of the spread needs several launches, even if fewer were recorded.
+_MIN_LAUNCHES = 3
+
+
+class ReproduceResult(Struct, frozen=True, kw_only=True):
+    """The result of a reproduction; pairs hold the recorded value, then the new one.
+
+    Attributes:
+        cell: The cell.
+        before, after: The runs.
+        records: Their files.
+        medians_ns: Time of an iteration.
+        launches: The number of launches of each.
+        comparison: The new result relative to the recorded one.
+        between: The cell's run-to-run variation.
+        margin: The largest difference that counts as equal.
+        differences: Properties of host and environment that changed.
+        noise: The noise floor of the cell's scenario, if it was calibrated, in a sentence.
+    """
+
+    cell: Cell
+    before: Run
+    after: Run
+    records: tuple[Path, Path]
+    medians_ns: tuple[float, float]
+    launches: tuple[int, int]
+    comparison: Comparison
+    between: BetweenRuns
+    margin: float
+    differences: tuple[str, ...]
+    noise: tuple[str, ...]
+
+    @property
+    def holds(self) -> bool | None:
+        """Whether the result is reproduced; None if the launches are inconclusive."""
+        verdict, ratio = self.comparison.verdict, self.comparison.speedup_ratio
+        if verdict == "equivalent":
+            return True
+        beyond = not 1 / (1 + self.margin) <= ratio <= 1 + self.margin
+        return False if verdict in {"faster", "slower"} and beyond else None
+
+
+def reproduce_result(
+    stored: Stored,
+    cell: Cell,
+    records: Path,
+    reporter: Reporter,
+    *,
+    config: Path,
+    launches: int | None = None,
+    anyway: bool = False,
+    unlocked: bool = False,
+    wait_s: float = 0.0,
+) -> ReproduceResult:
+    """Measure a recorded cell again under the recorded conditions, and compare.
+
+    Args:
+        stored: The run.
+        cell: The cell to measure.
+        records: The folder of records; the new run goes to a folder of reproductions.
+        reporter: Shows the progress.
+        config: The asv.conf.json of the project under test.
+        launches: The number of launches; None uses as many as were recorded.
+        anyway: Whether to measure even if the host or the environment differs.
+        unlocked: Whether to measure beside other runs.
+        wait_s: How long to wait for another run on this host, in seconds.
+
+    Raises:
+        HostError: The host or the environment differs, or the commit is not available.
+        LaunchError: No launch succeeded.
+    """
+    before = stored.run
+    source = before.source_of(cell.scenario)
+    if source is None:
+        raise InputError(
+            what=f"the run has launches of the scenario {cell.scenario}, but not the scenario.",
+            where=str(stored.file),
+            fix="Copy the file again from its origin, or name another run.",
+        )
+    scenario = load_document(source.document, source.path)
+    recorded = [
+        launch
+        for launch in stored.launches
+        if launch.kind == "measure" and launch.cell.id == cell.id
+    ]
+    measure = measure_for(scenario, before.profile)
+    old = summarise(cell, recorded, measure.warmup)
+    with ExitStack() as stack:
+        hold_host(stack, reporter.notify, unlocked=unlocked, wait_s=wait_s)
+        has_tree = before.commit is not None and before.commit.tree is not None
+        snapshots = open_project(config, reporter.notify).store if has_tree else None
+        path = check_out(before, source.path, scenario, stack, snapshots)
+        request = RunRequest(files=(path,), profile=before.profile, only=(cell.id,), config=config)
+        prepared, differences = _prepare(
+            stored, cell, scenario, request, reporter.notify, anyway=anyway
+        )
+        prepared = replace(
+            prepared,
+            file=jsonl.file_of(prepared.run, records / REPRODUCTIONS),
+            tasks=with_launches(prepared.tasks, launches or max(_MIN_LAUNCHES, len(old.launches))),
+        )
+        result = execute_run(preflight(prepared, reporter), None, reporter, stack)
+    repeated = [launch for launch in result.launches if launch.kind == "measure"]
+    new = summarise(cell, repeated, measure.warmup)
+    between = _run_to_run_variation(records, cell, recorded, (before, result.run))
+    comparison = compare(new, old, margin=measure.margin, between=between)
+    if comparison is None or new.median_ns is None or old.median_ns is None:
+        raise _no_result(cell, result.launches, result.file)
+    return ReproduceResult(
+        cell=cell,
+        before=before,
+        after=result.run,
+        records=(stored.file, result.file),
+        medians_ns=(old.median_ns, new.median_ns),
+        launches=(len(old.launches), len(new.launches)),
+        comparison=comparison,
+        between=between,
+        margin=measure.margin,
+        differences=differences,
+        noise=noise_notes(
+            records, result.run, [source], launches=min(len(old.launches), len(new.launches))
+        ),
+    )
+
+
+def _run_to_run_variation(
+    records: Path, cell: Cell, launches: Sequence[Launch], pair: tuple[Run, Run]
+) -> BetweenRuns:
+    """Run-to-run variation of the cell, from other runs measured like the first."""
+    past = past_of_pair(records, pair)
+    environment_key = environment_keys_of_run(pair[0], launches)[cell.id]
+    return between_runs(earlier_runs(past, cell, pair, environment_key))
+
+
+def _prepare(
+    stored: Stored,
+    cell: Cell,
+    scenario: Scenario,
+    request: RunRequest,
+    notify: Notify,
+    *,
+    anyway: bool,
+) -> tuple[PreparedRun, tuple[str, ...]]:
+    """Prepare the run that repeats the measurement; also lists differences that `anyway` accepts.
+
+    Raises:
+        HostError: The host or the environment differs.
+    """
+    before = stored.run
+    differences = [*host_differences(before)]
+    if not anyway:
+        _refuse(differences, stored)
+    loaded = Loaded(
+        path=request.files[0], scenario=scenario, cells=(_at_recorded_commit(cell, before),)
+    )
+    run, tasks = plan_run((loaded,), request, notify, seed=before.seed)
+    differences += environment_differences(cell, before, run)
+    if not anyway:
+        _refuse(differences, stored)
+    run = replace(run, commit=before.commit)
+    return PreparedRun(run=run, file=stored.file, tasks=tasks), tuple(differences)
+
+
+def _no_result(cell: Cell, launches: Sequence[Launch], file: Path) -> LaunchError:
+    reasons = dict.fromkeys(launch.reason for launch in launches if launch.reason)
+    return LaunchError(
+        what=f"the new launches of {cell.id} have no result:"
+        f" {'; '.join(reasons) or 'none succeeded'}",
+        where=str(file),
+        fix="See the launches in these records.",
+    )
+
+
+def _refuse(differences: list[str], stored: Stored) -> None:
+    if differences:
+        raise HostError(
+            what=f"the conditions differ from the recorded ones: {'; '.join(differences)}.",
+            where=str(stored.file),
+            fix="Reproduce it under the recorded conditions, or pass --anyway to measure"
+            " under the present ones.",
+        )
+
+
+def _at_recorded_commit(cell: Cell, before: Run) -> Cell:
+    """Replace a cell's reference to the checked-out commit with the commit of that time."""
+    lock = before.lock_of(cell.environment)
+    if cell.environment != PROJECT or cell.commit or lock is None or lock.commit is None:
+        return cell
+    return replace(cell, commit=lock.commit.sha if lock.commit.tree is None else lock.commit.name)
+
+
+def host_differences(before: Run) -> tuple[str, ...]:
+    """The properties in which this host differs from the recorded one."""
+    topology = discovery.live()
+    here, then = identity.host(topology), before.host
+    differences = []
+    if here.id != then.id:
+        differences.append(f"the host is {here.name} ({here.id}), but was {then.name} ({then.id})")
+    elif [cpu.id for cpu in topology.allowed] != [cpu.id for cpu in then.topology.allowed]:
+        differences.append("the allowed CPUs differ")
+    if here.kernel != then.kernel:
+        differences.append(f"the kernel is {here.kernel}, but was {then.kernel}")
+    if __version__ != before.corebound:
+        differences.append(f"corebound is {__version__}, but was {before.corebound}")
+    return tuple(differences)
+
+
+def environment_differences(cell: Cell, before: Run, now: Run) -> tuple[str, ...]:
+    """The properties in which the cell's environment differs from the recorded one."""
+    here, then = (run.lock_of(cell.environment) for run in (now, before))
+    if then is None:
+        return ()
+    if here is None:
+        fix = f"run `corebound environment make {cell.environment}`"
+        if is_project(cell.environment):
+            fix = "see the messages above"
+        return (f"the environment {cell.environment} does not exist: {fix}",)
+    differences = []
+    if here.python != then.python:
+        differences.append(f"Python is {here.python}, but was {then.python}")
+    changed = sorted(set(here.packages) ^ set(then.packages))
+    if changed:
+        listed = ", ".join(
+            f"{'+' if package in here.packages else '−'}{package}" for package in changed[:8]
+        ) + (", …" if len(changed) > 8 else "")
+        differences.append(f"the packages of the environment {cell.environment} differ: {listed}")
+    return tuple(differences)
+
+
+def check_out(
+    before: Run,
+    path: str,
+    scenario: Scenario,
+    stack: ExitStack,
+    snapshots: Path | None = None,
+) -> Path:
+    """Check out the scenario's file and the modules beside it, as of the run's commit.
+
+    Args:
+        before: The run.
+        path: The recorded path of the file.
+        scenario: Its content.
+        stack: Removes the checkout on exit.
+        snapshots: The snapshot store, if the run measured a working tree with changes.
+
+    Raises:
+        HostError: The commit is not available here, or git is not installed.
+    """
+    is_own = isinstance(scenario.workload, CommandWorkload) or ":" in scenario.workload
+    now = commits.checked_out(Path.cwd())
+    if before.commit is None or not is_own or Path(path).is_absolute():
+        return Path(path)
+    if now is not None and now.sha == before.commit.sha and not now.dirty:
+        return Path(path)
+    prefix = _git("rev-parse", "--show-prefix")
+    archive = _git(
+        "archive",
+        "--format=tar",
+        f"{before.commit.tree or before.commit.sha}:{(prefix or b'').decode().strip()}",
+        objects="" if snapshots is None else objects_of(snapshots),
+    )
+    if archive is None and before.commit.tree is not None:
+        raise HostError(
+            what=f"the measured working tree, {before.commit.name}, is not available.",
+            where=path,
+            fix="Reproduce it on the host where its snapshot was taken.",
+        )
+    if archive is None:
+        raise HostError(
+            what=f"the measured commit, {before.commit.sha[:10]}, is not available.",
+            where=path,
+            fix="Fetch it: `git fetch --all`.",
+        )
+    folder = stack.enter_context(scratch.made())
+    with tarfile.open(fileobj=io.BytesIO(archive)) as tar:
+        tar.extractall(folder, filter="data")
+    return folder / path
+
+
+def _git(*arguments: str, objects: str = "") -> bytes | None:
+    """Return git's output, with `objects` as additional object folders; None if git fails."""
+    environment = {"GIT_ALTERNATE_OBJECT_DIRECTORIES": objects}
+    result = git.run(Path(), *arguments, environment=environment)
+    return result.stdout if result.succeeded else None
