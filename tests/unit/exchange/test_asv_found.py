@@ -120,7 +120,7 @@ def test_a_name_taken_from_a_folder_is_told_with_what_changes_it(tmp_path: Path)
     named = import_asv(tree / ".asv", *records, "--project", "thing").stdout
 
     assert said[0].startswith("someone: ")
-    assert said[-1] == "named someone after its folder; --project NAME gives it another name"
+    assert "The project is named after its folder, someone" in said[-1]
     assert "after its folder" not in named
 
 
@@ -160,9 +160,9 @@ def test_one_of_a_kind_is_told_as_one(tmp_path: Path) -> None:
     said = import_asv(tree).stdout.splitlines()
 
     assert said[:3] == [
-        "trees: 1 result file, 1 benchmark that exists no longer",
-        "2 series of 2 points, 1 of them with a figure; 2 are new",
-        "1 point has no figure: it failed (1)",
+        "trees: 1 result file, 1 benchmark that no longer exists",
+        "2 series of 2 points, 1 of them with a result; 2 new",
+        "1 point has no result: it failed (1)",
     ]
     told = json.loads(import_asv(tree, "--project", "other", "--json").stdout)
     assert (told["result_files"], told["benchmarks_that_exist_no_longer"]) == (1, 1)

@@ -374,10 +374,10 @@ def test_what_is_left_out_is_told_with_its_reason_and_how_often(tmp_path: Path) 
 
     assert said[2:4] == [
         (
-            "10 points have no figure: only a figure above 0 can be compared (7), it failed (1),"
+            "10 points have no result: only a figure above 0 can be compared (7), it failed (1),"
             " it was skipped or came to NaN (1), 'much' is no number (1)"
         ),
-        "2 series have no figure at all",
+        "2 series have no results",
     ]
     assert json.loads(import_asv(tree, "--json").stdout)["missing"]["it failed"] == 1
 
@@ -392,7 +392,7 @@ def test_of_many_warnings_of_one_kind_the_first_are_shown_and_the_rest_counted(
     said = import_asv(tree).stderr.splitlines()
 
     assert len(said) == 4
-    assert said[-1] == "warning: 17 more files like the last; --json names them all"
+    assert said[-1] == "warning: 17 more files like the last; --json lists them all"
     assert len(json.loads(import_asv(tree, "--json").stdout)["faults"]) == 20
 
 
@@ -402,9 +402,9 @@ def test_runners_that_are_named_anew_each_night_are_told(tmp_path: Path) -> None
     told = import_asv(tree)
     as_one = import_asv(tree, "--project", "other", "--machine", "hosted")
 
-    assert "it is of 8 machines" in told.stderr
+    assert "the results are from 8 machines" in told.stderr
     assert "--machine NAME" in told.stderr
-    assert "8 series have one figure, and a history begins with two" in told.stdout
+    assert "8 series have one result, and a history needs two" in told.stdout
     assert "1 series of 8 points" in as_one.stdout
     assert as_one.stderr == ""
 

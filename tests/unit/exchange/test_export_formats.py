@@ -244,8 +244,8 @@ def test_runs_of_no_commit_are_named_and_left_out_of_asv(tmp_path: Path) -> None
     code, said = export(records, "asv", "--out", str(tmp_path / "results"))
 
     assert code == 0
-    assert "run r2 is left out: it is of no commit" in said
-    assert "run r3 is left out: it measured changes that are not committed" in said
+    assert "skipped run r2: no commit" in said
+    assert "skipped run r3: it measured uncommitted changes" in said
 
 
 def test_asv_gets_no_result_of_a_working_tree_with_changes_and_tables_name_its_hash(
@@ -262,7 +262,7 @@ def test_asv_gets_no_result_of_a_working_tree_with_changes_and_tables_name_its_h
     code, said = export(records, "asv", "--out", str(tmp_path / "results"))
     export(records, "csv", "--out", str(tmp_path / "launches.csv"))
 
-    assert (code, "no run is of a commit alone" in said) == (2, True)
+    assert (code, "no run measured a commit without changes" in said) == (2, True)
     (row,) = csv.DictReader((tmp_path / "launches.csv").read_text().splitlines())
     assert (row["commit"], row["dirty"], row["tree"]) == (COMMIT.sha, "True", "d" * 40)
 
@@ -272,7 +272,7 @@ def test_where_no_run_is_of_a_commit_asv_gets_nothing(tmp_path: Path) -> None:
 
     code, said = export(records, "asv", "--out", str(tmp_path / "results"))
 
-    assert (code, "no run is of a commit alone" in said) == (2, True)
+    assert (code, "no run measured a commit without changes" in said) == (2, True)
     assert not (tmp_path / "results").exists()
 
 
@@ -284,13 +284,13 @@ def test_cells_without_a_figure_are_named_and_left_out(tmp_path: Path, format_: 
     code, said = export(records, format_, "--out", str(tmp_path / "out.json"))
 
     assert code == 0
-    assert "threads=1] is left out: failed: no memory" in said
+    assert "threads=1]: failed: no memory" in said
     assert "threads=1" not in (tmp_path / "out.json").read_text()
 
 
 @pytest.mark.parametrize(
     ("words", "says"),
-    [(("csv",), "there is no run."), (("csv", "--run", "x"), "there is no run x.")],
+    [(("csv",), "no runs."), (("csv", "--run", "x"), "no run x.")],
 )
 def test_without_a_run_nothing_is_exported(
     tmp_path: Path, words: tuple[str, ...], says: str

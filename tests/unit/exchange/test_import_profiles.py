@@ -290,7 +290,7 @@ def run(*words: str) -> str:
 def test_the_table_fits_eighty_columns(tmp_path: Path) -> None:
     said = run(*map(str, (DATA / "torch.pt.trace.json.gz", MSPROF)), "--records", str(tmp_path))
 
-    table = [line for line in said.splitlines() if not line.startswith("kept in")]
+    table = [line for line in said.splitlines() if not line.startswith("Stored in")]
     assert max(map(len, table)) <= 80
     headings = [line.split() for line in said.splitlines() if line.startswith("Operator ")]
     assert headings == [["Operator", "Calls", "Total", "Mean", "Max", "Min", "Ratio"]] * 2

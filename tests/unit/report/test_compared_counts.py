@@ -87,7 +87,7 @@ def test_series_without_a_figure_at_one_commit_do_not_count_as_compared() -> Non
         a_series([1e6] * 20, project="trees", scenario="s", cell=cell) for cell in ("n=1", "n=2")
     )
     points = [*other.points]
-    points[15] = replace(points[15], figure=None, missing="it failed")
+    points[15] = replace(points[15], value=None, missing="it failed")
     histories = build_change_history((known, replace(other, points=HistoryPoints.of(points))))
     before, after = (point.commit.sha for point in (points[5], points[15]) if point.commit)
 

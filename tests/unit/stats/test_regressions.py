@@ -354,7 +354,7 @@ def call(*words: str) -> Result:
 def test_where_nothing_can_be_judged_that_is_no_good_night(
     here: Path, words: tuple[str, ...]
 ) -> None:
-    with pytest.raises(InputError, match="nothing in it that could be judged"):
+    with pytest.raises(InputError, match="no results to analyse"):
         CliRunner().invoke(app, ["regressions", *words], catch_exceptions=False)
 
 
@@ -363,7 +363,7 @@ def test_a_history_that_cannot_be_read_is_no_good_night(here: Path) -> None:
     (file,) = (RECORDS / "histories").iterdir()
     file.write_bytes(file.read_bytes()[:100])
 
-    with pytest.raises(InputError, match="nothing in it"):
+    with pytest.raises(InputError, match="no results"):
         CliRunner().invoke(app, ["regressions"], catch_exceptions=False)
 
 
@@ -376,7 +376,7 @@ def test_a_regression_is_told_with_all_it_takes_to_look_at_it_and_exits_with_1(h
     assert "1 new regression, in 2 series." in result.stdout
     assert re.search(r"▼ [78]\.\d % slower, 95 % interval \[[6-8]\.\d, [7-9]\.\d\]", result.stdout)
     assert re.search(
-        r"commits 0{8}\w\w\.\.0{8}\w\w \(change 5\d\), nights 2026-\d\d-\d\d \d\d:00 UTC to 2026-",
+        r"commits 0{8}\w\w\.\.0{8}\w\w \(change 5\d\), nightly runs 2026-\d\d-\d\d \d\d:00 UTC to 2026-",
         result.stdout,
     )
     assert "https://example.org/perf/history/matmul-" in result.stdout
@@ -417,7 +417,7 @@ def test_what_was_said_to_be_fixed_and_is_there_all_the_same_is_back_in_every_fo
 
     assert {result.exit_code for result in said.values()} == {1}
     assert json.loads(said["json"].stdout)["changes"][0]["state"] == "back"
-    words = "back: said to be fixed 2020-01-01, and there all the same"
+    words = "back: marked as fixed on 2020-01-01, but still present"
     assert all(words in said[form].stdout for form in ("text", "md", "junit"))
     assert "why not" not in said["text"].stdout
     # On the pages nobody has decided about it.
@@ -436,7 +436,7 @@ def test_every_format_has_size_interval_commits_link_and_the_command(form: str, 
     said = call("--format", form, "--site", "https://example.org/perf").stdout.replace("\\", "")
 
     assert re.search(r"▼ [78]\.\d % slower, 95 % interval \[[6-8]\.\d, [7-9]\.\d\]", said)
-    assert re.search(r"commits 0{8}\w\w\.\.0{8}\w\w \(change 5\d\), nights 2026-", said)
+    assert re.search(r"commits 0{8}\w\w\.\.0{8}\w\w \(change 5\d\), nightly runs 2026-", said)
     assert "https://example.org/perf/history/matmul-" in said
     assert "reproduce: corebound run matmul.yaml" in said
 
@@ -447,7 +447,9 @@ def test_what_recovered_is_told_with_the_commits_that_it_did_in(form: str, here:
 
     said = call("--all", "--format", form).stdout.replace("\\", "")
 
-    assert re.search(r"undone: commits 0{10}\.\.0{10} \(change 60\), nights 2026-03-01 ", said)
+    assert re.search(
+        r"undone: commits 0{10}\.\.0{10} \(change 60\), nightly runs 2026-03-01 ", said
+    )
 
 
 def test_a_history_of_commits_is_told_with_their_dates_and_no_nights(here: Path) -> None:
@@ -497,7 +499,7 @@ def test_an_id_that_is_none_is_told(here: Path) -> None:
 
     result = CliRunner().invoke(app, ["regressions", "--fixed", "nope"])
 
-    assert "there is no change `nope`" in str(result.exception)
+    assert "no change `nope`" in str(result.exception)
 
 
 def test_failing_points_are_told_and_are_no_regression(here: Path) -> None:
@@ -511,7 +513,7 @@ def test_failing_points_are_told_and_are_no_regression(here: Path) -> None:
     result = call()
 
     assert result.exit_code == 0
-    assert "no figure since 2026-01-21T02:00:00Z, 2 nights: out of memory" in result.stdout
+    assert "no result since 2026-01-21T02:00:00Z, 2 nightly runs: out of memory" in result.stdout
 
 
 def an_ended_suite() -> tuple[Series, ...]:
@@ -537,8 +539,8 @@ def test_nothing_in_a_series_that_has_ended_is_news_as_on_the_site(here: Path) -
     assert told["alarms"] == 0
     assert told["failing"] == []
     assert [change["ended"] for change in told["changes"]] == [True]
-    assert "No new regression, in 4 series, 3 of which ended." in call().stdout
-    assert "ended" in call("--all").stdout
+    assert "No new regression, in 4 series, 3 of them retired." in call().stdout
+    assert "retired" in call("--all").stdout
     assert news_of_the_site() == []
 
 
