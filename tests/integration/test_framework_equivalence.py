@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from corebound.scenario.builtin_workloads import BUILT_IN
-from corebound.worker.workloads import hourglass, small_network
+from corebound.worker.workloads.shared import hourglass, small_network
 from support import hourglass_sums
 from support.environments import PreloadedFrameworks, json_from
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from corebound.records.launch_record import Kind
-from corebound.worker.workloads import cpu_time
+from corebound.worker.workloads.shared import cpu_time
 from support.environments import PreloadedFrameworks, launch_once
 
 pytestmark = pytest.mark.frameworks
@@ -272,7 +272,7 @@ def test_the_check_of_the_tensorflow_hourglass_redraws_the_masks_of_step_one(
         "tensorflow_adapter.prepare(seed=1, intra_op=None, inter_op=None)\n"
         "from corebound.worker.workloads.hourglass_tensorflow import step\n"
         f"made = step(channels=16, dropout={dropout!r})\n"
-        "before = made.loss_again()\n"
+        "before = made.recompute_loss()\n"
         "first, _ = made.step()\n"
         "second, _ = made.step()\n"
         "print(before, first, second)\n",
@@ -350,9 +350,9 @@ def test_the_cpu_time_of_a_child_counts_while_it_lives() -> None:
         assert child.stdout is not None
         child.stdout.readline()
         own_ns = time.process_time_ns()
-        both_ns = cpu_time.with_children_ns([child.pid])
+        both_ns = cpu_time.cpu_time_with_children_ns([child.pid])
         child.communicate("\n")
-        ended_ns = cpu_time.with_children_ns([child.pid])
+        ended_ns = cpu_time.cpu_time_with_children_ns([child.pid])
 
     assert both_ns >= own_ns + 50_000_000
     assert ended_ns < both_ns
@@ -366,7 +366,7 @@ def test_a_checkpoint_interval_that_makes_iterations_unequal_is_refused(
         "from corebound.worker.workloads.checkpoint_pytorch import epoch\n"
         "from corebound.worker.workload import WorkloadError\n"
         "try:\n    epoch(model='small', steps=3, every=2)\n"
-        "except WorkloadError as error:\n    print(error, error.mend)",
+        "except WorkloadError as error:\n    print(error, error.fix)",
         tmp_path,
     )
 

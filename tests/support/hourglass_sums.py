@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from msgspec import Struct
 
-from corebound.worker.workloads.hourglass import DEPTH, JOINTS, Shape
+from corebound.worker.workloads.shared.hourglass import DEPTH, JOINTS, Shape
 
 
 class Convolution(Struct, frozen=True, kw_only=True):

@@ -168,7 +168,7 @@ def _time_slice(caller: socket.socket) -> bool:
     """Grant a worker a time slice and wait until it ends; False if it was the last."""
     try:
         caller.send(protocol.YOURS)
-        return caller.recv(1) == protocol.DONE
+        return caller.recv(1) == protocol.HAND_OVER
     except OSError:
         return False
 
@@ -181,7 +181,7 @@ class InterleaveRole(Struct, frozen=True, kw_only=True):
 
     def request(self, request: protocol.Request) -> protocol.Request:
         """The worker's request, with the keys that make it alternate."""
-        return replace(request, baton=self.alternation.name, place=self.number)
+        return replace(request, turn_signal=self.alternation.name, turn_number=self.number)
 
     def wait_for_others(self, timeout_s: float) -> None:
         """Wait until every other launch is ready or has ended, or the timeout passes."""

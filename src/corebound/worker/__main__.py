@@ -22,8 +22,8 @@ from typing import BinaryIO
 
 from corebound.worker import protocol
 from corebound.worker.protocol import ErrorBoundary, MessageWriter
-from corebound.worker.timing import SocketBaton, Timed, iterate, measure
-from corebound.worker.workload import Workload, WorkloadError, find, make
+from corebound.worker.timing import SocketTurnSignal, Timings, iterate, measure
+from corebound.worker.workload import Workload, WorkloadError, find_function, make_workload
 
 ADAPTERS = {
     "none": "corebound.worker.adapters.python",
@@ -60,16 +60,16 @@ def steering_environment() -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if name.startswith(protocol.STEERING)}
 
 
-def _first(workload: Workload) -> tuple[int, int]:
+def _time_first(workload: Workload) -> tuple[int, int]:
     """Time the first iteration, then check its result, before any other timing counts."""
-    kept: list[object] = []
+    results: list[object] = []
     walls, cpus = measure(
-        lambda: kept.append(workload.step()),
+        lambda: results.append(workload.step()),
         iterations=1,
         wall_ns=time.perf_counter_ns,
         cpu_ns=workload.cpu_ns,
     )
-    workload.check(kept[0])
+    workload.check(results[0])
     return walls[0], cpus[0]
 
 
@@ -86,22 +86,22 @@ def _ready(adapter: ModuleType, workload: Workload, environment: dict[str, str])
     )
 
 
-def _timed(workload: Workload, request: protocol.Request) -> Timed:
-    timing = partial(
+def _time(workload: Workload, request: protocol.Request) -> Timings:
+    time_iterations = partial(
         iterate,
         workload.step,
         iterations=request.iterations - 1,
         wall_ns=time.perf_counter_ns,
         cpu_ns=workload.cpu_ns,
     )
-    if request.baton is None:
-        return timing()
-    with SocketBaton(request.baton, request.place) as baton:
-        return timing(baton=baton)
+    if request.turn_signal is None:
+        return time_iterations()
+    with SocketTurnSignal(request.turn_signal, request.turn_number) as baton:
+        return time_iterations(turn_signal=baton)
 
 
-def _send(reply: MessageWriter, timed: Timed) -> None:
-    walls, cpus, lengths, began_us = timed.walls, timed.cpus, timed.lengths, timed.began_us
+def _send(reply: MessageWriter, timings: Timings) -> None:
+    walls, cpus, lengths, began_us = timings.walls, timings.cpus, timings.lengths, timings.began_us
     for start in range(0, len(walls), protocol.SAMPLES_A_MESSAGE):
         part = slice(start, start + protocol.SAMPLES_A_MESSAGE)
         reply.send(protocol.Samples(wall_ns=walls[part].tolist(), cpu_ns=cpus[part].tolist()))
@@ -122,17 +122,17 @@ def _profile(adapter: ModuleType, workload: Workload, iterations: int) -> protoc
     return profile
 
 
-def give_up_name() -> None:
+def release_own_name() -> None:
     """If corebound is the project under test, make `import corebound` find the environment's.
 
     The worker has already imported the modules of its own corebound that it needs, and keeps
     using them.
     """
-    ours = os.environ.get("PYTHONPATH", "").split(os.pathsep)
-    theirs = [folder for folder in sys.path if folder not in ours]
-    if PathFinder.find_spec("corebound", theirs) is None:
+    own_folders = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+    other_folders = [folder for folder in sys.path if folder not in own_folders]
+    if PathFinder.find_spec("corebound", other_folders) is None:
         return
-    sys.path[:] = theirs
+    sys.path[:] = other_folders
     # Otherwise, processes that the workload starts would inherit it.
     os.environ.pop("PYTHONPATH", None)
     for name in [name for name in sys.modules if name.partition(".")[0] == "corebound"]:
@@ -156,13 +156,13 @@ def work(request: protocol.Request, orders: BinaryIO, reply: MessageWriter) -> N
         adapter = importlib.import_module(ADAPTERS[request.framework])
         adapter.prepare(seed=request.seed, intra_op=request.intra_op, inter_op=request.inter_op)
         if request.project:
-            give_up_name()
+            release_own_name()
         if request.target is not None:
-            find(request.target)
+            find_function(request.target)
     with Phase(reply, "setup"):
-        workload = make(request)
+        workload = make_workload(request)
     with Phase(reply, "first"):
-        wall_ns, cpu_ns = _first(workload)
+        wall_ns, cpu_ns = _time_first(workload)
     # Collect the garbage of the setup now, so that it is not collected during a timed step.
     gc.collect()
     gc.freeze()
@@ -174,9 +174,9 @@ def work(request: protocol.Request, orders: BinaryIO, reply: MessageWriter) -> N
         reply.during = "profile"
         reply.send(_profile(adapter, workload, request.operators))
     else:
-        made = _timed(workload, request)
+        timings = _time(workload, request)
         reply.send(protocol.Samples(wall_ns=[wall_ns], cpu_ns=[cpu_ns]))
-        _send(reply, made)
+        _send(reply, timings)
     reply.during = "teardown"
     allowed = workload.allowed()
     workload.teardown()

@@ -30,12 +30,12 @@ GO = b"go\n"
 
 # The bytes that start a worker's time slice, and that report its end.
 YOURS = b"g"
-DONE = b"."
+HAND_OVER = b"."
 # A time slice ends once iterations of this total duration have been timed. It is as short as
 # handing over (about 0.1 ms) allows, because disturbances of a host last only milliseconds.
 # With time slices of 1, 4, 10 and 60 ms, the ratio of two equal launches varied by 0.8, 1.6,
 # 2.8 and 9 % (`python -m benchmarks.alternation`).
-STINT_NS = 1_000_000
+TIME_SLICE_NS = 1_000_000
 
 # The descriptors of a worker's pipes, whichever binding backend started it.
 REQUEST_FD = 3
@@ -79,9 +79,9 @@ class Request:
             warm iterations under the framework's own profiler instead.
         project: Whether the environment holds the project under test. No other module of
             the same name may then take precedence.
-        baton: The abstract socket that signals the worker's time slices, if it alternates
+        turn_signal: The abstract socket that signals the worker's time slices, if it alternates
             with other workers; None: it iterates without interruption.
-        place: The worker's number among those that alternate, from 0.
+        turn_number: The worker's number among those that alternate, from 0.
         awaits: Whether the function, its step, its check and its teardown may be
             asynchronous. Their results are then awaited, on one event loop.
     """
@@ -98,8 +98,8 @@ class Request:
     gpus: int = 0
     operators: int | None = None
     project: bool = False
-    baton: str | None = None
-    place: int = 0
+    turn_signal: str | None = None
+    turn_number: int = 0
     awaits: bool = False
 
 

@@ -37,18 +37,18 @@ def measure(
         Wall time and CPU time of each call, in nanoseconds, in two arrays of equal length.
     """
     walls, cpus = array("q"), array("q")
-    left_ns = math.inf if least_ns is None else least_ns
+    remaining_ns = math.inf if least_ns is None else least_ns
     cpu_before_ns = cpu_ns()
     for _ in range(iterations):
-        began_ns = wall_ns()
+        start_ns = wall_ns()
         step()
-        ended_ns = wall_ns()
+        end_ns = wall_ns()
         cpu_after_ns = cpu_ns()
-        walls.append(ended_ns - began_ns)
+        walls.append(end_ns - start_ns)
         cpus.append(cpu_after_ns - cpu_before_ns)
         cpu_before_ns = cpu_after_ns
-        left_ns -= ended_ns - began_ns
-        if left_ns <= 0:
+        remaining_ns -= end_ns - start_ns
+        if remaining_ns <= 0:
             break
     return walls, cpus
 
@@ -65,10 +65,10 @@ class TurnSignal(Protocol):
         ...
 
 
-class SocketBaton:
+class SocketTurnSignal:
     """The worker's end of the socket that signals its time slices."""
 
-    def __init__(self, name: str, place: int) -> None:
+    def __init__(self, name: str, number: int) -> None:
         """Connect, and send this worker's place number.
 
         Raises:
@@ -77,7 +77,7 @@ class SocketBaton:
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
             self._socket.connect(f"\0{name}")
-            self._socket.send(bytes([place]))
+            self._socket.send(bytes([number]))
         except OSError:
             self._socket.close()
             raise
@@ -98,17 +98,17 @@ class SocketBaton:
     def hand_over(self) -> None:
         """End the time slice, so that the next worker can start."""
         try:
-            self._socket.send(protocol.DONE)
+            self._socket.send(protocol.HAND_OVER)
         except OSError:
             return  # the listener has closed; the next `awaited` returns False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Timed:
+class Timings:
     """The timings of a loop.
 
     `walls` and `cpus` hold the wall and CPU time of each iteration in nanoseconds. `lengths`
-    and `began_us` hold the values of `protocol.Stints` for each time slice.
+    and `began_us` hold the values of `protocol.TimeSlices` for each time slice.
     """
 
     walls: array[int] = field(default_factory=lambda: array("q"))
@@ -123,32 +123,32 @@ def iterate(
     iterations: int,
     wall_ns: Callable[[], int],
     cpu_ns: Callable[[], int],
-    baton: TurnSignal | None = None,
-) -> Timed:
-    """Time `iterations` calls: without interruption, or in slices of `protocol.STINT_NS`.
+    turn_signal: TurnSignal | None = None,
+) -> Timings:
+    """Time `iterations` calls: without interruption, or in slices of `protocol.TIME_SLICE_NS`.
 
     Args:
         step: The function to time.
         iterations: The number of calls.
         wall_ns: A monotonic clock in nanoseconds.
         cpu_ns: CPU time used so far, in nanoseconds.
-        baton: Signals the start of each time slice. Once no more are granted, the remaining
+        turn_signal: Signals the start of each time slice. Once no more are granted, the remaining
             calls form one slice. None: there are no time slices.
     """
-    if baton is None:
+    if turn_signal is None:
         walls, cpus = measure(step, iterations=iterations, wall_ns=wall_ns, cpu_ns=cpu_ns)
-        return Timed(walls=walls, cpus=cpus)
-    made = Timed()
+        return Timings(walls=walls, cpus=cpus)
+    timings = Timings()
     origin_ns = wall_ns()
-    while (left := iterations - len(made.walls)) > 0:
-        least_ns = protocol.STINT_NS if baton.awaited() else None
-        made.began_us.append((wall_ns() - origin_ns) // 1000)
+    while (remaining := iterations - len(timings.walls)) > 0:
+        least_ns = protocol.TIME_SLICE_NS if turn_signal.awaited() else None
+        timings.began_us.append((wall_ns() - origin_ns) // 1000)
         walls, cpus = measure(
-            step, iterations=left, wall_ns=wall_ns, cpu_ns=cpu_ns, least_ns=least_ns
+            step, iterations=remaining, wall_ns=wall_ns, cpu_ns=cpu_ns, least_ns=least_ns
         )
-        made.walls.extend(walls)
-        made.cpus.extend(cpus)
-        made.lengths.append(len(walls))
-        if len(walls) < left:
-            baton.hand_over()
-    return made
+        timings.walls.extend(walls)
+        timings.cpus.extend(cpus)
+        timings.lengths.append(len(walls))
+        if len(walls) < remaining:
+            turn_signal.hand_over()
+    return timings

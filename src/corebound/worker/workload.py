@@ -54,31 +54,31 @@ class Workload(Protocol):
 class FunctionWorkload:
     """A workload whose step a user's or a built-in function created in this process."""
 
-    def __init__(self, made: object, target: str) -> None:
-        _require_done(made, f"`{target}`")
-        step = getattr(made, "step", made)
+    def __init__(self, workload: object, target: str) -> None:
+        _require_finished(workload, f"`{target}`")
+        step = getattr(workload, "step", workload)
         if not callable(step):
             raise WorkloadError(
-                what=f"`{target}` returned {type(made).__name__}, which cannot be called.",
+                what=f"`{target}` returned {type(workload).__name__}, which cannot be called.",
                 fix="Return the step as a function, or an object with a `step` method.",
             )
         self.step: Callable[[], object] = step
         self._target = target
-        self._check: Callable[[object], object] = getattr(made, "check", lambda _result: None)
-        self._teardown: Callable[[], object] = getattr(made, "teardown", lambda: None)
+        self._check: Callable[[object], object] = getattr(workload, "check", lambda _result: None)
+        self._teardown: Callable[[], object] = getattr(workload, "teardown", lambda: None)
         # A workload with its own processes includes their CPU time.
-        self.cpu_ns: Callable[[], int] = getattr(made, "cpu_ns", time.process_time_ns)
-        self.blas: str | None = getattr(made, "blas", None)
-        self.work: Mapping[str, float] = getattr(made, "work", dict)()
+        self.cpu_ns: Callable[[], int] = getattr(workload, "cpu_ns", time.process_time_ns)
+        self.blas: str | None = getattr(workload, "blas", None)
+        self.work: Mapping[str, float] = getattr(workload, "work", dict)()
 
     def check(self, result: object) -> None:
         """Reject a step that returned unfinished work, then run the workload's own check."""
-        _require_done(result, f"a step of `{self._target}`")
-        _require_done(self._check(result), f"`check` of `{self._target}`")
+        _require_finished(result, f"a step of `{self._target}`")
+        _require_finished(self._check(result), f"`check` of `{self._target}`")
 
     def teardown(self) -> None:
         """Release what set-up took."""
-        _require_done(self._teardown(), f"`teardown` of `{self._target}`")
+        _require_finished(self._teardown(), f"`teardown` of `{self._target}`")
 
     def allowed(self) -> None:
         """None, because the threads of this process are sampled from outside."""
@@ -98,18 +98,18 @@ class AsyncWorkload(FunctionWorkload):
         super().__init__(self._awaited(setup()), target)
         step, run = self.step, self._run
 
-        def awaited() -> object:
-            made = step()
-            if not inspect.isawaitable(made):
-                _require_done(made, f"a step of `{target}`")
+        def await_step() -> object:
+            awaitable = step()
+            if not inspect.isawaitable(awaitable):
+                _require_finished(awaitable, f"a step of `{target}`")
                 raise WorkloadError(
-                    what=f"a step of `{target}` returned {type(made).__name__}, "
+                    what=f"a step of `{target}` returned {type(awaitable).__name__}, "
                     "which cannot be awaited.",
                     fix="Make it `async def`, or remove `async: true` from the scenario.",
                 )
-            return run(made)
+            return run(awaitable)
 
-        self.step = awaited
+        self.step = await_step
         check, teardown = self._check, self._teardown
         self._check = lambda result: self._awaited(check(result))
         self._teardown = lambda: self._awaited(teardown())
@@ -119,11 +119,11 @@ class AsyncWorkload(FunctionWorkload):
         super().teardown()
         self._runner.close()
 
-    def _awaited(self, made: object) -> object:
-        return self._run(made) if inspect.isawaitable(made) else made
+    def _awaited(self, result: object) -> object:
+        return self._run(result) if inspect.isawaitable(result) else result
 
 
-def _require_done(result: object, whose: str) -> None:
+def _require_finished(result: object, call: str) -> None:
     """Reject the result of a call whose work has not been done yet.
 
     Raises:
@@ -143,7 +143,7 @@ def _require_done(result: object, whose: str) -> None:
         return
     if inspect.iscoroutine(result):
         result.close()  # otherwise, Python writes a warning to the log
-    raise WorkloadError(what=f"{whose} returned {kind}: its work has not been done.", fix=fix)
+    raise WorkloadError(what=f"{call} returned {kind}: its work has not been done.", fix=fix)
 
 
 class CommandWorkload:
@@ -157,25 +157,25 @@ class CommandWorkload:
     blas: str | None = None
     work: Mapping[str, float] = MappingProxyType({})
 
-    def __init__(self, words: list[str]) -> None:
-        program = shutil.which(words[0])
+    def __init__(self, argv: list[str]) -> None:
+        program = shutil.which(argv[0])
         if program is None:
             raise WorkloadError(
-                what=f"the command `{words[0]}` was not found.",
-                fix="Install it, or name it by its path; PATH is the one corebound was given.",
+                what=f"the command `{argv[0]}` was not found.",
+                fix="Install it, or give its path. PATH is the one of the `corebound` command.",
             )
         self._program = program
-        self._words = words
+        self._argv = argv
         self._devnull = os.open(os.devnull, os.O_RDWR)
         self._pid: int | None = None
         self._cpu_ns = 0
-        self._seen: set[frozenset[int]] = set()
+        self._affinities: set[frozenset[int]] = set()
 
     def step(self) -> None:
         """Start the command and wait until it has ended, without reaping it."""
         self._pid = os.posix_spawn(
             self._program,
-            self._words,
+            self._argv,
             os.environ,
             file_actions=[
                 (os.POSIX_SPAWN_DUP2, self._devnull, 0),
@@ -191,11 +191,11 @@ class CommandWorkload:
             WorkloadError: the command did not exit with 0.
         """
         if self._pid is not None:
-            self._seen.add(frozenset(os.sched_getaffinity(self._pid)))
+            self._affinities.add(frozenset(os.sched_getaffinity(self._pid)))
             _pid, status, usage = os.wait4(self._pid, 0)
             self._pid = None
             self._cpu_ns += round((usage.ru_utime + usage.ru_stime) * 1e9)
-            _require_success(self._words, os.waitstatus_to_exitcode(status))
+            _require_success(self._argv, os.waitstatus_to_exitcode(status))
         return self._cpu_ns
 
     def check(self, _result: object) -> None:
@@ -207,23 +207,23 @@ class CommandWorkload:
 
     def allowed(self) -> list[list[int]]:
         """Every distinct CPU affinity set that the command's process had when it ended."""
-        return sorted(sorted(cpus) for cpus in self._seen)
+        return sorted(sorted(cpus) for cpus in self._affinities)
 
 
 def _require_success(words: list[str], code: int) -> None:
     if code == 0:
         return
     if code > 0:
-        how = f"exited with {code}"
+        ending = f"exited with {code}"
     else:
-        how = f"was ended by signal {-code} ({signal.strsignal(-code)})"
+        ending = f"was ended by signal {-code} ({signal.strsignal(-code)})"
     raise WorkloadError(
-        what=f"the command `{' '.join(words)}` {how}.",
-        fix="Its own words stand in the launch's log; a workload must exit with 0.",
+        what=f"the command `{' '.join(words)}` {ending}.",
+        fix="Its error messages are in the launch's log. A workload must exit with 0.",
     )
 
 
-def find(target: str) -> Callable[..., object]:
+def find_function(target: str) -> Callable[..., object]:
     """Import `module:function`.
 
     Raises:
@@ -251,7 +251,7 @@ def find(target: str) -> Callable[..., object]:
     return function
 
 
-def make(request: Request) -> Workload:
+def make_workload(request: Request) -> Workload:
     """Set up the workload of a request.
 
     Raises:
@@ -261,21 +261,23 @@ def make(request: Request) -> Workload:
         return CommandWorkload(request.command)
     if request.target is None:
         raise ValueError("a request names a target or a command")
-    function = find(request.target)
-    told = dict(request.parameters)
+    function = find_function(request.target)
+    arguments = dict(request.parameters)
     if request.gpus:
-        _require_gpus_told(function, request.target)
-        told["gpus"] = request.gpus
+        _require_gpus_parameter(function, request.target)
+        arguments["gpus"] = request.gpus
     if request.awaits:
-        return AsyncWorkload(lambda: function(**told), request.target)
-    return FunctionWorkload(function(**told), request.target)
+        return AsyncWorkload(lambda: function(**arguments), request.target)
+    return FunctionWorkload(function(**arguments), request.target)
 
 
-def _require_gpus_told(function: Callable[..., object], target: str) -> None:
+def _require_gpus_parameter(function: Callable[..., object], target: str) -> None:
     """Reject a function that would ignore the GPUs that its cell requests."""
-    taken = inspect.signature(function).parameters
-    if "gpus" not in taken and all(one.kind is not one.VAR_KEYWORD for one in taken.values()):
+    parameters = inspect.signature(function).parameters
+    if "gpus" not in parameters and all(
+        parameter.kind is not parameter.VAR_KEYWORD for parameter in parameters.values()
+    ):
         raise WorkloadError(
             what=f"`{target}` has no parameter `gpus`, so it would compute on the CPU.",
-            fix="Give it one, which says on how many GPUs to compute, or leave `gpus` out.",
+            fix="Add the parameter, the number of GPUs to compute on, or leave `gpus` out.",
         )

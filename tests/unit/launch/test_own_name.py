@@ -10,9 +10,9 @@ import corebound
 
 ASK = """
 import os, sys
-from corebound.worker.__main__ import give_up_name, protocol
+from corebound.worker.__main__ import release_own_name, protocol
 sys.path += [{folder!r}]
-give_up_name()
+release_own_name()
 import corebound
 print(corebound.__file__)
 print("PYTHONPATH" in os.environ, len(protocol.encode(protocol.Phase(name="x", duration_ns=1))) > 0)

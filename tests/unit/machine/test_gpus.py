@@ -16,7 +16,7 @@ from corebound.scenario.loader import load
 from corebound.scenario.matrix import expand
 from corebound.scenario.models import Scenario
 from corebound.worker.protocol import Request
-from corebound.worker.workload import WorkloadError, make
+from corebound.worker.workload import WorkloadError, make_workload
 from support.build import a_cell, a_host, a_scenario
 
 HEAD = "schema: 1\nname: a\ntitle: T\nquestion: Q?\n"
@@ -238,12 +238,12 @@ def taking_all(**told: int) -> object:
 
 
 def test_a_function_is_told_of_gpus_where_its_cell_asks_for_them() -> None:
-    assert make(a_request(f"{__name__}:deaf", 0)).step() == []
-    assert make(a_request(f"{__name__}:hearing", 0)).step() == 0
-    assert make(a_request(f"{__name__}:hearing", 2)).step() == 2
-    assert make(a_request(f"{__name__}:taking_all", 1)).step() == {"gpus": 1}
+    assert make_workload(a_request(f"{__name__}:deaf", 0)).step() == []
+    assert make_workload(a_request(f"{__name__}:hearing", 0)).step() == 0
+    assert make_workload(a_request(f"{__name__}:hearing", 2)).step() == 2
+    assert make_workload(a_request(f"{__name__}:taking_all", 1)).step() == {"gpus": 1}
 
 
 def test_a_function_that_would_take_no_notice_of_gpus_is_refused() -> None:
     with pytest.raises(WorkloadError, match="has no parameter `gpus`"):
-        make(a_request(f"{__name__}:deaf", 1))
+        make_workload(a_request(f"{__name__}:deaf", 1))

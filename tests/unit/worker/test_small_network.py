@@ -7,7 +7,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from corebound.worker.workload import WorkloadError
-from corebound.worker.workloads.small_network import Shape, numbers, refuse
+from corebound.worker.workloads.shared.small_network import (
+    Shape,
+    initial_numbers,
+    refuse_parameters,
+)
 
 SHAPES = st.builds(
     Shape, batch=st.integers(1, 4), width=st.integers(1, 8), layers=st.integers(1, 3)
@@ -17,7 +21,7 @@ SHAPES = st.builds(
 @given(shape=SHAPES)
 @settings(max_examples=25)
 def test_there_are_as_many_numbers_as_parameters(shape: Shape) -> None:
-    made = numbers(shape)
+    made = initial_numbers(shape)
 
     trainable = (*made.weights, *made.biases, *made.scales, made.head)
     assert sum(map(len, trainable)) == shape.parameter_count
@@ -27,7 +31,7 @@ def test_there_are_as_many_numbers_as_parameters(shape: Shape) -> None:
 @given(shape=SHAPES)
 @settings(max_examples=25)
 def test_one_shape_always_has_the_same_numbers(shape: Shape) -> None:
-    assert numbers(shape) == numbers(shape)
+    assert initial_numbers(shape) == initial_numbers(shape)
 
 
 def test_a_step_has_three_products_a_layer_but_for_the_inputs_gradient() -> None:
@@ -36,7 +40,7 @@ def test_a_step_has_three_products_a_layer_but_for_the_inputs_gradient() -> None
 
 
 def test_only_what_is_set_is_refused() -> None:
-    refuse(framework="Other", dispatch_threads=0, blocking=False, mode="")
+    refuse_parameters(framework="Other", dispatch_threads=0, blocking=False, mode="")
 
     with pytest.raises(WorkloadError, match="Other has no `blocking`"):
-        refuse(framework="Other", dispatch_threads=0, blocking=True)
+        refuse_parameters(framework="Other", dispatch_threads=0, blocking=True)

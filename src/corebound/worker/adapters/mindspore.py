@@ -99,10 +99,10 @@ def _kernels(events: list[dict[str, Any]]) -> Iterator[tuple[int, int, str]]:
     for event in events:
         if event.get("args", {}).get("type") == "HostCpuOps":
             # A decimal string with more digits than a float can hold.
-            whole, _, part = event["ts"].partition(".")
-            began_ns = int(whole) * 1000 + int(part.ljust(3, "0")[:3])
-            ended_ns = began_ns + round(float(event["dur"]) * 1000)
-            yield began_ns, ended_ns, _NUMBER.sub("", event["name"])
+            microseconds, _, fraction = event["ts"].partition(".")
+            begin_ns = int(microseconds) * 1000 + int(fraction.ljust(3, "0")[:3])
+            end_ns = begin_ns + round(float(event["dur"]) * 1000)
+            yield begin_ns, end_ns, _NUMBER.sub("", event["name"])
 
 
 def _phases(names: Collection[str]) -> dict[str, str]:
@@ -120,8 +120,8 @@ def _phases(names: Collection[str]) -> dict[str, str]:
     differentiated = {
         (path[1], path[2]) for path in paths.values() if path[0] == _GRADIENTS and len(path) > 4
     }
-    found = {name: _phase(path, differentiated) for name, path in paths.items()}
-    return found if {"backward", "update"} & set(found.values()) else {}
+    phases = {name: _phase(path, differentiated) for name, path in paths.items()}
+    return phases if {"backward", "update"} & set(phases.values()) else {}
 
 
 def _phase(path: list[str], differentiated: Collection[tuple[str, str]]) -> str:

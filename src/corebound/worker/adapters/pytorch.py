@@ -36,8 +36,8 @@ def describe() -> dict[str, Any]:
     config = torch.__config__.show()
     versions = {"torch": torch.__version__}
     for name, pattern in (("oneDNN", r"MKL-DNN v(\S+)"), ("OpenMP", r"OpenMP (\d+)")):
-        if found := re.search(pattern, config):
-            versions[name] = found.group(1)
+        if match := re.search(pattern, config):
+            versions[name] = match.group(1)
     mkl = re.search(r"oneAPI Math Kernel Library Version (\S+)", config)
     declared = re.search(r"BLAS_INFO=(\w+)", config)
     return {

@@ -91,19 +91,23 @@ def profile(step: Callable[[], object], iterations: int, folder: str) -> Profile
         with tf.profiler.experimental.Trace(OWN_STEP, step_num=number):
             step()
     tf.profiler.experimental.stop()
-    (written,) = Path(folder).glob("**/*.xplane.pb")
-    space = xplane_pb2.XSpace.FromString(written.read_bytes())
+    (file,) = Path(folder).glob("**/*.xplane.pb")
+    space = xplane_pb2.XSpace.FromString(file.read_bytes())
     events = list(_events(space))
     marks = sorted(
         (begin_ns, end_ns) for name, _, _, begin_ns, end_ns in events if name == OWN_STEP
     )
     phases = _phases(
-        {(name, type_) for name, shown, *_ in events if (type_ := _operator(name, shown))}
+        {
+            (name, type_)
+            for name, display_name, *_ in events
+            if (type_ := _operator(name, display_name))
+        }
     )
     spans = [
         Span(type=type_, thread=thread, begin_ns=begin_ns, end_ns=end_ns, phase=phases.get(name))
-        for name, shown, thread, begin_ns, end_ns in events
-        if (type_ := _operator(name, shown)) is not None
+        for name, display_name, thread, begin_ns, end_ns in events
+        if (type_ := _operator(name, display_name)) is not None
     ]
     steps = steps_of(marks[1:], spans)
     trace = Path(folder) / "trace.json"
@@ -111,14 +115,14 @@ def profile(step: Callable[[], object], iterations: int, folder: str) -> Profile
     return tabulate(steps, str(trace))
 
 
-def _operator(name: str, shown: str) -> str | None:
+def _operator(name: str, display_name: str) -> str | None:
     """The operator type of an event; None for an event that only runs operators.
 
     In a graph, an operator is named `scope:Type` and displayed as `Type`. In eager mode, it is
     `EagerLocalExecute: Type`. So is a whole function, but its name starts with `__`.
     """
-    if shown and name.endswith(f":{shown}"):
-        return shown
+    if display_name and name.endswith(f":{display_name}"):
+        return display_name
     eager, _, type_ = name.partition("EagerLocalExecute: ")
     return type_ if not eager and type_ and not type_.startswith("__") else None
 
@@ -136,18 +140,18 @@ def _phases(operators: Iterable[tuple[str, str]]) -> dict[str, str]:
     Returns:
         The phase by operator name; `untold` if it may be any phase.
     """
-    placed = {name: (_scopes(name), type_) for name, type_ in operators}
+    scopes_and_types = {name: (_scopes(name), type_) for name, type_ in operators}
     differentiated = {
-        after
-        for scopes, _ in placed.values()
-        for before, after in itertools.pairwise(scopes[:-1])
-        if before in _GRADIENTS
+        inner
+        for scopes, _ in scopes_and_types.values()
+        for outer, inner in itertools.pairwise(scopes[:-1])
+        if outer in _GRADIENTS
     }
-    found = {
+    phases = {
         name: _phase(scopes, type_) or ("forward" if scopes[0] in differentiated else _UNTOLD)
-        for name, (scopes, type_) in placed.items()
+        for name, (scopes, type_) in scopes_and_types.items()
     }
-    return found if {"backward", "update"} & set(found.values()) else {}
+    return phases if {"backward", "update"} & set(phases.values()) else {}
 
 
 def _phase(scopes: Sequence[str], type_: str) -> str | None:
@@ -155,8 +159,10 @@ def _phase(scopes: Sequence[str], type_: str) -> str | None:
         return "backward"
     if _UPDATE.match(type_):
         return "update"
-    within = [_AGAIN.sub("", scope) for scope in scopes[:-1]]
-    return next((phase for phase, known in _SCOPES.items() if not known.isdisjoint(within)), None)
+    outer_scopes = [_AGAIN.sub("", scope) for scope in scopes[:-1]]
+    return next(
+        (phase for phase, names in _SCOPES.items() if not names.isdisjoint(outer_scopes)), None
+    )
 
 
 def _scopes(name: str) -> list[str]:
@@ -171,7 +177,7 @@ def _events(space: Any) -> Iterator[tuple[str, str, int, int, int]]:
     for plane in (plane for plane in space.planes if plane.name == "/host:CPU"):
         for thread, line in enumerate(plane.lines, start=1):
             for event in line.events:
-                named = plane.event_metadata[event.metadata_id]
+                metadata = plane.event_metadata[event.metadata_id]
                 begin_ns = line.timestamp_ns + event.offset_ps // 1000
                 end_ns = begin_ns + event.duration_ps // 1000
-                yield named.name, named.display_name, thread, begin_ns, end_ns
+                yield metadata.name, metadata.display_name, thread, begin_ns, end_ns

@@ -13,8 +13,8 @@ import mindspore as ms
 import numpy as np
 from mindspore import nn
 
-from corebound.worker.workload import WorkloadError
-from corebound.worker.workloads.small_network import Shape, Training
+from corebound.worker.workloads.shared.results import wrong_result
+from corebound.worker.workloads.shared.small_network import Shape, Training
 from corebound.worker.workloads.small_network_mindspore import set_up
 
 # The name that MindSpore gives the thread which writes for it.
@@ -61,11 +61,13 @@ class Checkpointing:
         _wait()
         saved = ms.load_checkpoint(str(self.file))
         for parameter in self.network.trainable_params():
-            found = saved.get(parameter.name)
-            if found is None or not np.array_equal(found.asnumpy(), parameter.asnumpy()):
-                raise WorkloadError(
-                    what=f"the checkpoint does not hold `{parameter.name}` as it is.",
-                    fix="Timings of a wrong result mean nothing: check the file system.",
+            saved_parameter = saved.get(parameter.name)
+            if saved_parameter is None or not np.array_equal(
+                saved_parameter.asnumpy(), parameter.asnumpy()
+            ):
+                raise wrong_result(
+                    f"the checkpoint does not hold `{parameter.name}` as it is.",
+                    check="the file system",
                 )
 
     def teardown(self) -> None:

@@ -9,7 +9,7 @@ import torch
 
 from corebound.worker.workload import WorkloadError
 from corebound.worker.workloads import image_training_pytorch
-from corebound.worker.workloads.training_pytorch import Training
+from corebound.worker.workloads.shared.training_pytorch import Training
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,9 +24,9 @@ class Epoch:
     def step(self) -> torch.Tensor:
         """Train `steps` times and save; returns the loss of each step."""
         losses = []
-        for place in range(1, self.steps + 1):
+        for number in range(1, self.steps + 1):
             losses.append(self.training.step())
-            if self.every and place % self.every == 0:
+            if self.every and number % self.every == 0:
                 torch.save(self._state(), self.file)
         return torch.stack(losses)
 
@@ -44,10 +44,10 @@ class Epoch:
         if not self.every:
             return
         saved = torch.load(self.file, weights_only=True)["model"]
-        held = self.training.model.state_dict()
+        trained = self.training.model.state_dict()
         # The check of the training ran the network once more, which moves batch statistics.
         weights = [name for name, _ in self.training.model.named_parameters()]
-        if not all(torch.equal(saved[name], held[name]) for name in weights):
+        if not all(torch.equal(saved[name], trained[name]) for name in weights):
             raise WorkloadError(
                 what="the checkpoint does not hold the weights that were trained.",
                 fix="Look for what else writes to the launch's folder, or a full disk.",

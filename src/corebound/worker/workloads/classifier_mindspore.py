@@ -11,7 +11,7 @@ import numpy as np
 from mindspore import nn, ops
 
 from corebound.worker.workload import WorkloadError
-from corebound.worker.workloads.learning import setback
+from corebound.worker.workloads.shared.results import training_fault, wrong_result
 
 LEARNING_RATE = 0.1
 
@@ -41,14 +41,14 @@ class Step(nn.Cell):
 class Training:
     """The same batch again and again; `losses` holds the loss before each step so far."""
 
-    take: Step
+    train: Step
     images: ms.Tensor
     labels: ms.Tensor
     losses: list[float] = field(default_factory=list)
 
     def step(self) -> float:
         """Train once; returns the loss."""
-        self.losses.append(float(self.take(self.images, self.labels).asnumpy()))
+        self.losses.append(float(self.train(self.images, self.labels).asnumpy()))
         return self.losses[-1]
 
     def work(self) -> dict[str, float]:
@@ -61,9 +61,9 @@ class Training:
         Raises:
             WorkloadError: it is not.
         """
-        guess = math.log(self.take.dense.out_channels)
-        if not abs(loss - guess) < 1:
-            raise _wrong(f"its first loss is {loss}, that of a guess {guess:.2f}")
+        guess_loss = math.log(self.train.dense.out_channels)
+        if not abs(loss - guess_loss) < 1:
+            raise _wrong(f"its first loss is {loss}, that of a guess {guess_loss:.2f}")
 
     def teardown(self) -> None:
         """Judge the first steps, now that none is timed any more.
@@ -71,14 +71,13 @@ class Training:
         Raises:
             WorkloadError: they did not lower the loss.
         """
-        if (wrong := setback(self.losses)) is not None:
-            raise _wrong(wrong)
+        if (fault := training_fault(self.losses)) is not None:
+            raise _wrong(fault)
 
 
 def _wrong(what: str) -> WorkloadError:
-    return WorkloadError(
-        what=f"the classifier does not train as it should: {what}.",
-        fix="Timings of a wrong result mean nothing: check the build of MindSpore.",
+    return wrong_result(
+        f"the classifier does not train as it should: {what}.", check="the build of MindSpore"
     )
 
 
@@ -87,5 +86,5 @@ def training(*, batch: int = 64, features: int = 512, classes: int = 1000) -> Tr
     ms.set_context(mode=ms.GRAPH_MODE)
     images = np.random.standard_normal((batch, features)).astype(np.float32)
     labels = np.random.randint(classes, size=batch).astype(np.int32)
-    take = Step(features, classes).set_train()
-    return Training(take=take, images=ms.Tensor(images), labels=ms.Tensor(labels))
+    step = Step(features, classes).set_train()
+    return Training(train=step, images=ms.Tensor(images), labels=ms.Tensor(labels))

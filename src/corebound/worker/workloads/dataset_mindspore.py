@@ -12,12 +12,12 @@ import mindspore.dataset as ds
 import numpy as np
 from mindspore.dataset import vision
 
-from corebound.worker.workload import WorkloadError
+from corebound.worker.workloads.shared.results import wrong_result
 
 IMAGES = 512
 SOURCE_PIXELS = 64
 # How many batches pass between two tuning decisions; by default, tuning acts once per epoch.
-BATCHES_A_LOOK = 20
+TUNING_INTERVAL = 20
 
 
 class Batches(Protocol):
@@ -63,9 +63,9 @@ class Pipeline:
         """
         good = images.shape == self.expected and images.min() >= 0 and images.max() <= 1
         if not good or images.std() < 0.05:
-            raise WorkloadError(
-                what=f"the data set gave {images.shape} images, not {self.expected} in 0 to 1.",
-                fix="Timings of a wrong result mean nothing: check the build of MindSpore.",
+            raise wrong_result(
+                f"the data set gave {images.shape} images, not {self.expected} in 0 to 1.",
+                check="the build of MindSpore",
             )
 
     def teardown(self) -> None:
@@ -89,7 +89,7 @@ def pipeline(
     folder = Path(tempfile.mkdtemp())
     if autotune:
         ds.config.set_enable_autotune(True, str(folder / "tuned"))
-        ds.config.set_autotune_interval(BATCHES_A_LOOK)
+        ds.config.set_autotune_interval(TUNING_INTERVAL)
     pixels = np.random.randint(256, size=(IMAGES, SOURCE_PIXELS, SOURCE_PIXELS, 3))
     columns = (pixels.astype(np.uint8), np.arange(IMAGES, dtype=np.int32))
     images = ds.NumpySlicesDataset(columns, ["image", "label"], num_parallel_workers=1)

@@ -10,10 +10,10 @@ from __future__ import annotations
 import torch
 from torch import nn
 
-from corebound.worker.workload import WorkloadError
-from corebound.worker.workloads.inference_pytorch import MEND, require_sound
+from corebound.worker.workloads.shared.inference_pytorch import require_valid
+from corebound.worker.workloads.shared.results import wrong_result
 
-WORDS = 8_000
+VOCABULARY = 8_000
 WIDTH = 512
 HEADS = 8
 LAYERS = 4
@@ -25,9 +25,9 @@ class Layer(nn.Module):
     def __init__(self) -> None:
         super().__init__()
         self._norm = nn.LayerNorm(WIDTH)
-        self._ask = nn.Linear(WIDTH, 3 * WIDTH)
-        self._join = nn.Linear(WIDTH, WIDTH)
-        self._within = nn.Sequential(
+        self._projection = nn.Linear(WIDTH, 3 * WIDTH)
+        self._output = nn.Linear(WIDTH, WIDTH)
+        self._perceptron = nn.Sequential(
             nn.LayerNorm(WIDTH), nn.Linear(WIDTH, 4 * WIDTH), nn.GELU(), nn.Linear(4 * WIDTH, WIDTH)
         )
 
@@ -39,18 +39,20 @@ class Layer(nn.Module):
             cache: Keys and values, 2×batch×heads×context×64; written to.
             begin: How many words the cache holds.
         """
-        batch, new, _ = numbers.shape
-        asked = self._ask(self._norm(numbers)).view(batch, new, 3, HEADS, WIDTH // HEADS)
-        query, key, value = asked.permute(2, 0, 3, 1, 4)
-        end = begin + new
+        batch, new_tokens, _ = numbers.shape
+        projected = self._projection(self._norm(numbers)).view(
+            batch, new_tokens, 3, HEADS, WIDTH // HEADS
+        )
+        query, key, value = projected.permute(2, 0, 3, 1, 4)
+        end = begin + new_tokens
         cache[0, :, :, begin:end] = key
         cache[1, :, :, begin:end] = value
-        seen = torch.ones(new, end, dtype=torch.bool).tril(begin) if new > 1 else None
-        found = nn.functional.scaled_dot_product_attention(
-            query, cache[0, :, :, :end], cache[1, :, :, :end], attn_mask=seen
+        mask = torch.ones(new_tokens, end, dtype=torch.bool).tril(begin) if new_tokens > 1 else None
+        attended = nn.functional.scaled_dot_product_attention(
+            query, cache[0, :, :, :end], cache[1, :, :, :end], attn_mask=mask
         )
-        numbers = numbers + self._join(found.transpose(1, 2).reshape(batch, new, WIDTH))
-        result: torch.Tensor = numbers + self._within(numbers)
+        numbers = numbers + self._output(attended.transpose(1, 2).reshape(batch, new_tokens, WIDTH))
+        result: torch.Tensor = numbers + self._perceptron(numbers)
         return result
 
 
@@ -59,45 +61,45 @@ class Decoder(nn.Module):
 
     def __init__(self, context: int) -> None:
         super().__init__()
-        self._words = nn.Embedding(WORDS, WIDTH)
+        self._tokens = nn.Embedding(VOCABULARY, WIDTH)
         self._positions = nn.Embedding(context, WIDTH)
         self._layers = nn.ModuleList(Layer() for _ in range(LAYERS))
         self._norm = nn.LayerNorm(WIDTH)
-        self._head = nn.Linear(WIDTH, WORDS, bias=False)
+        self._head = nn.Linear(WIDTH, VOCABULARY, bias=False)
 
-    def forward(self, words: torch.Tensor, cache: torch.Tensor, begin: int) -> torch.Tensor:
+    def forward(self, tokens: torch.Tensor, cache: torch.Tensor, begin: int) -> torch.Tensor:
         """Of words batch×new, the first at place `begin`, make logits batch×8000 after the last."""
-        places = torch.arange(begin, begin + words.shape[1])
-        numbers = self._words(words) + self._positions(places)
-        for layer, part in zip(self._layers, cache, strict=True):
-            numbers = layer(numbers, part, begin)
+        positions = torch.arange(begin, begin + tokens.shape[1])
+        numbers = self._tokens(tokens) + self._positions(positions)
+        for layer, layer_cache in zip(self._layers, cache, strict=True):
+            numbers = layer(numbers, layer_cache, begin)
         result: torch.Tensor = self._head(self._norm(numbers[:, -1]))
         return result
 
 
-class Writing:
+class Generation:
     """Each step generates one word for every text of the batch: the most likely one.
 
     When the cache is full, it is emptied, and the texts restart with the words just
     generated. A step's time therefore grows with its position in the text.
     """
 
-    def __init__(self, model: Decoder, cache: torch.Tensor, words: torch.Tensor) -> None:
-        """Begin with `words`, batch×1, and a cache layers×2×batch×heads×context×64."""
+    def __init__(self, model: Decoder, cache: torch.Tensor, tokens: torch.Tensor) -> None:
+        """Begin with `tokens`, batch×1, and a cache layers×2×batch×heads×context×64."""
         self.model = model
         self._cache = cache
-        self._first = words
-        self._words = words
-        self._held = 0
+        self._first = tokens
+        self._tokens = tokens
+        self._cached = 0
 
     def step(self) -> torch.Tensor:
         """Write one word; returns the logits it was chosen by, batch×8000."""
-        if self._held == self._cache.shape[-2]:
-            self._held = 0
+        if self._cached == self._cache.shape[-2]:
+            self._cached = 0
         with torch.inference_mode():
-            logits: torch.Tensor = self.model(self._words, self._cache, self._held)
-            self._words = logits.argmax(dim=-1, keepdim=True)
-        self._held += 1
+            logits: torch.Tensor = self.model(self._tokens, self._cache, self._cached)
+            self._tokens = logits.argmax(dim=-1, keepdim=True)
+        self._cached += 1
         return logits
 
     def work(self) -> dict[str, float]:
@@ -110,25 +112,27 @@ class Writing:
         Raises:
             WorkloadError: it does not.
         """
-        require_sound(result, (len(self._first), WORDS), "the decoder")
+        require_valid(result, (len(self._first), VOCABULARY), "the decoder")
         length = min(4, self._cache.shape[-2])
-        text = torch.cat([self._first.roll(place, 0) for place in range(length)], dim=1)
-        apart, whole = torch.zeros_like(self._cache), torch.zeros_like(self._cache)
+        text = torch.cat([self._first.roll(position, 0) for position in range(length)], dim=1)
+        step_cache, text_cache = torch.zeros_like(self._cache), torch.zeros_like(self._cache)
         with torch.inference_mode():
-            for place in range(length):
-                one = self.model(text[:, place : place + 1], apart, place)
-            other = self.model(text, whole, 0)
+            for position in range(length):
+                by_step = self.model(text[:, position : position + 1], step_cache, position)
+            at_once = self.model(text, text_cache, 0)
         # bfloat16 has 8 bits: rounding of one part in 256 a layer.
-        tolerance = 1e-3 if one.dtype == torch.float32 else 0.1
-        if not torch.allclose(one.float(), other.float(), rtol=0, atol=tolerance):
-            raise WorkloadError(what="the decoder's cache changes what it writes.", fix=MEND)
+        tolerance = 1e-3 if by_step.dtype == torch.float32 else 0.1
+        if not torch.allclose(by_step.float(), at_once.float(), rtol=0, atol=tolerance):
+            raise wrong_result(
+                "the decoder's cache changes what it writes.", check="the build of torch"
+            )
 
 
-def inference(*, batch: int = 1, context: int = 256, dtype: str = "float32") -> Writing:
+def inference(*, batch: int = 1, context: int = 256, dtype: str = "float32") -> Generation:
     """Set up a batch of texts of one random word each, with a cache for `context` words."""
     kind = getattr(torch, dtype)
-    return Writing(
+    return Generation(
         model=Decoder(context).eval().to(kind),
         cache=torch.zeros(LAYERS, 2, batch, HEADS, context, WIDTH // HEADS, dtype=kind),
-        words=torch.randint(WORDS, (batch, 1)),
+        tokens=torch.randint(VOCABULARY, (batch, 1)),
     )

@@ -24,9 +24,11 @@ from torch import distributed
 from torch.nn.parallel import DataParallel, DistributedDataParallel
 
 from corebound.worker.workload import WorkloadError
-from corebound.worker.workloads import cpu_time, cuda_pytorch, image_training_pytorch
-from corebound.worker.workloads.cuda_pytorch import Synchronised
-from corebound.worker.workloads.training_pytorch import Training, training
+from corebound.worker.workloads import image_training_pytorch
+from corebound.worker.workloads.shared import cpu_time, cuda_pytorch
+from corebound.worker.workloads.shared.cuda_pytorch import Synchronised
+from corebound.worker.workloads.shared.results import wrong_result
+from corebound.worker.workloads.shared.training_pytorch import Training, training
 
 # What rank 0 tells the others.
 STEP = b"s"
@@ -68,27 +70,27 @@ class Rank:
             "nccl" if group.gpus else "gloo", store=store, rank=rank, world_size=group.processes
         )
         torch.manual_seed(group.seed)
-        whole = image_training_pytorch.step(model=group.model, batch=group.batch)
+        full = image_training_pytorch.step(model=group.model, batch=group.batch)
         share = slice(
             rank * group.batch // group.processes, (rank + 1) * group.batch // group.processes
         )
         device = f"cuda:{rank}" if group.gpus else "cpu"
         self.training: Training = training(
             DistributedDataParallel(
-                whole.model.to(device), device_ids=[rank] if group.gpus else None
+                full.model.to(device), device_ids=[rank] if group.gpus else None
             ),
-            loss=whole.loss,
-            inputs=whole.inputs[share].to(device),
-            targets=whole.targets[share].to(device),
+            loss=full.loss,
+            inputs=full.inputs[share].to(device),
+            targets=full.targets[share].to(device),
         )
 
-    def alike(self) -> bool:
+    def has_equal_weights(self) -> bool:
         """Whether all have the same weights: each takes part in telling."""
-        parts = [one.detach().flatten() for one in self.training.model.parameters()]
-        own = torch.cat(parts)
-        others = [torch.empty_like(own) for _ in range(distributed.get_world_size())]
-        distributed.all_gather(others, own)
-        return all(torch.equal(own, other) for other in others)
+        parts = [parameter.detach().flatten() for parameter in self.training.model.parameters()]
+        weights = torch.cat(parts)
+        others = [torch.empty_like(weights) for _ in range(distributed.get_world_size())]
+        distributed.all_gather(others, weights)
+        return all(torch.equal(weights, weights_of_other) for weights_of_other in others)
 
 
 class Distributed:
@@ -101,7 +103,7 @@ class Distributed:
 
     def step(self) -> torch.Tensor:
         """All train once on their shares; returns the loss of rank 0's."""
-        self._tell(STEP)
+        self._send(STEP)
         loss = self._rank.training.step()
         if self._group.gpus:
             # Its update needs the gradients of all, so the others have trained, too.
@@ -114,7 +116,7 @@ class Distributed:
 
     def cpu_ns(self) -> int:
         """CPU time of all processes."""
-        return cpu_time.with_children_ns(other.pid for other in self._others)
+        return cpu_time.cpu_time_with_children_ns(other.pid for other in self._others)
 
     def check(self, result: torch.Tensor) -> None:
         """The loss falls, and after the update all processes have the same weights.
@@ -123,21 +125,20 @@ class Distributed:
             WorkloadError: it is not so.
         """
         # Without the wrapper: in training mode its forward pass would wait for the others.
-        found = self._rank.training
-        module = found.model.module
+        training_of_rank = self._rank.training
+        module = training_of_rank.model.module
         Training(
             model=module,
-            loss=found.loss,
-            optimizer=found.optimizer,
-            inputs=found.inputs,
-            targets=found.targets,
-            random_state=found.random_state,
+            loss=training_of_rank.loss,
+            optimizer=training_of_rank.optimizer,
+            inputs=training_of_rank.inputs,
+            targets=training_of_rank.targets,
+            random_state=training_of_rank.random_state,
         ).check(result)
-        self._tell(COMPARE)
-        if not self._rank.alike():
-            raise WorkloadError(
-                what="after a step the processes have different weights.",
-                fix="Timings of a wrong result mean nothing: check the build of torch.",
+        self._send(COMPARE)
+        if not self._rank.has_equal_weights():
+            raise wrong_result(
+                "after a step the processes have different weights.", check="the build of torch"
             )
 
     def teardown(self) -> None:
@@ -149,10 +150,10 @@ class Distributed:
             other.wait(LEAVE_S)
         distributed.destroy_process_group()
 
-    def _tell(self, what: bytes) -> None:
+    def _send(self, action: bytes) -> None:
         for other in self._others:
             if other.stdin is not None:
-                other.stdin.write(what)
+                other.stdin.write(action)
 
 
 def step(
@@ -171,12 +172,12 @@ def step(
     Raises:
         WorkloadError: the batch cannot be shared evenly, or the GPUs do not suit the method.
     """
-    _require_suited(method, processes=processes, gpus=gpus)
-    _require_even(batch, among=gpus if method == "dp" else processes)
+    _require_compatible(method, processes=processes, gpus=gpus)
+    _require_even(batch, parts=gpus if method == "dp" else processes)
     if gpus:
         cuda_pytorch.require(gpus)
     if processes > 1:
-        return _started(
+        return _start(
             Group(
                 processes=processes,
                 meeting=str(Path(tempfile.mkdtemp(prefix="meeting-")) / "file"),
@@ -186,20 +187,20 @@ def step(
                 gpus=gpus,
             )
         )
-    whole = image_training_pytorch.step(model=model, batch=batch)
+    full = image_training_pytorch.step(model=model, batch=batch)
     if not gpus:
-        return whole
-    module = whole.model.to("cuda:0")
-    made = training(
+        return full
+    module = full.model.to("cuda:0")
+    parallel = training(
         DataParallel(module, device_ids=list(range(gpus))) if method == "dp" else module,
-        loss=whole.loss,
-        inputs=whole.inputs.to("cuda:0"),
-        targets=whole.targets.to("cuda:0"),
+        loss=full.loss,
+        inputs=full.inputs.to("cuda:0"),
+        targets=full.targets.to("cuda:0"),
     )
-    return Synchronised(made, gpus)
+    return Synchronised(parallel, gpus)
 
 
-def _require_suited(method: str, *, processes: int, gpus: int) -> None:
+def _require_compatible(method: str, *, processes: int, gpus: int) -> None:
     if method == "dp" and gpus < 2:
         raise WorkloadError(
             what=f"DataParallel does nothing with fewer than two GPUs, and the cell has {gpus}.",
@@ -217,17 +218,17 @@ def _require_suited(method: str, *, processes: int, gpus: int) -> None:
         )
 
 
-def _require_even(batch: int, *, among: int) -> None:
-    if among > 1 and (batch % among or batch < 2 * among):
+def _require_even(batch: int, *, parts: int) -> None:
+    if parts > 1 and (batch % parts or batch < 2 * parts):
         raise WorkloadError(
-            what=f"a batch of {batch} cannot be shared evenly by {among}.",
+            what=f"a batch of {batch} cannot be shared evenly by {parts}.",
             fix="Make `batch` a multiple of `processes` (of `gpus`), two for each at least.",
         )
 
 
-def _started(group: Group) -> Distributed:
+def _start(group: Group) -> Distributed:
     """Start the other processes, and join them as rank 0."""
-    arguments = [str(each) for each in asdict(group).values()]
+    arguments = [str(value) for value in asdict(group).values()]
     others = [
         subprocess.Popen(
             (sys.executable, "-m", __name__, str(rank), str(torch.get_num_threads()), *arguments),
@@ -239,7 +240,7 @@ def _started(group: Group) -> Distributed:
     return Distributed(Rank(0, group), others, group)
 
 
-def follow(arguments: list[str]) -> None:
+def run_rank(arguments: list[str]) -> None:
     """Do what rank 0 says, until it says no more."""
     rank, threads, processes, meeting, model, batch, seed, gpus = arguments
     torch.set_num_threads(int(threads))
@@ -251,14 +252,14 @@ def follow(arguments: list[str]) -> None:
         seed=int(seed),
         gpus=int(gpus),
     )
-    one = Rank(int(rank), group)
-    while told := os.read(0, 1):
-        if told == STEP:
-            one.training.step()
+    own = Rank(int(rank), group)
+    while action := os.read(0, 1):
+        if action == STEP:
+            own.training.step()
         else:
-            one.alike()
+            own.has_equal_weights()
     distributed.destroy_process_group()
 
 
 if __name__ == "__main__":
-    follow(sys.argv[1:])
+    run_rank(sys.argv[1:])

@@ -11,13 +11,13 @@ from __future__ import annotations
 import torch
 from torch import nn
 
-from corebound.worker.workloads.inference_pytorch import Inference
+from corebound.worker.workloads.shared.inference_pytorch import Inference
 
-WORDS = 30_522
+VOCABULARY = 30_522
 POSITIONS = 512
 WIDTH = 768
 HEADS = 12
-WITHIN = 3_072
+INNER_WIDTH = 3_072
 
 
 class Encoder(nn.Module):
@@ -25,19 +25,19 @@ class Encoder(nn.Module):
 
     def __init__(self, layers: int) -> None:
         super().__init__()
-        self._words = nn.Embedding(WORDS, WIDTH)
+        self._tokens = nn.Embedding(VOCABULARY, WIDTH)
         self._positions = nn.Embedding(POSITIONS, WIDTH)
         self._norm = nn.LayerNorm(WIDTH)
         layer = nn.TransformerEncoderLayer(
-            WIDTH, HEADS, dim_feedforward=WITHIN, activation="gelu", batch_first=True
+            WIDTH, HEADS, dim_feedforward=INNER_WIDTH, activation="gelu", batch_first=True
         )
         self._layers = nn.TransformerEncoder(layer, layers, enable_nested_tensor=False)
 
-    def forward(self, words: torch.Tensor) -> torch.Tensor:
+    def forward(self, tokens: torch.Tensor) -> torch.Tensor:
         """Of words batch×sequence make numbers batch×sequence×768."""
-        places = torch.arange(words.shape[1])
+        positions = torch.arange(tokens.shape[1])
         result: torch.Tensor = self._layers(
-            self._norm(self._words(words) + self._positions(places))
+            self._norm(self._tokens(tokens) + self._positions(positions))
         )
         return result
 
@@ -49,7 +49,7 @@ def inference(
     return Inference(
         name="the encoder",
         model=Encoder(layers).eval().to(getattr(torch, dtype)),
-        inputs=(torch.randint(WORDS, (batch, sequence)),),
+        inputs=(torch.randint(VOCABULARY, (batch, sequence)),),
         shape=(batch, sequence, WIDTH),
         unit="sequences",
         count=batch,

@@ -49,9 +49,9 @@ class BlasProduct:
 
     def step(self) -> NDArray[Any]:
         """Multiply once: 2·size³ floating-point operations."""
-        made = self.product
-        self.multiply(made.left, made.right, made.out)
-        return made.out
+        arrays = self.product
+        self.multiply(arrays.left, arrays.right, arrays.out)
+        return arrays.out
 
     def work(self) -> dict[str, float]:
         """What a step does, as the arrays say it."""
@@ -79,9 +79,9 @@ def product(*, size: int = 1024, dtype: str = "float32", blas: str = "openblas")
     """
     numbers = np.random.default_rng(np.random.randint(2**31))
     left, right = (numbers.standard_normal((size, size)).astype(dtype) for _ in range(2))
-    made = Product(left=left, right=right, out=np.zeros((size, size), dtype=dtype))
+    arrays = Product(left=left, right=right, out=np.zeros((size, size), dtype=dtype))
     multiply = _by_numpy if blas == "openblas" else _by_mkl(size, dtype)
-    return BlasProduct(product=made, multiply=multiply, blas=_version(blas))
+    return BlasProduct(product=arrays, multiply=multiply, blas=_version(blas))
 
 
 def _by_numpy(left: NDArray[Any], right: NDArray[Any], out: NDArray[Any]) -> object:
@@ -106,13 +106,13 @@ def _by_mkl(size: int, dtype: str) -> Multiply:
 
 def _mkl() -> ctypes.CDLL:
     """MKL's single library, which the package puts into the environment's `lib`."""
-    found = sorted((Path(sys.prefix) / "lib").glob("libmkl_rt.so.*"))
-    if not found:
+    libraries = sorted((Path(sys.prefix) / "lib").glob("libmkl_rt.so.*"))
+    if not libraries:
         raise WorkloadError(
             what="this environment has no MKL.",
             fix="Use the environment numpy-mkl, or add mkl==VERSION to the requirements file.",
         )
-    return ctypes.CDLL(str(found[-1]))
+    return ctypes.CDLL(str(libraries[-1]))
 
 
 def _version(blas: str) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from corebound.worker.workload import WorkloadError
+from corebound.worker.workloads.shared.results import wrong_result
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,10 +35,7 @@ class Product:
         """
         exact = self.left[:3].astype(np.float64) @ self.right.astype(np.float64)
         if not np.allclose(result[:3], exact, rtol=1e-3, atol=1e-2):
-            raise WorkloadError(
-                what="the matrix product is wrong.",
-                fix="Timings of a wrong result mean nothing: check the BLAS.",
-            )
+            raise wrong_result("the matrix product is wrong.", check="the BLAS")
 
 
 def product(*, size: int = 1024, dtype: str = "float32") -> Product:

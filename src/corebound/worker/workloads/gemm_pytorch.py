@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import torch
 
-from corebound.worker.workload import WorkloadError
-from corebound.worker.workloads import cuda_pytorch
+from corebound.worker.workloads.shared import cuda_pytorch
+from corebound.worker.workloads.shared.results import wrong_result
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,10 +38,7 @@ class Product:
         """
         exact = self.left[:3].cpu().double() @ self.right.cpu().double()
         if not torch.allclose(result[:3].cpu().double(), exact, rtol=1e-3, atol=1e-2):
-            raise WorkloadError(
-                what="the matrix product is wrong.",
-                fix="Timings of a wrong result mean nothing: check the build of torch.",
-            )
+            raise wrong_result("the matrix product is wrong.", check="the build of torch")
 
 
 def product(*, size: int = 1024, dtype: str = "float32", gpus: int = 0) -> Product:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import nn
 
-from corebound.worker.workloads.hourglass import (
+from corebound.worker.workloads.shared.hourglass import (
     DEPTH,
     DROPPED_BYTES,
     EPSILON,
@@ -15,7 +15,7 @@ from corebound.worker.workloads.hourglass import (
     RUNNING_SHARE,
     Shape,
 )
-from corebound.worker.workloads.training_pytorch import Training, training
+from corebound.worker.workloads.shared.training_pytorch import Training, training
 
 
 class CheapDropout(nn.Module):
@@ -56,14 +56,14 @@ class Hourglass(nn.Module):
 
     def __init__(self, channels: int, depth: int) -> None:
         super().__init__()
-        self._beside = Residual(channels, channels)
+        self._skip = Residual(channels, channels)
         self._down = nn.Sequential(nn.MaxPool2d(2), Residual(channels, channels))
         within = Hourglass(channels, depth - 1) if depth > 1 else Residual(channels, channels)
         self._up = nn.Sequential(within, Residual(channels, channels), nn.Upsample(scale_factor=2))
 
     def forward(self, maps: torch.Tensor) -> torch.Tensor:
         """Maps keep their shape."""
-        result: torch.Tensor = self._beside(maps) + self._up(self._down(maps))
+        result: torch.Tensor = self._skip(maps) + self._up(self._down(maps))
         return result
 
 
@@ -90,11 +90,11 @@ class Stack(nn.Module):
         """Of images batch×3×side×side make heat maps batch×stacks×joints×side/4×side/4."""
         maps = self._stem(images)
         heats = []
-        for place, (hourglass, head) in enumerate(zip(self._hourglasses, self._heads, strict=True)):
-            found = hourglass(maps)
-            heats.append(head(found))
-            if place < len(self._back):
-                maps = maps + found + self._back[place](heats[-1])
+        for index, (hourglass, head) in enumerate(zip(self._hourglasses, self._heads, strict=True)):
+            features = hourglass(maps)
+            heats.append(head(features))
+            if index < len(self._back):
+                maps = maps + features + self._back[index](heats[-1])
         return torch.stack(heats, dim=1)
 
 

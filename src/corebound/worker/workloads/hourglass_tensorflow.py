@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from corebound.worker.adapters.tensorflow import tf
-from corebound.worker.workloads.hourglass import (
+from corebound.worker.workloads.shared.hourglass import (
     DEPTH,
     DROPPED_BYTES,
     EPSILON,
@@ -20,7 +20,7 @@ from corebound.worker.workloads.hourglass import (
     require_finite,
     require_heats,
 )
-from corebound.worker.workloads.learning import require_learning
+from corebound.worker.workloads.shared.results import require_learning
 
 Layer = Callable[[tf.Tensor], tf.Tensor]
 
@@ -30,14 +30,14 @@ class Network:
     """Layers as functions, and the variables that they were made with.
 
     Attributes:
-        parameters: What is trained, in the order of PyTorch's; a convolution's
-            weights lie as side×side×before×after.
-        generator: What the cheap dropout draws from.
+        parameters: The trained variables, in PyTorch's order; a convolution's weights
+            have the shape side×side×before×after.
+        generator: The random numbers of the cheap dropout.
     """
 
     parameters: list[tf.Variable] = field(default_factory=list)
     generator: tf.random.Generator = field(
-        # Seeded from what the launch seeded; the algorithm is the only one there is on CPUs.
+        # Seeded from the launch's seed; no other algorithm is available on CPUs.
         default_factory=lambda: tf.random.Generator.from_seed(
             tf.random.uniform((), maxval=2**31 - 1, dtype=tf.int32), alg="philox"
         )
@@ -49,35 +49,35 @@ class Network:
         They are batch×stacks×side/4×side/4×joints, the channels last as TensorFlow has them.
         """
         stem = self._chain(
-            self._normed(3, channels // 2, 7, stride=2),
+            self._convolution_block(3, channels // 2, 7, stride=2),
             self._residual(channels // 2, channels),
             _halve,
         )
         hourglasses = [
             self._chain(
                 self._hourglass(channels, DEPTH),
-                self._dropout(dropout, seed=place + 1),
-                self._normed(channels, channels),
+                self._dropout(dropout, seed=index + 1),
+                self._convolution_block(channels, channels),
             )
-            for place in range(stacks)
+            for index in range(stacks)
         ]
         heads = [self._convolution(channels, JOINTS) for _ in range(stacks)]
-        back = [self._convolution(JOINTS, channels) for _ in range(stacks - 1)]
+        projections = [self._convolution(JOINTS, channels) for _ in range(stacks - 1)]
 
         def forward(images: tf.Tensor) -> tf.Tensor:
             maps = stem(images)
             heats = []
-            for place, (hourglass, head) in enumerate(zip(hourglasses, heads, strict=True)):
+            for index, (hourglass, head) in enumerate(zip(hourglasses, heads, strict=True)):
                 found = hourglass(maps)
                 heats.append(head(found))
-                if place < len(back):
-                    maps = maps + found + back[place](heats[-1])
+                if index < len(projections):
+                    maps = maps + found + projections[index](heats[-1])
             return tf.stack(heats, axis=1)
 
         return forward
 
     def _hourglass(self, channels: int, depth: int) -> Layer:
-        beside = self._residual(channels, channels)
+        skip = self._residual(channels, channels)
         down = self._residual(channels, channels)
         within = (
             self._hourglass(channels, depth - 1)
@@ -85,19 +85,21 @@ class Network:
             else self._residual(channels, channels)
         )
         up = self._residual(channels, channels)
-        return lambda maps: beside(maps) + _double(up(within(down(_halve(maps)))))
+        return lambda maps: skip(maps) + _double(up(within(down(_halve(maps)))))
 
     def _residual(self, before: int, after: int) -> Layer:
         half = after // 2
         path = self._chain(
-            self._normed(before, half), self._normed(half, half, 3), self._normed(half, after)
+            self._convolution_block(before, half),
+            self._convolution_block(half, half, 3),
+            self._convolution_block(half, after),
         )
         skip = tf.identity if before == after else self._convolution(before, after)
         return lambda maps: path(maps) + skip(maps)
 
-    def _normed(self, before: int, after: int, side: int = 1, stride: int = 1) -> Layer:
+    def _convolution_block(self, before: int, after: int, side: int = 1, stride: int = 1) -> Layer:
         convolution = self._convolution(before, after, side, stride)
-        scale, shift = self._trained(tf.ones(after)), self._trained(tf.zeros(after))
+        scale, shift = self._variable(tf.ones(after)), self._variable(tf.zeros(after))
         mean, variance = (tf.Variable(tf.fill([after], one), trainable=False) for one in (0.0, 1.0))
 
         def layer(maps: tf.Tensor) -> tf.Tensor:
@@ -120,10 +122,10 @@ class Network:
         # What PyTorch draws them from.
         limit = 1 / math.sqrt(before * side**2)
         weight, bias = (
-            self._trained(tf.random.uniform(shape, -limit, limit))
+            self._variable(tf.random.uniform(shape, -limit, limit))
             for shape in ((side, side, before, after), (after,))
         )
-        # `SAME` would put less before the maps than behind them where the stride is two.
+        # With a stride of two, `SAME` would pad less before the maps than after them.
         around = [side // 2] * 2
         padding = "SAME" if stride == 1 else [[0, 0], around, around, [0, 0]]
         return lambda maps: tf.nn.bias_add(tf.nn.conv2d(maps, weight, stride, padding), bias)
@@ -140,15 +142,15 @@ class Network:
         on CPUs, tried for the CPU time it takes: stateless Philox and a
         tf.random.Generator's floats cost the same as tf.nn.dropout; float16 more; ThreeFry
         is not there without XLA. 32-bit or 64-bit words, signed or not, from a generator or
-        stateless, cut into bytes, all cost about the same, less than half.
+        stateless, cut into bytes, all cost about the same: less than half.
         """
         count = tf.size(maps)
-        words = self.generator.uniform_full_int([(count + 7) // 8], tf.uint64)
-        bytes_ = tf.reshape(tf.bitcast(words, tf.uint8), [-1])[:count]
-        kept = tf.cast(tf.reshape(bytes_, tf.shape(maps)) >= DROPPED_BYTES, maps.dtype)
-        return maps * kept * (256 / (256 - DROPPED_BYTES))
+        integers = self.generator.uniform_full_int([(count + 7) // 8], tf.uint64)
+        bytes_ = tf.reshape(tf.bitcast(integers, tf.uint8), [-1])[:count]
+        mask = tf.cast(tf.reshape(bytes_, tf.shape(maps)) >= DROPPED_BYTES, maps.dtype)
+        return maps * mask * (256 / (256 - DROPPED_BYTES))
 
-    def _trained(self, start: tf.Tensor) -> tf.Variable:
+    def _variable(self, start: tf.Tensor) -> tf.Variable:
         self.parameters.append(tf.Variable(start))
         return self.parameters[-1]
 
@@ -164,15 +166,15 @@ class Network:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Training:
-    """The network, and all that one step needs.
+    """The network, and everything that a step needs.
 
     Attributes:
-        network: What is trained.
-        shape: How large it is.
-        forward: Of images make heat maps, dropout included.
+        network: The network.
+        shape: Its size.
+        forward: Maps images to heat maps, dropout included.
         inputs, targets: The batch: batch×image×image×3, and as `forward` gives it.
-        advance: Takes one step; returns loss before it, and heat maps.
-        random_state: Of the generator as the first step finds it.
+        advance: Takes one step; returns the loss before it, and the heat maps.
+        random_state: The generator's state before the first step.
     """
 
     network: Network
@@ -200,17 +202,18 @@ class Training:
         """
         loss, heats = result
         require_heats(self.shape, tuple(heats.shape), channels_last=True)
-        # The loss alone does not tell: a ReLU that is fused with its norm makes NaN zero.
+        # The loss alone does not show it: a ReLU that is fused with its norm turns NaN into zero.
         require_finite(
-            bool(tf.reduce_all(tf.math.is_finite(one))) for one in (heats, *self.network.parameters)
+            bool(tf.reduce_all(tf.math.is_finite(tensor)))
+            for tensor in (heats, *self.network.parameters)
         )
-        require_learning(loss, self.loss_again())
+        require_learning(loss, self.recompute_loss())
 
-    def loss_again(self) -> float:
+    def recompute_loss(self) -> float:
         """The loss now, with the dropout masks of the first step."""
         before = tf.identity(self.network.generator.state)
         self.network.generator.state.assign(self.random_state)
-        # Traced anew, so that random operators begin anew from the seeds that they were given.
+        # Traced again, so that random operators restart from their seeds.
         loss = tf.function(lambda: _mean_square(self.forward(self.inputs), self.targets))()
         self.network.generator.state.assign(before)
         return float(loss.numpy())
@@ -249,7 +252,7 @@ def step(
     shape = Shape(stacks=stacks, channels=channels, image=image, batch=batch)
     network = Network()
     forward = network.stack(stacks, channels, dropout)
-    # Variables, for a constant is copied into the graph.
+    # Variables, because a constant would be copied into the graph.
     inputs = tf.Variable(tf.random.uniform((batch, image, image, 3)), trainable=False)
     targets = tf.Variable(
         tf.random.uniform((batch, stacks, shape.side, shape.side, JOINTS)), trainable=False
@@ -268,25 +271,25 @@ def step(
 def _advance(
     forward: Layer, inputs: tf.Variable, targets: tf.Variable, parameters: Sequence[tf.Variable]
 ) -> Callable[[], tuple[tf.Tensor, tf.Tensor]]:
-    """Make what is traced as a step; the names of its scopes tell a profile what is for what."""
-    moving = [tf.Variable(tf.zeros_like(one), trainable=False) for one in parameters]
+    """Make the step that is traced; the names of its scopes show a profile its phases."""
+    momenta = [tf.Variable(tf.zeros_like(parameter), trainable=False) for parameter in parameters]
 
-    def once() -> tuple[tf.Tensor, tf.Tensor]:
+    def run_step() -> tuple[tf.Tensor, tf.Tensor]:
         with tf.GradientTape() as tape, tf.name_scope("forward"):
             heats = forward(inputs)
             loss = _mean_square(heats, targets)
         with tf.name_scope("backward"):
             gradients = tape.gradient(loss, parameters)
         with tf.name_scope("update"):
-            for parameter, moved, gradient in zip(parameters, moving, gradients, strict=True):
+            for parameter, momentum, gradient in zip(parameters, momenta, gradients, strict=True):
                 # As PyTorch's: moved = momentum·moved + gradient; parameter -= rate·moved.
                 tf.raw_ops.ResourceApplyMomentum(
                     var=parameter.handle,
-                    accum=moved.handle,
+                    accum=momentum.handle,
                     lr=LEARNING_RATE,
                     grad=gradient,
                     momentum=MOMENTUM,
                 )
         return loss, heats
 
-    return once
+    return run_step

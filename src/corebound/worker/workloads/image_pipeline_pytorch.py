@@ -14,18 +14,18 @@ import torch
 from torch import nn
 from torch.utils.data import DataLoader
 
-from corebound.worker.workloads import cpu_time
-from corebound.worker.workloads.image_files_pytorch import photographs
 from corebound.worker.workloads.image_training_pytorch import classifier
-from corebound.worker.workloads.inference_pytorch import require_sound
-from corebound.worker.workloads.learning import require_learning
-from corebound.worker.workloads.training_pytorch import train
+from corebound.worker.workloads.shared import cpu_time
+from corebound.worker.workloads.shared.image_files_pytorch import photographs
+from corebound.worker.workloads.shared.inference_pytorch import require_valid
+from corebound.worker.workloads.shared.results import require_learning
+from corebound.worker.workloads.shared.training_pytorch import train
 
 FILES = 64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Endless:
+class EndlessSampler:
     """The places of a set in order, over and over, so that loaders never stop."""
 
     count: int
@@ -39,7 +39,7 @@ class Endless:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Seen:
+class StepResult:
     """What a step saw and made of it."""
 
     images: torch.Tensor
@@ -58,23 +58,23 @@ class Pipeline:
         self._shape = shape
         self._optimizer = torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9)
 
-    def step(self) -> Seen:
+    def step(self) -> StepResult:
         """Take a batch, and train on it once."""
         images, labels = next(self._batches)
         loss = train(self.model, nn.functional.cross_entropy, self._optimizer, images, labels)
-        return Seen(images=images, labels=labels, loss=loss)
+        return StepResult(images=images, labels=labels, loss=loss)
 
     def work(self) -> dict[str, float]:
         """What a step does: one batch of images."""
         return {"images": float(self._shape[0])}
 
-    def check(self, result: Seen) -> None:
+    def check(self, result: StepResult) -> None:
         """Sound images, and an update that lowered their loss.
 
         Raises:
             WorkloadError: it is not so.
         """
-        require_sound(result.images, self._shape, "the preprocessing")
+        require_valid(result.images, self._shape, "the preprocessing")
         with torch.no_grad():
             after = nn.functional.cross_entropy(self.model(result.images), result.labels)
         require_learning(float(result.loss), float(after))
@@ -82,7 +82,7 @@ class Pipeline:
     def cpu_ns(self) -> int:
         """CPU time of this process and of its loaders."""
         children = (child.pid for child in multiprocessing.active_children())
-        return cpu_time.with_children_ns(pid for pid in children if pid is not None)
+        return cpu_time.cpu_time_with_children_ns(pid for pid in children if pid is not None)
 
     def teardown(self) -> None:
         """End the loaders: they do so when nobody holds their batches any more."""
@@ -110,7 +110,7 @@ def step(
     batches = DataLoader(
         dataset,
         batch_size=batch,
-        sampler=Endless(count=FILES),
+        sampler=EndlessSampler(count=FILES),
         num_workers=loaders,
         multiprocessing_context="fork" if loaders else None,
     )

@@ -6,7 +6,7 @@ import torch
 from torch import nn
 
 from corebound.worker.adapters import pytorch
-from corebound.worker.workloads.training_pytorch import Training, training
+from corebound.worker.workloads.shared.training_pytorch import Training, training
 
 CLASSES = 100
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import torch
 from torch import nn
 
-from corebound.worker.workloads.inference_pytorch import Inference
+from corebound.worker.workloads.shared.inference_pytorch import Inference
 
 WIDTH = 512
 LAYERS = 2

@@ -10,7 +10,7 @@ from __future__ import annotations
 import torch
 
 from corebound.worker.adapters import pytorch
-from corebound.worker.workloads.inference_pytorch import Inference
+from corebound.worker.workloads.shared.inference_pytorch import Inference
 
 CLASSES = 1000
 

@@ -17,8 +17,8 @@ from dataclasses import dataclass
 import torch
 from torch import nn
 
-from corebound.worker.workload import WorkloadError
-from corebound.worker.workloads.inference_pytorch import MEND, require_sound
+from corebound.worker.workloads.shared.inference_pytorch import require_valid
+from corebound.worker.workloads.shared.results import wrong_result
 
 TABLES = 8
 ROWS = 100_000
@@ -50,12 +50,12 @@ class Recommender(nn.Module):
 
     def forward(self, dense: torch.Tensor, rows: torch.Tensor) -> torch.Tensor:
         """Of features batch×13 and rows tables×batch×32 make probabilities batch×1."""
-        brought = self._dense(dense)
-        bags = [table(one) for table, one in zip(self._tables, rows, strict=True)]
-        vectors = torch.stack((brought, *bags), dim=1)
+        dense_vector = self._dense(dense)
+        bags = [table(lookups) for table, lookups in zip(self._tables, rows, strict=True)]
+        vectors = torch.stack((dense_vector, *bags), dim=1)
         products = vectors @ vectors.transpose(1, 2)
         pairs = products[:, self._below[0], self._below[1]]
-        result: torch.Tensor = self._top(torch.cat((brought, pairs), dim=1))
+        result: torch.Tensor = self._top(torch.cat((dense_vector, pairs), dim=1))
         return result
 
 
@@ -90,12 +90,14 @@ class Ranking:
             WorkloadError: they are not.
         """
         dense, rows = self.batches[0]
-        require_sound(result, (len(dense), 1), "the recommender")
+        require_valid(result, (len(dense), 1), "the recommender")
         with torch.inference_mode():
-            alone = self.model(dense[:1], rows[:, :1])
-        within = bool(((result >= 0) & (result <= 1)).all())
-        if not (within and torch.allclose(alone.float(), result[:1].float(), atol=2e-2)):
-            raise WorkloadError(what="the recommender gave wrong probabilities.", fix=MEND)
+            single = self.model(dense[:1], rows[:, :1])
+        is_probability = bool(((result >= 0) & (result <= 1)).all())
+        if not (is_probability and torch.allclose(single.float(), result[:1].float(), atol=2e-2)):
+            raise wrong_result(
+                "the recommender gave wrong probabilities.", check="the build of torch"
+            )
 
 
 def inference(*, batch: int = 128, dtype: str = "float32") -> Ranking:

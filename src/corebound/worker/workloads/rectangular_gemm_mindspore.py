@@ -10,7 +10,7 @@ import mindspore as ms
 import numpy as np
 from mindspore import nn, ops
 
-from corebound.worker.workload import WorkloadError
+from corebound.worker.workloads.shared.results import wrong_result
 
 
 class Multiply(nn.Cell):
@@ -43,15 +43,12 @@ class Product:
         Raises:
             WorkloadError: they differ by more than rounding.
         """
-        left, right = (one.asnumpy().astype(np.float64) for one in (self.left, self.right))
+        left, right = (matrix.asnumpy().astype(np.float64) for matrix in (self.left, self.right))
         # Sums of products of standard normal numbers are as large as √inner.
         unit = float(np.finfo(result.dtype).eps) * left.shape[1]
         expected = (left.shape[0], right.shape[1])
         if result.shape != expected or not np.allclose(result[:3], left[:3] @ right, atol=unit):
-            raise WorkloadError(
-                what="the matrix product is wrong.",
-                fix="Timings of a wrong result mean nothing: check the build of MindSpore.",
-            )
+            raise wrong_result("the matrix product is wrong.", check="the build of MindSpore")
 
 
 def product(

@@ -17,16 +17,16 @@ from corebound.worker import protocol
 from corebound.worker.adapters import pytorch
 
 # Means and deviations of ImageNet's channels, which most serving handlers normalise by.
-MEANS = np.array((0.485, 0.456, 0.406), dtype=np.float32)
-DEVIATIONS = np.array((0.229, 0.224, 0.225), dtype=np.float32)
-# How many classes an answer names.
+CHANNEL_MEANS = np.array((0.485, 0.456, 0.406), dtype=np.float32)
+CHANNEL_DEVIATIONS = np.array((0.229, 0.224, 0.225), dtype=np.float32)
+# Number of classes in an answer.
 TOP = 5
 
 
 def set_threads() -> None:
-    """Size the pool as the cell asks, before a model is loaded; else leave it alone."""
-    if asked := os.environ.get(protocol.SERVED_THREADS):
-        torch.set_num_threads(int(asked))
+    """Set the pool size that the cell requests, before a model is loaded."""
+    if threads := os.environ.get(protocol.SERVED_THREADS):
+        torch.set_num_threads(int(threads))
 
 
 def prepare(jpeg: bytes) -> torch.Tensor:
@@ -34,22 +34,22 @@ def prepare(jpeg: bytes) -> torch.Tensor:
     side = int(os.environ[protocol.SERVED_IMAGE])
     with Image.open(io.BytesIO(jpeg)) as picture:
         pixels = np.asarray(picture.convert("RGB").resize((side, side)), dtype=np.float32)
-    scaled = (pixels / 255 - MEANS) / DEVIATIONS
+    scaled = (pixels / 255 - CHANNEL_MEANS) / CHANNEL_DEVIATIONS
     return torch.from_numpy(np.ascontiguousarray(scaled.transpose(2, 0, 1)))[None]
 
 
 def top(logits: torch.Tensor) -> list[list[float]]:
-    """The likeliest classes of one image: [class, probability], likeliest first."""
-    found = torch.softmax(logits[0], dim=0).topk(TOP)
-    pairs = zip(found.indices.tolist(), found.values.tolist(), strict=True)
+    """The most likely classes of one image, as [class, probability], most likely first."""
+    likeliest = torch.softmax(logits[0], dim=0).topk(TOP)
+    pairs = zip(likeliest.indices.tolist(), likeliest.values.tolist(), strict=True)
     return [[index, probability] for index, probability in pairs]
 
 
 def report() -> None:
-    """Tell what this worker really got, in a file named by its process.
+    """Report the worker's threads and environment in a file named by its process id.
 
-    The runner cannot ask a worker of a server, so the worker says unasked how many
-    threads it has and which variables reached it. Whole or not at all.
+    The runner cannot query a worker of a server, so the worker reports on its own. The file
+    is written atomically.
     """
     folder = Path(os.environ[protocol.SERVED_REPORTS])
     described = pytorch.describe()

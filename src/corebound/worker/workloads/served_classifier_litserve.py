@@ -1,7 +1,7 @@
 """The same classifier behind LitServe: run as a program in the server's environment.
 
-Annotations are not postponed here: LitServe hands them to FastAPI, which would take
-a name in quotes for a parameter of the query.
+Annotations are not postponed here: LitServe passes them to FastAPI, which would treat a
+name in quotes as a query parameter.
 """
 
 import argparse
@@ -16,20 +16,20 @@ from corebound.worker.workloads import served_classifier
 
 
 class Classifier(litserve.LitAPI):
-    """Takes JSON with an image in base64, for LitServe has no way to take it as it is."""
+    """Accepts JSON with an image in base64, because LitServe accepts no binary body."""
 
     def __init__(self, model: Path) -> None:
         super().__init__()
         self._file = model
 
     def setup(self, device: str) -> None:
-        """Size the pool first, then load the model and tell what came of it."""
+        """Set the pool size, load the model, then report."""
         served_classifier.set_threads()
         self._network = torch.jit.load(str(self._file), map_location=device).eval()
         served_classifier.report()
 
     def decode_request(self, request: dict[str, Any]) -> torch.Tensor:
-        """From the request's JSON to 1×3×side×side numbers."""
+        """Convert the request's JSON to 1×3×side×side numbers."""
         return served_classifier.prepare(base64.b64decode(request["image"]))
 
     def predict(self, x: torch.Tensor) -> torch.Tensor:
@@ -39,23 +39,23 @@ class Classifier(litserve.LitAPI):
         return logits
 
     def encode_response(self, output: torch.Tensor) -> list[list[float]]:
-        """The likeliest classes."""
+        """The most likely classes."""
         return served_classifier.top(output)
 
 
 def main() -> None:
-    """Serve on the loopback interface until told to end."""
+    """Serve on the loopback interface until terminated."""
     parser = argparse.ArgumentParser(description=main.__doc__)
     parser.add_argument("--model", type=Path, required=True)
     parser.add_argument("--port-file", type=Path, required=True)
     parser.add_argument("--workers", type=int, required=True)
-    asked = parser.parse_args()
-    port = int(asked.port_file.read_text(encoding="ascii"))
+    options = parser.parse_args()
+    port = int(options.port_file.read_text(encoding="ascii"))
     server = litserve.LitServer(
-        Classifier(asked.model),
+        Classifier(options.model),
         accelerator="cpu",
-        workers_per_device=asked.workers,
-        # Waiting is part of a latency: no request is given up by the server.
+        workers_per_device=options.workers,
+        # Waiting is part of the latency, so the server must not abandon requests.
         timeout=False,
     )
     server.run(host="127.0.0.1", port=port, generate_client_file=False, log_level="warning")

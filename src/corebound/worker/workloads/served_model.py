@@ -1,4 +1,4 @@
-"""Makes what a server serves: a TorchScript file, a request, and the right answer to it.
+"""Makes the files for a server: a TorchScript model, a request and the expected answer.
 
 Run as a program in the server's environment, once for each model.
 """
@@ -20,31 +20,31 @@ from corebound.worker import protocol
 from corebound.worker.adapters import pytorch
 from corebound.worker.workloads import served_classifier
 
-# What a camera sends after a site has scaled it: some 110 KB as JPEG.
+# A typical scaled photograph: about 110 KB as JPEG.
 REQUEST_SIZE = (640, 480)
 
 
 def main() -> None:
-    """Write the model, a request in two forms, and the answer to it into a folder."""
+    """Write the model, a request in two forms and the expected answer into a folder."""
     parser = argparse.ArgumentParser(description=main.__doc__)
     parser.add_argument("--model", required=True)
     parser.add_argument("--image", type=int, required=True)
     parser.add_argument("--seed", type=int, required=True)
     parser.add_argument("--out", type=Path, required=True)
-    asked = parser.parse_args()
-    os.environ[protocol.SERVED_IMAGE] = str(asked.image)
-    torch.manual_seed(asked.seed)
-    jpeg = picture(asked.seed)
-    network = getattr(pytorch.torchvision().models, asked.model)(weights=None).eval()
+    options = parser.parse_args()
+    os.environ[protocol.SERVED_IMAGE] = str(options.image)
+    torch.manual_seed(options.seed)
+    jpeg = picture(options.seed)
+    network = getattr(pytorch.torchvision().models, options.model)(weights=None).eval()
     sample = served_classifier.prepare(jpeg)
     with torch.inference_mode():
         script = torch.jit.trace(network, sample)
         answer = served_classifier.top(script(sample))
-    script.save(asked.out / "model.pt")
-    (asked.out / "image.jpg").write_bytes(jpeg)
+    script.save(options.out / "model.pt")
+    (options.out / "image.jpg").write_bytes(jpeg)
     body = json.dumps({"image": base64.b64encode(jpeg).decode("ascii")})
-    (asked.out / "image.json").write_text(body, encoding="ascii")
-    (asked.out / "expected.json").write_text(json.dumps(answer), encoding="utf-8")
+    (options.out / "image.json").write_text(body, encoding="ascii")
+    (options.out / "expected.json").write_text(json.dumps(answer), encoding="utf-8")
 
 
 def picture(seed: int) -> bytes:

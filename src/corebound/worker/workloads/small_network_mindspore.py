@@ -10,25 +10,25 @@ import numpy as np
 from mindspore import nn, ops
 
 from corebound.worker.adapters import mindspore
-from corebound.worker.workloads.small_network import (
+from corebound.worker.workloads.shared.small_network import (
     LEARNING_RATE,
     Numbers,
     Shape,
     Training,
-    numbers,
+    initial_numbers,
 )
 
 
 class Network(nn.Cell):
     """Inputs and targets to loss and outputs."""
 
-    def __init__(self, shape: Shape, made: Numbers) -> None:
+    def __init__(self, shape: Shape, start: Numbers) -> None:
         super().__init__()
         width = shape.width
-        self.weights = _tuple("weight", made.weights, width, width)
-        self.biases = _tuple("bias", made.biases, width)
-        self.scales = _tuple("scale", made.scales, width)
-        self.head = ms.Parameter(_tensor(made.head, width, width), name="head")
+        self.weights = _tuple("weight", start.weights, width, width)
+        self.biases = _tuple("bias", start.biases, width)
+        self.scales = _tuple("scale", start.scales, width)
+        self.head = ms.Parameter(_tensor(start.head, width, width), name="head")
         self.layers = shape.layers
 
     def construct(self, inputs: Any, targets: Any) -> Any:
@@ -86,11 +86,11 @@ def training(
 
 def set_up(shape: Shape) -> tuple[Training, Network]:
     """Set up the training of that shape, and show the network that it trains."""
-    made = numbers(shape)
-    network = Network(shape, made)
+    start = initial_numbers(shape)
+    network = Network(shape, start)
     step = Step(network).set_train()
     inputs, targets = (
-        _tensor(one, shape.batch, shape.width) for one in (made.inputs, made.targets)
+        _tensor(values, shape.batch, shape.width) for values in (start.inputs, start.targets)
     )
 
     def advance() -> tuple[float, ms.Tensor]:
@@ -108,6 +108,6 @@ def _tensor(values: array[float], *shape: int) -> ms.Tensor:
 
 def _tuple(name: str, values: tuple[array[float], ...], *shape: int) -> ms.ParameterTuple:
     return ms.ParameterTuple(
-        ms.Parameter(_tensor(one, *shape), name=f"{name}{layer}")
-        for layer, one in enumerate(values)
+        ms.Parameter(_tensor(layer_values, *shape), name=f"{name}{layer}")
+        for layer, layer_values in enumerate(values)
     )

@@ -6,7 +6,13 @@ from array import array
 
 import torch
 
-from corebound.worker.workloads.small_network import LEARNING_RATE, Shape, Training, numbers, refuse
+from corebound.worker.workloads.shared.small_network import (
+    LEARNING_RATE,
+    Shape,
+    Training,
+    initial_numbers,
+    refuse_parameters,
+)
 
 
 def training(
@@ -23,19 +29,19 @@ def training(
     Raises:
         WorkloadError: the mode is `graph`, or a parameter of MindSpore's is set.
     """
-    refuse(
+    refuse_parameters(
         framework="PyTorch",
         mode="" if mode in {"usual", "eager"} else mode,
         dispatch_threads=dispatch_threads,
         blocking=blocking,
     )
     shape = Shape(batch=batch, width=width, layers=layers)
-    made = numbers(shape)
-    weights = [_tensor(one, width, width).requires_grad_() for one in made.weights]
-    biases = [_tensor(one, width).requires_grad_() for one in made.biases]
-    scales = [_tensor(one, width).requires_grad_() for one in made.scales]
-    head = _tensor(made.head, width, width).requires_grad_()
-    inputs, targets = _tensor(made.inputs, batch, width), _tensor(made.targets, batch, width)
+    start = initial_numbers(shape)
+    weights = [_tensor(values, width, width).requires_grad_() for values in start.weights]
+    biases = [_tensor(values, width).requires_grad_() for values in start.biases]
+    scales = [_tensor(values, width).requires_grad_() for values in start.scales]
+    head = _tensor(start.head, width, width).requires_grad_()
+    inputs, targets = _tensor(start.inputs, batch, width), _tensor(start.targets, batch, width)
     parameters = [*weights, *biases, *scales, head]
     optimizer = torch.optim.SGD(parameters, lr=LEARNING_RATE)
 

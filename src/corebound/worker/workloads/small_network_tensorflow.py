@@ -8,7 +8,13 @@ from array import array
 import numpy as np
 
 from corebound.worker.adapters.tensorflow import tf
-from corebound.worker.workloads.small_network import LEARNING_RATE, Shape, Training, numbers, refuse
+from corebound.worker.workloads.shared.small_network import (
+    LEARNING_RATE,
+    Shape,
+    Training,
+    initial_numbers,
+    refuse_parameters,
+)
 
 
 def training(
@@ -25,21 +31,21 @@ def training(
     Raises:
         WorkloadError: a parameter of MindSpore's is set.
     """
-    refuse(framework="TensorFlow", dispatch_threads=dispatch_threads, blocking=blocking)
+    refuse_parameters(framework="TensorFlow", dispatch_threads=dispatch_threads, blocking=blocking)
     shape = Shape(batch=batch, width=width, layers=layers)
-    made = numbers(shape)
-    weights = [tf.Variable(_values(one, width, width)) for one in made.weights]
-    biases = [tf.Variable(_values(one, width)) for one in made.biases]
-    scales = [tf.Variable(_values(one, width)) for one in made.scales]
-    head = tf.Variable(_values(made.head, width, width))
-    inputs = tf.constant(_values(made.inputs, batch, width))
-    targets = tf.constant(_values(made.targets, batch, width))
+    start = initial_numbers(shape)
+    weights = [tf.Variable(_values(values, width, width)) for values in start.weights]
+    biases = [tf.Variable(_values(values, width)) for values in start.biases]
+    scales = [tf.Variable(_values(values, width)) for values in start.scales]
+    head = tf.Variable(_values(start.head, width, width))
+    inputs = tf.constant(_values(start.inputs, batch, width))
+    targets = tf.constant(_values(start.targets, batch, width))
     parameters = [*weights, *biases, *scales, head]
 
     # Where operators run one by one, nothing shows a scope, and entering it takes time.
     scope = contextlib.nullcontext if mode == "eager" else tf.name_scope
 
-    def once() -> tuple[tf.Tensor, tf.Tensor]:
+    def run_step() -> tuple[tf.Tensor, tf.Tensor]:
         with tf.GradientTape() as tape, scope("forward"):
             hidden = inputs
             for weight, bias, scale in zip(weights, biases, scales, strict=True):
@@ -55,10 +61,10 @@ def training(
             )
         return loss, outputs
 
-    call = once if mode == "eager" else tf.function(once)
+    traced_step = run_step if mode == "eager" else tf.function(run_step)
 
     def advance() -> tuple[float, tf.Tensor]:
-        loss, outputs = call()
+        loss, outputs = traced_step()
         return float(loss.numpy()), outputs
 
     return Training(shape=shape, advance=advance, parameters=parameters)

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from corebound.worker import protocol
-from corebound.worker.timing import Timed, iterate
+from corebound.worker.timing import Timings, iterate
 
 MS = 1_000_000
 
@@ -40,13 +40,13 @@ class Told:
         self.handed_over += 1
 
 
-def timed(clock: Clock, baton: Told | None, iterations: int) -> Timed:
+def timed(clock: Clock, baton: Told | None, iterations: int) -> Timings:
     return iterate(
         clock.step,
         iterations=iterations,
         wall_ns=lambda: clock.now_ns,
         cpu_ns=lambda: clock.now_ns,
-        baton=baton,
+        turn_signal=baton,
     )
 
 
@@ -104,5 +104,5 @@ def test_stints_hold_every_iteration_once_and_end_as_soon_as_they_are_long_enoug
     begin = 0
     for length in made.lengths[: min(times, len(made.lengths) - 1)]:
         time_slice = lengths[begin : begin + length]
-        assert sum(time_slice) >= protocol.STINT_NS > sum(time_slice[:-1])
+        assert sum(time_slice) >= protocol.TIME_SLICE_NS > sum(time_slice[:-1])
         begin += length

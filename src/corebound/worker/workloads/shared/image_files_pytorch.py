@@ -14,17 +14,17 @@ from PIL import Image
 from corebound.worker.adapters import pytorch
 from corebound.worker.workloads.image_training_pytorch import CLASSES
 
-# Width and height of what is decoded: a thumbnail, and a photograph of 0.8 megapixels.
+# Width and height of the encoded images: a thumbnail, and a photograph of 0.8 megapixels.
 LIGHT = (96, 72)
 HEAVY = (1024, 768)
 # Means and deviations of ImageNet's channels, which most training scripts normalise by.
-MEANS = (0.485, 0.456, 0.406)
-DEVIATIONS = (0.229, 0.224, 0.225)
+CHANNEL_MEANS = (0.485, 0.456, 0.406)
+CHANNEL_DEVIATIONS = (0.229, 0.224, 0.225)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Photographs:
-    """Encoded images; each is decoded and prepared anew whenever it is asked for."""
+    """Encoded images; each is decoded and prepared on every access."""
 
     files: tuple[bytes, ...]
     labels: tuple[int, ...]
@@ -33,20 +33,20 @@ class Photographs:
     def __len__(self) -> int:
         return len(self.files)
 
-    def __getitem__(self, place: int) -> tuple[torch.Tensor, int]:
-        with Image.open(io.BytesIO(self.files[place])) as image:
-            return self.prepare(image.convert("RGB")), self.labels[place]
+    def __getitem__(self, index: int) -> tuple[torch.Tensor, int]:
+        with Image.open(io.BytesIO(self.files[index])) as image:
+            return self.prepare(image.convert("RGB")), self.labels[index]
 
 
 def photographs(*, count: int, preprocessing: str, side: int) -> Photographs:
-    """Make `count` JPEGs in memory, and say how they become 3×side×side numbers.
+    """Make `count` JPEGs in memory, with the transform to 3×side×side numbers.
 
     Args:
-        count: How many.
+        count: The number of images.
         preprocessing: `light` decodes 96×72 pixels, resizes and normalises;
             `heavy` decodes 1024×768, crops and flips at random, changes colours
             and blurs as contrastive training does.
-        side: Of the result, in pixels.
+        side: Side of the result, in pixels.
 
     Source: Chen et al., A simple framework for contrastive learning (2020),
     appendix A, for the heavy one.
@@ -61,7 +61,7 @@ def photographs(*, count: int, preprocessing: str, side: int) -> Photographs:
 
 
 def _jpeg(numbers: np.random.Generator, size: tuple[int, int]) -> bytes:
-    """Coarse random colours, made smooth: noise in each pixel compresses like no photograph."""
+    """Smooth random colours; noise in each pixel would not compress like a photograph."""
     width, height = size
     coarse = numbers.integers(256, size=(height // 8, width // 8, 3), dtype=np.uint8)
     image = Image.fromarray(coarse).resize(size, Image.Resampling.BICUBIC)
@@ -74,8 +74,8 @@ def _light(side: int) -> Callable[[Image.Image], torch.Tensor]:
     pytorch.torchvision()
     v2 = importlib.import_module("torchvision.transforms.v2")
     steps = (v2.Resize((side, side)), *_numbers())
-    made: Callable[[Image.Image], torch.Tensor] = v2.Compose(steps)
-    return made
+    transform: Callable[[Image.Image], torch.Tensor] = v2.Compose(steps)
+    return transform
 
 
 def _heavy(side: int) -> Callable[[Image.Image], torch.Tensor]:
@@ -87,12 +87,12 @@ def _heavy(side: int) -> Callable[[Image.Image], torch.Tensor]:
         v2.RandomHorizontalFlip(),
         v2.RandomApply([colours], p=0.8),
         v2.RandomGrayscale(p=0.2),
-        # A kernel of a tenth of the side, as there; it has to be odd.
+        # A kernel of a tenth of the side, as in the paper; it must be odd.
         v2.GaussianBlur(side // 20 * 2 + 1, sigma=(0.1, 2.0)),
         *_numbers(),
     )
-    made: Callable[[Image.Image], torch.Tensor] = v2.Compose(steps)
-    return made
+    transform: Callable[[Image.Image], torch.Tensor] = v2.Compose(steps)
+    return transform
 
 
 def _numbers() -> tuple[Callable[..., object], ...]:
@@ -100,5 +100,5 @@ def _numbers() -> tuple[Callable[..., object], ...]:
     return (
         v2.ToImage(),
         v2.ToDtype(torch.float32, scale=True),
-        v2.Normalize(mean=MEANS, std=DEVIATIONS),
+        v2.Normalize(mean=CHANNEL_MEANS, std=CHANNEL_DEVIATIONS),
     )

@@ -17,25 +17,26 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from corebound.worker.workload import WorkloadError
+from corebound.worker.workloads.shared.results import wrong_result
 
 JOINTS = 16
 DEPTH = 4
-# What an image is divided by before the first hourglass.
+# Factor by which an image is reduced before the first hourglass.
 STEM = 4
-# The share that dropout drops. The cheap one tells by a byte: 26 of 256.
+# The share that dropout drops. The cheap dropout compares a byte: 26 of 256.
 RATE = 0.1
 DROPPED_BYTES = round(RATE * 256)
-# Of batch normalisation, as both frameworks' models usually have it.
+# The usual parameters of batch normalisation in both frameworks.
 EPSILON = 1e-5
 RUNNING_SHARE = 0.1
-# From 16 channels up the first step then lowered the loss for 90 seeds of 90, in PyTorch.
+# With 16 channels or more, the first step then lowered the loss for 90 of 90 seeds in PyTorch.
 LEARNING_RATE = 0.001
 MOMENTUM = 0.9
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shape:
-    """How large: so many hourglasses of so many channels, for images of image×image pixels."""
+    """The size: the number of hourglasses and channels, and images of image×image pixels."""
 
     stacks: int
     channels: int
@@ -44,40 +45,38 @@ class Shape:
 
     @property
     def side(self) -> int:
-        """Rows, and columns, of a heat map."""
+        """Number of rows and of columns of a heat map."""
         return self.image // STEM
 
 
-def require_heats(shape: Shape, found: tuple[int, ...], *, channels_last: bool) -> None:
-    """Refuse heat maps of another shape.
+def require_heats(shape: Shape, shape_of_heats: tuple[int, ...], *, channels_last: bool) -> None:
+    """Reject heat maps of the wrong shape.
 
     Args:
-        shape: The network's.
-        found: What came out.
-        channels_last: Joints are the last dimension; else the third, after the stacks.
+        shape: The network's size.
+        shape_of_heats: The shape of the output.
+        channels_last: Whether joints are the last dimension; otherwise they are the third.
 
     Raises:
-        WorkloadError: they are not one for each image, stack and joint.
+        WorkloadError: there is not one for each image, stack and joint.
     """
     maps = (shape.side, shape.side, JOINTS) if channels_last else (JOINTS, shape.side, shape.side)
-    if found != (expected := (shape.batch, shape.stacks, *maps)):
-        raise _wrong(f"the heat maps are {found}, not {expected}.")
+    if shape_of_heats != (expected := (shape.batch, shape.stacks, *maps)):
+        raise _wrong(f"the heat maps are {shape_of_heats}, not {expected}.")
 
 
 def require_finite(finite: Iterable[bool]) -> None:
-    """Refuse numbers that are not.
+    """Reject numbers that are not finite.
 
     Args:
-        finite: For each tensor, whether all that it holds is finite.
+        finite: For each tensor, whether all its numbers are finite.
 
     Raises:
-        WorkloadError: one holds something else.
+        WorkloadError: one is not.
     """
     if not all(finite):
         raise _wrong("a step left numbers that are not finite.")
 
 
 def _wrong(what: str) -> WorkloadError:
-    return WorkloadError(
-        what=what, fix="Timings of a wrong result mean nothing: check the framework's build."
-    )
+    return wrong_result(what)

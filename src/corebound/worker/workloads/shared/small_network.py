@@ -22,17 +22,17 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from corebound.worker.workload import WorkloadError
-from corebound.worker.workloads.learning import setback
+from corebound.worker.workloads.shared.results import training_fault, wrong_result
 
-# At this rate the loss of every shape that was tried (widths 16 to 512, 1 to 12
-# layers) falls in each of the first hundred steps.
+# At this rate the loss falls in each of the first hundred steps, for every shape that was
+# tried (widths 16 to 512, 1 to 12 layers).
 LEARNING_RATE = 0.05
 SEED = 20_220_117
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shape:
-    """How large: inputs of batch×width, so many layers of width×width."""
+    """The size: inputs of batch×width, and the number of layers of width×width."""
 
     batch: int
     width: int
@@ -40,7 +40,7 @@ class Shape:
 
     @property
     def parameter_count(self) -> int:
-        """Trainable numbers: weight, bias and scale of each layer, then the head."""
+        """Number of trainable values: weight, bias and scale of each layer, then the head."""
         return self.layers * (self.width**2 + 2 * self.width) + self.width**2
 
     @property
@@ -56,7 +56,7 @@ class Shape:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Numbers:
-    """What a training starts from: float32, row by row.
+    """The initial values of a training: float32, row by row.
 
     Attributes:
         inputs, targets: batch×width.
@@ -73,18 +73,18 @@ class Numbers:
     head: array[float]
 
 
-def numbers(shape: Shape) -> Numbers:
-    """Make the numbers; the same for one shape in every framework and launch."""
-    drawn = itertools.count()
+def initial_numbers(shape: Shape) -> Numbers:
+    """The initial values of a shape: the same in every framework and launch."""
+    draws = itertools.count()
 
     def uniform(count: int, low: float, high: float) -> array[float]:
-        told = f"{SEED} {next(drawn)}".encode()
-        words = struct.unpack(f"<{count}I", hashlib.shake_256(told).digest(4 * count))
+        key = f"{SEED} {next(draws)}".encode()
+        integers = struct.unpack(f"<{count}I", hashlib.shake_256(key).digest(4 * count))
         span = (high - low) / 2**32
-        return array("f", [low + span * word for word in words])
+        return array("f", [low + span * integer for integer in integers])
 
     width, square = shape.width, shape.width**2
-    # Variance 1/width keeps the size of what flows through a product (LeCun).
+    # Variance 1/width preserves the magnitude through a product (LeCun).
     limit = math.sqrt(3 / width)
     layers = range(shape.layers)
     return Numbers(
@@ -97,8 +97,8 @@ def numbers(shape: Shape) -> Numbers:
     )
 
 
-class Shaped(Protocol):
-    """A framework's tensor, as far as it is looked at here."""
+class HasShape(Protocol):
+    """The part of a framework's tensor that the checks need."""
 
     @property
     def shape(self) -> Sequence[int]:
@@ -107,35 +107,35 @@ class Shaped(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Training:
-    """The training of one framework, and what it must keep to.
+    """The training in one framework, with its checks.
 
     Attributes:
-        shape: The network's.
+        shape: The network's size.
         advance: Takes one step and waits for it; returns loss and outputs.
         parameters: The framework's own, current values.
         losses: The loss before each step so far.
     """
 
     shape: Shape
-    advance: Callable[[], tuple[float, Shaped]]
-    parameters: Sequence[Shaped]
+    advance: Callable[[], tuple[float, HasShape]]
+    parameters: Sequence[HasShape]
     losses: list[float] = field(default_factory=list)
 
-    def step(self) -> Shaped:
+    def step(self) -> HasShape:
         """Train on the batch once: forward, backward, update; returns the outputs."""
         loss, outputs = self.advance()
         self.losses.append(loss)
         return outputs
 
     def work(self) -> dict[str, float]:
-        """What a step does in its matrix products, forward and backward."""
+        """The work of a step in its matrix products, forward and backward."""
         return {"flop": float(self.shape.matmul_flops)}
 
-    def check(self, outputs: Shaped) -> None:
-        """Outputs of batch×width, all parameters there, a finite loss.
+    def check(self, outputs: HasShape) -> None:
+        """Check the shape of the outputs, the number of parameters and that the loss is finite.
 
         Raises:
-            WorkloadError: they are not.
+            WorkloadError: one is wrong.
         """
         count = sum(math.prod(parameter.shape) for parameter in self.parameters)
         expected = (self.shape.batch, self.shape.width)
@@ -145,29 +145,26 @@ class Training:
             raise _wrong(f"its loss is {self.losses[-1]}")
 
     def teardown(self) -> None:
-        """Judge the first steps, now that none is timed any more.
+        """Check the first steps, once no step is timed any more.
 
         Raises:
             WorkloadError: they did not lower the loss.
         """
-        if (wrong := setback(self.losses)) is not None:
-            raise _wrong(wrong)
+        if (fault := training_fault(self.losses)) is not None:
+            raise _wrong(fault)
 
 
 def _wrong(what: str) -> WorkloadError:
-    return WorkloadError(
-        what=f"the small network does not train as it should: {what}.",
-        fix="Timings of a wrong result mean nothing: check the framework's build.",
-    )
+    return wrong_result(f"the small network does not train as it should: {what}.")
 
 
-def refuse(*, framework: str, **given: object) -> None:
-    """Stop at parameters that this framework has nothing for.
+def refuse_parameters(*, framework: str, **parameters: object) -> None:
+    """Reject parameters that this framework does not support.
 
     Raises:
-        WorkloadError: one of `given` is set to anything.
+        WorkloadError: one of `parameters` is set.
     """
-    for name, value in given.items():
+    for name, value in parameters.items():
         if value:
             raise WorkloadError(
                 what=f"{framework} has no `{name}`, which is {value} here.",

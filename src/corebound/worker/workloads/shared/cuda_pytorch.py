@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 
 from corebound.worker.workload import WorkloadError
-from corebound.worker.workloads.training_pytorch import Training
+from corebound.worker.workloads.shared.training_pytorch import Training
 
 
 def require(gpus: int) -> None:
@@ -20,11 +20,11 @@ def require(gpus: int) -> None:
             fix="Make an environment of a build with CUDA, and name it in the scenario:"
             " environments/pytorch-cuda.txt.",
         )
-    # An old driver gives no GPU, too.
-    found = torch.cuda.device_count() if torch.cuda.is_available() else 0
-    if found < gpus:
+    # With an old driver, too, there is no GPU.
+    available = torch.cuda.device_count() if torch.cuda.is_available() else 0
+    if available < gpus:
         raise WorkloadError(
-            what=f"torch {torch.__version__} finds {found} GPUs, and {gpus} are asked for.",
+            what=f"torch {torch.__version__} finds {available} GPUs, but the cell requests {gpus}.",
             fix="Check that the driver is new enough for this build: nvidia-smi shows it.",
         )
 
@@ -32,11 +32,11 @@ def require(gpus: int) -> None:
 class Synchronised:
     """A training step on GPUs 0, 1, …; its time includes the work, not only its submission."""
 
-    def __init__(self, made: Training, gpus: int) -> None:
-        self._made = made
+    def __init__(self, training: Training, gpus: int) -> None:
+        self._made = training
         self._gpus = gpus
-        self.work = made.work
-        self.check = made.check
+        self.work = training.work
+        self.check = training.check
 
     def step(self) -> torch.Tensor:
         """Train once, and wait until every GPU has done its part."""

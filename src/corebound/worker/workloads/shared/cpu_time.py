@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterable
 
 
-def with_children_ns(children: Iterable[int]) -> int:
+def cpu_time_with_children_ns(children: Iterable[int]) -> int:
     """CPU time of this process and of living children, with all their threads.
 
     Args:
@@ -15,10 +15,10 @@ def with_children_ns(children: Iterable[int]) -> int:
     Source: clock_getcpuclockid(3): a process's clock is named by the inverse of
     its id, shifted, with 2 for the scheduler's own count.
     """
-    found = time.process_time_ns()
+    total_ns = time.process_time_ns()
     for pid in children:
         try:
-            found += time.clock_gettime_ns((~pid << 3) | 2)
+            total_ns += time.clock_gettime_ns((~pid << 3) | 2)
         except OSError:
             continue  # it has ended
-    return found
+    return total_ns

@@ -7,20 +7,20 @@ from dataclasses import dataclass
 
 import torch
 
-from corebound.worker.workloads.learning import require_learning
+from corebound.worker.workloads.shared.results import require_learning
 
 Loss = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Training:
-    """A model in training mode, and all that one step needs.
+    """A model in training mode, and everything that a step needs.
 
     Attributes:
-        model, loss, optimizer: What is trained, towards what, and how.
-        inputs, targets: The batch; what `loss` compares the model's output with.
-        random_state: Of torch's generator as the first step finds it, so that
-            the check can draw the same dropout masks again.
+        model, loss, optimizer: The model, its loss function and its optimizer.
+        inputs, targets: The batch; `loss` compares the model's output with `targets`.
+        random_state: State of torch's generator before the first step, so that the check
+            can draw the same dropout masks.
     """
 
     model: torch.nn.Module
@@ -35,11 +35,11 @@ class Training:
         return train(self.model, self.loss, self.optimizer, self.inputs, self.targets)
 
     def work(self) -> dict[str, float]:
-        """What a step does: one batch of images."""
+        """The work of a step: one batch of images."""
         return {"images": float(len(self.inputs))}
 
     def check(self, result: torch.Tensor) -> None:
-        """The first update lowered the loss of its own batch.
+        """Check that the first update lowered the loss of its batch.
 
         Raises:
             WorkloadError: it did not.
@@ -78,7 +78,7 @@ def train(
 ) -> torch.Tensor:
     """Take one step; the loss before the update, a scalar without gradient."""
     optimizer.zero_grad(set_to_none=True)
-    found = loss(model(inputs), targets)
-    found.backward()
+    value = loss(model(inputs), targets)
+    value.backward()
     optimizer.step()
-    return found.detach()
+    return value.detach()

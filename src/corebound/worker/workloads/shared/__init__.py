@@ -1,0 +1,1 @@
+"""Parts that several built-in workloads share: models, training, checks of results."""

@@ -1,0 +1,65 @@
+"""A forward pass in PyTorch without gradients, and the check of its output."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+
+from corebound.worker.workloads.shared.results import wrong_result
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Inference:
+    """The forward pass of one batch through a model.
+
+    Attributes:
+        name: The model's name in error messages.
+        model: The model, in evaluation mode.
+        inputs: Its arguments.
+        shape: The shape of its output.
+        unit, count: What a step processes, and how many of it; without a unit, no work is
+            reported.
+    """
+
+    name: str
+    model: torch.nn.Module
+    inputs: tuple[torch.Tensor, ...]
+    shape: tuple[int, ...]
+    unit: str | None = None
+    count: int = 0
+
+    def step(self) -> torch.Tensor:
+        """Run the model once."""
+        with torch.inference_mode():
+            result: torch.Tensor = self.model(*self.inputs)
+        return result
+
+    def work(self) -> dict[str, float]:
+        """The work of a step by unit."""
+        return {} if self.unit is None else {self.unit: float(self.count)}
+
+    def check(self, result: torch.Tensor) -> None:
+        """Check that the output has the right shape and is finite and varied.
+
+        Raises:
+            WorkloadError: it does not.
+        """
+        require_valid(result, self.shape, self.name)
+
+
+def require_valid(result: torch.Tensor, shape: tuple[int, ...], name: str) -> None:
+    """Reject an output that no model would produce.
+
+    Raises:
+        WorkloadError: its shape is wrong, a number is not finite, or all are the same.
+    """
+    fault = None
+    if tuple(result.shape) != shape:
+        fault = f"{tuple(result.shape)}, not {shape}"
+    elif not bool(torch.isfinite(result).all()):
+        fault = "numbers that are not finite"
+    elif result.numel() > 1 and float(result.float().std()) == 0.0:
+        fault = "the same number everywhere"
+    if fault is not None:
+        raise wrong_result(f"{name} gave {fault}.", check="the build of torch")
