@@ -161,7 +161,7 @@ def _scenarios(
             now=inputs.now,
             records_file=jsonl.file_of(study.run, Path()).as_posix(),
             traces=above,
-            known=known,
+            history=known,
             calibrations=inputs.calibrations,
         )
         yield f"data/{name}.csv", cells_csv(study, inputs.records_folder)

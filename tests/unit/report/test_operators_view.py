@@ -253,5 +253,7 @@ def test_phases_are_a_pile_of_their_own_for_those_that_tell_them() -> None:
 def test_a_call_has_its_mean_and_its_ends() -> None:
     (table,) = section(a_study(*profiles())).tables
 
-    assert table.each[0].name == "conv"
-    assert table.each[0].times[0] == ("300 µs", "270 µs to 330 µs")
+    name, (operator, *_) = table.calls[0]
+    assert name == "conv"
+    assert operator is not None
+    assert (operator.mean_ns, operator.min_ns, operator.max_ns) == (300_000, 270_000, 330_000)

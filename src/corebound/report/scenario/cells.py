@@ -89,29 +89,31 @@ class ComparisonTable(Struct, frozen=True, kw_only=True):
     absent: str
 
 
-def comparison_table(study: ScenarioResult) -> ComparisonTable | None:
+def comparison_table(result: ScenarioResult) -> ComparisonTable | None:
     """Build the table of a scenario's comparisons, fastest first; None if nothing was measured.
 
     Without comparisons it has no rows, and only lists what was not measured.
     """
-    measured = [cell for cell in study.cells if cell.is_measured]
+    measured = [cell for cell in result.cells if cell.is_measured]
     if not measured:
         return None
-    margin = study.measure.margin
-    axis = comparison_axis([duel.comparison for duel in study.ranked], margin=margin, whole=True)
-    winner = study.winner
-    rows = sorted(measured, key=_by_speed) if study.ranked else []
-    unmeasured, absent = _unmeasured_cells(study), _not_launched_text(study)
+    margin = result.measure.margin
+    axis = comparison_axis(
+        [alternative.comparison for alternative in result.ranked], margin=margin, with_pairs=True
+    )
+    winner = result.winner
+    rows = sorted(measured, key=_by_speed) if result.ranked else []
+    unmeasured, absent = _unmeasured_cells(result), _not_launched_text(result)
     if not (rows or unmeasured or absent):
         return None
-    with_what = f"How each setting compares with {baseline_name(study)}"
+    heading = f"How each setting compares with {baseline_name(result)}"
     return ComparisonTable(
-        title=with_what if rows else "Nothing to compare",
-        lead=_comparison_lead(study, axis),
+        title=heading if rows else "Nothing to compare",
+        lead=_comparison_lead(result, axis),
         axis=axis,
         ticks=ratio_ticks(axis),
         rows=tuple(
-            _comparison_row(study, cell, axis, is_best=winner is not None and cell is winner.cell)
+            _comparison_row(result, cell, axis, is_best=winner is not None and cell is winner.cell)
             for cell in rows
         ),
         unmeasured=unmeasured,
@@ -120,14 +122,14 @@ def comparison_table(study: ScenarioResult) -> ComparisonTable | None:
 
 
 def comparison_axis(
-    comparisons: Sequence[Comparison], *, margin: float, whole: bool = False
+    comparisons: Sequence[Comparison], *, margin: float, with_pairs: bool = False
 ) -> Axis:
     """One axis for several comparisons.
 
     Args:
         comparisons: The comparisons to draw.
         margin: The share on either side of 1 that must be on the axis.
-        whole: Whether the pairs behind them are drawn too.
+        with_pairs: Whether the pairs behind them are drawn too.
     """
     return ratio_axis(
         [comparison.speedup_ratio for comparison in comparisons],
@@ -137,14 +139,16 @@ def comparison_axis(
             if comparison.interval
         ],
         margin=margin,
-        dots=[[ratio for _, ratio in one.per_block] for one in comparisons] if whole else (),
+        dots=[[ratio for _, ratio in comparison.per_block] for comparison in comparisons]
+        if with_pairs
+        else (),
     )
 
 
 def cell_plot(cell: CellStudy, *, margin: float) -> IntervalPlot:
     """The chart in a cell's row; the baseline is a dot at 1."""
-    found = comparison_plot(cell.comparison, mode=mode_class(cell.cell.binding.mode), margin=margin)
-    return found if cell.comparison or cell.baseline else replace(found, estimate=1.0)
+    plot = comparison_plot(cell.comparison, mode=mode_class(cell.cell.binding.mode), margin=margin)
+    return plot if cell.comparison or cell.baseline else replace(plot, estimate=1.0)
 
 
 def comparison_plot(comparison: Comparison | None, *, mode: str, margin: float) -> IntervalPlot:
@@ -163,9 +167,9 @@ def comparison_plot(comparison: Comparison | None, *, mode: str, margin: float) 
 def ratio_ticks(axis: Axis) -> tuple[Tick, ...]:
     """The labels of a ratio axis; where space is short every other one is hidden, but never 1."""
     texts = [(tick, ratio_tick(tick)) for tick in axis.ticks]
-    one = axis.ticks.index(1.0) if 1.0 in axis.ticks else 0
+    index_of_1 = axis.ticks.index(1.0) if 1.0 in axis.ticks else 0
     return tuple(
-        Tick(at=round(axis.share(tick) * 100, 2), text=text, minor=(index - one) % 2 == 1)
+        Tick(at=round(axis.share(tick) * 100, 2), text=text, minor=(index - index_of_1) % 2 == 1)
         for index, (tick, text) in enumerate(texts)
     )
 
@@ -178,8 +182,8 @@ def _by_speed(cell: CellStudy) -> tuple[float, bool]:
     return -round(speed, 2), cell.twin is not None
 
 
-def _comparison_lead(study: ScenarioResult, axis: Axis) -> str:
-    margin = percent(study.measure.margin, 0)
+def _comparison_lead(result: ScenarioResult, axis: Axis) -> str:
+    margin = percent(result.measure.margin, 0)
     parts = [
         "Large dot and bar: estimate and 95 % interval.",
         "Small dots: the pairs of launches behind it.",
@@ -188,12 +192,15 @@ def _comparison_lead(study: ScenarioResult, axis: Axis) -> str:
     ]
     if axis.scale == "log":
         parts.append("The scale is logarithmic.")
-    off = sum(not 0 <= axis.share(duel.comparison.speedup_ratio) <= 1 for duel in study.ranked)
+    off = sum(
+        not 0 <= axis.share(alternative.comparison.speedup_ratio) <= 1
+        for alternative in result.ranked
+    )
     if off:
         parts.append("An arrow at the edge is a setting too far off to draw; its figure stands.")
-    if any(_beyond_axis_note(duel.cell, axis) for duel in study.ranked):
+    if any(_beyond_axis_note(alternative.cell, axis) for alternative in result.ranked):
         parts.append("How many pairs lie beyond the axis stands under a setting's name.")
-    if any(duel.comparison.launches_needed for duel in study.ranked):
+    if any(alternative.comparison.launches_needed for alternative in result.ranked):
         parts.append(LAUNCHES_NEEDED_NOTE)
     return " ".join(parts)
 
@@ -207,15 +214,15 @@ def _beyond_axis_note(cell: CellStudy, axis: Axis) -> str:
     off = sum(not 0 <= axis.share(ratio) <= 1 for ratio in ratios)
     if not off:
         return ""
-    said = f"{off} of {count(len(ratios), 'pair')} beyond the axis"
-    return f"{said}: {speedup(min(ratios))} to {speedup(max(ratios))}"
+    text = f"{off} of {count(len(ratios), 'pair')} beyond the axis"
+    return f"{text}: {speedup(min(ratios))} to {speedup(max(ratios))}"
 
 
 def _comparison_row(
-    study: ScenarioResult, cell: CellStudy, axis: Axis, *, is_best: bool
+    result: ScenarioResult, cell: CellStudy, axis: Axis, *, is_best: bool
 ) -> ComparisonRow:
     verdict = verdict_word(cell.comparison.verdict) if cell.comparison else NO_BASELINE
-    caveat = _repeats_baseline_note(study, cell)
+    caveat = _repeats_baseline_note(result, cell)
     notes = (
         equivalent_cell_note(cell),
         caveat,
@@ -228,20 +235,23 @@ def _comparison_row(
         verdict = replace(verdict, tone="plain")
     return ComparisonRow(
         cell=cell,
-        plot=cell_plot(cell, margin=study.measure.margin),
+        plot=cell_plot(cell, margin=result.measure.margin),
         verdict=verdict,
         note="; ".join(filter(None, notes)),
         is_best=is_best,
-        command=row_command(study, cell),
+        command=row_command(result, cell),
     )
 
 
-def _repeats_baseline_note(study: ScenarioResult, cell: CellStudy) -> str:
+def _repeats_baseline_note(result: ScenarioResult, cell: CellStudy) -> str:
     """A caveat for a verdict on a cell that repeats its baseline; empty for any other."""
-    duel = next((one for one in study.ranked if one.cell is cell and one.is_itself), None)
-    if duel is None or duel.comparison.verdict not in {"faster", "slower"}:
-        return ""
-    return "the difference is noise, or the variable itself"
+    repeats = any(
+        alternative.cell is cell
+        and alternative.is_itself
+        and alternative.comparison.verdict in {"faster", "slower"}
+        for alternative in result.ranked
+    )
+    return "the difference is noise, or the variable itself" if repeats else ""
 
 
 def equivalent_cell_note(cell: CellStudy) -> str:
@@ -253,37 +263,40 @@ def equivalent_cell_note(cell: CellStudy) -> str:
     return f"same CPUs and threads as {'with ' if same_binding else ''}{name}"
 
 
-def _unmeasured_cells(study: ScenarioResult) -> tuple[UnmeasuredCells, ...]:
+def _unmeasured_cells(result: ScenarioResult) -> tuple[UnmeasuredCells, ...]:
     """The cells without a result, grouped by name and reason."""
     groups: dict[tuple[str, str, str, str], list[Cell]] = {}
-    for cell in study.cells:
+    for cell in result.cells:
         if cell.is_measured:
             continue
         launch = cell.launches[-1]
         reason = launch.reason or "; ".join(launch.evidence) or "no reason was recorded."
-        named = label(cell.cell)
-        key = (named.name, launch.status, reason, mend_of(launch, cell.launches))
+        cell_label = label(cell.cell)
+        key = (cell_label.name, launch.status, reason, mend_of(launch, cell.launches))
         groups.setdefault(key, []).append(cell.cell)
     return tuple(
         UnmeasuredCells(
-            label=replace(labels[0], more="; ".join(one.more for one in labels if one.more)),
+            label=replace(
+                labels[0],
+                more="; ".join(each_label.more for each_label in labels if each_label.more),
+            ),
             status=status,
             reason=reason,
             fix=fix,
-            command=reproduce_command(study, cells),
+            command=reproduce_command(result, cells),
         )
         for (_, status, reason, fix), cells in groups.items()
         for labels in [[label(cell) for cell in cells]]
     )
 
 
-def _not_launched_text(study: ScenarioResult) -> str:
-    tried = {cell.cell.key for cell in study.cells}
-    missing = sum(1 for cell in study.planned if cell.key not in tried)
+def _not_launched_text(result: ScenarioResult) -> str:
+    launched = {cell.cell.key for cell in result.cells}
+    missing = sum(1 for cell in result.planned if cell.key not in launched)
     if not missing:
         return ""
-    asked = f" (--only {' '.join(study.run.only)})" if study.run.only else ""
-    return f"{count(missing, 'cell')} of the scenario had no launch in this run{asked}."
+    selection = f" (--only {' '.join(result.run.only)})" if result.run.only else ""
+    return f"{count(missing, 'cell')} of the scenario had no launch in this run{selection}."
 
 
 # Bounds this many units away come from two launches that determine almost nothing.
@@ -351,24 +364,24 @@ class CellTable(Struct, frozen=True, kw_only=True):
     rows: tuple[CellRow, ...]
 
 
-def cell_table(study: ScenarioResult) -> CellTable:
+def cell_table(result: ScenarioResult) -> CellTable:
     """Every cell's values, in the order of the file and in one unit of time."""
-    axes = tuple(dict.fromkeys(axis for cell in study.cells for axis, _ in cell.cell.axes))
-    baseline = study.baseline
+    axes = tuple(dict.fromkeys(axis for cell in result.cells for axis, _ in cell.cell.axes))
+    baseline = result.baseline
     scale_ns = baseline.summary.median_ns if baseline and baseline.summary.median_ns else None
     if scale_ns is None:
-        scale_ns = next((cell.summary.median_ns for cell in study.cells if cell.is_measured), None)
+        scale_ns = next((cell.summary.median_ns for cell in result.cells if cell.is_measured), None)
     unit_ns, unit = time_unit(scale_ns or 1e6)
-    rate = throughput_unit(study.cells)
-    show_peak = peak_holds(study)
+    rate = throughput_unit(result.cells)
+    show_peak = peak_holds(result)
     rows = tuple(
-        _cell_row(study, cell, axes, with_unit=not rate, show_peak=show_peak)
-        for cell in study.cells
+        _cell_row(result, cell, axes, with_unit=not rate, show_peak=show_peak)
+        for cell in result.cells
     )
     heading = f"Throughput, {rate}" if rate else "Throughput"
     return CellTable(
-        lead=_cells_lead(study),
-        metric=figure_of(study.cells).heading,
+        lead=_cells_lead(result),
+        metric=figure_of(result.cells).heading,
         axes=tuple(axis.removeprefix("parameters.").replace("_", " ") for axis in axes),
         unit=unit,
         unit_ns=unit_ns,
@@ -377,12 +390,12 @@ def cell_table(study: ScenarioResult) -> CellTable:
     )
 
 
-def _cells_lead(study: ScenarioResult) -> str:
-    figure = figure_of(study.cells)
-    unit = figure.unit
+def _cells_lead(result: ScenarioResult) -> str:
+    metric = figure_of(result.cells)
+    unit = metric.unit
     return (
-        f"{_cell_count(study)}. {figure.heading}: geometric mean over launches of each"
-        f" launch's {figure.says}, with its 95 % interval. p99: the same of its 99th"
+        f"{_cell_count(result)}. {metric.heading}: geometric mean over launches of each"
+        f" launch's {metric.says}, with its 95 % interval. p99: the same of its 99th"
         f" percentile, from 100 {unit}s on, and with an interval from 500 independent ones."
         " Spread: standard deviation over launches as a share of their mean, with the 95 %"
         " interval that normal ones would have. CPU time: geometric mean over launches. The time"
@@ -390,27 +403,27 @@ def _cells_lead(study: ScenarioResult) -> str:
         " threads in its processes; context switches; migrations: median over launches, and"
         " beneath it the least and the most of any launch, which bound it with 95 % from six"
         " launches on. Where all launches have the same, that stands alone."
-        f"{_too_short_note(study)}"
+        f"{_too_short_note(result)}"
     )
 
 
-def _too_short_note(study: ScenarioResult) -> str:
-    left = (one.summary for one in study.cells if one.summary.cpu_median_ns is None)
-    least = duration(LEAST_FOR_CPU_NS)
-    said = f" An iteration below {least} is too short for the CPU clock."
-    return said if any(map(is_too_short, left)) else ""
+def _too_short_note(result: ScenarioResult) -> str:
+    summaries = (cell.summary for cell in result.cells if cell.summary.cpu_median_ns is None)
+    shortest = duration(LEAST_FOR_CPU_NS)
+    note = f" An iteration below {shortest} is too short for the CPU clock."
+    return note if any(map(is_too_short, summaries)) else ""
 
 
-def _cell_count(study: ScenarioResult) -> str:
-    left = study.incomplete
-    if left is None or not left.never:
-        return count(len(study.cells), "cell")
-    whole = count(len(study.cells) + left.never, "cell")
-    return f"{len(study.cells):,} of {whole}; the others were never launched"
+def _cell_count(result: ScenarioResult) -> str:
+    incomplete = result.incomplete
+    if incomplete is None or not incomplete.never:
+        return count(len(result.cells), "cell")
+    total = count(len(result.cells) + incomplete.never, "cell")
+    return f"{len(result.cells):,} of {total}; the others were never launched"
 
 
 def _cell_row(
-    study: ScenarioResult,
+    result: ScenarioResult,
     cell: CellStudy,
     axes: tuple[str, ...],
     *,
@@ -426,7 +439,7 @@ def _cell_row(
         cell=cell,
         axes=tuple(_axis_text(cell, axis) for axis in axes),
         verdict=_cell_verdict(cell),
-        command=row_command(study, cell),
+        command=row_command(result, cell),
         cpu_ns=MedianAndRange(
             median=cell.summary.cpu_median_ns,
             range=span_of(cell, lambda launch: cpu_ns.get(launch.id)),
@@ -436,7 +449,7 @@ def _cell_row(
         switches=over_launches(switches),
         migrations=over_launches(migrations),
         throughput=throughput(cell, bare=not with_unit),
-        peak=peak_words(cell, study.scenario, study.run.host) if show_peak else "",
+        peak=peak_words(cell, result.scenario, result.run.host) if show_peak else "",
     )
 
 

@@ -54,11 +54,11 @@ class LaunchVariation(Struct, frozen=True, kw_only=True):
     rows: tuple[VariationRow, ...]
 
 
-def launch_variation(study: ScenarioResult) -> LaunchVariation | None:
+def launch_variation(result: ScenarioResult) -> LaunchVariation | None:
     """The launches of every measured configuration, fastest first; None if none has two."""
     cells = [
         (cell, cell.summary.median_ns)
-        for cell in study.cells
+        for cell in result.cells
         if cell.summary.median_ns is not None and len(cell.summary.launches) > 1
     ]
     if not cells:
@@ -68,7 +68,7 @@ def launch_variation(study: ScenarioResult) -> LaunchVariation | None:
         VariationRow(
             cell=cell,
             ratios=tuple(launch.median_ns / median_ns for launch in cell.summary.launches),
-            command=reproduce_command(study, (cell.cell,)),
+            command=reproduce_command(result, (cell.cell,)),
         )
         for cell, median_ns in sorted(cells, key=lambda pair: pair[1])
     )
@@ -137,16 +137,16 @@ class Warmup(Struct, frozen=True, kw_only=True):
     panels: tuple[TracePanel, ...]
 
 
-def warmup(study: ScenarioResult) -> Warmup | None:
+def warmup(result: ScenarioResult) -> Warmup | None:
     """The traces of the most interesting cells; None if nothing was measured."""
     panels = []
-    for cell in shown_cells(study):
-        found = typical_launch(cell)
-        if found is not None and len(found[0].workers[0].wall_ns) > 1:
-            panels.append(_trace_panel(cell, *found, reproduce_command(study, (cell.cell,))))
+    for cell in shown_cells(result):
+        typical = typical_launch(cell)
+        if typical is not None and len(typical[0].workers[0].wall_ns) > 1:
+            panels.append(_trace_panel(cell, *typical, reproduce_command(result, (cell.cell,))))
     if not panels:
         return None
-    return Warmup(title=_warmup_title(study), lead=_warmup_lead(study), panels=tuple(panels))
+    return Warmup(title=_warmup_title(result), lead=_warmup_lead(result), panels=tuple(panels))
 
 
 def steady_state_text(launch: LaunchSummary) -> str:
@@ -156,9 +156,9 @@ def steady_state_text(launch: LaunchSummary) -> str:
     return launch.steady.kind
 
 
-def _warmup_title(study: ScenarioResult) -> str:
-    launches = [launch for cell in study.cells for launch in cell.summary.launches]
-    unsettled = sum(cell.summary.unsettled for cell in study.cells)
+def _warmup_title(result: ScenarioResult) -> str:
+    launches = [launch for cell in result.cells for launch in cell.summary.launches]
+    unsettled = sum(cell.summary.unsettled for cell in result.cells)
     if not unsettled:
         return f"Warm-up: all {count(len(launches), 'launch', 'launches')} settle"
     return (
@@ -167,17 +167,17 @@ def _warmup_title(study: ScenarioResult) -> str:
     )
 
 
-def _warmup_lead(study: ScenarioResult) -> str:
-    chosen = study.measure.warmup
-    if isinstance(chosen, WarmupIterations):
-        rule = f"The scenario drops the first {count(chosen.iterations, 'iteration')}."
-    elif isinstance(chosen, WarmupSeconds):
-        rule = f"The scenario drops the first {chosen.seconds:g} s."
+def _warmup_lead(result: ScenarioResult) -> str:
+    setting = result.measure.warmup
+    if isinstance(setting, WarmupIterations):
+        discarded = f"The scenario drops the first {count(setting.iterations, 'iteration')}."
+    elif isinstance(setting, WarmupSeconds):
+        discarded = f"The scenario drops the first {setting.seconds:g} s."
     else:
-        rule = "The cut is found afterwards, for each launch by itself."
+        discarded = "The cut is found afterwards, for each launch by itself."
     return (
         "Every iteration of one launch, that nearest to the cell's median, with the least and the"
-        f" most of each stretch beneath. The shaded part enters no statistic. {rule}"
+        f" most of each stretch beneath. The shaded part enters no statistic. {discarded}"
     )
 
 
@@ -190,27 +190,30 @@ def _trace_panel(
     cut = _discarded_iterations(launch, summary)
     axis = _trace_axis(values, cut)
     peak = max(values)
-    at = values.index(peak) + 1
-    figures = f"median {duration(summary.median_ns)}"
+    iteration = values.index(peak) + 1
+    values_text = f"median {duration(summary.median_ns)}"
     if summary.p99_ns is not None:
-        figures += f", p99 {duration(summary.p99_ns)}"
-    words = steady_state_text(summary)
+        values_text += f", p99 {duration(summary.p99_ns)}"
+    steady_state = steady_state_text(summary)
     return TracePanel(
         label=label(cell.cell),
-        caption=f"{unit} per iteration, {figures}",
+        caption=f"{unit} per iteration, {values_text}",
         trace=Trace(
             mode=mode_class(cell.cell.binding.mode),
             values=values,
             cut=cut,
             axis=axis,
-            says=f"Iteration times, {full_name(cell.cell)}, launch {launch.id}: {words}, {figures}",
+            says=f"Iteration times, {full_name(cell.cell)}, launch {launch.id}:"
+            f" {steady_state}, {values_text}",
         ),
         levels=vertical_ticks(axis),
         iterations=_iteration_ticks(len(values)),
         cut_place=_note_position(cut / (len(values) - 1) if cut else 0.0),
-        cut_note=words,
+        cut_note=steady_state,
         clipped_note=(
-            f"highest {significant(peak)} {unit}, iteration {at:,}" if peak > axis.high else ""
+            f"highest {significant(peak)} {unit}, iteration {iteration:,}"
+            if peak > axis.high
+            else ""
         ),
         unit=unit,
         stretches=_segments(values),
@@ -221,7 +224,7 @@ def _trace_panel(
 def _segments(values: Sequence[float]) -> tuple[tuple[str, str, str, str], ...]:
     """Ten segments of equal length, or one per iteration if there are fewer."""
     number = min(_MAX_SEGMENTS, len(values))
-    ends = [round(len(values) * place / number) for place in range(number + 1)]
+    ends = [round(len(values) * index / number) for index in range(number + 1)]
     return tuple(
         (
             f"{begin + 1:,} to {end:,}" if end > begin + 1 else f"{end:,}",
@@ -241,8 +244,8 @@ def _note_position(share: float) -> str:
     >>> _place(0.25), _place(0.75)
     ('left:25.0%', 'right:25.0%')
     """
-    side, away = ("right", 1 - share) if share > 0.5 else ("left", share)
-    return f"{side}:{round(away * 100, 2)}%"
+    side, distance = ("right", 1 - share) if share > 0.5 else ("left", share)
+    return f"{side}:{round(distance * 100, 2)}%"
 
 
 def _discarded_iterations(launch: Launch, summary: LaunchSummary) -> int:
@@ -258,16 +261,16 @@ def _trace_axis(values: Sequence[float], cut: int) -> Axis:
     used = values[cut:] or values
     low, high = min(values), max(used)
     top = min(max(values), low + (high - low) * 2) if high > low else high
-    room = max(top - low, high * 0.1) or 1.0
-    return linear_axis(max(low - room * 0.1, 0.0), low + room * _HEADROOM, most_ticks=4)
+    height = max(top - low, high * 0.1) or 1.0
+    return linear_axis(max(low - height * 0.1, 0.0), low + height * _HEADROOM, most_ticks=4)
 
 
 def _iteration_ticks(number: int) -> tuple[Tick, ...]:
     axis = linear_axis(0.0, float(number), most_ticks=4)
-    counted = [max(int(tick), 1) for tick in axis.ticks if tick == int(tick)]
+    iterations = [max(int(tick), 1) for tick in axis.ticks if tick == int(tick)]
     return tuple(
-        Tick(at=round((at - 1) / (number - 1) * 100, 2), text=f"{at:,}")
-        for at in dict.fromkeys(counted)
+        Tick(at=round((iteration - 1) / (number - 1) * 100, 2), text=f"{iteration:,}")
+        for iteration in dict.fromkeys(iterations)
     )
 
 
@@ -313,26 +316,28 @@ class LaunchRow(Struct, frozen=True, kw_only=True):
         return steady_state_text(self.summary) if self.summary else ""
 
 
-def launch_rows(study: ScenarioResult) -> tuple[LaunchRow, ...]:
+def launch_rows(result: ScenarioResult) -> tuple[LaunchRow, ...]:
     """Every launch in the order they ran; those that are not `ok` with the end of their log."""
     discarded = {
-        summary.launch: summary for cell in study.cells for summary in cell.summary.left_out
+        summary.launch: summary for cell in result.cells for summary in cell.summary.left_out
     }
-    counted = {summary.launch: summary for cell in study.cells for summary in cell.summary.launches}
+    counted = {
+        summary.launch: summary for cell in result.cells for summary in cell.summary.launches
+    }
     summaries = counted | discarded
     return tuple(
         LaunchRow(
             launch=launch,
             summary=summary,
             reason=_DISCARDED if launch.id in discarded else reason_of(launch),
-            fix=mend_of(launch, study.launches),
+            fix=mend_of(launch, result.launches),
             evidence=launch.disturbance.evidence
             if launch.disturbance and summary and summary.disturbed
             else evidence_of(launch),
             log=log_tail(launch),
-            command=launch_command(study.run, launch),
+            command=launch_command(result.run, launch),
         )
-        for launch in study.launches
+        for launch in result.launches
         for summary in [summaries.get(launch.id)]
     )
 
@@ -349,11 +354,11 @@ def log_tail(launch: Launch, *, even_ok: bool = False) -> str:
     """
     if launch.status == "skipped" or (launch.status == "ok" and not even_ok):
         return ""
-    most = _OK_LOG_CHARACTERS if launch.status == "ok" else _LOG_CHARACTERS
+    max_characters = _OK_LOG_CHARACTERS if launch.status == "ok" else _LOG_CHARACTERS
     log = launch.log.strip()
-    return log if len(log) <= most else f"…{log[-most:]}"
+    return log if len(log) <= max_characters else f"…{log[-max_characters:]}"
 
 
-def launch_counts(study: ScenarioResult) -> str:
+def launch_counts(result: ScenarioResult) -> str:
     """The number of launches per status: `88 ok, 1 invalid, 3 skipped`."""
-    return ", ".join(statuses(study.launches))
+    return ", ".join(statuses(result.launches))

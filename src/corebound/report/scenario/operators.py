@@ -21,12 +21,12 @@ from corebound.worker.protocol import Operator
 
 def by_type(profile: OperatorProfile) -> dict[str, Operator]:
     """Its operators by type."""
-    return {one.type: one for one in profile.operators}
+    return {operator.type: operator for operator in profile.operators}
 
 
 def types_ns(profile: OperatorProfile, *, types: Sequence[str]) -> float | None:
     """The total time of operators of these types; None if it has none of them."""
-    times_ns = [one.total_ns for one in profile.operators if one.type in types]
+    times_ns = [operator.total_ns for operator in profile.operators if operator.type in types]
     return sum(times_ns) if times_ns else None
 
 
@@ -47,26 +47,28 @@ def phase_ns(profile: OperatorProfile, *, name: str) -> float | None:
 
 def operators_ns(profile: OperatorProfile) -> float:
     """The total time of all operators of an iteration."""
-    return sum(one.total_ns for one in profile.operators)
+    return sum(operator.total_ns for operator in profile.operators)
 
 
 def shortest_ns(profile: OperatorProfile) -> int | None:
     """The same total with each call at its shortest, if the profile has that for all operators."""
-    told = [one.quiet_ns for one in profile.operators if one.quiet_ns is not None]
-    return sum(told) if len(told) == len(profile.operators) else None
+    times_ns = [
+        operator.quiet_ns for operator in profile.operators if operator.quiet_ns is not None
+    ]
+    return sum(times_ns) if len(times_ns) == len(profile.operators) else None
 
 
 def span_ns(
-    profiles: Sequence[OperatorProfile], of: Callable[[OperatorProfile], float | None]
+    profiles: Sequence[OperatorProfile], time_of: Callable[[OperatorProfile], float | None]
 ) -> tuple[float, float] | None:
     """The minimum and maximum over a profile and comparable ones; None if all are equal.
 
     An operator that another profile did not call counts as zero there. None if the first profile
     did not call it.
     """
-    if of(profiles[0]) is None:
+    if time_of(profiles[0]) is None:
         return None
-    times_ns = [of(one) or 0.0 for one in profiles]
+    times_ns = [time_of(profile) or 0.0 for profile in profiles]
     ends_ns = min(times_ns), max(times_ns)
     return None if ends_ns[0] == ends_ns[1] else ends_ns
 
@@ -105,16 +107,16 @@ def basis_ns(profile: OperatorProfile) -> int:
     """The time that shares refer to: the step, or all operators together if the step is unknown."""
     if profile.step_ns is not None:
         return profile.step_ns
-    return sum(one.total_ns for one in profile.operators)
+    return sum(operator.total_ns for operator in profile.operators)
 
 
 def dominant(profile: OperatorProfile) -> tuple[Operator, float] | None:
     """The type that takes more than half of the time, and its share; None if there is none."""
-    top = max(profile.operators, key=lambda one: one.total_ns, default=None)
+    longest = max(profile.operators, key=lambda operator: operator.total_ns, default=None)
     whole_ns = basis_ns(profile)
-    if top is None or top.total_ns <= _DOMINANT * whole_ns:
+    if longest is None or longest.total_ns <= _DOMINANT * whole_ns:
         return None
-    return top, top.total_ns / whole_ns
+    return longest, longest.total_ns / whole_ns
 
 
 def operator_notes(columns: Sequence[Column]) -> tuple[Text, ...]:
@@ -123,21 +125,21 @@ def operator_notes(columns: Sequence[Column]) -> tuple[Text, ...]:
     Disturbed columns are left out, with a note that says so.
     """
     tops: dict[str, Text] = {}
-    for one in columns:
-        found = None if one.disturbed else dominant(one.profile)
-        if found is not None:
-            operator, share = found
-            where = f" with {one.name}" if len(columns) > 1 else ""
-            of = _share_basis(one.profile)
-            note = rich(f"{operator.type} alone takes {percent(share, 0)} of {of}{where}.")
+    for column in columns:
+        longest = None if column.disturbed else dominant(column.profile)
+        if longest is not None:
+            operator, share = longest
+            basis = _share_basis(column.profile)
+            name = f" with {column.name}" if len(columns) > 1 else ""
+            note = rich(f"{operator.type} alone takes {percent(share, 0)} of {basis}{name}.")
             tops.setdefault(operator.type, note)
-    differences = (_difference_note(columns[0], one) for one in columns[1:])
-    aside = (
-        rich(f"The profile of {one.name} was disturbed from outside and is not interpreted.")
-        for one in columns
-        if one.disturbed
+    differences = (_difference_note(columns[0], column) for column in columns[1:])
+    disturbed = (
+        rich(f"The profile of {column.name} was disturbed from outside and is not interpreted.")
+        for column in columns
+        if column.disturbed
     )
-    return (*aside, *tops.values(), *(note for note in differences if note is not None))
+    return (*disturbed, *tops.values(), *(note for note in differences if note is not None))
 
 
 def _difference_note(base: Column, other: Column) -> Text | None:
@@ -150,9 +152,9 @@ def _difference_note(base: Column, other: Column) -> Text | None:
     if from_ns is None or to_ns is None or abs(to_ns - from_ns) <= _MIN_DIFFERENCE * from_ns:
         return None
     gap_ns = to_ns - from_ns
-    parts_ns = {one.type: -one.total_ns for one in base.profile.operators}
-    for one in other.profile.operators:
-        parts_ns[one.type] = parts_ns.get(one.type, 0) + one.total_ns
+    parts_ns = {operator.type: -operator.total_ns for operator in base.profile.operators}
+    for operator in other.profile.operators:
+        parts_ns[operator.type] = parts_ns.get(operator.type, 0) + operator.total_ns
     if base.profile.outside_ns is not None and other.profile.outside_ns is not None:
         parts_ns[OUTSIDE] = other.profile.outside_ns - base.profile.outside_ns
     sign = 1 if gap_ns > 0 else -1
@@ -170,32 +172,9 @@ def _share_basis(profile: OperatorProfile) -> str:
     return "all that was profiled" if profile.iterations is None else "the step"
 
 
-class CallRow(Struct, frozen=True, kw_only=True):
-    """One type of operator: for each column the mean and the bounds, which may be empty."""
-
-    name: str
-    times: tuple[tuple[str, str], ...]
-
-
-def call_rows(columns: Sequence[Column], types: Sequence[str]) -> tuple[CallRow, ...]:
-    """A row for each of these types, in this order; a dash if a column has no such calls."""
-    known = [{one.type: one for one in column.profile.operators} for column in columns]
-    return tuple(
-        CallRow(name=name, times=tuple(_times(each.get(name)) for each in known)) for name in types
-    )
-
-
-def _times(one: Operator | None) -> tuple[str, str]:
-    if one is None:
-        return "–", ""
-    if one.min_ns is None or one.max_ns is None:
-        return duration(one.mean_ns), ""
-    return duration(one.mean_ns), f"{duration(one.min_ns)} to {duration(one.max_ns)}"
-
-
 # A bar cannot have more distinguishable colours; the rest is grey.
 _MAX_PARTS = 6
-_REST, _OUTSIDE = "h8", "gap"
+_OTHERS, _OUTSIDE = "h8", "gap"
 
 
 class StackedBar(Struct, frozen=True, kw_only=True):
@@ -227,62 +206,73 @@ def stacked_bars(columns: Sequence[Column]) -> tuple[StackedBars, ...]:
     Args:
         columns: At least one.
     """
-    parts = [_times_by_type(one.profile) for one in columns]
-    made = [_bars_of_kind("operator", columns, parts)] if any(parts) else []
-    if told := [one for one in columns if one.profile.phases]:
-        made.append(_bars_of_kind("phase", told, [one.profile.phases for one in told]))
-    return tuple(made)
+    parts = [_times_by_type(column.profile) for column in columns]
+    charts = [_bars_of_kind("operator", columns, parts)] if any(parts) else []
+    if with_phases := [column for column in columns if column.profile.phases]:
+        charts.append(
+            _bars_of_kind("phase", with_phases, [column.profile.phases for column in with_phases])
+        )
+    return tuple(charts)
 
 
 def _times_by_type(profile: OperatorProfile) -> dict[str, int]:
-    return {one.type: one.total_ns for one in profile.operators}
+    return {operator.type: operator.total_ns for operator in profile.operators}
 
 
 def _bars_of_kind(
     kind: str, columns: Sequence[Column], parts: Sequence[Mapping[str, int]]
 ) -> StackedBars:
-    profiles = [one.profile for one in columns]
-    wholes_ns = [max(1, basis_ns(profile)) for profile in profiles]
+    profiles = [column.profile for column in columns]
+    steps_ns = [max(1, basis_ns(profile)) for profile in profiles]
     mixed = len({profile.iterations is None for profile in profiles}) > 1
-    rooms_ns = wholes_ns if mixed else [max(wholes_ns)] * len(columns)
-    named = _longest_parts(parts, wholes_ns)
-    rests_ns = [sum(times.values()) - sum(times.get(name, 0) for name in named) for times in parts]
-    gaps_ns = [
-        _outside_parts_ns(whole, times) for whole, times in zip(wholes_ns, parts, strict=True)
+    widths_ns = steps_ns if mixed else [max(steps_ns)] * len(columns)
+    names = _longest_parts(parts, steps_ns)
+    others_ns = [sum(times.values()) - sum(times.get(name, 0) for name in names) for times in parts]
+    outside_ns = [
+        _outside_parts_ns(step_ns, times) for step_ns, times in zip(steps_ns, parts, strict=True)
     ]
-    key = [(f"h{place}", name) for place, name in enumerate(named)]
-    if any(rests_ns):
-        key.append((_REST, "others"))
-    if any(gaps_ns):
+    key = [(f"h{index}", name) for index, name in enumerate(names)]
+    if any(others_ns):
+        key.append((_OTHERS, "others"))
+    if any(outside_ns):
         key.append((_OUTSIDE, OUTSIDE))
-    rows = []
-    for column, times, room, whole, rest, gap in zip(
-        columns, parts, rooms_ns, wholes_ns, rests_ns, gaps_ns, strict=True
-    ):
-        lengths_ns = [*(times.get(name, 0) for name in named), rest, gap]
-        colours = [*(f"h{place}" for place in range(len(named))), _REST, _OUTSIDE]
-        rows.append(
-            StackedBar(
-                label=column.label,
-                says=_bar_text(
-                    column.label,
-                    whole,
-                    dict(zip((*named, "others", OUTSIDE), lengths_ns, strict=True)),
-                ),
-                whole=duration(whole),
-                pieces=tuple(
-                    (colour, round(length / room * 100, 2))
-                    for colour, length in zip(colours, lengths_ns, strict=True)
-                    if length > 0
-                ),
-            )
+    rows = tuple(
+        _bar(
+            column.label,
+            [
+                *((name, f"h{index}", times.get(name, 0)) for index, name in enumerate(names)),
+                ("others", _OTHERS, other_ns),
+                (OUTSIDE, _OUTSIDE, gap_ns),
+            ],
+            step_ns=step_ns,
+            width_ns=width_ns,
         )
-    whole = "Shares of a step" if mixed else "A step"
-    return StackedBars(title=f"{whole}, by {kind}", key=tuple(key), rows=tuple(rows))
+        for column, times, width_ns, step_ns, other_ns, gap_ns in zip(
+            columns, parts, widths_ns, steps_ns, others_ns, outside_ns, strict=True
+        )
+    )
+    title = "Shares of a step" if mixed else "A step"
+    return StackedBars(title=f"{title}, by {kind}", key=tuple(key), rows=rows)
+
+
+def _bar(
+    label: Label, parts: Sequence[tuple[str, str, int]], *, step_ns: int, width_ns: int
+) -> StackedBar:
+    """One bar; `parts` has (name, colour, time) of each part."""
+    return StackedBar(
+        label=label,
+        says=_bar_text(label, step_ns, {name: time_ns for name, _, time_ns in parts}),
+        whole=duration(step_ns),
+        pieces=tuple(
+            (colour, round(time_ns / width_ns * 100, 2))
+            for _, colour, time_ns in parts
+            if time_ns > 0
+        ),
+    )
 
 
 def _bar_text(label: Label, whole_ns: int, times: Mapping[str, int]) -> str:
-    longest = max(times, key=lambda one: times[one])
+    longest = max(times, key=lambda name: times[name])
     share = percent(times[longest] / whole_ns, 0)
     return f"{label.whole}: {duration(whole_ns)}, {share} of it {longest}"
 
@@ -338,7 +328,7 @@ class OperatorTable(Struct, frozen=True, kw_only=True):
         columns: What was profiled.
         unit: The unit of all times in it; per: what each time is of.
         rows: Types of operators, most time first, then the remaining time.
-        each: The time per call of those types.
+        calls: For each of those types the operator of each column, for the time of its calls.
         phases: The same time by phase.
         sums: The totals of each column.
         traces: (name, address) of each column's trace, if it is in the site.
@@ -352,7 +342,7 @@ class OperatorTable(Struct, frozen=True, kw_only=True):
     unit: str
     per: str
     rows: tuple[OperatorRow, ...]
-    each: tuple[CallRow, ...]
+    calls: tuple[tuple[str, tuple[Operator | None, ...]], ...]
     phases: tuple[OperatorRow, ...]
     sums: tuple[OperatorRow, ...]
     traces: tuple[tuple[str, str], ...]
@@ -378,21 +368,25 @@ def operator_table(
         measured: Whether there may be steps that were measured without a profiler.
         launches: The largest number of our launches behind a column; 0 for imported profiles.
     """
-    profiles = [one.profile for one in columns]
+    profiles = [column.profile for column in columns]
     length_ns, unit = time_unit(basis_ns(profiles[0]))
     # The time of one iteration cannot be compared with the time of all iterations, but shares can.
     mixed = len({profile.iterations is None for profile in profiles}) > 1
     units_ns = [max(1, basis_ns(profile)) if mixed else 1 for profile in profiles]
     writer = _RowBuilder(columns, length_ns, units_ns)
-    known_by = [by_type(profile) for profile in profiles]
-    types = list(dict.fromkeys(type_ for known in known_by for type_ in known))
+    by_column = [by_type(profile) for profile in profiles]
+    types = list(dict.fromkeys(type_ for operators in by_column for type_ in operators))
 
     def longest(type_: str) -> float:
-        pairs = zip(known_by, units_ns, strict=True)
-        return max(known[type_].total_ns / unit_ns for known, unit_ns in pairs if type_ in known)
+        pairs = zip(by_column, units_ns, strict=True)
+        return max(
+            operators[type_].total_ns / unit_ns
+            for operators, unit_ns in pairs
+            if type_ in operators
+        )
 
     ranked = sorted(types, key=lambda type_: (-longest(type_), type_))
-    shown, rest = ranked[:_MAX_TYPES], ranked[_MAX_TYPES:]
+    shown, others = ranked[:_MAX_TYPES], ranked[_MAX_TYPES:]
     gaps_ns = [outside_ns(profile) for profile in profiles]
     gaps = ((time_ns or 0) / unit_ns for time_ns, unit_ns in zip(gaps_ns, units_ns, strict=True))
     scale = max(*map(longest, shown), *gaps, 0.0) or 1.0
@@ -400,25 +394,29 @@ def operator_table(
         writer.row(
             type_,
             partial(types_ns, types=(type_,)),
-            calls=[known[type_].calls if type_ in known else None for known in known_by],
+            calls=[
+                operators[type_].calls if type_ in operators else None for operators in by_column
+            ],
             scale=scale,
         )
         for type_ in shown
     ]
-    if rest:
-        together = partial(types_ns, types=rest)
-        rows.append(writer.row(count(len(rest), "other type"), together, scale=scale))
+    if others:
+        others_ns = partial(types_ns, types=others)
+        rows.append(writer.row(count(len(others), "other type"), others_ns, scale=scale))
     if any(time_ns is not None for time_ns in gaps_ns):
         rows.append(writer.row(OUTSIDE, outside_ns, scale=scale))
     return OperatorTable(
         title=title,
         notes=operator_notes(columns),
         stacked_bars=stacked_bars(columns),
-        columns=tuple(one.label for one in columns),
+        columns=tuple(column.label for column in columns),
         unit=unit,
         per=_period(profiles),
         rows=tuple(rows),
-        each=call_rows(columns, shown),
+        calls=tuple(
+            (type_, tuple(operators.get(type_) for operators in by_column)) for type_ in shown
+        ),
         phases=_phase_rows(profiles, writer),
         sums=_total_rows(columns, writer, measured=measured, launches=launches),
         traces=traces,
@@ -427,10 +425,10 @@ def operator_table(
 
 
 def _period(profiles: Sequence[OperatorProfile]) -> str:
-    whole = [profile.iterations is None for profile in profiles]
-    if all(whole):
+    is_total = [profile.iterations is None for profile in profiles]
+    if all(is_total):
         return "in all"
-    return "an iteration or in all" if any(whole) else "an iteration"
+    return "an iteration or in all" if any(is_total) else "an iteration"
 
 
 class _RowBuilder:
@@ -441,22 +439,22 @@ class _RowBuilder:
     ) -> None:
         """Set the unit of times, and that of bars, which may differ between columns."""
         self._columns = columns
-        self._whole_ns = [basis_ns(one.profile) for one in columns]
-        self._modes = [one.label.mode for one in columns]
+        self._whole_ns = [basis_ns(column.profile) for column in columns]
+        self._modes = [column.label.mode for column in columns]
         self._length_ns = length_ns
         self._units_ns = units_ns
 
     def row(
         self,
         name: str,
-        of: Callable[[OperatorProfile], float | None],
+        time_of: Callable[[OperatorProfile], float | None],
         *,
         calls: Sequence[float | None] = (),
         scale: float | None = None,
         shares: bool = True,
     ) -> OperatorRow:
-        """A row with the value that `of` returns for each column's profile."""
-        times_ns = [of(one.profile) for one in self._columns]
+        """A row with the value that `time_of` returns for each column's profile."""
+        times_ns = [time_of(column.profile) for column in self._columns]
         bars: tuple[tuple[str, float], ...] = ()
         if scale:
             bars = tuple(
@@ -473,9 +471,11 @@ class _RowBuilder:
             is_type=bool(calls),
             times=tuple(
                 self._time(
-                    time_ns, whole_ns if shares else None, span_ns((one.profile, *one.others), of)
+                    time_ns,
+                    whole_ns if shares else None,
+                    span_ns((column.profile, *column.others), time_of),
                 )
-                for one, time_ns, whole_ns in zip(
+                for column, time_ns, whole_ns in zip(
                     self._columns, times_ns, self._whole_ns, strict=True
                 )
             ),
@@ -485,7 +485,10 @@ class _RowBuilder:
 
     def measured(self, name: str) -> OperatorRow:
         """A row of the steps that were measured without a profiler, each with its interval."""
-        times = (self._time(one.measured_ns, None, one.measured_ends_ns) for one in self._columns)
+        times = (
+            self._time(column.measured_ns, None, column.measured_ends_ns)
+            for column in self._columns
+        )
         return OperatorRow(name=name, is_type=False, times=tuple(times))
 
     def _time(
@@ -554,10 +557,10 @@ def _launches_note(launches: int) -> str:
 
 
 def _step_name(profiles: Sequence[OperatorProfile]) -> str:
-    whole = [profile.iterations is None for profile in profiles if profile.step_ns is not None]
-    if all(whole):
+    is_total = [profile.iterations is None for profile in profiles if profile.step_ns is not None]
+    if all(is_total):
         return "all that was profiled"
-    return "one step, or all that was profiled" if any(whole) else "one step, profiled"
+    return "one step, or all that was profiled" if any(is_total) else "one step, profiled"
 
 
 class Operators(Struct, frozen=True, kw_only=True):
@@ -569,23 +572,23 @@ class Operators(Struct, frozen=True, kw_only=True):
     unprofiled: tuple[UnmeasuredCells, ...]
 
 
-def operators(study: ScenarioResult, *, traces: Mapping[str, str]) -> Operators | None:
+def operators(result: ScenarioResult, *, traces: Mapping[str, str]) -> Operators | None:
     """Build the operator tables of a scenario; None if no profile was requested.
 
     Args:
-        study: The scenario's result.
+        result: The scenario's result.
         traces: For each launch whose trace is in the site, its address.
     """
-    if not study.profiles:
+    if not result.profiles:
         return None
-    groups = _by_baseline(study)
+    groups = _by_baseline(result)
     axes = varying_axes([group[0].cell for group in groups])
     tables = tuple(
         _group_table(
-            [replace(one, cell=without(one.cell, axes)) for one in group],
+            [replace(cell, cell=without(cell.cell, axes)) for cell in group],
             title_of(group[0].cell, axes),
             traces,
-            reproduce_command(study, [one.cell for one in group]),
+            reproduce_command(result, [cell.cell for cell in group]),
         )
         for group in groups
     )
@@ -600,13 +603,13 @@ def operators(study: ScenarioResult, *, traces: Mapping[str, str]) -> Operators 
             else "Profiles were asked for, and there is none."
         ),
         tables=tables,
-        unprofiled=_unprofiled_cells(study),
+        unprofiled=_unprofiled_cells(result),
     )
 
 
 def _basis_note(groups: Sequence[Sequence[Profiled]]) -> str:
     """What the values of a column come from, and so what the brackets below them contain."""
-    if any(one.others for group in groups for one in group):
+    if any(profile.others for group in groups for profile in group):
         return (
             "Figures are of the latest launch alone; in brackets the least and the most of all"
             " profiles of the cell under the same circumstances, which bound their median with"
@@ -615,25 +618,26 @@ def _basis_note(groups: Sequence[Sequence[Profiled]]) -> str:
     return "It is one launch a cell, and so has no interval."
 
 
-def _by_baseline(study: ScenarioResult) -> list[list[Profiled]]:
+def _by_baseline(result: ScenarioResult) -> list[list[Profiled]]:
     """Profiled cells by baseline, which comes first, then fastest first."""
     groups: dict[str, list[Profiled]] = {}
-    for one in profiled(study):
-        known = study.find(one.cell)
-        base = known.baseline.key if known and known.baseline else one.cell.key
-        groups.setdefault(base, []).append(one)
+    for cell in profiled(result):
+        measured = result.find(cell.cell)
+        baseline = measured.baseline if measured else None
+        groups.setdefault((baseline or cell.cell).key, []).append(cell)
     return [
         sorted(
-            group, key=lambda one: (one.cell.key != base, one.measured_ns or basis_ns(one.profile))
+            group,
+            key=lambda cell: (cell.cell.key != base, cell.measured_ns or basis_ns(cell.profile)),
         )
         for base, group in groups.items()
     ]
 
 
 def _operators_title(groups: Sequence[Sequence[Profiled]]) -> str:
-    leaders = [None if group[0].disturbed else dominant(group[0].profile) for group in groups]
-    if len(leaders) == 1 and leaders[0] is not None:
-        operator, share = leaders[0]
+    dominants = [None if group[0].disturbed else dominant(group[0].profile) for group in groups]
+    if len(dominants) == 1 and dominants[0] is not None:
+        operator, share = dominants[0]
         return f"Where the time goes: {percent(share, 0)} into {operator.type}"
     return "Where the time goes"
 
@@ -643,50 +647,50 @@ def _group_table(
 ) -> OperatorTable:
     columns = [
         Column(
-            label=_with_disturbed(label(one.cell)) if one.disturbed else label(one.cell),
-            name=full_name(one.cell),
-            profile=one.profile,
-            measured_ns=one.measured_ns,
-            measured_ends_ns=(one.measured.low, one.measured.high) if one.measured else None,
-            others=one.others,
-            disturbed=one.disturbed,
+            label=_with_disturbed(label(cell.cell)) if cell.disturbed else label(cell.cell),
+            name=full_name(cell.cell),
+            profile=cell.profile,
+            measured_ns=cell.measured_ns,
+            measured_ends_ns=(cell.measured.low, cell.measured.high) if cell.measured else None,
+            others=cell.others,
+            disturbed=cell.disturbed,
         )
-        for one in group
+        for cell in group
     ]
-    found = ((full_name(one.cell), traces.get(one.launch.id)) for one in group)
+    addresses = ((full_name(cell.cell), traces.get(cell.launch.id)) for cell in group)
     return operator_table(
         columns,
         commands=(command,),
-        launches=max(one.launches for one in group),
+        launches=max(cell.launches for cell in group),
         title=title,
-        traces=tuple((name, address) for name, address in found if address is not None),
+        traces=tuple((name, address) for name, address in addresses if address is not None),
     )
 
 
-def _with_disturbed(named: Label) -> Label:
-    return replace(named, more=", ".join(filter(None, (named.more, "disturbed"))))
+def _with_disturbed(cell_label: Label) -> Label:
+    return replace(cell_label, more=", ".join(filter(None, (cell_label.more, "disturbed"))))
 
 
-def _unprofiled_cells(study: ScenarioResult) -> tuple[UnmeasuredCells, ...]:
+def _unprofiled_cells(result: ScenarioResult) -> tuple[UnmeasuredCells, ...]:
     """Cells without a profile and why, grouped by reason under the first cell's name."""
-    seen: dict[tuple[str, str], UnmeasuredCells] = {}
+    by_reason: dict[tuple[str, str], UnmeasuredCells] = {}
     latest = {
         launch.cell.key: launch
-        for launch in sorted(study.profiles, key=lambda launch: launch.attempt)
+        for launch in sorted(result.profiles, key=lambda launch: launch.attempt)
     }
     for launch in latest.values():
         if launch.status == "ok":
             continue
         reason = launch.reason or "no reason was recorded."
-        named = label(launch.cell)
-        seen.setdefault(
+        cell_label = label(launch.cell)
+        by_reason.setdefault(
             (launch.status, reason),
             UnmeasuredCells(
-                label=named,
+                label=cell_label,
                 status=launch.status,
                 reason=reason,
-                fix=mend_of(launch, study.profiles),
-                command=reproduce_command(study, (launch.cell,)),
+                fix=mend_of(launch, result.profiles),
+                command=reproduce_command(result, (launch.cell,)),
             ),
         )
-    return tuple(seen.values())
+    return tuple(by_reason.values())

@@ -65,56 +65,58 @@ class ScenarioPage(Struct, frozen=True, kw_only=True):
 
 
 def scenario_page(
-    study: ScenarioResult,
+    result: ScenarioResult,
     *,
     findings: Sequence[Finding],
     now: str,
     records_file: str,
     traces: Mapping[str, str] | None = None,
-    known: ChangeHistory = EMPTY_HISTORY,
+    history: ChangeHistory = EMPTY_HISTORY,
     calibrations: Sequence[Calibration] = (),
 ) -> ScenarioPage:
     """Build a scenario's page.
 
     Args:
-        study: The scenario's result in the run to show.
+        result: The scenario's result in the run to show.
         findings: Its diagnosis findings.
         now: ISO timestamp of the page.
         records_file: The run's record file, as a path from the records' folder.
         traces: For each launch whose trace is in the site, its address from the page.
-        known: The histories.
+        history: The histories.
         calibrations: Calibrations of any host and scenario.
     """
-    origin = provenance(study, records_file=records_file)
-    judged = [check for check in origin.checks if check.passed is not None]
-    noise = calibration_for(calibrations, study.run, study.source)
-    top = hero(study, sum(check.passed is True for check in judged), len(judged), noise)
+    origin = provenance(result, records_file=records_file)
+    evaluated = [check for check in origin.checks if check.passed is not None]
+    noise = calibration_for(calibrations, result.run, result.source)
+    verdict_section = hero(
+        result, sum(check.passed is True for check in evaluated), len(evaluated), noise
+    )
     return ScenarioPage(
         head=Head(
-            title=f"{study.scenario.title}: {plain(top.verdict)}",
-            description=plain(top.support),
+            title=f"{result.scenario.title}: {plain(verdict_section.verdict)}",
+            description=plain(verdict_section.support),
             root="../",
-            here=study.scenario.title,
-            made=made(study.run.corebound, now),
+            here=result.scenario.title,
+            made=made(result.run.corebound, now),
         ),
-        name=study.scenario.name,
-        run=run_file(study.run),
-        host=host_file(study.run.host.id),
-        hero=top,
-        comparisons=comparison_table(study),
+        name=result.scenario.name,
+        run=run_file(result.run),
+        host=host_file(result.run.host.id),
+        hero=verdict_section,
+        comparisons=comparison_table(result),
         findings=tuple(findings),
-        serving=serving(study),
-        thread_activity=thread_activity(study),
-        history=scenario_history(study, known),
-        operators=operators(study, traces=traces or {}),
-        scaling=scaling(study),
-        cpu_affinities=cpu_affinities(study),
-        variation=launch_variation(study),
-        warmup=warmup(study),
-        cells=cell_table(study),
-        claims=claim_rows(study),
-        launches=launch_rows(study),
-        launch_counts=launch_counts(study),
+        serving=serving(result),
+        thread_activity=thread_activity(result),
+        history=scenario_history(result, history),
+        operators=operators(result, traces=traces or {}),
+        scaling=scaling(result),
+        cpu_affinities=cpu_affinities(result),
+        variation=launch_variation(result),
+        warmup=warmup(result),
+        cells=cell_table(result),
+        claims=claim_rows(result),
+        launches=launch_rows(result),
+        launch_counts=launch_counts(result),
         provenance=origin,
     )
 

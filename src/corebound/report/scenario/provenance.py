@@ -36,60 +36,60 @@ class Provenance(Struct, frozen=True, kw_only=True):
     checks: tuple[Check, ...]
 
 
-def provenance(study: ScenarioResult, *, records_file: str) -> Provenance:
+def provenance(result: ScenarioResult, *, records_file: str) -> Provenance:
     """The last section of a scenario's page.
 
     Args:
-        study: The scenario's result.
+        result: The scenario's result.
         records_file: The run's record file, as a path from the records' folder.
     """
     return Provenance(
-        command=reproduce_command(study, ()),
-        comment=_command_comment(study),
+        command=reproduce_command(result, ()),
+        comment=_command_comment(result),
         facts=(
-            *_run_facts(study, records_file),
-            *host_facts(study.run),
-            *_preflight_facts(study.run),
-            *_environment_facts(study),
+            *_run_facts(result, records_file),
+            *host_facts(result.run),
+            *_preflight_facts(result.run),
+            *_environment_facts(result),
         ),
-        checks=checks(study),
+        checks=checks(result),
     )
 
 
-def _command_comment(study: ScenarioResult) -> str:
+def _command_comment(result: ScenarioResult) -> str:
     """What the command does, and how long it took here, as far as the run got."""
-    spent_ns = sum(launch.duration_ns for launch in study.launches)
+    spent_ns = sum(launch.duration_ns for launch in result.launches)
     if not spent_ns:
         return "measures every cell"
-    if study.incomplete is None:
+    if result.incomplete is None:
         return f"measures every cell again; its launches took {spent(spent_ns)} here"
     return f"measures every cell; the launches until the run ended took {spent(spent_ns)} here"
 
 
-def _run_facts(study: ScenarioResult, records_file: str) -> tuple[Fact, ...]:
-    run = study.run
+def _run_facts(result: ScenarioResult, records_file: str) -> tuple[Fact, ...]:
+    run = result.run
     facts = [Fact(term="Run", value=f"{run.id}, started {day(run.started_at)}")]
     if run.commit is not None:
         facts.append(Fact(term="Commit", value=run.commit.name, code=True))
         facts.append(Fact(term="Subject", value=run.commit.subject))
-    launches = study.measure.launches
-    each = "launches of each cell"
-    if study.incomplete is not None:
-        each += " asked for, the run ended early"
+    launches = result.measure.launches
+    launches_text = "launches of each cell"
+    if result.incomplete is not None:
+        launches_text += " asked for, the run ended early"
     settings = [
-        count(study.measure.iterations, "iteration"),
-        f"{launches.min} {each}"
+        count(result.measure.iterations, "iteration"),
+        f"{launches.min} {launches_text}"
         if launches.min == launches.max
-        else f"{launches.min} to {launches.max} {each}",
-        f"deadline {study.measure.timeout_s:g} s",
+        else f"{launches.min} to {launches.max} {launches_text}",
+        f"deadline {result.measure.timeout_s:g} s",
     ]
     if run.profile is not None:
         settings.insert(0, f"profile {run.profile}")
     facts += [
         Fact(term="Measured", value=", ".join(settings)),
         Fact(term="Corebound", value=f"{run.corebound}, seed {run.seed}"),
-        Fact(term="Scenario", value=study.source.path, code=True),
-        Fact(term="Its SHA-256", value=study.source.sha256[:16], code=True),
+        Fact(term="Scenario", value=result.source.path, code=True),
+        Fact(term="Its SHA-256", value=result.source.sha256[:16], code=True),
         Fact(term="Records", value=records_file, code=True),
     ]
     return tuple(facts)
@@ -114,11 +114,13 @@ def _preflight_facts(run: Run) -> tuple[Fact, ...]:
     """The doctor's warnings from the start of the run, and what it could not check."""
     if run.preflight is None:
         return (Fact(term="Host's state", value="unavailable: not looked at"),)
-    stood = [f"{one.check} {one.value}" for one in run.preflight if one.state == "warning"]
-    hidden = [one.check for one in run.preflight if one.state == "unavailable"]
-    facts = [Fact(term="Host's state", value="; ".join(stood) or "nothing stood out")]
-    if hidden:
-        facts.append(Fact(term="Not shown by the host", value=", ".join(hidden)))
+    warnings = [
+        f"{check.check} {check.value}" for check in run.preflight if check.state == "warning"
+    ]
+    unavailable = [check.check for check in run.preflight if check.state == "unavailable"]
+    facts = [Fact(term="Host's state", value="; ".join(warnings) or "nothing stood out")]
+    if unavailable:
+        facts.append(Fact(term="Not shown by the host", value=", ".join(unavailable)))
     return tuple(facts)
 
 
@@ -128,8 +130,8 @@ def _gpus(host: Host) -> str:
         return "unavailable: not looked for"
     if not host.gpus:
         return "none that CUDA could use"
-    found = Counter(gpu.name for gpu in host.gpus)
-    return ", ".join(f"{number} × {name}" for name, number in found.items())
+    models = Counter(gpu.name for gpu in host.gpus)
+    return ", ".join(f"{number} × {name}" for name, number in models.items())
 
 
 def _peak(host: Host) -> str:
@@ -153,8 +155,8 @@ def _missing_factor(peak: Peak) -> str:
     if peak.simd_bits is None:
         return "no instruction that multiplies and adds vectors is shown, or not its width"
     if peak.fma_units is None:
-        named = f"{peak.core} with {peak.simd}" if peak.core else "this design of core"
-        return f"how many FMA units {named} has is in no table"
+        core = f"{peak.core} with {peak.simd}" if peak.core else "this design of core"
+        return f"how many FMA units {core} has is in no table"
     return "the clock of the cores is not shown"
 
 
@@ -168,10 +170,14 @@ def topology_text(topology: Topology) -> str:
     if nodes:
         parts.append(count(nodes, "node"))
     for level in sorted({cache.level for cache in topology.caches}):
-        found = [cache for cache in topology.caches if cache.level == level]
-        sizes = {cache.size_bytes for cache in found}
-        of = next(iter(sizes)) if len(sizes) == 1 else None
-        each = f"{len(found)} × {size(of)}" if of is not None else count(len(found), "cache")
+        caches = [cache for cache in topology.caches if cache.level == level]
+        sizes = {cache.size_bytes for cache in caches}
+        size_bytes = next(iter(sizes)) if len(sizes) == 1 else None
+        each = (
+            f"{len(caches)} × {size(size_bytes)}"
+            if size_bytes is not None
+            else count(len(caches), "cache")
+        )
         parts.append(f"L{level} {each}")
     text = ", ".join(parts)
     text += "; SMT on" if topology.has_smt else "; no SMT seen"
@@ -183,24 +189,24 @@ def topology_text(topology: Topology) -> str:
     return text
 
 
-def _environment_facts(study: ScenarioResult) -> tuple[Fact, ...]:
-    used = {cell.cell.environment for cell in study.cells}
-    facts = [lock_fact(lock) for lock in study.run.environments if lock.name in used]
+def _environment_facts(result: ScenarioResult) -> tuple[Fact, ...]:
+    used = {cell.cell.environment for cell in result.cells}
+    facts = [lock_fact(lock) for lock in result.run.environments if lock.name in used]
     workers = [
         # With several environments, each version names its environment.
         (f"{launch.cell.environment}: " if len(used) > 1 else "", worker)
-        for launch in study.launches
+        for launch in result.launches
         if launch.status == "ok"
         for worker in launch.workers
     ]
     versions = {
-        whose + ", ".join(f"{name} {version}" for name, version in sorted(worker.versions.items()))
-        for whose, worker in workers
+        prefix + ", ".join(f"{name} {version}" for name, version in sorted(worker.versions.items()))
+        for prefix, worker in workers
         if worker.versions
     }
-    blas = {whose + worker.blas for whose, worker in workers if worker.blas}
-    facts += [Fact(term="Libraries", value=said) for said in sorted(versions)]
-    facts += [Fact(term="BLAS", value=said) for said in sorted(blas)]
+    blas = {prefix + worker.blas for prefix, worker in workers if worker.blas}
+    facts += [Fact(term="Libraries", value=text) for text in sorted(versions)]
+    facts += [Fact(term="BLAS", value=text) for text in sorted(blas)]
     return tuple(facts)
 
 

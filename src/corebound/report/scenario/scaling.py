@@ -60,7 +60,7 @@ class Scaling(Struct, frozen=True, kw_only=True):
     rows: tuple[ScalingRow, ...]
 
 
-def scaling(study: ScenarioResult) -> Scaling | None:
+def scaling(result: ScenarioResult) -> Scaling | None:
     """The speed-up of each configuration with threads; None with fewer than three thread counts.
 
     Configurations that differ only in the number of threads form one curve. Gains are relative to
@@ -68,7 +68,7 @@ def scaling(study: ScenarioResult) -> Scaling | None:
     reference as exact.
     """
     groups: dict[tuple[tuple[str, str], ...], list[tuple[int, CellStudy]]] = {}
-    for cell in study.cells:
+    for cell in result.cells:
         threads = dict(cell.cell.axes).get(_AXIS, "")
         if cell.is_measured and threads.isdigit() and int(threads) > 0:
             rest = tuple(pair for pair in cell.cell.axes if pair[0] != _AXIS)
@@ -89,7 +89,7 @@ def scaling(study: ScenarioResult) -> Scaling | None:
             label=label,
             point=point,
             ideal=point.threads / curve.points[0].threads,
-            command=reproduce_command(study, tuple(dict.fromkeys((group[0][1].cell, cell.cell)))),
+            command=reproduce_command(result, tuple(dict.fromkeys((group[0][1].cell, cell.cell)))),
         )
         for label, curve, group in zip(labels, curves, configurations, strict=True)
         for point, (_, cell) in zip(curve.points, group, strict=True)

@@ -62,39 +62,39 @@ class ThroughputLatency(Struct, frozen=True, kw_only=True):
     key: tuple[tuple[int, str, str], ...]
 
 
-def throughput_latency(known: Sequence[tuple[CellStudy, ServedCell]]) -> ThroughputLatency | None:
+def throughput_latency(cells: Sequence[tuple[CellStudy, ServedCell]]) -> ThroughputLatency | None:
     """Successful requests per second against the 99th percentile of latency; None for a single dot.
 
     Configurations that differ only in their load form one line.
     """
-    if len(known) < _MIN_POINTS:
+    if len(cells) < _MIN_POINTS:
         return None
-    length_ns, unit = time_unit(min(served.p99_ns.value for _, served in known))
-    settings = _by_name_without_load(known)
+    length_ns, unit = time_unit(min(served.p99_ns.value for _, served in cells))
+    settings = _by_name_without_load(cells)
     curves = tuple(
         TradeoffCurve(
-            mode=mode_class(own[0][0].cell.binding.mode),
-            dash=place % _DASHES,
+            mode=mode_class(group[0][0].cell.binding.mode),
+            dash=index % _DASHES,
             spots=tuple(
                 _point(served, length_ns)
-                for _, served in sorted(own, key=lambda pair: pair[1].per_s.value)
+                for _, served in sorted(group, key=lambda pair: pair[1].per_s.value)
             ),
         )
-        for place, own in enumerate(settings.values())
+        for index, group in enumerate(settings.values())
     )
     across, up = _axes(curves)
     names = list(settings)
-    said = "; ".join(
+    points = "; ".join(
         f"{full_name(cell.cell)}: {significant(served.per_s.value)} requests/s at a p99 of"
         f" {duration(served.p99_ns.value)}"
-        for cell, served in known
+        for cell, served in cells
     )
     return ThroughputLatency(
         caption=f"p99, {unit}, against good answers a second; lower and further right is better",
         curves=curves,
         across=across,
         up=up,
-        says=f"Latency against throughput of {count(len(curves), 'setting')}. {said}.",
+        says=f"Latency against throughput of {count(len(curves), 'setting')}. {points}.",
         levels=vertical_ticks(up),
         along=horizontal_ticks(across),
         marks=tuple(
@@ -108,14 +108,14 @@ def throughput_latency(known: Sequence[tuple[CellStudy, ServedCell]]) -> Through
 
 
 def _by_name_without_load(
-    known: Sequence[tuple[CellStudy, ServedCell]],
+    cells: Sequence[tuple[CellStudy, ServedCell]],
 ) -> Mapping[str, list[tuple[CellStudy, ServedCell]]]:
     """Cells by their name without the load, in their order."""
-    found: dict[str, list[tuple[CellStudy, ServedCell]]] = {}
-    for cell, served in known:
+    groups: dict[str, list[tuple[CellStudy, ServedCell]]] = {}
+    for cell, served in cells:
         axes = tuple(pair for pair in cell.cell.axes if pair[0] not in _LOADS)
-        found.setdefault(full_name(replace(cell.cell, axes=axes)), []).append((cell, served))
-    return found
+        groups.setdefault(full_name(replace(cell.cell, axes=axes)), []).append((cell, served))
+    return groups
 
 
 def _point(served: ServedCell, length_ns: float) -> LoadPoint:
@@ -205,11 +205,11 @@ class Serving(Struct, frozen=True, kw_only=True):
         return any(row.workers.remote_memory is not None for row in self.rows)
 
 
-def serving(study: ScenarioResult) -> Serving | None:
+def serving(result: ScenarioResult) -> Serving | None:
     """The performance of each configuration of a server; None if none was measured."""
     cells = [
         (cell, served)
-        for cell in study.cells
+        for cell in result.cells
         if (served := summarise_served(cell.launches)) is not None
     ]
     if not cells:
@@ -218,9 +218,9 @@ def serving(study: ScenarioResult) -> Serving | None:
         ServingRow(
             cell=cell,
             served=served,
-            workers=workers_seen(cell, study.run.host),
+            workers=workers_seen(cell, result.run.host),
             p99_9_range_ns=span_of(cell, _p99_9_ns),
-            command=row_command(study, cell),
+            command=row_command(result, cell),
         )
         for cell, served in cells
     )
@@ -245,26 +245,26 @@ def serving(study: ScenarioResult) -> Serving | None:
 
 def _p99_9_ns(launch: Launch) -> int | None:
     """The 99.9th percentile of one launch; None below 1,000 requests."""
-    found = percentiles(launch.served.answered.latencies) if launch.served else None
-    return None if found is None else p99_9_ns(found)
+    latencies = percentiles(launch.served.answered.latencies) if launch.served else None
+    return None if latencies is None else p99_9_ns(latencies)
 
 
-def _serving_notes(known: Sequence[tuple[CellStudy, ServedCell]]) -> tuple[str, ...]:
+def _serving_notes(cells: Sequence[tuple[CellStudy, ServedCell]]) -> tuple[str, ...]:
     """Notes about the load generator, and about the rules it follows."""
-    found = [
-        (cell, one.served)
-        for cell, _ in known
-        for one in cell.launches
-        if one.status == "ok" and one.served is not None
+    launches = [
+        (cell, launch.served)
+        for cell, _ in cells
+        for launch in cell.launches
+        if launch.status == "ok" and launch.served is not None
     ]
-    notes = [_generator_note([served for _, served in found])]
-    if restarted := sum(served.restarts > 0 for _, served in found):
+    notes = [_generator_note([served for _, served in launches])]
+    if restarted := sum(served.restarts > 0 for _, served in launches):
         notes.append(f"In {count(restarted, 'launch', 'launches')} a worker was started anew.")
-    judged: dict[str, list[MlPerf]] = {}
-    for cell, served in found:
+    by_cell: dict[str, list[MlPerf]] = {}
+    for cell, served in launches:
         if served.answered.mlperf is not None:
-            judged.setdefault(full_name(cell.cell), []).append(served.answered.mlperf)
-    notes += [f"{name}: {_mlperf_note(runs)}" for name, runs in judged.items()]
+            by_cell.setdefault(full_name(cell.cell), []).append(served.answered.mlperf)
+    notes += [f"{name}: {_mlperf_note(runs)}" for name, runs in by_cell.items()]
     return tuple(notes)
 
 
@@ -281,25 +281,25 @@ def _generator_note(served: Sequence[Served]) -> str:
     together = sum(not one.apart for one in served)
     if not together:
         return f"The load generator ran apart from the server, {used}."
-    where = "every launch" if together == len(served) else f"{together} of {len(served)} launches"
-    return f"In {where} the load generator had to share CPUs with the server; it {used}."
+    share = "every launch" if together == len(served) else f"{together} of {len(served)} launches"
+    return f"In {share} the load generator had to share CPUs with the server; it {used}."
 
 
 def _mlperf_note(runs: Sequence[MlPerf]) -> str:
     """The verdict of MLPerf's early stopping on the launches of one cell."""
-    valid = sum(one.satisfied for one in runs)
-    said = f"by MLPerf's early stopping, {valid} of {count(len(runs), 'launch', 'launches')} valid"
-    estimates = [one.latency_ns for one in runs if one.latency_ns is not None]
+    valid = sum(run.satisfied for run in runs)
+    text = f"by MLPerf's early stopping, {valid} of {count(len(runs), 'launch', 'launches')} valid"
+    estimates = [run.latency_ns for run in runs if run.latency_ns is not None]
     if estimates and runs[0].percentile is not None:
         worst = duration(max(estimates))
-        said += f"; {percent(runs[0].percentile, 0)} of queries within {worst}, at the worst"
-    return f"{said}."
+        text += f"; {percent(runs[0].percentile, 0)} of queries within {worst}, at the worst"
+    return f"{text}."
 
 
-def _latency_panels(known: Sequence[tuple[CellStudy, ServedCell]]) -> tuple[LatencyPanel, ...]:
-    served_of = {cell.cell.key: served for cell, served in known}
+def _latency_panels(cells: Sequence[tuple[CellStudy, ServedCell]]) -> tuple[LatencyPanel, ...]:
+    served_of = {cell.cell.key: served for cell, served in cells}
     return tuple(
-        _latency_panel(group, served_of) for group in by_baseline([cell for cell, _ in known])
+        _latency_panel(group, served_of) for group in by_baseline([cell for cell, _ in cells])
     )
 
 
@@ -309,7 +309,7 @@ def _latency_panel(grouped: CellGroup, served_of: Mapping[str, ServedCell]) -> L
     curves = tuple(
         PercentileCurve(
             mode=mode_class(cell.binding.mode),
-            dash=place % _DASHES,
+            dash=index % _DASHES,
             points=tuple(
                 (point.share, point.latency_ns / length_ns)
                 for point in served.curve
@@ -317,14 +317,14 @@ def _latency_panel(grouped: CellGroup, served_of: Mapping[str, ServedCell]) -> L
                 if FIRST <= point.share <= 1 - 1 / (served.requests - served.errors)
             ),
         )
-        for place, (cell, served) in enumerate(group)
+        for index, (cell, served) in enumerate(group)
     )
     least_ns = min(served.p50_ns.value for _, served in group)
     # A curve with too few requests to be drawn still leaves room for the values in its row.
     drawn = (latency for curve in curves for _, latency in curve.points)
-    most = max(*drawn, 0.0, *(served.p99_ns.value / length_ns for _, served in group))
-    axis = log_axis(least_ns / length_ns / 1.3, most * 1.15, most_ticks=6)
-    says = "; ".join(
+    highest = max(*drawn, 0.0, *(served.p99_ns.value / length_ns for _, served in group))
+    axis = log_axis(least_ns / length_ns / 1.3, highest * 1.15, most_ticks=6)
+    values_text = "; ".join(
         f"{full_name(cell)}: p50 {duration(served.p50_ns.value)}, p99"
         f" {duration(served.p99_ns.value)}"
         for cell, served in group
@@ -335,7 +335,7 @@ def _latency_panel(grouped: CellGroup, served_of: Mapping[str, ServedCell]) -> L
         curves=curves,
         axis=axis,
         shares=tuple(share_text for share_text, _ in SHARES),
-        says=f"Latency by percentile. {says}.",
+        says=f"Latency by percentile. {values_text}.",
         levels=vertical_ticks(axis),
         along=tuple(
             Tick(at=round(percentile_position(share_text) * 100, 2), text=text)
@@ -351,39 +351,42 @@ def _latency_panel(grouped: CellGroup, served_of: Mapping[str, ServedCell]) -> L
 UNAVAILABLE = "unavailable"
 
 
-def worker_values(seen: WorkersSeen) -> tuple[Figure, ...]:
+def worker_values(workers: WorkersSeen) -> tuple[Figure, ...]:
     """The values that a page shows of a server configuration's workers.
 
     Unavailable values are marked as such, unless `reasons` covers them with one reason for all.
     """
-    use = ", ".join(
-        f"CPU {cpu} {percent(share_text, 0)}" for cpu, share_text in seen.cpu_use.items()
-    )
-    bound = "of slots core bound"
-    if seen.core_bound_workers:
-        of_each = ", ".join(percent(share_text, 0) for share_text in seen.core_bound_workers)
-        bound += f" ({count(len(seen.core_bound_workers), 'worker')}: {of_each})"
+    use_text = ", ".join(f"CPU {cpu} {percent(share, 0)}" for cpu, share in workers.cpu_use.items())
+    bound_text = "of slots core bound"
+    if workers.core_bound_workers:
+        by_worker = ", ".join(percent(share, 0) for share in workers.core_bound_workers)
+        bound_text += f" ({count(len(workers.core_bound_workers), 'worker')}: {by_worker})"
     used = Figure(
-        value=use or UNAVAILABLE, says="used by workers" if use else "CPU use", known=bool(use)
+        value=use_text or UNAVAILABLE,
+        says="used by workers" if use_text else "CPU use",
+        known=bool(use_text),
     )
     overlap = "of busy cores' time with two workers or more"
-    remote = "of memory on another node"
+    remote_text = "of memory on another node"
     shares = (
-        (_worker_value(seen.core_bound, bound, "core-bound share"), _LEVELS),
-        (_worker_value(seen.memory_bound, "of slots memory bound", "memory-bound share"), _LEVELS),
-        (_worker_value(seen.remote_memory, remote, "share of remote memory"), _ELSEWHERE),
+        (_worker_value(workers.core_bound, bound_text, "core-bound share"), _LEVELS),
+        (
+            _worker_value(workers.memory_bound, "of slots memory bound", "memory-bound share"),
+            _LEVELS,
+        ),
+        (_worker_value(workers.remote_memory, remote_text, "share of remote memory"), _ELSEWHERE),
     )
     return (
         used,
-        _worker_value(seen.overlap, overlap, "overlap of workers"),
-        *(figure for figure, what in shares if figure.known or what not in seen.unavailable),
+        _worker_value(workers.overlap, overlap, "overlap of workers"),
+        *(value for value, reason in shares if value.known or reason not in workers.unavailable),
     )
 
 
-def _worker_value(ratio: float | None, says: str, what: str) -> Figure:
-    """A share and its description; if unavailable, `what` names the missing value."""
-    known = ratio is not None
-    return Figure(value=share_text(ratio), says=says if known else what, known=known)
+def _worker_value(ratio: float | None, says: str, name: str) -> Figure:
+    """A share and its description; if unavailable, `name` names the missing value."""
+    is_known = ratio is not None
+    return Figure(value=share_text(ratio), says=says if is_known else name, known=is_known)
 
 
 def share_text(ratio: float | None) -> str:
@@ -391,8 +394,10 @@ def share_text(ratio: float | None) -> str:
     return UNAVAILABLE if ratio is None else percent(ratio, 0)
 
 
-def unavailable_note(every: Iterable[WorkersSeen]) -> str | None:
+def unavailable_note(configurations: Iterable[WorkersSeen]) -> str | None:
     """Why values are unavailable, as a sentence; None if all are available."""
-    found = {what: why for seen in every for what, why in seen.unavailable.items()}
-    said = "; ".join(f"{what} ({why})" for what, why in found.items())
-    return f"Unavailable: {said}." if said else None
+    reasons = {
+        name: reason for workers in configurations for name, reason in workers.unavailable.items()
+    }
+    text = "; ".join(f"{name} ({reason})" for name, reason in reasons.items())
+    return f"Unavailable: {text}." if text else None

@@ -50,8 +50,10 @@ def node_labels(cpus: Sequence[Cpu]) -> tuple[Tick, ...]:
         return ()
     rows = {node: [row for row, cpu in enumerate(cpus) if cpu.node == node] for node in nodes}
     return tuple(
-        Tick(at=round((statistics.fmean(at) + 0.5) / len(cpus) * 100, 2), text=f"node {node}")
-        for node, at in sorted(rows.items(), key=lambda pair: pair[1])
+        Tick(
+            at=round((statistics.fmean(node_rows) + 0.5) / len(cpus) * 100, 2), text=f"node {node}"
+        )
+        for node, node_rows in sorted(rows.items(), key=lambda pair: pair[1])
     )
 
 
@@ -74,14 +76,14 @@ def cpu_shares(
     """
     rows = []
     for name, stays in tracks:
-        on_ms: dict[int, int] = {}
+        by_cpu_ms: dict[int, int] = {}
         for stay in stays:
             if stay.to_ms > max(stay.from_ms, 0):
-                on_ms[stay.cpu] = on_ms.get(stay.cpu, 0) + stay.to_ms - max(stay.from_ms, 0)
-        whole_ms = sum(on_ms.values())
-        ranked = sorted(on_ms.items(), key=lambda pair: (-pair[1], pair[0]))
+                by_cpu_ms[stay.cpu] = by_cpu_ms.get(stay.cpu, 0) + stay.to_ms - max(stay.from_ms, 0)
+        total_ms = sum(by_cpu_ms.values())
+        ranked = sorted(by_cpu_ms.items(), key=lambda pair: (-pair[1], pair[0]))
         rows.append(
-            (name, ", ".join(f"CPU {cpu} {percent(ms / whole_ms, 0)}" for cpu, ms in ranked))
+            (name, ", ".join(f"CPU {cpu} {percent(ms / total_ms, 0)}" for cpu, ms in ranked))
         )
     return tuple(rows)
 
@@ -90,12 +92,12 @@ def unmoved_text(rows: Sequence[tuple[str, str]], noun: str) -> str:
     """Summarise a strip in a sentence: `3 of 4 threads stayed on one CPU`.
 
     Args:
-        rows: The result of `spent`.
+        rows: The result of `cpu_shares`.
         noun: The name of one row's subject.
     """
-    seen = [where for _, where in rows if where]
-    still = sum("," not in where for where in seen)
-    return f"{still} of {count(len(seen), noun)} stayed on one CPU"
+    active = [cpus for _, cpus in rows if cpus]
+    unmoved = sum("," not in cpus for cpus in active)
+    return f"{unmoved} of {count(len(active), noun)} stayed on one CPU"
 
 
 # More colours are not distinguishable; the busiest threads get them.
@@ -141,54 +143,57 @@ class ThreadActivity(Struct, frozen=True, kw_only=True):
     command: CommandLine
 
 
-def thread_activity(study: ScenarioResult) -> ThreadActivity | None:
+def thread_activity(result: ScenarioResult) -> ThreadActivity | None:
     """CPU × time of the baseline, the fastest cell and, if it is much slower, the slowest cell."""
-    shown = [
-        (cell, found[0])
-        for cell in shown_cells(study)
-        if (found := typical_launch(cell)) and _tracks(found[0])
+    cells = [
+        (cell, typical[0])
+        for cell in shown_cells(result)
+        if (typical := typical_launch(cell)) and _tracks(typical[0])
     ]
-    if not shown:
+    if not cells:
         return None
-    rows = _used_cpus(study, [launch for _, launch in shown])
+    rows = _used_cpus(result, [launch for _, launch in cells])
     if not rows:
         return None
-    tracks = max(len(_tracks(launch)) for _, launch in shown)
-    who = "thread" if shown[0][1].served is None else "worker"
-    key = [(index, f"{who} {index}") for index in range(min(tracks, _COLOURS))]
+    tracks = max(len(_tracks(launch)) for _, launch in cells)
+    noun = "thread" if cells[0][1].served is None else "worker"
+    key = [(index, f"{noun} {index}") for index in range(min(tracks, _COLOURS))]
     if tracks > _COLOURS:
-        key.append((_COLOURS, f"{tracks - _COLOURS} more {who}s"))
-    nodes = {cpu.id: cpu.node for cpu in study.run.host.topology.cpus}
+        key.append((_COLOURS, f"{tracks - _COLOURS} more {noun}s"))
+    nodes = {cpu.id: cpu.node for cpu in result.run.host.topology.cpus}
     return ThreadActivity(
-        title=_activity_title([cell for cell, _ in shown], study, f"{who}s"),
-        lead=_activity_lead(who),
+        title=_activity_title([cell for cell, _ in cells], result, f"{noun}s"),
+        lead=_activity_lead(noun),
         key=tuple(key),
-        panels=tuple(_strip_panel(study, cell, launch, rows, nodes) for cell, launch in shown),
-        host_and_counters=_side_by_side([_host_and_counters(launch) for _, launch in shown]),
-        command=reproduce_command(study, [cell.cell for cell, _ in shown]),
+        panels=tuple(_strip_panel(result, cell, launch, rows, nodes) for cell, launch in cells),
+        host_and_counters=_side_by_side([_host_and_counters(launch) for _, launch in cells]),
+        command=reproduce_command(result, [cell.cell for cell, _ in cells]),
     )
 
 
-def shown_cells(study: ScenarioResult) -> tuple[CellStudy, ...]:
+def shown_cells(result: ScenarioResult) -> tuple[CellStudy, ...]:
     """The most interesting cells: baseline, fastest, and a much slower one.
 
     For a server, all configurations with the same baseline, as far as there is room.
     """
-    if study.baseline is not None and any(one.served for one in study.baseline.launches):
-        base = study.baseline.cell.key
+    if result.baseline is not None and any(launch.served for launch in result.baseline.launches):
+        base = result.baseline.cell.key
         group = [
-            one
-            for one in study.cells
-            if one.is_measured and base == (one.baseline.key if one.baseline else one.cell.key)
+            cell
+            for cell in result.cells
+            if cell.is_measured and base == (cell.baseline or cell.cell).key
         ]
         return tuple(group[:_MAX_SERVER_PANELS])
-    chosen = [study.baseline] if study.baseline and study.baseline.is_measured else []
-    if study.leader:
-        chosen.append(study.leader.cell)
-        last = study.ranked[-1]
-        if last.comparison.verdict == "slower" and last.comparison.speedup_ratio <= _MUCH_SLOWER:
-            chosen.append(last.cell)
-    unique = {cell.cell.key: cell for cell in chosen}
+    cells = [result.baseline] if result.baseline and result.baseline.is_measured else []
+    if result.leader:
+        cells.append(result.leader.cell)
+        slowest = result.ranked[-1]
+        if (
+            slowest.comparison.verdict == "slower"
+            and slowest.comparison.speedup_ratio <= _MUCH_SLOWER
+        ):
+            cells.append(slowest.cell)
+    unique = {cell.cell.key: cell for cell in cells}
     return tuple(unique.values())
 
 
@@ -200,14 +205,14 @@ def _active_threads(launch: Launch) -> tuple[ThreadEvidence, ...]:
         for thread in worker.threads
         if any(stay.to_ms > 0 for stay in thread.stays)
     ]
-    return tuple(sorted(threads, key=lambda one: (-_busy_ms(one), one.tid)))
+    return tuple(sorted(threads, key=lambda thread: (-_busy_ms(thread), thread.tid)))
 
 
 def _tracks(launch: Launch) -> tuple[tuple[str, tuple[Stay, ...]], ...]:
     """CPUs over time by name: of the threads of a launch, or of a server's workers."""
     if launch.served is None:
         threads = enumerate(_active_threads(launch))
-        return tuple((f"thread {index}: {one.name}", one.stays) for index, one in threads)
+        return tuple((f"thread {index}: {thread.name}", thread.stays) for index, thread in threads)
     stays = [(worker.slot, worker_stays(worker)) for worker in launch.workers]
     return tuple((f"worker {slot}", seen) for slot, seen in stays if seen)
 
@@ -216,38 +221,41 @@ def _busy_ms(thread: ThreadEvidence) -> int:
     return sum(stay.to_ms - max(stay.from_ms, 0) for stay in thread.stays if stay.to_ms > 0)
 
 
-def _activity_title(cells: Sequence[CellStudy], study: ScenarioResult, who: str) -> str:
+def _activity_title(cells: Sequence[CellStudy], result: ScenarioResult, noun: str) -> str:
     """The title; it names a cause only if the records show it and a cell is clearly faster."""
-    winner = study.winner
+    winner = result.winner
     if winner is None or len(cells) < 2:
-        return f"Where the {who} ran"
-    slow, fast = winner.baseline, winner.cell
-    name = binding_name(slow.cell)
-    moving, staying = median_of(slow, migrations), median_of(fast, migrations)
-    if moving is not None and staying is not None and moving >= 10 and moving >= 3 * staying:
+        return f"Where the {noun} ran"
+    baseline, winning = winner.baseline, winner.cell
+    name = binding_name(baseline.cell)
+    moves, winner_moves = median_of(baseline, migrations), median_of(winning, migrations)
+    if moves is not None and winner_moves is not None and moves >= max(10, 3 * winner_moves):
         return f"Why: {name} threads keep moving"
-    waits = [wait_share(found[0]) if (found := typical_launch(c)) else None for c in (slow, fast)]
-    if waits[0] is not None and waits[1] is not None and waits[0] - waits[1] >= 0.1:
+    waiting, winner_waiting = (
+        wait_share(typical[0]) if (typical := typical_launch(cell)) else None
+        for cell in (baseline, winning)
+    )
+    if waiting is not None and winner_waiting is not None and waiting - winner_waiting >= 0.1:
         return f"Why: {name} threads wait for a CPU"
-    return f"Where the {who} ran"
+    return f"Where the {noun} ran"
 
 
-def _activity_lead(who: str) -> str:
+def _activity_lead(noun: str) -> str:
     return (
-        f"Which CPU each {who} was seen on while it used CPU time, in the launch nearest to the"
-        f" cell's median. A steady stripe is a {who} that stayed put; {who}s that share a CPU"
+        f"Which CPU each {noun} was seen on while it used CPU time, in the launch nearest to the"
+        f" cell's median. A steady stripe is a {noun} that stayed put; {noun}s that share a CPU"
         " share its row. Counts and shares are of that one launch, and so have no interval."
         " CPU time and spinning are of all launches."
     )
 
 
-def _samples_text(looks: int) -> str:
+def _samples_text(samples: int) -> str:
     """The number of samples: with only a few, neither moves nor their absence can be seen."""
-    said = count(looks, "look")
-    return said if looks >= _MIN_SAMPLES else f"{said}: too short to see a move"
+    text = count(samples, "look")
+    return text if samples >= _MIN_SAMPLES else f"{text}: too short to see a move"
 
 
-def _used_cpus(study: ScenarioResult, launches: Sequence[Launch]) -> tuple[Cpu, ...]:
+def _used_cpus(result: ScenarioResult, launches: Sequence[Launch]) -> tuple[Cpu, ...]:
     """The CPUs any shown launch was given or seen on, cores and nodes together."""
     numbers = {
         stay.cpu
@@ -259,21 +267,21 @@ def _used_cpus(study: ScenarioResult, launches: Sequence[Launch]) -> tuple[Cpu, 
     for launch in launches:
         if launch.placement is not None:
             numbers.update(cpu for slot in launch.placement.slots for cpu in slot.cpus)
-    cpus = [cpu for cpu in study.run.host.topology.cpus if cpu.id in numbers]
+    cpus = [cpu for cpu in result.run.host.topology.cpus if cpu.id in numbers]
     return tuple(
         sorted(cpus, key=lambda cpu: (-1 if cpu.node is None else cpu.node, cpu.core, cpu.id))
     )
 
 
 def _strip_panel(
-    study: ScenarioResult,
+    result: ScenarioResult,
     cell: CellStudy,
     launch: Launch,
     cpus: Sequence[Cpu],
     nodes: Mapping[CpuId, NodeId | None],
 ) -> StripPanel:
-    shown = _tracks(launch)
-    end_ms = max(stay.to_ms for _, stays in shown for stay in stays)
+    tracks_by_name = _tracks(launch)
+    end_ms = max(stay.to_ms for _, stays in tracks_by_name for stay in stays)
     row_of = {cpu.id: row for row, cpu in enumerate(cpus)}
     tracks = tuple(
         ThreadTrack(
@@ -289,16 +297,16 @@ def _strip_panel(
                 if stay.to_ms > 0 and stay.cpu in row_of
             ),
         )
-        for index, (name, stays) in enumerate(shown)
+        for index, (name, stays) in enumerate(tracks_by_name)
     )
-    where = cpu_shares(shown)
+    shares = cpu_shares(tracks_by_name)
     breaks = range(1, len(cpus))
-    spin = spin_share(cell.summary, [other.summary for other in study.cells])
-    seen = moved(launch, study.run.host.topology)
+    spin = spin_share(cell.summary, [other.summary for other in result.cells])
+    moves = moved(launch, result.run.host.topology)
     remote = remote_share(launch, nodes) if launch.served is None else None
-    values = _panel_values(cell, launch, seen, remote, spin)
+    values = _panel_values(cell, launch, moves, remote, spin)
     if launch.served is not None:
-        values = (*worker_values(workers_seen(cell, study.run.host)), *values)
+        values = (*worker_values(workers_seen(cell, result.run.host)), *values)
     return StripPanel(
         label=label(cell.cell),
         caption=f"launch {launch.id}, {_samples_text(launch.looks)}",
@@ -308,41 +316,42 @@ def _strip_panel(
             cores=tuple(row for row in breaks if cpus[row].core != cpus[row - 1].core),
             nodes=tuple(row for row in breaks if cpus[row].node != cpus[row - 1].node),
             says=f"CPU by time, {full_name(cell.cell)}: "
-            + unmoved_text(where, "thread" if launch.served is None else "worker"),
+            + unmoved_text(shares, "thread" if launch.served is None else "worker"),
         ),
         rows=cpu_labels(cpus),
         nodes=node_labels(cpus),
         times=time_labels(end_ms),
         height_px=max(72, min(len(cpus) * 24, 320)),
         values=values,
-        cpu_shares=where,
-        command=reproduce_command(study, (cell.cell,)),
+        cpu_shares=shares,
+        command=reproduce_command(result, (cell.cell,)),
     )
 
 
 def _panel_values(
     cell: CellStudy,
     launch: Launch,
-    seen: Sequence[Figure],
+    moves: Sequence[Figure],
     remote: float | None,
     spin: float | None,
 ) -> tuple[Figure, ...]:
     values: list[Figure] = []
-    moves, pushed, waited = migrations(launch), total(launch, "involuntary"), wait_share(launch)
-    if moves is not None:
-        values.append(Figure(value=f"{moves:,}", says="migrations in this launch"))
-    values.extend(seen)
-    if pushed is not None:
-        values.append(Figure(value=f"{pushed:,}", says="involuntary switches in this launch"))
-    if waited is not None:
-        values.append(Figure(value=percent(waited, 0), says="of ready time spent waiting"))
+    migration_count, involuntary = migrations(launch), total(launch, "involuntary")
+    waiting = wait_share(launch)
+    if migration_count is not None:
+        values.append(Figure(value=f"{migration_count:,}", says="migrations in this launch"))
+    values.extend(moves)
+    if involuntary is not None:
+        values.append(Figure(value=f"{involuntary:,}", says="involuntary switches in this launch"))
+    if waiting is not None:
+        values.append(Figure(value=percent(waiting, 0), says="of ready time spent waiting"))
     if remote is not None:
         values.append(Figure(value=percent(remote, 0), says="of memory on another node"))
     worker = launch.workers[0]
     if worker.threads_used is not None:
-        asked = "default" if worker.threads_asked is None else f"{worker.threads_asked} asked"
-        said = "thread used" if worker.threads_used == 1 else "threads used"
-        values.append(Figure(value=f"{worker.threads_used}", says=f"{said} ({asked})"))
+        requested = "default" if worker.threads_asked is None else f"{worker.threads_asked} asked"
+        text = "thread used" if worker.threads_used == 1 else "threads used"
+        values.append(Figure(value=f"{worker.threads_used}", says=f"{text} ({requested})"))
     values.extend(cpu_of(cell))
     if spin is not None:
         values.append(Figure(value=percent(spin, 0), says="of it spinning, at most"))
@@ -373,15 +382,15 @@ class CpuAffinity(Struct, frozen=True, kw_only=True):
     command: CommandLine
 
 
-def cpu_affinities(study: ScenarioResult) -> tuple[CpuAffinity, ...]:
+def cpu_affinities(result: ScenarioResult) -> tuple[CpuAffinity, ...]:
     """The best alternative and its baseline on the machine; empty if no placement was recorded."""
-    best = study.leader
-    chosen = [best.cell, best.baseline] if best else [study.baseline]
-    drawn = (_cpu_affinity(study, one) for one in chosen if one is not None)
-    return tuple(one for one in drawn if one is not None)
+    best = result.leader
+    cells = [best.cell, best.baseline] if best else [result.baseline]
+    affinities = (_cpu_affinity(result, cell) for cell in cells if cell is not None)
+    return tuple(affinity for affinity in affinities if affinity is not None)
 
 
-def _cpu_affinity(study: ScenarioResult, cell: CellStudy) -> CpuAffinity | None:
+def _cpu_affinity(result: ScenarioResult, cell: CellStudy) -> CpuAffinity | None:
     placement = cell.placement
     if placement is None:
         return None
@@ -391,7 +400,7 @@ def _cpu_affinity(study: ScenarioResult, cell: CellStudy) -> CpuAffinity | None:
     threads = "" if placement.threads is None else f", {count(placement.threads, 'thread')} each"
     return CpuAffinity(
         label=label(cell.cell),
-        boxes=topology_boxes(study.run.host.topology, taken=cpus),
+        boxes=topology_boxes(result.run.host.topology, taken=cpus),
         says=f"CPUs {slots}{workers}{threads}",
-        command=plan_command(study, cell.cell),
+        command=plan_command(result, cell.cell),
     )

@@ -39,23 +39,23 @@ from corebound.units import duration, percent
 _MUCH_SLOWER = 0.5
 
 
-def flags(study: ScenarioResult, checks_passed: int, checks: int) -> tuple[Flag, ...]:
+def flags(result: ScenarioResult, checks_passed: int, checks: int) -> tuple[Flag, ...]:
     """The notices below the verdict.
 
     Args:
-        study: The scenario's result.
+        result: The scenario's result.
         checks_passed: How many fairness checks passed.
         checks: How many could be evaluated.
     """
     raised = [
-        _slow_configuration(study),
-        uncommitted_flag((study,)),
-        _ended_early(study),
-        _disturbed_launches(study),
-        _discarded_launches(study),
-        _lost_launches(study),
-        _unsteady_launches(study),
-        _skipped_cells(study),
+        _slow_configuration(result),
+        uncommitted_flag((result,)),
+        _ended_early(result),
+        _disturbed_launches(result),
+        _discarded_launches(result),
+        _lost_launches(result),
+        _unsteady_launches(result),
+        _skipped_cells(result),
     ]
     if checks:
         all_passed = checks_passed == checks
@@ -75,8 +75,8 @@ def uncommitted_flag(studies: Sequence[ScenarioResult]) -> Flag | None:
     """A warning that the project under test was measured with uncommitted changes."""
     found = {
         snapshot.name
-        for study in studies
-        if (snapshot := study.run.snapshot_in({one.cell.environment for one in study.cells}))
+        for result in studies
+        if (snapshot := result.run.snapshot_in({cell.cell.environment for cell in result.cells}))
     }
     if not found:
         return None
@@ -86,10 +86,10 @@ def uncommitted_flag(studies: Sequence[ScenarioResult]) -> Flag | None:
     )
 
 
-def _slow_configuration(study: ScenarioResult) -> Flag | None:
-    if not study.ranked:
+def _slow_configuration(result: ScenarioResult) -> Flag | None:
+    if not result.ranked:
         return None
-    cell, comparison = study.ranked[-1].cell, study.ranked[-1].comparison
+    cell, comparison = result.ranked[-1].cell, result.ranked[-1].comparison
     if comparison.verdict != "slower" or comparison.speedup_ratio > _MUCH_SLOWER:
         return None
     return Flag(
@@ -104,91 +104,92 @@ def _slow_configuration(study: ScenarioResult) -> Flag | None:
 def _times_text(cell: CellStudy) -> str:
     summary = cell.summary
     interval = summary.interval
-    where = f" {within(interval.low, interval.high, time_text)}" if interval else ""
-    each = f"{time_text(summary.median_ns)}{where} {figure_of((cell,)).each}"
+    interval_text = f" {within(interval.low, interval.high, time_text)}" if interval else ""
+    text = f"{time_text(summary.median_ns)}{interval_text} {figure_of((cell,)).each}"
     if summary.cpu_median_ns is None:
-        return each
-    return f"{each}, {duration(summary.cpu_median_ns)} of CPU time"
+        return text
+    return f"{text}, {duration(summary.cpu_median_ns)} of CPU time"
 
 
-def _ended_early(study: ScenarioResult) -> Flag | None:
-    left = study.incomplete
-    if left is None:
+def _ended_early(result: ScenarioResult) -> Flag | None:
+    incomplete = result.incomplete
+    if incomplete is None:
         return None
     return Flag.warning(
-        title=f"The run ended early{budget_note(left)}",
-        detail=left.says,
+        title=f"The run ended early{budget_note(incomplete)}",
+        detail=incomplete.says,
         link="#cells",
     )
 
 
-def budget_note(left: IncompleteRun) -> str:
+def budget_note(incomplete: IncompleteRun) -> str:
     """The time budget of the run, if that is why it ended; else empty."""
-    return f" (--budget\N{NO-BREAK SPACE}{left.budget})" if left.budget else ""
+    return f" (--budget\N{NO-BREAK SPACE}{incomplete.budget})" if incomplete.budget else ""
 
 
-def _disturbed_launches(study: ScenarioResult) -> Flag | None:
-    hit = [(cell, launch) for cell in study.cells for launch in disturbed(cell)]
-    if not hit:
+def _disturbed_launches(result: ScenarioResult) -> Flag | None:
+    disturbed_pairs = [(cell, launch) for cell in result.cells for launch in disturbed(cell)]
+    if not disturbed_pairs:
         return None
-    total = sum(len(cell.summary.launches) for cell in study.cells)
-    are, its = ("was", "its") if len(hit) == 1 else ("were", "their")
+    total = sum(len(cell.summary.launches) for cell in result.cells)
+    are, its = ("was", "its") if len(disturbed_pairs) == 1 else ("were", "their")
     return Flag.warning(
-        title=f"{count(len(hit), 'launch', 'launches')} in the figures {are} disturbed",
-        detail=f"of {total}, by {_causes(hit)} for most of {its} time: {_cell_names(hit)}",
+        title=f"{count(len(disturbed_pairs), 'launch', 'launches')} in the figures {are} disturbed",
+        detail=f"of {total}, by {_causes(disturbed_pairs)} for most of {its} time:"
+        f" {_cell_names(disturbed_pairs)}",
         link="#launches",
     )
 
 
-def _discarded_launches(study: ScenarioResult) -> Flag | None:
-    hit = [(cell, launch) for cell in study.cells for launch in left_out(cell)]
-    if not hit:
+def _discarded_launches(result: ScenarioResult) -> Flag | None:
+    discarded_pairs = [(cell, launch) for cell in result.cells for launch in left_out(cell)]
+    if not discarded_pairs:
         return None
-    total = sum(cell.summary.count("ok") for cell in study.cells)
+    total = sum(cell.summary.count("ok") for cell in result.cells)
     return Flag.warning(
-        title=f"{count(len(hit), 'disturbed launch', 'disturbed launches')} left out",
-        detail=f"of {total}, by {_causes(hit)}: {_cell_names(hit)}",
+        title=f"{count(len(discarded_pairs), 'disturbed launch', 'disturbed launches')} left out",
+        detail=f"of {total}, by {_causes(discarded_pairs)}: {_cell_names(discarded_pairs)}",
         link="#launches",
     )
 
 
-def _causes(hit: Sequence[tuple[CellStudy, Launch]]) -> str:
-    each = (one.disturbance.by for _, one in hit if one.disturbance)
-    return " and ".join(dict.fromkeys(cause for by in each for cause in by))
+def _causes(pairs: Sequence[tuple[CellStudy, Launch]]) -> str:
+    causes = (launch.disturbance.by for _, launch in pairs if launch.disturbance)
+    return " and ".join(dict.fromkeys(cause for by in causes for cause in by))
 
 
-def _cell_names(hit: Sequence[tuple[CellStudy, Launch]]) -> str:
-    named = list(dict.fromkeys(full_name(cell.cell) for cell, _ in hit))
-    more = f" and {count(len(named) - 1, 'more cell')}" if len(named) > 1 else ""
-    return f"{named[0]}{more}"
+def _cell_names(pairs: Sequence[tuple[CellStudy, Launch]]) -> str:
+    names = list(dict.fromkeys(full_name(cell.cell) for cell, _ in pairs))
+    more = f" and {count(len(names) - 1, 'more cell')}" if len(names) > 1 else ""
+    return f"{names[0]}{more}"
 
 
-def _lost_launches(study: ScenarioResult) -> Flag | None:
-    said = lost_launches_text([study])
-    if not said:
+def _lost_launches(result: ScenarioResult) -> Flag | None:
+    text = lost_launches_text([result])
+    if not text:
         return None
-    total = sum(cell.summary.attempts - cell.summary.count("skipped") for cell in study.cells)
+    total = sum(cell.summary.attempts - cell.summary.count("skipped") for cell in result.cells)
     return Flag.warning(
-        title=said, detail=f"of {total}; none of them is in any figure", link="#launches"
+        title=text, detail=f"of {total}; none of them is in any figure", link="#launches"
     )
 
 
 def lost_launches_text(studies: Sequence[ScenarioResult]) -> str:
     """The number of launches without a result, by status; empty if there are none."""
     counts = {
-        status: sum(cell.summary.count(status) for study in studies for cell in study.cells)
+        status: sum(cell.summary.count(status) for result in studies for cell in result.cells)
         for status in ("invalid", "failed", "timed-out")
     }
-    said = ", ".join(f"{number} {status}" for status, number in counts.items() if number)
+    text = ", ".join(f"{number} {status}" for status, number in counts.items() if number)
     noun = "launch" if sum(counts.values()) == 1 else "launches"
-    return said and f"{said} {noun}"
+    return text and f"{text} {noun}"
 
 
-def _unsteady_launches(study: ScenarioResult) -> Flag | None:
-    unsettled = sum(cell.summary.unsettled for cell in study.cells)
+def _unsteady_launches(result: ScenarioResult) -> Flag | None:
+    unsettled = sum(cell.summary.unsettled for cell in result.cells)
     if not unsettled:
         return None
-    total = sum(len(cell.summary.launches) for cell in study.cells)
+    total = sum(len(cell.summary.launches) for cell in result.cells)
     return Flag.warning(
         title=f"{count(unsettled, 'launch', 'launches')} never became steady",
         detail=f"of {total}; counted, because leaving them out would flatter",
@@ -196,24 +197,24 @@ def _unsteady_launches(study: ScenarioResult) -> Flag | None:
     )
 
 
-def _skipped_cells(study: ScenarioResult) -> Flag | None:
-    skipped = [cell.cell for cell in study.cells if cell.summary.count("skipped")]
+def _skipped_cells(result: ScenarioResult) -> Flag | None:
+    skipped = [cell.cell for cell in result.cells if cell.summary.count("skipped")]
     if not skipped:
         return None
     return Flag(
         tone="plain",
         sign="–",
         title=f"{count(len(skipped), 'cell')} skipped",
-        detail=f"this host cannot hold {unsupported_values(study)}",
-        link="#skipped" if any(cell.is_measured for cell in study.cells) else "#launches",
+        detail=f"this host cannot hold {unsupported_values(result)}",
+        link="#skipped" if any(cell.is_measured for cell in result.cells) else "#launches",
     )
 
 
-def unsupported_values(study: ScenarioResult) -> str:
+def unsupported_values(result: ScenarioResult) -> str:
     """What this host cannot hold: the values that only skipped cells have, or else the cells."""
-    skipped = [one.cell for one in study.cells if one.summary.count("skipped")]
-    aside = {cell.key for cell in skipped}
-    fitting = [cell for cell in study.planned if cell.key not in aside]
+    skipped = [cell.cell for cell in result.cells if cell.summary.count("skipped")]
+    skipped_keys = {cell.key for cell in skipped}
+    fitting = [cell for cell in result.planned if cell.key not in skipped_keys]
     for axis, _ in skipped[0].axes:
         values = {dict(cell.axes).get(axis) for cell in skipped}
         if fitting and values.isdisjoint(dict(cell.axes).get(axis) for cell in fitting):
@@ -222,74 +223,74 @@ def unsupported_values(study: ScenarioResult) -> str:
 
 
 def _first_and_more(names: list[str]) -> str:
-    named = list(dict.fromkeys(names))
-    return named[0] if len(named) == 1 else f"{named[0]} and {len(named) - 1} more"
+    unique = list(dict.fromkeys(names))
+    return unique[0] if len(unique) == 1 else f"{unique[0]} and {len(unique) - 1} more"
 
 
 def hero(
-    study: ScenarioResult, checks_passed: int, checks: int, noise: Calibration | None = None
+    result: ScenarioResult, checks_passed: int, checks: int, calibration: Calibration | None = None
 ) -> Hero:
     """The top of a scenario's page.
 
     Args:
-        study: The scenario's result.
+        result: The scenario's result.
         checks_passed: How many fairness checks passed.
         checks: How many could be evaluated.
-        noise: The host's calibration that applies to it; None if there is none.
+        calibration: The host's calibration that applies to it; None if there is none.
     """
-    verdict, support = verdict_of(study)
-    floor = noise_words(noise, launches=_launches_per_cell(study))
-    fixed = (
-        *_hidden_axes(study),
-        *(f"{name} {value}" for name, value in _fixed_parameters(study).items()),
+    verdict, support = verdict_of(result)
+    noise_text = noise_words(calibration, launches=_launches_per_cell(result))
+    context = (
+        *_hidden_axes(result),
+        *(f"{name} {value}" for name, value in _fixed_parameters(result).items()),
     )
     return Hero(
-        title=study.scenario.title,
-        question=study.scenario.question,
-        context=", ".join((*fixed, f"on {study.run.host.name}")),
+        title=result.scenario.title,
+        question=result.scenario.question,
+        context=", ".join((*context, f"on {result.run.host.name}")),
         verdict=verdict,
-        support=(*support, *rich(f" {floor}")) if floor else support,
-        flags=flags(study, checks_passed, checks),
+        support=(*support, *rich(f" {noise_text}")) if noise_text else support,
+        flags=flags(result, checks_passed, checks),
     )
 
 
-def _launches_per_cell(study: ScenarioResult) -> int:
+def _launches_per_cell(result: ScenarioResult) -> int:
     """The number of launches per cell behind the verdict."""
-    leader = study.leader
-    measured = [leader.cell] if leader else study.cells
-    return min((len(one.summary.launches) for one in measured), default=0)
+    leader = result.leader
+    measured = [leader.cell] if leader else result.cells
+    return min((len(cell.summary.launches) for cell in measured), default=0)
 
 
-def _hidden_axes(study: ScenarioResult) -> tuple[str, ...]:
+def _hidden_axes(result: ScenarioResult) -> tuple[str, ...]:
     """The values that every configuration has, on axes that the run left with one value."""
-    cell = next((one.cell for one in study.cells), None)
+    cell = result.cells[0].cell if result.cells else None
     return tuple(axis_value(cell, axis) for axis in cell.hidden_axes) if cell else ()
 
 
-def _fixed_parameters(study: ScenarioResult) -> dict[str, Scalar]:
+def _fixed_parameters(result: ScenarioResult) -> dict[str, Scalar]:
     """Parameters that no axis varies, with the values from the run's profile."""
-    if not study.planned:
+    if not result.planned:
         return {}
-    first = study.planned[0]
+    first = result.planned[0]
     return {name: value for name, value in first.parameters if name not in dict(first.axes)}
 
 
-def baseline_name(study: ScenarioResult) -> str:
+def baseline_name(result: ScenarioResult) -> str:
     """The baseline's name on the page: one cell, or a rule if there are several baselines."""
-    if len(study.baselines) == 1:
-        return full_name(study.baselines[0])
+    if len(result.baselines) == 1:
+        return full_name(result.baselines[0])
     return "its baseline"
 
 
-def verdict_of(study: ScenarioResult) -> tuple[Text, Text]:
+def verdict_of(result: ScenarioResult) -> tuple[Text, Text]:
     """The verdict in a sentence, and its basis."""
-    measured = [cell for cell in study.cells if cell.is_measured]
+    measured = [cell for cell in result.cells if cell.is_measured]
     if not measured:
-        return _no_result(study)
-    if study.winner is not None:
-        return _faster(study, study.winner)
-    if study.leader is not None:
-        return _none_faster(study, study.leader)
+        return _no_result(result)
+    if result.winner is not None:
+        return _faster(result, result.winner)
+    if result.leader is not None:
+        return _none_faster(result, result.leader)
     if len(measured) == 1:
         return _single_cell(measured[0])
     return (
@@ -298,49 +299,57 @@ def verdict_of(study: ScenarioResult) -> tuple[Text, Text]:
     )
 
 
-def _faster(study: ScenarioResult, duel: BaselineComparison) -> tuple[Text, Text]:
-    cell, baseline, comparison = duel.cell, duel.baseline, duel.comparison
+def _faster(result: ScenarioResult, winner: BaselineComparison) -> tuple[Text, Text]:
+    cell, baseline, comparison = winner.cell, winner.baseline, winner.comparison
     verdict = rich(
         f"{doing(cell.cell, baseline.cell)} is ",
         TextSpan(f"{speedup(comparison.speedup_ratio)} faster", "good"),
         f" than {compared_with(cell.cell, baseline.cell)}.",
     )
-    others = len(study.ranked) - 1
+    others = len(result.ranked) - 1
     # A cell with an equivalent earlier cell cannot win, but may still be ahead of the winner by
     # noise.
-    is_first = others and study.ranked[0].cell.cell.key == cell.cell.key
+    is_first = others and result.ranked[0].cell.cell.key == cell.cell.key
     support: list[str | TextSpan] = [
         *_interval_spans(comparison),
         *_value_spans(cell, baseline),
         f" {_pairing_text(comparison)}",
         f" It is the fastest of {count(others + 1, 'setting')} compared." if is_first else "",
     ]
-    if duel.is_same_placement:
+    if winner.is_same_placement:
         support.append(
             " Both came to the same CPUs and threads on this host, so placement alone"
             " cannot explain the difference."
         )
-    twins = sum(one.twin is not None and one.twin.key == cell.cell.key for one in study.cells)
-    if twins:
-        same = "Another setting comes" if twins == 1 else f"{twins} other settings come"
+    duplicates = sum(
+        cell_result.twin is not None and cell_result.twin.key == cell.cell.key
+        for cell_result in result.cells
+    )
+    if duplicates:
+        same = "Another setting comes" if duplicates == 1 else f"{duplicates} other settings come"
         support.append(f" {same} to the same CPUs and threads on this host.")
     return verdict, rich(*support)
 
 
-def _none_faster(study: ScenarioResult, nearest: BaselineComparison) -> tuple[Text, Text]:
-    name = _short_baseline(study, nearest)
+def _none_faster(result: ScenarioResult, nearest: BaselineComparison) -> tuple[Text, Text]:
+    name = _short_baseline(result, nearest)
     cell, comparison = nearest.cell, nearest.comparison
     # True if some cells repeat the baseline and others do not. If the nearest cell repeats the
     # baseline, all do.
-    repeated = {duel.is_same_placement for duel in study.ranked} == {True, False}
-    verdicts = {duel.comparison.verdict for duel in study.ranked}
-    rivals = [duel for duel in study.ranked if not (repeated and duel.is_same_placement)]
-    if "faster" not in verdicts and {one.comparison.verdict for one in rivals} == {"slower"}:
+    repeated = {alternative.is_same_placement for alternative in result.ranked} == {True, False}
+    verdicts = {alternative.comparison.verdict for alternative in result.ranked}
+    rivals = [
+        alternative
+        for alternative in result.ranked
+        if not (repeated and alternative.is_same_placement)
+    ]
+    all_slower = {rival.comparison.verdict for rival in rivals} == {"slower"}
+    if "faster" not in verdicts and all_slower:
         others = "each that differs from it" if repeated else "every other one"
         verdict = rich("No setting beats ", strong(name), f" here: {others} is slower.")
     elif verdicts == {"equivalent"}:
         verdict = rich(
-            f"Every setting is as fast as {name} here, within ±{percent(study.measure.margin, 0)}."
+            f"Every setting is as fast as {name} here, within ±{percent(result.measure.margin, 0)}."
         )
     else:
         verdict = rich(f"No setting is clearly faster than {name} here.")
@@ -353,21 +362,24 @@ def _none_faster(study: ScenarioResult, nearest: BaselineComparison) -> tuple[Te
         f" {_pairing_text(comparison)}",
     ]
     by_itself = sum(
-        duel.comparison.verdict == "faster" and not duel.is_itself for duel in study.ranked
+        alternative.comparison.verdict == "faster" and not alternative.is_itself
+        for alternative in result.ranked
     )
     if by_itself:
         rows = "One row below counts" if by_itself == 1 else f"{by_itself} rows below count"
         support.append(
-            f" {rows} as faster taken alone; of {len(study.ranked)} comparisons"
+            f" {rows} as faster taken alone; of {len(result.ranked)} comparisons"
             " some look so by chance, and more launches would tell."
         )
     if comparison.launches_needed:
         needed = count(comparison.launches_needed, "launch", "launches")
         support.append(f" At this noise about {needed} of each would decide it.")
-    twins = sum(1 for duel in study.ranked if duel.cell.twin is not None)
-    if twins:
-        same = "setting comes" if twins == 1 else "settings come"
-        support.append(f" {twins} {same} to the same CPUs and threads as another on this host.")
+    duplicates = sum(1 for alternative in result.ranked if alternative.cell.twin is not None)
+    if duplicates:
+        same = "setting comes" if duplicates == 1 else "settings come"
+        support.append(
+            f" {duplicates} {same} to the same CPUs and threads as another on this host."
+        )
     return verdict, rich(*support)
 
 
@@ -379,34 +391,33 @@ def _single_cell(cell: CellStudy) -> tuple[Text, Text]:
         if interval
         else "One launch gives no interval. "
     )
-    one = f"One {figure_of((cell,)).unit} takes "
-    verdict = rich(one, TextSpan(time_text(summary.median_ns), "good"), ".")
+    subject = f"One {figure_of((cell,)).unit} takes "
+    verdict = rich(subject, TextSpan(time_text(summary.median_ns), "good"), ".")
     launches = count(len(summary.launches), "launch", "launches")
     return verdict, rich(between, f"{capital(full_name(cell.cell))}, {launches}.")
 
 
-def _no_result(study: ScenarioResult) -> tuple[Text, Text]:
-    if not study.cells:
+def _no_result(result: ScenarioResult) -> tuple[Text, Text]:
+    if not result.cells:
         return (
             rich("Nothing has been measured yet."),
             rich("The run ended before a launch of this scenario. Start it again to measure."),
         )
-    left = study.incomplete
-    refused = [one.cell for one in study.cells if one.summary.count("skipped")]
-    if left is not None and len(refused) == len(study.cells):
-        reason = next((one.reason for one in study.launches if one.reason), "no reason was kept.")
+    incomplete = result.incomplete
+    skipped = [cell for cell in result.cells if cell.summary.count("skipped")]
+    reason = next((launch.reason for launch in result.launches if launch.reason), "")
+    if incomplete is not None and len(skipped) == len(result.cells):
         return (
             rich("Nothing has been measured yet."),
             coded(
-                f"The run ended early: {left.says}."
-                f" {capital(unsupported_values(study))} cannot run here: {reason}"
+                f"The run ended early: {incomplete.says}. {capital(unsupported_values(result))}"
+                f" cannot run here: {reason or 'no reason was kept.'}"
             ),
         )
-    reason = next((one.reason for one in study.launches if one.reason), "")
     tail = f" The first reason given: {reason}" if reason else ""
     return (
         rich("Nothing could be measured here."),
-        coded(f"No launch of any of the {count(len(study.cells), 'cell')} was valid.{tail}"),
+        coded(f"No launch of any of the {count(len(result.cells), 'cell')} was valid.{tail}"),
     )
 
 
@@ -418,37 +429,38 @@ def _interval_spans(comparison: Comparison) -> tuple[str | TextSpan, ...]:
 
 
 def _value_spans(cell: CellStudy, baseline: CellStudy) -> tuple[str | TextSpan, ...]:
-    one, two = cell.summary, baseline.summary
+    summary, baseline_summary = cell.summary, baseline.summary
     return (
         f" {figure_of((cell,)).says.capitalize()} ",
-        *_value_and_interval(one),
+        *_value_and_interval(summary),
         " against ",
-        *_value_and_interval(two),
-        f" over {_launches_text(len(one.launches), len(two.launches))}.",
+        *_value_and_interval(baseline_summary),
+        f" over {_launches_text(len(summary.launches), len(baseline_summary.launches))}.",
         _disturbed_note(cell, baseline),
     )
 
 
 def _disturbed_note(cell: CellStudy, baseline: CellStudy) -> str:
     """How many of both cells' launches were disturbed but kept; empty if none were."""
-    hit = len(disturbed(cell)) + len(disturbed(baseline))
-    if not hit:
+    disturbed_launches = len(disturbed(cell)) + len(disturbed(baseline))
+    if not disturbed_launches:
         return ""
-    of = len(cell.summary.launches) + len(baseline.summary.launches)
-    return f" {hit} of these {of} launches {'was' if hit == 1 else 'were'} disturbed from outside."
+    launches = len(cell.summary.launches) + len(baseline.summary.launches)
+    was = "was" if disturbed_launches == 1 else "were"
+    return f" {disturbed_launches} of these {launches} launches {was} disturbed from outside."
 
 
 def _value_and_interval(summary: CellSummary) -> tuple[str | TextSpan, ...]:
     """A cell's value with its interval."""
     interval = summary.interval
-    said = f" {within(interval.low, interval.high, time_text)}" if interval else ""
-    return strong(time_text(summary.median_ns)), said
+    interval_text = f" {within(interval.low, interval.high, time_text)}" if interval else ""
+    return strong(time_text(summary.median_ns)), interval_text
 
 
-def _launches_text(one: int, two: int) -> str:
-    if one == two:
-        return f"{count(one, 'launch', 'launches')} each"
-    return f"{one} and {count(two, 'launch', 'launches')}"
+def _launches_text(launches: int, baseline_launches: int) -> str:
+    if launches == baseline_launches:
+        return f"{count(launches, 'launch', 'launches')} each"
+    return f"{launches} and {count(baseline_launches, 'launch', 'launches')}"
 
 
 def _pairing_text(comparison: Comparison) -> str:
@@ -457,7 +469,7 @@ def _pairing_text(comparison: Comparison) -> str:
     return "Compared unpaired: too few blocks hold a valid launch of both."
 
 
-def _short_baseline(study: ScenarioResult, duel: BaselineComparison) -> str:
-    if len(study.baselines) > 1:
+def _short_baseline(result: ScenarioResult, alternative: BaselineComparison) -> str:
+    if len(result.baselines) > 1:
         return "its baseline"
-    return compared_with(duel.cell.cell, duel.baseline.cell)
+    return compared_with(alternative.cell.cell, alternative.baseline.cell)
