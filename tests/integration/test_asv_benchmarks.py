@@ -62,7 +62,7 @@ def a_project(folder: Path) -> Path:
 def environment(project: Path) -> dict[str, str]:
     """Ours, with asv's file of machines, and our lock, away from the user's own."""
     private = str(project / "tmp")
-    return {**os.environ, "NO_COLOR": "1", "HOME": private, lock.VARIABLE: private}
+    return {**os.environ, "NO_COLOR": "1", "HOME": private, lock.LOCK_VARIABLE: private}
 
 
 def asv(project: Path, *words: str) -> subprocess.CompletedProcess[str]:

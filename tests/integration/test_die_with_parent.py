@@ -20,7 +20,7 @@ STARTS_ONE = """\
 import subprocess, sys
 from corebound.launch import die_with_parent
 
-process = subprocess.Popen(die_with_parent.words(("sleep", "900")))
+process = subprocess.Popen(die_with_parent.wrap(("sleep", "900")))
 print(process.pid, flush=True)
 process.wait()
 """
@@ -32,7 +32,7 @@ def becomes(pid: int, word: str) -> bool:
 
 def test_the_wrapper_becomes_the_command_with_its_arguments_and_exit_code() -> None:
     done = subprocess.run(
-        die_with_parent.words(("sh", "-c", 'echo "$0"; exit 7', "a b")),
+        die_with_parent.wrap(("sh", "-c", 'echo "$0"; exit 7', "a b")),
         capture_output=True,
         check=False,
     )
@@ -42,7 +42,7 @@ def test_the_wrapper_becomes_the_command_with_its_arguments_and_exit_code() -> N
 
 def test_a_missing_program_is_reported_as_a_shell_does() -> None:
     done = subprocess.run(
-        die_with_parent.words(("no-such-program",)), capture_output=True, check=False
+        die_with_parent.wrap(("no-such-program",)), capture_output=True, check=False
     )
 
     assert done.returncode == 127
@@ -65,7 +65,7 @@ def test_the_command_ends_when_its_parent_is_killed() -> None:
 
 
 def test_without_a_parent_the_command_does_not_start() -> None:
-    words = list(die_with_parent.words(("echo", "late")))
+    words = list(die_with_parent.wrap(("echo", "late")))
     words[words.index(str(os.getpid()))] = "1"
 
     done = subprocess.run(words, capture_output=True, check=False)

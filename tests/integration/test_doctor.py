@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from corebound.machine.doctor.tuning import STATE, standing
+from corebound.machine.doctor.tuning import STATE, saved_settings
 from corebound.records import jsonl
 from support.commands import corebound
 from support.machine_trees import HEALTHY, THP, write_files
@@ -196,7 +196,7 @@ def test_killed_tuning_can_be_restored(root: Path) -> None:
         process.send_signal(signal.SIGKILL)
         process.wait()
         half += 0 < sum(map(_tuned, files)) < len(files)
-        assert standing(root)
+        assert saved_settings(root)
 
         doctor_of(root, "--restore")
 

@@ -61,9 +61,9 @@ def test_an_environment_is_built_once_and_found_by_its_files_content(
 
     (suite / "environments" / "bare.txt").write_text("# other content\n")
     assert environments.find("bare", suite) is None
-    why = environments.why_unmade("bare", suite)
+    why = environments.reason_not_made("bare", suite)
     assert why.what == "environment `bare` has changed since it was made: environments/bare.txt."
-    assert "changed" in {one.state for one in environments.standing(suite) if one.name == "bare"}
+    assert "changed" in {one.state for one in environments.statuses(suite) if one.name == "bare"}
 
 
 def test_an_unfinished_environment_is_rebuilt(suite: Path, made: Made) -> None:
@@ -88,13 +88,13 @@ def test_packages_that_cannot_be_installed_are_reported_with_pips_message(suite:
         environments.make("bad", suite, lambda _what: None)
 
     assert environments.find("bad", suite) is None
-    assert environments.why_unmade("bad", suite).what == "environment `bad` has not been made."
-    assert not list(environments.cache().glob("bad-*"))
+    assert environments.reason_not_made("bad", suite).what == "environment `bad` has not been made."
+    assert not list(environments.environments_dir().glob("bad-*"))
 
 
 def test_an_abandoned_build_is_removed_unless_it_is_in_progress(suite: Path, made: Made) -> None:
     _, _, bare = made
-    whole, left = bare.python.parents[1], environments.cache() / "left-0123456789ab"
+    whole, left = bare.python.parents[1], environments.environments_dir() / "left-0123456789ab"
     lock = left.with_name(f"{left.name}.lock")
     (left / "bin").mkdir(parents=True)
 
@@ -144,6 +144,6 @@ def test_an_environment_in_use_is_not_removed(suite: Path, made: Made) -> None:
 
     assert (count, environments.find("bare", suite)) == (1, None)
     assert size_bytes > 1_000_000
-    assert not list(environments.cache().glob("bare-*"))
+    assert not list(environments.environments_dir().glob("bare-*"))
     with pytest.raises(InputError, match="`bare` has not been made"):
         environments.remove("bare")

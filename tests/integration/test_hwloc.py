@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from corebound.machine.discovery import live, probe
+from corebound.machine.discovery import live_topology, saved_topology
 from support import needs
 from support.hwloc import HWLOC_ANSWERS, agree, hwloc_answers, our_answers
 from support.machine_trees import UNUSUAL_MACHINES, machine_files, saved_machines, write_files
@@ -28,13 +28,13 @@ def test_hwloc_agrees_about_unusual_machines(name: str, tmp_path: Path) -> None:
     root = write_files(
         {path: text.encode() for path, text in UNUSUAL_MACHINES[name].items()}, tmp_path
     )
-    ours, theirs = our_answers(probe(root)), hwloc_answers(root)
+    ours, theirs = our_answers(saved_topology(root)), hwloc_answers(root)
 
     assert agree(ours, theirs), (ours, theirs)
 
 
 @pytest.mark.quick
 def test_hwloc_agrees_about_this_machine() -> None:
-    ours, theirs = our_answers(live()), hwloc_answers(None)
+    ours, theirs = our_answers(live_topology()), hwloc_answers(None)
 
     assert agree(ours, theirs), (ours, theirs)

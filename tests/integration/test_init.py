@@ -39,7 +39,7 @@ def shell(folder: Path, *words: str, **environment: str) -> subprocess.Completed
     return subprocess.run(
         words,
         cwd=folder,
-        env={**inherited, "PATH": path, lock.VARIABLE: str(folder), **environment},
+        env={**inherited, "PATH": path, lock.LOCK_VARIABLE: str(folder), **environment},
         capture_output=True,
         text=True,
         check=False,

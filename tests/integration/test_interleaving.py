@@ -85,7 +85,9 @@ def together(
         measure={"iterations": iterations, "timeout_s": timeout_s},
     )
     means = HostCapabilities(
-        topology=discovery.live(), tools=frozenset({"taskset"}), pythons={"host": sys.executable}
+        topology=discovery.live_topology(),
+        tools=frozenset({"taskset"}),
+        pythons={"host": sys.executable},
     )
     cells = expand(scenario, "a.yaml")
     planned = plan_cells(scenario, cells, means, folder=str(suite), profile=None, seed=1)

@@ -139,7 +139,7 @@ def test_without_permission_to_fork_the_work_is_done_in_this_process(
 def test_during_a_run_the_work_is_done_in_this_process(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv(lock.VARIABLE, str(tmp_path))
+    monkeypatch.setenv(lock.LOCK_VARIABLE, str(tmp_path))
     assert not is_held()
     with host_lock():
         assert is_held()

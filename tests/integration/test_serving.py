@@ -60,7 +60,7 @@ def test_pinned_workers_have_separate_cores_and_one_thread(served: Serve) -> Non
     allowed = [
         {cpus for one in worker.threads for cpus in one.allowed} for worker in outcome.workers
     ]
-    cores = len(discovery.live().allowed) // 2
+    cores = len(discovery.live_topology().allowed) // 2
     assert [len(one) for one in allowed] == [1, 1]
     assert allowed[0] != allowed[1]
     assert [worker.threads_used for worker in outcome.workers] == [cores, cores]

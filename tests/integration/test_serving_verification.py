@@ -155,7 +155,7 @@ def torchserve(tmp_path_factory: pytest.TempPathFactory) -> Watched:
 
 @pytest.fixture(scope="module")
 def litserve(tmp_path_factory: pytest.TempPathFactory) -> Watched:
-    return watched("litserve", tmp_path_factory.mktemp("litserve"), perf.offer())
+    return watched("litserve", tmp_path_factory.mktemp("litserve"), perf.detect_counters())
 
 
 @pytest.fixture(params=["torchserve", "litserve"])
@@ -184,7 +184,7 @@ def test_servers_listen_on_the_loopback_interface_only(either: Watched) -> None:
 
 
 def test_host_samples_and_counters_are_recorded(litserve: Watched) -> None:
-    outcome, offer = litserve.outcome, perf.offer()
+    outcome, offer = litserve.outcome, perf.detect_counters()
 
     assert outcome.host is not None
     assert outcome.host.windows

@@ -43,7 +43,7 @@ def isolation(folder: Path) -> dict[str, str]:
 
     So a run in progress on this host does not refuse ours, and what ours leaves can be seen.
     """
-    return {lock.VARIABLE: str(folder), "TMPDIR": str(private_tmp(folder))}
+    return {lock.LOCK_VARIABLE: str(folder), "TMPDIR": str(private_tmp(folder))}
 
 
 def private_tmp(folder: Path) -> Path:

@@ -184,7 +184,7 @@ def plan_cell(environment: str, *, folder: str = "", **scenario: Any) -> Planned
     }
     loaded = load_document(document, "one.yaml")
     means = HostCapabilities(
-        topology=discovery.live(),
+        topology=discovery.live_topology(),
         tools=frozenset({"taskset", "numactl", "java"}),
         pythons={environment: str(python)},
     )

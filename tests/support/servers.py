@@ -15,7 +15,7 @@ from typing import Any, BinaryIO
 import corebound
 from corebound.launch.launch import LaunchResult
 from corebound.launch.supervisor_client import Supervision
-from corebound.runner.launcher import serving_order
+from corebound.runner.launcher import serving_spec
 from corebound.scenario import traffic
 from corebound.scenario.traffic import Answered, GeneratorOrder, Message
 from corebound.serving.session import ServingSpec, serve
@@ -103,7 +103,7 @@ def a_serving_order(
 ) -> ServingSpec:
     """What launches a server of a small network, two workers of it."""
     (scratch / "launch").mkdir()
-    return serving_order(
+    return serving_spec(
         plan_cell(
             server,
             workload="image-serving",

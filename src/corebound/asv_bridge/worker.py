@@ -24,7 +24,7 @@ from asv.repo import get_repo
 from asv.util import ProcessError, UserError
 
 from corebound.asv_bridge.project import MARKER
-from corebound.launch.environments import looked_into
+from corebound.launch.environments import inspect_python
 from corebound.launch.supervisor import become_subreaper, end_with_parent
 from corebound.machine.procfs import processes_below
 from corebound.records import atomic_write
@@ -138,7 +138,7 @@ def _environment(conf: Any, folder: Path) -> Any:
 
 
 def _mark(folder: Path, python: str, project: str) -> None:
-    version, found = looked_into(Path(python))
+    version, found = inspect_python(Path(python))
     # The project's version often contains the commit, which is compared, not a circumstance.
     packages = [f"{one}=={what}" for one, what in found if _plain(one) != _plain(project)]
     made = {"python": python, "version": version, "packages": packages}

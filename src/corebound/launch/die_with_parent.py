@@ -15,11 +15,11 @@ import sys
 from corebound.launch.supervisor import end_with_parent
 
 # The exit codes of a shell for a missing program, and for one that SIGTERM ended.
-_NOT_FOUND = 127
+_PROGRAM_NOT_FOUND = 127
 _TERMINATED = 128 + signal.SIGTERM
 
 
-def words(command: tuple[str, ...]) -> tuple[str, ...]:
+def wrap(command: tuple[str, ...]) -> tuple[str, ...]:
     """The command line that runs a command which ends when this process ends."""
     # -P, because the working directory may hold a module of any name.
     return (
@@ -42,7 +42,7 @@ def main() -> int:
         os.execvp(command[0], command)
     except OSError as error:
         sys.stderr.write(f"{command[0]}: {error.strerror}\n")
-    return _NOT_FOUND
+    return _PROGRAM_NOT_FOUND
 
 
 if __name__ == "__main__":

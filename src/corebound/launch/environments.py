@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 
-def own_folder() -> Path:
+def cache_dir() -> Path:
     """The folder of corebound's cache: COREBOUND_CACHE, or one in the user's; it may not exist."""
     chosen = os.environ.get("COREBOUND_CACHE")
     if chosen:
@@ -48,7 +48,7 @@ MARKER = "corebound.json"
 
 HOST = "host"
 
-_LOOK = """
+_INSPECT = """
 import json, platform
 from importlib import metadata
 found = sorted({(one.name, one.version) for one in metadata.distributions()})
@@ -66,7 +66,7 @@ class Environment(Struct, frozen=True, kw_only=True):
 State = Literal["ready", "changed", "not made", "old", "no file"]
 
 
-class Standing(Struct, frozen=True, kw_only=True):
+class EnvironmentStatus(Struct, frozen=True, kw_only=True):
     """The status of one folder of the cache, or of an environment without a folder.
 
     Attributes:
@@ -86,9 +86,9 @@ class Standing(Struct, frozen=True, kw_only=True):
     python: str | None = None
 
 
-def cache() -> Path:
+def environments_dir() -> Path:
     """The folder that holds all environments."""
-    return own_folder() / "environments"
+    return cache_dir() / "environments"
 
 
 def _folders(suite: Path) -> tuple[Path, Path]:
@@ -151,51 +151,51 @@ def find(name: str, suite: Path) -> Environment | None:
     return Environment(python=folder / "bin" / "python", lock=lock)
 
 
-def why_unmade(name: str, suite: Path) -> CannotRun:
+def reason_not_made(name: str, suite: Path) -> CannotRun:
     """Why `find` returns no environment, and how to fix that.
 
     Raises:
         InputError: there is no requirements file of that name.
     """
     file = requirements(name, suite)
-    made = [marker["python"] for _, marker in _made(name)]
+    made = [marker["python"] for _, marker in _complete_folders(name)]
     what = f"environment `{name}` has not been made."
     fix = f"Make it with `corebound environment make {name}`."
     if made:
-        included = len(_closure(file)) > 1
+        included = len(_included_files(file)) > 1
         own = f"environments/{file.name}"
         files = f"{own} or a file that it includes" if included else own
         what = f"environment `{name}` has changed since it was made: {files}."
         fix = f"Make it again with `corebound environment make {name}`."
         sha256 = _sha256(file)
         for python in made:
-            if _folder(name, sha256, python) in {folder for folder, _ in _made(name)}:
+            if _folder(name, sha256, python) in {folder for folder, _ in _complete_folders(name)}:
                 now = platform.python_version()
                 what = f"environment `{name}` was made for Python {python}, and this is {now}."
     return CannotRun(what=what, fix=fix, cause="environment")
 
 
-def standing(suite: Path) -> tuple[Standing, ...]:
+def statuses(suite: Path) -> tuple[EnvironmentStatus, ...]:
     """The status of every environment of a suite, then of other folders in the cache."""
-    rows: list[Standing] = []
-    left = _made(None)
+    rows: list[EnvironmentStatus] = []
+    left = _complete_folders(None)
     for name in names(suite):
         here = _folder(name, _sha256(requirements(name, suite)))
         own = {folder: made for folder, made in left if _name_of(folder) == name}
         left = [one for one in left if one[0] not in own]
         if not own:
-            rows.append(Standing(name=name, state="not made"))
+            rows.append(EnvironmentStatus(name=name, state="not made"))
         rows += [
-            _standing(
+            _status(
                 folder, made, "ready" if folder == here else "old" if here in own else "changed"
             )
             for folder, made in sorted(own.items(), key=lambda one: (one[0] != here, one[0]))
         ]
-    return (*rows, *(_standing(folder, made, "no file") for folder, made in left))
+    return (*rows, *(_status(folder, made, "no file") for folder, made in left))
 
 
-def _standing(folder: Path, made: Mapping[str, Any], state: State) -> Standing:
-    return Standing(
+def _status(folder: Path, made: Mapping[str, Any], state: State) -> EnvironmentStatus:
+    return EnvironmentStatus(
         name=_name_of(folder),
         state=state,
         path=str(folder),
@@ -214,7 +214,7 @@ def hold(python: Path) -> None:
         InputError: the environment is being removed.
     """
     folder = python.parent.parent
-    if folder.parent != cache():
+    if folder.parent != environments_dir():
         return
     try:
         stream = (folder / MARKER).open("rb")
@@ -225,10 +225,10 @@ def hold(python: Path) -> None:
             where=str(folder),
             fix=f"Make it again with `corebound environment make {_name_of(folder)}`.",
         ) from None
-    _HELD.append(stream)
+    _held_markers.append(stream)
 
 
-_HELD: list[IO[bytes]] = []
+_held_markers: list[IO[bytes]] = []
 
 
 def remove(name: str) -> tuple[int, int]:
@@ -242,12 +242,12 @@ def remove(name: str) -> tuple[int, int]:
         HostError: a process is making it or running in it; nothing is removed.
     """
     sweep()
-    folders = [folder for folder in _folders_made() if _name_of(folder) == name]
+    folders = [folder for folder in _cached_folders() if _name_of(folder) == name]
     if not folders:
-        known = sorted({_name_of(folder) for folder in _folders_made()})
+        known = sorted({_name_of(folder) for folder in _cached_folders()})
         raise InputError(
             what=f"environment `{name}` has not been made.",
-            where=str(cache()),
+            where=str(environments_dir()),
             fix=f"There are: {', '.join(known)}." if known else "There is none to remove.",
         )
     with ExitStack() as stack:
@@ -255,7 +255,9 @@ def remove(name: str) -> tuple[int, int]:
             stack.enter_context(_unused(folder))
         size_bytes = sum(map(_size_bytes, folders))
         with report_os_errors(
-            f"environment `{name}` cannot be removed", where=cache(), fix="Remove it by hand."
+            f"environment `{name}` cannot be removed",
+            where=environments_dir(),
+            fix="Remove it by hand.",
         ):
             for folder in folders:
                 # First of all, so that an interrupted removal leaves no folder that looks ready.
@@ -278,7 +280,7 @@ def _unused(folder: Path) -> Iterator[None]:
     )
     with ExitStack() as stack:
         try:
-            stack.enter_context(_alone(folder, None))
+            stack.enter_context(_exclusive_lock(folder, None))
             with suppress(FileNotFoundError):
                 marker = stack.enter_context((folder / MARKER).open("rb"))
                 fcntl.flock(marker, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -302,7 +304,7 @@ def make(name: str, suite: Path, say: Callable[[str], None]) -> Environment:
     if name == HOST:
         return _host()
     file = requirements(name, suite)
-    for included, content in _closure(file):
+    for included, content in _included_files(file):
         if content is None:
             raise InputError(
                 what=f"it includes {included}, which is not a file that can be read.",
@@ -310,9 +312,9 @@ def make(name: str, suite: Path, say: Callable[[str], None]) -> Environment:
                 fix="Correct the line that begins with -r or -c; paths are relative to its file.",
             )
     folder = _folder(name, _sha256(file))
-    with _room():
+    with _explain_disk_errors():
         folder.parent.mkdir(parents=True, exist_ok=True)
-    with _alone(folder, say) as lock:
+    with _exclusive_lock(folder, say) as lock:
         if (found := find(name, suite)) is not None:
             return found
         sweep()
@@ -339,14 +341,14 @@ def _host() -> Environment:
     return Environment(python=Path(sys.executable), lock=lock)
 
 
-def existing(python: Path, name: str) -> Environment:
+def describe_python(python: Path, name: str) -> Environment:
     """Describe an environment that corebound did not make, given its interpreter.
 
     Raises:
         InputError: the interpreter does not run.
     """
     try:
-        version, found = looked_into(python)
+        version, found = inspect_python(python)
     except (OSError, subprocess.CalledProcessError, ValueError):
         raise InputError(
             what="this is no Python interpreter that runs.",
@@ -358,7 +360,7 @@ def existing(python: Path, name: str) -> Environment:
     return Environment(python=python, lock=lock)
 
 
-def looked_into(python: Path) -> tuple[str, tuple[tuple[str, str], ...]]:
+def inspect_python(python: Path) -> tuple[str, tuple[tuple[str, str], ...]]:
     """The version of an interpreter, and the name and version of each package it finds.
 
     Raises:
@@ -367,7 +369,10 @@ def looked_into(python: Path) -> tuple[str, tuple[tuple[str, str], ...]]:
         ValueError: the program is not a Python interpreter.
     """
     done = subprocess.run(
-        (str(python), "-I", "-c", _LOOK), check=True, capture_output=True, stdin=subprocess.DEVNULL
+        (str(python), "-I", "-c", _INSPECT),
+        check=True,
+        capture_output=True,
+        stdin=subprocess.DEVNULL,
     )
     version, found = json.loads(done.stdout)
     return version, tuple((name, held) for name, held in found)
@@ -375,10 +380,10 @@ def looked_into(python: Path) -> tuple[str, tuple[tuple[str, str], ...]]:
 
 _COMMENT = re.compile(r"(^|\s+)#.*$", re.MULTILINE)
 _VARIABLE = re.compile(r"\$\{([A-Z0-9_]+)\}")
-_SHORT, _LONG = ("-r", "-c"), ("--requirement", "--constraint")
+_SHORT_OPTIONS, _LONG_OPTIONS = ("-r", "-c"), ("--requirement", "--constraint")
 
 
-def _closure(file: Path) -> tuple[tuple[Path, bytes | None], ...]:
+def _included_files(file: Path) -> tuple[tuple[Path, bytes | None], ...]:
     """A requirements file and all files that it includes, each once, with their content.
 
     The content of an unreadable file is None. Files included by URL are left out.
@@ -418,11 +423,11 @@ def _included(text: str) -> Iterator[str]:
             continue  # pip will report the error
         for word, after in pairwise([*words, ""]):
             option, equals, value = word.partition("=")
-            if option in _LONG and equals:
+            if option in _LONG_OPTIONS and equals:
                 path = value
-            elif word in {*_SHORT, *_LONG}:
+            elif word in {*_SHORT_OPTIONS, *_LONG_OPTIONS}:
                 path = after
-            elif word.startswith(_SHORT):
+            elif word.startswith(_SHORT_OPTIONS):
                 path = word[2:]
             else:
                 continue
@@ -434,7 +439,7 @@ def _included(text: str) -> Iterator[str]:
 
 def _sha256(file: Path) -> str:
     """The hash of a requirements file's content and of its included files, in their order."""
-    (_, content), *others = _closure(file)
+    (_, content), *others = _included_files(file)
     if content is None:
         raise InputError(what="it cannot be read.", where=str(file), fix="Make it readable.")
     own = hashlib.sha256(content).hexdigest()
@@ -447,7 +452,7 @@ def _sha256(file: Path) -> str:
 def _folder(name: str, sha256: str, python: str | None = None) -> Path:
     # Compiled packages are specific to the interpreter version and the machine type.
     what = f"{sha256} {python or platform.python_version()} {platform.machine()}"
-    return cache() / f"{name}-{hashlib.sha256(what.encode()).hexdigest()[:12]}"
+    return environments_dir() / f"{name}-{hashlib.sha256(what.encode()).hexdigest()[:12]}"
 
 
 _FOLDER = re.compile(r"(.+)-[0-9a-f]{12}")
@@ -457,20 +462,20 @@ def _name_of(folder: Path) -> str:
     return folder.name.rpartition("-")[0]
 
 
-def _folders_made() -> list[Path]:
+def _cached_folders() -> list[Path]:
     """The environment folders in the cache, complete or not."""
     try:
-        found = sorted(cache().iterdir())
+        found = sorted(environments_dir().iterdir())
     except OSError:
         return []
     return [one for one in found if _FOLDER.fullmatch(one.name) and one.is_dir()]
 
 
-def _made(name: str | None) -> list[tuple[Path, Mapping[str, Any]]]:
+def _complete_folders(name: str | None) -> list[tuple[Path, Mapping[str, Any]]]:
     """The complete folders of one environment, or of all, each with its marker's content."""
     return [
         (folder, made)
-        for folder in _folders_made()
+        for folder in _cached_folders()
         if name in {None, _name_of(folder)} and (made := _marker(folder)) is not None
     ]
 
@@ -495,7 +500,7 @@ def _size_bytes(folder: Path) -> int:
 
 
 @contextmanager
-def _alone(folder: Path, say: Callable[[str], None] | None) -> Iterator[int]:
+def _exclusive_lock(folder: Path, say: Callable[[str], None] | None) -> Iterator[int]:
     """Hold a folder's lock within the context, and remove the lock file afterwards.
 
     Args:
@@ -528,12 +533,15 @@ def _alone(folder: Path, say: Callable[[str], None] | None) -> Iterator[int]:
 
 def sweep() -> None:
     """Remove incomplete folders left by killed processes, but none that is being made."""
-    locks = [lock.with_name(lock.name.removesuffix(".lock")) for lock in cache().glob("*.lock")]
-    for folder in dict.fromkeys((*_folders_made(), *locks)):
+    locks = [
+        lock.with_name(lock.name.removesuffix(".lock"))
+        for lock in environments_dir().glob("*.lock")
+    ]
+    for folder in dict.fromkeys((*_cached_folders(), *locks)):
         if _marker(folder) is not None:
             continue
         # If it is locked, a process is making it now, possibly this one.
-        with suppress(BlockingIOError), _alone(folder, None):
+        with suppress(BlockingIOError), _exclusive_lock(folder, None):
             if _marker(folder) is None:
                 shutil.rmtree(folder, ignore_errors=True)
 
@@ -543,7 +551,7 @@ def _build(folder: Path, file: Path, say: Callable[[str], None], lock: int) -> N
     say("making a virtual environment")
     # pip unpacks here, so that an interruption leaves no files outside the folder.
     temporary = folder / "tmp"
-    with _room():
+    with _explain_disk_errors():
         temporary.mkdir(parents=True)
     pip = (str(folder / "bin" / "python"), "-c", _PIP, str(os.getpid()))
     commands: tuple[tuple[str, tuple[str, ...], str], ...] = (
@@ -565,24 +573,26 @@ def _build(folder: Path, file: Path, say: Callable[[str], None], lock: int) -> N
     )
     said: list[str] = []
     for what, words, fix in commands:
-        code, said = _carried_out(words, temporary, lock, say)
+        code, said = _run_logged(words, temporary, lock, say)
         if code != 0:
             tail = "\n".join(said[-15:])
             raise LaunchError(what=f"{what}:\n{tail}", where=str(file), fix=fix)
     listed = next((line for line in said if line.startswith("[{")), "[]")
     packages = [f"{found['name']}=={found['version']}" for found in json.loads(listed)]
     made = {"python": platform.python_version(), "packages": packages}
-    with _room():
+    with _explain_disk_errors():
         shutil.rmtree(temporary)
         fresh = folder / f"{MARKER}.new"
         fresh.write_text(json.dumps(made, indent=1), encoding="utf-8")
         fresh.replace(folder / MARKER)
 
 
-def _room() -> AbstractContextManager[None]:
+def _explain_disk_errors() -> AbstractContextManager[None]:
     """Reports a full disk or an unwritable cache as an error of the cache, within the context."""
     fix = "Make room, or set COREBOUND_CACHE to another folder."
-    return report_os_errors("the environment cannot be made there", where=cache(), fix=fix)
+    return report_os_errors(
+        "the environment cannot be made there", where=environments_dir(), fix=fix
+    )
 
 
 # Runs pip so that it ends when its parent is killed, because pip may take minutes. Creating a
@@ -597,7 +607,7 @@ runpy.run_module("pip", run_name="__main__", alter_sys=True)
 """
 
 
-def _carried_out(
+def _run_logged(
     words: Sequence[str], temporary: Path, lock: int, say: Callable[[str], None]
 ) -> tuple[int, list[str]]:
     """Run a command; returns its exit code and its output lines.

@@ -16,7 +16,7 @@ _MOST_BYTES = 1 << 20
 
 # Searches as the worker's own import does, but without importing packages: the finders of
 # `sys.meta_path` locate the first part of the name, and each package's folders the rest.
-_LOOK = """
+_LOCATE = """
 import importlib.util, json, sys
 from importlib.machinery import PathFinder
 folder, place, name = sys.argv[1:]
@@ -57,9 +57,9 @@ def find(
     if top == "corebound":
         # The worker uses our package, unless the project under test is corebound itself.
         python = None if is_project else Path(sys.executable)
-    elif top in sys.stdlib_module_names and _is_beside(top, folder):
+    elif top in sys.stdlib_module_names and _is_in_folder(top, folder):
         return None  # depends on whether the worker has already imported the other one
-    found = _answer(name, folder, python, is_project=is_project)
+    found = _locate(name, folder, python, is_project=is_project)
     if found is None:
         return None
     parts = name.split(".")
@@ -80,14 +80,14 @@ def find(
     return Module(source=b"\n".join(filter(None, sources)), missing=missing)
 
 
-def _answer(
+def _locate(
     name: str, folder: Path, python: Path | None, *, is_project: bool
 ) -> list[str | None] | None:
     """The file of each part of the name that was found.
 
     None for a part without a file; an empty string for a namespace package.
     """
-    words = [str(python or sys.executable), "-I", *(() if python else ("-S",)), "-c", _LOOK]
+    words = [str(python or sys.executable), "-I", *(() if python else ("-S",)), "-c", _LOCATE]
     try:
         done = subprocess.run(
             (*words, str(folder), "last" if is_project else "first", name),
@@ -114,7 +114,7 @@ def _source(origin: str | None) -> bytes | None:
     return text if len(text) <= _MOST_BYTES else None
 
 
-def _is_beside(top: str, folder: Path) -> bool:
+def _is_in_folder(top: str, folder: Path) -> bool:
     return (folder / top).is_dir() or (folder / f"{top}.py").is_file()
 
 

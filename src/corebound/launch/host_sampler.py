@@ -22,14 +22,14 @@ from corebound.records.telemetry import GpuUse, HostOverTime, HostWindow
 
 # Run-queue wait is known only for sampled threads. If they account for less than this share
 # of the CPU time, too many threads started and ended between two samples.
-_SEEN_SHARE = 0.9
+_SAMPLED_SHARE = 0.9
 # An exception: unsampled threads that used less than this share of a CPU hardly waited, because
 # a thread that competes for a CPU gets a good part of it. This keeps a short-lived helper from
 # hiding the wait of a launch that mostly sleeps.
-_UNSEEN_CPUS = 0.01
+_UNSAMPLED_CPUS = 0.01
 
 
-class Threads(Struct, frozen=True, kw_only=True):
+class ThreadTotals(Struct, frozen=True, kw_only=True):
     """Totals over the sampled threads since they started.
 
     Counts that are unavailable are None.
@@ -42,12 +42,12 @@ class Threads(Struct, frozen=True, kw_only=True):
     migrations: int | None = None
 
 
-def together(each: Sequence[Threads | None]) -> Threads | None:
+def total_threads(each: Sequence[ThreadTotals | None]) -> ThreadTotals | None:
     """Add up the totals of several samplers; a count unknown in any is unknown in the sum."""
     known = [one for one in each if one is not None]
     if not known or len(known) < len(each):
         return None
-    return Threads(
+    return ThreadTotals(
         ran_ns=sum(one.ran_ns for one in known),
         waited_ns=sum(one.waited_ns for one in known),
         voluntary=_sum([one.voluntary for one in known]),
@@ -82,7 +82,7 @@ class HostSnapshot(Struct, frozen=True, kw_only=True):
     tick_ns: int
     launch: ResourceUsage
     own_ns: int
-    threads: Threads | None
+    threads: ThreadTotals | None
     suspended_ns: int
     pressure_us: tuple[int | None, ...]
     throttled: tuple[tuple[int, int] | None, ...]
@@ -91,7 +91,9 @@ class HostSnapshot(Struct, frozen=True, kw_only=True):
     gpus: tuple[GpuUse, ...] = ()
 
 
-def window(before: HostSnapshot, now: HostSnapshot, *, origin_ns: int, cpus: int) -> HostWindow:
+def window_between(
+    before: HostSnapshot, now: HostSnapshot, *, origin_ns: int, cpus: int
+) -> HostWindow:
     """The window between two samples.
 
     Args:
@@ -101,7 +103,7 @@ def window(before: HostSnapshot, now: HostSnapshot, *, origin_ns: int, cpus: int
         cpus: The number of CPUs assigned to the launch.
     """
     pressure = [
-        _since(earlier, later)
+        _increase(earlier, later)
         for earlier, later in zip(before.pressure_us, now.pressure_us, strict=True)
     ]
     cpu, memory, io = (None if one is None else one * 1000 for one in pressure)
@@ -111,36 +113,38 @@ def window(before: HostSnapshot, now: HostSnapshot, *, origin_ns: int, cpus: int
         to_ms=(now.at_ns - origin_ns) // 1_000_000,
         steal_ns=_steal_ns(before, now),
         foreign_ns=_foreign_ns(before, now, cpus),
-        rested_ns=_rested_ns(before, now),
+        rested_ns=_resting_ns(before, now),
         waited_ns=_waited_ns(before, now),
         throttled_ns=throttled_ns,
         throttled_periods=periods,
-        suspended_ns=_since(before.suspended_ns, now.suspended_ns),
+        suspended_ns=_increase(before.suspended_ns, now.suspended_ns),
         cpu_pressure_ns=cpu,
         memory_pressure_ns=memory,
         io_pressure_ns=io,
         frequency_hz=now.frequency_hz,
-        minor_faults=_since(before.launch.minor_faults, now.launch.minor_faults),
-        major_faults=_since(before.launch.major_faults, now.launch.major_faults),
-        ran_ns=_since(before.launch.cpu_ns, now.launch.cpu_ns),
-        user_ns=_since(before.launch.user_ns, now.launch.user_ns),
-        system_ns=_since(before.launch.system_ns, now.launch.system_ns),
+        minor_faults=_increase(before.launch.minor_faults, now.launch.minor_faults),
+        major_faults=_increase(before.launch.major_faults, now.launch.major_faults),
+        ran_ns=_increase(before.launch.cpu_ns, now.launch.cpu_ns),
+        user_ns=_increase(before.launch.user_ns, now.launch.user_ns),
+        system_ns=_increase(before.launch.system_ns, now.launch.system_ns),
         rss_bytes=now.launch.rss_bytes,
         node_bytes=now.node_bytes,
         gpus=now.gpus,
-        **_of_threads(before.threads, now.threads),
+        **_thread_increases(before.threads, now.threads),
     )
 
 
-def _since(before: int | None, now: int | None) -> int | None:
+def _increase(before: int | None, now: int | None) -> int | None:
     return None if before is None or now is None else max(0, now - before)
 
 
-def _of_threads(before: Threads | None, now: Threads | None) -> dict[str, int | None]:
+def _thread_increases(
+    before: ThreadTotals | None, now: ThreadTotals | None
+) -> dict[str, int | None]:
     names = ("voluntary", "involuntary", "migrations")
     if before is None or now is None:
         return dict.fromkeys(names)
-    return {name: _since(getattr(before, name), getattr(now, name)) for name in names}
+    return {name: _increase(getattr(before, name), getattr(now, name)) for name in names}
 
 
 def _foreign_ns(before: HostSnapshot, now: HostSnapshot, cpus: int) -> int | None:
@@ -149,14 +153,14 @@ def _foreign_ns(before: HostSnapshot, now: HostSnapshot, cpus: int) -> int | Non
     This is computed from the idle time of the CPUs, not from their user and system time:
     idle time is measured, while busy time may be estimated from timer ticks.
     """
-    rested, stolen = _rested_ns(before, now), _steal_ns(before, now)
+    rested, stolen = _resting_ns(before, now), _steal_ns(before, now)
     if rested is None or stolen is None:
         return None
     known = now.launch.cpu_ns - before.launch.cpu_ns + now.own_ns - before.own_ns
     return max(0, (now.at_ns - before.at_ns) * cpus - rested - stolen - known)
 
 
-def _rested_ns(before: HostSnapshot, now: HostSnapshot) -> int | None:
+def _resting_ns(before: HostSnapshot, now: HostSnapshot) -> int | None:
     if before.ticks is None or now.ticks is None:
         return None
     return max(0, now.ticks.resting - before.ticks.resting) * now.tick_ns
@@ -173,7 +177,7 @@ def _waited_ns(before: HostSnapshot, now: HostSnapshot) -> int | None:
         return None
     ran_ns = now.launch.cpu_ns - before.launch.cpu_ns
     unseen_ns = ran_ns - (now.threads.ran_ns - before.threads.ran_ns)
-    if unseen_ns > max((1 - _SEEN_SHARE) * ran_ns, _UNSEEN_CPUS * (now.at_ns - before.at_ns)):
+    if unseen_ns > max((1 - _SAMPLED_SHARE) * ran_ns, _UNSAMPLED_CPUS * (now.at_ns - before.at_ns)):
         return None
     return max(0, now.threads.waited_ns - before.threads.waited_ns)
 
@@ -194,7 +198,7 @@ def _most_throttled(before: HostSnapshot, now: HostSnapshot) -> tuple[int | None
 _PACKAGE = "pynvml"  # the package in the distribution `nvidia-ml-py`
 
 
-class GpuWatch:
+class GpuSampler:
     """Samples the GPUs of a host.
 
     Attributes:
@@ -238,10 +242,10 @@ class GpuWatch:
 
 
 # For launches that do not compute on GPUs.
-UNUSED = GpuWatch(reason="the launch computes on no GPU")
+NO_GPUS = GpuSampler(reason="the launch computes on no GPU")
 
 
-def opened(*, gpus: int, load: Callable[[str], Any] = importlib.import_module) -> GpuWatch:
+def gpu_sampler(*, gpus: int, load: Callable[[str], Any] = importlib.import_module) -> GpuSampler:
     """Create the sampler of this host's GPUs; loads NVIDIA's library only if there are any.
 
     Args:
@@ -249,11 +253,11 @@ def opened(*, gpus: int, load: Callable[[str], Any] = importlib.import_module) -
         load: Imports a package by name.
     """
     if not gpus:
-        return GpuWatch(reason="this host shows no NVIDIA GPU")
+        return GpuSampler(reason="this host shows no NVIDIA GPU")
     try:
-        return GpuWatch(load(_PACKAGE))
+        return GpuSampler(load(_PACKAGE))
     except ImportError:
-        return GpuWatch(reason="nvidia-ml-py is not installed (pip install corebound[gpu])")
+        return GpuSampler(reason="nvidia-ml-py is not installed (pip install corebound[gpu])")
 
 
 # The kernel reports idle time in hundredths of a second, so within 0.5 s a tenth of a CPU is
@@ -264,12 +268,12 @@ SHORTEST_S = 0.5
 WINDOWS = 40
 # The maximum cost of sampling, as a share of one CPU. Reading /proc/stat takes 0.1 ms on two
 # CPUs, and grows with the number of CPUs and interrupts.
-MOST_SHARE = 0.001
+MAX_COST_SHARE = 0.001
 
 # The kernel counts pages by node by walking every page table. That takes milliseconds and
 # blocks threads that map memory, so it is done rarely, and only with several NUMA nodes.
-PAGES_EVERY_S = 10.0
-PAGES_SHARE = 0.0005
+PAGES_INTERVAL_S = 10.0
+MAX_PAGES_SHARE = 0.0005
 
 # CPU clock frequencies are read one by one; this many CPUs are a sufficient sample.
 _CLOCKS = 4
@@ -292,9 +296,9 @@ class HostSampler:
     cpus: tuple[CpuId, ...]
     processes: Callable[[], Iterable[int]]
     ours: Callable[[], Iterable[int]]
-    threads: Callable[[], Threads | None]
+    threads: Callable[[], ThreadTotals | None]
     suspended_ns: Callable[[], int]
-    gpus: GpuWatch = UNUSED
+    gpus: GpuSampler = NO_GPUS
     _stat: int = dataclasses.field(default=-1, init=False)
     _pressure: list[int | None] = dataclasses.field(default_factory=list, init=False)
     _groups: list[int] = dataclasses.field(default_factory=list, init=False)
@@ -309,13 +313,13 @@ class HostSampler:
     look_ns: int = dataclasses.field(default=0, init=False)
 
     def __post_init__(self) -> None:
-        self._asleep_before_ns = _ever_asleep_ns()
+        self._asleep_before_ns = _host_suspension_ns()
         self._stat = os.open("/proc/stat", os.O_RDONLY | os.O_CLOEXEC)
-        self._pressure = [_opened(f"/proc/pressure/{kind}") for kind in _PRESSURE]
+        self._pressure = [_open_readable(f"/proc/pressure/{kind}") for kind in _PRESSURE]
         self._groups = _cpu_stats()
         step = math.ceil(len(self.cpus) / _CLOCKS)
         clocks = (
-            _opened(f"/sys/devices/system/cpu/cpu{cpu}/cpufreq/scaling_cur_freq")
+            _open_readable(f"/sys/devices/system/cpu/cpu{cpu}/cpufreq/scaling_cur_freq")
             for cpu in self.cpus[::step]
         )
         self._clocks = [clock for clock in clocks if clock is not None]
@@ -323,7 +327,7 @@ class HostSampler:
     def mark(self) -> None:
         """Start counting. This first sample disturbs no measurement; its cost is not counted."""
         if _has_nodes():
-            self._pages_due_ns = time.monotonic_ns() + PAGES_EVERY_S * 1e9
+            self._pages_due_ns = time.monotonic_ns() + PAGES_INTERVAL_S * 1e9
         self._last = self._look()
         self._marked_ns = self._last.at_ns
         self._put_off()
@@ -340,7 +344,7 @@ class HostSampler:
         began_ns = time.thread_time_ns()
         now = self._look()
         self._windows.append(
-            window(self._last, now, origin_ns=self._marked_ns, cpus=len(self.cpus))
+            window_between(self._last, now, origin_ns=self._marked_ns, cpus=len(self.cpus))
         )
         self._last = now
         self.looks += 1
@@ -363,7 +367,9 @@ class HostSampler:
     def _put_off(self) -> None:
         now_ns = time.monotonic_ns()
         cost_ns = self.look_ns / max(self.looks, 1)
-        pause_ns = max(SHORTEST_S * 1e9, cost_ns / MOST_SHARE, (now_ns - self._marked_ns) / WINDOWS)
+        pause_ns = max(
+            SHORTEST_S * 1e9, cost_ns / MAX_COST_SHARE, (now_ns - self._marked_ns) / WINDOWS
+        )
         self._due_ns = now_ns + round(pause_ns)
 
     def _look(self) -> HostSnapshot:
@@ -388,7 +394,7 @@ class HostSampler:
 
     def _asleep_ns(self) -> int:
         """How long the host was suspended since this sampler was created, rounded to 1 ms."""
-        return round((_ever_asleep_ns() - self._asleep_before_ns) / 1e6) * 1_000_000
+        return round((_host_suspension_ns() - self._asleep_before_ns) / 1e6) * 1_000_000
 
     def _node_bytes(self) -> dict[int, int]:
         """Memory by node if it is due, else empty; a slow reading delays the next one."""
@@ -397,7 +403,7 @@ class HostSampler:
             return {}
         found = procfs.node_bytes(self.processes())
         took_ns = time.monotonic_ns() - began_ns
-        self._pages_due_ns = began_ns + max(PAGES_EVERY_S * 1e9, took_ns / PAGES_SHARE)
+        self._pages_due_ns = began_ns + max(PAGES_INTERVAL_S * 1e9, took_ns / MAX_PAGES_SHARE)
         return found
 
     def _unavailable(self) -> dict[str, str]:
@@ -420,7 +426,7 @@ class HostSampler:
         return reasons
 
 
-def _ever_asleep_ns() -> int:
+def _host_suspension_ns() -> int:
     """How long the host was suspended since boot, accurate to about 100 ns.
 
     One clock includes suspended time and the other does not. A delay between the two readings
@@ -429,7 +435,7 @@ def _ever_asleep_ns() -> int:
     return max(time.clock_gettime_ns(time.CLOCK_BOOTTIME) - time.monotonic_ns() for _ in range(3))
 
 
-def _opened(path: str) -> int | None:
+def _open_readable(path: str) -> int | None:
     """The descriptor of a readable file, else None; PSI files are unreadable if disabled."""
     with contextlib.suppress(OSError):
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
@@ -460,7 +466,7 @@ def _total_us(descriptor: int) -> int | None:
 
 def _cpu_stats() -> list[int]:
     """Descriptors of cpu.stat of this process's cgroup and its ancestors that have a quota."""
-    descriptors = (_opened(f"/{quota.folder}/cpu.stat") for quota in quotas(LIVE) or ())
+    descriptors = (_open_readable(f"/{quota.folder}/cpu.stat") for quota in quotas(LIVE) or ())
     return [descriptor for descriptor in descriptors if descriptor is not None]
 
 

@@ -22,8 +22,8 @@ from corebound.worker import protocol
 # Threads of one process make the launches that alternate, and the process is moved as a whole.
 # The first launch to end must not move it back onto CPUs that another launch still measures on.
 _lock = threading.Lock()
-_held: list[frozenset[CpuId]] = []
-_home: frozenset[int] = frozenset()
+_avoided: list[frozenset[CpuId]] = []
+_own_cpus: frozenset[int] = frozenset()
 
 
 @contextlib.contextmanager
@@ -37,14 +37,14 @@ def keep_off_cpus(cpus: Collection[CpuId]) -> Iterator[bool]:
         True if the process was moved. False if no allowed CPU would be left; the process then
         stays where it is.
     """
-    global _home  # noqa: PLW0603  # the affinity belongs to the process, so does its memory
+    global _own_cpus  # noqa: PLW0603  # the affinity belongs to the process, so does its memory
     own = frozenset(cpus)
     with _lock:
-        if not _held:
-            _home = frozenset(os.sched_getaffinity(0))
-        is_room = bool(_home.difference(own, *_held))
+        if not _avoided:
+            _own_cpus = frozenset(os.sched_getaffinity(0))
+        is_room = bool(_own_cpus.difference(own, *_avoided))
         if is_room:
-            _settle(before=_held.copy(), after=[*_held, own])
+            _avoid(before=_avoided.copy(), after=[*_avoided, own])
     if not is_room:
         yield False
         return
@@ -52,16 +52,16 @@ def keep_off_cpus(cpus: Collection[CpuId]) -> Iterator[bool]:
         yield True
     finally:
         with _lock:
-            rest = _held.copy()
+            rest = _avoided.copy()
             rest.remove(own)
-            _settle(before=_held.copy(), after=rest)
+            _avoid(before=_avoided.copy(), after=rest)
 
 
-def _settle(*, before: list[frozenset[CpuId]], after: list[frozenset[CpuId]]) -> None:
+def _avoid(*, before: list[frozenset[CpuId]], after: list[frozenset[CpuId]]) -> None:
     """Replace the avoided CPU sets, and move this process if its allowed CPUs change."""
-    _held[:] = after
-    if _home.difference(*after) != _home.difference(*before):
-        _move(_home.difference(*after))
+    _avoided[:] = after
+    if _own_cpus.difference(*after) != _own_cpus.difference(*before):
+        _move(_own_cpus.difference(*after))
 
 
 def _move(cpus: Collection[int]) -> None:
@@ -140,7 +140,7 @@ class Alternation:
                 place = waiting.popleft()
                 began_s = time.monotonic()
                 self._holder = (place, began_s)
-                goes_on = _time_slice(callers[place])
+                goes_on = _grant_time_slice(callers[place])
                 with self._changed:
                     self._holder = None
                     self._held_s[place] += time.monotonic() - began_s
@@ -164,7 +164,7 @@ class Alternation:
         return callers
 
 
-def _time_slice(caller: socket.socket) -> bool:
+def _grant_time_slice(caller: socket.socket) -> bool:
     """Grant a worker a time slice and wait until it ends; False if it was the last."""
     try:
         caller.send(protocol.YOURS)

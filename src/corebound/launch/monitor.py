@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import chain
 from pathlib import Path
 
-from corebound.launch.host_sampler import HostSampler, Threads, together
+from corebound.launch.host_sampler import HostSampler, ThreadTotals, total_threads
 from corebound.launch.interleaving import keep_off_cpus
-from corebound.launch.perf import CounterSupport, Perf, counted
+from corebound.launch.perf import CounterSupport, Perf, collect_counters
 from corebound.launch.supervisor_client import Supervision
 from corebound.launch.thread_sampler import ThreadSampler
 from corebound.machine.procfs import descendants
@@ -122,7 +122,7 @@ class LaunchMonitor:
         if self._host is not None:
             self.host = self._host.close()
             self._host = None
-            found = counted(self._counting, self._perfs, self.threads, self.host)
+            found = collect_counters(self._counting, self._perfs, self.threads, self.host)
             self.counters, self.worker_counters = found.whole, found.workers
         else:
             for perf in self._perfs:
@@ -157,7 +157,7 @@ class LaunchMonitor:
             self._perfs.append(perf)
             perf.start(pids)
 
-    def _threads(self) -> Threads | None:
+    def _threads(self) -> ThreadTotals | None:
         for sampler in self.samplers:
             sampler.count()
-        return together([sampler.threads for sampler in self.samplers])
+        return total_threads([sampler.threads for sampler in self.samplers])

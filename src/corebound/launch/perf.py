@@ -17,7 +17,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from corebound.errors import LaunchError
-from corebound.launch.host_sampler import UNUSED, GpuWatch
+from corebound.launch.host_sampler import NO_GPUS, GpuSampler
 from corebound.launch.supervisor_client import Supervision
 from corebound.records.launch_record import ThreadEvidence
 from corebound.records.telemetry import Counters, HostOverTime, known_sum
@@ -86,7 +86,7 @@ def parse(text: str) -> dict[str, Count]:
         reason = fields[0].strip("<>") if value is None else None
         pmu, event = _parts(fields[2])
         found.setdefault(event, {})[pmu] = Count(value=value, running_share=running, reason=reason)
-    return {event: _over_pmus(by_pmu) for event, by_pmu in found.items()}
+    return {event: _combine_pmus(by_pmu) for event, by_pmu in found.items()}
 
 
 def _parts(event: str) -> tuple[str, str]:
@@ -95,7 +95,7 @@ def _parts(event: str) -> tuple[str, str]:
     return pmu, name.partition(":")[0]
 
 
-def _over_pmus(by_pmu: Mapping[str, Count]) -> Count:
+def _combine_pmus(by_pmu: Mapping[str, Count]) -> Count:
     """Combine one event's counts on the PMUs of several core types.
 
     The unscaled counts are added and scaled to the whole time, by the share of it in which any
@@ -124,7 +124,7 @@ def _over_pmus(by_pmu: Mapping[str, Count]) -> Count:
     )
 
 
-def together(each: Sequence[Mapping[str, Count]]) -> dict[str, Count]:
+def total_counts(each: Sequence[Mapping[str, Count]]) -> dict[str, Count]:
     """Add up the counts of several `perf stat` processes; at least one is required.
 
     A count missing from any of them is missing from the sum, with the same reason.
@@ -151,7 +151,7 @@ def together(each: Sequence[Mapping[str, Count]]) -> dict[str, Count]:
     return found
 
 
-def fields_of(counts: Mapping[str, Count]) -> dict[str, Any]:
+def counter_fields(counts: Mapping[str, Count]) -> dict[str, Any]:
     """The fields of `records.telemetry.Counters` that come from events, and `unavailable`."""
     known = {name: one for name, one in counts.items() if one.value is not None}
     found: dict[str, Any] = {
@@ -161,7 +161,7 @@ def fields_of(counts: Mapping[str, Count]) -> dict[str, Any]:
         found["cycles_by_pmu"] = {
             pmu: round(value) for pmu, value in known["cycles"].by_pmu.items()
         }
-    found["slots"] = slots({name: one.value or 0.0 for name, one in known.items()})
+    found["slots"] = slot_shares({name: one.value or 0.0 for name, one in known.items()})
     if known:
         found["running_share"] = min(one.running_share for one in known.values())
     found["unavailable"] = {
@@ -170,7 +170,7 @@ def fields_of(counts: Mapping[str, Count]) -> dict[str, Any]:
     return found
 
 
-def slots(counts: Mapping[str, float]) -> dict[str, float]:
+def slot_shares(counts: Mapping[str, float]) -> dict[str, float]:
     """Shares of all pipeline slots; empty unless every level-1 event was counted.
 
     The level-1 events add up to all slots. Back-end bound slots are memory bound; the rest
@@ -191,7 +191,7 @@ def slots(counts: Mapping[str, float]) -> dict[str, float]:
     return found
 
 
-_PLAIN = ("cycles", "instructions", "LLC-load-misses", "node-load-misses")
+_EVENTS = ("cycles", "instructions", "LLC-load-misses", "node-load-misses")
 # The kernel can count those of these events that it lists. `slots` must lead the group.
 _GROUP = ("slots", *LEVEL_1, MEMORY_BOUND)
 _PMUS = ("cpu", "cpu_core")
@@ -214,16 +214,16 @@ class CounterSupport(Struct, frozen=True, kw_only=True):
 
     events: tuple[str, ...] = ()
     unavailable: Mapping[str, str] = field(default_factory=dict)
-    gpus: GpuWatch = UNUSED
+    gpus: GpuSampler = NO_GPUS
 
 
-def offer() -> CounterSupport:
+def detect_counters() -> CounterSupport:
     """Determine the available counters by running `perf stat` on a command that does nothing."""
     if shutil.which("perf") is None:
         return CounterSupport(unavailable={"hardware counters": "perf is not installed"})
     groups = [group for pmu in _PMUS if (group := _group(pmu))]
-    tried = [*_PLAIN, *groups]
-    command = ("perf", "stat", "-x,", *_asked(tried), "--", "true")
+    tried = [*_EVENTS, *groups]
+    command = ("perf", "stat", "-x,", *_event_arguments(tried), "--", "true")
     try:
         done = subprocess.run(
             command,
@@ -240,24 +240,24 @@ def offer() -> CounterSupport:
     if done.returncode != 0:
         said = (done.stderr.strip().splitlines() or ["it ended without a word"])[0]
         return CounterSupport(unavailable={"hardware counters": f"perf: {said}"})
-    return offered(tried, parse(done.stderr))
+    return supported_counters(tried, parse(done.stderr))
 
 
-def offered(tried: Collection[str], counts: Mapping[str, Count]) -> CounterSupport:
+def supported_counters(tried: Collection[str], counts: Mapping[str, Count]) -> CounterSupport:
     """The events among those tried that this host supports."""
     missing = {
         event: "not supported by this host"
         for one in tried
-        for event in _names(one)
+        for event in _event_names(one)
         if event not in counts or counts[event].reason == "not supported"
     }
-    events = tuple(one for one in tried if not any(name in missing for name in _names(one)))
+    events = tuple(one for one in tried if not any(name in missing for name in _event_names(one)))
     if not events:
         return CounterSupport(unavailable={"hardware counters": "not supported by this host"})
     return CounterSupport(events=events, unavailable=missing)
 
 
-def _names(one: str) -> tuple[str, ...]:
+def _event_names(one: str) -> tuple[str, ...]:
     parts = one.strip("{}").split(",")
     return tuple(part.split("/")[1] if "/" in part else part for part in parts)
 
@@ -269,7 +269,7 @@ def _group(pmu: str) -> str | None:
     return "{" + ",".join(f"{pmu}/{name}/" for name in named) + "}"
 
 
-def _asked(events: Collection[str]) -> tuple[str, ...]:
+def _event_arguments(events: Collection[str]) -> tuple[str, ...]:
     return tuple(word for event in events for word in ("-e", event))
 
 
@@ -298,7 +298,7 @@ class Perf:
                     (
                         *("perf", "stat", "-x,", "-o", str(self._out), "--delay=-1"),
                         *("--control", f"fifo:{self._fifos[0]},{self._fifos[1]}"),
-                        *_asked(self._events),
+                        *_event_arguments(self._events),
                         *("-p", ",".join(map(str, sorted(pids)))),
                     ),
                     env=_ENVIRONMENT,
@@ -362,7 +362,7 @@ class Perf:
         return "it ended without a word"
 
 
-class Counted(Struct, frozen=True, kw_only=True):
+class LaunchCounters(Struct, frozen=True, kw_only=True):
     """All counts of one launch.
 
     Attributes:
@@ -375,7 +375,7 @@ class Counted(Struct, frozen=True, kw_only=True):
     workers: tuple[Counters, ...] = ()
 
 
-class Counting(Protocol):
+class CounterSource(Protocol):
     """The interface of `Perf` that `counted` needs."""
 
     @property
@@ -386,16 +386,16 @@ class Counting(Protocol):
         """Stop counting; returns the counts by event."""
 
 
-def counted(
-    offer: CounterSupport,
-    perfs: Sequence[Counting],
+def collect_counters(
+    support: CounterSupport,
+    perfs: Sequence[CounterSource],
     threads: Sequence[Sequence[ThreadEvidence]],
     host: HostOverTime | None,
-) -> Counted:
+) -> LaunchCounters:
     """Stop counting, and combine the counts of the kernel and of the hardware.
 
     Args:
-        offer: The counters that the host supports.
+        support: The counters that the host supports.
         perfs: One per worker, then one for the launch's other processes; empty if none
             were attached.
         threads: The observations of each worker's threads.
@@ -403,30 +403,30 @@ def counted(
     """
     known = [thread for one in threads for thread in one]
     minor = host.total("minor_faults") if host else None
-    whole = replace(_of_kernel(known, offer), faults=minor)
+    whole = replace(_kernel_counters(known, support), faults=minor)
     if not perfs:
-        return Counted(whole=whole)
+        return LaunchCounters(whole=whole)
     each = [perf.close() for perf in perfs]
     reason = next((perf.reason for perf in perfs if perf.reason is not None), None)
     if reason is not None:
-        unavailable = {**offer.unavailable, "hardware counters": reason}
-        return Counted(whole=replace(whole, unavailable=unavailable))
-    fields = fields_of(together(each))
-    fields["unavailable"] = {**offer.unavailable, **fields["unavailable"]}
-    return Counted(
+        unavailable = {**support.unavailable, "hardware counters": reason}
+        return LaunchCounters(whole=replace(whole, unavailable=unavailable))
+    fields = counter_fields(total_counts(each))
+    fields["unavailable"] = {**support.unavailable, **fields["unavailable"]}
+    return LaunchCounters(
         whole=replace(whole, source="perf", **fields),
         workers=tuple(
-            replace(_of_kernel(one, offer), source="perf", **fields_of(counts))
+            replace(_kernel_counters(one, support), source="perf", **counter_fields(counts))
             for one, counts in zip(threads, each[: len(threads)], strict=True)
         ),
     )
 
 
-def _of_kernel(threads: Sequence[ThreadEvidence], offer: CounterSupport) -> Counters:
+def _kernel_counters(threads: Sequence[ThreadEvidence], support: CounterSupport) -> Counters:
     return Counters(
         source="proc",
         task_clock_ns=known_sum(one.run_ns for one in threads),
         switches=known_sum(part for one in threads for part in (one.voluntary, one.involuntary)),
         migrations=known_sum(one.migrations for one in threads),
-        unavailable=dict(offer.unavailable),
+        unavailable=dict(support.unavailable),
     )

@@ -34,11 +34,11 @@ _BELOW_BYTES = 64
 # Where a short link to the folder is created; POSIX reserves this folder for temporary files.
 # The attack that S108 warns about, where another user creates the file first, fails: the name
 # is random, and `symlink` never replaces a file.
-_SHORT = Path("/tmp")  # noqa: S108 - names below it are drawn, and symlink replaces nothing
+_LINK_FOLDER = Path("/tmp")  # noqa: S108 - names below it are drawn, and symlink replaces nothing
 
 
 @contextlib.contextmanager
-def made(short: Path = _SHORT) -> Iterator[Path]:
+def scratch_folder(short: Path = _LINK_FOLDER) -> Iterator[Path]:
     """Create an empty scratch folder below the temporary folder, and remove it on exit.
 
     If the folder's path is too long, this yields a link to the folder, so that its files stay
@@ -51,7 +51,7 @@ def made(short: Path = _SHORT) -> Iterator[Path]:
         HostError: a link is needed and cannot be created.
         InputError: the temporary folder is not writable.
     """
-    _sweep(short)
+    _remove_abandoned(short)
     with contextlib.ExitStack() as stack:
         with report_os_errors(
             "no temporary folder can be made",
@@ -71,12 +71,12 @@ def _locked(stack: contextlib.ExitStack) -> Path:
         except FileNotFoundError:
             continue  # another process has just removed it as abandoned
         stack.callback(os.close, descriptor)
-        if _hold(descriptor) and folder.exists():
+        if _lock_shared(descriptor) and folder.exists():
             stack.callback(shutil.rmtree, folder, ignore_errors=True)
             return folder
 
 
-def _hold(descriptor: int) -> bool:
+def _lock_shared(descriptor: int) -> bool:
     """Take a shared lock on a folder, held for as long as its descriptor is open.
 
     Returns:
@@ -111,7 +111,7 @@ def _shortened(folder: Path, short: Path, stack: contextlib.ExitStack) -> Path:
     return link
 
 
-def _sweep(short: Path) -> None:
+def _remove_abandoned(short: Path) -> None:
     """Remove what this user's killed processes left in the temporary folder and `short`."""
     for place in {Path(tempfile.gettempdir()), short}:
         try:
@@ -120,10 +120,10 @@ def _sweep(short: Path) -> None:
             continue  # it may be writable but not readable
         for path in found:
             with contextlib.suppress(OSError):
-                _remove_left(path)
+                _remove_unlocked(path)
 
 
-def _remove_left(path: Path) -> None:
+def _remove_unlocked(path: Path) -> None:
     """Remove an unlocked scratch folder, or a link to one, if this user owns it."""
     found = path.lstat()
     if found.st_uid != os.geteuid():
@@ -133,7 +133,7 @@ def _remove_left(path: Path) -> None:
         if not _NAME.fullmatch(folder.name):
             return
         with contextlib.suppress(FileNotFoundError):
-            _remove_left(folder)
+            _remove_unlocked(folder)
         if not folder.exists():
             path.unlink()
     elif stat.S_ISDIR(found.st_mode):

@@ -111,7 +111,7 @@ class Supervisor:
         failed_read, failed_write = os.pipe()  # both close on exec
         pid = os.fork()
         if pid == 0:
-            _become(order, descriptors, failed_write)
+            _exec_worker(order, descriptors, failed_write)
         os.close(failed_write)
         for descriptor in descriptors:
             os.close(descriptor)
@@ -148,12 +148,12 @@ class Supervisor:
         killed: dict[int, str] = {}
         while self._reap():
             alive = processes_below(os.getpid())
-            end(alive)
+            kill(alive)
             killed.update(alive)
         return sorted(killed.values())
 
 
-def end(alive: Iterable[int]) -> None:
+def kill(alive: Iterable[int]) -> None:
     """Kill processes, and wait briefly for them to end."""
     # Stop them first: a process that keeps forking could otherwise outrun the kill.
     for blow in (signal.SIGSTOP, signal.SIGKILL):
@@ -170,7 +170,7 @@ def _until(deadline_s: float) -> Iterator[None]:
         yield
 
 
-def _become(order: dict[str, Any], descriptors: list[int], failed: int) -> None:
+def _exec_worker(order: dict[str, Any], descriptors: list[int], failed: int) -> None:
     """Turn this new child into the worker; never returns."""
     try:
         os.setsid()
@@ -194,7 +194,7 @@ def _become(order: dict[str, Any], descriptors: list[int], failed: int) -> None:
         os._exit(127)
 
 
-def hold(folder: str) -> None:
+def lock_folder(folder: str) -> None:
     """Lock a folder for this process's lifetime, so that it is not removed as abandoned."""
     with contextlib.suppress(OSError):  # the runner removed it, or there are no locks
         descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
@@ -205,7 +205,7 @@ def main() -> None:
     """Serve the runner on the socket whose descriptor is the first argument."""
     become_subreaper()
     channel = socket.socket(fileno=int(sys.argv[1]))
-    hold(sys.argv[2])
+    lock_folder(sys.argv[2])
     Supervisor(channel, scratch=sys.argv[2]).serve()
 
 

@@ -76,7 +76,7 @@ class Supervision:
             left = [pid for pid in processes_below(os.getpid()) if self._is_of_us(pid)]
             if not left:
                 return
-            supervisor.end(left)
+            supervisor.kill(left)
 
     def _is_of_us(self, pid: int) -> bool:
         """Whether a process has our scratch folder in its environment, or works below it."""

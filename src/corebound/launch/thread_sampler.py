@@ -8,7 +8,7 @@ import os
 import time
 from dataclasses import dataclass, field
 
-from corebound.launch.host_sampler import Threads
+from corebound.launch.host_sampler import ThreadTotals
 from corebound.machine import cgroups, procfs
 from corebound.machine.procfs import (
     ProcessStat,
@@ -25,22 +25,22 @@ from corebound.records.telemetry import known_sum
 # The maximum cost of sampling, as a share of one CPU; the next sample is delayed accordingly.
 # With context switches and the samples of the host, the total must stay below 0.5 % of an
 # iteration (benchmarks/telemetry_cost.py). On a busy host, a sample takes twice as long.
-MOST_SHARE = 0.002
+MAX_COST_SHARE = 0.002
 SHORTEST_S, LONGEST_S = 0.010, 0.250
 # Threads that migrate may be on another CPU at each sample, so a record grows with the number
 # of samples. A launch longer than about 100 s is sampled less often: about this many samples,
 # plus as many again for each factor of e in duration.
-LOOKS = 400
+TARGET_SAMPLES = 400
 # Finding new processes costs more than sampling known ones, so it is done less often.
-SEARCH_EVERY_S = 0.5
+SEARCH_INTERVAL_S = 0.5
 # A sample is this late only if this process was not running either. On a busy host, this
 # process may wait that long for a CPU; the kernel reports such waits.
 _LATE_NS = 1_000_000_000
 # A process that runs or waits for a CPU for less than this share of an interval counts as idle.
-_HARDLY = 0.1
+_IDLE_SHARE = 0.1
 # After a launch has been idle this long, its cgroup is checked for being frozen, and again
 # after each such interval.
-_FROZEN_EVERY_NS = 250_000_000
+_FROZEN_CHECK_NS = 250_000_000
 
 
 @dataclass(slots=True, kw_only=True)
@@ -103,7 +103,7 @@ class ThreadSampler:
         """
         began_ns = time.thread_time_ns()
         now_s = time.monotonic()
-        if search or now_s - self._searched_s >= SEARCH_EVERY_S:
+        if search or now_s - self._searched_s >= SEARCH_INTERVAL_S:
             found = processes_below(self.root) if search else descendants(self.root)
             self._processes = {self.root, *found}
             self._searched_s = now_s
@@ -132,8 +132,8 @@ class ThreadSampler:
     def pause_s(self) -> float:
         """How long to wait before the next sample, to limit the cost of sampling."""
         cost_s = self.look_ns / max(self.looks, 1) / 1e9
-        cheap_s = min(LONGEST_S, max(SHORTEST_S, cost_s / MOST_SHARE))
-        return max(cheap_s, self._now_ms() / 1000 / LOOKS)
+        cheap_s = min(LONGEST_S, max(SHORTEST_S, cost_s / MAX_COST_SHARE))
+        return max(cheap_s, self._now_ms() / 1000 / TARGET_SAMPLES)
 
     @property
     def processes(self) -> frozenset[int]:
@@ -141,12 +141,12 @@ class ThreadSampler:
         return frozenset(self._processes)
 
     @property
-    def threads(self) -> Threads | None:
+    def threads(self) -> ThreadTotals | None:
         """Totals over all its threads, including ended ones; None where unknown."""
         counted = [one.last for one in self._seen() if "run_ns" in one.last]
         if not counted:
             return None
-        return Threads(
+        return ThreadTotals(
             ran_ns=sum(last["run_ns"] for last in counted),
             waited_ns=sum(last["wait_ns"] for last in counted),
             voluntary=known_sum(one.get("voluntary") for one in counted),
@@ -161,7 +161,7 @@ class ThreadSampler:
         """
         self._own_wait_ns = _own_wait_ns()
         for thread in self._threads.values():
-            thread.last.update(_counted(thread.pid, thread.tid))
+            thread.last.update(_read_counts(thread.pid, thread.tid))
 
     def mark(self) -> None:
         """Start counting; usage up to this moment counts as setup."""
@@ -210,12 +210,12 @@ class ThreadSampler:
                 if times_ns is not None:
                     thread.last["run_ns"], thread.last["wait_ns"] = times_ns
             if thorough:
-                thread.last.update(_counted(pid, tid))
+                thread.last.update(_read_counts(pid, tid))
         except (OSError, ValueError):
             self._leave(tid)  # it ended in the meantime
             return
         if self._marked_ns is not None:
-            _stay(thread, cpu, self._looked_ms, now_ms)
+            _add_stay(thread, cpu, self._looked_ms, now_ms)
         thread.active_ns = thread.last.get("run_ns")
 
     def _active_ns(self) -> int:
@@ -242,16 +242,16 @@ class ThreadSampler:
         """
         since_ns = now_ns - self._looked_ns
         is_stopped = any(map(self._is_stopped, self._threads.values()))
-        if active_ns > _HARDLY * since_ns:
+        if active_ns > _IDLE_SHARE * since_ns:
             self._idle_since_ns = now_ns
         elif is_stopped and self._was_stopped:
             self.suspended_ns += since_ns
         elif now_ns - self._due_ns >= _LATE_NS and (
-            _own_wait_ns() - self._own_wait_ns <= _HARDLY * since_ns
+            _own_wait_ns() - self._own_wait_ns <= _IDLE_SHARE * since_ns
         ):
             self.suspended_ns += since_ns
             self._idle_since_ns = now_ns
-        elif now_ns - self._idle_since_ns >= _FROZEN_EVERY_NS:
+        elif now_ns - self._idle_since_ns >= _FROZEN_CHECK_NS:
             is_frozen = any(cgroups.is_frozen(LIVE, pid) for pid in self._processes)
             if is_frozen and self._was_frozen:
                 self.suspended_ns += now_ns - self._idle_since_ns
@@ -274,7 +274,7 @@ class ThreadSampler:
             self._ended.append(thread)
 
 
-def _stay(thread: _Thread, cpu: CpuId, before_ms: int, now_ms: int) -> None:
+def _add_stay(thread: _Thread, cpu: CpuId, before_ms: int, now_ms: int) -> None:
     run_ns = thread.last.get("run_ns")
     if run_ns is not None and run_ns == (thread.active_ns or 0):
         return  # idle since the last sample, so it used no CPU
@@ -305,7 +305,7 @@ def _own_wait_ns() -> int:
     return times_ns[1] if times_ns else 0
 
 
-def _counted(pid: int, tid: int) -> dict[str, int]:
+def _read_counts(pid: int, tid: int) -> dict[str, int]:
     """The expensive counts: context switches, and migrations if the kernel shows them."""
     status, sched = _thread_file(pid, tid, "status"), _thread_file(pid, tid, "sched")
     counts = {

@@ -40,8 +40,8 @@ def binding_violations(
         for worker, command, allowed in zip(workers, commands, of_commands, strict=True)
         for fault in (
             *_off_slot(placement, worker, allowed),
-            *_other_threads(worker),
-            *_other_environment(command, worker),
+            *_wrong_thread_count(worker),
+            *_wrong_environment(command, worker),
             *_between_time_slices(worker),
         )
     )
@@ -67,27 +67,27 @@ def _off_slot(placement: Placement, worker: Worker, of_command: Allowed) -> Iter
     cpus = placement.slots[worker.slot].cpus
     # OMP_PLACES binds each thread to a part of the slot; other backends allow the whole slot.
     parts_allowed = placement.backend == "openmp"
-    seen = [(_called(thread), thread.allowed) for thread in worker.threads]
+    seen = [(_thread_name(thread), thread.allowed) for thread in worker.threads]
     for who, allowed in (*seen, ("the command", of_command)):
         for one in allowed:
             if set(one) != set(cpus) and not (parts_allowed and set(one) < set(cpus)):
                 yield f"{who} was allowed CPUs {cpu_list(one)}, its slot is {cpu_list(cpus)}"
     for thread in worker.threads:
         if outside := {stay.cpu for stay in thread.stays} - set(cpus):
-            yield f"{_called(thread)} was seen on CPUs {cpu_list(outside)}, off its slot"
+            yield f"{_thread_name(thread)} was seen on CPUs {cpu_list(outside)}, off its slot"
 
 
-def _called(thread: ThreadEvidence) -> str:
+def _thread_name(thread: ThreadEvidence) -> str:
     return f"thread {thread.tid} ({thread.name})"
 
 
-def _other_threads(worker: Worker) -> Iterator[str]:
+def _wrong_thread_count(worker: Worker) -> Iterator[str]:
     asked, used = worker.threads_asked, worker.threads_used
     if asked is not None and used is not None and asked != used:
         yield f"{asked} threads were asked for, the framework uses {used}"
 
 
-def _other_environment(command: Command, worker: Worker) -> Iterator[str]:
+def _wrong_environment(command: Command, worker: Worker) -> Iterator[str]:
     for name, value in command.env:
         got = worker.environment.get(name)
         if name.startswith(protocol.STEERING) and got != value:

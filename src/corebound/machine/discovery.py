@@ -379,7 +379,7 @@ def _nodes(
     return tuple(nodes)
 
 
-def probe(root: Path) -> Topology:
+def saved_topology(root: Path) -> Topology:
     """Read the topology of a saved machine.
 
     Args:
@@ -398,7 +398,7 @@ def probe(root: Path) -> Topology:
     return topology(Files(root), where=str(root))
 
 
-def live() -> Topology:
+def live_topology() -> Topology:
     """Read this machine's topology, and what our affinity and cgroups allow.
 
     Raises:

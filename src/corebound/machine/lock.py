@@ -21,17 +21,17 @@ from corebound.text import one_line
 _LONGEST = 200
 
 
-def of_file(descriptor: int) -> str:
+def flock_holder(descriptor: int) -> str:
     """The process that holds the flock of an open file, as `process` describes it.
 
     Source: proc_locks(5). A holder on another host, or in a container whose processes are not
     visible here, has no line there.
     """
-    pid = next(_with_flock(descriptor), None)
-    return "a process that cannot be seen from here" if pid is None else process(pid)
+    pid = next(_flock_holders(descriptor), None)
+    return "a process that cannot be seen from here" if pid is None else describe_process(pid)
 
 
-def process(pid: int) -> str:
+def describe_process(pid: int) -> str:
     """Describe a process: its id, its user and its command line, as far as they are readable.
 
     The command line may be another user's text, so it is returned as one line without
@@ -54,7 +54,7 @@ def _user(uid: int) -> str:
         return f"user {uid}"
 
 
-def _with_flock(descriptor: int) -> Iterator[int]:
+def _flock_holders(descriptor: int) -> Iterator[int]:
     """The processes that certainly hold a flock of the same file."""
     wanted = os.fstat(descriptor)
     try:
@@ -92,13 +92,13 @@ def _has_open(pid: int, wanted: os.stat_result) -> bool:
 
 
 # Selects another lock: for tests, and for containers that share a network namespace but no CPU.
-VARIABLE = "COREBOUND_HOST_LOCK"
+LOCK_VARIABLE = "COREBOUND_HOST_LOCK"
 
 # The holder listens microseconds after it binds the name; until then it cannot be identified.
 _TRIES = 10
 _BETWEEN_TRIES_S = 0.01
 # How often to check on a holder whose end the kernel does not report.
-_LOOK_S = 1.0
+_POLL_S = 1.0
 # The longest single wait: poll(2) counts milliseconds in 32 bits.
 _LONGEST_S = 3600.0
 # struct ucred of <sys/socket.h>: process, user, group.
@@ -142,7 +142,7 @@ def host_lock(
                 if holder != named:
                     waiting(holder)
                     named = holder
-                _await_end(theirs, min(left_s, _LONGEST_S))
+                _wait_for_end(theirs, min(left_s, _LONGEST_S))
         # Connections are never answered: the kernel tells the connecting process who listens,
         # and when that process ends.
         ours.listen(socket.SOMAXCONN)
@@ -164,7 +164,7 @@ def is_held() -> bool:
 
 
 def _name() -> str:
-    other = os.environ.get(VARIABLE)
+    other = os.environ.get(LOCK_VARIABLE)
     # An address is limited to 107 bytes, and the variable may contain any text.
     suffix = f"-{hashlib.sha256(os.fsencode(other)).hexdigest()[:16]}" if other else ""
     return f"corebound-host-lock{suffix}"
@@ -196,15 +196,15 @@ def _holder(theirs: socket.socket) -> str | None:
         return None
     pid, _, _ = _CREDENTIALS.unpack(credentials)
     # 0 means a process in another PID namespace, such as a container's.
-    return process(pid) if pid else "a process of another container"
+    return describe_process(pid) if pid else "a process of another container"
 
 
-def _await_end(theirs: socket.socket, most_s: float) -> None:
+def _wait_for_end(theirs: socket.socket, most_s: float) -> None:
     """Wait until the process that `theirs` is connected to ends, but at most `most_s`."""
     try:
         theirs.getpeername()
     except OSError:  # not connected: the kernel cannot say when it ends
-        time.sleep(min(most_s, _LOOK_S))
+        time.sleep(min(most_s, _POLL_S))
         return
     ended = select.poll()
     ended.register(theirs, select.POLLIN)

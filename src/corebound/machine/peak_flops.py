@@ -29,34 +29,34 @@ class Core(Struct, frozen=True, kw_only=True):
         return MappingProxyType(dict(self.units))
 
 
-_HALF = ((256, 2),)  # AVX2 alone
-_ONE = ((512, 1), (256, 2))  # both 256-bit units together form one 512-bit unit
-_FULL = ((512, 2), (256, 2))
+_TWO_256_BIT_UNITS = ((256, 2),)  # AVX2 alone
+_ONE_512_BIT_UNIT = ((512, 1), (256, 2))  # both 256-bit units together form one 512-bit unit
+_TWO_512_BIT_UNITS = ((512, 2), (256, 2))
 
 # Intel, family 6. Model numbers: Linux, arch/x86/include/asm/intel-family.h. Units: Intel 64
 # and IA-32 Architectures Optimization Reference Manual, ports 0, 1 and 5 of each design, and
 # for servers "# of AVX-512 FMA Units" of ark.intel.com. Hybrid processors are left out: their
 # two kinds of core differ.
 _INTEL: tuple[tuple[frozenset[int], Core], ...] = (
-    (frozenset({60, 63, 69, 70}), Core(name="Haswell", units=_HALF)),
-    (frozenset({61, 71, 79, 86}), Core(name="Broadwell", units=_HALF)),
-    (frozenset({78, 94, 142, 158, 165, 166}), Core(name="Skylake", units=_HALF)),
-    (frozenset({125, 126}), Core(name="Ice Lake", units=_ONE)),
-    (frozenset({140, 141}), Core(name="Tiger Lake", units=_ONE)),
-    (frozenset({167}), Core(name="Rocket Lake", units=_ONE)),
-    (frozenset({106, 108}), Core(name="Ice Lake server", units=_FULL)),
-    (frozenset({143}), Core(name="Sapphire Rapids", units=_FULL)),
-    (frozenset({207}), Core(name="Emerald Rapids", units=_FULL)),
-    (frozenset({173, 174}), Core(name="Granite Rapids", units=_FULL)),
+    (frozenset({60, 63, 69, 70}), Core(name="Haswell", units=_TWO_256_BIT_UNITS)),
+    (frozenset({61, 71, 79, 86}), Core(name="Broadwell", units=_TWO_256_BIT_UNITS)),
+    (frozenset({78, 94, 142, 158, 165, 166}), Core(name="Skylake", units=_TWO_256_BIT_UNITS)),
+    (frozenset({125, 126}), Core(name="Ice Lake", units=_ONE_512_BIT_UNIT)),
+    (frozenset({140, 141}), Core(name="Tiger Lake", units=_ONE_512_BIT_UNIT)),
+    (frozenset({167}), Core(name="Rocket Lake", units=_ONE_512_BIT_UNIT)),
+    (frozenset({106, 108}), Core(name="Ice Lake server", units=_TWO_512_BIT_UNITS)),
+    (frozenset({143}), Core(name="Sapphire Rapids", units=_TWO_512_BIT_UNITS)),
+    (frozenset({207}), Core(name="Emerald Rapids", units=_TWO_512_BIT_UNITS)),
+    (frozenset({173, 174}), Core(name="Granite Rapids", units=_TWO_512_BIT_UNITS)),
 )
 
 # Model 85 is Skylake, Cascade Lake and Cooper Lake servers. Only the name shows whether they
 # have the second 512-bit unit (ark.intel.com); for other names it is unknown.
 _SKYLAKE_SERVER = 85
 _BY_NAME = (
-    (re.compile(r"Platinum|Gold 6[0-9]{3}|Gold 5[12]22"), _FULL),
-    (re.compile(r"Gold 5[0-9]{3}|Silver|Bronze"), _ONE),
-    (re.compile(""), _HALF),
+    (re.compile(r"Platinum|Gold 6[0-9]{3}|Gold 5[12]22"), _TWO_512_BIT_UNITS),
+    (re.compile(r"Gold 5[0-9]{3}|Silver|Bronze"), _ONE_512_BIT_UNIT),
+    (re.compile(""), _TWO_256_BIT_UNITS),
 )
 
 # AMD, by family. Model numbers: Linux, arch/x86/kernel/cpu/amd.c. Units: AMD's Software
@@ -68,11 +68,11 @@ _AMD: tuple[tuple[int, tuple[range, ...], Core], ...] = (
     (
         0x17,
         (range(0x30, 0x50), range(0x60, 0x80), range(0x90, 0x92), range(0xA0, 0xB0)),
-        Core(name="Zen 2", units=_HALF),
+        Core(name="Zen 2", units=_TWO_256_BIT_UNITS),
     ),
-    (0x19, (range(0x10), range(0x20, 0x60)), Core(name="Zen 3", units=_HALF)),
-    (0x19, (range(0x10, 0x20), range(0x60, 0xB0)), Core(name="Zen 4", units=_ONE)),
-    (0x1A, (range(0x20), range(0x40, 0x50)), Core(name="Zen 5", units=_FULL)),
+    (0x19, (range(0x10), range(0x20, 0x60)), Core(name="Zen 3", units=_TWO_256_BIT_UNITS)),
+    (0x19, (range(0x10, 0x20), range(0x60, 0xB0)), Core(name="Zen 4", units=_ONE_512_BIT_UNIT)),
+    (0x1A, (range(0x20), range(0x40, 0x50)), Core(name="Zen 5", units=_TWO_512_BIT_UNITS)),
 )
 
 # Implementer and part: cputype.h of Linux (arch/arm64). Units: the Arm Software Optimization
@@ -90,7 +90,7 @@ _ARM: dict[tuple[str, str], Core] = {
 _MODEL_NUMBER = re.compile(r"[0-9]{1,4}")
 
 
-def known(block: Mapping[str, str]) -> Core | None:
+def core_design(block: Mapping[str, str]) -> Core | None:
     """The core design of a CPU's block in /proc/cpuinfo; None if it is not in the tables."""
     if "CPU part" in block:
         return _ARM.get((block.get("CPU implementer", ""), block["CPU part"]))
@@ -217,7 +217,7 @@ def _flags(block: Block) -> frozenset[str]:
 
 def _core(blocks: Sequence[Block]) -> Core | None:
     """The design of all CPUs; None if they differ or it is not in the tables."""
-    found = {known(block) for block in blocks}
+    found = {core_design(block) for block in blocks}
     return found.pop() if len(found) == 1 else None
 
 

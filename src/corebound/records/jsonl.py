@@ -125,7 +125,7 @@ class Appender:
             try:
                 fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
-                holder = lock.of_file(self._descriptor)
+                holder = lock.flock_holder(self._descriptor)
                 raise HostError(
                     what=f"another run is adding to these records: {holder}.",
                     where=str(self._file),

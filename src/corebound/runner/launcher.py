@@ -18,7 +18,7 @@ from msgspec.structs import replace
 
 import corebound
 from corebound.launch import host_sampler, perf
-from corebound.launch.environments import own_folder
+from corebound.launch.environments import cache_dir
 from corebound.launch.interleaving import Alternation, InterleaveRole
 from corebound.launch.launch import LaunchResult, LaunchSpec, launch
 from corebound.launch.perf import CounterSupport
@@ -36,7 +36,7 @@ from corebound.serving.session import ServingSpec, serve
 from corebound.worker import protocol
 
 
-def serving_order(planned: PlannedCell, python_path: Path, scratch: Path) -> ServingSpec:
+def serving_spec(planned: PlannedCell, python_path: Path, scratch: Path) -> ServingSpec:
     """Resolve everything that a launch of a planned server needs.
 
     Args:
@@ -53,7 +53,7 @@ def serving_order(planned: PlannedCell, python_path: Path, scratch: Path) -> Ser
         placement=placement,
         command=planned.commands[0],
         model=lambda execute: served_model(
-            own_folder() / "models",
+            cache_dir() / "models",
             model=str(parameters["model"]),
             image=int(parameters["image"]),
             python=python,
@@ -63,7 +63,7 @@ def serving_order(planned: PlannedCell, python_path: Path, scratch: Path) -> Ser
         server=partial(_server, cell, placement, python),
         traffic=traffic,
         generator=Path(sys.executable),
-        generator_cpus=_spare(placement),
+        generator_cpus=_generator_cpus(placement),
         threads_asked=placement.threads,
         timeout_s=planned.measure.timeout_s,
         python_path=python_path,
@@ -81,7 +81,7 @@ def _server(
     return TorchServe(model, workers=workers, pinned=pinned, python=python)
 
 
-def _spare(placement: Placement) -> tuple[CpuId, ...]:
+def _generator_cpus(placement: Placement) -> tuple[CpuId, ...]:
     """The load generator's CPUs: apart from the server's if the host has enough CPUs."""
     allowed = {CpuId(cpu) for cpu in os.sched_getaffinity(0)}
     taken = {cpu for slot in placement.slots for cpu in slot.cpus}
@@ -168,9 +168,9 @@ class Launcher(Struct, frozen=True, kw_only=True):
         folder.mkdir()
         try:
             if planned.traffic is not None:
-                served = serving_order(planned, self._python_path, folder)
+                served = serving_spec(planned, self._python_path, folder)
                 return serve(replace(served, counting=counting), supervision, tick)
-            order = _order(job, planned.placement, self._python_path, folder)
+            order = _launch_spec(job, planned.placement, self._python_path, folder)
             if job.kind == "measure":
                 others = tuple(other.pid for other in self.supervisions if other is not supervision)
                 order = replace(order, counting=counting, role=role, other_supervisors=others)
@@ -200,21 +200,21 @@ def launcher(
         gpus: The number of GPUs of the host.
     """
     supervision = stack.enter_context(Supervision(scratch))
-    _lay_out(scratch)
-    on_cpus = perf.offer()
+    _link_library(scratch)
+    on_cpus = perf.detect_counters()
     return Launcher(
         scratch=scratch,
         kept=kept,
         tick=tick,
         gpus=gpus,
         on_cpus=on_cpus,
-        on_gpus=replace(on_cpus, gpus=host_sampler.opened(gpus=gpus)),
+        on_gpus=replace(on_cpus, gpus=host_sampler.gpu_sampler(gpus=gpus)),
         supervisions=[supervision],
         stack=stack,
     )
 
 
-def _order(job: Job, placement: Placement, python_path: Path, scratch: Path) -> LaunchSpec:
+def _launch_spec(job: Job, placement: Placement, python_path: Path, scratch: Path) -> LaunchSpec:
     planned = job.planned
     return LaunchSpec(
         placement=placement,
@@ -237,7 +237,7 @@ def requests(job: Job) -> tuple[protocol.Request, ...]:
     )
 
 
-def _lay_out(scratch: Path) -> None:
+def _link_library(scratch: Path) -> None:
     """Create a folder for PYTHONPATH that holds only the package `corebound`.
 
     Other packages installed beside corebound, such as another NumPy, must not reach the

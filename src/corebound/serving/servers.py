@@ -86,10 +86,10 @@ MODEL_NAME = "classifier"
 ARCHIVE = f"{MODEL_NAME}.mar"
 
 # The queue in which requests wait for a worker. A shorter one would answer a burst with 503.
-QUEUE = 10_000
+QUEUE_LENGTH = 10_000
 # Longer than any launch, so that only the runner's deadline applies.
 RESPONSE_S = 3600
-ASK_S = 2.0
+QUERY_TIMEOUT_S = 2.0
 
 
 class TorchServe:
@@ -168,7 +168,7 @@ class TorchServe:
             "disable_system_metrics": "true",
             "default_workers_per_model": str(self._workers),
             "default_response_timeout": str(RESPONSE_S),
-            "job_queue_size": str(QUEUE),
+            "job_queue_size": str(QUEUE_LENGTH),
             "load_models": ARCHIVE,
             "model_store": str(store),
         }
@@ -185,7 +185,7 @@ class TorchServe:
     def workers(self) -> tuple[ServerWorker, ...]:
         """The workers by the management API; the ping API is healthy before they are ready."""
         try:
-            document = _asked(self._management, f"/models/{MODEL_NAME}")
+            document = _query(self._management, f"/models/{MODEL_NAME}")
         except (OSError, http.client.HTTPException, ValueError):
             return ()
         if not isinstance(document, list) or not document:
@@ -207,8 +207,8 @@ class TorchServe:
                 os.kill(pid, signal.SIGTERM)
 
 
-def _asked(port: int, path: str) -> object:
-    connection = http.client.HTTPConnection(LOOPBACK, port, timeout=ASK_S)
+def _query(port: int, path: str) -> object:
+    connection = http.client.HTTPConnection(LOOPBACK, port, timeout=QUERY_TIMEOUT_S)
     try:
         connection.request("GET", path)
         answer = connection.getresponse()
@@ -261,7 +261,7 @@ class LitServe:
         os.kill(pids[0], signal.SIGINT)
 
     def _is_healthy(self) -> bool:
-        connection = http.client.HTTPConnection(LOOPBACK, self.port, timeout=ASK_S)
+        connection = http.client.HTTPConnection(LOOPBACK, self.port, timeout=QUERY_TIMEOUT_S)
         try:
             connection.request("GET", "/health")
             return connection.getresponse().status == http.client.OK

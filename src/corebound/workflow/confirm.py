@@ -119,7 +119,7 @@ def confirm_changes(
         config: The asv.conf.json of the project under test.
         wait_s: How long to wait for another run on this host, in seconds.
     """
-    host = identity.host(discovery.live()).id
+    host = identity.host(discovery.live_topology()).id
     folder = documents.confirmations_folder(records)
     measure_pair = partial(
         measure_commits, folder=folder, config=config, reporter=reporter, wait_s=wait_s

@@ -158,7 +158,7 @@ def execute_run(
         appender.append(launch)
         launches.append(launch)
 
-    folder = stack.enter_context(scratch.made())
+    folder = stack.enter_context(scratch.scratch_folder())
     observer = stack.enter_context(reporter.show_run(done=len(launches), budget_s=budget_s))
     ending = Runner(
         prepared.run,

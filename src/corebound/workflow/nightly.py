@@ -192,7 +192,7 @@ def run_nightly(
         InputError: The request is invalid, or a file cannot be written.
     """
     request.check()
-    host = identity.host(discovery.live())
+    host = identity.host(discovery.live_topology())
     with nightly_lock(folder) as lock:
         journal = _open_journal(folder, request, notify, fresh=fresh)
         result = run_steps(

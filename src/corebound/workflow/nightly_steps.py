@@ -201,7 +201,7 @@ def run_step(step: Step, folder: Path, *, lock: int) -> int:
         log.write(f"$ {' '.join(step.command)}\n".encode())
         log.flush()
         process = subprocess.Popen(
-            die_with_parent.words(step.command),
+            die_with_parent.wrap(step.command),
             stdin=subprocess.DEVNULL,
             stdout=out,
             stderr=log,

@@ -113,7 +113,7 @@ def resume_run(
         InputError: The user named no files, and no run can be continued.
         CoreboundError: As `prepare_run`.
     """
-    runs = recorded_runs(records / identity.host(discovery.live()).id, notify)
+    runs = recorded_runs(records / identity.host(discovery.live_topology()).id, notify)
     if not runs:
         if request.files:
             return prepare_run(request, records, notify)

@@ -105,7 +105,7 @@ def build(
 def use_existing(cells: Iterable[Cell], python: Path) -> ProjectEnvironments:
     """Use an environment in which the project is already installed, as asv does."""
     made: dict[str, Environment | None] = {
-        name: environments.existing(python, name) for name in _revisions(cells)
+        name: environments.describe_python(python, name) for name in _revisions(cells)
     }
     return ProjectEnvironments(made=made, unmade={})
 

@@ -249,7 +249,7 @@ def publish_to_branch(site: Site, branch: Branch) -> Published:
     _check_branch(repository, branch)
     own = repository.query("rev-parse", "--verify", "--quiet", f"refs/heads/{branch.name}")
     last = _last_of_remote(repository, branch.name, branch.remote) if branch.remote else own
-    with scratch.made() as folder:
+    with scratch.scratch_folder() as folder:
         tree = _tree(repository, site, last, folder)
     is_there = last is not None and _same(repository, last, tree)
     parents = () if branch.squash or last is None else ("-p", last)

@@ -230,7 +230,7 @@ def _at_recorded_commit(cell: Cell, before: Run) -> Cell:
 
 def host_differences(before: Run) -> tuple[str, ...]:
     """The properties in which this host differs from the recorded one."""
-    topology = discovery.live()
+    topology = discovery.live_topology()
     here, then = identity.host(topology), before.host
     differences = []
     if here.id != then.id:
@@ -310,7 +310,7 @@ def check_out(
             where=path,
             fix="Fetch it: `git fetch --all`.",
         )
-    folder = stack.enter_context(scratch.made())
+    folder = stack.enter_context(scratch.scratch_folder())
     with tarfile.open(fileobj=io.BytesIO(archive)) as tar:
         tar.extractall(folder, filter="data")
     return folder / path

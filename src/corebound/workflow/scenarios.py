@@ -220,12 +220,12 @@ def host_capabilities(
     """This host's capabilities now; `unmade` gives the reasons for missing environments."""
     tools = frozenset(tool for tool in TOOLS if shutil.which(tool))
     why = {
-        name: environments.why_unmade(name, Path.cwd())
+        name: environments.reason_not_made(name, Path.cwd())
         for name, one in made.items()
         if one is None and not is_project(name)
     }
     return HostCapabilities(
-        topology=discovery.live(),
+        topology=discovery.live_topology(),
         tools=tools | {JAVA} if find_java() else tools,
         pythons={name: str(one.python) if one else None for name, one in made.items()},
         gpus=tuple(gpu.id for gpu in gpus(Path("/"), os.environ.get("CUDA_VISIBLE_DEVICES"))),

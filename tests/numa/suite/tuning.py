@@ -62,7 +62,7 @@ class Deadly(Disk):
 def look() -> tuple[CheckResult, ...]:
     return examine(
         sysfs.Files(ROOT),
-        topology=discovery.live(),
+        topology=discovery.live_topology(),
         wait=lambda: None,
         pid=os.getpid(),
         sudo=True,

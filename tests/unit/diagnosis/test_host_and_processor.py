@@ -134,7 +134,7 @@ def test_counts_that_real_processors_gave_are_told_apart(
     name: str, slots_printed: tuple[float, float], rules: list[str]
 ) -> None:
     counts = perf.parse((PERF / f"{name}.csv").read_text(encoding="utf-8"))
-    counters = Counters(source="perf", **perf.fields_of(counts))
+    counters = Counters(source="perf", **perf.counter_fields(counts))
 
     # As perf itself printed them beside the counts.
     shares = (counters.slots["memory_bound"], counters.slots["core_bound"])

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from corebound.launch.host_sampler import GpuWatch, opened
+from corebound.launch.host_sampler import GpuSampler, gpu_sampler
 from corebound.records.telemetry import GpuUse
 from support import needs
 
@@ -42,7 +42,7 @@ def a_nvml(*busy: int | None, broken: str | None = None) -> SimpleNamespace:
 
 
 def test_each_gpu_is_told_by_how_busy_it_is_and_what_it_holds() -> None:
-    watch = GpuWatch(a_nvml(90, 5))
+    watch = GpuSampler(a_nvml(90, 5))
 
     assert watch.reason is None
     assert watch.look() == (
@@ -52,7 +52,7 @@ def test_each_gpu_is_told_by_how_busy_it_is_and_what_it_holds() -> None:
 
 
 def test_what_a_gpu_does_not_tell_is_absent_and_not_zero() -> None:
-    assert GpuWatch(a_nvml(None)).look() == (GpuUse(id="0", busy_share=None, memory_bytes=GIB),)
+    assert GpuSampler(a_nvml(None)).look() == (GpuUse(id="0", busy_share=None, memory_bytes=GIB),)
 
 
 @pytest.mark.parametrize(
@@ -63,14 +63,14 @@ def test_what_a_gpu_does_not_tell_is_absent_and_not_zero() -> None:
     ],
 )
 def test_a_library_that_shows_nothing_says_why(nvml: SimpleNamespace, says: str) -> None:
-    watch = GpuWatch(nvml)
+    watch = GpuSampler(nvml)
 
     assert watch.reason == says
     assert watch.look() == ()
 
 
 def test_without_a_gpu_nothing_is_loaded_and_it_is_unavailable() -> None:
-    watch = opened(gpus=0, load=lambda name: pytest.fail(f"loaded {name}"))
+    watch = gpu_sampler(gpus=0, load=lambda name: pytest.fail(f"loaded {name}"))
 
     assert watch.reason == "this host shows no NVIDIA GPU"
     assert watch.look() == ()
@@ -80,7 +80,7 @@ def test_a_gpu_without_the_package_names_what_to_install() -> None:
     def missing(name: str) -> Any:
         raise ImportError(name)
 
-    assert "corebound[gpu]" in str(opened(gpus=1, load=missing).reason)
+    assert "corebound[gpu]" in str(gpu_sampler(gpus=1, load=missing).reason)
 
 
 def test_nvidia_s_package_has_all_that_is_called_of_it() -> None:
@@ -96,7 +96,7 @@ def test_nvidia_s_package_has_all_that_is_called_of_it() -> None:
 @needs.a_gpu
 def test_a_real_gpu_tells_its_use() -> None:
     pytest.importorskip("pynvml", reason="needs the extra `gpu`: nvidia-ml-py")
-    watch = opened(gpus=1, load=importlib.import_module)
+    watch = gpu_sampler(gpus=1, load=importlib.import_module)
 
     assert watch.reason is None
     assert all(one.memory_bytes for one in watch.look())

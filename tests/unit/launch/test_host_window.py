@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from corebound.launch.host_sampler import HostSnapshot, Threads, together, window
+from corebound.launch.host_sampler import HostSnapshot, ThreadTotals, total_threads, window_between
 from corebound.machine.procfs import CpuTicks, ResourceUsage
 from corebound.records.telemetry import HostWindow
 
@@ -29,7 +29,7 @@ BEFORE = HostSnapshot(
     tick_ns=10 * MS,
     launch=used(),
     own_ns=0,
-    threads=Threads(ran_ns=0, waited_ns=0),
+    threads=ThreadTotals(ran_ns=0, waited_ns=0),
     suspended_ns=7,
     pressure_us=(0, None, 0),
     throttled=(),
@@ -39,7 +39,7 @@ BEFORE = HostSnapshot(
 def half_a_second(**changes: Any) -> HostWindow:
     """On two CPUs; whatever is given is what the second look found."""
     now = replace(BEFORE, at_ns=1500 * MS, **changes)
-    return window(BEFORE, now, origin_ns=1000 * MS, cpus=2)
+    return window_between(BEFORE, now, origin_ns=1000 * MS, cpus=2)
 
 
 def test_what_is_neither_rest_nor_the_launch_nor_ours_is_foreign() -> None:
@@ -59,7 +59,7 @@ def test_a_host_whose_cpu_went_offline_has_no_foreign_load_rather_than_none() ->
 def test_use_is_counted_from_look_to_look_and_memory_is_what_it_is_then() -> None:
     found = half_a_second(
         launch=used(300, user_ns=200 * MS, system_ns=100 * MS, rss_bytes=4096, minor_faults=7),
-        threads=Threads(ran_ns=300 * MS, waited_ns=20 * MS, voluntary=3, involuntary=2),
+        threads=ThreadTotals(ran_ns=300 * MS, waited_ns=20 * MS, voluntary=3, involuntary=2),
     )
 
     assert (found.ran_ns, found.user_ns, found.system_ns) == (300 * MS, 200 * MS, 100 * MS)
@@ -80,7 +80,7 @@ def test_use_is_counted_from_look_to_look_and_memory_is_what_it_is_then() -> Non
 def test_waiting_is_known_where_nearly_all_that_ran_was_seen(
     ran_ms: int, seen_ms: int, waited_ns: int | None
 ) -> None:
-    threads = Threads(ran_ns=seen_ms * MS, waited_ns=9)
+    threads = ThreadTotals(ran_ns=seen_ms * MS, waited_ns=9)
 
     assert half_a_second(launch=used(ran_ms), threads=threads).waited_ns == waited_ns
 
@@ -89,7 +89,7 @@ def test_of_several_cgroups_the_one_that_stopped_threads_longest_counts() -> Non
     before = replace(BEFORE, throttled=((1, 10), (5, 50), None))
     now = replace(before, at_ns=1500 * MS, throttled=((2, 40), (9, 60), (1, 1)))
 
-    found = window(before, now, origin_ns=0, cpus=2)
+    found = window_between(before, now, origin_ns=0, cpus=2)
 
     assert (found.throttled_periods, found.throttled_ns) == (1, 30)
 
@@ -103,12 +103,12 @@ def test_pressure_that_the_kernel_does_not_tell_is_absent() -> None:
 
 
 def test_what_is_unknown_of_one_worker_is_unknown_of_all() -> None:
-    one, other = (Threads(ran_ns=1, waited_ns=2, voluntary=n) for n in (3, None))
+    one, other = (ThreadTotals(ran_ns=1, waited_ns=2, voluntary=n) for n in (3, None))
 
-    assert together([one, one]) == Threads(ran_ns=2, waited_ns=4, voluntary=6)
-    assert together([one, other]) == Threads(ran_ns=2, waited_ns=4)
-    assert together([one, None]) is None
-    assert together([]) is None
+    assert total_threads([one, one]) == ThreadTotals(ran_ns=2, waited_ns=4, voluntary=6)
+    assert total_threads([one, other]) == ThreadTotals(ran_ns=2, waited_ns=4)
+    assert total_threads([one, None]) is None
+    assert total_threads([]) is None
 
 
 def test_a_suspension_is_what_was_added_since_the_last_look() -> None:

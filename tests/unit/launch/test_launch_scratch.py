@@ -24,7 +24,7 @@ def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def left(place: Path, stack: ExitStack) -> Path:
     """A folder as a process leaves it that is killed: with its files, and locked by nobody."""
-    folder = stack.enter_context(scratch.made(place))
+    folder = stack.enter_context(scratch.scratch_folder(place))
     (folder / "launch-0").mkdir()
     (folder / "launch-0" / "log").write_text("killed")
     kept = folder.resolve().rename(place / "kept")
@@ -39,7 +39,7 @@ def left(place: Path, stack: ExitStack) -> Path:
 def test_a_folder_with_a_long_path_gets_a_short_name_and_stays_where_it_is(
     temporary: Path, tmp_path: Path
 ) -> None:
-    with scratch.made(tmp_path) as folder:
+    with scratch.scratch_folder(tmp_path) as folder:
         assert folder.parent == tmp_path
         assert folder.resolve().parent == temporary.resolve()
         assert folder.is_dir()
@@ -51,7 +51,7 @@ def test_a_folder_with_a_long_path_gets_a_short_name_and_stays_where_it_is(
 def test_a_folder_with_a_short_path_needs_no_other_name(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tempfile, "tempdir", "/tmp")
 
-    with scratch.made() as folder:
+    with scratch.scratch_folder() as folder:
         assert not folder.is_symlink()
         assert folder.parent == Path("/tmp")
         (folder / "file").touch()
@@ -62,7 +62,7 @@ def test_a_folder_with_a_short_path_needs_no_other_name(monkeypatch: pytest.Monk
 def test_where_no_short_name_can_be_made_it_is_said_how_long_tmpdir_may_be(
     temporary: Path, tmp_path: Path
 ) -> None:
-    with pytest.raises(HostError) as caught, scratch.made(tmp_path / "missing"):
+    with pytest.raises(HostError) as caught, scratch.scratch_folder(tmp_path / "missing"):
         pass
 
     # 107 of an address, less 64 for what is below, less `/corebound-scratch-` and 8 at random.
@@ -76,7 +76,10 @@ def test_a_temporary_folder_that_cannot_be_written_is_an_error_for_people(
 ) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "missing"))
 
-    with pytest.raises(InputError, match="no temporary folder can be made"), scratch.made(tmp_path):
+    with (
+        pytest.raises(InputError, match="no temporary folder can be made"),
+        scratch.scratch_folder(tmp_path),
+    ):
         pass
 
 
@@ -86,7 +89,7 @@ def test_what_a_killed_process_left_is_removed_by_the_next_one(
     with ExitStack() as stack:
         dead = left(tmp_path, stack)
 
-    with scratch.made(tmp_path) as folder:
+    with scratch.scratch_folder(tmp_path) as folder:
         assert {*temporary.iterdir()} == {folder.resolve()}
         assert {*tmp_path.iterdir()} == {folder, temporary}
         assert not dead.is_symlink()
@@ -96,12 +99,12 @@ def test_a_link_whose_folder_is_gone_is_removed(temporary: Path, tmp_path: Path)
     dangling = tmp_path / "corebound-scratch-abcd1234"
     dangling.symlink_to(temporary / "corebound-scratch-gone0000")
 
-    with scratch.made(tmp_path):
+    with scratch.scratch_folder(tmp_path):
         assert not dangling.is_symlink()
 
 
 def test_a_folder_that_a_living_process_holds_stays(temporary: Path, tmp_path: Path) -> None:
-    with scratch.made(tmp_path) as living, scratch.made(tmp_path):
+    with scratch.scratch_folder(tmp_path) as living, scratch.scratch_folder(tmp_path):
         assert living.is_dir()
 
 
@@ -119,15 +122,15 @@ def test_a_supervisor_holds_the_folder_of_a_runner_that_was_killed(
         folder = left(tmp_path, stack)
     with monkeypatch.context() as patched:
         patched.setattr(os, "open", kept)
-        supervisor.hold(str(folder))
+        supervisor.lock_folder(str(folder))
 
     try:
-        with scratch.made(tmp_path):
+        with scratch.scratch_folder(tmp_path):
             assert folder.is_dir()
     finally:
         for descriptor in opened:
             os.close(descriptor)
-    with scratch.made(tmp_path):
+    with scratch.scratch_folder(tmp_path):
         assert not folder.exists()
 
 
@@ -139,7 +142,7 @@ def test_folders_of_other_names_stay(temporary: Path, tmp_path: Path, name: str)
     (temporary / name).mkdir()
     (tmp_path / "corebound-scratch-abcd1234").symlink_to(temporary / name)
 
-    with scratch.made(tmp_path):
+    with scratch.scratch_folder(tmp_path):
         assert (temporary / name).is_dir()
         assert (tmp_path / "corebound-scratch-abcd1234").is_symlink()
 
@@ -151,7 +154,7 @@ def test_another_users_folder_stays(
         theirs = left(tmp_path, stack)
     monkeypatch.setattr(os, "geteuid", lambda: os.getuid() + 1)
 
-    with scratch.made(tmp_path):
+    with scratch.scratch_folder(tmp_path):
         assert (theirs / "launch-0" / "log").read_text() == "killed"
 
 
@@ -168,5 +171,5 @@ def test_a_folder_that_is_taken_for_one_left_while_it_is_made_is_made_once_more(
 
     monkeypatch.setattr(tempfile, "mkdtemp", taken_once)
 
-    with scratch.made(tmp_path) as folder:
+    with scratch.scratch_folder(tmp_path) as folder:
         assert folder.resolve() == Path(made[1])

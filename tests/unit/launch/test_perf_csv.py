@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from corebound.launch.perf import Count, fields_of, offered, parse, together
+from corebound.launch.perf import Count, counter_fields, parse, supported_counters, total_counts
 from corebound.records.telemetry import Counters
 from support.paths import DATA
 
@@ -42,7 +42,7 @@ def test_recorded_software_events_are_read_and_hardware_ones_say_why_not() -> No
 
 
 def test_counts_become_instructions_per_cycle_and_shares_of_slots() -> None:
-    found = Counters(source="perf", **fields_of(parse(HARDWARE)))
+    found = Counters(source="perf", **counter_fields(parse(HARDWARE)))
 
     assert found.instructions_per_cycle == 1.5
     assert (found.llc_misses, found.remote_loads) == (1_000_000, 250_000)
@@ -61,11 +61,13 @@ def test_counts_become_instructions_per_cycle_and_shares_of_slots() -> None:
 def test_without_every_event_of_level_one_there_are_no_shares() -> None:
     lines = [line for line in HARDWARE.splitlines() if "fe-bound" not in line]
 
-    assert fields_of(parse("\n".join(lines)))["slots"] == {}
+    assert counter_fields(parse("\n".join(lines)))["slots"] == {}
 
 
 def test_an_event_that_was_never_counted_is_absent_not_zero() -> None:
-    fields = fields_of(parse("<not counted>,,LLC-load-misses,0,0.00,,\n7,,cycles,9,100.00,,\n"))
+    fields = counter_fields(
+        parse("<not counted>,,LLC-load-misses,0,0.00,,\n7,,cycles,9,100.00,,\n")
+    )
 
     assert "llc_misses" not in fields
     assert fields["unavailable"] == {"LLC-load-misses": "not counted"}
@@ -83,14 +85,14 @@ def test_only_what_the_host_supports_is_asked_for() -> None:
     group = "{cpu/slots/,cpu/topdown-retiring/}"
     counts = parse(HARDWARE.replace("1000000,,LLC", "<not supported>,,LLC"))
 
-    offer = offered(["cycles", "LLC-load-misses", "node-load-misses", group], counts)
+    offer = supported_counters(["cycles", "LLC-load-misses", "node-load-misses", group], counts)
 
     assert offer.events == ("cycles", "node-load-misses", group)
     assert offer.unavailable == {"LLC-load-misses": "not supported by this host"}
 
 
 def test_a_host_without_any_counter_says_so_once() -> None:
-    offer = offered(["cycles"], parse(RECORDED.read_text(encoding="utf-8")))
+    offer = supported_counters(["cycles"], parse(RECORDED.read_text(encoding="utf-8")))
 
     assert offer.events == ()
     assert offer.unavailable == {"hardware counters": "not supported by this host"}
@@ -101,7 +103,7 @@ def of_recorded(name: str) -> dict[str, Count]:
 
 
 def test_a_process_that_moved_between_kinds_of_cores_has_the_cycles_of_both() -> None:
-    fields = fields_of(of_recorded("hybrid-moved"))
+    fields = counter_fields(of_recorded("hybrid-moved"))
 
     # perf scaled both up: 233,066,666 × 0.43 % were counted on one kind, 604,097,080 × 99.57 %
     # on the other.
@@ -112,7 +114,7 @@ def test_a_process_that_moved_between_kinds_of_cores_has_the_cycles_of_both() ->
 
 def test_a_process_on_one_kind_of_cores_has_its_cycles_alone() -> None:
     found = of_recorded("hybrid-on-one-kind")
-    counters = Counters(source="perf", **fields_of(found))
+    counters = Counters(source="perf", **counter_fields(found))
 
     assert (counters.cycles, counters.instructions) == (959_722, 978_399)
     assert counters.cycles_by_pmu == {"cpu_core": 959_722}
@@ -157,7 +159,7 @@ def test_an_event_that_no_kind_counted_is_absent() -> None:
 
     (count,) = parse(text).values()
     assert (count.value, count.reason) == (None, "not counted")
-    assert offered(["cycles"], parse(text)).events == ("cycles",)
+    assert supported_counters(["cycles"], parse(text)).events == ("cycles",)
 
 
 @given(
@@ -178,7 +180,7 @@ def test_counts_on_two_kinds_lie_between_what_each_is_scaled_to(
 
 
 def test_processes_on_different_kinds_of_cores_add_up() -> None:
-    both = together(
+    both = total_counts(
         [
             hybrid("cycles", "100 100.00", "<not counted> 0.00"),
             hybrid("cycles", "<not counted> 0.00", "40 100.00"),

@@ -20,7 +20,7 @@ from corebound.machine.doctor.tuning import (
     decode,
     encode,
     restore,
-    standing,
+    saved_settings,
     tune,
 )
 from corebound.machine.sysfs import selected
@@ -183,7 +183,7 @@ def test_the_state_file_always_knows_what_was_first(
     """With others changing settings too: what is restored is what was before the first change."""
     with a_root() as root:
         for what, how in events:
-            before = {one.path: one.prior for one in standing(root)}
+            before = {one.path: one.prior for one in saved_settings(root)}
             if what == "other":
                 show(root / str(how), "madvise" if how == THP else "7")
                 continue
@@ -193,10 +193,10 @@ def test_the_state_file_always_knows_what_was_first(
                     tune(wanted(root), root, kernel)
                 else:
                     restore(root, kernel)
-            after = {one.path: one.prior for one in standing(root)}
+            after = {one.path: one.prior for one in saved_settings(root)}
             assert not after or before.items() <= after.items()
 
-        first = {one.path: one.prior for one in standing(root)}
+        first = {one.path: one.prior for one in saved_settings(root)}
         restore(root, Kernel())
 
         assert {path: selected((root / path).read_text()) for path in first} == first

@@ -17,7 +17,7 @@ from corebound.machine import lock
 @pytest.fixture(autouse=True)
 def another(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Not the lock of the host that the tests run on."""
-    monkeypatch.setenv(lock.VARIABLE, str(tmp_path))
+    monkeypatch.setenv(lock.LOCK_VARIABLE, str(tmp_path))
 
 
 def take() -> None:
@@ -117,7 +117,7 @@ def test_a_child_that_becomes_another_program_does_not_keep_the_lock() -> None:
 
 def test_the_words_of_a_process_are_one_line_that_no_terminal_obeys() -> None:
     with a_shell("sh\x1b[2J\n::error::") as child:
-        described = lock.process(child)
+        described = lock.describe_process(child)
 
     assert described.startswith(f"process {child} of ")
     assert "sh [2J ::error::" in described
@@ -128,4 +128,4 @@ def test_a_process_that_has_ended_is_still_a_number() -> None:
     child = os.posix_spawn("/bin/true", ["true"], {})
     os.waitpid(child, 0)
 
-    assert lock.process(child) == f"process {child}"
+    assert lock.describe_process(child) == f"process {child}"

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from corebound.errors import HostError
-from corebound.machine.discovery import live, probe, topology
+from corebound.machine.discovery import live_topology, saved_topology, topology
 from corebound.machine.topology import MOST_CPUS, Topology
 from support.machine_trees import UNUSUAL_MACHINES, MemoryTree, a_tree
 
@@ -76,12 +76,12 @@ def test_directories_that_only_look_like_cpus_are_passed_over() -> None:
 
 def test_a_directory_that_is_not_there_is_named() -> None:
     with pytest.raises(HostError, match=r"nowhere/at-all: there is no such directory"):
-        probe(Path("nowhere/at-all"))
+        saved_topology(Path("nowhere/at-all"))
 
 
 def test_an_empty_directory_is_named(tmp_path: Path) -> None:
     with pytest.raises(HostError) as raised:
-        probe(tmp_path)
+        saved_topology(tmp_path)
 
     assert str(raised.value).startswith(str(tmp_path))
 
@@ -92,8 +92,8 @@ def test_a_file_in_place_of_a_directory_is_passed_over(tmp_path: Path) -> None:
     (tmp_path / "sys/devices/system/cpu/cpu1/topology/core_id").mkdir(parents=True)
     (tmp_path / "sys/devices/system/cpu/online").write_bytes(b"\xff\xfe")
 
-    assert [cpu.id for cpu in probe(tmp_path).cpus] == [1]
+    assert [cpu.id for cpu in saved_topology(tmp_path).cpus] == [1]
 
 
 def test_this_machine_has_a_cpu_for_us() -> None:
-    assert live().allowed
+    assert live_topology().allowed

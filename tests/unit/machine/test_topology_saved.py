@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from corebound.machine.discovery import probe, topology
+from corebound.machine.discovery import saved_topology, topology
 from corebound.machine.topology import Node, Topology
 from support.hwloc import HWLOC_ANSWERS, agree, our_answers
 from support.machine_trees import machine_files, memory_tree, saved_machines, write_files
@@ -35,12 +35,12 @@ def test_our_reading_of_a_saved_machine_is_hwlocs(machine: str) -> None:
 def test_files_on_a_disk_read_as_the_same_files_in_memory(tmp_path: Path) -> None:
     machine = "hwloc_16amd64-8n2c-cpusets"
 
-    assert probe(write_files(machine_files(machine), tmp_path)) == read(machine)
+    assert saved_topology(write_files(machine_files(machine), tmp_path)) == read(machine)
 
 
 def test_a_bare_sys_tree_is_read_without_cgroups(tmp_path: Path) -> None:
     machine = "hwloc_16amd64-8n2c-cpusets"
-    host = probe(write_files(machine_files(machine), tmp_path) / "sys")
+    host = saved_topology(write_files(machine_files(machine), tmp_path) / "sys")
 
     assert len(host.allowed) == len(host.cpus) == 15  # of 16 one is offline
     assert all(node.allowed for node in host.nodes)

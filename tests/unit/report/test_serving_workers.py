@@ -12,7 +12,13 @@ from corebound.analysis.scenario_result import ScenarioResult, study
 from corebound.analysis.server_workers import cpu_use, overlap, workers_seen
 from corebound.cli.commands.run import run_document
 from corebound.launch import perf
-from corebound.launch.perf import Count, CounterSupport, counted, offered, together
+from corebound.launch.perf import (
+    Count,
+    CounterSupport,
+    collect_counters,
+    supported_counters,
+    total_counts,
+)
 from corebound.machine.topology import CpuId, Topology
 from corebound.records.launch_record import Launch, Worker
 from corebound.records.telemetry import Counters
@@ -140,7 +146,9 @@ def count(
     *perfs: Written, offer: CounterSupport | None = None, workers: int = 2
 ) -> tuple[Counters, tuple[Counters, ...]]:
     """Of the whole launch, and of each worker; each has one thread that ran 5 ns."""
-    found = counted(offer or CounterSupport(), perfs, [(a_thread(run_ns=5),)] * workers, None)
+    found = collect_counters(
+        offer or CounterSupport(), perfs, [(a_thread(run_ns=5),)] * workers, None
+    )
     return found.whole, found.workers
 
 
@@ -176,7 +184,7 @@ def test_a_perf_that_gave_up_leaves_what_the_kernel_counts_and_its_words() -> No
 
 def test_on_a_host_without_counters_they_are_unavailable_with_the_reason() -> None:
     # What perf recorded on such a host.
-    offer = offered(["cycles"], perf.parse(RECORDED.read_text(encoding="utf-8")))
+    offer = supported_counters(["cycles"], perf.parse(RECORDED.read_text(encoding="utf-8")))
 
     whole, workers = count(offer=offer)
 
@@ -185,7 +193,7 @@ def test_on_a_host_without_counters_they_are_unavailable_with_the_reason() -> No
 
 
 def test_an_event_that_only_some_counted_is_not_a_sum_of_those() -> None:
-    found = together([{"cycles": Count(value=1.0, running_share=1.0)}, {}])
+    found = total_counts([{"cycles": Count(value=1.0, running_share=1.0)}, {}])
 
     assert found["cycles"].value is None
 

@@ -160,7 +160,7 @@ def test_figures_that_are_not_as_they_always_were_are_refused(change: dict[str, 
 
 
 def test_an_ab_that_gave_up_is_told_with_its_last_words() -> None:
-    error = apache.gave_up(
+    error = apache.ended_early(
         111, "apr_pollset_poll: timeout\napr_socket_recv: Connection refused (111)\n"
     )
 

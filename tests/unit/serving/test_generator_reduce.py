@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from corebound.scenario.traffic import Answered, Shape
-from corebound.serving.generator.driver import Moments, Samples
+from corebound.serving.generator.driver import RequestTimes, Samples
 from corebound.serving.generator.http import Answer
 from corebound.serving.generator.reduce import MOST_WINDOWS, Cost, reduce, window_ns
 from corebound.stats import latency
@@ -28,7 +28,7 @@ def reduced(requests: Sequence[Went], *, shape: Shape = "closed", **of_traffic: 
     samples = Samples(len(requests))
     for index, (at_ms, took_ms, error) in enumerate(requests):
         at_ns = BEGAN_NS + at_ms * MS
-        moments = Moments(due_ns=at_ns, from_ns=at_ns, sent_ns=at_ns)
+        moments = RequestTimes(due_ns=at_ns, from_ns=at_ns, sent_ns=at_ns)
         samples.note(index, moments, Answer(error=error, ended_ns=at_ns + took_ms * MS))
     traffic = a_traffic(shape=shape, requests=len(requests), **of_traffic)
     return reduce(samples, traffic, began_ns=BEGAN_NS, cost=COST)

@@ -108,6 +108,6 @@ def test_a_launch_of_an_hour_is_looked_at_as_often_as_one_of_minutes(
 
     # Looking costs nothing yet; 400 looks in the time that has gone.
     assert watch.pause_s == pytest.approx(
-        max(thread_sampler.SHORTEST_S, seconds / thread_sampler.LOOKS)
+        max(thread_sampler.SHORTEST_S, seconds / thread_sampler.TARGET_SAMPLES)
     )
     assert watch.pause_s >= pause_s

@@ -84,7 +84,7 @@ def _examine(root: Path) -> tuple[CheckResult, ...]:
             fix="Name a folder that contains proc/ and sys/.",
         )
     try:
-        topology = discovery.live() if root == LIVE else discovery.probe(root)
+        topology = discovery.live_topology() if root == LIVE else discovery.saved_topology(root)
     except HostError:
         topology = None  # no CPUs are visible: the checks that need them report it
     # A saved machine has neither this PATH nor this cache.
@@ -93,7 +93,7 @@ def _examine(root: Path) -> tuple[CheckResult, ...]:
 
 def _show(checks: Sequence[CheckResult], root: Path, *, as_json: bool) -> None:
     host_checks = [check.host_check for check in checks]
-    tuned = tuning.standing(root)
+    tuned = tuning.saved_settings(root)
     if as_json:
         print_json({"checks": host_checks, "tuned": tuned})
         return
@@ -138,7 +138,7 @@ def _tune(checks: Sequence[CheckResult], root: Path, *, as_json: bool) -> None:
 
 
 def _restore(root: Path, *, as_json: bool) -> None:
-    tuned = tuning.standing(root)
+    tuned = tuning.saved_settings(root)
     if not tuned:
         _say("Nothing to restore: --tune has changed no settings.", as_json=as_json)
     with ExitStack() as stack:

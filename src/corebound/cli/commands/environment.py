@@ -83,7 +83,7 @@ def list_(*, as_json: Json = False) -> None:
         corebound environment list --json
     """
     environments.sweep()
-    rows = environments.standing(Path.cwd())
+    rows = environments.statuses(Path.cwd())
     if as_json:
         print_json(rows)
         return

@@ -118,7 +118,7 @@ def plan(
 
 
 def _topology(sysfs: Path | None) -> Topology:
-    return discovery.live() if sysfs is None else discovery.probe(sysfs)
+    return discovery.live_topology() if sysfs is None else discovery.saved_topology(sysfs)
 
 
 def _document(planned: PlannedCell, source: ScenarioSource) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from corebound.cli.options import Records, Status, notifier
 from corebound.cli.output.console import Console
 from corebound.cli.serve import serve_site
 from corebound.errors import Fault, InputError, encodable
-from corebound.launch.environments import own_folder
+from corebound.launch.environments import cache_dir
 from corebound.records import documents, history_files, jsonl
 from corebound.records.history import Series
 from corebound.records.jsonl import RECORDS
@@ -184,7 +184,7 @@ def _build(
             ),
             out,
             kept=records,
-            own=own_folder(),
+            own=cache_dir(),
         )
 
 

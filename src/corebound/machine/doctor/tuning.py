@@ -48,10 +48,10 @@ def decode(data: bytes) -> tuple[SavedSetting, ...]:
     settings = document.get("settings") if isinstance(document, dict) else None
     if not isinstance(settings, list) or document.get("schema") != _SCHEMA:
         raise ValueError(f"it holds no settings of schema {_SCHEMA}")
-    return tuple(_kept(one) for one in settings)
+    return tuple(_decode_setting(one) for one in settings)
 
 
-def _kept(one: Any) -> SavedSetting:
+def _decode_setting(one: Any) -> SavedSetting:
     fields = ("path", "prior", "value")
     if not isinstance(one, dict) or not all(isinstance(one.get(name), str) for name in fields):
         raise ValueError("a setting lacks its path, prior or value")
@@ -125,7 +125,7 @@ def writable(changes: Sequence[SettingChange], root: Path) -> tuple[SettingChang
     return tuple(change for change in changes if os.access(root / change.path, os.W_OK))
 
 
-def standing(root: Path) -> tuple[SavedSetting, ...]:
+def saved_settings(root: Path) -> tuple[SavedSetting, ...]:
     """The settings that were changed and not yet restored.
 
     Raises:
@@ -154,7 +154,7 @@ def tune(changes: Sequence[SettingChange], root: Path, disk: Disk) -> tuple[Sett
         HostError: the state file cannot be read or written; the changes made so far can
             still be restored.
     """
-    with _alone(root):
+    with _exclusive_lock(root):
         return tuple(_tune(change, root, disk) for change in changes)
 
 
@@ -166,12 +166,12 @@ def restore(root: Path, disk: Disk) -> tuple[SettingResult, ...]:
     Raises:
         HostError: the state file cannot be read or removed.
     """
-    if not standing(root):
+    if not saved_settings(root):
         return ()
-    with _alone(root):
-        outcomes = tuple(_restore(one, root, disk) for one in reversed(standing(root)))
+    with _exclusive_lock(root):
+        outcomes = tuple(_restore(one, root, disk) for one in reversed(saved_settings(root)))
         if all(outcome.fault is None for outcome in outcomes):
-            _keep((), root, disk)
+            _save((), root, disk)
         return outcomes
 
 
@@ -180,16 +180,16 @@ def _tune(change: SettingChange, root: Path, disk: Disk) -> SettingResult:
     before = _current(path)
     if before is None:
         return SettingResult(path=change.path, before=None, after=None, fault="it cannot be read")
-    kept = standing(root)
+    kept = saved_settings(root)
     known = {one.path: one for one in kept}
     earlier = known.get(change.path, SavedSetting(path=change.path, prior=before, value=before))
     known[change.path] = replace(earlier, value=change.value)
-    _keep(tuple(known.values()), root, disk)
+    _save(tuple(known.values()), root, disk)
     fault = _set(path, change.value, disk)
     after = _current(path)
     if fault is not None and after == before:
         # The setting did not change, so there is nothing to restore.
-        _keep(kept, root, disk)
+        _save(kept, root, disk)
     return SettingResult(path=change.path, before=before, after=after, fault=fault)
 
 
@@ -226,7 +226,7 @@ def _current(path: Path) -> str | None:
         return None
 
 
-def _keep(kept: Sequence[SavedSetting], root: Path, disk: Disk) -> None:
+def _save(kept: Sequence[SavedSetting], root: Path, disk: Disk) -> None:
     """Write the state file, or remove it if it is empty; it stays valid if we are killed."""
     file = root / STATE
     try:
@@ -242,7 +242,7 @@ def _keep(kept: Sequence[SavedSetting], root: Path, disk: Disk) -> None:
 
 
 @contextmanager
-def _alone(root: Path) -> Iterator[None]:
+def _exclusive_lock(root: Path) -> Iterator[None]:
     """Lock the folder of the state file; the kernel releases it however we end."""
     folder = (root / STATE).parent
     try:

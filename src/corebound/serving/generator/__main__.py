@@ -21,7 +21,7 @@ from corebound.errors import CoreboundError, HostError, InputError
 from corebound.scenario import traffic
 from corebound.scenario.traffic import Answered, GeneratorOrder, Warmed
 from corebound.serving.generator import http
-from corebound.serving.generator.apache import Apache
+from corebound.serving.generator.apache import ApacheBench
 from corebound.serving.generator.driver import LoadDriver, clock_ns, new_loop
 from corebound.serving.generator.http import PersistentConnection, Target
 from corebound.serving.generator.reduce import Cost, reduce
@@ -86,7 +86,7 @@ def generate_with_ab(order: GeneratorOrder, requests: BinaryIO, reply: MessageWr
     Raises:
         CoreboundError: ab is not installed, or has failed.
     """
-    apache = Apache(order)
+    apache = ApacheBench(order)
     reply.during = "warm-up"
     reply.send(apache.warm_up())
     if requests.readline() == protocol.GO:

@@ -17,7 +17,7 @@ from corebound.scenario.traffic import Answered, GeneratorOrder, Warmed
 from corebound.serving.generator.driver import clock_ns
 from corebound.stats import latency
 
-MISSING_MEND = "Install it (Debian, Ubuntu: `apt-get install apache2-utils`), or drop `client: ab`."
+MISSING_FIX = "Install it (Debian, Ubuntu: `apt-get install apache2-utils`), or drop `client: ab`."
 
 
 def argv(order: GeneratorOrder, *, requests: int, percentiles: str, times: str) -> tuple[str, ...]:
@@ -91,13 +91,13 @@ def answered(
     errors = _errors(output, requests)
     try:
         latencies_ms = _latencies_ms(percentiles, times)
-        duration_s = float(_figure(r"Time taken for tests:\s+([\d.]+) seconds", output) or "")
+        duration_s = float(_search(r"Time taken for tests:\s+([\d.]+) seconds", output) or "")
     except (ValueError, IndexError) as error:
-        raise _unread(f"its figures cannot be read ({error})") from error
+        raise _unusable(f"its figures cannot be read ({error})") from error
     if len(latencies_ms) != requests:
-        raise _unread(f"it gave {len(latencies_ms)} times for {requests} requests")
+        raise _unusable(f"it gave {len(latencies_ms)} times for {requests} requests")
     connections = min(order.traffic.concurrency or 1, requests)
-    kept = int(_figure(r"Keep-Alive requests:\s+(\d+)", output) or 0)
+    kept = int(_search(r"Keep-Alive requests:\s+(\d+)", output) or 0)
     return Answered(
         began_ns=began_ns,
         duration_ns=round(duration_s * 1e9),
@@ -131,15 +131,15 @@ def _latencies_ms(percentiles: str, times: str) -> NDArray[np.float64]:
 
 
 def _errors(output: str, requests: int) -> dict[str, int]:
-    complete = _figure(r"Complete requests:\s+(\d+)", output)
+    complete = _search(r"Complete requests:\s+(\d+)", output)
     if complete is None:
-        raise _unread("it printed no result")
+        raise _unusable("it printed no result")
     kinds = {
-        "connect": _figure(r"\(Connect: (\d+)", output),
-        "receive": _figure(r"Receive: (\d+)", output),
-        "exception": _figure(r"Exceptions: (\d+)", output),
+        "connect": _search(r"\(Connect: (\d+)", output),
+        "receive": _search(r"Receive: (\d+)", output),
+        "exception": _search(r"Exceptions: (\d+)", output),
         # ab does not count these as failed requests.
-        "status": _figure(r"Non-2xx responses:\s+(\d+)", output),
+        "status": _search(r"Non-2xx responses:\s+(\d+)", output),
         "not sent": str(requests - int(complete)),
     }
     counts = {kind: int(count or 0) for kind, count in kinds.items()}
@@ -151,18 +151,18 @@ def _errors(output: str, requests: int) -> dict[str, int]:
     return {kind: count for kind, count in counts.items() if count}
 
 
-def _figure(pattern: str, output: str) -> str | None:
+def _search(pattern: str, output: str) -> str | None:
     found = re.search(pattern, output)
     return found[1] if found else None
 
 
-def gave_up(code: int, said: str) -> LaunchError:
+def ended_early(code: int, said: str) -> LaunchError:
     """The error for an ab that ended with exit code `code` and the stderr text `said`."""
     last = said.strip().splitlines()[-1] if said.strip() else "no word"
-    return _unread(f"it ended with exit code {code} ({last})")
+    return _unusable(f"it ended with exit code {code} ({last})")
 
 
-def _unread(what: str) -> LaunchError:
+def _unusable(what: str) -> LaunchError:
     return LaunchError(
         what=f"{what}.",
         where="ab",
@@ -170,7 +170,7 @@ def _unread(what: str) -> LaunchError:
     )
 
 
-class Apache:
+class ApacheBench:
     """Executes one order with ab, which runs once to warm up and once to measure."""
 
     def __init__(self, order: GeneratorOrder) -> None:
@@ -218,10 +218,10 @@ class Apache:
                 done = subprocess.run(words, capture_output=True, check=False, text=True)
             except FileNotFoundError as error:
                 raise HostError(
-                    what="ApacheBench is not installed.", where="ab", fix=MISSING_MEND
+                    what="ApacheBench is not installed.", where="ab", fix=MISSING_FIX
                 ) from error
             if done.returncode or not percentiles.exists() or not times.exists():
-                raise gave_up(done.returncode, done.stderr)
+                raise ended_early(done.returncode, done.stderr)
             return done.stdout, percentiles.read_text(), times.read_text()
 
 

@@ -72,7 +72,7 @@ def new_loop() -> asyncio.AbstractEventLoop:
 OK = 0
 
 
-class Moments(Struct, frozen=True, kw_only=True):
+class RequestTimes(Struct, frozen=True, kw_only=True):
     """The times of one request.
 
     `due_ns`: when it could have been sent; `from_ns`: the start of its latency; `sent_ns`:
@@ -98,7 +98,7 @@ class Samples:
         self.noted = 0
         self.waited = 0
 
-    def note(self, index: int, moments: Moments, answer: Answer) -> None:
+    def note(self, index: int, moments: RequestTimes, answer: Answer) -> None:
         """Store the result of one request."""
         self.latency_ns[index] = answer.ended_ns - moments.from_ns
         self.lateness_ns[index] = max(0, moments.sent_ns - moments.due_ns)
@@ -219,7 +219,7 @@ class LoadDriver:
     ) -> None:
         for index in indexes:
             sent_ns = self._clock_ns()
-            moments = Moments(
+            moments = RequestTimes(
                 due_ns=line.free_ns,
                 from_ns=sent_ns if from_ns is None else from_ns,
                 sent_ns=sent_ns,
@@ -243,7 +243,7 @@ class LoadDriver:
         self, line: Connection, samples: Samples, index: int, due_ns: int, from_ns: int
     ) -> None:
         sent_ns = self._clock_ns()
-        moments = Moments(due_ns=due_ns, from_ns=from_ns, sent_ns=sent_ns)
+        moments = RequestTimes(due_ns=due_ns, from_ns=from_ns, sent_ns=sent_ns)
         await self._ask(line, index, moments, samples, sent_ns + self._timeout_ns)
 
     async def _open(self, samples: Samples, schedule: Sequence[int]) -> None:
@@ -271,7 +271,7 @@ class LoadDriver:
 
     async def _scheduled(self, line: Connection, index: int, at_ns: int, samples: Samples) -> None:
         sent_ns = self._clock_ns()
-        moments = Moments(due_ns=max(at_ns, line.free_ns), from_ns=at_ns, sent_ns=sent_ns)
+        moments = RequestTimes(due_ns=max(at_ns, line.free_ns), from_ns=at_ns, sent_ns=sent_ns)
         deadline_ns = at_ns + self._timeout_ns
         if sent_ns >= deadline_ns:
             # Its timeout passed before a connection was free, so it is not sent.
@@ -280,7 +280,12 @@ class LoadDriver:
         await self._ask(line, index, moments, samples, deadline_ns)
 
     async def _ask(
-        self, line: Connection, index: int, moments: Moments, samples: Samples, deadline_ns: int
+        self,
+        line: Connection,
+        index: int,
+        moments: RequestTimes,
+        samples: Samples,
+        deadline_ns: int,
     ) -> None:
         answer = await line.ask(deadline_ns)
         line.free_ns = answer.ended_ns
