@@ -52,51 +52,60 @@ def operators_csv(study: ScenarioResult) -> str:
     As on the page, a time is that of the latest launch. Its ends are the minimum and maximum of all
     comparable profiles.
     """
-    found = profiled(study)
-    if not found:
+    profiled_cells = profiled(study)
+    if not profiled_cells:
         return ""
-    axes = tuple(dict.fromkeys(axis for one in found for axis, _ in one.cell.axes))
+    axes = tuple(
+        dict.fromkeys(
+            axis for profiled_cell in profiled_cells for axis, _ in profiled_cell.cell.axes
+        )
+    )
     lines = [
-        {**{f"axis_{axis}": dict(one.cell.axes).get(axis, "") for axis in axes}, **figures}
-        for one in found
-        for figures in profile_data(one)["operators"]
+        {
+            **{f"axis_{axis}": dict(profiled_cell.cell.axes).get(axis, "") for axis in axes},
+            **figures,
+        }
+        for profiled_cell in profiled_cells
+        for figures in profile_data(profiled_cell)["operators"]
     ]
     return csv_text(lines)
 
 
-def profile_data(one: Profiled) -> dict[str, Any]:
+def profile_data(profiled_cell: Profiled) -> dict[str, Any]:
     """A cell's profile; times are per iteration, except those of a call."""
-    profile = one.profile
+    profile = profiled_cell.profile
     return {
-        "axes": dict(one.cell.axes),
-        "launch": one.launch.id,
+        "axes": dict(profiled_cell.cell.axes),
+        "launch": profiled_cell.launch.id,
         "iterations": profile.iterations,
         "step_ns": profile.step_ns,
         "phases_ns": profile.phases,
-        "disturbed": one.disturbed,
-        "others_like_it": len(one.others),
-        "operators": _lines(profile, one.others),
+        "disturbed": profiled_cell.disturbed,
+        "others_like_it": len(profiled_cell.others),
+        "operators": _lines(profile, profiled_cell.others),
     }
 
 
 def imported_csv(profiles: Sequence[ImportedProfile]) -> str:
     """The operators of imported profiles as CSV, one line per type; empty without profiles."""
     lines = [
-        {"profile": one.name, "source": one.source, "device": one.device, **figures}
-        for one in profiles
-        for figures in _lines(one.profile)
+        {"profile": profile.name, "source": profile.source, "device": profile.device, **figures}
+        for profile in profiles
+        for figures in _lines(profile.profile)
     ]
     return csv_text(lines) if lines else ""
 
 
 def _lines(
-    profile: OperatorProfile, others: Sequence[OperatorProfile] = ()
+    profile: OperatorProfile, profiles: Sequence[OperatorProfile] = ()
 ) -> list[dict[str, Any]]:
     """One line per type, then the time outside operators if that is known."""
-    alike = (profile, *others)
+    alike = (profile, *profiles)
     lines = [
-        _operator(profile, each.type, partial(types_ns, types=(each.type,)), each, alike)
-        for each in profile.operators
+        _operator(
+            profile, operator.type, partial(types_ns, types=(operator.type,)), operator, alike
+        )
+        for operator in profile.operators
     ]
     if profile.outside_ns is not None:
         lines.append(_operator(profile, OUTSIDE, outside_ns, None, alike))
@@ -107,7 +116,7 @@ def _operator(
     profile: OperatorProfile,
     name: str,
     of: Callable[[OperatorProfile], float | None],
-    one: Operator | None,
+    operator: Operator | None,
     alike: Sequence[OperatorProfile],
 ) -> dict[str, Any]:
     """One line of a profile; the time outside operators has no calls."""
@@ -115,19 +124,19 @@ def _operator(
     total_ns, ends_ns = of(profile) or 0, span_ns(alike, of)
     return {
         "operator": name,
-        "calls": one.calls if one else None,
+        "calls": operator.calls if operator else None,
         "total_ns": total_ns,
         "total_low_ns": ends_ns[0] if ends_ns else None,
         "total_high_ns": ends_ns[1] if ends_ns else None,
         "share_ratio": total_ns / profile.step_ns if profile.step_ns else None,
-        "quiet_ns": one.quiet_ns if one else None,
-        "call_mean_ns": one.mean_ns if one else None,
-        "call_min_ns": one.min_ns if one else None,
-        "call_max_ns": one.max_ns if one else None,
+        "quiet_ns": operator.quiet_ns if operator else None,
+        "call_mean_ns": operator.mean_ns if operator else None,
+        "call_min_ns": operator.min_ns if operator else None,
+        "call_max_ns": operator.max_ns if operator else None,
     }
 
 
-def cells_json(study: ScenarioResult, found: Sequence[Finding], records: str = "") -> str:
+def cells_json(study: ScenarioResult, findings: Sequence[Finding], records: str = "") -> str:
     """A scenario's cells and the findings in them as JSON; missing values are null.
 
     `records` is as in `CommandLine.at`.
@@ -151,8 +160,8 @@ def cells_json(study: ScenarioResult, found: Sequence[Finding], records: str = "
             }
             for cell in study.cells
         ],
-        "profiles": [profile_data(one) for one in profiled(study)],
-        "findings": findings_document(found),
+        "profiles": [profile_data(profiled_cell) for profiled_cell in profiled(study)],
+        "findings": findings_document(findings),
     }
     return json_file(document)
 
@@ -180,7 +189,7 @@ def cells_csv(study: ScenarioResult, records: str = "") -> str:
     )
 
 
-def changes_csv(known: ChangeHistory, records: str = "") -> str:
+def changes_csv(history: ChangeHistory, records: str = "") -> str:
     """Every change, at least one, with a line each.
 
     Clear changes come first, the latest first, then the others.
@@ -188,37 +197,39 @@ def changes_csv(known: ChangeHistory, records: str = "") -> str:
     return csv_text(
         [
             {
-                **change_row(one, known),
-                "command": again.at(records) if (again := _again(one)) else None,
+                **change_row(change, history),
+                "command": command.at(records) if (command := _again(change)) else None,
             }
-            for one in (*known.changes, *known.unclear)
+            for change in (*history.changes, *history.unclear)
         ]
     )
 
 
-def _again(one: Change) -> CommandLine | None:
-    return between_command((one.series,), one.last_good, one.first_bad)
+def _again(change: Change) -> CommandLine | None:
+    return between_command((change.series,), change.last_good, change.first_bad)
 
 
-def commits_csv(found: CommitComparison) -> str:
+def commits_csv(comparison: CommitComparison) -> str:
     """Every series of a comparison of two commits, one line each, by change over noise."""
-    return csv_text([compared_series_row(found, one) for one in found.series])
+    return csv_text([compared_series_row(comparison, series) for series in comparison.series])
 
 
-def comparison_csv(found: RunComparison, records: str = "") -> str:
+def comparison_csv(comparison: RunComparison, records: str = "") -> str:
     """Every cell of a comparison of two runs, one line each, by change over noise.
 
     Args:
-        found: The comparison.
+        comparison: The comparison.
         records: As in `CommandLine.at`.
     """
     return csv_text(
         [
             {
-                **compared_cell_row(found, one),
-                "command": again_command(found.before, found.after, one.cell).at(records),
+                **compared_cell_row(comparison, cell),
+                "command": again_command(comparison.before, comparison.after, cell.cell).at(
+                    records
+                ),
             }
-            for one in found.cells
+            for cell in comparison.cells
         ]
     )
 
@@ -233,7 +244,7 @@ def host_json(study: HostStudy, records: str = "") -> str:
     runs = study.latest_runs
     document = {
         "host": to_builtins(runs[0].host),
-        "noise": [to_builtins(one) for one in study.calibrations],
+        "noise": [to_builtins(calibration) for calibration in study.calibrations],
         "runs": [_run(run, records) for run in runs],
     }
     return json_file(document)
@@ -249,7 +260,9 @@ def _run(run: Run, records: str) -> dict[str, Any]:
         "command": asked_command(run).at(records),
         "checks": None
         if checks is None
-        else [{"check": one.check, "state": one.state, "value": one.value} for one in checks],
+        else [
+            {"check": check.check, "state": check.state, "value": check.value} for check in checks
+        ],
     }
 
 
@@ -259,27 +272,32 @@ _DIGITS = ".10g"
 _POINT_COLUMNS = ("host", "cell", "at", "run", "commit", "unit", "figure", "low", "high", "missing")
 
 
-def history_csv(series: Sequence[Series]) -> str:
+def history_csv(all_series: Sequence[Series]) -> str:
     """Every point of these series, at least one, with a line each; values in the series' unit.
 
     The fixed columns come first, then one column for each environment value.
     """
-    distinct = dict.fromkeys(told for one in series for told in one.points.environment_keys)
+    distinct = dict.fromkeys(
+        told for series in all_series for told in series.points.environment_keys
+    )
     names = [*dict.fromkeys(name for told in distinct for name, _ in told)]
     behind = {told: _csv_line([dict(told).get(name) for name in names]) for told in distinct}
     header = [
         *_POINT_COLUMNS,
         *(f"{name} there" if name in _POINT_COLUMNS else name for name in names),
     ]
-    lines = [_csv_line(header), *(line for one in series for line in _point_lines(one, behind))]
+    lines = [
+        _csv_line(header),
+        *(line for series in all_series for line in _point_lines(series, behind)),
+    ]
     return "\n".join(lines) + "\n"
 
 
-def _point_lines(one: Series, behind: dict[EnvironmentKey, str]) -> Iterator[str]:
-    where, unit = _csv_line([one.host, one.cell]), _csv_line([one.unit])
-    points = one.points
+def _point_lines(series: Series, behind: dict[EnvironmentKey, str]) -> Iterator[str]:
+    location, unit = _csv_line([series.host, series.cell]), _csv_line([series.unit])
+    points = series.points
     columns = (
-        repeat(where),
+        repeat(location),
         [
             _moment_columns(at, run, commit.sha if commit else None)
             for at, run, commit in points.moments
@@ -296,10 +314,10 @@ def _point_lines(one: Series, behind: dict[EnvironmentKey, str]) -> Iterator[str
 
 def _format_numbers(values: Sequence[float]) -> list[str]:
     """Format numbers; NaN and infinity become empty."""
-    told = [*map(format, values, repeat(_DIGITS))]
+    parts = [*map(format, values, repeat(_DIGITS))]
     for at in np.flatnonzero(~np.isfinite(values)).tolist():
-        told[at] = ""
-    return told
+        parts[at] = ""
+    return parts
 
 
 def _environment_columns(

@@ -81,7 +81,7 @@ def damaged_records(faults: Sequence[Fault]) -> Flag | None:
     first = faults[0]
     line = "" if first.line is None else f", line {first.line}"
     # Otherwise the file is intact, but this version cannot read its scenario.
-    is_damage = all(one.file.endswith(".jsonl") for one in faults)
+    is_damage = all(fault.file.endswith(".jsonl") for fault in faults)
     more = f" and {len(faults) - 1} more" if len(faults) > 1 else ""
     return Flag(
         tone="bad",
@@ -114,8 +114,8 @@ def occurrence_numbers(kinds: Iterable[Hashable]) -> list[int]:
     [1, 2, 1]
     """
     seen: Counter[Hashable] = Counter()
-    found = []
+    values = []
     for kind in kinds:
         seen[kind] += 1
-        found.append(seen[kind])
-    return found
+        values.append(seen[kind])
+    return values

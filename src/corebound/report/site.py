@@ -71,7 +71,7 @@ IsFresh = Callable[[str, str], bool]
 
 def render_pages(
     inputs: SiteInputs,
-    studies: Sequence[ScenarioResult],
+    results: Sequence[ScenarioResult],
     renderer: Renderer,
     holds: IsFresh,
     *,
@@ -84,7 +84,7 @@ def render_pages(
 
     Args:
         inputs: The data that the site is made from.
-        studies: The latest result of each scenario in the records.
+        results: The latest result of each scenario in the records.
         renderer: A renderer with the templates.
         holds: Whether the site has a file made from inputs with this key; such a file is not made
             again.
@@ -93,49 +93,51 @@ def render_pages(
     """
     # Comparisons come first, so that pairs that are not comparable are reported before any page is
     # written.
-    asked = [(one.before, one.after) for one in inputs.compared if one.project is None]
+    asked = [(pair.before, pair.after) for pair in inputs.compared if pair.project is None]
     compared = comparisons(inputs.records, asked, inputs.past)
-    known = build_change_history(
+    history = build_change_history(
         inputs.series,
-        studies,
+        results,
         decisions=inputs.decisions,
         confirmations=inputs.confirmations,
         memory=inputs.memory,
         mapper=inputs.mapper,
         progress=partial(inputs.progress, "looking for steps in series"),
     )
-    for name, reason in known.not_analysed.items():
+    for name, reason in history.not_analysed.items():
         inputs.warn(f"{name}: its changes could not be analysed: {reason}")
     commits = [
-        compare_commits(one.project, one.before, one.after, known)
-        for one in inputs.compared
-        if one.project is not None
+        compare_commits(pair.project, pair.before, pair.after, history)
+        for pair in inputs.compared
+        if pair.project is not None
     ]
-    yield from _scenarios(studies, inputs, known, renderer, traces)
-    yield from _benchmarks(inputs, known, renderer, holds)
+    yield from _scenarios(results, inputs, history, renderer, traces)
+    yield from _benchmarks(inputs, history, renderer, holds)
     yield from _runs(inputs, renderer, holds, raw=raw)
-    yield from _hosts_and_comparisons(inputs, compared, known, renderer)
-    linked: list[tuple[str, str]] = []
-    for name, words, text in _pages_of_all_scenarios(studies, inputs, known, compared, renderer):
+    yield from _hosts_and_comparisons(inputs, compared, history, renderer)
+    links: list[tuple[str, str]] = []
+    for name, link_text, text in _pages_of_all_scenarios(
+        results, inputs, history, compared, renderer
+    ):
         yield name, text
-        if words:
-            linked.append((words, name))
-    linked += comparison_links(compared)
+        if link_text:
+            links.append((link_text, name))
+    links += comparison_links(compared)
     for pair in commits:
-        page = commits_page(pair, known, now=inputs.now)
+        page = commits_page(pair, history, now=inputs.now)
         yield commits_data(pair.project, pair.before.sha, pair.after.sha), commits_csv(pair)
         yield page.address, renderer.page("compare", page)
-        linked.append((page.head.title, page.address))
-    linked += host_links(inputs.records)
+        links.append((page.head.title, page.address))
+    links += host_links(inputs.records)
     yield (
         "index.html",
         renderer.page(
             "overview",
             overview_page(
-                studies,
+                results,
                 now=inputs.now,
-                pages=linked,
-                known=known,
+                pages=links,
+                history=history,
                 records=inputs.records,
                 calibrations=inputs.calibrations,
                 faults=inputs.faults,
@@ -147,7 +149,7 @@ def render_pages(
 def _scenarios(
     studies: Sequence[ScenarioResult],
     inputs: SiteInputs,
-    known: ChangeHistory,
+    history: ChangeHistory,
     renderer: Renderer,
     traces: Mapping[str, str],
 ) -> Iterator[tuple[str, str]]:
@@ -161,29 +163,29 @@ def _scenarios(
             now=inputs.now,
             records_file=jsonl.file_of(study.run, Path()).as_posix(),
             traces=above,
-            history=known,
+            history=history,
             calibrations=inputs.calibrations,
         )
         yield f"data/{name}.csv", cells_csv(study, inputs.records_folder)
         yield f"data/{name}.json", cells_json(study, found, inputs.records_folder)
         if operators := operators_csv(study):
             yield f"data/{name}.operators.csv", operators
-        if grown := known.grown(project=None, scenario=name):
-            yield f"data/{name}.history.csv", history_csv(grown)
-            yield f"data/{name}.history.js", points_script(grown)
+        if all_series := history.grown(project=None, scenario=name):
+            yield f"data/{name}.history.csv", history_csv(all_series)
+            yield f"data/{name}.history.js", points_script(all_series)
         yield f"scenario/{name}.html", renderer.page("scenario", page)
 
 
 def _benchmarks(
-    inputs: SiteInputs, known: ChangeHistory, renderer: Renderer, holds: IsFresh
+    inputs: SiteInputs, history: ChangeHistory, renderer: Renderer, holds: IsFresh
 ) -> Iterator[tuple[str, str]]:
     # Each benchmark has three files: its points as CSV, where thousands of lines are similar (our
     # own scenarios have dozens), its points as a script, and its page.
     wanted: list[tuple[tuple[str, ...], ImportedBenchmark]] = []
-    for one in benchmarks_of(known):
+    for one in benchmarks_of(history):
         data = f"data/history/{benchmark_slug(one.project, one.name)}"
         files = (f"{data}.csv.gz", f"{data}.js", benchmark_file(one.project, one.name))
-        key = _benchmark_key(inputs, one.project, one.series, known)
+        key = _benchmark_key(inputs, one.project, one.series, history)
         # Every file is checked, so that each is remembered under its key if it is made.
         held = [key is not None and holds(file, key) for file in files]
         if not all(held):
@@ -191,10 +193,10 @@ def _benchmarks(
 
     def made(told: tuple[tuple[str, ...], ImportedBenchmark]) -> list[tuple[str, str]]:
         files, one = told
-        page = benchmark_page(one.project, one.series, known, now=inputs.now, silent=one.silent)
+        page = benchmark_page(one.project, one.series, history, now=inputs.now, silent=one.silent)
         texts = (
             history_csv(one.series),
-            points_script(charted(one.series, known)),
+            points_script(charted(one.series, history)),
             renderer.page("benchmark", page),
         )
         return list(zip(files, texts, strict=True))
@@ -208,7 +210,7 @@ def _benchmarks(
 
 
 def _benchmark_key(
-    inputs: SiteInputs, project: str, series: Sequence[Series], known: ChangeHistory
+    inputs: SiteInputs, project: str, all_series: Sequence[Series], history: ChangeHistory
 ) -> str | None:
     """A hash of everything a benchmark's page depends on; None if its source has no hash.
 
@@ -217,15 +219,19 @@ def _benchmark_key(
     source = inputs.sources.get(project)
     if source is None:
         return None
-    found = [
-        f"{change.id} {known.status(change)} {change.step.status} {known.because(change)}"
-        f" {known.answer(change)}"
-        for one in series
-        for change in known.every(one)
+    parts = [
+        f"{change.id} {history.status(change)} {change.step.status} {history.because(change)}"
+        f" {history.answer(change)}"
+        for series in all_series
+        for change in history.every(series)
     ]
-    found += [known.not_analysed[one.id] for one in series if one.id in known.not_analysed]
-    told = "\n".join((source, inputs.now[:10], inputs.records_folder, *inputs.only, *found))
-    return hashlib.blake2b(told.encode(), digest_size=16).hexdigest()
+    parts += [
+        history.not_analysed[series.id]
+        for series in all_series
+        if series.id in history.not_analysed
+    ]
+    text = "\n".join((source, inputs.now[:10], inputs.records_folder, *inputs.only, *parts))
+    return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
 
 
 def _runs(
@@ -235,14 +241,17 @@ def _runs(
         stamp = inputs.stamps.get(run.id)
         if stamp is None or not holds(run_file(run), f"{stamp} {raw} {inputs.records_folder}"):
             file = jsonl.file_of(run, Path()).as_posix()
-            own = [one for one in inputs.faults if file in one.file]
-            page = run_page(run, launches, raw=raw, faults=own)
+            faults = [fault for fault in inputs.faults if file in fault.file]
+            page = run_page(run, launches, raw=raw, faults=faults)
             yield page.address, renderer.page("run", page)
         inputs.progress("pages of runs", done, len(inputs.records))
 
 
 def _hosts_and_comparisons(
-    inputs: SiteInputs, compared: Sequence[RunComparison], known: ChangeHistory, renderer: Renderer
+    inputs: SiteInputs,
+    compared: Sequence[RunComparison],
+    history: ChangeHistory,
+    renderer: Renderer,
 ) -> Iterator[tuple[str, str]]:
     for study in host_studies(inputs.records, inputs.calibrations):
         yield host_data(study.runs[-1].host.id), host_json(study, inputs.records_folder)
@@ -250,7 +259,7 @@ def _hosts_and_comparisons(
         yield page.address, renderer.page("host", page)
     for comparison in compared:
         pair = compare_page(
-            comparison, now=inputs.now, calibrations=inputs.calibrations, known=known
+            comparison, now=inputs.now, calibrations=inputs.calibrations, history=history
         )
         yield (
             comparison_data(comparison.before, comparison.after),
@@ -262,27 +271,27 @@ def _hosts_and_comparisons(
 def _pages_of_all_scenarios(
     studies: Sequence[ScenarioResult],
     inputs: SiteInputs,
-    known: ChangeHistory,
+    history: ChangeHistory,
     compared: Sequence[RunComparison],
     renderer: Renderer,
 ) -> Iterator[tuple[str, str, str]]:
     """Pages about all scenarios as (path, link text on the overview or empty, text)."""
     links = comparison_links(compared)
-    if known.histories:
-        page = history_page(known, now=inputs.now, comparisons=links)
-        words = "History: every change, and every series"
-        yield "history.html", words, renderer.page("history", page)
-        feed_ = renderer.page("feed", feed(known, now=inputs.now, records=inputs.records_folder))
+    if history.histories:
+        page = history_page(history, now=inputs.now, comparisons=links)
+        text = "History: every change, and every series"
+        yield "history.html", text, renderer.page("history", page)
+        feed_ = renderer.page("feed", feed(history, now=inputs.now, records=inputs.records_folder))
         yield "feed.xml", "Feed of changes, Atom", feed_
-        if known.changes or known.unclear:
-            yield "data/changes.csv", "", changes_csv(known, inputs.records_folder)
+        if history.changes or history.unclear:
+            yield "data/changes.csv", "", changes_csv(history, inputs.records_folder)
     if (claims := claims_page(studies, now=inputs.now)) is not None:
         yield "claims.html", "Claims: published, and measured here", renderer.page("claims", claims)
     if (operators := operators_page(studies, inputs.profiles, now=inputs.now)) is not None:
         if imported := imported_csv(inputs.profiles):
             yield "data/imported.operators.csv", "", imported
-        words = "Operators: where the time of a step goes"
-        yield "operators.html", words, renderer.page("operators", operators)
+        text = "Operators: where the time of a step goes"
+        yield "operators.html", text, renderer.page("operators", operators)
 
 
 # Hidden, so that it is not published.
@@ -371,7 +380,7 @@ def _digest(file: Path) -> str:
 
 
 def write(
-    inputs: SiteInputs, out: Path, *, kept: Path | None = None, own: Path | None = None
+    inputs: SiteInputs, out: Path, *, records: Path | None = None, cache_folder: Path | None = None
 ) -> Path:
     """Write the site: an overview; pages for scenarios, runs, hosts and histories; the assets.
 
@@ -382,8 +391,8 @@ def write(
     Args:
         inputs: The data that the site is made from.
         out: The folder of the site; created if it does not exist.
-        kept: The folder of records, for copies of them and of traces; None: no copies.
-        own: The cache folder of this user; None: no cache.
+        records: The folder of records, for copies of them and of traces; None: no copies.
+        cache_folder: The cache folder of this user; None: no cache.
 
     Returns:
         The path of the overview.
@@ -403,10 +412,10 @@ def write(
         folder = SiteDirectory(out)
         traces: dict[str, str] = {}
         raw = False
-        if kept is not None:
-            traces = _copy_traces(studies, kept, folder)
-            raw = _copy_records(runs, kept, folder)
-        page_cache = PageCache(out, kept, _source_folder("templates"))
+        if records is not None:
+            traces = _copy_traces(studies, records, folder)
+            raw = _copy_records(runs, records, folder)
+        page_cache = PageCache(out, records, _source_folder("templates"))
 
         def holds(name: str, key: str) -> bool:
             is_held = page_cache.is_fresh(name, key)
@@ -414,7 +423,7 @@ def write(
                 folder.keep(name)
             return is_held
 
-        renderer = _renderer(inputs, own)
+        renderer = _renderer(inputs, cache_folder)
         for name, text in render_pages(inputs, studies, renderer, holds, traces=traces, raw=raw):
             data = _gzip(text.encode()) if name.endswith(".gz") else text.encode()
             folder.put(name, data)
@@ -426,7 +435,7 @@ def write(
     return out / "index.html"
 
 
-def _renderer(inputs: SiteInputs, own: Path | None = None) -> Renderer:
+def _renderer(inputs: SiteInputs, cache_folder: Path | None = None) -> Renderer:
     return Renderer(
         {
             path.name: path.read_text("utf-8")
@@ -434,45 +443,45 @@ def _renderer(inputs: SiteInputs, own: Path | None = None) -> Renderer:
         },
         records=inputs.records_folder,
         note=filter_note(inputs.only),
-        bytecode_cache=None if own is None else TemplateCache(own),
+        bytecode_cache=None if cache_folder is None else TemplateCache(cache_folder),
     )
 
 
-def _copy_records(runs: Sequence[Run], kept: Path, folder: SiteDirectory) -> bool:
+def _copy_records(runs: Sequence[Run], records: Path, folder: SiteDirectory) -> bool:
     """Copy each run's records into the site, gzipped; return whether all of them are there."""
-    of_all = True
+    is_complete = True
     for run in runs:
-        source, name = jsonl.file_of(run, kept), raw_file(run)
+        source, name = jsonl.file_of(run, records), raw_file(run)
         copy = folder.at / name
         if not source.is_file():
-            of_all = False
+            is_complete = False
         elif copy.is_file() and copy.stat().st_mtime_ns > source.stat().st_mtime_ns:
             # The copy is newer than the records, so it is up to date.
             folder.keep(name)
         else:
             folder.put(name, gzip.compress(source.read_bytes(), mtime=0))
-    return of_all
+    return is_complete
 
 
 def _copy_traces(
-    studies: Sequence[ScenarioResult], kept: Path, folder: SiteDirectory
+    studies: Sequence[ScenarioResult], records: Path, folder: SiteDirectory
 ) -> dict[str, str]:
     """Copy the existing traces into the site; return the path of each by launch."""
-    found: dict[str, str] = {}
+    by_name: dict[str, str] = {}
     for study in studies:
-        beside = folder_of(jsonl.file_of(study.run, kept))
+        trace_folder = folder_of(jsonl.file_of(study.run, records))
         for launch in study.profiles:
-            if launch.trace and (file := file_of(beside, launch.id)).is_file():
-                found[launch.id] = trace_file(launch.id)
-                folder.put(found[launch.id], file.read_bytes())
-    return found
+            if launch.trace and (file := file_of(trace_folder, launch.id)).is_file():
+                by_name[launch.id] = trace_file(launch.id)
+                folder.put(by_name[launch.id], file.read_bytes())
+    return by_name
 
 
 def _source_folder(kind: str) -> Path:
     """The folder of templates or assets: beside this module if installed, else in the checkout."""
-    here = Path(__file__).resolve().parent
-    installed = here / kind
-    return installed if installed.is_dir() else here.parents[2] / "reports" / kind
+    path = Path(__file__).resolve().parent
+    installed = path / kind
+    return installed if installed.is_dir() else path.parents[2] / "reports" / kind
 
 
 def _gzip(data: bytes) -> bytes:

@@ -59,8 +59,8 @@ def commits_data(project: str, before: str, after: str) -> str:
 
 def series_url(series: Series) -> str:
     """The page that shows a series, with the fragment of its place there."""
-    place = "history" if series.project is None else series_anchor(series)
-    return f"{series_page(series)}#{place}"
+    anchor = "history" if series.project is None else series_anchor(series)
+    return f"{series_page(series)}#{anchor}"
 
 
 def series_page(series: Series) -> str:

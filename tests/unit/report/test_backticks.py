@@ -16,13 +16,13 @@ SCENARIO = a_scenario(matrix={"binding": ["none", "one-cpu", "smt-siblings"]})
 
 def _made() -> dict[str, str]:
     free, bound, siblings = expand(SCENARIO, "s.yaml")
-    seen = a_host_check(
+    check = a_host_check(
         state="warning",
         value="`always`",
         why="`khugepaged` takes time.",
         fix="Set `madvise`.",
     )
-    run = replace(a_run(scenarios=(SCENARIO,), run_id="b1"), preflight=(seen,))
+    run = replace(a_run(scenarios=(SCENARIO,), run_id="b1"), preflight=(check,))
     launches = (
         a_launch(cell=free),
         a_launch(
@@ -41,9 +41,9 @@ def _made() -> dict[str, str]:
     )
     alone = replace(run, id="b2", scenarios=(_another(run.scenarios[0]),))
     refused = tuple(
-        replace(one, run="b2", cell=replace(one.cell, scenario="another"))
-        for one in launches
-        if one.status != "ok"
+        replace(launch, run="b2", cell=replace(launch.cell, scenario="another"))
+        for launch in launches
+        if launch.status != "ok"
     )
     profiles, profiled = a_sample()
     return pages_of([(run, launches), (alone, refused), (profiles, profiled)])

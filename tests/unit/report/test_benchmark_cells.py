@@ -43,9 +43,9 @@ def known_of(*series: Series) -> ChangeHistory:
 
 
 def page_of(*series: Series) -> BenchmarkPage:
-    known = known_of(*series)
-    ((project, _, measured, silent),) = benchmarks_of(known)
-    return benchmark_page(project, measured, known, now=NOW, silent=silent)
+    history = known_of(*series)
+    ((project, _, measured, silent),) = benchmarks_of(history)
+    return benchmark_page(project, measured, history, now=NOW, silent=silent)
 
 
 def site_of(*series: Series) -> dict[str, str]:
@@ -53,7 +53,7 @@ def site_of(*series: Series) -> dict[str, str]:
 
 
 def titles(page: BenchmarkPage) -> list[str]:
-    return [one.panel.title for one in page.charts]
+    return [chart.panel.title for chart in page.charts]
 
 
 def test_charts_are_in_order_of_the_parameters_size() -> None:
@@ -72,12 +72,12 @@ def test_a_single_figure_is_a_row_and_no_chart() -> None:
 
 
 def test_a_benchmark_of_single_figures_has_them_in_a_table_that_is_open() -> None:
-    series = [a_cell(n, days=[5]) for n in range(3)]
+    all_series = [a_cell(n, days=[5]) for n in range(3)]
 
-    tree = parse_html(site_of(*series)[benchmark_file("p", "b")])
+    tree = parse_html(site_of(*all_series)[benchmark_file("p", "b")])
 
     assert not any(tree.all("figure"))
-    for one in series:
+    for one in all_series:
         row = by_id(tree, series_anchor(one))
         assert row is not None
         assert row.within("details") is None
@@ -87,7 +87,7 @@ def test_what_has_ended_stands_behind_what_goes_on_and_says_when_it_was_measured
     page = page_of(a_cell(1, days=range(20)), a_cell(2, days=range(80)))
 
     assert titles(page) == ["n=2", "n=1"]
-    assert [one.ended for one in page.charts] == ["", "last measured 2026-01-20 02:00 UTC"]
+    assert [chart.ended for chart in page.charts] == ["", "last measured 2026-01-20 02:00 UTC"]
     assert "1 measured no longer" in plain(page.hero.support)
 
 
@@ -118,30 +118,37 @@ def test_moments_that_cannot_be_read_leave_each_chart_its_own_axis() -> None:
 
 
 def test_charts_are_shared_out_among_machines() -> None:
-    series = [a_cell(n, host=host) for host in ("a", "b", "c") for n in range(72)]
+    all_series = [a_cell(n, host=host) for host in ("a", "b", "c") for n in range(72)]
 
-    shown = charted(series, known_of(*series))
+    shown = charted(all_series, known_of(*all_series))
 
-    assert [sum(one.host == host for one in shown) for host in ("a", "b", "c")] == [20, 20, 20]
+    assert [sum(series.host == host for series in shown) for host in ("a", "b", "c")] == [
+        20,
+        20,
+        20,
+    ]
 
 
 def test_a_machine_of_few_cells_leaves_its_share_to_the_others() -> None:
-    series = [*(a_cell(n, host="a") for n in range(72)), *(a_cell(n, host="b") for n in range(4))]
+    all_series = [
+        *(a_cell(n, host="a") for n in range(72)),
+        *(a_cell(n, host="b") for n in range(4)),
+    ]
 
-    shown = charted(series, known_of(*series))
+    shown = charted(all_series, known_of(*all_series))
 
-    assert [sum(one.host == host for one in shown) for host in ("a", "b")] == [56, 4]
+    assert [sum(series.host == host for series in shown) for host in ("a", "b")] == [56, 4]
 
 
 def test_what_no_chart_is_left_for_is_a_row_with_its_course_in_the_same_order() -> None:
-    series = [a_cell(n) for n in range(70)]
+    all_series = [a_cell(n) for n in range(70)]
 
-    made = site_of(*series)[benchmark_file("p", "b")]
+    text = site_of(*all_series)[benchmark_file("p", "b")]
 
-    rows = page_of(*series).rest.rows
+    rows = page_of(*all_series).rest.rows
     assert [row.cell for row in rows] == [f"n={n}" for n in range(60, 70)]
-    assert made.count('class="spark"') == 10
-    assert all(f'id="{series_anchor(one)}"' in made for one in series)
+    assert text.count('class="spark"') == 10
+    assert all(f'id="{series_anchor(series)}"' in text for series in all_series)
 
 
 def test_beyond_what_a_page_holds_cells_are_named() -> None:
@@ -152,36 +159,38 @@ def test_beyond_what_a_page_holds_cells_are_named() -> None:
 
 
 def test_of_hundreds_of_cells_half_of_the_charts_make_room_for_rows() -> None:
-    held, more = (page_of(*(a_cell(n) for n in range(number))) for number in (310, 311))
+    page, more = (page_of(*(a_cell(n) for n in range(number))) for number in (310, 311))
 
-    assert (len(held.charts), len(held.rest.rows)) == (60, 250)
+    assert (len(page.charts), len(page.rest.rows)) == (60, 250)
     assert (len(more.charts), len(more.rest.rows)) == (30, 281)
 
 
 def test_each_chart_has_its_latest_points_behind_it_with_a_link_to_their_commits() -> None:
     at = "https://example.org/commit/"
-    series = [a_cell(n, days=range(40), commit_url=at) for n in range(60)]
+    all_series = [a_cell(n, days=range(40), commit_url=at) for n in range(60)]
 
-    page = page_of(*series)
-    made = site_of(*series)[benchmark_file("p", "b")]
+    page = page_of(*all_series)
+    text = site_of(*all_series)[benchmark_file("p", "b")]
 
     # 300 rows in all.
-    assert {len(one.panel.nights) for one in page.charts} == {5}
+    assert {len(chart.panel.nights) for chart in page.charts} == {5}
     assert page.charts[0].panel.nights[0].link == f"{at}{39:040x}"
-    assert made.count(f'href="{at}{39:040x}"') == 60
+    assert text.count(f'href="{at}{39:040x}"') == 60
 
 
 def test_a_single_chart_has_thirty_points_behind_it() -> None:
-    (one,) = page_of(a_cell(1, days=range(40))).charts
+    (chart,) = page_of(a_cell(1, days=range(40))).charts
 
-    assert len(one.panel.nights) == 30
+    assert len(chart.panel.nights) == 30
 
 
 def test_cells_that_never_gave_a_figure_are_counted_and_named_with_the_reason() -> None:
     page = page_of(a_cell(1), a_silent_cell(10), a_silent_cell(2), a_silent_cell(3, host="arm"))
 
     assert "3 cells never gave a figure." in plain(page.hero.support)
-    assert [(one.machine, one.says, one.reason, one.cells) for one in page.rest.silent] == [
+    assert [
+        (group.machine, group.says, group.reason, group.cells) for group in page.rest.silent
+    ] == [
         ("arm", "1 cell", "it failed", ("n=3",)),
         ("box", "2 cells", "it failed", ("n=2", "n=10")),
     ]
@@ -192,32 +201,32 @@ def test_a_reason_is_told_whole_whatever_it_holds() -> None:
 
     page = page_of(a_cell(1), a_cell(2, points=points))
 
-    assert [one.reason for one in page.rest.silent] == ["failed: OSError: no space"]
+    assert [group.reason for group in page.rest.silent] == ["failed: OSError: no space"]
 
 
 def test_a_benchmark_that_never_had_a_figure_is_told_with_its_cells_and_machines() -> None:
     never = [a_silent_cell(n, host=host, scenario="api") for n in (1, 2) for host in ("x", "y")]
     some = a_silent_cell(7)
 
-    (told,) = history_page(known_of(a_cell(1), some, *never), now=NOW).without
-    made = site_of(a_cell(1), some, *never)["history.html"]
+    (group,) = history_page(known_of(a_cell(1), some, *never), now=NOW).without
+    text = site_of(a_cell(1), some, *never)["history.html"]
 
-    assert (told.where, told.reason) == ("p", "it failed")
-    assert [(one.title, one.cells) for one in told.named] == [
+    assert (group.where, group.reason) == ("p", "it failed")
+    assert [(scenario.title, scenario.cells) for scenario in group.named] == [
         ("b", "n=7, on box"),
         ("api", "n=1; n=2, on x, y"),
     ]
     # What has a page leads there.
-    assert f'href="{benchmark_file("p", "b")}#silent"' in made
-    assert f'href="{benchmark_file("p", "api")}' not in made
+    assert f'href="{benchmark_file("p", "b")}#silent"' in text
+    assert f'href="{benchmark_file("p", "api")}' not in text
 
 
 def test_many_cells_that_never_gave_a_figure_are_counted() -> None:
     never = [a_silent_cell(n, scenario="api") for n in range(64)]
 
-    (told,) = history_page(known_of(a_cell(1), *never), now=NOW).without
+    (group,) = history_page(known_of(a_cell(1), *never), now=NOW).without
 
-    assert [one.cells for one in told.named] == ["64 cells, on box"]
+    assert [scenario.cells for scenario in group.named] == ["64 cells, on box"]
 
 
 def test_a_machine_is_described_without_the_version_of_the_benchmark_but_its_environments() -> None:
@@ -237,9 +246,9 @@ def test_a_machine_is_described_without_the_version_of_the_benchmark_but_its_env
 
 
 def test_a_machine_that_stopped_stands_behind_those_that_go_on() -> None:
-    known = known_of(a_cell(1, host="a", days=range(9)), a_cell(1, host="b", days=range(90)))
+    history = known_of(a_cell(1, host="a", days=range(9)), a_cell(1, host="b", days=range(90)))
 
-    page = history_page(known, now=NOW)
+    page = history_page(history, now=NOW)
 
     assert [group.title for group in page.groups] == [
         "p, on b",
@@ -248,8 +257,8 @@ def test_a_machine_that_stopped_stands_behind_those_that_go_on() -> None:
 
 
 def test_of_several_cells_those_that_ended_are_counted_and_stand_for_no_other() -> None:
-    known = known_of(a_cell(1, days=range(9)), a_cell(2, days=range(90)))
+    history = known_of(a_cell(1, days=range(9)), a_cell(2, days=range(90)))
 
-    ((row,),) = (group.rows for group in history_page(known, now=NOW).groups)
+    ((row,),) = (group.rows for group in history_page(history, now=NOW).groups)
 
     assert (row.cells, row.points, row.ended) == ("2 cells, 1 ended", "90 points", "")

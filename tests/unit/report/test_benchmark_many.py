@@ -22,12 +22,12 @@ def a_cell(
 ) -> Series:
     """A cell of so many nights, whose figures are times a factor from each of these on."""
     noise = random.Random(f"{n} {dtype} {host}")
-    level, figures = 1e6, []
+    level, values = 1e6, []
     for night in range(nights):
         level *= steps.get(night, 1.0)
-        figures.append(level * noise.gauss(1, 0.004))
+        values.append(level * noise.gauss(1, 0.004))
     return a_series(
-        figures,
+        values,
         project="p",
         scenario="b",
         cell=f"n={n},dtype={dtype}",
@@ -36,9 +36,9 @@ def a_cell(
     )
 
 
-def page_and_known(series: Sequence[Series]) -> tuple[BenchmarkPage, ChangeHistory]:
-    known = build_change_history(series)
-    return benchmark_page("p", tuple(series), known, now=NOW), known
+def page_and_known(all_series: Sequence[Series]) -> tuple[BenchmarkPage, ChangeHistory]:
+    history = build_change_history(all_series)
+    return benchmark_page("p", tuple(all_series), history, now=NOW), history
 
 
 def test_the_verdict_on_many_cells_is_how_many_changed_and_not_the_size_of_one() -> None:
@@ -55,20 +55,20 @@ def test_what_happened_to_several_cells_at_once_is_told_with_what_they_have_in_c
 
     page, _ = page_and_known([*slower, *(a_cell(n, steps={}) for n in range(12))])
 
-    said = plain(page.hero.support)
-    assert said.startswith("8 of 20 cells on box ")
+    text = plain(page.hero.support)
+    assert text.startswith("8 of 20 cells on box ")
     assert (
         " slower, all dtype=d, since 2026-02-20 by 0000000000..0000000000. 20 series on 1 machine"
-        in said
+        in text
     )
     # It leads to the first of them.
     assert f"#{series_anchor(slower[0])}" in {piece.link for piece in page.hero.support}
 
 
 def test_of_two_machines_each_says_how_much_since_when_and_by_which_commits() -> None:
-    series = [a_cell(1, steps={50: 1.2}, host=host) for host in ("arm", "box")]
+    all_series = [a_cell(1, steps={50: 1.2}, host=host) for host in ("arm", "box")]
 
-    page, _ = page_and_known(series)
+    page, _ = page_and_known(all_series)
 
     assert plain(page.hero.verdict) == "2 of 2 cells got slower."
     assert re.match(
@@ -88,30 +88,30 @@ def test_what_is_new_is_drawn_though_hundreds_changed_long_ago() -> None:
     old = [a_cell(n, steps={20: 0.8}) for n in range(70)]
     new = a_cell(99, steps={50: 1.2})
 
-    shown = charted([*old, new], build_change_history([*old, new]))
+    all_series = charted([*old, new], build_change_history([*old, new]))
 
-    assert shown[0] == new
+    assert all_series[0] == new
 
 
 def test_what_one_commit_did_to_hundreds_leaves_charts_for_what_another_did() -> None:
     alike = [a_cell(n, steps={50: 1.2}) for n in range(70)]
     # The last by its parameters.
-    other = a_cell(99, steps={40: 1.1})
+    series = a_cell(99, steps={40: 1.1})
 
-    shown = charted([*alike, other], build_change_history([*alike, other]))
+    all_series = charted([*alike, series], build_change_history([*alike, series]))
 
-    assert other in shown
-    assert len(shown) == 60
+    assert series in all_series
+    assert len(all_series) == 60
 
 
 def test_a_cell_that_changed_has_a_row_also_where_it_is_over_and_others_have_a_name_only() -> None:
     # 30 charts and 800 rows are what a page holds.
-    going = [a_cell(n, steps={}, nights=3) for n in range(840)]
-    over = a_cell(999, steps={20: 1.2})
-    known = replace(build_change_history([over]), ended=frozenset({over.id}))
+    all_series = [a_cell(n, steps={}, nights=3) for n in range(840)]
+    series = a_cell(999, steps={20: 1.2})
+    history = replace(build_change_history([series]), ended=frozenset({series.id}))
 
-    page = benchmark_page("p", (*going, over), known, now=NOW)
+    page = benchmark_page("p", (*all_series, series), history, now=NOW)
 
-    assert page.rest.rows[-1].place == series_anchor(over)
+    assert page.rest.rows[-1].place == series_anchor(series)
     assert len(page.rest.rows) == 800
     assert len(page.rest.unshown) == 11

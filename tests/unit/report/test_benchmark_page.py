@@ -16,7 +16,7 @@ from support.report_sample import NOW
 
 def a_page(*described: tuple[str, int, tuple[tuple[str, str], ...]]) -> BenchmarkPage:
     """A page of series: each its machine, its last day, and how the machine was that day."""
-    series = tuple(
+    all_series = tuple(
         a_series(
             [],
             project="p",
@@ -29,7 +29,7 @@ def a_page(*described: tuple[str, int, tuple[tuple[str, str], ...]]) -> Benchmar
         )
         for number, (host, last, circumstances) in enumerate(described)
     )
-    return benchmark_page("p", series, build_change_history(series), now=NOW)
+    return benchmark_page("p", all_series, build_change_history(all_series), now=NOW)
 
 
 def test_each_machine_is_told_as_the_latest_of_all_results_describe_it() -> None:
@@ -58,7 +58,7 @@ def test_without_a_source_the_page_has_none() -> None:
 
 
 @pytest.mark.parametrize(
-    ("at", "nights", "said"),
+    ("at", "nights", "text"),
     [
         (45, 60, "49.8 % slower since 2026-02-15."),
         (45, 120, "1 older regression is still open."),
@@ -67,12 +67,12 @@ def test_without_a_source_the_page_has_none() -> None:
     ],
 )
 def test_the_verdict_is_what_is_new_else_open_else_whether_anything_could_be_seen(
-    at: int, nights: int, said: str
+    at: int, nights: int, text: str
 ) -> None:
     noise = random.Random(1)
-    figures = [1e6 * (1.5 if day >= at else 1.0) * noise.gauss(1, 0.005) for day in range(nights)]
-    series = (a_series(figures, project="p"),)
+    values = [1e6 * (1.5 if day >= at else 1.0) * noise.gauss(1, 0.005) for day in range(nights)]
+    all_series = (a_series(values, project="p"),)
 
-    page = benchmark_page("p", series, build_change_history(series), now=NOW)
+    page = benchmark_page("p", all_series, build_change_history(all_series), now=NOW)
 
-    assert "".join(piece.text for piece in page.hero.verdict) == said
+    assert "".join(piece.text for piece in page.hero.verdict) == text

@@ -42,19 +42,19 @@ def test_each_cell_is_there_once_for_each_commit(matrix: dict[str, Any]) -> None
     scenario = a_project(matrix=matrix)
     plain = [dict(cell.axes) for cell in expand(scenario, "a.yaml")]
 
-    made = expand(with_compared_commits(scenario, (BASE, HEAD), "a.yaml"), "a.yaml")
+    cells = expand(with_compared_commits(scenario, (BASE, HEAD), "a.yaml"), "a.yaml")
 
     for commit in (BASE, HEAD):
         of_commit = [
             {axis: value for axis, value in cell.axes if axis != "commit"}
-            for cell in made
+            for cell in cells
             if cell.commit == commit
         ]
         assert sorted(map(str, map(sorted, map(dict.items, of_commit)))) == sorted(
             map(str, map(sorted, map(dict.items, plain)))
         )
-    assert len(made) == 2 * len(plain)
-    assert {cell.environment for cell in made} == {f"project@{BASE}", f"project@{HEAD}"}
+    assert len(cells) == 2 * len(plain)
+    assert {cell.environment for cell in cells} == {f"project@{BASE}", f"project@{HEAD}"}
 
 
 def test_each_cell_is_compared_with_itself_at_the_first_commit() -> None:
@@ -71,17 +71,21 @@ def test_each_cell_is_compared_with_itself_at_the_first_commit() -> None:
 
 
 def test_it_has_a_name_of_its_own_and_is_readable_from_its_record() -> None:
-    made = with_compared_commits(
+    scenario = with_compared_commits(
         a_project(name="n" * 80), (BASE, HEAD), "a.yaml", launches=(4, 9), margin=0.1
     )
 
-    assert made.name == "n" * 72 + ".commits"
-    assert (made.measure.launches.min, made.measure.launches.max, made.measure.margin) == (
+    assert scenario.name == "n" * 72 + ".commits"
+    assert (
+        scenario.measure.launches.min,
+        scenario.measure.launches.max,
+        scenario.measure.margin,
+    ) == (
         4,
         9,
         0.1,
     )
-    assert made.claims == ()
+    assert scenario.claims == ()
 
 
 def test_a_margin_asked_for_holds_under_a_profile_too() -> None:
@@ -128,15 +132,15 @@ def test_a_scenario_may_name_commits_itself() -> None:
 
 
 @pytest.mark.parametrize(
-    ("environment", "commit", "told"),
+    ("environment", "commit", "text"),
     [
         ("host", "v1.0", "`commit: v1.0` means nothing to `environment: host`"),
         ("project", "12345678", "in quotes"),
         ("project", "--all", "is not a commit"),
     ],
 )
-def test_what_is_no_commit_is_a_fault(environment: str, commit: str, told: str) -> None:
+def test_what_is_no_commit_is_a_fault(environment: str, commit: str, text: str) -> None:
     with pytest.raises(ScenarioFaults) as refused:
         load(TEXT.format(environment=environment, commit=commit).encode(), "mine.yaml")
 
-    assert told in str(refused.value)
+    assert text in str(refused.value)

@@ -30,8 +30,8 @@ SWAPS = a_host_check(
 )
 
 
-def looked(*seen: HostCheck) -> Run:
-    return replace(a_run(run_id="r1", started_at="2026-03-01T02:00:00Z"), preflight=seen)
+def looked(*check: HostCheck) -> Run:
+    return replace(a_run(run_id="r1", started_at="2026-03-01T02:00:00Z"), preflight=check)
 
 
 def test_processes_of_then_have_no_ids_on_a_hosts_page() -> None:
@@ -56,12 +56,12 @@ def test_processes_of_then_have_no_ids_on_a_runs_page() -> None:
 
 def test_processes_of_then_have_no_ids_on_a_scenarios_page() -> None:
     run, launches = a_sample()
-    (one, *_) = latest_studies([(replace(run, preflight=(BUSY,)), launches)])
+    (result, *_) = latest_studies([(replace(run, preflight=(BUSY,)), launches)])
 
-    told = " ".join(fact.value for fact in provenance(one, records_file="f").facts)
+    text = " ".join(fact.value for fact in provenance(result, records_file="f").facts)
 
-    assert "busy processes 110 %" in told
-    assert "(200)" not in told
+    assert "busy processes 110 %" in text
+    assert "(200)" not in text
 
 
 def test_what_mends_a_host_at_any_time_is_shown_as_the_doctor_says_it() -> None:

@@ -77,7 +77,7 @@ def test_what_a_row_asks_for_is_its_cell_and_no_other() -> None:
     for cell in CELLS:
         only = words(launch_command(RUN, launch_of(cell, status="failed")), "--only")
 
-        assert [one.key for one in select(CELLS, only)] == [cell.key]
+        assert [cell.key for cell in select(CELLS, only)] == [cell.key]
 
 
 def test_cells_of_commits_that_were_built_are_asked_for_as_the_run_was() -> None:
@@ -101,68 +101,68 @@ def test_a_scenario_of_a_run_is_measured_as_far_as_the_run_asked(
 
 
 def test_the_series_of_a_scenario_are_measured_in_one_run() -> None:
-    own = a_series([1.0], cell="a=1", reproduce=("corebound", "run", "s.yaml", "--only", "a=1"))
+    series = a_series([1.0], cell="a=1", reproduce=("corebound", "run", "s.yaml", "--only", "a=1"))
 
-    command = series_command((own, replace(own, cell="a=2"), own))
+    command = series_command((series, replace(series, cell="a=2"), series))
 
     assert command == CommandLine("corebound run s.yaml --only a=1 --only a=2")
 
 
 def test_what_another_tool_measured_has_that_tools_command_a_line_each() -> None:
-    one = a_series([1.0], project="p", reproduce=("asv", "run", "--bench", "^a"))
+    series = a_series([1.0], project="p", reproduce=("asv", "run", "--bench", "^a"))
 
-    two = replace(one, reproduce=("asv", "run", "--bench", "^b"))
+    two = replace(series, reproduce=("asv", "run", "--bench", "^b"))
 
-    assert series_command((one, two)) == CommandLine(
+    assert series_command((series, two)) == CommandLine(
         "asv run --bench '^a'\nasv run --bench '^b'", reads_records=False
     )
-    assert series_command((replace(one, reproduce=()),)) is None
+    assert series_command((replace(series, reproduce=()),)) is None
 
 
 def test_the_row_of_an_asv_series_measures_the_commit_of_the_figure_it_shows() -> None:
     commit = a_point().commit
     assert commit is not None
-    shown = a_point(1.0, day=1, commit=replace(commit, sha="a" * 40))
-    points = HistoryPoints.of([shown, a_point(None, day=2, commit=replace(commit, sha="b" * 40))])
-    one = a_series([], project="p", reproduce=("asv", "run", "--bench", "^a"), points=points)
+    point = a_point(1.0, day=1, commit=replace(commit, sha="a" * 40))
+    points = HistoryPoints.of([point, a_point(None, day=2, commit=replace(commit, sha="b" * 40))])
+    series = a_series([], project="p", reproduce=("asv", "run", "--bench", "^a"), points=points)
     own = a_series([1.0], cell="a=1", reproduce=("corebound", "run", "s.yaml", "--only", "a=1"))
 
-    assert latest_command(one) == CommandLine(
+    assert latest_command(series) == CommandLine(
         "asv run --bench '^a' 'aaaaaaaaaa^!'", reads_records=False
     )
     assert latest_command(own) == series_command((own,))
 
 
 def test_a_point_is_reproduced_from_its_run_and_one_without_a_figure_is_measured() -> None:
-    own = a_series([1.0], scenario="s", cell="a=1", reproduce=("corebound", "run", "s.yaml"))
+    series = a_series([1.0], scenario="s", cell="a=1", reproduce=("corebound", "run", "s.yaml"))
 
-    assert point_command(own, replace(a_point(2.0), run="r7")) == CommandLine(
+    assert point_command(series, replace(a_point(2.0), run="r7")) == CommandLine(
         "corebound reproduce r7 --cell 's[a=1]'"
     )
-    assert point_command(own, replace(a_point(None, missing="failed"), run="r7")) == CommandLine(
+    assert point_command(series, replace(a_point(None, missing="failed"), run="r7")) == CommandLine(
         "corebound run s.yaml"
     )
 
 
 def test_a_point_that_asv_measured_is_measured_by_asv_at_its_commit() -> None:
-    one = a_series([], project="p", reproduce=("asv", "run", "--bench", "^a"))
+    series = a_series([], project="p", reproduce=("asv", "run", "--bench", "^a"))
     point = a_point(2.0)
     assert point.commit is not None
 
-    assert point_command(one, point) == CommandLine(
+    assert point_command(series, point) == CommandLine(
         f"asv run --bench '^a' '{point.commit.sha[:10]}^!'", reads_records=False
     )
 
 
 def test_what_asv_measured_at_two_commits_it_measures_again_at_both_in_turns() -> None:
-    one = a_series([], project="p", reproduce=("asv", "run", "--bench", "^a"))
-    two = replace(one, reproduce=("asv", "run", "--bench", "^b"))
+    series = a_series([], project="p", reproduce=("asv", "run", "--bench", "^a"))
+    two = replace(series, reproduce=("asv", "run", "--bench", "^b"))
     good, bad = a_point(day=1), a_point(day=17)
     assert good.commit is not None
     assert bad.commit is not None
     shas = f"{good.commit.sha[:10]} {bad.commit.sha[:10]}"
 
-    assert between_command((one, two, one), good, bad) == CommandLine(
+    assert between_command((series, two, series), good, bad) == CommandLine(
         f"asv continuous --bench '^a' {shas}\nasv continuous --bench '^b' {shas}",
         reads_records=False,
     )
@@ -178,24 +178,24 @@ def test_where_there_are_no_two_commits_the_cell_alone_is_measured_again(
 
 
 def test_between_two_commits_our_own_cell_is_measured_as_its_latest_run_did() -> None:
-    own = a_series([], reproduce=("corebound", "run", "s.yaml"))
+    series = a_series([], reproduce=("corebound", "run", "s.yaml"))
 
-    assert between_command((own,), a_point(day=1), a_point(day=2)) == series_command((own,))
+    assert between_command((series,), a_point(day=1), a_point(day=2)) == series_command((series,))
 
 
 @pytest.mark.parametrize("cells", [1, 3])
 def test_a_change_that_asv_measured_has_its_two_commits_wherever_it_is_told(cells: int) -> None:
-    figures = [1e6 * (1.2 if day >= 40 else 1) + day % 7 * 1e3 for day in range(60)]
+    values = [1e6 * (1.2 if day >= 40 else 1) + day % 7 * 1e3 for day in range(60)]
     url = "https://forge.example.org/c/"
-    several = [
+    all_series = [
         a_series(
-            figures, project="p", cell=f"n={n}", reproduce=("asv", "run", "--bench", "^a"),
+            values, project="p", cell=f"n={n}", reproduce=("asv", "run", "--bench", "^a"),
             commit_url=url,
         )
         for n in range(cells)
     ]  # fmt: skip
 
-    made = pages_of([], series=several)
+    made = pages_of([], series=all_series)
 
     (row, *_) = csv.DictReader(io.StringIO(made["data/changes.csv"]))
     good, bad = row["last_good_commit"], row["first_bad_commit"]
@@ -204,16 +204,16 @@ def test_a_change_that_asv_measured_has_its_two_commits_wherever_it_is_told(cell
     assert again in html.unescape(made["feed.xml"])
     for name in ("index.html", "history.html"):
         page = parse_html(made[name])
-        assert again in {one.text for one in page.all("code")}
-        assert {one.text for one in page.all("a") if one.attributes["href"] == url + bad} == {
-            f"{good[:10]}..{bad[:10]}"
-        }
+        assert again in {element.text for element in page.all("code")}
+        assert {
+            element.text for element in page.all("a") if element.attributes["href"] == url + bad
+        } == {f"{good[:10]}..{bad[:10]}"}
 
 
 def test_profiles_of_several_files_are_read_from_the_folder_they_were_exported_to() -> None:
-    one, _, several = sample_imports()
+    profile, _, several = sample_imports()
 
-    assert import_command(one) == CommandLine(
+    assert import_command(profile) == CommandLine(
         "corebound import profile night.pt.trace.json.gz --name 'last night'"
     )
     # The shell puts the folder in: what the files are is told by its name too.
@@ -232,16 +232,16 @@ def test_where_a_cell_is_placed_is_shown_without_launching_it() -> None:
 
 def test_a_count_is_bounded_by_the_least_and_the_most_of_any_launch_that_counts() -> None:
     (studied,) = latest_studies([a_sample()])
-    found = [
+    pairs = [
         (
             span_of(cell, migrations),
-            [migrations(one) for one in cell.launches if one.status == "ok"],
+            [migrations(launch) for launch in cell.launches if launch.status == "ok"],
         )
         for cell in studied.cells
     ]
 
-    assert any(span is not None for span, _ in found)
-    for span, counted in found:
+    assert any(span is not None for span, _ in pairs)
+    for span, counted in pairs:
         known = [number for number in counted if number is not None]
         if span is None:
             # One figure, or none: nothing lies around it.
@@ -253,9 +253,9 @@ def test_a_count_is_bounded_by_the_least_and_the_most_of_any_launch_that_counts(
 def test_one_launch_has_no_span() -> None:
     run = a_run(scenarios=(a_scenario(matrix={}),))
     cell = a_cell(axes=())
-    known = study(run, run.scenarios[0], (a_launch(cell=cell),))
+    result = study(run, run.scenarios[0], (a_launch(cell=cell),))
 
-    assert span_of(known.cells[0], lambda _: 3) is None
+    assert span_of(result.cells[0], lambda _: 3) is None
 
 
 def test_ends_share_their_unit_where_they_have_one() -> None:
@@ -265,11 +265,15 @@ def test_ends_share_their_unit_where_they_have_one() -> None:
 
 
 def test_a_row_of_several_changed_cells_measures_all_of_them() -> None:
-    made = pages_of([a_sample()], series=sample_history())["index.html"]
+    text = pages_of([a_sample()], series=sample_history())["index.html"]
     (changed,) = [
-        one for one in parse_html(made).all("section") if one.attributes["id"] == "changed"
+        element
+        for element in parse_html(text).all("section")
+        if element.attributes["id"] == "changed"
     ]
-    own = [one.text for one in changed.all("code") if one.text.startswith("corebound run")]
+    own = [
+        element.text for element in changed.all("code") if element.text.startswith("corebound run")
+    ]
 
     # Three cells got slower, three others faster.
     assert [line.count("--only") for line in own] == [3, 3]

@@ -32,11 +32,11 @@ ASV = ("asv", "run", "--bench", r"^io\.read\b")
 def a_history(*, step: float = 1.0, seed: int = 1, **changes: object) -> Series:
     """Of so many nights, each with a commit of its own, and so much more from the 40th on."""
     noise = random.Random(seed)
-    figures = [
+    values = [
         1e6 * (step if day >= 40 else 1) * noise.lognormvariate(0, 0.01) for day in range(NIGHTS)
     ]
-    told = {"project": "trees", "scenario": "io.read", "reproduce": ASV} | changes
-    return a_series(figures, **told)
+    by_name = {"project": "trees", "scenario": "io.read", "reproduce": ASV} | changes
+    return a_series(values, **by_name)
 
 
 def known(*series: Series) -> ChangeHistory:
@@ -44,26 +44,29 @@ def known(*series: Series) -> ChangeHistory:
 
 
 def test_what_got_worse_is_clear_and_comes_first() -> None:
-    found = compare_commits(
+    comparison = compare_commits(
         "trees",
         EARLY,
         LATE,
         known(a_history(cell="n=1"), a_history(cell="n=2", step=1.1, seed=2)),
     )
 
-    first, second = found.series
+    first, second = comparison.series
     assert (first.series.cell, first.is_finding) == ("n=2", True)
     assert (second.series.cell, second.is_finding) == ("n=1", False)
     assert first.comparison is not None
     assert first.comparison.verdict == "slower"
     assert first.comparison.speedup_ratio == pytest.approx(1 / 1.1, rel=0.05)
-    assert short_names([one.series for one in found.series]) == ("io.read[n=2]", "io.read[n=1]")
+    assert short_names([series.series for series in comparison.series]) == (
+        "io.read[n=2]",
+        "io.read[n=1]",
+    )
 
 
 def test_of_a_commit_that_was_measured_twice_the_latest_figure_counts() -> None:
     series = a_history()
-    again = replace(series.points[10], at="2026-12-31T00:00:00Z", value=5e6)
-    series = replace(series, points=series.points.followed_by(HistoryPoints.of([again])))
+    point = replace(series.points[10], at="2026-12-31T00:00:00Z", value=5e6)
+    series = replace(series, points=series.points.followed_by(HistoryPoints.of([point])))
 
     (one,) = compare_commits("trees", EARLY, LATE, known(series)).series
 
@@ -71,16 +74,16 @@ def test_of_a_commit_that_was_measured_twice_the_latest_figure_counts() -> None:
 
 
 def test_what_was_measured_differently_or_once_is_named_and_not_compared() -> None:
-    other = a_history(cell="other")
+    series = a_history(cell="other")
     newer = [(("kernel", "6.1"),)] * 40 + [(("kernel", "7.0"),)] * 40
-    other = replace(other, points=other.points.with_environment_keys(newer))
+    series = replace(series, points=series.points.with_environment_keys(newer))
     short = a_history(cell="short")
     short = replace(short, points=short.points[:60])
 
-    found = compare_commits("trees", EARLY, LATE, known(a_history(), other, short))
+    comparison = compare_commits("trees", EARLY, LATE, known(a_history(), series, short))
 
-    assert found.unlike == (("io.read[other] on host", "kernel 6.1 to 7.0"),)
-    assert found.alone == (("io.read[short] on host", EARLY),)
+    assert comparison.unlike == (("io.read[other] on host", "kernel 6.1 to 7.0"),)
+    assert comparison.alone == (("io.read[short] on host", EARLY),)
 
 
 @pytest.mark.parametrize(
@@ -113,14 +116,14 @@ def test_a_figure_stands_with_the_interval_that_its_own_samples_gave_it() -> Non
     series = a_history(confidence=0.99)
     bounded = [replace(point, bounds=(1.2e6, 1.4e6)) for point in series.points]
     series = replace(series, points=HistoryPoints.of(bounded))
-    found = compare_commits("trees", EARLY, LATE, known(series))
+    comparison = compare_commits("trees", EARLY, LATE, known(series))
 
-    page = commits_page(found, known(series), now="2026-12-01T00:00:00Z")
+    page = commits_page(comparison, known(series), now="2026-12-01T00:00:00Z")
 
     (row,) = page.others.rows
     assert (row.before.ends, row.after.ends) == ("[1.20,\xa01.40]", "[1.20,\xa01.40]\xa0ms")
     assert "the 99 % interval of its own samples" in plain(page.hero.support)
-    (line,) = csv.DictReader(commits_csv(found).splitlines())
+    (line,) = csv.DictReader(commits_csv(comparison).splitlines())
     assert (line["before_low"], line["after_high"]) == ("1200000.0", "1400000.0")
 
 
@@ -139,10 +142,10 @@ def test_a_unit_of_several_words_that_both_intervals_share_is_written_once() -> 
 
 
 def test_a_page_of_a_thousand_series_shows_some_and_says_how_many_more() -> None:
-    several = known(*(a_history(cell=f"n={n}", seed=n) for n in range(260)))
-    found = compare_commits("trees", EARLY, LATE, several)
+    history = known(*(a_history(cell=f"n={n}", seed=n) for n in range(260)))
+    comparison = compare_commits("trees", EARLY, LATE, history)
 
-    page = commits_page(found, several, now="2026-04-01T00:00:00Z")
+    page = commits_page(comparison, history, now="2026-04-01T00:00:00Z")
 
     shown = len(page.findings.rows) + len(page.others.rows)
     assert len(page.others.rows) == 250
@@ -175,23 +178,23 @@ def test_our_own_history_is_no_imported_project() -> None:
 
 def test_the_command_tells_it_as_text_and_for_scripts(tmp_path: Path) -> None:
     history_files.keep("trees", [a_history(step=1.2)], tmp_path)
-    words = ["compare", EARLY, LATE, "--records", str(tmp_path)]
+    parts = ["compare", EARLY, LATE, "--records", str(tmp_path)]
 
-    text = CliRunner().invoke(app, words)
-    told = json.loads(CliRunner().invoke(app, [*words, "--json"]).stdout)
+    text = CliRunner().invoke(app, parts)
+    document = json.loads(CliRunner().invoke(app, [*parts, "--json"]).stdout)
 
     assert text.exit_code == 0
     assert "▼ slower" in text.stdout
-    (one,) = told["series"]
-    assert (told["project"], one["verdict"], one["clear"]) == ("trees", "slower", True)
+    (one,) = document["series"]
+    assert (document["project"], one["verdict"], one["clear"]) == ("trees", "slower", True)
     assert one["speedup_interval"][0] < one["speedup_ratio"] < one["speedup_interval"][1]
 
 
 def test_the_report_has_a_page_of_them_and_the_overview_leads_there(tmp_path: Path) -> None:
     history_files.keep("trees", [a_history(step=1.2)], tmp_path / "records")
-    words = ["report", "--records", str(tmp_path / "records"), "--out", str(tmp_path / "site")]
+    parts = ["report", "--records", str(tmp_path / "records"), "--out", str(tmp_path / "site")]
 
-    done = CliRunner().invoke(app, [*words, "--compare", f"{EARLY}..{LATE}"])
+    done = CliRunner().invoke(app, [*parts, "--compare", f"{EARLY}..{LATE}"])
 
     (page,) = (tmp_path / "site" / "compare").iterdir()
     assert done.exit_code == 0

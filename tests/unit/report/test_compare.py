@@ -94,14 +94,16 @@ def kept(folder: Path, *records: Record) -> Path:
     for run, launches in records:
         file = jsonl.file_of(run, folder)
         file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_bytes(b"".join([codec.encode(run), *(codec.encode(one) for one in launches)]))
+        file.write_bytes(
+            b"".join([codec.encode(run), *(codec.encode(launch) for launch in launches)])
+        )
     return folder
 
 
 def test_a_cell_that_got_slower_is_found_and_comes_first() -> None:
     found = compare_runs(a_record(1), a_record(2, slower=1.4))
 
-    assert [one.is_finding for one in found.cells] == [True, False]
+    assert [cell.is_finding for cell in found.cells] == [True, False]
     comparison = found.cells[0].comparison
     assert comparison is not None
     assert comparison.verdict == "slower"
@@ -125,23 +127,23 @@ def test_a_unit_that_all_ends_of_both_intervals_share_is_written_once(
     after: tuple[float, float] | None,
     shown: tuple[str, str],
 ) -> None:
-    found = compare_runs(a_record(1), a_record(2))
+    comparison = compare_runs(a_record(1), a_record(2))
     one, two = (
         span and Interval(low=span[0], high=span[1], confidence=0.95) for span in (before, after)
     )
-    cell = found.cells[0]
+    cell = comparison.cells[0]
     cell = replace(
         cell,
         before=replace(cell.before, interval=one),
         after=replace(cell.after, interval=two),
     )
 
-    page = compare_page(replace(found, cells=(cell,)), now=NOW)
+    page = compare_page(replace(comparison, cells=(cell,)), now=NOW)
 
     (row,) = (*page.findings.rows, *page.others.rows)
     # An interval stands on one line.
     assert (row.before.ends, row.after.ends) == tuple(
-        one.replace(" ", "\xa0") if one.startswith("[") else one for one in shown
+        name.replace(" ", "\xa0") if name.startswith("[") else name for name in shown
     )
 
 
@@ -158,13 +160,15 @@ def test_each_launch_is_looked_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
     compare_runs(before, after)
 
-    assert sorted(looked) == sorted(f"{one.run} {one.id}" for one in (*before[1], *after[1]))
+    assert sorted(looked) == sorted(
+        f"{launch.run} {launch.id}" for launch in (*before[1], *after[1])
+    )
 
 
 def test_blocks_of_two_runs_are_no_pairs() -> None:
-    found = compare_runs(a_record(1), a_record(2))
+    comparison = compare_runs(a_record(1), a_record(2))
 
-    assert [one.comparison.pairs for one in found.cells if one.comparison] == [0, 0]
+    assert [cell.comparison.pairs for cell in comparison.cells if cell.comparison] == [0, 0]
 
 
 def test_a_cell_that_is_not_decided_says_how_many_launches_would_decide_it() -> None:
@@ -201,19 +205,19 @@ def test_a_commit_with_changes_of_its_own_cannot_be_built_again() -> None:
 
     page = compare_page(compare_runs(a_record(1, commit="a"), dirty), now=NOW)
 
-    (again, *_) = (row.command for row in page.findings.rows)
-    assert again is not None
-    assert again.line.startswith("corebound run ")
+    (command, *_) = (row.command for row in page.findings.rows)
+    assert command is not None
+    assert command.line.startswith("corebound run ")
 
 
 def test_the_other_way_round_is_the_reciprocal() -> None:
     one, two = a_record(1), a_record(2, slower=1.4)
 
-    there, back = compare_runs(one, two).cells[0], compare_runs(two, one).cells[0]
+    cell, back = compare_runs(one, two).cells[0], compare_runs(two, one).cells[0]
 
-    assert there.comparison is not None
+    assert cell.comparison is not None
     assert back.comparison is not None
-    assert there.comparison.speedup_ratio == pytest.approx(1 / back.comparison.speedup_ratio)
+    assert cell.comparison.speedup_ratio == pytest.approx(1 / back.comparison.speedup_ratio)
 
 
 def test_another_host_is_refused_by_name() -> None:
@@ -237,36 +241,38 @@ def test_a_run_is_not_compared_with_itself() -> None:
 
 def test_cells_of_one_run_only_are_named() -> None:
     run, launches = a_record(1)
-    fewer = tuple(one for one in launches if one.position == 0)
+    fewer = tuple(launch for launch in launches if launch.position == 0)
 
-    found = compare_runs((run, fewer), a_record(2))
+    comparison = compare_runs((run, fewer), a_record(2))
 
-    assert found.alone == ((CELLS[1].id, "run02"),)
+    assert comparison.alone == ((CELLS[1].id, "run02"),)
 
 
 def test_each_host_has_its_latest_two_comparable_runs() -> None:
     other_kernel = a_record(2, host=replace(a_machine(), kernel="7.0"))
 
-    (found,) = latest_comparisons([a_record(3), other_kernel, a_record(1)])
+    (comparison,) = latest_comparisons([a_record(3), other_kernel, a_record(1)])
 
-    assert (found.before.id, found.after.id) == ("run01", "run03")
+    assert (comparison.before.id, comparison.after.id) == ("run01", "run03")
 
 
 def test_a_commit_measured_again_is_also_compared_with_the_one_before_it() -> None:
     nights = [a_record(day, commit=commit) for day, commit in enumerate("aabb", 1)]
 
-    found = latest_comparisons(nights)
+    comparisons = latest_comparisons(nights)
 
-    assert [(one.before.id, one.after.id) for one in found] == [
+    assert [(comparison.before.id, comparison.after.id) for comparison in comparisons] == [
         ("run03", "run04"),
         ("run02", "run04"),
     ]
 
 
 def test_without_commits_there_is_one_comparison_a_host() -> None:
-    found = latest_comparisons([a_record(1), a_record(2), a_record(3)])
+    comparisons = latest_comparisons([a_record(1), a_record(2), a_record(3)])
 
-    assert [(one.before.id, one.after.id) for one in found] == [("run02", "run03")]
+    assert [(comparison.before.id, comparison.after.id) for comparison in comparisons] == [
+        ("run02", "run03")
+    ]
 
 
 def test_the_command_hides_what_does_not_differ_and_says_how_many(tmp_path: Path) -> None:
@@ -295,9 +301,9 @@ def test_two_commits_are_their_latest_runs_on_one_host(tmp_path: Path) -> None:
         app, ["compare", "aaaa", "bbbb", "--records", str(folder), "--json"]
     )
 
-    told = json.loads(result.output)
-    assert (told["before"]["run"], told["after"]["run"]) == ("run02", "run03")
-    assert len(told["cells"]) == 2
+    document = json.loads(result.output)
+    assert (document["before"]["run"], document["after"]["run"]) == ("run02", "run03")
+    assert len(document["cells"]) == 2
 
 
 def test_markdown_escapes_what_would_end_a_column(tmp_path: Path) -> None:
@@ -333,16 +339,16 @@ def test_the_subject_of_a_commit_calls_nobody_and_steers_no_terminal(
 
 
 @pytest.mark.parametrize(
-    ("name", "said"),
+    ("name", "text"),
     [("zzzz", "no run and no commit"), ("run", "several runs begin so"), ("", "no run")],
 )
-def test_a_name_that_means_no_one_run_is_bad_input(tmp_path: Path, name: str, said: str) -> None:
+def test_a_name_that_means_no_one_run_is_bad_input(tmp_path: Path, name: str, text: str) -> None:
     folder = kept(tmp_path, a_record(1), a_record(2))
 
     result = CliRunner().invoke(app, ["compare", name, "run01", "--records", str(folder)])
 
     assert isinstance(result.exception, InputError)
-    assert said in str(result.exception)
+    assert text in str(result.exception)
     assert result.exception.exit_code == 2
 
 
@@ -377,22 +383,22 @@ def test_the_noise_floor_stands_beside_the_comparison_in_words_and_on_its_page(
         for form in ((), ("--format", "md"), ("--json",))
     ]
 
-    words = "matmul: Noise floor ±2.1 % with 6 launches of each"
-    assert all(words in one.stdout for one in said)
+    text = "matmul: Noise floor ±2.1 % with 6 launches of each"
+    assert all(text in one.stdout for one in said)
     page = compare_page(
         compare_runs(before, after), now="2026-03-03T00:00:00Z", calibrations=[calibration]
     )
-    assert words in "".join(piece.text for piece in page.hero.support)
+    assert text in "".join(piece.text for piece in page.hero.support)
 
 
 def test_the_site_has_a_page_of_any_two_runs_that_are_asked_for(tmp_path: Path) -> None:
     records = kept(
         tmp_path, *(a_record(day, commit=commit) for day, commit in enumerate("abcd", 1))
     )
-    words = ["report", "--records", str(records), "--out", str(tmp_path / "site")]
+    parts = ["report", "--records", str(records), "--out", str(tmp_path / "site")]
 
     done = CliRunner().invoke(
-        app, [*words, "--compare", "run01..run03", "--compare", "run03..run04"]
+        app, [*parts, "--compare", "run01..run03", "--compare", "run03..run04"]
     )
 
     assert done.exit_code == 0, done.output
@@ -403,33 +409,33 @@ def test_the_site_has_a_page_of_any_two_runs_that_are_asked_for(tmp_path: Path) 
 
 
 @pytest.mark.parametrize(
-    ("asked", "said"),
+    ("name", "text"),
     [("run01", "names no two runs"), ("run01..", "names no two"), ("run01..nobody", "begins so")],
 )
-def test_two_runs_that_are_not_meant_are_bad_input(tmp_path: Path, asked: str, said: str) -> None:
+def test_two_runs_that_are_not_meant_are_bad_input(tmp_path: Path, name: str, text: str) -> None:
     records = kept(tmp_path, a_record(1), a_record(2))
 
     done = CliRunner().invoke(
         app,
-        ["report", "--records", str(records), "--out", str(tmp_path / "s"), "--compare", asked],
+        ["report", "--records", str(records), "--out", str(tmp_path / "s"), "--compare", name],
     )
 
     assert isinstance(done.exception, InputError)
-    assert said in done.exception.what
+    assert text in done.exception.what
 
 
 def test_earlier_runs_of_the_same_cells_narrow_the_interval_and_are_told(tmp_path: Path) -> None:
     nights = [a_record(day) for day in range(1, 9)]
     folder = kept(tmp_path, *nights, a_record(9, slower=1.05))
-    alone = kept(tmp_path / "alone", nights[-1], a_record(9, slower=1.05))
+    path = kept(tmp_path / "alone", nights[-1], a_record(9, slower=1.05))
 
     known, unknown = (
         json.loads(
             CliRunner()
-            .invoke(app, ["compare", "run08", "run09", "--records", str(one), "--json"])
+            .invoke(app, ["compare", "run08", "run09", "--records", str(path), "--json"])
             .stdout
         )
-        for one in (folder, alone)
+        for path in (folder, path)
     )
 
     learned, assumed = known["cells"][0], unknown["cells"][0]
@@ -452,8 +458,8 @@ def test_runs_after_the_later_one_and_in_other_circumstances_are_no_history() ->
 
     past = past_results((series_of_run(*one), {}) for one in (*others, *later, before, after))
 
-    found = compare_runs(before, after, past)
-    assert [one.between.runs for one in found.cells] == [0, 0]
+    comparison = compare_runs(before, after, past)
+    assert [cell.between.runs for cell in comparison.cells] == [0, 0]
 
 
 def test_what_calibrate_launched_is_a_run_of_the_baseline(tmp_path: Path) -> None:
@@ -462,8 +468,10 @@ def test_what_calibrate_launched_is_a_run_of_the_baseline(tmp_path: Path) -> Non
     for day in range(1, 8):
         run, launches = a_record(day)
         twice = tuple(
-            replace(one, cell=replace(CELLS[0], axes=(*CELLS[0].axes, (COPY, "ab"[one.position]))))
-            for one in launches
+            replace(
+                launch, cell=replace(CELLS[0], axes=(*CELLS[0].axes, (COPY, "ab"[launch.position])))
+            )
+            for launch in launches
         )
         kept(documents.calibrations_folder(folder), (run, twice))
 
@@ -481,12 +489,12 @@ def test_a_run_that_others_delayed_is_told_and_is_no_finding() -> None:
         from_ms=0, to_ms=1000, ran_ns=500_000_000, waited_ns=250_000_000, foreign_ns=250_000_000
     )
     host = HostOverTime(cpus=(), windows=(window,), looks=1, look_ns=0)
-    delayed = tuple(replace(one, host=host) for one in launches)
+    delayed = tuple(replace(launch, host=host) for launch in launches)
 
     plain = compare_runs(a_record(8), (run, launches), a_week()).cells[0]
-    found = compare_runs(a_record(8), (run, delayed), a_week())
+    comparison = compare_runs(a_record(8), (run, delayed), a_week())
 
     assert plain.verdict == "slower"
-    assert {one.verdict for one in found.cells} == {"undecided"}
-    assert found.cells[0].delay_ratio == pytest.approx(1.5)
-    assert "delayed the two runs unequally in 2 cells" in run_to_run_words(found)
+    assert {cell.verdict for cell in comparison.cells} == {"undecided"}
+    assert comparison.cells[0].delay_ratio == pytest.approx(1.5)
+    assert "delayed the two runs unequally in 2 cells" in run_to_run_words(comparison)

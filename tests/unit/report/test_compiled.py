@@ -17,15 +17,15 @@ _TEMPLATES = {"overview.html": "{{ page }} is {{ '–' }}\n"}
 @pytest.fixture
 def compiled(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The templates that Jinja has compiled since."""
-    seen: list[str] = []
+    names: list[str] = []
     compile_ = Environment._compile
 
     def counted(self: Environment, source: str, filename: str) -> object:
-        seen.append(filename)
+        names.append(filename)
         return compile_(self, source, filename)
 
     monkeypatch.setattr(Environment, "_compile", counted)
-    return seen
+    return names
 
 
 def _page(folder: Path, templates: dict[str, str] = _TEMPLATES) -> str:

@@ -59,12 +59,12 @@ def at(launch: Launch, clock: str, *, lasting_s: float) -> Launch:
     return replace(launch, started_at=f"2026-01-02T{clock}Z", duration_ns=round(lasting_s * 1e9))
 
 
-def page_of(known: ScenarioResult) -> ScenarioPage:
-    return scenario_page(known, findings=(), now=NOW, records_file="r.jsonl")
+def page_of(result: ScenarioResult) -> ScenarioPage:
+    return scenario_page(result, findings=(), now=NOW, records_file="r.jsonl")
 
 
-def flag_of(known: ScenarioResult, title: str) -> Flag:
-    return next(flag for flag in page_of(known).hero.flags if title in flag.title)
+def flag_of(result: ScenarioResult, title: str) -> Flag:
+    return next(flag for flag in page_of(result).hero.flags if title in flag.title)
 
 
 def every_cell(blocks: int) -> tuple[Launch, ...]:
@@ -142,11 +142,11 @@ def test_the_time_of_a_run_is_that_of_all_its_scenarios() -> None:
     last = at(a_launch(cell=replace(FITTING[0], scenario="another")), "02:09:50", lasting_s=15.0)
     first = at(launched(FITTING[0]), "02:00:00", lasting_s=15.0)
 
-    known = studied(first, last, budget_s=600.0)
+    result = studied(first, last, budget_s=600.0)
 
-    assert known.incomplete is not None
-    assert known.incomplete.budget == "10m"
-    assert len(known.launches) == 1
+    assert result.incomplete is not None
+    assert result.incomplete.budget == "10m"
+    assert len(result.launches) == 1
 
 
 def test_a_flag_counts_the_cells_that_were_never_launched() -> None:
@@ -175,10 +175,12 @@ def test_cells_that_a_run_was_not_asked_for_are_not_undone() -> None:
     only = "binding=none"
     chosen = [cell for cell in FITTING if cell.binding.mode == "none"]
 
-    known = studied(*(launched(cell, block) for block in range(4) for cell in chosen), only=(only,))
+    result = studied(
+        *(launched(cell, block) for block in range(4) for cell in chosen), only=(only,)
+    )
 
-    assert known.incomplete is None
-    assert page_of(known).hero.context.startswith("unbound, ")
+    assert result.incomplete is None
+    assert page_of(result).hero.context.startswith("unbound, ")
 
 
 def test_what_is_asked_of_one_scenario_by_a_value_that_another_has_is_undone() -> None:
@@ -189,19 +191,19 @@ def test_what_is_asked_of_one_scenario_by_a_value_that_another_has_is_undone() -
     ]
     run = replace(a_run(scenarios=tuple(three)), only=("threads!=8",))
 
-    known = [
-        study(run, source, [launched(expand(one, "s.yaml")[0])])
-        for one, source in zip(three, run.scenarios, strict=True)
+    results = [
+        study(run, source, [launched(expand(scenario, "s.yaml")[0])])
+        for scenario, source in zip(three, run.scenarios, strict=True)
     ]
 
-    assert [one.incomplete and one.incomplete.never for one in known] == [0, 1, 1]
+    assert [result.incomplete and result.incomplete.never for result in results] == [0, 1, 1]
     # Its name leaves out what all that were to be measured have.
-    assert known[1].cells[0].cell.hidden_axes == ("binding",)
+    assert results[1].cells[0].cell.hidden_axes == ("binding",)
 
 
 def test_a_cell_that_was_given_up_after_two_failures_is_not_undone() -> None:
-    failing, *others = FITTING
-    launches = [launched(cell, block) for block in range(4) for cell in others]
+    failing, *cells = FITTING
+    launches = [launched(cell, block) for block in range(4) for cell in cells]
     failed = [replace(launched(failing, block), status="failed") for block in range(2)]
 
     assert studied(*map(skipped, SIBLINGS), *launches, *failed).incomplete is None
@@ -221,9 +223,9 @@ def test_launches_that_were_refused_and_never_made_again_leave_a_cell_undone() -
 
 def test_a_disturbed_launch_of_a_cell_with_enough_others_is_left_out_and_flagged() -> None:
     host = tuple(cell for cell in FITTING if cell.environment == "host")
-    first, *others = (launched(cell, block) for block in range(4) for cell in host)
+    first, *launches = (launched(cell, block) for block in range(4) for cell in host)
 
-    flag = flag_of(studied(replace(first, disturbance=OUTSIDE), *others), "disturbed")
+    flag = flag_of(studied(replace(first, disturbance=OUTSIDE), *launches), "disturbed")
 
     assert (flag.tone, flag.title) == ("warn", "1 disturbed launch left out")
     assert flag.detail == "of 8, by foreign load: unbound, environment host"
@@ -231,9 +233,9 @@ def test_a_disturbed_launch_of_a_cell_with_enough_others_is_left_out_and_flagged
 
 def test_values_that_rest_on_disturbed_launches_are_flagged() -> None:
     host = tuple(cell for cell in FITTING if cell.environment == "host")
-    first, *others = (launched(cell, block) for block in range(2) for cell in host)
+    first, *launches = (launched(cell, block) for block in range(2) for cell in host)
 
-    flag = flag_of(studied(replace(first, disturbance=OUTSIDE), *others), "disturbed")
+    flag = flag_of(studied(replace(first, disturbance=OUTSIDE), *launches), "disturbed")
 
     assert (flag.tone, flag.title) == ("warn", "1 launch in the figures was disturbed")
     assert flag.detail == "of 4, by foreign load for most of its time: unbound, environment host"

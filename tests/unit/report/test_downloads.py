@@ -34,9 +34,9 @@ def out(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def downloads_of(out: Path, page: str) -> dict[str, str]:
     """What a page links as data, by its ending; each is there."""
-    here = PurePosixPath(page).parent
+    path = PurePosixPath(page).parent
     addresses = re.findall(r'href="([^"]*data/[^"]+)"', (out / page).read_text())
-    return {address: (out / here / address).resolve().read_text() for address in addresses}
+    return {address: (out / path / address).resolve().read_text() for address in addresses}
 
 
 def test_a_comparison_of_two_runs_has_every_figure_as_csv(out: Path) -> None:
@@ -50,28 +50,28 @@ def test_a_comparison_of_two_runs_has_every_figure_as_csv(out: Path) -> None:
     assert worse["verdict"] == "slower"
     assert worse["clear"] == "True"
     for name in ("before", "after"):
-        low, figure, high = (float(worse[f"{name}{end}_ns"]) for end in ("_low", "", "_high"))
-        assert low < figure < high
+        low, value, high = (float(worse[f"{name}{end}_ns"]) for end in ("_low", "", "_high"))
+        assert low < value < high
     assert float(worse["ratio_low"]) < float(worse["ratio"]) < float(worse["ratio_high"]) < 1
     assert worse["command"].startswith("corebound run ")
 
 
 def test_a_host_has_all_that_its_page_shows_as_json(out: Path) -> None:
     ((address, text),) = downloads_of(out, HOST).items()
-    told = json.loads(text)
+    document = json.loads(text)
 
     assert address == "../data/host/bench-01-0123456789ab.json"
-    assert told["host"]["name"] == "bench-01"
-    assert [node["id"] for node in told["host"]["topology"]["nodes"]] == [0, 1]
-    assert told["noise"][0]["noise"][0] == {
+    assert document["host"]["name"] == "bench-01"
+    assert [node["id"] for node in document["host"]["topology"]["nodes"]] == [0, 1]
+    assert document["noise"][0]["noise"][0] == {
         "launches": 6,
         "floor_ratio": 0.021,
         "false_alarm_rate": 0.03,
         "detectable_ratio": 0.04,
     }
-    assert [run["id"] for run in told["runs"]] == ["r1", "r0"]
-    assert told["runs"][0]["checks"][0]["state"] == "warning"
-    assert told["runs"][1]["checks"] is None
+    assert [run["id"] for run in document["runs"]] == ["r1", "r0"]
+    assert document["runs"][0]["checks"][0]["state"] == "warning"
+    assert document["runs"][1]["checks"] is None
 
 
 def test_the_same_records_give_the_same_bytes(out: Path, tmp_path: Path) -> None:

@@ -91,11 +91,11 @@ def test_the_commands_in_the_data_do_too(elsewhere: dict[str, str]) -> None:
 def _leaves(group: Any, above: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
     context = typer.Context(group)
     for name in group.list_commands(context):
-        found = group.get_command(context, name)
-        if hasattr(found, "list_commands"):
-            yield from _leaves(found, (*above, name))
+        document = group.get_command(context, name)
+        if hasattr(document, "list_commands"):
+            yield from _leaves(document, (*above, name))
         else:
-            yield (*above, name), found
+            yield (*above, name), document
 
 
 def _takes(command: Any) -> bool:
@@ -103,8 +103,8 @@ def _takes(command: Any) -> bool:
 
 
 def _command(line: str) -> tuple[str, ...]:
-    words = line.split()[1:]
-    return tuple(words[:2] if words[0] in {"import", "export"} else words[:1])
+    parts = line.split()[1:]
+    return tuple(parts[:2] if parts[0] in {"import", "export"} else parts[:1])
 
 
 def test_where_the_records_are_is_told_to_what_reads_them() -> None:
@@ -132,10 +132,10 @@ def test_a_site_of_another_folder_shows_it_and_one_of_the_usual_folder_does_not(
             for launch in launches[:4]:
                 appender.append(launch)
 
-    for words in (["--records", "my records"], []):
-        assert CliRunner().invoke(app, ["report", *words]).exit_code == 0
-        pages = [one.read_text() for one in Path("reports/site").rglob("*.html")]
+    for parts in (["--records", "my records"], []):
+        assert CliRunner().invoke(app, ["report", *parts]).exit_code == 0
+        pages = [path.read_text() for path in Path("reports/site").rglob("*.html")]
         told = [line for page in pages for line in commands_of(page)]
 
         assert any("reproduce" in line for line in told)
-        assert any("--records 'my records'" in line for line in told) is bool(words)
+        assert any("--records 'my records'" in line for line in told) is bool(parts)

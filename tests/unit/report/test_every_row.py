@@ -41,13 +41,13 @@ def rows(root: Element) -> list[Element]:
         row
         for body in root.all("tbody")
         for row in body.all("tr")
-        if not any(one.attributes.get("scope") == "rowgroup" for one in row.all("th"))
+        if not any(element.attributes.get("scope") == "rowgroup" for element in row.all("th"))
     ]
 
 
 def commands(element: Element | None) -> list[str]:
-    found = [] if element is None else [one.text for one in element.all("code")]
-    return [text for text in found if text.startswith(("corebound ", "asv "))]
+    names = [] if element is None else [element.text for element in element.all("code")]
+    return [text for text in names if text.startswith(("corebound ", "asv "))]
 
 
 def row_commands(root: Element, row: Element) -> list[str]:
@@ -60,34 +60,39 @@ def row_commands(root: Element, row: Element) -> list[str]:
 
 def has_none_recorded(row: Element) -> bool:
     return any(
-        one.tag in {"small", "span"} and one.text == "no command recorded" for one in row.all()
+        element.tag in {"small", "span"} and element.text == "no command recorded"
+        for element in row.all()
     )
 
 
 def charts(root: Element) -> list[Element]:
     """Drawings that are not part of a row's own figures: those are told beside them."""
-    found = [one for one in root.all("svg") if not one.classes & {"swatch", "spark"}]
-    found = [one for one in found if one.within("tr") is None]
-    found += [one for one in root.all("ul") if "machine" in one.classes]
-    found += [one for one in root.all("figure") if "piles" in one.classes]
-    courses = [one for one in root.all("td") if "line" in one.classes and any(one.all("svg"))]
-    return [*found, *courses]
+    elements = [element for element in root.all("svg") if not element.classes & {"swatch", "spark"}]
+    elements = [element for element in elements if element.within("tr") is None]
+    elements += [element for element in root.all("ul") if "machine" in element.classes]
+    elements += [element for element in root.all("figure") if "piles" in element.classes]
+    courses = [
+        element
+        for element in root.all("td")
+        if "line" in element.classes and any(element.all("svg"))
+    ]
+    return [*elements, *courses]
 
 
 def table_behind(root: Element, chart: Element) -> Element | None:
     """The table that a chart names, or that stands in its figure; of a course its row."""
     if chart.tag == "td":
         return chart.within("table")
-    figure = chart if chart.tag == "figure" else chart.within("figure")
-    if figure is None:
+    element = chart if chart.tag == "figure" else chart.within("figure")
+    if element is None:
         return None
-    if "piles" in figure.classes and figure.parent is not None:
-        return next(figure.parent.all("table"), None)
-    named = figure.attributes.get("aria-details")
+    if "piles" in element.classes and element.parent is not None:
+        return next(element.parent.all("table"), None)
+    named = element.attributes.get("aria-details")
     there = by_id(root, named) if named else None
     if there is not None:
         return there if there.tag == "table" else None
-    return next(figure.all("table"), None)
+    return next(element.all("table"), None)
 
 
 def test_no_page_is_left_out() -> None:
@@ -97,12 +102,12 @@ def test_no_page_is_left_out() -> None:
 @pytest.mark.parametrize("name", [name for name in PAGES if name not in MEASURED_ELSEWHERE])
 def test_every_row_has_the_command_that_reproduces_it(name: str) -> None:
     root = page(name)
-    found = rows(root)
+    elements = rows(root)
 
-    assert len(found) >= LEAST[name][0]
+    assert len(elements) >= LEAST[name][0]
     without = [
         row.text.strip()[:80]
-        for row in found
+        for row in elements
         if not row_commands(root, row) and not has_none_recorded(row)
     ]
     assert without == []
@@ -111,10 +116,10 @@ def test_every_row_has_the_command_that_reproduces_it(name: str) -> None:
 @pytest.mark.parametrize("name", PAGES)
 def test_every_chart_has_a_table_behind_it(name: str) -> None:
     root = page(name)
-    found = charts(root)
+    elements = charts(root)
 
-    assert len(found) >= LEAST[name][1]
-    for chart in found:
+    assert len(elements) >= LEAST[name][1]
+    for chart in elements:
         table = table_behind(root, chart)
         assert table is not None, chart.attributes
         assert any(rows(table)), chart.attributes
@@ -125,18 +130,22 @@ def test_beside_every_course_stand_its_latest_figure_with_its_interval_and_its_s
     name: str,
 ) -> None:
     root = page(name)
-    courses = [one for one in root.all("td") if "line" in one.classes and any(one.all("svg"))]
+    courses = [
+        element
+        for element in root.all("td")
+        if "line" in element.classes and any(element.all("svg"))
+    ]
 
     assert courses
-    for course in courses:
-        row = course.within("tr")
+    for element in courses:
+        row = element.within("tr")
         assert row is not None
         assert " to " in row.text.replace("\N{NO-BREAK SPACE}", " ")
 
 
 @pytest.mark.parametrize("name", PAGES)
 def test_the_figures_of_every_page_can_be_downloaded_there_or_one_link_further(name: str) -> None:
-    links = [one.attributes["href"].partition("#")[0] for one in page(name).all("a")]
+    links = [element.attributes["href"].partition("#")[0] for element in page(name).all("a")]
     data = [link for link in links if link.endswith((".csv", ".json", ".csv.gz", ".jsonl.gz"))]
 
     # A run's page has its records where they lie beside the site, which these do not.
@@ -147,10 +156,12 @@ def test_the_figures_of_every_page_can_be_downloaded_there_or_one_link_further(n
 def test_what_is_named_as_a_detail_is_there(name: str) -> None:
     root = page(name)
     named = [
-        one.attributes["aria-details"] for one in root.all() if "aria-details" in one.attributes
+        element.attributes["aria-details"]
+        for element in root.all()
+        if "aria-details" in element.attributes
     ]
 
-    assert [one for one in named if by_id(root, one) is None] == []
+    assert [name for name in named if by_id(root, name) is None] == []
 
 
 def test_lists_of_what_did_not_count_have_commands_too() -> None:

@@ -69,7 +69,9 @@ def test_memory_faults_and_what_the_kernel_took_are_told_where_they_were_seen() 
 
 def test_the_busiest_gpu_is_told_over_the_whole_launch() -> None:
     def busy(*shares: float | None) -> HostWindow:
-        uses = (GpuUse(id=str(at), busy_share=one, memory_bytes=1) for at, one in enumerate(shares))
+        uses = (
+            GpuUse(id=str(at), busy_share=value, memory_bytes=1) for at, value in enumerate(shares)
+        )
         return a_window(gpus=tuple(uses))
 
     def gpu(*windows: HostWindow) -> str | None:

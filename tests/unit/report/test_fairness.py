@@ -25,8 +25,8 @@ def launched(block: int, place: int = 0, position: int = 0) -> Launch:
 
 
 def checks_of(*launches: Launch, warns: bool = False) -> tuple[Check, ...]:
-    seen = a_host_check(state="warning" if warns else "ok")
-    run = replace(a_run(scenarios=(SCENARIO,)), preflight=(seen,))
+    check = a_host_check(state="warning" if warns else "ok")
+    run = replace(a_run(scenarios=(SCENARIO,)), preflight=(check,))
     return checks(study(run, run.scenarios[0], launches))
 
 

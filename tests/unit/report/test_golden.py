@@ -31,9 +31,9 @@ from support.report_sample import (
     ],
 )
 def test_a_page_is_as_it_was_reviewed(name: str, golden: str) -> None:
-    made = pages_of([a_sample(), a_serving_sample()], profiles=sample_imports())[name]
+    text = pages_of([a_sample(), a_serving_sample()], profiles=sample_imports())[name]
 
-    _compare(made, golden)
+    _compare(text, golden)
 
 
 @pytest.mark.parametrize(
@@ -72,8 +72,8 @@ def with_history() -> dict[str, str]:
     )
 
 
-def _compare(made: str, golden: str) -> None:
+def _compare(text: str, golden: str) -> None:
     if os.environ.get("COREBOUND_GOLDEN") == "write":
-        (GOLDEN / golden).write_text(made, "utf-8")
+        (GOLDEN / golden).write_text(text, "utf-8")
 
-    assert made == (GOLDEN / golden).read_text("utf-8")
+    assert text == (GOLDEN / golden).read_text("utf-8")

@@ -59,16 +59,16 @@ def words(one: ElementTree.Element) -> str:
 def test_every_drawing_is_an_image_with_a_name_or_not_read_at_all(
     pages: dict[str, ElementTree.Element],
 ) -> None:
-    found = 0
+    value = 0
     for name, page in pages.items():
         unread = hidden(page)
         for svg in page.iter("{http://www.w3.org/2000/svg}svg"):
             if svg in unread:
                 continue
-            found += 1
+            value += 1
             assert svg.get("role") == "img", name
             assert " " in svg.get("aria-label", ""), name
-    assert found > 50
+    assert value > 50
 
 
 def test_every_table_has_a_caption_and_every_row_of_it_a_header(
@@ -96,13 +96,13 @@ def test_headings_descend_without_a_gap(pages: dict[str, ElementTree.Element]) -
 def test_where_there_is_no_figure_a_word_is_read_and_no_dash(
     pages: dict[str, ElementTree.Element],
 ) -> None:
-    said = []
+    parts = []
     for page in pages.values():
         unread = hidden(page)
-        said += [words(cell) for cell in page.iter("td") if cell not in unread]
+        parts += [words(cell) for cell in page.iter("td") if cell not in unread]
 
-    assert "none" in said
-    assert [text for text in said if text and not re.search(r"\w", text)] == []
+    assert "none" in parts
+    assert [text for text in parts if text and not re.search(r"\w", text)] == []
 
 
 def test_an_interval_is_told_by_the_side_of_1_it_lies_on() -> None:
@@ -123,7 +123,7 @@ def test_launches_are_told_by_how_far_they_lie_apart() -> None:
 
 
 @pytest.mark.parametrize(
-    ("figures", "said"),
+    ("values", "text"),
     [
         ((1.0, 1.06), "2 figures, the last 6.0 % above the first"),
         ((1.0, 3.0, 0.4), "3 figures, the last 40.0 % of the first"),
@@ -133,10 +133,10 @@ def test_launches_are_told_by_how_far_they_lie_apart() -> None:
     ],
 )
 def test_a_course_is_told_by_its_last_figure_beside_its_first(
-    figures: tuple[float, ...], said: str
+    values: tuple[float, ...], text: str
 ) -> None:
-    assert describe_series(figures) == said
-    assert f'aria-label="{said}"' in sparkline_svg(figures, "m-node")
+    assert describe_series(values) == text
+    assert f'aria-label="{text}"' in sparkline_svg(values, "m-node")
 
 
 def test_a_machine_is_one_image_that_tells_what_it_holds_and_what_of_it_is_used() -> None:
@@ -152,10 +152,10 @@ def test_a_machine_is_one_image_that_tells_what_it_holds_and_what_of_it_is_used(
     )
     boxes = (Box(kind="package", name="socket 0", off="", parts=cores),)
 
-    said = "1 socket, 2 cores, 4 CPUs; used: CPUs 0-1; not allowed: CPUs 2-3"
-    assert describe_topology(boxes) == said
+    text = "1 socket, 2 cores, 4 CPUs; used: CPUs 0-1; not allowed: CPUs 2-3"
+    assert describe_topology(boxes) == text
     assert topology_html(boxes).startswith(
-        f'<div role="img" aria-label="{said}"><ul class="machine" aria-hidden="true">'
+        f'<div role="img" aria-label="{text}"><ul class="machine" aria-hidden="true">'
     )
 
 

@@ -48,8 +48,8 @@ figures = st.floats(min_value=5e-324, max_value=1.7e308, allow_nan=False)
 
 def stepped(ratio: float = 1.1, *, nights: int = 60, at: int = 45, **changes: Any) -> Series:
     noise = random.Random(1)
-    course = [1e6 * (ratio if day >= at else 1.0) * noise.gauss(1, 0.005) for day in range(nights)]
-    return replace(a_series(course), **changes)
+    values = [1e6 * (ratio if day >= at else 1.0) * noise.gauss(1, 0.005) for day in range(nights)]
+    return replace(a_series(values), **changes)
 
 
 def known_of(
@@ -107,11 +107,11 @@ def test_no_point_is_drawn_outside_whatever_the_figures(
 
 
 @given(
-    course=st.lists(st.one_of(st.just(math.nan), figures), max_size=100),
+    values=st.lists(st.one_of(st.just(math.nan), figures), max_size=100),
 )
-def test_a_spark_never_leaves_its_line(course: list[float]) -> None:
+def test_a_spark_never_leaves_its_line(values: list[float]) -> None:
     x = y = 0
-    path = re.search(r' d="([^"]*)"', sparkline_svg(course, "m-none"))
+    path = re.search(r' d="([^"]*)"', sparkline_svg(values, "m-none"))
     for dx, dy in re.findall(r"(-?\d+) ?(-?\d+)", path[1] if path else ""):
         # Every step is from the point before, with its letter or without.
         x, y = x + int(dx), y + int(dy)
@@ -161,12 +161,12 @@ def test_an_axis_takes_in_intervals_but_leaves_half_of_its_height_to_the_figures
 
 def a_bounded(reach: float) -> Series:
     """Figures from 2.9 to 3.2 ms, each with an interval that reaches so far either way."""
-    course = [1e6 * (2.9 + 0.05 * (day % 7)) for day in range(20)]
+    values = [1e6 * (2.9 + 0.05 * (day % 7)) for day in range(20)]
     return replace(
         a_series([]),
         points=HistoryPoints.of(
-            a_point(figure, day=day, bounds=(figure / reach, figure * reach))
-            for day, figure in enumerate(course)
+            a_point(value, day=day, bounds=(value / reach, value * reach))
+            for day, value in enumerate(values)
         ),
     )
 
@@ -248,10 +248,10 @@ def test_marks_that_would_touch_get_lanes_of_their_own() -> None:
 
 def test_a_long_history_is_thinned_to_its_extremes() -> None:
     noise = random.Random(2)
-    course = [noise.gauss(100, 1) for _ in range(2_000)]
-    course[777] = 200.0
+    values = [noise.gauss(100, 1) for _ in range(2_000)]
+    values[777] = 200.0
 
-    (track,) = panel_of(a_series(course), most_points=100).chart.tracks
+    (track,) = panel_of(a_series(values), most_points=100).chart.tracks
 
     drawn = [dot.value for run in track.runs for dot in run]
     assert len(drawn) <= 100
@@ -266,15 +266,15 @@ def test_a_size_says_which_way_with_its_interval_about_it(ratio: float, word: st
     series = stepped(ratio)
     (change,) = known_of(series).of(series)
 
-    said = size_word(change)
+    verdict = size_word(change)
     ends, _, unit = size_interval(change)[1:].partition("]")
     low, high = map(float, ends.split(", "))
 
-    amount = float(said.word.split()[0].removesuffix("×"))
-    assert said.word.endswith(word)
+    amount = float(verdict.word.split()[0].removesuffix("×"))
+    assert verdict.word.endswith(word)
     assert low <= amount <= high
-    assert unit.strip() == ("×" if "×" in said.word else "%")
-    assert said.tone == ("bad" if word == "slower" else "good")
+    assert unit.strip() == ("×" if "×" in verdict.word else "%")
+    assert verdict.tone == ("bad" if word == "slower" else "good")
 
 
 @pytest.mark.parametrize(
@@ -313,21 +313,21 @@ def test_a_change_that_was_accepted_is_no_news() -> None:
     series = stepped()
     (change,) = known_of(series).changes
 
-    known = known_of(series, decisions=[accepted(change)])
+    history = known_of(series, decisions=[accepted(change)])
 
     assert known_of(series).news == (change,)
-    assert known.news == ()
-    assert known.status(change) == "accepted"
+    assert history.news == ()
+    assert history.status(change) == "accepted"
 
 
 def test_a_change_that_a_re_run_refuted_is_no_news_but_undecided() -> None:
     series = stepped()
     (change,) = known_of(series).changes
 
-    known = known_of(series, confirmations=[measured_again(change, "refuted")])
-    tonight = whats_new(known, ())
+    history = known_of(series, confirmations=[measured_again(change, "refuted")])
+    tonight = whats_new(history, ())
 
-    assert known.status(change) == "not confirmed"
+    assert history.status(change) == "not confirmed"
     assert tonight is not None
     assert plain(tonight.verdict) == "Nothing got slower, nothing faster."
     (doubt,) = tonight.doubts
@@ -338,15 +338,15 @@ def test_a_suspicion_that_both_commits_confirm_is_news_as_any_change() -> None:
     series = stepped(nights=20, at=18)
     (suspicion,) = known_of(series).suspicions
 
-    known = known_of(series, confirmations=[measured_again(suspicion, "confirmed")])
-    tonight = whats_new(known, ())
+    history = known_of(series, confirmations=[measured_again(suspicion, "confirmed")])
+    tonight = whats_new(history, ())
 
     assert known_of(series).news == ()
-    assert known.news == known.changes == known.of(series) == (suspicion,)
-    assert known.suspicions == known.undecided == ()
+    assert history.news == history.changes == history.of(series) == (suspicion,)
+    assert history.suspicions == history.undecided == ()
     assert tonight is not None
     assert plain(tonight.verdict) == "1 cell got slower."
-    assert history_page(known, now=NOW).regressions[0].head.answer.startswith("confirmed")
+    assert history_page(history, now=NOW).regressions[0].head.answer.startswith("confirmed")
 
 
 def test_a_suspicion_that_somebody_accepted_is_no_doubt_any_more() -> None:
@@ -385,10 +385,10 @@ def test_one_run_is_no_history() -> None:
 
 def test_a_figure_that_was_imported_is_shown_though_it_is_the_only_one() -> None:
     series = a_series([1e6], project="trees")
-    known = known_of(series)
+    history = known_of(series)
 
-    (group,) = history_page(known, now=NOW).groups
-    tonight = whats_new(known, ())
+    (group,) = history_page(history, now=NOW).groups
+    tonight = whats_new(history, ())
 
     assert [row.latest.value for row in group.rows] == ["1.00 ms"]
     assert panel_of(series).chart.tracks
@@ -397,10 +397,12 @@ def test_a_figure_that_was_imported_is_shown_though_it_is_the_only_one() -> None
 
 
 def test_of_several_cells_a_row_says_which_its_figures_are_of() -> None:
-    several = [a_series([1e6] * 3, project="trees", cell=f"n={n},environment=py") for n in (9, 10)]
+    all_series = [
+        a_series([1e6] * 3, project="trees", cell=f"n={n},environment=py") for n in (9, 10)
+    ]
 
-    (row,) = history_page(known_of(*several), now=NOW).groups[0].rows
-    (alone,) = history_page(known_of(several[0]), now=NOW).groups[0].rows
+    (row,) = history_page(known_of(*all_series), now=NOW).groups[0].rows
+    (alone,) = history_page(known_of(all_series[0]), now=NOW).groups[0].rows
 
     assert (row.cells, row.shown) == ("2 cells", "n=9")
     assert alone.shown == ""
@@ -417,16 +419,16 @@ def test_points_are_those_with_a_figure_and_one_figure_is_no_range() -> None:
 
 def test_what_was_given_up_is_no_news_while_others_of_its_host_go_on() -> None:
     noise = random.Random(1)
-    figures = [
+    values = [
         1e6 * (1.3 if whats_new > 40 else 1) * noise.gauss(1, 0.01) for whats_new in range(60)
     ]
-    retired = a_series(figures, project="trees", cell="python=2.7")
-    going = a_series([1e6] * 91, project="trees", cell="python=3.11")
+    retired = a_series(values, project="trees", cell="python=2.7")
+    series = a_series([1e6] * 91, project="trees", cell="python=3.11")
 
-    alone, beside = known_of(retired), known_of(retired, going)
+    history, beside = known_of(retired), known_of(retired, series)
 
     (change,) = beside.changes
-    assert len(alone.news) == 1
+    assert len(history.news) == 1
     assert beside.news == ()
     assert beside.status(change) == "ended"
     assert [row.ended for group in history_page(beside, now=NOW).groups for row in group.rows] == [
@@ -448,8 +450,8 @@ def test_that_what_was_imported_names_no_command_is_said_only_where_that_is_so()
     asv = a_series([1.0, 2.0], project="p", reproduce=("asv", "run", "--bench", "a"))
 
     said = [
-        "what was imported names none" in pages_of([], series=several)["history.html"]
-        for several in ([asv], [asv, replace(asv, cell="n=2", scenario="b", reproduce=())])
+        "what was imported names none" in pages_of([], series=all_series)["history.html"]
+        for all_series in ([asv], [asv, replace(asv, cell="n=2", scenario="b", reproduce=())])
     ]
 
     assert said == [False, True]
@@ -463,10 +465,12 @@ def test_where_too_few_figures_are_known_the_history_says_so_beside_its_verdict(
 
 
 def test_open_regressions_come_before_accepted_ones_and_then_by_size() -> None:
-    series = [stepped(ratio, cell=f"c={ratio}") for ratio in (1.1, 1.3, 1.2)]
-    largest = next(one for one in known_of(*series).changes if one.series.cell == "c=1.3")
+    all_series = [stepped(ratio, cell=f"c={ratio}") for ratio in (1.1, 1.3, 1.2)]
+    largest = next(
+        change for change in known_of(*all_series).changes if change.series.cell == "c=1.3"
+    )
 
-    page = history_page(known_of(*series, decisions=[accepted(largest)]), now=NOW)
+    page = history_page(known_of(*all_series, decisions=[accepted(largest)]), now=NOW)
 
     assert [each.label.name for row in page.regressions for each in row.rows] == [
         "c=1.2",
@@ -528,8 +532,8 @@ def test_where_there_is_little_room_an_axis_still_says_the_years() -> None:
 
     along = panel_of(a_series([], points=points)).along
 
-    assert [(one.text, one.minor) for one in along if not one.minor] != []
-    assert {one.text for one in along if not one.minor} >= {"2027"}
+    assert [(tick.text, tick.minor) for tick in along if not tick.minor] != []
+    assert {tick.text for tick in along if not tick.minor} >= {"2027"}
 
 
 def test_a_change_says_its_levels_and_leads_to_all_commits_of_its_range() -> None:
@@ -545,10 +549,10 @@ def test_a_change_says_its_levels_and_leads_to_all_commits_of_its_range() -> Non
 
 def test_a_change_that_is_not_clear_ends_a_level_and_stands_in_the_table_without_a_number() -> None:
     series = stepped(1.5)
-    known = known_of(series)
-    (change,) = (replace(one, clear=False) for one in known.changes)
+    history = known_of(series)
+    (change,) = (replace(change, clear=False) for change in history.changes)
     doubted = replace(
-        known,
+        history,
         changes=(),
         clear={},
         unclear=(change,),
@@ -590,13 +594,13 @@ def test_circumstances_that_come_and_go_are_told_in_a_line_and_hide_no_point() -
 
 
 def test_cells_that_changed_in_one_range_of_commits_are_one_row() -> None:
-    series = [stepped(ratio, cell=f"c={ratio}") for ratio in (1.1, 1.3, 1.2)]
+    all_series = [stepped(ratio, cell=f"c={ratio}") for ratio in (1.1, 1.3, 1.2)]
     elsewhere = stepped(1.2, cell="c=1.1", host="other", host_name="other")
     faster = stepped(0.8, cell="c=0.8")
 
-    page = history_page(known_of(*series, elsewhere, faster), now=NOW)
+    page = history_page(known_of(*all_series, elsewhere, faster), now=NOW)
 
-    group, alone = sorted(page.regressions, key=lambda one: -len(one.rows))
+    group, alone = sorted(page.regressions, key=lambda group: -len(group.rows))
     assert group.cells == "3 cells"
     assert [row.label.name for row in group.rows] == ["c=1.3", "c=1.2", "c=1.1"]
     assert re.fullmatch(r"\d+\.\d to \d+\.\d % slower", group.head.size.word)
@@ -607,18 +611,18 @@ def test_cells_that_changed_in_one_range_of_commits_are_one_row() -> None:
 def with_levels(*levels: tuple[int, float], **changes: Any) -> Series:
     """So many nights at each level, in milliseconds."""
     noise = random.Random(1)
-    course = [
+    values = [
         1e6 * level * noise.gauss(1, 0.005) for nights, level in levels for _ in range(nights)
     ]
-    return replace(a_series(course), **changes)
+    return replace(a_series(values), **changes)
 
 
 def test_what_recovered_names_the_commits_that_it_did_in() -> None:
     url = "https://forge.example/p/-/commit/"
     page = history_page(known_of(with_levels((40, 1), (15, 1.1), (5, 1), commit_url=url)), now=NOW)
 
-    (row,) = (each for group in page.regressions for each in group.rows)
-    (gain,) = (each for group in page.improvements for each in group.rows)
+    (row,) = (row for group in page.regressions for row in group.rows)
+    (gain,) = (row for group in page.improvements for row in group.rows)
 
     assert row.status.word == "recovered"
     assert row.recovery is not None
@@ -660,7 +664,7 @@ def test_what_recovered_in_part_or_beyond_says_how_it_is_since(
 
 def test_what_perhaps_recovered_is_told_so() -> None:
     (change, _) = sorted(
-        known_of(with_levels((40, 1), (15, 1.1), (5, 1))).changes, key=lambda one: one.since
+        known_of(with_levels((40, 1), (15, 1.1), (5, 1))).changes, key=lambda change: change.since
     )
 
     note = recovery_note((replace(change, back_is_clear=False),))
@@ -671,11 +675,11 @@ def test_what_perhaps_recovered_is_told_so() -> None:
 
 def test_cells_that_recovered_together_say_it_once_and_others_each_for_itself() -> None:
     def page_of(*ends: int) -> HistoryPage:
-        series = [
+        all_series = [
             with_levels((40, 1), (end, 1.1), (30 - end, 1), cell=f"c={index}")
             for index, end in enumerate(ends)
         ]
-        return history_page(known_of(*series), now=NOW)
+        return history_page(known_of(*all_series), now=NOW)
 
     (together,) = page_of(15, 15).regressions
     (apart,) = page_of(10, 20).regressions
@@ -711,25 +715,25 @@ def test_the_csv_of_changes_says_in_which_commits_each_recovered_and_how_far() -
     back = with_levels((40, 1), (15, 1.1), (5, 1), cell="back")
     stays = with_levels((40, 1), (20, 1.1), cell="stays")
 
-    known = known_of(back, stays)
+    history = known_of(back, stays)
 
-    told = {row["id"]: row for row in csv.DictReader(changes_csv(known).splitlines())}
+    groups = {row["id"]: row for row in csv.DictReader(changes_csv(history).splitlines())}
 
     names = ("recovered_last_good_commit", "recovered_first_bad_commit", "recovered_left")
-    incomplete, _ = known.of(back)
-    (kept,) = known.of(stays)
+    incomplete, _ = history.of(back)
+    (change,) = history.of(stays)
     assert incomplete.back_between is not None
-    *shas, left = (told[incomplete.id][name] for name in names)
+    *shas, left = (groups[incomplete.id][name] for name in names)
     assert shas == [point.commit.sha for point in incomplete.back_between if point.commit]
     assert float(left) == pytest.approx(1, abs=0.02)
-    assert [told[kept.id][name] for name in names] == ["", "", ""]
+    assert [groups[change.id][name] for name in names] == ["", "", ""]
 
 
 def test_the_csv_of_changes_has_also_those_that_are_not_clear() -> None:
-    known = known_of(stepped())
-    (change,) = (replace(one, clear=False) for one in known.changes)
+    history = known_of(stepped())
+    (change,) = (replace(change, clear=False) for change in history.changes)
     doubted = replace(
-        known,
+        history,
         changes=(),
         unclear=(change,),
         judged={one.id: one for one in assess_changes([change], [], [])},
@@ -743,16 +747,19 @@ def test_the_csv_of_changes_has_also_those_that_are_not_clear() -> None:
 def test_changes_of_different_nights_stay_apart() -> None:
     page = history_page(known_of(stepped(cell="c=1", at=20), stepped(cell="c=2", at=45)), now=NOW)
 
-    assert [one.cells for one in page.regressions] == ["", ""]
+    assert [group.cells for group in page.regressions] == ["", ""]
 
 
 def test_every_id_of_a_group_is_on_the_page_for_who_accepts_it() -> None:
-    series = [stepped(1.2, cell=f"c={number}", project="p") for number in range(3)]
-    known = known_of(*series)
+    all_series = [stepped(1.2, cell=f"c={number}", project="p") for number in range(3)]
+    history = known_of(*all_series)
 
-    made = pages_of([], series=series)["history.html"]
+    text = pages_of([], series=all_series)["history.html"]
 
-    assert all(f'id="change-{one.id}"' in made and f">{one.id}<" in made for one in known.changes)
+    assert all(
+        f'id="change-{change.id}"' in text and f">{change.id}<" in text
+        for change in history.changes
+    )
 
 
 def test_a_change_is_zoomed_at_its_minute_or_where_dates_cannot_be_read_at_its_place() -> None:
@@ -776,8 +783,8 @@ def test_a_change_is_zoomed_at_its_minute_or_where_dates_cannot_be_read_at_its_p
 
 
 def test_a_zoom_has_levels_changes_and_borders_where_the_still_chart_has_them() -> None:
-    course = [2e6] * 20 + [3e6] * 20 + [1e6] * 20
-    jittered = [figure * (1 + 0.002 * (at % 3)) for at, figure in enumerate(course)]
+    values = [2e6] * 20 + [3e6] * 20 + [1e6] * 20
+    jittered = [value * (1 + 0.002 * (at % 3)) for at, value in enumerate(values)]
     series = a_series(jittered)
     changed = tuple(
         replace(point, environment_key=(("kernel", "6.1" if at < 20 else "6.2"),))

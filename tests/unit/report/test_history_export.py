@@ -100,26 +100,26 @@ def kept(series: Series) -> dict[str, Any]:
     return dict(points)
 
 
-def bounded(figure: float | None, low: float, high: float) -> Series:
+def bounded(value: float | None, low: float, high: float) -> Series:
     return replace(
         a_series([1.0]),
-        points=HistoryPoints.of([replace(a_point(day=1), value=figure, bounds=(low, high))]),
+        points=HistoryPoints.of([replace(a_point(day=1), value=value, bounds=(low, high))]),
     )
 
 
 @given(
-    figure=st.floats(1e-280, 1e280),
+    value=st.floats(1e-280, 1e280),
     below=st.floats(0.5, 1),
     above=st.floats(1, 2),
 )
 def test_the_script_holds_figures_and_bounds_to_four_digits(
-    figure: float, below: float, above: float
+    value: float, below: float, above: float
 ) -> None:
-    points = kept(bounded(figure, figure * below, figure * above))
+    points = kept(bounded(value, value * below, value * above))
 
     (y,), (low,), (high,), unit = points["y"], points["low"], points["high"], points["u"]
     told = [y * unit, (y - low) * unit, (y + high) * unit]
-    assert told == pytest.approx([figure, figure * below, figure * above], rel=1e-4)
+    assert told == pytest.approx([value, value * below, value * above], rel=1e-4)
 
 
 def test_the_script_has_null_where_there_is_no_figure_and_no_bounds_where_none_has_any() -> None:
@@ -132,9 +132,9 @@ def test_the_script_has_null_where_there_is_no_figure_and_no_bounds_where_none_h
     assert (alone["low"], alone["high"]) == ([], [])
 
 
-@pytest.mark.parametrize("figure", [5e-324, 1.7e308])
-def test_the_script_is_json_however_far_figures_lie(figure: float) -> None:
-    points = kept(bounded(figure, -math.inf, math.inf))
+@pytest.mark.parametrize("value", [5e-324, 1.7e308])
+def test_the_script_is_json_however_far_figures_lie(value: float) -> None:
+    points = kept(bounded(value, -math.inf, math.inf))
 
     assert (points["low"], points["high"]) == ([None], [None])
     assert math.isfinite(points["u"])
@@ -143,8 +143,8 @@ def test_the_script_is_json_however_far_figures_lie(figure: float) -> None:
 @pytest.mark.parametrize("scale", ["linear", "log"])
 def test_points_lie_where_the_levels_of_the_same_figures_do(scale: Any) -> None:
     axis = Axis(low=1.0, high=10.0, scale=scale, ticks=(2.0, 5.0))
-    figures = [0.5, 1.0, 2.0, 5.0, 10.0, 20.0]
-    dots = tuple(Dot(x=0.5, value=figure, low=None, high=None) for figure in figures)
+    values = [0.5, 1.0, 2.0, 5.0, 10.0, 20.0]
+    dots = tuple(Dot(x=0.5, value=value, low=None, high=None) for value in values)
     grid = HistoryChart(
         tracks=(SeriesTrack(mode="m", dash=0, runs=(dots,), missing=(), levels=()),),
         axis=axis,
@@ -158,5 +158,5 @@ def test_points_lie_where_the_levels_of_the_same_figures_do(scale: Any) -> None:
     ticks = drawn.partition('class="grid" d="')[2].partition('"')[0]
     lines = [line.partition("H")[0].split()[1] for line in ticks.split("M")[1:]]
     places = drawn.partition('class="run m" d="')[2].partition('"')[0]
-    heights = [place.partition("h")[0].split()[1] for place in places.split("M")[1:]]
+    heights = [anchor.partition("h")[0].split()[1] for anchor in places.split("M")[1:]]
     assert heights == ["1000", "1000", *lines, "0", "0"]

@@ -14,7 +14,7 @@ from support.report_sample import NOW
 
 def looked(day: int, state: State) -> tuple[Run, tuple[()]]:
     """A run of a day, whose doctor saw one thing."""
-    seen = a_host_check(
+    check = a_host_check(
         check="governor",
         state=state,
         value=f"seen {day}",
@@ -22,7 +22,7 @@ def looked(day: int, state: State) -> tuple[Run, tuple[()]]:
         fix="cpupower frequency-set -g performance",
     )
     run = a_run(run_id=f"r{day}", started_at=f"2026-03-{day:02}T02:00:00Z")
-    return replace(run, preflight=(seen,)), ()
+    return replace(run, preflight=(check,)), ()
 
 
 def check(*states: State) -> CheckHistory:

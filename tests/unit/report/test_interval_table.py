@@ -93,15 +93,17 @@ def measured(scenario: Scenario, *rows: tuple[str, tuple[int, ...], float]) -> S
 
 def test_the_nearest_named_is_none_that_came_to_the_baseline_itself() -> None:
     bindings = a_scenario(matrix={"binding": ["none", "one-cpu", "physical-cores"]})
-    found = measured(
+    result = measured(
         bindings,
         ("binding=none", (0, 1), 10.0),
         ("binding=one-cpu", (0,), 10.1),
         ("binding=physical-cores", (0, 1), 10.0),
     )
 
-    assert "Nearest of those that differ from it is one CPU at 0.99×" in plain(verdict_of(found)[1])
-    (row,) = overview_page([found], now=NOW).rows
+    assert "Nearest of those that differ from it is one CPU at 0.99×" in plain(
+        verdict_of(result)[1]
+    )
+    (row,) = overview_page([result], now=NOW).rows
     assert row.best is not None
     assert row.best.name == "one CPU"
 
@@ -124,11 +126,11 @@ def test_what_is_as_the_baseline_itself_does_not_keep_the_others_from_all_being_
 
 def test_the_baseline_once_more_is_named_where_nothing_else_was_compared() -> None:
     bindings = a_scenario(matrix={"binding": ["none", "physical-cores"]})
-    found = measured(
+    result = measured(
         bindings, ("binding=none", (0, 1), 10.0), ("binding=physical-cores", (0, 1), 10.0)
     )
 
-    assert "Nearest is physical cores at 1.00×" in plain(verdict_of(found)[1])
+    assert "Nearest is physical cores at 1.00×" in plain(verdict_of(result)[1])
 
 
 def test_the_baseline_once_more_wins_no_headline_and_its_row_says_what_it_can_be() -> None:
@@ -136,15 +138,15 @@ def test_the_baseline_once_more_wins_no_headline_and_its_row_says_what_it_can_be
         matrix={"binding": ["none"], "threads": ["default", "per-core"]},
         baseline={"threads": "default"},
     )
-    found = measured(
+    result = measured(
         threads,
         ("binding=none,threads=default", (0, 1), 10.6),
         ("binding=none,threads=per-core", (0, 1), 10.0),
     )
 
-    assert found.winner is None
-    assert plain(verdict_of(found)[0]).startswith("No setting is clearly faster")
-    assert "taken alone" not in plain(verdict_of(found)[1])
-    (row,) = (row for row in table_of(found).rows if row.cell.baseline)
+    assert result.winner is None
+    assert plain(verdict_of(result)[0]).startswith("No setting is clearly faster")
+    assert "taken alone" not in plain(verdict_of(result)[1])
+    (row,) = (row for row in table_of(result).rows if row.cell.baseline)
     assert (row.verdict.word, row.verdict.tone) == ("faster", "plain")
     assert "the difference is noise, or the variable itself" in row.note

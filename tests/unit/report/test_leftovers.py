@@ -53,7 +53,7 @@ def test_a_page_that_is_not_made_again_stays(tmp_path: Path) -> None:
         site.write(
             SiteInputs(records=[EARLIER, LATEST], now=NOW, stamps=stamps),
             tmp_path / "site",
-            kept=tmp_path,
+            records=tmp_path,
         )
 
     assert (tmp_path / "site/run/r0.html").is_file()

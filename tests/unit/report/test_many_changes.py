@@ -18,8 +18,8 @@ from support.report_sample import NOW
 
 def stepped(scenario: str, ratio: float, *, at: int = 45, **changes: Any) -> Series:
     noise = random.Random(f"{scenario} {changes}")
-    course = [1e6 * (ratio if day >= at else 1.0) * noise.gauss(1, 0.005) for day in range(60)]
-    return replace(a_series(course, scenario=scenario, title=scenario, project="p"), **changes)
+    values = [1e6 * (ratio if day >= at else 1.0) * noise.gauss(1, 0.005) for day in range(60)]
+    return replace(a_series(values, scenario=scenario, title=scenario, project="p"), **changes)
 
 
 @pytest.fixture
@@ -31,8 +31,8 @@ def few_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(changes, "_MOST_LISTED", 2)
 
 
-def titles(known: ChangeHistory) -> list[str]:
-    tonight = whats_new.whats_new(known, ())
+def titles(history: ChangeHistory) -> list[str]:
+    tonight = whats_new.whats_new(history, ())
     assert tonight is not None
     return [group.head.title for group in tonight.changed]
 
@@ -45,16 +45,16 @@ def test_turns_count_how_often_something_came_before() -> None:
 def test_the_overview_has_rows_of_every_event_and_of_what_got_better() -> None:
     # One event of many benchmarks, later than another of one, and improvements beside both.
     many = [stepped(f"large{number}", 1.5, at=50) for number in range(6)]
-    other, better = stepped("other", 1.14, at=45), [stepped(f"b{n}", 0.8) for n in range(3)]
-    known = build_change_history([*many, other, *better])
+    series, better = stepped("other", 1.14, at=45), [stepped(f"b{n}", 0.8) for n in range(3)]
+    history = build_change_history([*many, series, *better])
 
-    shown = titles(known)
+    names = titles(history)
 
-    assert len(shown) == 4
-    assert "other" in shown
-    assert sum(title.startswith("large") for title in shown) == 2
-    assert sum(title.startswith("b") for title in shown) == 1
-    assert shown[-1].startswith("b")
+    assert len(names) == 4
+    assert "other" in names
+    assert sum(title.startswith("large") for title in names) == 2
+    assert sum(title.startswith("b") for title in names) == 1
+    assert names[-1].startswith("b")
 
 
 @pytest.mark.usefixtures("few_rows")
@@ -99,30 +99,30 @@ def test_the_feed_has_what_got_worse_where_not_all_fits_and_cells_together() -> 
 
     made = feed.feed(build_change_history([*better, *cells, stepped("alone", 1.2)]), now=NOW)
 
-    told = [entry.title for entry in made.entries]
-    assert len(told) == 3
-    assert sum(title.startswith("▲") for title in told) == 1
-    assert sum(title.endswith("slower: cells, 2 cells") for title in told) == 1
+    parts = [entry.title for entry in made.entries]
+    assert len(parts) == 3
+    assert sum(title.startswith("▲") for title in parts) == 1
+    assert sum(title.endswith("slower: cells, 2 cells") for title in parts) == 1
 
 
 def test_an_entry_of_several_cells_keeps_its_id_whichever_of_them_is_the_largest() -> None:
     def entry(first: float, second: float) -> str:
-        known = build_change_history(
+        history = build_change_history(
             [stepped("s", first, cell="c=1"), stepped("s", second, cell="c=2")]
         )
-        (one,) = feed.feed(known, now=NOW).entries
-        return one.id
+        (entry,) = feed.feed(history, now=NOW).entries
+        return entry.id
 
     assert entry(1.1, 1.3) == entry(1.3, 1.1)
 
 
 @pytest.mark.parametrize(
-    ("unit", "said"), [("ns", "1 cell got slower."), ("bytes", "2 cells got worse.")]
+    ("unit", "text"), [("ns", "1 cell got slower."), ("bytes", "2 cells got worse.")]
 )
-def test_the_headline_calls_nothing_slower_that_is_no_time(unit: str, said: str) -> None:
-    several = [stepped("time", 1.5), stepped("other", 1.5, unit=unit)][: 1 + (unit != "ns")]
+def test_the_headline_calls_nothing_slower_that_is_no_time(unit: str, text: str) -> None:
+    all_series = [stepped("time", 1.5), stepped("other", 1.5, unit=unit)][: 1 + (unit != "ns")]
 
-    tonight = whats_new.whats_new(build_change_history(several), ())
+    tonight = whats_new.whats_new(build_change_history(all_series), ())
 
     assert tonight is not None
-    assert "".join(piece.text for piece in tonight.verdict) == said
+    assert "".join(piece.text for piece in tonight.verdict) == text

@@ -42,12 +42,12 @@ def test_a_word_may_break_behind_the_signs_that_join_its_parts(name: str, broken
 
 
 def a_project() -> list[Series]:
-    figures = [1e6 * (1.2 if day >= 40 else 1) + day % 7 * 1e3 for day in range(60)]
+    values = [1e6 * (1.2 if day >= 40 else 1) + day % 7 * 1e3 for day in range(60)]
     changed = {"project": "p", "host": HOST, "host_name": HOST}
     return [
-        a_series(figures, scenario=BENCHMARK, title=BENCHMARK, cell=CELL, **changed),
-        a_series(figures, scenario=BENCHMARK, title=BENCHMARK, cell=CELL + "1", **changed),
-        a_series([*figures, None], scenario=BENCHMARK + "2", title=BENCHMARK + "2", **changed),
+        a_series(values, scenario=BENCHMARK, title=BENCHMARK, cell=CELL, **changed),
+        a_series(values, scenario=BENCHMARK, title=BENCHMARK, cell=CELL + "1", **changed),
+        a_series([*values, None], scenario=BENCHMARK + "2", title=BENCHMARK + "2", **changed),
         a_series([None], scenario=BENCHMARK + "3", title=BENCHMARK + "3", **changed),
     ]
 
@@ -61,13 +61,17 @@ def texts(element: Element) -> Iterator[str]:
 
 
 def test_no_name_of_an_imported_benchmark_or_cell_stands_anywhere_in_one_piece() -> None:
-    several = a_project()
-    shas = [one.commit.sha for one in (several[0].points[10], several[0].points[50]) if one.commit]
+    all_series = a_project()
+    shas = [
+        point.commit.sha
+        for point in (all_series[0].points[10], all_series[0].points[50])
+        if point.commit
+    ]
     pages = {
         name: text
         for name, text in pages_of(
             [],
-            series=several,
+            series=all_series,
             compared=[RequestedComparison(project="p", before=shas[0], after=shas[1])],
         ).items()
         if name.endswith(".html")
@@ -106,12 +110,12 @@ def test_a_long_unit_goes_on_the_next_line_and_figures_do_not() -> None:
 
 
 def test_an_option_or_a_day_in_a_sentence_stays_on_one_line_with_its_dashes() -> None:
-    said = "ended early (--budget 1m40s); corebound run --resume goes on, not a--b <i> 2026-11-22 7"
-    told = keep_together(said)
+    text = "ended early (--budget 1m40s); corebound run --resume goes on, not a--b <i> 2026-11-22 7"
+    told = keep_together(text)
 
     assert re.findall("<span[^>]*nowrap[^>]*>([^<]*)</span>", told) == [
         "--budget",
         "--resume",
         "2026-11-22",
     ]
-    assert parse_html(told).text == said
+    assert parse_html(told).text == text

@@ -93,12 +93,16 @@ def test_copies_of_a_cell_make_a_calibration_of_it() -> None:
         for position, copy in enumerate("ab")
     ]
 
-    found = calibrated(RUN, SOURCE, launches)
+    calibration = calibrated(RUN, SOURCE, launches)
 
-    assert found is not None
-    assert (found.cell, found.blocks, found.lock) == (cell.key, 6, a_calibration().lock)
-    assert [one.launches for one in found.noise] == [6, 30]
-    assert calibration_for([found], RUN, SOURCE) == found
+    assert calibration is not None
+    assert (calibration.cell, calibration.blocks, calibration.lock) == (
+        cell.key,
+        6,
+        a_calibration().lock,
+    )
+    assert [one.launches for one in calibration.noise] == [6, 30]
+    assert calibration_for([calibration], RUN, SOURCE) == calibration
 
 
 def test_two_pairs_make_none() -> None:

@@ -30,14 +30,14 @@ def test_a_name_takes_the_runs_and_the_histories_of_it_and_no_imported_profile()
     kept = select_content(EVERY, ["torch*"])
 
     assert [run.id for run, _ in kept.records] == ["served"]
-    assert [one.scenario for one in kept.series] == ["torchserve"]
+    assert [series.scenario for series in kept.series] == ["torchserve"]
     assert kept.profiles == ()
 
 
 def test_an_imported_profile_is_asked_for_by_its_own_name() -> None:
     kept = select_content(EVERY, ["NPU"])
 
-    assert [one.name for one in kept.profiles] == ["NPU"]
+    assert [profile.name for profile in kept.profiles] == ["NPU"]
     assert kept.records == ()
 
 
@@ -54,11 +54,11 @@ def test_an_imported_project_is_asked_for_by_its_name() -> None:
 
 
 def test_every_page_says_what_it_is_only_of_as_long_as_it_is(tmp_path: Path) -> None:
-    several = [
+    all_series = [
         a_series([1e6] * 9, project="trees", scenario=name) for name in ("io.read", "io.size")
     ]
-    history_files.keep("trees", several, tmp_path / "records")
-    words = ["report", "--records", str(tmp_path / "records"), "--out", str(tmp_path / "site")]
+    history_files.keep("trees", all_series, tmp_path / "records")
+    parts = ["report", "--records", str(tmp_path / "records"), "--out", str(tmp_path / "site")]
 
     def said() -> dict[str, bool]:
         site = tmp_path / "site"
@@ -67,9 +67,9 @@ def test_every_page_says_what_it_is_only_of_as_long_as_it_is(tmp_path: Path) -> 
             for file in site.rglob("*.html")
         }
 
-    done = CliRunner().invoke(app, [*words, "--only", "io.re*", "--only", "io.x"])
+    done = CliRunner().invoke(app, [*parts, "--only", "io.re*", "--only", "io.x"])
     narrow = said()
-    CliRunner().invoke(app, words)
+    CliRunner().invoke(app, parts)
 
     assert done.exit_code == 0, done.output
     assert all(narrow.values())

@@ -145,9 +145,9 @@ def test_workers_of_one_launch_have_profiles_of_their_own() -> None:
     run, (*measured, profiled) = a_night("r1", 600_000)
     (worker,) = profiled.workers
     (other,) = a_night("r1", 700_000)[1][-1].workers
-    both = replace(profiled, workers=(worker, replace(other, slot=1)))
+    launch = replace(profiled, workers=(worker, replace(other, slot=1)))
 
-    rows = rows_of(section([(run, [*measured, both])]))
+    rows = rows_of(section([(run, [*measured, launch])]))
 
     assert rows["conv"] == ("600", "[600, 700]")
 

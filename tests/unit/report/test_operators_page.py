@@ -39,8 +39,8 @@ def a_profile(name: str = "one", **changed: Any) -> ImportedProfile:
 
 def a_summed_profile(**changed: Any) -> ImportedProfile:
     operators = tuple(
-        dataclasses.replace(one, quiet_ns=None, min_ns=None, max_ns=None)
-        for one in a_profile().profile.operators
+        dataclasses.replace(operator, quiet_ns=None, min_ns=None, max_ns=None)
+        for operator in a_profile().profile.operators
     )
     return a_profile(
         "summed",
@@ -84,10 +84,10 @@ def test_imported_profiles_are_shown_without_any_run() -> None:
 
 
 def test_scenarios_with_operators_are_linked_to() -> None:
-    made = pages_of([a_sample()])["operators.html"]
+    text = pages_of([a_sample()])["operators.html"]
 
-    assert 'href="scenario/resnet50-inference.html#operators"' in made
-    assert "Profiles made elsewhere</h2>" not in made
+    assert 'href="scenario/resnet50-inference.html#operators"' in text
+    assert "Profiles made elsewhere</h2>" not in text
 
 
 def test_shares_are_of_the_step_where_it_is_known() -> None:
@@ -128,13 +128,13 @@ def test_what_makes_steps_of_the_same_profiler_differ_is_named() -> None:
     slow = a_profile(
         "slow", step_ns=3_000_000, operators=(an_operator(), an_operator("add", 2_300_000))
     )
-    other = replace(slow, source="MindSpore profiler, CPU trace")
+    profile = replace(slow, source="MindSpore profiler, CPU trace")
 
     assert plain(page(a_profile(), slow).tables[0].notes[-1]) == (
         "A step with slow takes 2.00 ms more; 2.00 ms of that is add."
     )
     # Another framework calls the same operators otherwise.
-    (table,) = page(a_profile(), other).tables
+    (table,) = page(a_profile(), profile).tables
     assert table.notes
     assert not any("takes 2.00 ms" in plain(note) for note in table.notes)
 
@@ -172,8 +172,8 @@ def test_the_export_leaves_empty_what_is_not_told() -> None:
 def test_beside_figures_of_all_that_was_profiled_bars_are_shares() -> None:
     # Ten times as long, for it is of ten iterations and does not say so.
     long = tuple(
-        dataclasses.replace(one, total_ns=10 * one.total_ns)
-        for one in a_profile().profile.operators
+        dataclasses.replace(operator, total_ns=10 * operator.total_ns)
+        for operator in a_profile().profile.operators
     )
     whole = a_profile("whole", iterations=None, step_ns=10_000_000, operators=long)
 

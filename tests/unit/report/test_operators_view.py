@@ -120,9 +120,9 @@ def test_a_disturbed_profile_is_marked_and_no_sentence_rests_on_it() -> None:
     (table,) = section(a_study(none, of_disturbed(one_cpu))).tables
 
     assert [column.whole for column in table.columns] == ["unbound", "one CPU, disturbed"]
-    said = [plain(note) for note in table.notes]
-    assert said[0] == "The profile of one CPU was disturbed from outside and is not interpreted."
-    assert not [note for note in said[1:] if "one CPU" in note]
+    parts = [plain(note) for note in table.notes]
+    assert parts[0] == "The profile of one CPU was disturbed from outside and is not interpreted."
+    assert not [note for note in parts[1:] if "one CPU" in note]
     (slightly,) = section(a_study(none, of_disturbed(one_cpu, 0.05))).tables
     assert [column.whole for column in slightly.columns] == ["unbound", "one CPU"]
 
@@ -142,9 +142,9 @@ def test_a_profile_that_was_made_again_is_not_missing() -> None:
     none, one_cpu = profiles()
     found = Disturbance(share=0.45, by=("steal",), evidence=("so it was",), refused=True)
     refused = replace(none, id="a", status="invalid", reason="it was.", disturbance=found)
-    again = replace(none, id="b", attempt=1)
+    launch = replace(none, id="b", attempt=1)
 
-    assert section(a_study(refused, one_cpu, again)).unprofiled == ()
+    assert section(a_study(refused, one_cpu, launch)).unprofiled == ()
     (missing,) = section(a_study(replace(refused, fix="It is launched again."), one_cpu)).unprofiled
     assert missing.fix == "The run ended before it was launched again."
 

@@ -84,7 +84,7 @@ def test_a_damaged_record_is_told_on_the_overview_and_on_its_runs_page(tmp_path:
 
     site.write(SiteInputs(records=[(run, ()), (other, ())], now=NOW, faults=[fault]), tmp_path)
 
-    told = "1 record damaged"
-    assert told in (tmp_path / "index.html").read_text()
-    assert told in (tmp_path / "run" / "r1.html").read_text()
-    assert told not in (tmp_path / "run" / "r2.html").read_text()
+    text = "1 record damaged"
+    assert text in (tmp_path / "index.html").read_text()
+    assert text in (tmp_path / "run" / "r1.html").read_text()
+    assert text not in (tmp_path / "run" / "r2.html").read_text()

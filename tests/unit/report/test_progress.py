@@ -8,11 +8,11 @@ from support.report_sample import a_sample, an_earlier_sample, pages_of
 
 def test_series_and_pages_are_counted_up_to_the_last() -> None:
     told: list[tuple[str, int, int]] = []
-    series = [a_series([1e6] * 9, project="p", scenario=name) for name in ("one", "two")]
+    all_series = [a_series([1e6] * 9, project="p", scenario=name) for name in ("one", "two")]
 
     pages_of(
         [an_earlier_sample(), a_sample()],
-        series=series,
+        series=all_series,
         progress=lambda *so_far: told.append(so_far),
     )
 

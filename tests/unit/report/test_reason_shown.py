@@ -25,8 +25,8 @@ WHY = "the <new> parser checks what it reads"
 def stepped(cell: str = "n=1", seed: int = 1) -> Series:
     """Eighty nights, the later half a fifth slower."""
     noise = random.Random(seed)
-    figures = [1e6 * (1.2 if at >= 40 else 1) * noise.lognormvariate(0, 0.01) for at in range(80)]
-    return a_series(figures, project="trees", scenario="io.read", cell=cell)
+    values = [1e6 * (1.2 if at >= 40 else 1) * noise.lognormvariate(0, 0.01) for at in range(80)]
+    return a_series(values, project="trees", scenario="io.read", cell=cell)
 
 
 def accepted(change: Change, because: str = WHY) -> Decision:
@@ -52,19 +52,19 @@ def test_the_reason_of_what_came_back_is_none() -> None:
     (change,) = analyse([stepped()]).changes
     fixed = replace(accepted(change), state="fixed", at=change.series.points[45].at)
 
-    known = build_change_history([change.series], decisions=[fixed])
+    history = build_change_history([change.series], decisions=[fixed])
 
-    assert known.status(change) == "open"
-    assert known.because(change) == ""
+    assert history.status(change) == "open"
+    assert history.because(change) == ""
 
 
 @pytest.mark.parametrize("page", ["history.html", "feed.xml"])
 def test_pages_and_the_feed_say_why_a_change_was_accepted(page: str) -> None:
     (change,) = analyse([stepped()]).changes
 
-    told = made_of(accepted(change))[page]
+    text = made_of(accepted(change))[page]
 
-    assert "because the &lt;new&gt; parser checks what it reads" in told
+    assert "because the &lt;new&gt; parser checks what it reads" in text
     assert "because" not in made_of()[page]
 
 
@@ -85,24 +85,26 @@ def test_the_table_for_machines_has_the_reason() -> None:
 
 
 def test_changes_that_were_accepted_for_different_reasons_are_not_told_as_one() -> None:
-    found = analyse([stepped("n=1"), stepped("n=2", seed=2)]).changes
-    told = [accepted(one, because) for one, because in zip(found, ("this", "that"), strict=True)]
+    changes = analyse([stepped("n=1"), stepped("n=2", seed=2)]).changes
+    told = [
+        accepted(change, because) for change, because in zip(changes, ("this", "that"), strict=True)
+    ]
 
     def rows(decisions: list[Decision]) -> int:
-        known = build_change_history([one.series for one in found], decisions=decisions)
-        return len(group_changes(known.changes, known))
+        history = build_change_history([change.series for change in changes], decisions=decisions)
+        return len(group_changes(history.changes, history))
 
-    assert rows([accepted(one) for one in found]) == 1
+    assert rows([accepted(change) for change in changes]) == 1
     assert rows(told) == 2
 
 
 def test_a_page_is_made_again_when_the_reason_is_another() -> None:
     series = stepped()
-    found = analyse([series]).changes
+    changes = analyse([series]).changes
     keys: list[set[str]] = []
     for because in ("this", "that"):
-        seen: set[str] = set()
-        decisions = [accepted(found[0], because)]
+        names: set[str] = set()
+        decisions = [accepted(changes[0], because)]
         inputs = SiteInputs(
             records=(),
             now=NOW,
@@ -111,12 +113,12 @@ def test_a_page_is_made_again_when_the_reason_is_another() -> None:
             sources={"trees": "0"},
         )
 
-        def holds(_path: str, key: str, seen: set[str] = seen) -> bool:
-            seen.add(key)
+        def holds(_path: str, key: str, names: set[str] = names) -> bool:
+            names.add(key)
             return False
 
         for _ in render_pages(inputs, (), site._renderer(inputs), holds, traces={}, raw=False):
             pass
-        keys.append(seen)
+        keys.append(names)
 
     assert not keys[0] & keys[1]

@@ -31,11 +31,9 @@ EARLY, LATE = (f"{day:040x}" for day in (10, 70))
 def a_rate(step: float, **changed: object) -> Series:
     """Eighty nights of particles a second, from the 40th on so many times as many."""
     noise = random.Random(1)
-    figures = [
-        1e6 * (step if day >= 40 else 1) * noise.lognormvariate(0, 0.01) for day in range(80)
-    ]
-    told = {"project": "trees", "unit": "particles / second", "more_is_better": True} | changed
-    return a_series(figures, **told)
+    values = [1e6 * (step if day >= 40 else 1) * noise.lognormvariate(0, 0.01) for day in range(80)]
+    by_name = {"project": "trees", "unit": "particles / second", "more_is_better": True} | changed
+    return a_series(values, **by_name)
 
 
 @pytest.mark.parametrize(
@@ -66,9 +64,9 @@ def test_the_unit_of_a_benchmark_says_it_of_its_series(tmp_path: Path) -> None:
     about = {"track_rate": {"unit": "particles / second"}, "track_size": {"unit": "KB"}}
     results = {name: [[7.0], []] for name in about}
 
-    found = read_project(result_tree(tmp_path, result_file(results), benchmarks=about)).series
+    all_series = read_project(result_tree(tmp_path, result_file(results), benchmarks=about)).series
 
-    assert {one.scenario: one.more_is_better for one in found} == {
+    assert {series.scenario: series.more_is_better for series in all_series} == {
         "track_rate": True,
         "track_size": False,
     }
@@ -106,12 +104,12 @@ def test_a_size_is_that_of_the_figure_and_its_tone_that_of_the_judgement(
 ) -> None:
     (change,) = analyse([a_rate(step)]).changes
 
-    said = size_word(change)
+    verdict = size_word(change)
     low, high = map(float, size_interval(change)[1:].partition("]")[0].split(", "))
 
-    assert (said.tone, said.sign) == (tone, sign)
-    assert said.word.endswith(word)
-    assert low <= float(said.word.removesuffix(word)) <= high
+    assert (verdict.tone, verdict.sign) == (tone, sign)
+    assert verdict.word.endswith(word)
+    assert low <= float(verdict.word.removesuffix(word)) <= high
 
 
 @pytest.mark.parametrize(("step", "verdict"), [(0.85, "slower"), (1.15, "faster")])
@@ -119,66 +117,66 @@ def test_the_night_calls_a_rate_that_fell_slower(step: float, verdict: str) -> N
     series = a_rate(step)
     lately = replace(series, points=series.points[:60])
 
-    told = whats_new(build_change_history([lately]), ())
+    news = whats_new(build_change_history([lately]), ())
 
-    assert told is not None
-    assert plain(told.verdict) == f"1 cell got {verdict}."
+    assert news is not None
+    assert plain(news.verdict) == f"1 cell got {verdict}."
 
 
 def test_a_chart_of_a_rate_says_that_higher_is_better() -> None:
     series = a_rate(1.0)
-    known = build_change_history([series])
+    history = build_change_history([series])
 
-    panel = history_panel((series,), known, title="a chart")
+    panel = history_panel((series,), history, title="a chart")
 
     assert "higher is better" in panel.caption
 
 
 @pytest.mark.parametrize(
-    ("step", "said", "sign", "word"), [(0.85, "worse", "▼", "less"), (1.15, "better", "▲", "more")]
+    ("step", "text", "sign", "word"), [(0.85, "worse", "▼", "less"), (1.15, "better", "▲", "more")]
 )
 def test_two_commits_of_a_rate_differ_by_what_it_is_now_over_what_it_was(
-    step: float, said: str, sign: str, word: str
+    step: float, text: str, sign: str, word: str
 ) -> None:
-    known = build_change_history([a_rate(step)])
-    found = compare_commits("trees", EARLY, LATE, known)
+    history = build_change_history([a_rate(step)])
+    comparison = compare_commits("trees", EARLY, LATE, history)
 
-    page = commits_page(found, known, now="2026-01-01T00:00:00Z")
+    page = commits_page(comparison, history, now="2026-01-01T00:00:00Z")
 
-    (one,) = found.series
-    assert one.comparison is not None
+    (series,) = comparison.series
+    assert series.comparison is not None
     # Above 1 is better, as it is where less is.
-    assert one.comparison.speedup_ratio == pytest.approx(step, rel=0.05)
-    assert f"1 series {said}" in plain(page.hero.verdict)
+    assert series.comparison.speedup_ratio == pytest.approx(step, rel=0.05)
+    assert f"1 series {text}" in plain(page.hero.verdict)
     (row,) = page.findings.rows
     assert (row.verdict.sign, row.verdict.word) == (sign, word)
 
 
 def test_two_commits_of_a_rate_are_told_alike_in_a_terminal(tmp_path: Path) -> None:
     history_files.keep("trees", [a_rate(0.85)], tmp_path)
-    words = shlex.split(f"compare {EARLY} {LATE} --records")
+    parts = shlex.split(f"compare {EARLY} {LATE} --records")
 
-    said = CliRunner().invoke(app, [*words, str(tmp_path)])
-    told = json.loads(CliRunner().invoke(app, [*words, str(tmp_path), "--json"]).stdout)
+    said = CliRunner().invoke(app, [*parts, str(tmp_path)])
+    document = json.loads(CliRunner().invoke(app, [*parts, str(tmp_path), "--json"]).stdout)
 
     assert "▼ less" in said.stdout
-    assert "slower" in json.dumps(told)
+    assert "slower" in json.dumps(document)
 
 
 def test_a_rate_that_fell_is_no_gain_from_import_to_regressions(tmp_path: Path) -> None:
     about = {"track_rate": {"unit": "particles / second"}}
     files = [
         result_file(
-            {"track_rate": [[figure], []]},
+            {"track_rate": [[value], []]},
             commit_hash=f"{day:040x}",
             date=1_600_000_000_000 + day * 86_400_000,
         )
-        for day, figure in enumerate(a_rate(0.85).points.measured)
+        for day, value in enumerate(a_rate(0.85).points.measured)
     ]
     tree = result_tree(tmp_path, *files, benchmarks=about)
     import_asv(tree)
-    words = ["regressions", "--records", str(tree / "records"), "--all", "--json"]
+    parts = ["regressions", "--records", str(tree / "records"), "--all", "--json"]
 
-    told = json.loads(CliRunner().invoke(app, words).stdout)
+    document = json.loads(CliRunner().invoke(app, parts).stdout)
 
-    assert [one["regression"] for one in told["changes"]] == [True]
+    assert [one["regression"] for one in document["changes"]] == [True]

@@ -21,8 +21,8 @@ from support.report_sample import NOW
 
 def stepped(scenario: str, ratio: float, *, at: int = 45, **changes: Any) -> Series:
     noise = random.Random(scenario)
-    course = [1e6 * (ratio if day >= at else 1.0) * noise.gauss(1, 0.005) for day in range(60)]
-    return replace(a_series(course, scenario=scenario, title=scenario, project="p"), **changes)
+    values = [1e6 * (ratio if day >= at else 1.0) * noise.gauss(1, 0.005) for day in range(60)]
+    return replace(a_series(values, scenario=scenario, title=scenario, project="p"), **changes)
 
 
 def events_of(*series: Series) -> tuple[CommitEvent, ...]:
@@ -64,9 +64,9 @@ def test_the_machines_of_a_project_share_its_commits_and_hosts_of_ones_own_do_no
 
 
 def test_what_changed_in_different_commits_stays_apart_the_latest_first() -> None:
-    series = [stepped(f"{name}{at}", 1.2, at=at) for at in (30, 45) for name in "ab"]
+    all_series = [stepped(f"{name}{at}", 1.2, at=at) for at in (30, 45) for name in "ab"]
 
-    late, early = events_of(*series)
+    late, early = events_of(*all_series)
 
     assert (late.subject, early.subject) == ("change 45", "change 30")
     # Their commits begin alike, and fragments are unique all the same.
@@ -74,13 +74,13 @@ def test_what_changed_in_different_commits_stays_apart_the_latest_first() -> Non
 
 
 def test_nights_without_a_commit_are_none() -> None:
-    series = [stepped(name, 1.2) for name in "ab"]
+    all_series = [stepped(name, 1.2) for name in "ab"]
     without = [
         replace(
-            one,
-            points=type(one.points).of(replace(point, commit=None) for point in one.points),
+            series,
+            points=type(series.points).of(replace(point, commit=None) for point in series.points),
         )
-        for one in series
+        for series in all_series
     ]
 
     assert events_of(*without) == ()
@@ -95,17 +95,17 @@ def test_of_many_the_largest_are_named() -> None:
 
 
 def test_a_change_leads_to_what_else_its_commit_did(tmp_path: Path) -> None:
-    known = build_change_history(
+    history = build_change_history(
         [stepped("a<b>", 1.2), stepped("c", 0.8), stepped("alone", 1.3, at=20)]
     )
-    page = history_page(known, now=NOW)
+    page = history_page(history, now=NOW)
 
     beside = {row.head.title: row.beside for row in (*page.regressions, *page.improvements)}
     assert beside["alone"] is None
     assert beside["a<b>"] == beside["c"] == ("with 1 other benchmark", page.commits[0].place)
 
-    site.write(SiteInputs(records=[], now=NOW, series=known.series), tmp_path)
-    made = (tmp_path / "history.html").read_text("utf-8")
-    assert made.count(f'href="#{page.commits[0].place}"') == 2
-    assert made.count(f'id="{page.commits[0].place}"') == 1
-    assert "a<b>" not in made
+    site.write(SiteInputs(records=[], now=NOW, series=history.series), tmp_path)
+    text = (tmp_path / "history.html").read_text("utf-8")
+    assert text.count(f'href="#{page.commits[0].place}"') == 2
+    assert text.count(f'id="{page.commits[0].place}"') == 1
+    assert "a<b>" not in text

@@ -60,9 +60,9 @@ def test_a_run_and_its_scenario_count_alike() -> None:
     study = latest_studies([(RUN, a_night())])[0]
     own = scenario_page(study, findings=(), now=NOW, records_file="r.jsonl")
 
-    ((_, _, said, _),) = page_of(*a_night()).scenarios
+    ((_, _, text, _),) = page_of(*a_night()).scenarios
 
-    assert said == f"{own.launch_counts}, 1 more that profiled operators"
+    assert text == f"{own.launch_counts}, 1 more that profiled operators"
     assert any(flag.detail.startswith("of 3;") for flag in own.hero.flags)
 
 

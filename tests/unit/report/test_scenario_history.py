@@ -27,7 +27,7 @@ def history_of(**ratios: float) -> ScenarioHistory:
     return history_in([_nights(mode, ratios.get(mode.replace("-", "_"), 1.0)) for mode in MODES])
 
 
-def history_in(series: Sequence[Series], decisions: Sequence[Decision] = ()) -> ScenarioHistory:
+def history_in(all_series: Sequence[Series], decisions: Sequence[Decision] = ()) -> ScenarioHistory:
     launches = [
         a_launch(
             cell=cell,
@@ -38,10 +38,12 @@ def history_in(series: Sequence[Series], decisions: Sequence[Decision] = ()) -> 
         for cell in expand(SCENARIO, "s.yaml")
         for block in range(6)
     ]
-    known = study(RUN, RUN.scenarios[0], launches)
-    made = scenario_history(known, build_change_history(series, (known,), decisions=decisions))
-    assert made is not None
-    return made
+    result = study(RUN, RUN.scenarios[0], launches)
+    page = scenario_history(
+        result, build_change_history(all_series, (result,), decisions=decisions)
+    )
+    assert page is not None
+    return page
 
 
 def _nights(mode: str, ratio: float, *, until: int = 60) -> Series:
@@ -57,11 +59,11 @@ def _nights(mode: str, ratio: float, *, until: int = 60) -> Series:
 
 
 def test_the_heading_is_of_what_is_drawn_and_not_of_a_larger_change_elsewhere() -> None:
-    found = history_of(none=1.1, node=1.5)
+    page = history_of(none=1.1, node=1.5)
 
-    assert len(found.panel.key) == 2
-    assert found.title.startswith("History: 10")
-    assert found.panel.changes[0].size.word in found.title
+    assert len(page.panel.key) == 2
+    assert page.title.startswith("History: 10")
+    assert page.panel.changes[0].size.word in page.title
 
 
 def test_other_cells_are_counted_by_direction() -> None:
@@ -96,14 +98,17 @@ def test_without_any_change_the_nights_are_counted() -> None:
 
 
 def test_of_too_few_nights_for_any_change_the_heading_says_no_more() -> None:
-    short = [replace(one, points=one.points[:4]) for one in (_nights(mode, 1.0) for mode in MODES)]
+    all_series = [
+        replace(series, points=series.points[:4])
+        for series in (_nights(mode, 1.0) for mode in MODES)
+    ]
 
-    assert history_in(short).title == "History: too short to tell in 4 runs"
+    assert history_in(all_series).title == "History: too short to tell in 4 runs"
 
 
 def test_a_change_that_was_accepted_is_no_news() -> None:
-    series = [_nights(mode, 1.1 if mode == "none" else 1.0) for mode in MODES]
-    (change,) = build_change_history(series).changes
+    all_series = [_nights(mode, 1.1 if mode == "none" else 1.0) for mode in MODES]
+    (change,) = build_change_history(all_series).changes
     accepted = Decision(
         id=change.id,
         state="accepted",
@@ -112,15 +117,15 @@ def test_a_change_that_was_accepted_is_no_news() -> None:
         place=change.place,
     )
 
-    assert " slower since " in history_in(series).title
-    assert history_in(series, [accepted]).title == "History: nothing new in 60 runs"
+    assert " slower since " in history_in(all_series).title
+    assert history_in(all_series, [accepted]).title == "History: nothing new in 60 runs"
 
 
 def test_a_change_in_a_series_that_has_ended_is_no_news() -> None:
-    others = [_nights(mode, 1.0, until=100) for mode in MODES if mode != "node"]
-    over = _nights("node", 1.5)
+    all_series = [_nights(mode, 1.0, until=100) for mode in MODES if mode != "node"]
+    series = _nights("node", 1.5)
 
-    found = history_in([*others, over])
+    page = history_in([*all_series, series])
 
-    assert any(panel.changes for panel in found.folded)
-    assert found.title == "History: nothing new in 100 runs"
+    assert any(panel.changes for panel in page.folded)
+    assert page.title == "History: nothing new in 100 runs"

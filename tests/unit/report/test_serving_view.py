@@ -65,21 +65,21 @@ def test_requests_at_a_rate_are_judged_by_their_99th_percentile(shape: Shape) ->
 def test_errors_are_counted_and_enter_no_latency() -> None:
     answered = an_answered(latencies_ns=(10_000_000,) * 90, errors={"status 503": 10})
 
-    found = summarise_served(launches_of(0, a_served(answered=answered)))
+    served = summarise_served(launches_of(0, a_served(answered=answered)))
 
-    assert found is not None
-    assert (found.errors, found.requests) == (10, 100)
-    assert found.p99_ns.value == pytest.approx(10e6, rel=0.001)
+    assert served is not None
+    assert (served.errors, served.requests) == (10, 100)
+    assert served.p99_ns.value == pytest.approx(10e6, rel=0.001)
 
 
 def test_throughput_has_an_interval_over_launches_and_the_tail_is_of_all_requests() -> None:
-    found = summarise_served(launches_of(0, lasting(0.5), lasting(0.4)))
+    served = summarise_served(launches_of(0, lasting(0.5), lasting(0.4)))
 
-    assert found is not None
+    assert served is not None
     # Geometric mean of 200 and 250 a second.
-    assert found.per_s.value == pytest.approx(50_000**0.5)
-    assert found.per_s.interval is not None
-    assert found.curve[-1].share == 1
+    assert served.per_s.value == pytest.approx(50_000**0.5)
+    assert served.per_s.interval is not None
+    assert served.curve[-1].share == 1
 
 
 def of_latencies(number: int) -> Served:
@@ -92,10 +92,10 @@ def test_fewer_than_1000_requests_have_no_p99_9() -> None:
     few = launches_of(0, of_latencies(499), of_latencies(500))
     enough = launches_of(0, of_latencies(500), of_latencies(500))
 
-    assert (found := summarise_served(few)) is not None
-    assert found.p99_9_ns is None
-    assert (found := summarise_served(enough)) is not None
-    assert found.p99_9_ns is not None
+    assert (served := summarise_served(few)) is not None
+    assert served.p99_9_ns is None
+    assert (served := summarise_served(enough)) is not None
+    assert served.p99_9_ns is not None
 
 
 def test_a_page_shows_no_p99_9_of_fewer_than_1000_requests() -> None:
@@ -150,10 +150,10 @@ def test_set_ups_are_compared_by_what_they_are_judged_by() -> None:
         *launches_of(1, lasting(0.5), lasting(0.55), lasting(0.45)),
     )
 
-    known = studied(*launches)
+    result = studied(*launches)
 
-    assert known.ranked[0].comparison.speedup_ratio == pytest.approx(2)
-    assert figure_of(known.cells).heading == "Time a request"
+    assert result.ranked[0].comparison.speedup_ratio == pytest.approx(2)
+    assert figure_of(result.cells).heading == "Time a request"
 
 
 def test_each_set_up_says_where_its_figures_lie_and_how_it_is_measured_again() -> None:

@@ -95,7 +95,7 @@ def test_traces_beside_the_records_are_part_of_the_site(tmp_path: Path) -> None:
     site.write(
         SiteInputs(records=[(run, (profiled, gone))], now=NOW),
         tmp_path / "site",
-        kept=tmp_path / "records",
+        records=tmp_path / "records",
     )
 
     made = everything(tmp_path / "site")
@@ -123,7 +123,7 @@ def test_whatever_a_record_says_is_text_and_never_markup() -> None:
         run,
         argv=(EVIL,),
         commit=Commit(sha="a" * 40, subject=EVIL, committed_at=EVIL, dirty=True),
-        preflight=tuple(replace(one, value=EVIL, check=EVIL) for one in a_preflight()),
+        preflight=tuple(replace(check, value=EVIL, check=EVIL) for check in a_preflight()),
     )
     earlier = replace(run, id=EVIL, started_at="2025-01-01T00:00:00Z")
     records = [(run, (failed, measured, profiled, unprofiled)), (earlier, (measured,))]
@@ -153,9 +153,9 @@ def test_the_overview_of_a_first_run_escapes_titles_and_names() -> None:
 
 def _evil_histories(run: Run) -> tuple[Series, ...]:
     """A step in our own and in an imported history, whose every word is markup."""
-    figures = [1e6 * (1.2 if night > 40 else 1.0) * (1 + night % 3 / 500) for night in range(60)]
+    values = [1e6 * (1.2 if night > 40 else 1.0) * (1 + night % 3 / 500) for night in range(60)]
     evil = Commit(sha="b" * 40, subject=EVIL, committed_at="2026-01-01T00:00:00Z", dirty=False)
-    series = a_series(figures, scenario="a-scenario", title=EVIL, host_name=EVIL, host=run.host.id)
+    series = a_series(values, scenario="a-scenario", title=EVIL, host_name=EVIL, host=run.host.id)
     points = tuple(
         replace(point, commit=evil, environment_key=((EVIL, f"{EVIL}{index // 30}"),), missing=EVIL)
         for index, point in enumerate(series.points)
@@ -171,7 +171,9 @@ def test_records_are_in_the_site_as_they_are_kept(tmp_path: Path) -> None:
     file.write_bytes(codec.encode(run))
 
     site.write(
-        SiteInputs(records=[(run, launches)], now=NOW), tmp_path / "site", kept=tmp_path / "records"
+        SiteInputs(records=[(run, launches)], now=NOW),
+        tmp_path / "site",
+        records=tmp_path / "records",
     )
 
     raw = everything(tmp_path / "site")["data/run/r1.jsonl.gz"]
@@ -197,11 +199,11 @@ def test_a_site_without_records_says_what_to_run() -> None:
 def a_site_of(past: Sequence[Series], folder: Path, source: str, now: str = NOW) -> Path:
     """A site of imported histories, their files' hashes being `source`."""
     (folder / "records").mkdir(exist_ok=True)
-    sources = dict.fromkeys((one.project for one in past if one.project), source)
+    sources = dict.fromkeys((series.project for series in past if series.project), source)
     return site.write(
         SiteInputs(records=[], now=now, series=past, sources=sources),
         folder / "site",
-        kept=folder / "records",
+        records=folder / "records",
     )
 
 
@@ -209,13 +211,13 @@ def test_a_page_of_a_history_that_did_not_change_is_not_made_again(tmp_path: Pat
     a_site_of(sample_history(), tmp_path, "one")
     page, *_ = sorted((tmp_path / "site" / "history").glob("*.html"))
     os.utime(page, ns=(1, 1))
-    other = [replace(one, title="another") for one in sample_history()]
+    all_series = [replace(series, title="another") for series in sample_history()]
 
-    a_site_of(other, tmp_path, "one")
+    a_site_of(all_series, tmp_path, "one")
     assert page.stat().st_mtime_ns == 1
     assert "another" not in page.read_text()
 
-    a_site_of(other, tmp_path, "two")
+    a_site_of(all_series, tmp_path, "two")
     assert "another" in page.read_text()
 
 
@@ -246,9 +248,9 @@ def test_a_page_that_somebody_touched_is_made_again(tmp_path: Path) -> None:
 def test_a_site_that_grew_is_that_which_is_made_at_once(tmp_path: Path) -> None:
     (tmp_path / "grown").mkdir()
     (tmp_path / "fresh").mkdir()
-    short = [replace(one, points=one.points[:-1]) for one in sample_history()]
+    all_series = [replace(series, points=series.points[:-1]) for series in sample_history()]
 
-    a_site_of(short, tmp_path / "grown", "one")
+    a_site_of(all_series, tmp_path / "grown", "one")
     a_site_of(sample_history(), tmp_path / "grown", "two")
     a_site_of(sample_history(), tmp_path / "fresh", "two")
 
@@ -260,15 +262,13 @@ def test_launches_of_a_night_long_past_are_not_asked_for_again(tmp_path: Path) -
         raise AssertionError("nobody has to look at these")
 
     run, launches = a_sample()
-    nights = [
-        replace(run, id=f"r{day}", started_at=f"2026-03-1{day}T08:00:00Z") for day in (1, 2, 3)
-    ]
-    stamps = {night.id: "as it was" for night in nights}
+    runs = [replace(run, id=f"r{day}", started_at=f"2026-03-1{day}T08:00:00Z") for day in (1, 2, 3)]
+    stamps = {night.id: "as it was" for night in runs}
 
     def write(oldest: Sequence[Launch]) -> None:
-        records = [(nights[0], oldest), *((night, launches) for night in nights[1:])]
+        records = [(runs[0], oldest), *((night, launches) for night in runs[1:])]
         site.write(
-            SiteInputs(records=records, now=NOW, stamps=stamps), tmp_path / "site", kept=tmp_path
+            SiteInputs(records=records, now=NOW, stamps=stamps), tmp_path / "site", records=tmp_path
         )
 
     write(launches)

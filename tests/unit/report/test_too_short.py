@@ -111,10 +111,10 @@ def test_where_every_series_can_tell_nothing_is_said_of_it() -> None:
 
 
 def test_a_table_says_that_a_series_is_too_short_instead_of_unchanged() -> None:
-    short, long = of(3), of(2 * ENOUGH, scenario="longer")
-    both = known(short, long)
+    series, long = of(3), of(2 * ENOUGH, scenario="longer")
+    history = known(series, long)
 
-    rows = [row for group in series_groups([short, long], both) for row in group.rows]
+    rows = [row for group in series_groups([series, long], history) for row in group.rows]
 
     assert {row.points: (row.change, row.unchanged) for row in rows} == {
         "3 points": (None, "too short to tell"),
@@ -123,25 +123,27 @@ def test_a_table_says_that_a_series_is_too_short_instead_of_unchanged() -> None:
 
 
 def test_what_has_ended_need_not_tell() -> None:
-    going = of(4 * ENOUGH + 60, project="p", cell="n=1")
-    ended = replace(going, cell="n=2", points=HistoryPoints.of([a_point(1e6)]))
+    series = of(4 * ENOUGH + 60, project="p", cell="n=1")
+    ended = replace(series, cell="n=2", points=HistoryPoints.of([a_point(1e6)]))
 
-    assert known(going, ended).ended == {ended.id}
-    assert "too short" not in said_of(going, ended)[1]
+    assert known(series, ended).ended == {ended.id}
+    assert "too short" not in said_of(series, ended)[1]
 
 
 def test_the_command_says_the_same_in_every_format(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    several = [of(ENOUGH), of(3, cell="n=2")]
-    history_files.keep("p", [replace(one, project="p") for one in several], Path("reports/records"))
-    told = {
+    all_series = [of(ENOUGH), of(3, cell="n=2")]
+    history_files.keep(
+        "p", [replace(series, project="p") for series in all_series], Path("reports/records")
+    )
+    by_name = {
         form: CliRunner().invoke(app, ["regressions", "--format", form]).stdout
         for form in ("text", "md", "json")
     }
 
-    said = f"1 of 2 series is too short to tell: a change takes {ENOUGH} figures"
-    assert f"No new regression, in 2 series. {said}" in told["text"]
-    assert said in told["md"]
-    assert json.loads(told["json"])["too_short"] == 1
+    text = f"1 of 2 series is too short to tell: a change takes {ENOUGH} figures"
+    assert f"No new regression, in 2 series. {text}" in by_name["text"]
+    assert text in by_name["md"]
+    assert json.loads(by_name["json"])["too_short"] == 1

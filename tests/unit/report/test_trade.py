@@ -30,10 +30,10 @@ def driven(rates: dict[str, float]) -> Known:
     cell, served = known()[0]
     return [
         (
-            replace(cell, cell=a_cell(axes=(("parameters.rate", asked),))),
+            replace(cell, cell=a_cell(axes=(("parameters.rate", name),))),
             replace(served, per_s=MeanWithInterval(value=got, interval=None)),
         )
-        for asked, got in rates.items()
+        for name, got in rates.items()
     ]
 
 

@@ -37,12 +37,14 @@ def foreign() -> Iterator[tuple[Run, tuple[Launch, ...]]]:
             replace(one, document={**one.document, "title": EVIL, "question": EVIL, "source": EVIL})
             for one in run.scenarios
         )
-        checks = tuple(replace(one, value=EVIL, why=EVIL) for one in a_preflight())
+        checks = tuple(replace(check, value=EVIL, why=EVIL) for check in a_preflight())
         yield (
             replace(run, commit=commit, host=host, scenarios=sources, preflight=checks),
             tuple(
-                one if one.status == "ok" else replace(one, reason=EVIL, log=EVIL, fix=EVIL)
-                for one in launches
+                launch
+                if launch.status == "ok"
+                else replace(launch, reason=EVIL, log=EVIL, fix=EVIL)
+                for launch in launches
             ),
         )
 
@@ -51,23 +53,27 @@ def foreign_past() -> tuple[Series, ...]:
     commit = Commit(sha="<b>" * 10, subject=EVIL, committed_at=NOW, dirty=False)
     imported = [
         replace(
-            one,
+            series,
             project=EVIL,
             host=EVIL,
             host_name=EVIL,
             title=EVIL,
-            cell=one.cell + EVIL,
-            points=HistoryPoints.of(replace(point, commit=commit) for point in one.points),
+            cell=series.cell + EVIL,
+            points=HistoryPoints.of(replace(point, commit=commit) for point in series.points),
         )
-        for one in sample_history()
-        if one.project
+        for series in sample_history()
+        if series.project
     ]
-    return (*(one for one in sample_history() if not one.project), *imported, a_series([1.0, 2.0]))
+    return (
+        *(series for series in sample_history() if not series.project),
+        *imported,
+        a_series([1.0, 2.0]),
+    )
 
 
 @pytest.fixture(scope="module")
 def made() -> dict[str, str]:
-    imports = tuple(replace(one, name=EVIL, source=EVIL) for one in sample_imports())
+    imports = tuple(replace(profile, name=EVIL, source=EVIL) for profile in sample_imports())
     return pages_of(list(foreign()), profiles=imports, series=foreign_past())
 
 

@@ -58,7 +58,7 @@ def cells_of(scenario: Scenario) -> dict[str, Cell]:
 
 def launches_of(cell: Cell, milliseconds: float, **changes: Any) -> list[Launch]:
     """Six launches whose medians lie within 1 % of one another."""
-    made = []
+    launches = []
     for block in range(BLOCKS):
         # Alternating by half a per cent, so that there is a spread at all.
         wall_ns = round(milliseconds * 1e6 * (1 + 0.005 * (-1) ** block))
@@ -71,8 +71,8 @@ def launches_of(cell: Cell, milliseconds: float, **changes: Any) -> list[Launch]
             workers=(worker,),
             placement=a_placement(cpus=cpus, bound=bound),
         )
-        made.append(replace(launch, **changes))
-    return made
+        launches.append(replace(launch, **changes))
+    return launches
 
 
 def a_study(
@@ -137,10 +137,10 @@ def test_a_noisy_difference_is_not_called_a_winner() -> None:
     ]
     steady = [launch for launch in study.launches if launch.cell.key == "binding=none"]
 
-    found = latest_studies([(a_run(), (*steady, *noisy))])[0]
+    result = latest_studies([(a_run(), (*steady, *noisy))])[0]
 
-    assert verdict(found) == "No setting is clearly faster than unbound here."
-    assert "launches of each would decide it" in plain(a_page(found).hero.support)
+    assert verdict(result) == "No setting is clearly faster than unbound here."
+    assert "launches of each would decide it" in plain(a_page(result).hero.support)
 
 
 def test_no_number_of_launches_is_advised_for_the_baseline_once_more() -> None:
@@ -152,9 +152,9 @@ def test_no_number_of_launches_is_advised_for_the_baseline_once_more() -> None:
     ]
     steady = [launch for launch in study.launches if launch.cell.key == "binding=none"]
 
-    found = latest_studies([(a_run(), (*steady, *alike))])[0]
+    result = latest_studies([(a_run(), (*steady, *alike))])[0]
 
-    (duel,) = found.ranked
+    (duel,) = result.ranked
     assert duel.is_same_placement
     assert (duel.comparison.verdict, duel.comparison.launches_needed) == ("undecided", None)
 
@@ -186,11 +186,11 @@ WOBBLE = (2.3, -1.9, 1.9, -2.4, 2.2, -1.9)
 
 
 def test_what_one_of_many_comparisons_shows_by_chance_is_no_headline() -> None:
-    alone, among_many = many_equal_settings(0), many_equal_settings(40)
+    result, among_many = many_equal_settings(0), many_equal_settings(40)
 
-    assert alone.ranked[0].comparison.verdict == "faster"
+    assert result.ranked[0].comparison.verdict == "faster"
     assert among_many.ranked[0].comparison.verdict == "faster"
-    assert "1.03× faster" in verdict(alone)
+    assert "1.03× faster" in verdict(result)
     assert verdict(among_many).startswith("No setting is clearly faster")
     assert "of 41 comparisons some look so by chance" in plain(a_page(among_many).hero.support)
     assert overview_page([among_many], now=NOW).rows[0].verdict.word == "undecided"
@@ -257,8 +257,8 @@ def test_some_cells_measured_again_do_not_stand_for_the_scenario() -> None:
         return replace(run, **changed), (a_launch(cell=cell),)
 
     def shown(*records: tuple[Run, tuple[Launch, ...]]) -> str:
-        (one,) = latest_studies(records)
-        return one.run.id
+        (result,) = latest_studies(records)
+        return result.run.id
 
     whole, some = a_record("whole", 2), a_record("some", 3, only=("binding=none",))
     other = replace(a_run().scenarios[0], sha256="f" * 64)
@@ -470,15 +470,15 @@ def test_the_overview_without_records_says_what_to_run() -> None:
 
 
 def test_the_overview_counts_what_was_decided() -> None:
-    other = a_scenario(name="another")
-    cells = {key: replace(cell, scenario="another") for key, cell in cells_of(other).items()}
+    scenario = a_scenario(name="another")
+    cells = {key: replace(cell, scenario="another") for key, cell in cells_of(scenario).items()}
     launches = [
         *launches_of(cells["binding=none"], 10),
         *launches_of(cells["binding=one-cpu"], 20),
     ]
     studies = (
         a_study(12.0, 10.0),
-        *latest_studies([(a_run(scenarios=(other,)), tuple(launches))]),
+        *latest_studies([(a_run(scenarios=(scenario,)), tuple(launches))]),
     )
 
     page = overview_page(studies, now=NOW)
@@ -514,8 +514,8 @@ def test_a_line_of_the_csv_can_be_joined_and_has_the_least_and_the_most_of_the_p
 
     names = ("scenario", "run", "started_at", "host")
     run = study.run
-    told = [study.scenario.name, run.id, run.started_at, run.host.id]
-    assert [first[name] for name in names] == told
+    parts = [study.scenario.name, run.id, run.started_at, run.host.id]
+    assert [first[name] for name in names] == parts
     for least, middle, most in (
         ("cpu_least_ns", "cpu_median_ns", "cpu_most_ns"),
         ("whole_least_ns", "whole_ns", "whole_most_ns"),
@@ -551,7 +551,7 @@ def test_an_interval_that_says_nothing_is_named_as_such(low: float, high: float)
 
 
 @pytest.mark.parametrize(
-    ("low", "high", "said"),
+    ("low", "high", "text"),
     [
         (1.0001, 1.13, "[1.0001, 1.13]"),
         (0.91, 0.9996, "[0.91, 0.9996]"),
@@ -561,9 +561,9 @@ def test_an_interval_that_says_nothing_is_named_as_such(low: float, high: float)
     ],
 )
 def test_an_end_beside_1_is_written_as_precisely_as_tells_it_from_1(
-    low: float, high: float, said: str
+    low: float, high: float, text: str
 ) -> None:
-    assert bounds(low, high) == said
+    assert bounds(low, high) == text
 
 
 def test_two_launches_far_apart_have_an_interval_without_an_end_and_still_a_page() -> None:
@@ -651,11 +651,11 @@ def test_cpu_time_is_never_more_than_the_cpus_there_are_times_the_wall_time() ->
 
 def test_a_launch_that_was_made_again_successfully_has_not_failed_and_a_cell_counts_once() -> None:
     scenario = a_scenario()
-    one, other = cells_of(scenario).values()
-    disturbed = a_launch(cell=one, block=0, status="invalid", reason="disturbed")
+    cell, other = cells_of(scenario).values()
+    disturbed = a_launch(cell=cell, block=0, status="invalid", reason="disturbed")
     launches = (
         disturbed,
-        replace(a_launch(cell=one, block=0), attempt=1),
+        replace(a_launch(cell=cell, block=0), attempt=1),
         a_launch(cell=other, block=0, status="failed", reason="no memory"),
         a_launch(cell=other, block=1, status="failed", reason="no disk"),
         a_launch(cell=other, block=2),

@@ -32,10 +32,10 @@ def weight(text: str) -> int:
 
 def noisy(nights: int, seed: int, **changes: Any) -> Series:
     noise = random.Random(seed)
-    course = [1e6 * noise.lognormvariate(0, 0.02) for _ in range(nights)]
+    values = [1e6 * noise.lognormvariate(0, 0.02) for _ in range(nights)]
     points = HistoryPoints.of(
-        a_point(figure, day=day, bounds=(figure * 0.98, figure * 1.02))
-        for day, figure in enumerate(course)
+        a_point(value, day=day, bounds=(value * 0.98, value * 1.02))
+        for day, value in enumerate(values)
     )
     return replace(a_series([]), points=points, **changes)
 
@@ -52,11 +52,11 @@ def suite_of_500() -> str:
         for position, cell in enumerate(expand(scenario, "a.yaml"))
     )
     host = a_machine()
-    series = [
+    all_series = [
         noisy(NIGHTS, seed, scenario=scenario.name, host=host.id, cell="binding=none")
         for seed, scenario in enumerate(scenarios)
     ]
-    return pages_of([(a_run(scenarios=scenarios), launches)], series=series)["index.html"]
+    return pages_of([(a_run(scenarios=scenarios), launches)], series=all_series)["index.html"]
 
 
 def scenario_rows(overview: str) -> list[Element]:
@@ -100,15 +100,15 @@ def test_rows_out_of_sight_are_left_for_later_only_where_there_are_many(suite_of
     ] == [True, False]
 
 
-def rendered(series: tuple[Series, ...]) -> str:
+def rendered(all_series: tuple[Series, ...]) -> str:
     """The page of a benchmark in which nothing was looked for, as that takes its time."""
-    known = ChangeHistory(series=series, clear={}, unclear=(), cells={})
+    history = ChangeHistory(series=all_series, clear={}, unclear=(), cells={})
     renderer = Renderer({path.name: path.read_text("utf-8") for path in TEMPLATES.iterdir()})
-    return renderer.page("benchmark", benchmark_page("p", series, known, now=NOW))
+    return renderer.page("benchmark", benchmark_page("p", all_series, history, now=NOW))
 
 
 def test_a_benchmark_of_60_charts_of_1400_points_is_under_120_kb_with_all_its_tables() -> None:
-    series = tuple(
+    all_series = tuple(
         noisy(
             1_400,
             seed,
@@ -121,37 +121,37 @@ def test_a_benchmark_of_60_charts_of_1400_points_is_under_120_kb_with_all_its_ta
         for seed in range(60)
     )
 
-    made = rendered(series)
+    text = rendered(all_series)
 
-    assert made.count("<figure") == made.count("points behind the chart") == 60
-    assert weight(made) < 120_000
+    assert text.count("<figure") == text.count("points behind the chart") == 60
+    assert weight(text) < 120_000
 
 
 def test_a_benchmark_of_300_cells_and_1000_nights_is_under_120_kb() -> None:
-    series = tuple(
+    all_series = tuple(
         noisy(1_000, seed, project="p", cell=f"n={seed}", scenario="bench") for seed in range(300)
     )
 
-    made = rendered(series)
+    text = rendered(all_series)
 
-    assert made.count("<figure") + made.count('class="spark"') == 300
-    assert weight(made) < 120_000
+    assert text.count("<figure") + text.count('class="spark"') == 300
+    assert weight(text) < 120_000
 
 
 def test_a_scenario_of_two_cells_and_1000_nights_draws_little() -> None:
-    series = tuple(noisy(1_000, seed, cell=f"binding={seed}") for seed in range(2))
-    known = ChangeHistory(series=series, clear={}, unclear=(), cells={})
+    all_series = tuple(noisy(1_000, seed, cell=f"binding={seed}") for seed in range(2))
+    history = ChangeHistory(series=all_series, clear={}, unclear=(), cells={})
 
-    panel = history_panel(series, known, title="two")
+    panel = history_panel(all_series, history, title="two")
 
     assert weight(history_svg(panel.chart)) < 20_000
 
 
 def test_a_scenario_page_with_a_long_history_is_under_120_kb() -> None:
     past = tuple(
-        replace(noisy(1_000, seed), **{name: getattr(one, name) for name in _NAMED})
-        for seed, one in enumerate(sample_history())
-        if one.project is None
+        replace(noisy(1_000, seed), **{name: getattr(series, name) for name in _NAMED})
+        for seed, series in enumerate(sample_history())
+        if series.project is None
     )
 
     made = pages_of([a_sample()], series=past)

@@ -183,8 +183,8 @@ def _build(
                 warn=lambda text: notify(f"warning: {text}"),
             ),
             out,
-            kept=records,
-            own=cache_dir(),
+            records=records,
+            cache_folder=cache_dir(),
         )
 
 

@@ -26,37 +26,37 @@ def describe_interval(low: float | None, high: float | None, dots: Sequence[floa
     ('interval on both sides of 1', 'no interval')
     """
     if low is None or high is None:
-        where = "no interval"
+        location = "no interval"
     elif low > 1:
-        where = "interval above 1"
+        location = "interval above 1"
     elif high < 1:
-        where = "interval below 1"
+        location = "interval below 1"
     else:
-        where = "interval on both sides of 1"
+        location = "interval on both sides of 1"
     if not dots:
-        return where
+        return location
     pairs = "1 pair" if len(dots) == 1 else f"{len(dots):,} pairs"
     least, most = ratio(min(dots)), ratio(max(dots))
-    return f"{where}; {pairs}, {least}{f' to {most}' if most != least else ''}"
+    return f"{location}; {pairs}, {least}{f' to {most}' if most != least else ''}"
 
 
-def describe_spread(figures: Sequence[float], middle: float) -> str:
+def describe_spread(values: Sequence[float], middle: float) -> str:
     """How far values above 0 spread around their summary value.
 
     >>> describe_spread((0.97, 1.0, 1.04), 1)
     '3.0 % below to 4.0 % above what they come to'
     """
-    least, most = _relative(min(figures) / middle), _relative(max(figures) / middle)
+    least, most = _relative(min(values) / middle), _relative(max(values) / middle)
     return f"{f'{least} to {most}' if least != most else f'all {least}'} what they come to"
 
 
-def describe_series(figures: Sequence[float]) -> str:
+def describe_series(values: Sequence[float]) -> str:
     """Describe a series: its number of values without NaN, and the last relative to the first.
 
     >>> describe_series((2.0, math.nan, 3.0)), describe_series((2.0,))
     ('2 figures, the last 50.0 % above the first', '1 figure')
     """
-    seen = [figure for figure in figures if not math.isnan(figure)]
+    seen = [value for value in values if not math.isnan(value)]
     if len(seen) == 1:
         return "1 figure"
     return f"{len(seen):,} figures, the last {_relative(seen[-1] / seen[0])} the first"

@@ -117,7 +117,7 @@ def history_svg(chart: HistoryChart) -> str:
 def _track(track: SeriesTrack, axis: Axis) -> str:
     dots = [dot for run in track.runs for dot in run]
     across = [_x(dot.x) for dot in dots]
-    places = [
+    anchors = [
         f"{x} {y}" for x, y in zip(across, _ys(axis, [dot.value for dot in dots]), strict=True)
     ]
     bounded = [
@@ -137,7 +137,7 @@ def _track(track: SeriesTrack, axis: Axis) -> str:
     )
     ends = [0, *itertools.accumulate(map(len, track.runs))]
     lines = "".join(
-        "M" + "L".join(places[begin:end])
+        "M" + "L".join(anchors[begin:end])
         for begin, end in itertools.pairwise(ends)
         if end - begin > 1
     )
@@ -149,7 +149,7 @@ def _track(track: SeriesTrack, axis: Axis) -> str:
             _path(f"whisker {track.mode}", whiskers),
             _path(f"open {track.mode}", heads),
             _path(f"thin {track.mode}", lines),
-            _path(f"run {track.mode}", "".join(f"M{place}h0" for place in places)),
+            _path(f"run {track.mode}", "".join(f"M{anchor}h0" for anchor in anchors)),
             _path(f"level {track.mode} dash-{track.dash}", levels),
             _path("lost", "".join(f"M{_x(x)} {_SIZE}v-40" for x in track.missing)),
         )
@@ -172,15 +172,15 @@ def _path(kind: str, drawn: str) -> str:
     return f'<path class="{kind}" d="{drawn}"/>' if drawn else ""
 
 
-def sparkline_svg(figures: Sequence[float], mode: str) -> str:
+def sparkline_svg(values: Sequence[float], mode: str) -> str:
     """Draw a sparkline of a series with its last point, small enough for a table row.
 
     Args:
-        figures: Values above 0, in order; NaN for a missing value.
+        values: Values above 0, in order; NaN for a missing value.
         mode: CSS class of the colour.
     """
-    columns = _columns(figures)
-    seen = [figure for figure in columns if figure is not None]
+    columns = _columns(values)
+    seen = [value for value in columns if value is not None]
     if not seen:
         return ""
     low, high = math.log(_limited(min(seen))), math.log(_limited(max(seen)))
@@ -193,32 +193,32 @@ def sparkline_svg(figures: Sequence[float], mode: str) -> str:
     # letter.
     path: list[str] = []
     at, step = (0, 0), "m"
-    for index, figure in enumerate(columns):
-        if figure is None:
+    for index, value in enumerate(columns):
+        if value is None:
             # A line of a single point is not drawn.
             if step != "m" and path[-1].startswith("m"):
                 path.append(" 2 0")
                 at = at[0] + 2, at[1]
             step = "m"
             continue
-        share = (math.log(_limited(figure)) - low) / (high - low)
+        share = (math.log(_limited(value)) - low) / (high - low)
         to = 1 + round(index * pace), 2 + round((1 - share) * room)
         path.append(f"{step}{to[0] - at[0]}{to[1] - at[1]: }")
         at, step = to, " "
     return (
         f'<svg class="spark" viewBox="0 0 {_SPARK_WIDTH} {_SPARK_HEIGHT}"'
-        f' preserveAspectRatio="none"{img_attributes(describe_series(figures))}>'
+        f' preserveAspectRatio="none"{img_attributes(describe_series(values))}>'
         f'<path class="ln {mode}" d="{"".join(path)}{_SPARK_END}"/></svg>'
     )
 
 
-def _columns(figures: Sequence[float]) -> list[float | None]:
+def _columns(values: Sequence[float]) -> list[float | None]:
     """At most `SPARK_POINTS` values: the medians of that many equal segments."""
-    count = min(len(figures), SPARK_POINTS)
+    count = min(len(values), SPARK_POINTS)
     columns: list[float | None] = []
     for column in range(count):
-        stretch = figures[column * len(figures) // count : (column + 1) * len(figures) // count]
-        seen = [figure for figure in stretch if not math.isnan(figure)]
+        stretch = values[column * len(values) // count : (column + 1) * len(values) // count]
+        seen = [value for value in stretch if not math.isnan(value)]
         columns.append(statistics.median_low(seen) if seen else None)
     return columns
 

@@ -111,13 +111,13 @@ def _ideal_speedup(across: Axis, up: Axis) -> str:
 
 
 def _scaling_curve(curve: ScalingCurve, across: Axis, up: Axis) -> str:
-    at = [(x_of(across, one.threads), one) for one in curve.points]
-    line = "L".join(f"{x} {y_of(up, one.speed)}" for x, one in at)
-    dots = "".join(f"M{x} {y_of(up, one.speed)}h0" for x, one in at)
+    at = [(x_of(across, point.threads), point) for point in curve.points]
+    line = "L".join(f"{x} {y_of(up, point.speed)}" for x, point in at)
+    dots = "".join(f"M{x} {y_of(up, point.speed)}h0" for x, point in at)
     whiskers = "".join(
-        f"M{x} {y_of(up, one.low)}V{y_of(up, one.high)}"
-        for x, one in at
-        if one.low is not None and one.high is not None
+        f"M{x} {y_of(up, point.low)}V{y_of(up, point.high)}"
+        for x, point in at
+        if point.low is not None and point.high is not None
     )
     bounds = f'<path class="whisker {curve.mode}" d="{whiskers}"/>' if whiskers else ""
     return (

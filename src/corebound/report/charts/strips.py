@@ -15,21 +15,21 @@ _WIDTH, _HEIGHT = 1000, 24
 _YS = (7, 12, 17)
 
 
-def dots_svg(figures: Sequence[float], middle: float, axis: Axis, mode: str) -> str:
+def dots_svg(values: Sequence[float], middle: float, axis: Axis, mode: str) -> str:
     """Draw one row.
 
     Args:
-        figures: One value per launch, in the order they ran.
+        values: One value per launch, in the order they ran.
         middle: Their summary value.
         axis: Horizontal; values beyond it are drawn at its edge.
         mode: CSS class of the colour.
     """
     dots = "".join(
-        f"M{_x(axis, figure)} {_YS[index % len(_YS)]}h0" for index, figure in enumerate(figures)
+        f"M{_x(axis, value)} {_YS[index % len(_YS)]}h0" for index, value in enumerate(values)
     )
     return (
         f'<svg class="spark" viewBox="0 0 {_WIDTH} {_HEIGHT}" preserveAspectRatio="none"'
-        f"{img_attributes(describe_spread(figures, middle))}>"
+        f"{img_attributes(describe_spread(values, middle))}>"
         f'<path class="level {mode}" d="M{_x(axis, middle)} 0V{_HEIGHT}"/>'
         f'<path class="spot {mode}" d="{dots}"/></svg>'
     )

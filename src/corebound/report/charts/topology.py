@@ -61,8 +61,8 @@ def describe_topology(boxes: tuple[Box, ...]) -> str:
     parts = [part for box in boxes for part in _nested(box)]
     kinds: Counter[str] = Counter(part.kind for part in parts)
     held = ", ".join(
-        f"{kinds[kind]:,} {one if kinds[kind] == 1 else many}"
-        for kind, one, many in _KINDS
+        f"{kinds[kind]:,} {name if kinds[kind] == 1 else many}"
+        for kind, name, many in _KINDS
         if kinds[kind]
     )
     cpus: dict[str, list[int]] = {}
@@ -116,28 +116,28 @@ def topology_boxes(topology: Topology, *, taken: Container[CpuId] = frozenset())
         for package, cpus in _group_cpus(topology.cpus, lambda cpu: cpu.core.package)
     ]
     if topology.offline:
-        parts = tuple(
+        boxes = tuple(
             Box(kind="cpu", name=str(cpu), off=OFFLINE, parts=()) for cpu in topology.offline
         )
-        drawn.append(Box(kind="group", name=OFFLINE, off="", parts=parts))
+        drawn.append(Box(kind="group", name=OFFLINE, off="", parts=boxes))
     bare = [node for node in topology.nodes if not node.cpus]
     if bare:
-        parts = tuple(
+        boxes = tuple(
             Box(kind="node", name=_node_name(topology, node.id), off="", parts=()) for node in bare
         )
-        drawn.append(Box(kind="group", name="nodes without CPUs", off="", parts=parts))
+        drawn.append(Box(kind="group", name="nodes without CPUs", off="", parts=boxes))
     return tuple(drawn)
 
 
 def _node_boxes(topology: Topology, cpus: list[Cpu], taken: Container[CpuId]) -> tuple[Box, ...]:
-    parts: list[Box] = []
+    boxes: list[Box] = []
     for node, own in _group_cpus(cpus, lambda cpu: -1 if cpu.node is None else int(cpu.node)):
         caches = _cache_boxes(topology, own, taken)
         if node < 0:
-            parts += caches
+            boxes += caches
         else:
-            parts.append(Box(kind="node", name=_node_name(topology, node), off="", parts=caches))
-    return tuple(parts)
+            boxes.append(Box(kind="node", name=_node_name(topology, node), off="", parts=caches))
+    return tuple(boxes)
 
 
 def _node_name(topology: Topology, number: int) -> str:
@@ -148,18 +148,18 @@ def _node_name(topology: Topology, number: int) -> str:
 
 
 def _cache_boxes(topology: Topology, cpus: list[Cpu], taken: Container[CpuId]) -> tuple[Box, ...]:
-    parts: list[Box] = []
+    boxes: list[Box] = []
     for index, own in _group_cpus(cpus, lambda cpu: -1 if cpu.cache is None else cpu.cache):
         cores = tuple(
             _core_box(siblings, taken) for _, siblings in _group_cpus(own, lambda cpu: cpu.core)
         )
         if index < 0:
-            parts += cores
+            boxes += cores
             continue
         cache = topology.caches[index]
         large = "" if cache.size_bytes is None else f" {size(cache.size_bytes)}"
-        parts.append(Box(kind="cache", name=f"L{cache.level}{large}", off="", parts=cores))
-    return tuple(parts)
+        boxes.append(Box(kind="cache", name=f"L{cache.level}{large}", off="", parts=cores))
+    return tuple(boxes)
 
 
 def _core_box(cpus: list[Cpu], taken: Container[CpuId]) -> Box:

@@ -48,16 +48,16 @@ class EnvironmentChanges(Struct, frozen=True, kw_only=True):
     told: tuple[EnvironmentChange, ...] = ()
 
 
-def environment_changes(series: Sequence[Series], known: ChangeHistory) -> EnvironmentChanges:
+def environment_changes(all_series: Sequence[Series], history: ChangeHistory) -> EnvironmentChanges:
     """Each environment change once, with the cells that it affects."""
-    found: dict[tuple[str, str], list[str]] = {}
-    for one in series:
+    groups: dict[tuple[str, str], list[str]] = {}
+    for one in all_series:
         for index in one.points.environment_changes:
             point = one.points[index]
             what = differing(one.points.environment_keys[index - 1], point.environment_key)
-            found.setdefault((point.at, what), []).append(known.label(one).name)
-    if len(found) > _MOST_MARKED:
-        return EnvironmentChanges(marked=(), told=_changing_values(series))
+            groups.setdefault((point.at, what), []).append(history.label(one).name)
+    if len(groups) > _MOST_MARKED:
+        return EnvironmentChanges(marked=(), told=_changing_values(all_series))
     return EnvironmentChanges(
         marked=tuple(
             (
@@ -66,19 +66,19 @@ def environment_changes(series: Sequence[Series], known: ChangeHistory) -> Envir
                     letter=_LETTERS[index],
                     when=day(at),
                     what=what,
-                    cell="" if len(cells) == len(series) else ", ".join(cells),
+                    cell="" if len(cells) == len(all_series) else ", ".join(cells),
                 ),
             )
-            for index, ((at, what), cells) in enumerate(sorted(found.items()))
+            for index, ((at, what), cells) in enumerate(sorted(groups.items()))
         )
     )
 
 
-def _changing_values(series: Sequence[Series]) -> tuple[EnvironmentChange, ...]:
+def _changing_values(all_series: Sequence[Series]) -> tuple[EnvironmentChange, ...]:
     """For each changing environment value, how often it changed, and its values."""
     times: dict[str, set[str]] = {}
     kinds: dict[str, dict[str, None]] = {}
-    for one in series:
+    for one in all_series:
         points = one.points
         for index in points.environment_changes:
             old, new = (
@@ -88,16 +88,16 @@ def _changing_values(series: Sequence[Series]) -> tuple[EnvironmentChange, ...]:
             for name in dict.fromkeys((*old, *new)):
                 if old.get(name, "") != new.get(name, ""):
                     times.setdefault(name, set()).add(points.moments[index].at)
-                    seen = kinds.setdefault(name, {})
-                    seen |= dict.fromkeys((old.get(name, ""), new.get(name, "")))
+                    by_name = kinds.setdefault(name, {})
+                    by_name |= dict.fromkeys((old.get(name, ""), new.get(name, "")))
     return tuple(
         EnvironmentChange(
             letter="",
             when=f"{name} changed {count(len(times[name]), 'time')}",
-            what=f"{_name_values(seen)}; nights of one are judged together",
+            what=f"{_name_values(by_name)}; nights of one are judged together",
             cell="",
         )
-        for name, seen in kinds.items()
+        for name, by_name in kinds.items()
     )
 
 
@@ -127,17 +127,17 @@ class PointRow(Struct, frozen=True, kw_only=True):
 
 
 def latest_points(
-    series: Sequence[Series], length: float, *, most: int = MOST_ROWS
+    all_series: Sequence[Series], length: float, *, most: int = MOST_ROWS
 ) -> tuple[PointRow, ...]:
     """The latest nightly runs of these series, newest first.
 
     Args:
-        series: At least one, all of one unit.
+        all_series: At least one, all of one unit.
         length: The divisor that converts values for display.
         most: The largest number of nightly runs.
     """
     by_night: dict[tuple[str, str], dict[str, HistoryPoint]] = {}
-    for one in series:
+    for one in all_series:
         # Only the latest points of each series can be among the latest of all.
         for point in one.points[-most:]:
             by_night.setdefault((point.at, point.run or ""), {})[one.id] = point
@@ -150,13 +150,20 @@ def latest_points(
                 when=day(at),
                 commit=commit.name if commit else "–",
                 link=next(
-                    (commit_link(series[0], one) for one in points.values() if one.commit), ""
+                    (
+                        commit_link(all_series[0], point)
+                        for point in points.values()
+                        if point.commit
+                    ),
+                    "",
                 ),
-                figures=tuple(_value_and_interval(points.get(one.id), length) for one in series),
+                figures=tuple(
+                    _value_and_interval(points.get(series.id), length) for series in all_series
+                ),
                 commands=tuple(
                     command
-                    for one in series
-                    if one.id in points and (command := point_command(one, points[one.id]))
+                    for series in all_series
+                    if series.id in points and (command := point_command(series, points[series.id]))
                 ),
             )
         )
@@ -174,9 +181,9 @@ def _value_and_interval(point: HistoryPoint | None, length: float) -> tuple[str,
     return significant(point.value / length), ends
 
 
-def points_note(series: Sequence[Series], *, most: int = MOST_ROWS) -> str:
+def points_note(all_series: Sequence[Series], *, most: int = MOST_ROWS) -> str:
     """A caption for the table of the latest nightly runs."""
-    longest = max(len(one.points) for one in series)
+    longest = max(len(series.points) for series in all_series)
     if longest <= most:
         return f"The {count(longest, 'point')} behind the chart"
     return f"The latest {most} of the {longest:,} points behind the chart"
@@ -236,8 +243,8 @@ class HistoryPanel(Struct, frozen=True, kw_only=True):
 
 
 def history_panel(
-    series: Sequence[Series],
-    known: ChangeHistory,
+    all_series: Sequence[Series],
+    history: ChangeHistory,
     *,
     title: str,
     most_points: int = MOST_POINTS,
@@ -248,75 +255,75 @@ def history_panel(
     """One chart of series that share a unit and a host.
 
     Args:
-        series: At least one, each with a value; the most important first.
-        known: All histories with their changes.
+        all_series: At least one, each with a value; the most important first.
+        history: All histories with their changes.
         title: The title of the chart.
         most_points: The largest number of points drawn per series; above it, only the extremes.
         most_nights: The number of latest nightly runs in the table below the chart; 0: no table.
         line: The time axis, which includes all moments of the series; None: an axis of its own.
         compared: (moment of a point, word) of the runs that the page compares.
     """
-    figures = [figure for one in series for figure in one.points.measured]
-    length, unit = display_unit(series[0], figures)
-    line = line or Timeline.over([at.at for one in series for at in one.points.moments])
+    values = [value for series in all_series for value in series.points.measured]
+    length, unit = display_unit(all_series[0], values)
+    line = line or Timeline.over([at.at for series in all_series for at in series.points.moments])
     axis = value_axis(
-        [figure / length for figure in figures],
-        margin=series[0].margin,
-        ends=[end / length for one in series for end in _ends(one.points)],
+        [value / length for value in values],
+        margin=all_series[0].margin,
+        ends=[end / length for series in all_series for end in _ends(series.points)],
     )
     tracks = tuple(
         series_track(
-            one, known.every(one), line, length=length, most=most_points,
-            mode=known.label(one).mode, dash=index,
+            series, history.every(series), line, length=length, most=most_points,
+            mode=history.label(series).mode, dash=index,
         )
-        for index, one in reversed(tuple(enumerate(series)))
+        for index, series in reversed(tuple(enumerate(all_series)))
     )  # fmt: skip
-    found = sorted(
-        ((change, one) for one in series for change in known.of(one)),
+    pairs = sorted(
+        ((change, series) for series in all_series for change in history.of(series)),
         key=lambda pair: (pair[0].since, pair[1].id),
     )
-    borders = environment_changes(series, known)
-    marks = [_mark(change, line) for change, _ in found]
+    borders = environment_changes(all_series, history)
+    marks = [_mark(change, line) for change, _ in pairs]
     places = [
         *((mark.x * 100, str(number), "bad" if change.is_regression else "good")
-          for number, (mark, (change, _)) in enumerate(zip(marks, found, strict=True), start=1)),
+          for number, (mark, (change, _)) in enumerate(zip(marks, pairs, strict=True), start=1)),
         *((line.share(moment) * 100, row.letter, "plain") for moment, row in borders.marked),
         *((line.share(moment) * 100, word, "plain") for moment, word in compared),
     ]  # fmt: skip
     labels, lanes = _assign_lanes(places)
     return HistoryPanel(
         title=title,
-        caption=_caption(series, unit, most_points, is_cut=exceeds_axis(tracks, axis))
-        + _noise_note(series, known),
+        caption=_caption(all_series, unit, most_points, is_cut=exceeds_axis(tracks, axis))
+        + _noise_note(all_series, history),
         unit=unit,
         chart=HistoryChart(
             tracks=tracks,
             axis=axis,
             marks=tuple(marks),
             borders=tuple(line.share(moment) for moment, _ in borders.marked),
-            says=_alt_text(title, series, found, axis, unit),
+            says=_alt_text(title, all_series, pairs, axis, unit),
             compared=tuple(line.share(moment) for moment, _ in compared),
         ),
         levels=vertical_ticks(axis),
         along=_time_ticks(line),
         marks=labels,
         lanes=lanes,
-        key=tuple((known.label(one), index) for index, one in enumerate(series)),
+        key=tuple((history.label(series), index) for index, series in enumerate(all_series)),
         changes=tuple(
-            change_row(change, known, number=number)
-            for number, (change, _) in reversed(tuple(enumerate(found, start=1)))
+            change_row(change, history, number=number)
+            for number, (change, _) in reversed(tuple(enumerate(pairs, start=1)))
         )
         + tuple(
-            change_row(change, known)
-            for one in series
-            for change in known.every(one)
+            change_row(change, history)
+            for series in all_series
+            for change in history.every(series)
             if not change.clear
         ),
         borders=(*(row for _, row in borders.marked), *borders.told),
-        nights=latest_points(series, length, most=most_nights) if most_nights else (),
-        nights_note=points_note(series, most=most_nights),
+        nights=latest_points(all_series, length, most=most_nights) if most_nights else (),
+        nights_note=points_note(all_series, most=most_nights),
         zoom=zoom_data(
-            series, [change for change, _ in found], known, line,
+            all_series, [change for change, _ in pairs], history, line,
             length=length, axis=axis, borders=[moment for moment, _ in borders.marked],
         ),
     )  # fmt: skip
@@ -327,27 +334,31 @@ def _ends(points: HistoryPoints) -> Iterator[float]:
     return (end for end in (*points.lows, *points.highs) if not math.isnan(end))
 
 
-def _caption(series: Sequence[Series], unit: str, most: int, *, is_cut: bool) -> str:
+def _caption(all_series: Sequence[Series], unit: str, most: int, *, is_cut: bool) -> str:
     measured = (
-        unit if series[0].unit != "ns" or series[0].project else f"{unit} an iteration or request"
+        unit
+        if all_series[0].unit != "ns" or all_series[0].project
+        else f"{unit} an iteration or request"
     )
-    thinned = any(len(one.points) > most for one in series)
+    thinned = any(len(series.points) > most for series in all_series)
     extremes = "; of each stretch the extremes" if thinned else ""
-    bounded = any(one.points.lows for one in series)
+    bounded = any(series.points.lows for series in all_series)
     beyond = "; arrowheads: they reach beyond the chart" if is_cut else ""
     bars = (
-        f"; bars: {interval_name(series)}s{beyond}" if bounded else "; single figures, no interval"
+        f"; bars: {interval_name(all_series)}s{beyond}"
+        if bounded
+        else "; single figures, no interval"
     )
-    return f"{measured}, {_direction_note(series[0])}{bars}{extremes}"
+    return f"{measured}, {_direction_note(all_series[0])}{bars}{extremes}"
 
 
-def _noise_note(series: Sequence[Series], known: ChangeHistory) -> str:
+def _noise_note(all_series: Sequence[Series], history: ChangeHistory) -> str:
     """The noise of a chart's single series, taken from its latest level."""
-    if len(series) > 1:
+    if len(all_series) > 1:
         return ""
-    if series[0].id in known.not_analysed:
+    if all_series[0].id in history.not_analysed:
         return "; changes not analysed"
-    spread = level_spread(series[0], [change.step for change in known.every(series[0])])
+    spread = level_spread(all_series[0], [change.step for change in history.every(all_series[0])])
     if spread is None:
         return ""
     share = percent(math.expm1(spread)) if spread < 1 else "more than it comes to"
@@ -363,18 +374,18 @@ def _direction_note(series: Series) -> str:
 
 def _alt_text(
     title: str,
-    series: Sequence[Series],
-    found: Sequence[tuple[Change, Series]],
+    all_series: Sequence[Series],
+    pairs: Sequence[tuple[Change, Series]],
     axis: Axis,
     unit: str,
 ) -> str:
-    points = sum(len(one.points.measured) for one in series)
-    latest = [f"{size_word(change).word} since {day(change.since)}" for change, _ in found[::-1]]
+    points = sum(len(series.points.measured) for series in all_series)
+    latest = [f"{size_word(change).word} since {day(change.since)}" for change, _ in pairs[::-1]]
     more = len(latest) - _MOST_DESCRIBED
-    said = [*latest[:_MOST_DESCRIBED], *([f"{count(more, 'earlier change')}"] if more > 0 else [])]
+    parts = [*latest[:_MOST_DESCRIBED], *([f"{count(more, 'earlier change')}"] if more > 0 else [])]
     return (
-        f"{title}: {', '.join(said) or 'no change'}. {count(points, 'point')} of "
-        f"{count(len(series), 'series', 'series')}, between "
+        f"{title}: {', '.join(parts) or 'no change'}. {count(points, 'point')} of "
+        f"{count(len(all_series), 'series', 'series')}, between "
         f"{plain_tick(axis.low)} and {plain_tick(axis.high)} {unit}."
     )
 

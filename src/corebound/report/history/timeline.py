@@ -43,7 +43,7 @@ class Timeline(Struct, frozen=True, kw_only=True):
         """An axis that includes all these moments, at least one."""
         distinct = sorted(set(moments))
         days = [days_since_1970(moment) for moment in distinct]
-        read = [one for one in days if one is not None]
+        read = [value for value in days if value is not None]
         ordinal = len(read) < len(days)
         numbers = [float(index) for index in range(len(distinct))] if ordinal else read
         return cls(
@@ -64,19 +64,19 @@ class Timeline(Struct, frozen=True, kw_only=True):
         return self.place(self.places[moment])
 
 
-def segment_starts(series: Series, found: Sequence[Change]) -> tuple[int, ...]:
+def segment_starts(series: Series, changes: Sequence[Change]) -> tuple[int, ...]:
     """Where a new level begins.
 
     That is at the first point, each environment change, and each change, clear or not.
     """
     return tuple(
-        sorted({0, *series.points.environment_changes, *(change.step.at for change in found)})
+        sorted({0, *series.points.environment_changes, *(change.step.at for change in changes)})
     )
 
 
 def series_track(
     series: Series,
-    found: Sequence[Change],
+    changes: Sequence[Change],
     line: Timeline,
     *,
     length: float,
@@ -88,7 +88,7 @@ def series_track(
 
     Args:
         series: A series with at least one value.
-        found: Its changes.
+        changes: Its changes.
         line: The axis with its moments.
         length: The divisor that converts values for display.
         most: The largest number of points drawn.
@@ -98,8 +98,8 @@ def series_track(
     points = series.points
     numbers = np.array([line.places[moment.at] for moment in points.moments])
     is_seen = ~np.isnan(points.values)
-    seen = np.flatnonzero(is_seen).tolist()
-    kept = [seen[at] for at, _ in envelope(points.measured, most=most)]
+    values = np.flatnonzero(is_seen).tolist()
+    kept = [values[at] for at, _ in envelope(points.measured, most=most)]
     gaps = gaps_before(points, numbers)
     runs: list[list[Dot]] = []
     last = -1
@@ -114,13 +114,13 @@ def series_track(
         dash=dash,
         runs=tuple(tuple(run) for run in runs),
         missing=tuple(lost[:: len(lost) // most + 1]),
-        levels=_levels(series, found, line, length),
+        levels=_levels(series, changes, line, length),
     )
 
 
-def _dots(points: HistoryPoints, kept: Sequence[int], line: Timeline, length: float) -> list[Dot]:
+def _dots(points: HistoryPoints, values: Sequence[int], line: Timeline, length: float) -> list[Dot]:
     figures, lows, highs = (
-        (np.array(column)[kept] / length).tolist() if column else [math.nan] * len(kept)
+        (np.array(column)[values] / length).tolist() if column else [math.nan] * len(values)
         for column in (points.values, points.lows, points.highs)
     )
     return [
@@ -130,7 +130,7 @@ def _dots(points: HistoryPoints, kept: Sequence[int], line: Timeline, length: fl
             low=None if math.isnan(low) else low,
             high=None if math.isnan(low) else high,
         )
-        for at, figure, low, high in zip(kept, figures, lows, highs, strict=True)
+        for at, figure, low, high in zip(values, figures, lows, highs, strict=True)
     ]
 
 
@@ -154,31 +154,31 @@ def gaps_before(points: HistoryPoints, numbers: FloatArray) -> list[int]:
 
 
 def _levels(
-    series: Series, found: Sequence[Change], line: Timeline, length: float
+    series: Series, changes: Sequence[Change], line: Timeline, length: float
 ) -> tuple[Level, ...]:
     moments = series.points.moments
     return tuple(
         Level(
             begin=line.share(moments[first].at),
             end=line.share(moments[last].at),
-            value=figure / length,
+            value=value / length,
         )
-        for first, last, figure in levels_between(series, found)
+        for first, last, value in levels_between(series, changes)
     )
 
 
-def levels_between(series: Series, found: Sequence[Change]) -> Iterator[tuple[int, int, float]]:
+def levels_between(series: Series, changes: Sequence[Change]) -> Iterator[tuple[int, int, float]]:
     """For each segment between changes: its first and last point with a value, and its median.
 
     Segments also end where the environment changed.
 
     Args:
         series: A series with at least one value.
-        found: Its changes.
+        changes: Its changes.
     """
-    starts = segment_starts(series, found)
-    figures = np.array(series.points.values)
-    for begin, end in zip(starts, (*starts[1:], figures.size), strict=True):
-        seen = begin + np.flatnonzero(~np.isnan(figures[begin:end]))
+    starts = segment_starts(series, changes)
+    values = np.array(series.points.values)
+    for begin, end in zip(starts, (*starts[1:], values.size), strict=True):
+        seen = begin + np.flatnonzero(~np.isnan(values[begin:end]))
         if seen.size:
-            yield int(seen[0]), int(seen[-1]), statistics.median(figures[seen].tolist())
+            yield int(seen[0]), int(seen[-1]), statistics.median(values[seen].tolist())

@@ -58,9 +58,9 @@ class ZoomData(Struct, frozen=True, kw_only=True):
 
 
 def zoom_data(
-    series: Sequence[Series],
-    found: Sequence[Change],
-    known: ChangeHistory,
+    all_series: Sequence[Series],
+    changes: Sequence[Change],
+    history: ChangeHistory,
     line: Timeline,
     *,
     length: float,
@@ -70,9 +70,9 @@ def zoom_data(
     """The zoom data of a chart.
 
     Args:
-        series: The series in the chart.
-        found: Their changes.
-        known: All histories, for the colours of the series.
+        all_series: The series in the chart.
+        changes: Their changes.
+        history: All histories, for the colours of the series.
         line: The axis with their moments.
         length: The divisor that converts values for display.
         axis: The static chart's vertical axis.
@@ -81,19 +81,19 @@ def zoom_data(
     levels = [
         [
             (
-                _minute(one, first, line),
-                _minute(one, last, line),
-                float(f"{figure / length:.{_LEVEL_DIGITS}g}"),
+                _minute(series, first, line),
+                _minute(series, last, line),
+                float(f"{value / length:.{_LEVEL_DIGITS}g}"),
             )
-            for first, last, figure in levels_between(one, known.every(one))
+            for first, last, value in levels_between(series, history.every(series))
         ]
-        for one in series
+        for series in all_series
     ]
-    marks = [_mark(change, line) for change in found]
+    marks = [_mark(change, line) for change in changes]
     edges = [round(line.places[moment] * _scale(line)) for moment in borders]
     return ZoomData(
-        series=" ".join(series_anchor(one) for one in series),
-        modes=" ".join(known.label(one).mode for one in series),
+        series=" ".join(series_anchor(series) for series in all_series),
+        modes=" ".join(history.label(series).mode for series in all_series),
         length=length,
         axis=f"{axis.scale} {axis.low:.{_AXIS_DIGITS}g} {axis.high:.{_AXIS_DIGITS}g}",
         still=msgspec.json.encode((levels, marks, edges)).decode(),
@@ -126,7 +126,7 @@ def _mark(change: Change, line: Timeline) -> tuple[float, int, int, int]:
     return (before + after) / 2, surely, latest, int(change.is_regression)
 
 
-def points_script(series: Iterable[Series]) -> str:
+def points_script(all_series: Iterable[Series]) -> str:
     """The points as a script, because a page opened from a file can load nothing else.
 
     For each series, `t` is in minutes since the point before. `y` has the values, in multiples of
@@ -135,16 +135,16 @@ def points_script(series: Iterable[Series]) -> str:
     points without a value by reason. `gaps` are points without a line from the point before,
     although that has a value. `c` has the commits, separated by spaces.
     """
-    kept = {series_anchor(one): _columns(one.points) for one in series}
-    return f"corebound.keep({msgspec.json.encode(kept).decode()});\n"
+    groups = {series_anchor(series): _columns(series.points) for series in all_series}
+    return f"corebound.keep({msgspec.json.encode(groups).decode()});\n"
 
 
 def _columns(points: HistoryPoints) -> dict[str, object]:
-    figures, minutes = np.array(points.values), _minutes_of(points)
-    is_seen = ~np.isnan(figures)
+    values, minutes = np.array(points.values), _minutes_of(points)
+    is_seen = ~np.isnan(values)
     is_gap = np.diff(gaps_before(points, minutes.astype(np.float64)), prepend=0) > 0
-    unit = _unit_of(figures)
-    counts = _multiples(figures, unit)
+    unit = _unit_of(values)
+    counts = _multiples(values, unit)
     low = high = np.empty(0)
     if points.lows:
         low = counts - _multiples(np.array(points.lows), unit)
@@ -166,11 +166,11 @@ def _columns(points: HistoryPoints) -> dict[str, object]:
 
 def _missing(points: HistoryPoints) -> dict[str, list[int]]:
     """The points without a value, by reason."""
-    found: dict[str, list[int]] = {}
+    groups: dict[str, list[int]] = {}
     for at, why in enumerate(points.missing):
         if why:
-            found.setdefault(why, []).append(at)
-    return found
+            groups.setdefault(why, []).append(at)
+    return groups
 
 
 def _minutes_of(points: HistoryPoints) -> npt.NDArray[np.int64]:
@@ -183,10 +183,10 @@ def _minutes_of(points: HistoryPoints) -> npt.NDArray[np.int64]:
 
 def _unit_of(figures: FloatArray) -> float:
     """A power of ten such that each value is at least some ten thousand of it."""
-    seen = figures[np.isfinite(figures) & (figures > 0)]
-    if not seen.size:
+    values = figures[np.isfinite(figures) & (figures > 0)]
+    if not values.size:
         return 1.0
-    least = max(float(seen.min()), float(seen.max()) * _LEAST_SHARE)
+    least = max(float(values.min()), float(values.max()) * _LEAST_SHARE)
     exponent = math.floor(math.log10(least)) - _DIGITS + 1
     return float(10.0 ** max(exponent, _LEAST_EXPONENT))
 

@@ -104,59 +104,62 @@ class UnchartedSeries(Struct, frozen=True, kw_only=True):
 
 
 def uncharted_series(
-    others: Sequence[Series], names: Sequence[str], silent: Sequence[Series], known: ChangeHistory
+    all_series: Sequence[Series],
+    names: Sequence[str],
+    silent: Sequence[Series],
+    history: ChangeHistory,
 ) -> UnchartedSeries:
     """The tables and lists at the end of a benchmark's page.
 
     Args:
-        others: Series with a value and no chart, in order.
+        all_series: Series with a value and no chart, in order.
         names: The name of each of them, without its machine.
         silent: Series without a value.
-        known: All histories with their changes.
+        history: All histories with their changes.
     """
     # Changed series come first, clear or not and however old, because lists of changes link to
     # them.
-    first = sorted(others, key=lambda one: not known.every(one))[:_MOST_ROWS]
-    shown = {one.id for one in first}
+    first = sorted(all_series, key=lambda series: not history.every(series))[:_MOST_ROWS]
+    shown = {series.id for series in first}
     rows, unshown = [], []
-    for one, name in zip(others, names, strict=True):
-        if one.id in shown:
-            rows.append(_uncharted_row(one, name, known))
+    for series, name in zip(all_series, names, strict=True):
+        if series.id in shown:
+            rows.append(_uncharted_row(series, name, history))
         else:
-            unshown.append(f"{name}, on {one.host_name}" if name else f"on {one.host_name}")
+            unshown.append(f"{name}, on {series.host_name}" if name else f"on {series.host_name}")
     return UnchartedSeries(
         rows=tuple(rows),
-        interval=interval_name(others),
+        interval=interval_name(all_series),
         unshown=tuple(unshown),
         silent=_without_values(silent),
-        says=f"{count(len(others), 'cell')} without a chart",
+        says=f"{count(len(all_series), 'cell')} without a chart",
         silent_says=f"{count(len(silent), 'cell')} without a figure",
     )
 
 
-def _uncharted_row(one: Series, name: str, known: ChangeHistory) -> UnchartedRow:
-    changes = known.of(one)
+def _uncharted_row(series: Series, name: str, history: ChangeHistory) -> UnchartedRow:
+    changes = history.of(series)
     last = changes[-1] if changes else None
     return UnchartedRow(
-        place=series_anchor(one),
+        place=series_anchor(series),
         cell=name or "the only one",
-        machine=one.host_name,
+        machine=series.host_name,
         mode=PLAIN_MODE,
-        figures=one.points.values,
-        latest=latest_of(one),
-        when=one.points.moments[-1].at[:10],
-        points=count(len(one.points.measured), "point"),
+        figures=series.points.values,
+        latest=latest_of(series),
+        when=series.points.moments[-1].at[:10],
+        points=count(len(series.points.measured), "point"),
         change=size_word(last) if last else None,
-        unchanged=no_change([one], known),
+        unchanged=no_change([series], history),
         since=last.since[:10] if last else "",
     )
 
 
-def _without_values(series: Sequence[Series]) -> tuple[SeriesWithoutValues, ...]:
-    ordered = sorted(series, key=natural_place)
-    found: dict[tuple[str, str], list[str]] = {}
+def _without_values(all_series: Sequence[Series]) -> tuple[SeriesWithoutValues, ...]:
+    ordered = sorted(all_series, key=natural_place)
+    groups: dict[tuple[str, str], list[str]] = {}
     for one, name in zip(ordered, own_axes(ordered), strict=True):
-        found.setdefault((one.host_name, why_no_history(one)), []).append(name)
+        groups.setdefault((one.host_name, why_no_history(one)), []).append(name)
     return tuple(
         SeriesWithoutValues(
             says=count(len(cells), "cell"),
@@ -165,7 +168,7 @@ def _without_values(series: Sequence[Series]) -> tuple[SeriesWithoutValues, ...]
             cells=tuple(filter(None, cells[:_MOST_NAMED])),
             more=and_more(len(cells) - _MOST_NAMED),
         )
-        for (machine, reason), cells in sorted(found.items())
+        for (machine, reason), cells in sorted(groups.items())
     )
 
 
@@ -179,29 +182,32 @@ def why_no_history(series: Series) -> str:
 _VERSION = "benchmark"
 
 
-def machine_facts(series: Sequence[Series], known: ChangeHistory) -> Iterator[Fact]:
+def machine_facts(all_series: Sequence[Series], history: ChangeHistory) -> Iterator[Fact]:
     """Describe each machine from its latest results, active machines first.
 
     Then follows each environment whose name is too long to show beside every value.
 
     Args:
-        series: The series of one benchmark, at least one.
-        known: All histories; shows which series are retired.
+        all_series: The series of one benchmark, at least one.
+        history: All histories; shows which series are retired.
     """
     latest: dict[str, tuple[Moment, EnvironmentKey]] = {}
     machines: dict[str, list[Series]] = {}
-    for one in series:
+    for one in all_series:
         last = one.points.moments[-1], one.points.environment_keys[-1]
         latest[one.host_name] = max(latest.get(one.host_name, last), last, key=_when)
         machines.setdefault(one.host_name, []).append(one)
-    called = environments(series)
-    over = {name: all(one.id in known.ended for one in own) for name, own in machines.items()}
+    called = environments(all_series)
+    over = {
+        name: all(series.id in history.ended for series in all_series)
+        for name, all_series in machines.items()
+    }
     for name in sorted(machines, key=lambda name: (over[name], name)):
         moment, circumstances = latest[name]
-        told = [f"{of} {value}" for of, value in circumstances if value and of != _VERSION]
-        told += [f"environment {called[whole]}" for whole in environments(machines[name])]
-        told.append(last_measured(moment))
-        yield Fact(term=name, value=", ".join(told))
+        parts = [f"{of} {value}" for of, value in circumstances if value and of != _VERSION]
+        parts += [f"environment {called[whole]}" for whole in environments(machines[name])]
+        parts.append(last_measured(moment))
+        yield Fact(term=name, value=", ".join(parts))
     for whole, short in called.items():
         if short != whole:
             yield Fact(term=short, value=whole)
@@ -234,40 +240,48 @@ class ChartSelection(Struct, frozen=True, kw_only=True):
     others: tuple[Series, ...]
 
 
-def select_charts(series: Sequence[Series], known: ChangeHistory) -> ChartSelection:
+def select_charts(all_series: Sequence[Series], history: ChangeHistory) -> ChartSelection:
     """Choose the series to chart, the same number for each machine unless one has fewer.
 
     Series that changed in different commits alternate. Hundreds of parameters with the same
     regression therefore do not push other changes off the page.
 
     Args:
-        series: The series of one benchmark, each with a value.
-        known: All histories with their changes and retired series.
+        all_series: The series of one benchmark, each with a value.
+        history: All histories with their changes and retired series.
     """
-    longest = max((len(one.points) for one in series), default=0)
-    asks = {one.id: _priority(one, known) for one in series}
+    longest = max((len(series.points) for series in all_series), default=0)
+    asks = {series.id: _priority(series, history) for series in all_series}
 
-    def place(one: Series) -> tuple[bool, bool, int, str, tuple[tuple[str, Natural], ...]]:
+    def place(series: Series) -> tuple[bool, bool, int, str, tuple[tuple[str, Natural], ...]]:
         # Active series come first, then those with a longer history, then by priority.
-        begun = len(one.points) >= _LEAST_LENGTH_SHARE * longest
-        return (one.id in known.ended, not begun, asks[one.id], one.host, natural_place(one))
+        begun = len(series.points) >= _LEAST_LENGTH_SHARE * longest
+        return (
+            series.id in history.ended,
+            not begun,
+            asks[series.id],
+            series.host,
+            natural_place(series),
+        )
 
-    ordered = sorted(series, key=place)
-    drawn = _charted_ids([one for one in ordered if _is_drawable(one)], asks, known)
+    ordered = sorted(all_series, key=place)
+    drawn = _charted_ids([series for series in ordered if _is_drawable(series)], asks, history)
     return ChartSelection(
-        charted=tuple(one for one in ordered if one.id in drawn),
-        others=tuple(one for one in ordered if one.id not in drawn),
+        charted=tuple(series for series in ordered if series.id in drawn),
+        others=tuple(series for series in ordered if series.id not in drawn),
     )
 
 
-def _priority(series: Series, known: ChangeHistory) -> int:
-    return min((_change_priority(change, known) for change in known.of(series)), default=_UNCHANGED)
+def _priority(series: Series, history: ChangeHistory) -> int:
+    return min(
+        (_change_priority(change, history) for change in history.of(series)), default=_UNCHANGED
+    )
 
 
-def _change_priority(change: Change, known: ChangeHistory) -> int:
-    if known.is_news(change):
+def _change_priority(change: Change, history: ChangeHistory) -> int:
+    if history.is_news(change):
         return _NEW_AND_WORSE if change.is_regression else _NEW_AND_BETTER
-    is_open = change.is_regression and known.status(change) == "open"
+    is_open = change.is_regression and history.status(change) == "open"
     return _OPEN if is_open else _CHANGED
 
 
@@ -278,39 +292,40 @@ def _is_drawable(series: Series) -> bool:
 
 
 def _charted_ids(
-    series: Sequence[Series], asks: Mapping[str, int], known: ChangeHistory
+    all_series: Sequence[Series], asks: Mapping[str, int], history: ChangeHistory
 ) -> frozenset[str]:
     """The ids of the series to chart, alternating between machines; retired series come last."""
-    events = _events_of_series(series, asks, known)
+    events = _events_of_series(all_series, asks, history)
     # Series without an important change form one more event, the last.
-    calls = [asks[one.id] < _CHANGED for one in series]
+    calls = [asks[series.id] < _CHANGED for series in all_series]
     of_event = occurrence_numbers(
-        (one.host, events.get(one.id) if is_called else None)
-        for one, is_called in zip(series, calls, strict=True)
+        (series.host, events.get(series.id) if is_called else None)
+        for series, is_called in zip(all_series, calls, strict=True)
     )
     in_turn = [
-        ((one.id in known.ended, not is_called, turn), one)
-        for one, is_called, turn in zip(series, calls, of_event, strict=True)
+        ((series.id in history.ended, not is_called, turn), series)
+        for series, is_called, turn in zip(all_series, calls, of_event, strict=True)
     ]
-    ordered = [one for _, one in sorted(in_turn, key=itemgetter(0))]
-    of_host = occurrence_numbers(one.host for one in ordered)
+    ordered = [series for _, series in sorted(in_turn, key=itemgetter(0))]
+    of_host = occurrence_numbers(series.host for series in ordered)
     placed = [
-        ((one.id in known.ended, turn), one.id) for one, turn in zip(ordered, of_host, strict=True)
+        ((series.id in history.ended, turn), series.id)
+        for series, turn in zip(ordered, of_host, strict=True)
     ]
     most = _MOST_CHARTS if len(asks) <= MANY_SERIES else _MOST_CHARTS // 2
     return frozenset(name for _, name in sorted(placed)[:most])
 
 
 def _events_of_series(
-    series: Sequence[Series], asks: Mapping[str, int], known: ChangeHistory
+    all_series: Sequence[Series], asks: Mapping[str, int], history: ChangeHistory
 ) -> dict[str, int]:
     """For each changed series the number of the event that gives it its priority."""
-    found = [change for one in series for change in known.of(one)]
+    changes = [change for series in all_series for change in history.of(series)]
     return {
         change.series.id: event
-        for event, group in enumerate(group_changes(found, known))
+        for event, group in enumerate(group_changes(changes, history))
         for change in group
-        if _change_priority(change, known) == asks[change.series.id]
+        if _change_priority(change, history) == asks[change.series.id]
     }
 
 
@@ -321,92 +336,99 @@ _LEAST_DISTINGUISHED = 5
 
 
 def benchmark_hero(
-    project: str, series: Sequence[Series], silent: Sequence[Series], known: ChangeHistory
+    project: str, all_series: Sequence[Series], silent: Sequence[Series], history: ChangeHistory
 ) -> Hero:
     """The verdict of a benchmark, and its basis.
 
     Args:
         project: The project's name.
-        series: Its series, at least one, each with a value.
+        all_series: Its series, at least one, each with a value.
         silent: Its series without any value.
-        known: All histories with their changes.
+        history: All histories with their changes.
     """
-    found = [change for one in series for change in known.of(one)]
-    news = [change for change in found if known.is_news(change)]
+    changes = [change for series in all_series for change in history.of(series)]
+    news = [change for change in changes if history.is_news(change)]
     # asv's `pretty_name` replaces the name.
-    own_name = series[0].scenario if series[0].title != series[0].scenario else ""
+    own_name = all_series[0].scenario if all_series[0].title != all_series[0].scenario else ""
     return Hero(
-        title=series[0].title,
+        title=all_series[0].title,
         question="",
         context=", ".join(
-            part for part in (own_name, f"of {project}", shared_axes(series)) if part
+            part for part in (own_name, f"of {project}", shared_axes(all_series)) if part
         ),
-        verdict=_verdict(series, found, news, known),
+        verdict=_verdict(all_series, changes, news, history),
         support=rich(
-            *_events(series, news, known),
-            _series_counts(series, known),
-            f"{count(len(found), 'change')} in all.",
-            _failing(series, known),
+            *_events(all_series, news, history),
+            _series_counts(all_series, history),
+            f"{count(len(changes), 'change')} in all.",
+            _failing(all_series, history),
             f" {count(len(silent), 'cell')} never gave a figure." if silent else "",
-            "" if any(one.reproduce for one in series) else f" {NO_COMMAND}",
+            "" if any(series.reproduce for series in all_series) else f" {NO_COMMAND}",
         ),
         flags=(),
     )
 
 
 def _verdict(
-    series: Sequence[Series], found: Sequence[Change], news: Sequence[Change], known: ChangeHistory
+    all_series: Sequence[Series],
+    changes: Sequence[Change],
+    news: Sequence[Change],
+    history: ChangeHistory,
 ) -> Text:
     """What is new, else what is still open, else whether a change could be detected."""
-    going = [one for one in series if one.id not in known.ended]
+    going = [series for series in all_series if series.id not in history.ended]
     if len({change.series.id for change in news}) > 1:
         return _verdict_of_many(going, news)
     if news:
         largest = max(news, key=lambda change: abs(change.step.ratio - 1))
         since = largest.first_bad.at[:10]
         return rich(_tinted(size_word(largest).word, largest), f" since {since}.")
-    old = sum(one.is_regression and known.status(one) == "open" for one in found)
+    old = sum(change.is_regression and history.status(change) == "open" for change in changes)
     if old:
         are = "is" if old == 1 else "are"
         return rich(TextSpan(count(old, "older regression"), "bad"), f" {are} still open.")
-    failing = sum(one.id in known.failing for one in going)
+    failing = sum(series.id in history.failing for series in going)
     if failing:
         which = f"{failing:,} of {len(going):,} cells" if len(going) > 1 else "It"
         return rich(
             f"{which} {give_or_gives(failing)} ", TextSpan("no figure", "bad"), " any more."
         )
-    return _no_news(series, going, known)
+    return _no_news(all_series, going, history)
 
 
-def _no_news(series: Sequence[Series], going: Sequence[Series], known: ChangeHistory) -> Text:
+def _no_news(all_series: Sequence[Series], going: Sequence[Series], history: ChangeHistory) -> Text:
     """The statement that nothing is new, or why that is unknown."""
-    reasons = [known.not_analysed[one.id] for one in series if one.id in known.not_analysed]
+    reasons = [
+        history.not_analysed[series.id]
+        for series in all_series
+        if series.id in history.not_analysed
+    ]
     if reasons:
-        which = f"{len(reasons):,} of {len(series):,} cells" if len(series) > 1 else "It"
+        which = f"{len(reasons):,} of {len(all_series):,} cells" if len(all_series) > 1 else "It"
         return rich(f"{which} ", TextSpan("could not be analysed", "bad"), f": {reasons[0]}")
-    if going and all(one.id in known.too_short for one in going):
+    if going and all(series.id in history.too_short for series in going):
         return rich("Too early to tell what changed.")
     return rich("Nothing new.")
 
 
-def _failing(series: Sequence[Series], known: ChangeHistory) -> str:
+def _failing(all_series: Sequence[Series], history: ChangeHistory) -> str:
     """The series that no longer give values, by the date since when and the reason."""
-    found = [known.failing[one.id] for one in series if one.id in known.failing]
-    rows = failing_notices(found, known)
-    told = "; ".join(f"{count(row.cells, 'cell')} {row.says}" for row in rows[:_MOST_EVENTS])
+    failing = [history.failing[series.id] for series in all_series if series.id in history.failing]
+    rows = failing_notices(failing, history)
+    text = "; ".join(f"{count(row.cells, 'cell')} {row.says}" for row in rows[:_MOST_EVENTS])
     more = "; …" if len(rows) > _MOST_EVENTS else ""
-    return f" No figure any more: {told}{more}." if rows else ""
+    return f" No figure any more: {text}{more}." if rows else ""
 
 
-def _verdict_of_many(going: Sequence[Series], news: Sequence[Change]) -> Text:
+def _verdict_of_many(all_series: Sequence[Series], changes: Sequence[Change]) -> Text:
     """The number of cells with new changes. The size of one change would be read as that of all."""
     parts: list[str | TextSpan] = []
     for is_regression in (True, False):
-        alike = [one for one in news if one.is_regression is is_regression]
+        alike = [change for change in changes if change.is_regression is is_regression]
         if alike:
             word = way_word(alike[0])
-            number = f"{len({one.series.id for one in alike}):,}"
-            got = f", {number} " if parts else f"{number} of {len(going):,} cells got "
+            number = f"{len({change.series.id for change in alike}):,}"
+            got = f", {number} " if parts else f"{number} of {len(all_series):,} cells got "
             parts += [got, _tinted(word, alike[0])]
     return rich(*parts, ".")
 
@@ -416,17 +438,21 @@ def _tinted(word: str, change: Change) -> TextSpan:
 
 
 def _events(
-    series: Sequence[Series], news: Sequence[Change], known: ChangeHistory
+    all_series: Sequence[Series], changes: Sequence[Change], history: ChangeHistory
 ) -> list[str | TextSpan]:
     """Changes that may come from one commit each, by number of cells; empty for a single series."""
-    if len(series) == 1:
+    if len(all_series) == 1:
         return []
-    groups = sorted(group_changes(news, known), key=len, reverse=True)
+    groups = sorted(group_changes(changes, history), key=len, reverse=True)
     said: list[str | TextSpan] = []
     for group in groups[:_MOST_EVENTS]:
         first = min((change.series for change in group), key=natural_place)
-        there = [one for one in series if one.host == first.host and one.id not in known.ended]
-        row = change_group(group, known).head
+        there = [
+            series
+            for series in all_series
+            if series.host == first.host and series.id not in history.ended
+        ]
+        row = change_group(group, history).head
         # A link's text has to be unique, so it includes the size.
         name = f"{_cells_of_event(group, first, there)} {row.size.word}"
         own = _distinguishing_parameters([change.series for change in group], there)
@@ -441,41 +467,41 @@ def _events(
     return [*said, f"{count(more, 'change')} more below. "] if more > 0 else said
 
 
-def _cells_of_event(group: Sequence[Change], first: Series, there: Sequence[Series]) -> str:
+def _cells_of_event(group: Sequence[Change], first: Series, all_series: Sequence[Series]) -> str:
     """The cells of one event: a name, or their number out of all cells of their machine."""
-    if len(there) == 1:
+    if len(all_series) == 1:
         return f"On {first.host_name}"
-    which = f"{len(group):,} of {len(there):,} cells"
+    which = f"{len(group):,} of {len(all_series):,} cells"
     if len(group) == 1:
-        which = ", ".join(_own_parameters(first, there)) or "1 cell"
+        which = ", ".join(_own_parameters(first, all_series)) or "1 cell"
     return f"{which} on {first.host_name}"
 
 
-def _own_parameters(one: Series, every: Sequence[Series]) -> list[str]:
+def _own_parameters(series: Series, all_series: Sequence[Series]) -> list[str]:
     """The parameters of a series that not all series of its machine share."""
-    usual = _shared_parameters(every)
-    return [axis for axis in axes(one.cell) if axis not in usual]
+    usual = _shared_parameters(all_series)
+    return [axis for axis in axes(series.cell) if axis not in usual]
 
 
-def _distinguishing_parameters(some: Sequence[Series], every: Sequence[Series]) -> list[str]:
+def _distinguishing_parameters(some: Sequence[Series], all_series: Sequence[Series]) -> list[str]:
     """The parameters that several series share but not every series has; empty for a few series."""
     if len(some) < _LEAST_DISTINGUISHED:
         return []
     shared = _shared_parameters(some)
-    return [axis for axis in _own_parameters(some[0], every) if axis in shared]
+    return [axis for axis in _own_parameters(some[0], all_series) if axis in shared]
 
 
-def _shared_parameters(series: Sequence[Series]) -> frozenset[str]:
-    return frozenset.intersection(*(frozenset(axes(one.cell)) for one in series))
+def _shared_parameters(all_series: Sequence[Series]) -> frozenset[str]:
+    return frozenset.intersection(*(frozenset(axes(series.cell)) for series in all_series))
 
 
-def _series_counts(series: Sequence[Series], known: ChangeHistory) -> str:
-    hosts = len({one.host for one in series})
-    points = max(len(one.points.measured) for one in series)
-    latest = max(one.points.moments[-1].at for one in series)
-    ended = sum(one.id in known.ended for one in series)
+def _series_counts(all_series: Sequence[Series], history: ChangeHistory) -> str:
+    hosts = len({series.host for series in all_series})
+    points = max(len(series.points.measured) for series in all_series)
+    latest = max(series.points.moments[-1].at for series in all_series)
+    ended = sum(series.id in history.ended for series in all_series)
     return (
-        f"{count(len(series), 'series', 'series')} on {count(hosts, 'machine')}, "
+        f"{count(len(all_series), 'series', 'series')} on {count(hosts, 'machine')}, "
         f"up to {count(points, 'point')} each, the last of {latest[:10]}; "
         f"{f'{ended:,} measured no longer; ' if ended else ''}"
     )
@@ -525,22 +551,22 @@ class ImportedBenchmark(NamedTuple):
     silent: tuple[Series, ...]
 
 
-def benchmarks_of(known: ChangeHistory) -> Iterator[ImportedBenchmark]:
+def benchmarks_of(history: ChangeHistory) -> Iterator[ImportedBenchmark]:
     """Every imported benchmark with a history, by project and name."""
     groups: dict[tuple[str, str], tuple[list[Series], list[Series]]] = {}
-    for one in known.series:
+    for one in history.series:
         if one.project is not None:
             found = groups.setdefault((one.project, one.scenario), ([], []))
             found[0 if has_grown(one) else 1].append(one)
-    for (project, benchmark), (series, silent) in sorted(groups.items()):
-        if series:
-            yield ImportedBenchmark(project, benchmark, tuple(series), tuple(silent))
+    for (project, benchmark), (all_series, silent) in sorted(groups.items()):
+        if all_series:
+            yield ImportedBenchmark(project, benchmark, tuple(all_series), tuple(silent))
 
 
 def benchmark_page(
     project: str,
-    series: tuple[Series, ...],
-    known: ChangeHistory,
+    all_series: tuple[Series, ...],
+    history: ChangeHistory,
     *,
     now: str,
     silent: tuple[Series, ...] = (),
@@ -549,16 +575,16 @@ def benchmark_page(
 
     Args:
         project: The project's name.
-        series: Its series, at least one, each with a value.
-        known: All histories with their changes.
+        all_series: Its series, at least one, each with a value.
+        history: All histories with their changes.
         now: ISO timestamp of the page.
         silent: Its series without any value.
     """
-    title = series[0].title
-    slug = benchmark_slug(project, series[0].scenario)
-    choice = select_charts(series, known)
+    title = all_series[0].title
+    slug = benchmark_slug(project, all_series[0].scenario)
+    choice = select_charts(all_series, history)
     # Rows without a chart show the machine in a column of its own.
-    cells = dict(zip((one.id for one in series), own_axes(series), strict=True))
+    cells = dict(zip((series.id for series in all_series), own_axes(all_series), strict=True))
     return BenchmarkPage(
         head=Head(
             title=f"{title}: history",
@@ -568,48 +594,48 @@ def benchmark_page(
             above=(("Scenarios", "index.html"), ("History", "history.html")),
             made=f"Imported from {project}; page made {day(now)}.",
         ),
-        hero=benchmark_hero(project, series, silent, known),
-        charts=_charts(series, choice.charted, known),
+        hero=benchmark_hero(project, all_series, silent, history),
+        charts=_charts(all_series, choice.charted, history),
         rest=uncharted_series(
-            choice.others, [cells[one.id] for one in choice.others], silent, known
+            choice.others, [cells[series.id] for series in choice.others], silent, history
         ),
         data=f"../data/history/{slug}.csv.gz",
         zoom=f"../data/history/{slug}.js",
-        machines=tuple(machine_facts((*series, *silent), known)),
-        code=next((one.code for one in series if one.code), None),
+        machines=tuple(machine_facts((*all_series, *silent), history)),
+        code=next((series.code for series in all_series if series.code), None),
     )
 
 
-def charted(series: Sequence[Series], known: ChangeHistory) -> tuple[Series, ...]:
+def charted(all_series: Sequence[Series], history: ChangeHistory) -> tuple[Series, ...]:
     """The series with a chart on a benchmark's page, in their order there."""
-    return select_charts(series, known).charted
+    return select_charts(all_series, history).charted
 
 
 def _charts(
-    series: Sequence[Series], shown: Sequence[Series], known: ChangeHistory
+    all_series: Sequence[Series], shown: Sequence[Series], history: ChangeHistory
 ) -> tuple[BenchmarkChart, ...]:
     if not shown:
         return ()
-    names = dict(zip((one.id for one in series), short_cells(series), strict=True))
-    points = _ALL_POINTS if len(series) <= MANY_SERIES else _ALL_POINTS // 2
+    names = dict(zip((series.id for series in all_series), short_cells(all_series), strict=True))
+    points = _ALL_POINTS if len(all_series) <= MANY_SERIES else _ALL_POINTS // 2
     most = min(max(points // len(shown), _LEAST_POINTS), 500)
     nights = min(max(_ALL_NIGHTS // len(shown), _LEAST_NIGHTS), MOST_ROWS)
     # Most series share their timestamps.
-    columns = {id(one.points.moments): one.points.moments for one in shown}.values()
+    columns = {id(series.points.moments): series.points.moments for series in shown}.values()
     line = Timeline.over([moment.at for column in columns for moment in column])
     return tuple(
         BenchmarkChart(
-            place=series_anchor(one),
+            place=series_anchor(series),
             panel=history_panel(
-                (one,),
-                known,
-                title=names[one.id],
+                (series,),
+                history,
+                title=names[series.id],
                 most_points=most,
                 most_nights=nights,
                 # Moments that cannot be parsed have no order across series.
                 line=None if line.is_ordinal else line,
             ),
-            ended=last_measured(one.points.moments[-1]) if one.id in known.ended else "",
+            ended=last_measured(series.points.moments[-1]) if series.id in history.ended else "",
         )
-        for one in shown
+        for series in shown
     )

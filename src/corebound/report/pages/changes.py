@@ -90,17 +90,19 @@ class ChangeRow(Struct, frozen=True, kw_only=True):
     address: str
 
 
-def change_row(change: Change, known: ChangeHistory, *, number: int = 0) -> ChangeRow:
+def change_row(change: Change, history: ChangeHistory, *, number: int = 0) -> ChangeRow:
     """A change as a row.
 
     Args:
         change: The change.
-        known: All histories and decisions.
+        history: All histories and decisions.
         number: The number of its mark in a chart.
     """
     series = change.series
-    status = known.status(change)
-    where = series.host_name if series.project is None else f"{series.project}, {series.host_name}"
+    status = history.status(change)
+    location = (
+        series.host_name if series.project is None else f"{series.project}, {series.host_name}"
+    )
     return ChangeRow(
         id=change.id,
         number=number,
@@ -108,11 +110,11 @@ def change_row(change: Change, known: ChangeHistory, *, number: int = 0) -> Chan
         interval=size_interval(change),
         levels=levels_text(change),
         status=VerdictWord(tone=_STATUS_TONES.get(status, "plain"), sign="", word=status),
-        because=known.because(change),
-        answer=known.answer(change),
+        because=history.because(change),
+        answer=history.answer(change),
         title=series.title,
-        label=known.label(series),
-        where=where,
+        label=history.label(series),
+        where=location,
         since=day(change.since),
         commits=commit_range(change.last_good, change.first_bad),
         subject=change.first_bad.commit.subject if change.first_bad.commit else "",
@@ -123,27 +125,27 @@ def change_row(change: Change, known: ChangeHistory, *, number: int = 0) -> Chan
     )
 
 
-def recovery_note(found: Sequence[Change]) -> RecoveryNote | None:
+def recovery_note(changes: Sequence[Change]) -> RecoveryNote | None:
     """What reverted several changes, if one change point may have reverted all of them.
 
     Args:
-        found: At least one, the largest first.
+        changes: At least one, the largest first.
     """
-    between = [one.back_between for one in found if one.back_between is not None]
-    first = found[0].step.recovery
-    if first is None or len(between) < len(found) or len({*map(_recovered, found)}) > 1:
+    between = [change.back_between for change in changes if change.back_between is not None]
+    first = changes[0].step.recovery
+    if first is None or len(between) < len(changes) or len({*map(_recovered, changes)}) > 1:
         return None
     good = max((good for good, _ in between), key=lambda point: point.at)
     bad = min((bad for _, bad in between), key=lambda point: point.at)
     if good.at >= bad.at:
         return None
-    series = found[0].series
+    series = changes[0].series
     return RecoveryNote(
-        says=f"{recovery_words(found[0])} {day(series.points.moments[first.at].at)}",
+        says=f"{recovery_words(changes[0])} {day(series.points.moments[first.at].at)}",
         commits=commit_range(good, bad),
         subject=bad.commit.subject if bad.commit else "",
         link=range_link(series, good, bad),
-        left=left_words(found),
+        left=left_words(changes),
     )
 
 
@@ -196,39 +198,41 @@ class ChangeGroup(Struct, frozen=True, kw_only=True):
     beside: tuple[str, str] | None = None
 
 
-def group_changes(found: Sequence[Change], known: ChangeHistory) -> tuple[tuple[Change, ...], ...]:
+def group_changes(
+    changes: Sequence[Change], history: ChangeHistory
+) -> tuple[tuple[Change, ...], ...]:
     """Group changes that may come from one commit.
 
     Changes of one scenario, host, direction and status are grouped if their ranges share a moment.
     The range that ends first defines a group, which includes all changes that began before its end.
 
     Args:
-        found: Changes; groups and their members keep this order.
-        known: All histories and decisions.
+        changes: Changes; groups and their members keep this order.
+        history: All histories and decisions.
     """
     alike: dict[tuple[object, ...], list[Change]] = {}
-    for change in found:
+    for change in changes:
         series = change.series
         key = (
             series.project, series.host, series.scenario, series.unit,
-            change.is_regression, change.step.status, known.status(change),
-            known.because(change), known.answer(change).partition(":")[0],
+            change.is_regression, change.step.status, history.status(change),
+            history.because(change), history.answer(change).partition(":")[0],
         )  # fmt: skip
         alike.setdefault(key, []).append(change)
-    order = {change.id: index for index, change in enumerate(found)}
+    order = {change.id: index for index, change in enumerate(changes)}
     groups = [
-        tuple(sorted(group, key=lambda one: order[one.id]))
-        for several in alike.values()
-        for group in group_overlapping(several)
+        tuple(sorted(group, key=lambda change: order[change.id]))
+        for changes in alike.values()
+        for group in group_overlapping(changes)
     ]
     return tuple(sorted(groups, key=lambda group: order[group[0].id]))
 
 
-def group_overlapping(found: Sequence[Change]) -> list[list[Change]]:
+def group_overlapping(changes: Sequence[Change]) -> list[list[Change]]:
     """Group changes whose ranges share a moment, as in `grouped`."""
     groups: list[list[Change]] = []
     end = ""
-    for change in sorted(found, key=lambda one: (one.first_bad.at, one.last_good.at)):
+    for change in sorted(changes, key=lambda change: (change.first_bad.at, change.last_good.at)):
         if not groups or change.last_good.at >= end:
             groups.append([])
             end = change.first_bad.at
@@ -236,19 +240,19 @@ def group_overlapping(found: Sequence[Change]) -> list[list[Change]]:
     return groups
 
 
-def change_group(found: Sequence[Change], known: ChangeHistory) -> ChangeGroup:
+def change_group(changes: Sequence[Change], history: ChangeHistory) -> ChangeGroup:
     """One of the groups of `grouped` as a row.
 
     Args:
-        found: Its changes, at least one.
-        known: All histories and decisions.
+        changes: Its changes, at least one.
+        history: All histories and decisions.
     """
-    largest_first = sorted(found, key=lambda one: (-abs(one.step.ratio - 1), one.id))
-    rows = tuple(change_row(change, known) for change in largest_first[:_MOST_LISTED])
+    largest_first = sorted(changes, key=lambda change: (-abs(change.step.ratio - 1), change.id))
+    rows = tuple(change_row(change, history) for change in largest_first[:_MOST_LISTED])
     if len(rows) == 1:
         return ChangeGroup(head=rows[0], cells="", rows=rows)
-    good = max((one.last_good for one in found), key=_moment)
-    bad = min((one.first_bad for one in found), key=_moment)
+    good = max((change.last_good for change in changes), key=_moment)
+    bad = min((change.first_bad for change in changes), key=_moment)
     head = replace(
         rows[0],
         size=sizes_word(largest_first),
@@ -258,13 +262,13 @@ def change_group(found: Sequence[Change], known: ChangeHistory) -> ChangeGroup:
         subject=bad.commit.subject if bad.commit else "",
         link=range_link(largest_first[0].series, good, bad),
         recovery=recovery_note(largest_first),
-        command=between_command([one.series for one in largest_first], good, bad),
+        command=between_command([change.series for change in largest_first], good, bad),
     )
     return ChangeGroup(
         head=head,
-        cells=f"{len(found):,} cells",
+        cells=f"{len(changes):,} cells",
         rows=rows,
-        more=and_more(len(found) - len(rows)),
+        more=and_more(len(changes) - len(rows)),
     )
 
 
@@ -305,7 +309,7 @@ class CommitEvent(Struct, frozen=True, kw_only=True):
     changes: frozenset[str]
 
 
-def commit_events(known: ChangeHistory) -> tuple[CommitEvent, ...]:
+def commit_events(history: ChangeHistory) -> tuple[CommitEvent, ...]:
     """Each range of commits in which several benchmarks changed clearly, the latest first.
 
     Changes of an imported project are grouped across machines, because its points are commits.
@@ -313,10 +317,10 @@ def commit_events(known: ChangeHistory) -> tuple[CommitEvent, ...]:
     """
     told = [
         event
-        for one in group_by_commits(known.changes)
-        if (event := _commit_event(one)) is not None
+        for changes in group_by_commits(history.changes)
+        if (event := _commit_event(changes)) is not None
     ]
-    latest = sorted(told, key=lambda one: one.since, reverse=True)[:_MOST_EVENTS]
+    latest = sorted(told, key=lambda event: event.since, reverse=True)[:_MOST_EVENTS]
     # Several nightly runs on several hosts may measure the same commit.
     seen: Counter[str] = Counter()
     events = []
@@ -327,22 +331,22 @@ def commit_events(known: ChangeHistory) -> tuple[CommitEvent, ...]:
     return tuple(events)
 
 
-def group_by_commits(found: Iterable[Change]) -> list[list[Change]]:
+def group_by_commits(changes: Iterable[Change]) -> list[list[Change]]:
     """Group changes in either direction that may come from one commit, as in `commit_events`."""
     alike: dict[tuple[str | None, str], list[Change]] = {}
-    for change in found:
+    for change in changes:
         series = change.series
         alike.setdefault(
             (series.project, series.host if series.project is None else ""), []
         ).append(change)
-    return [group for several in alike.values() for group in group_overlapping(several)]
+    return [group for changes in alike.values() for group in group_overlapping(changes)]
 
 
-def _commit_event(found: Sequence[Change]) -> CommitEvent | None:
-    good = max((one.last_good for one in found), key=_moment)
-    bad = min((one.first_bad for one in found), key=_moment)
+def _commit_event(changes: Sequence[Change]) -> CommitEvent | None:
+    good = max((change.last_good for change in changes), key=_moment)
+    bad = min((change.first_bad for change in changes), key=_moment)
     by_benchmark: dict[tuple[bool, str, str], list[Change]] = {}
-    for change in found:
+    for change in changes:
         series = change.series
         key = (not change.is_regression, series.scenario, series.unit)
         by_benchmark.setdefault(key, []).append(change)
@@ -356,24 +360,24 @@ def _commit_event(found: Sequence[Change]) -> CommitEvent | None:
         place=f"commit-{bad.commit.sha[:10]}",
         commits=commit_range(good, bad),
         subject=bad.commit.subject,
-        link=range_link(found[0].series, good, bad),
+        link=range_link(changes[0].series, good, bad),
         since=day(bad.at),
-        where=found[0].series.project or found[0].series.host_name,
+        where=changes[0].series.project or changes[0].series.host_name,
         benchmarks=benchmarks,
         says=", ".join(f"{number} {way}" for number, way in parts if number),
-        named=tuple(_benchmark_sizes(several) for _, several in ordered[:_MOST_NAMED]),
+        named=tuple(_benchmark_sizes(changes) for _, changes in ordered[:_MOST_NAMED]),
         more=and_more(len(ordered) - _MOST_NAMED),
-        changes=frozenset(one.id for one in found),
+        changes=frozenset(change.id for change in changes),
     )
 
 
-def _benchmark_sizes(found: Sequence[Change]) -> tuple[str, str, VerdictWord]:
-    largest = max(found, key=_size)
-    return largest.series.title, series_url(largest.series), sizes_word(found)
+def _benchmark_sizes(changes: Sequence[Change]) -> tuple[str, str, VerdictWord]:
+    largest = max(changes, key=_size)
+    return largest.series.title, series_url(largest.series), sizes_word(changes)
 
 
-def _largest(found: Sequence[Change]) -> float:
-    return max(map(_size, found))
+def _largest(changes: Sequence[Change]) -> float:
+    return max(map(_size, changes))
 
 
 def _size(change: Change) -> float:

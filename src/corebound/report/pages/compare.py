@@ -120,68 +120,72 @@ class ComparePage(Struct, frozen=True, kw_only=True):
 
 
 def compare_page(
-    found: RunComparison,
+    comparison: RunComparison,
     *,
     now: str,
     calibrations: Sequence[Calibration] = (),
-    known: ChangeHistory = EMPTY_HISTORY,
+    history: ChangeHistory = EMPTY_HISTORY,
 ) -> ComparePage:
     """Build the page of one comparison, including the noise floors of its scenarios.
 
     Args:
-        found: The comparison.
+        comparison: The comparison.
         now: ISO timestamp of the page.
         calibrations: Calibrations of any host and scenario.
-        known: The histories, in which both runs are marked.
+        history: The histories, in which both runs are marked.
     """
-    noise = floors(calibrations, found.after, launches=found.launches)
-    findings = [one for one in found.cells if one.is_finding]
-    others = [one for one in found.cells if not one.is_finding]
-    unclear = _table(found, others)
-    title = f"{day(found.before.started_at)} against {day(found.after.started_at)}"
+    noise = floors(calibrations, comparison.after, launches=comparison.launches)
+    findings = [cell for cell in comparison.cells if cell.is_finding]
+    cells = [cell for cell in comparison.cells if not cell.is_finding]
+    unclear = _table(comparison, cells)
+    title = f"{day(comparison.before.started_at)} against {day(comparison.after.started_at)}"
     return ComparePage(
-        address=comparison_file(found.before, found.after),
+        address=comparison_file(comparison.before, comparison.after),
         what="run",
         ratio="Speed-up",
         head=Head(
-            title=f"Corebound: runs {found.before.id} and {found.after.id}",
-            description=f"Two runs on {found.after.host.name}, cell by cell.",
+            title=f"Corebound: runs {comparison.before.id} and {comparison.after.id}",
+            description=f"Two runs on {comparison.after.host.name}, cell by cell.",
             root="../",
             here="Compare",
             made=f"Page made {day(now)}.",
         ),
         hero=Hero(
-            title=f"Two runs on {found.after.host.name}",
+            title=f"Two runs on {comparison.after.host.name}",
             question="",
             context=title,
-            verdict=comparison_verdict([one.comparison for one in findings if one.comparison]),
+            verdict=comparison_verdict([cell.comparison for cell in findings if cell.comparison]),
             support=rich(
-                f"{compared_words(found.cells, ('cell', 'cells'))}. {RUNS_CAVEAT}",
-                f" {run_to_run_words(found)}",
+                f"{compared_words(comparison.cells, ('cell', 'cells'))}. {RUNS_CAVEAT}",
+                f" {run_to_run_words(comparison)}",
                 *(f" {floor}" for floor in noise),
             ),
             flags=(),
         ),
-        command=CommandLine(f"corebound compare {found.before.id} {found.after.id}"),
-        runs=(_run("Before", found.before), _run("After", found.after)),
-        findings=_table(found, findings),
+        command=CommandLine(f"corebound compare {comparison.before.id} {comparison.after.id}"),
+        runs=(_run("Before", comparison.before), _run("After", comparison.after)),
+        findings=_table(comparison, findings),
         others=unclear,
-        folded=unclear_words(others),
+        folded=unclear_words(cells),
         decides=LAUNCHES_NEEDED_NOTE if any(row.needed for row in unclear.rows) else "",
-        unlike=found.unlike,
-        alone=found.alone,
-        data=f"../{comparison_data(found.before, found.after)}",
-        histories=_histories(found, findings, known),
+        unlike=comparison.unlike,
+        alone=comparison.alone,
+        data=f"../{comparison_data(comparison.before, comparison.after)}",
+        histories=_histories(comparison, findings, history),
     )
 
 
 def _histories(
-    found: RunComparison, findings: Sequence[ComparedCell], known: ChangeHistory
+    comparison: RunComparison, findings: Sequence[ComparedCell], history: ChangeHistory
 ) -> tuple[HistoryPanel, ...]:
     """The histories of the cells that differ most, with both runs marked."""
-    host = found.after.host.id
-    series = {(one.scenario, one.cell): one for one in known.histories if one.host == host}
-    words = {found.before.id: "before", found.after.id: "after"}
+    host = comparison.after.host.id
+    series = {
+        (series.scenario, series.cell): series
+        for series in history.histories
+        if series.host == host
+    }
+    words = {comparison.before.id: "before", comparison.after.id: "after"}
     panels = []
     for cell in findings:
         own = series.get((cell.cell.scenario, cell.cell.key))
@@ -189,7 +193,7 @@ def _histories(
         if own is None or len(marks) < len(words):
             continue
         title = f"{cell.title}: {full_name(cell.cell)}"
-        panels.append(history_panel((own,), known, title=title, compared=marks))
+        panels.append(history_panel((own,), history, title=title, compared=marks))
     return tuple(panels[:_MOST_HISTORIES])
 
 
@@ -206,7 +210,7 @@ def comparison_verdict(
         what: The name of one item, singular and plural.
         words: The words for ratios below 1 and above 1.
     """
-    slower = sum(one.verdict == "slower" for one in findings)
+    slower = sum(comparison.verdict == "slower" for comparison in findings)
     faster = len(findings) - slower
     if not findings:
         return rich(f"No {what[0]} clearly differs.")
@@ -218,13 +222,17 @@ def comparison_verdict(
     return rich(*parts, ".")
 
 
-def _table(found: RunComparison, cells: Sequence[ComparedCell]) -> RatioTable:
-    shown = [one.comparison for one in cells if one.comparison]
-    axis = comparison_axis(shown, margin=max(one.margin for one in cells)) if shown else None
+def _table(comparison: RunComparison, cells: Sequence[ComparedCell]) -> RatioTable:
+    comparisons = [cell.comparison for cell in cells if cell.comparison]
+    axis = (
+        comparison_axis(comparisons, margin=max(cell.margin for cell in cells))
+        if comparisons
+        else None
+    )
     return RatioTable(
         axis=axis,
         ticks=ratio_ticks(axis) if axis else (),
-        rows=tuple(_row(found, one) for one in cells),
+        rows=tuple(_row(comparison, cell) for cell in cells),
     )
 
 
@@ -233,31 +241,33 @@ def _run(what: str, run: Run) -> tuple[str, str, str]:
     return what, f"{run.id}, {day(run.started_at)}{commit}", f"../{run_file(run)}"
 
 
-def _row(found: RunComparison, one: ComparedCell) -> CompareRow:
-    comparison = one.comparison
+def _row(found: RunComparison, cell: ComparedCell) -> CompareRow:
+    comparison = cell.comparison
     before, after = side_by_side(
-        _value_with_bounds(one.before),
-        _value_with_bounds(one.after),
-        unit=_shared_unit((one.before.interval, one.after.interval)),
+        _value_with_bounds(cell.before),
+        _value_with_bounds(cell.after),
+        unit=_shared_unit((cell.before.interval, cell.after.interval)),
     )
     verdict = verdict_word(comparison.verdict) if comparison else NOT_COMPARED
     doubt = ""
-    if one.is_finding and found.code is not None:
+    if cell.is_finding and found.code is not None:
         verdict, doubt = replace(verdict, tone="plain"), f"{found.code}: host or noise"
-    if comparison and not one.clear and comparison.verdict in {"faster", "slower"}:
+    if comparison and not cell.clear and comparison.verdict in {"faster", "slower"}:
         verdict = verdict_word("undecided")
     return CompareRow(
-        title=one.title,
-        address=f"../scenario/{one.cell.scenario}.html",
-        label=label(one.cell),
+        title=cell.title,
+        address=f"../scenario/{cell.cell.scenario}.html",
+        label=label(cell.cell),
         before=before,
         after=after,
-        plot=comparison_plot(comparison, mode=mode_class(one.cell.binding.mode), margin=one.margin),
+        plot=comparison_plot(
+            comparison, mode=mode_class(cell.cell.binding.mode), margin=cell.margin
+        ),
         speedup=speedup(comparison.speedup_ratio) if comparison else "–",
         interval=compared_bounds(comparison),
         verdict=verdict,
         needed=doubt or (to_decide(comparison.launches_needed) if comparison else ""),
-        command=again_command(found.before, found.after, one.cell),
+        command=again_command(found.before, found.after, cell.cell),
     )
 
 
@@ -278,7 +288,7 @@ def side_by_side(
 
 def _shared_unit(intervals: Sequence[Interval | None]) -> str:
     """The unit of all ends of these intervals; empty if they differ or an interval is unknown."""
-    ends_ns = [end for one in intervals if one for end in (one.low, one.high)]
+    ends_ns = [end for interval in intervals if interval for end in (interval.low, interval.high)]
     units = {time_unit(end)[1] if math.isfinite(end) else "" for end in ends_ns}
     return units.pop() if len(units) == 1 else ""
 
@@ -298,11 +308,14 @@ def _value_with_bounds(summary: CellSummary) -> ValueWithBounds:
     )
 
 
-def comparison_links(found: Iterable[RunComparison]) -> tuple[tuple[str, str], ...]:
+def comparison_links(comparisons: Iterable[RunComparison]) -> tuple[tuple[str, str], ...]:
     """The link text and address of each comparison."""
-    return tuple((_link_text(one), comparison_file(one.before, one.after)) for one in found)
+    return tuple(
+        (_link_text(comparison), comparison_file(comparison.before, comparison.after))
+        for comparison in comparisons
+    )
 
 
-def _link_text(found: RunComparison) -> str:
-    moments = f"{day(found.before.started_at)} and {day(found.after.started_at)}"
-    return f"Compare: {found.after.host.name}, {moments}"
+def _link_text(comparison: RunComparison) -> str:
+    moments = f"{day(comparison.before.started_at)} and {day(comparison.after.started_at)}"
+    return f"Compare: {comparison.after.host.name}, {moments}"

@@ -49,60 +49,62 @@ _MOST_UNCLEAR = 250
 _MOST_NAMED = 50
 
 
-def commits_page(found: CommitComparison, known: ChangeHistory, *, now: str) -> ComparePage:
+def commits_page(comparison: CommitComparison, history: ChangeHistory, *, now: str) -> ComparePage:
     """Build the page of one comparison.
 
     Args:
-        found: The comparison.
-        known: The histories, in which both commits are marked.
+        comparison: The comparison.
+        history: The histories, in which both commits are marked.
         now: ISO timestamp of the page.
     """
-    findings = [one for one in found.series if one.is_finding]
-    others = [one for one in found.series if not one.is_finding]
-    short = [commit.sha[:10] for commit in (found.before, found.after)]
-    first = found.series[0]
-    left_out = max(len(others) - _MOST_UNCLEAR, 0)
+    findings = [series for series in comparison.series if series.is_finding]
+    all_series = [series for series in comparison.series if not series.is_finding]
+    short = [commit.sha[:10] for commit in (comparison.before, comparison.after)]
+    first = comparison.series[0]
+    left_out = max(len(all_series) - _MOST_UNCLEAR, 0)
     return ComparePage(
-        address=commits_file(found.project, found.before.sha, found.after.sha),
+        address=commits_file(comparison.project, comparison.before.sha, comparison.after.sha),
         what="commit",
         ratio="Before over after",
         head=Head(
-            title=f"{found.project}: commits {short[0]} and {short[1]}",
-            description=f"Two commits of {found.project}, benchmark by benchmark.",
+            title=f"{comparison.project}: commits {short[0]} and {short[1]}",
+            description=f"Two commits of {comparison.project}, benchmark by benchmark.",
             root="../",
             here="Compare",
             above=(("Scenarios", "index.html"), ("History", "history.html")),
-            made=f"Imported from {found.project}; page made {day(now)}.",
+            made=f"Imported from {comparison.project}; page made {day(now)}.",
         ),
         hero=Hero(
-            title=f"Two commits of {found.project}",
+            title=f"Two commits of {comparison.project}",
             question="",
             context=f"{short[0]} against {short[1]}",
             verdict=comparison_verdict(
-                [one.comparison for one in findings if one.comparison],
+                [series.comparison for series in findings if series.comparison],
                 what=("series", "series"),
                 words=("worse", "better"),
             ),
             support=rich(
-                f"{compared_words(found.series, ('series', 'series'))}. {COMMITS_CAVEAT}",
-                _of_samples(found.series),
-                "" if all(_reproduce_command(one) for one in found.series) else f" {NO_COMMAND}",
+                f"{compared_words(comparison.series, ('series', 'series'))}. {COMMITS_CAVEAT}",
+                _of_samples(comparison.series),
+                ""
+                if all(_reproduce_command(series) for series in comparison.series)
+                else f" {NO_COMMAND}",
             ),
             flags=(),
         ),
         command=CommandLine(shlex.join(("corebound", "compare", *short))),
         runs=(
-            _commit("Before", found.before, commit_link(first.series, first.before)),
-            _commit("After", found.after, commit_link(first.series, first.after)),
+            _commit("Before", comparison.before, commit_link(first.series, first.before)),
+            _commit("After", comparison.after, commit_link(first.series, first.after)),
         ),
-        findings=_table(findings, known),
-        others=_table(others[:_MOST_UNCLEAR], known),
-        folded=unclear_words(others),
+        findings=_table(findings, history),
+        others=_table(all_series[:_MOST_UNCLEAR], history),
+        folded=unclear_words(all_series),
         decides=f"{left_out:,} more are not shown; the CSV below has all." if left_out else "",
-        unlike=_limit(found.unlike),
-        alone=_limit(found.alone),
-        histories=_histories(findings, known),
-        data=f"../{commits_data(found.project, found.before.sha, found.after.sha)}",
+        unlike=_limit(comparison.unlike),
+        alone=_limit(comparison.alone),
+        histories=_histories(findings, history),
+        data=f"../{commits_data(comparison.project, comparison.before.sha, comparison.after.sha)}",
     )
 
 
@@ -116,41 +118,48 @@ def _commit(what: str, commit: Commit, link: str) -> tuple[str, str, str]:
     return what, f"{commit.sha[:10]}{subject}, {day(commit.committed_at)}", link
 
 
-def _table(series: Sequence[ComparedSeries], known: ChangeHistory) -> RatioTable:
-    shown = [one.comparison for one in series if one.comparison]
-    axis = comparison_axis(shown, margin=max(one.margin for one in series)) if shown else None
+def _table(all_series: Sequence[ComparedSeries], history: ChangeHistory) -> RatioTable:
+    comparisons = [series.comparison for series in all_series if series.comparison]
+    axis = (
+        comparison_axis(comparisons, margin=max(series.margin for series in all_series))
+        if comparisons
+        else None
+    )
     return RatioTable(
         axis=axis,
         ticks=ratio_ticks(axis) if axis else (),
         rows=tuple(
-            _row(one, replace(known.label(one.series), name=name, more=""))
-            for one, name in zip(series, short_cells([one.series for one in series]), strict=True)
+            _row(series, replace(history.label(series.series), name=name, more=""))
+            for series, name in zip(
+                all_series, short_cells([series.series for series in all_series]), strict=True
+            )
         ),
     )
 
 
-def _row(one: ComparedSeries, label: Label) -> CompareRow:
-    comparison = one.comparison
+def _row(series: ComparedSeries, label: Label) -> CompareRow:
+    comparison = series.comparison
     length, unit = display_unit(
-        one.series, [figure for figure in (one.before.value, one.after.value) if figure] or [1.0]
+        series.series,
+        [value for value in (series.before.value, series.after.value) if value] or [1.0],
     )
     before, after = side_by_side(
-        _value_with_bounds(one.before, length, unit),
-        _value_with_bounds(one.after, length, unit),
+        _value_with_bounds(series.before, length, unit),
+        _value_with_bounds(series.after, length, unit),
         unit=unit,
     )
     return CompareRow(
-        title=one.series.title,
-        address=f"../{series_url(one.series)}",
+        title=series.series.title,
+        address=f"../{series_url(series.series)}",
         label=label,
         before=before,
         after=after,
-        plot=comparison_plot(comparison, mode=label.mode, margin=one.margin),
+        plot=comparison_plot(comparison, mode=label.mode, margin=series.margin),
         speedup=speedup(comparison.speedup_ratio) if comparison else "–",
         interval=compared_bounds(comparison),
-        verdict=_verdict(one),
+        verdict=_verdict(series),
         needed="",
-        command=_reproduce_command(one),
+        command=_reproduce_command(series),
     )
 
 
@@ -158,45 +167,45 @@ def _value_with_bounds(point: HistoryPoint, length: float, unit: str) -> ValueWi
     if point.value is None:
         return ValueWithBounds(value=point.missing or "–")
 
-    def text(figure: float) -> str:
-        return f"{significant(figure / length)} {unit}".strip()
+    def text(value: float) -> str:
+        return f"{significant(value / length)} {unit}".strip()
 
     ends = within(*point.bounds, text) if point.bounds else ""
     return ValueWithBounds(value=text(point.value), ends=ends)
 
 
-def _of_samples(series: Sequence[ComparedSeries]) -> str:
+def _of_samples(all_series: Sequence[ComparedSeries]) -> str:
     """What the brackets below the values contain, if there are any."""
-    if not any(one.before.bounds or one.after.bounds for one in series):
+    if not any(series.before.bounds or series.after.bounds for series in all_series):
         return ""
-    name = interval_name(one.series for one in series)
+    name = interval_name(series.series for series in all_series)
     return f" Under a figure stands the {name} of its own samples."
 
 
-def _verdict(one: ComparedSeries) -> VerdictWord:
-    if one.verdict is None:
+def _verdict(series: ComparedSeries) -> VerdictWord:
+    if series.verdict is None:
         return NOT_COMPARED
-    word = verdict_word(one.verdict)
-    if one.series.unit == "ns" or not one.is_finding:
-        return word
+    verdict = verdict_word(series.verdict)
+    if series.series.unit == "ns" or not series.is_finding:
+        return verdict
     # Only times have a speed.
-    return replace(word, word="less" if one.is_less else "more")
+    return replace(verdict, word="less" if series.is_less else "more")
 
 
-def _reproduce_command(one: ComparedSeries) -> CommandLine | None:
-    return between_command((one.series,), one.before, one.after)
+def _reproduce_command(series: ComparedSeries) -> CommandLine | None:
+    return between_command((series.series,), series.before, series.after)
 
 
 def _histories(
-    findings: Sequence[ComparedSeries], known: ChangeHistory
+    findings: Sequence[ComparedSeries], history: ChangeHistory
 ) -> tuple[HistoryPanel, ...]:
     """The histories of the series that differ most, with both commits marked."""
     return tuple(
         history_panel(
-            (one.series,),
-            known,
-            title=series_name(one.series),
-            compared=[(one.before.at, "before"), (one.after.at, "after")],
+            (series.series,),
+            history,
+            title=series_name(series.series),
+            compared=[(series.before.at, "before"), (series.after.at, "after")],
         )
-        for one in findings[:_MOST_HISTORIES]
+        for series in findings[:_MOST_HISTORIES]
     )

@@ -40,14 +40,14 @@ class Feed(Struct, frozen=True, kw_only=True):
     entries: tuple[Entry, ...]
 
 
-def feed(known: ChangeHistory, *, now: str, records: str = "") -> Feed:
+def feed(history: ChangeHistory, *, now: str, records: str = "") -> Feed:
     """Build the feed of all clear changes; without any it is empty and dated `now`.
 
     If they do not fit, regressions take precedence over improvements, then later changes. `records`
     is as in `CommandLine.at`.
     """
     entries = tuple(
-        _entry(group, known, records) for group in _shown(group_changes(known.changes, known))
+        _entry(group, history, records) for group in _shown(group_changes(history.changes, history))
     )
     updated = max((entry.updated for entry in entries), default=rfc3339(now))
     return Feed(id=_urn("changes"), updated=updated, entries=entries)
@@ -59,30 +59,30 @@ def _shown(groups: Sequence[tuple[Change, ...]]) -> list[tuple[Change, ...]]:
     return [groups[at] for at in sorted(worse_first[:_MOST_ENTRIES])]
 
 
-def _entry(found: Sequence[Change], known: ChangeHistory, records: str) -> Entry:
-    group = change_group(found, known)
+def _entry(changes: Sequence[Change], history: ChangeHistory, records: str) -> Entry:
+    group = change_group(changes, history)
     row = group.head
     setting = group.cells or f"{row.label.name} {row.label.more}".strip()
-    said = [f"{row.size.word} {row.interval}".strip(), f"on {row.where}", row.status.word]
+    parts = [f"{row.size.word} {row.interval}".strip(), f"on {row.where}", row.status.word]
     if row.because:
-        said.append(f"because {row.because}")
+        parts.append(f"because {row.because}")
     if row.answer:
-        said.append(row.answer)
+        parts.append(row.answer)
     if row.commits:
-        said.append(f"commits {row.commits}")
+        parts.append(f"commits {row.commits}")
     if row.subject:
-        said.append(row.subject)
+        parts.append(row.subject)
     if row.recovery:
-        said.append(_recovery_text(row.recovery))
+        parts.append(_recovery_text(row.recovery))
     if row.command:
-        said.append(f"again: {row.command.at(records)}")
+        parts.append(f"again: {row.command.at(records)}")
     return Entry(
         # The smallest id, not that of the largest change: sizes vary between nightly runs.
-        id=_urn(min(one.id for one in found)),
+        id=_urn(min(change.id for change in changes)),
         title=text.xml(f"{row.size.sign} {row.size.word}: {row.title}, {setting}"),
-        updated=rfc3339(min(one.first_bad.at for one in found)),
+        updated=rfc3339(min(change.first_bad.at for change in changes)),
         address=row.address,
-        summary=text.xml("; ".join(said)),
+        summary=text.xml("; ".join(parts)),
     )
 
 

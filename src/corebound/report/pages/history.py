@@ -70,43 +70,45 @@ class SeriesWithoutHistory(Struct, frozen=True, kw_only=True):
     more: str
 
 
-def series_without_history(known: ChangeHistory) -> tuple[SeriesWithoutHistory, ...]:
+def series_without_history(history: ChangeHistory) -> tuple[SeriesWithoutHistory, ...]:
     """The series that have no history to show, grouped by reason."""
-    found: dict[tuple[str, str], dict[str, list[Series]]] = {}
-    shown = {series_page(one) for one in known.histories}
-    for one in known.series:
-        if not has_grown(one):
-            reasons = found.setdefault((one.project or one.host_name, why_no_history(one)), {})
-            reasons.setdefault(one.title, []).append(one)
+    groups: dict[tuple[str, str], dict[str, list[Series]]] = {}
+    names = {series_page(series) for series in history.histories}
+    for series in history.series:
+        if not has_grown(series):
+            reasons = groups.setdefault(
+                (series.project or series.host_name, why_no_history(series)), {}
+            )
+            reasons.setdefault(series.title, []).append(series)
     return tuple(
         SeriesWithoutHistory(
-            where=where,
+            where=location,
             reason=reason,
             named=tuple(
                 ScenarioWithoutHistory(
                     title=title,
-                    cells=_cells(several),
-                    address=page if (page := series_page(several[0])) in shown else "",
+                    cells=_cells(all_series),
+                    address=page if (page := series_page(all_series[0])) in names else "",
                 )
-                for title, several in [*titles.items()][:_MOST_NAMED]
+                for title, all_series in [*titles.items()][:_MOST_NAMED]
             ),
             more=and_more(len(titles) - _MOST_NAMED),
         )
-        for (where, reason), titles in sorted(found.items())
+        for (location, reason), titles in sorted(groups.items())
     )
 
 
-def _cells(series: Sequence[Series]) -> str:
+def _cells(all_series: Sequence[Series]) -> str:
     """The names of the cells, with machines for imported series; our own series are on one host."""
-    cells = {one.cell for one in series}
+    cells = {series.cell for series in all_series}
     # asv has an environment in every cell.
-    names = dict.fromkeys(parameters(one) for one in sorted(series, key=natural_place))
-    told = "; ".join(filter(None, names))
+    names = dict.fromkeys(parameters(series) for series in sorted(all_series, key=natural_place))
+    text = "; ".join(filter(None, names))
     if len(names) > _MOST_CELLS or len(names) < len(cells):
-        told = count(len(cells), "cell")
-    hosts = sorted({one.host_name for one in series if one.project is not None})
+        text = count(len(cells), "cell")
+    hosts = sorted({series.host_name for series in all_series if series.project is not None})
     machines = f"on {', '.join(hosts)}" if hosts else ""
-    return ", ".join(part for part in (told, machines) if part)
+    return ", ".join(part for part in (text, machines) if part)
 
 
 # The largest groups; the CSV has all of them.
@@ -151,33 +153,35 @@ class HistoryPage(Struct, frozen=True, kw_only=True):
 
 
 def history_page(
-    known: ChangeHistory, *, now: str, comparisons: Sequence[tuple[str, str]] = ()
+    history: ChangeHistory, *, now: str, comparisons: Sequence[tuple[str, str]] = ()
 ) -> HistoryPage:
     """Build the page of all changes and all series.
 
     Args:
-        known: All histories with their changes.
+        history: All histories with their changes.
         now: ISO timestamp of the page.
         comparisons: (text, address) of pages that compare two runs.
     """
-    found = known.changes
+    changes = history.changes
     worse = sorted(
-        (one for one in found if one.is_regression), key=lambda one: _sort_key(one, known)
+        (change for change in changes if change.is_regression),
+        key=lambda change: _sort_key(change, history),
     )
     better = sorted(
-        (one for one in found if not one.is_regression), key=lambda one: _sort_key(one, known)
+        (change for change in changes if not change.is_regression),
+        key=lambda change: _sort_key(change, history),
     )
-    groups_of = [group_changes(several, known) for several in (worse, better, known.unclear)]
-    hidden = sum(len(group) for several in groups_of for group in several[_MOST_GROUPS:])
-    events = commit_events(known)
+    groups_of = [group_changes(several, history) for several in (worse, better, history.unclear)]
+    hidden = sum(len(group) for groups in groups_of for group in groups[_MOST_GROUPS:])
+    events = commit_events(history)
     regressions, improvements, unclear = (
         tuple(
-            replace(change_group(one, known), beside=_changed_together(one[0], events))
-            for one in several[:_MOST_GROUPS]
+            replace(change_group(changes, history), beside=_changed_together(changes[0], events))
+            for changes in groups[:_MOST_GROUPS]
         )
-        for several in groups_of
+        for groups in groups_of
     )
-    groups = series_groups(known.histories, known)
+    groups = series_groups(history.histories, history)
     return HistoryPage(
         head=Head(
             title="Corebound: history",
@@ -190,26 +194,26 @@ def history_page(
             title="History",
             question="What changed, and when?",
             context="",
-            verdict=_verdict(worse, known),
-            support=_support(known),
+            verdict=_verdict(worse, history),
+            support=_support(history),
             flags=(),
         ),
         regressions=regressions[:MOST_OPEN],
         more=regressions[MOST_OPEN:],
         improvements=improvements,
         unclear=unclear,
-        failing=tuple(failing_notices(known.failing.values(), known)),
+        failing=tuple(failing_notices(history.failing.values(), history)),
         not_analysed=tuple(
-            series_notice((one,), known, known.not_analysed[one.id])
-            for one in known.series
-            if one.id in known.not_analysed
+            series_notice((series,), history, history.not_analysed[series.id])
+            for series in history.series
+            if series.id in history.not_analysed
         ),
         commits=events,
         hidden=f"{count(hidden, 'smaller change')} more in the CSV." if hidden else "",
         comparisons=tuple(comparisons),
         groups=groups,
         folded=sum(len(group.rows) for group in groups) > MOST_OPEN,
-        without=series_without_history(known),
+        without=series_without_history(history),
     )
 
 
@@ -221,40 +225,42 @@ def _changed_together(change: Change, events: Sequence[CommitEvent]) -> tuple[st
     return None
 
 
-def _sort_key(change: Change, known: ChangeHistory) -> tuple[int, bool, float, str]:
+def _sort_key(change: Change, history: ChangeHistory) -> tuple[int, bool, float, str]:
     """The sort key: open changes first, among them new ones, then by size."""
-    status = _ORDER.get(known.status(change), len(_ORDER))
+    status = _ORDER.get(history.status(change), len(_ORDER))
     return status, change.step.status != "new", -abs(change.step.ratio - 1), change.id
 
 
-def _verdict(worse: Sequence[Change], known: ChangeHistory) -> Text:
-    unsettled = sum(known.status(one) == "open" for one in worse)
+def _verdict(worse: Sequence[Change], history: ChangeHistory) -> Text:
+    unsettled = sum(history.status(change) == "open" for change in worse)
     if not unsettled:
         return rich("No regression is open.")
-    words = count(unsettled, "regression")
-    return rich(TextSpan(words, "bad"), f" {'is' if unsettled == 1 else 'are'} open.")
+    text = count(unsettled, "regression")
+    return rich(TextSpan(text, "bad"), f" {'is' if unsettled == 1 else 'are'} open.")
 
 
-def _support(known: ChangeHistory) -> Text:
-    points = sum(len(one.points.measured) for one in known.histories)
-    going = [one for one in known.histories if one.id not in known.ended]
+def _support(history: ChangeHistory) -> Text:
+    points = sum(len(series.points.measured) for series in history.histories)
+    all_series = [series for series in history.histories if series.id not in history.ended]
     return rich(
-        f"{count(len(known.changes), 'change')} in "
-        f"{count(len(known.histories), 'series', 'series')} of {count(points, 'point')}. "
+        f"{count(len(history.changes), 'change')} in "
+        f"{count(len(history.histories), 'series', 'series')} of {count(points, 'point')}. "
         "A change is named when several detectors agree and it stands as one of the whole suite; "
         "of those, one in twenty may be false. ",
-        *_failing_words(len(known.failing)),
-        *not_analysed_words(len(known.not_analysed), "#not-analysed"),
-        too_short_words(sum(one.id in known.too_short for one in going), len(going)),
+        *_failing_words(len(history.failing)),
+        *not_analysed_words(len(history.not_analysed), "#not-analysed"),
+        too_short_words(
+            sum(series.id in history.too_short for series in all_series), len(all_series)
+        ),
     )
 
 
 def not_analysed_words(number: int, link: str) -> list[str | TextSpan]:
     """The number of series that could not be analysed, with a link; empty if there are none."""
-    said = f"{count(number, 'series', 'series')} could not be analysed"
-    return [strong(said, link), ". "] if number else []
+    text = f"{count(number, 'series', 'series')} could not be analysed"
+    return [strong(text, link), ". "] if number else []
 
 
 def _failing_words(failing: int) -> list[str | TextSpan]:
-    said = f"{count(failing, 'cell')} {give_or_gives(failing)} no figure"
-    return [strong(said, "#failing"), " any more. "] if failing else []
+    text = f"{count(failing, 'cell')} {give_or_gives(failing)} no figure"
+    return [strong(text, "#failing"), " any more. "] if failing else []

@@ -78,10 +78,10 @@ class HostPage(Struct, frozen=True, kw_only=True):
     calibrate: CommandLine = CALIBRATE
 
 
-def _noise(one: Calibration) -> Fact:
+def _noise(calibration: Calibration) -> Fact:
     return Fact(
-        term=f"{one.scenario}, {one.profile or 'no profile'}",
-        value=noise_words(one, launches=max(each.launches for each in one.noise)),
+        term=f"{calibration.scenario}, {calibration.profile or 'no profile'}",
+        value=noise_words(calibration, launches=max(each.launches for each in calibration.noise)),
     )
 
 
@@ -135,11 +135,11 @@ def host_page(study: HostStudy, *, now: str) -> HostPage:
 
 def _checks(runs: Sequence[Run]) -> tuple[CheckHistory, ...]:
     """Checks that warn now come first, then those that warned before, then the others."""
-    seen: dict[str, list[tuple[Run, HostCheck]]] = {}
+    groups: dict[str, list[tuple[Run, HostCheck]]] = {}
     for run in runs:
         for one in run.preflight or ():
-            seen.setdefault(one.check, []).append((run, one))
-    rows = [_check(check, looks) for check, looks in seen.items()]
+            groups.setdefault(one.check, []).append((run, one))
+    rows = [_check(check, looks) for check, looks in groups.items()]
     order = {"warning": 0, "ok": 1, "unavailable": 2}
     return tuple(
         row

@@ -91,7 +91,7 @@ def operators_page(
         ),
         lead=_lead(profiles),
         tables=_tables(profiles),
-        sources=tuple(_source(one, place) for place, one in enumerate(profiles)),
+        sources=tuple(_source(profile, place) for place, profile in enumerate(profiles)),
         scenarios=links,
     )
 
@@ -131,27 +131,34 @@ def _support(profiles: Sequence[ImportedProfile]) -> Text:
 
 def _lead(profiles: Sequence[ImportedProfile]) -> str:
     """The explanation of the values that these profiles need."""
-    said = [
+    parts = [
         "Self time of each type of operator and its share of the step.",
         "A profile is of one run, and so has no interval; what single calls took stands beneath.",
         "A command reads it again in the folder that its profiler wrote.",
     ]
-    if any(one.profile.step_ns is None for one in profiles):
-        said.append("Where how long a step took is not told, shares are of all operators together.")
-    if any(one.profile.iterations is None for one in profiles):
-        said.append("Where iterations are not told, figures are of all that was profiled.")
-    return " ".join(said)
+    if any(profile.profile.step_ns is None for profile in profiles):
+        parts.append(
+            "Where how long a step took is not told, shares are of all operators together."
+        )
+    if any(profile.profile.iterations is None for profile in profiles):
+        parts.append("Where iterations are not told, figures are of all that was profiled.")
+    return " ".join(parts)
 
 
 def _tables(profiles: Sequence[ImportedProfile]) -> tuple[OperatorTable, ...]:
     columns = [
-        Column(label=_label(one, place), name=one.name, profile=one.profile, kind=one.source)
-        for place, one in enumerate(profiles)
+        Column(
+            label=_label(profile, place),
+            name=profile.name,
+            profile=profile.profile,
+            kind=profile.source,
+        )
+        for place, profile in enumerate(profiles)
     ]
     parts = [
         columns[start : start + _MOST_COLUMNS] for start in range(0, len(columns), _MOST_COLUMNS)
     ]
-    commands = [import_command(one) for one in profiles]
+    commands = [import_command(profile) for profile in profiles]
     return tuple(
         operator_table(
             part,
@@ -163,18 +170,18 @@ def _tables(profiles: Sequence[ImportedProfile]) -> tuple[OperatorTable, ...]:
     )
 
 
-def _label(one: ImportedProfile, place: int) -> Label:
-    iterations = one.profile.iterations
+def _label(profile: ImportedProfile, place: int) -> Label:
+    iterations = profile.profile.iterations
     return Label(
         mode=_COLOURS[place % len(_COLOURS)],
-        name=one.name,
+        name=profile.name,
         more="all that was profiled" if iterations is None else count(iterations, "iteration"),
     )
 
 
 def _source(one: ImportedProfile, place: int) -> SourceRow:
     profile = one.profile
-    together_ns = sum(each.total_ns for each in profile.operators)
+    together_ns = sum(operator.total_ns for operator in profile.operators)
     return SourceRow(
         label=Label(mode=_label(one, place).mode, name=one.name, more=""),
         source=one.source,

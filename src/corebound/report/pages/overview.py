@@ -82,53 +82,55 @@ class Trend(Struct, frozen=True, kw_only=True):
 
 
 def scenario_trend(
-    study: ScenarioResult, chosen: Sequence[str], known: ChangeHistory
+    study: ScenarioResult, chosen: Sequence[str], history: ChangeHistory
 ) -> Trend | None:
     """The trend on this host of the first of these cells, or of any cell that has one.
 
     Args:
         study: The scenario's result.
         chosen: Keys of cells, the preferred one first.
-        known: The histories.
+        history: The histories.
     """
-    series = [
-        one
-        for one in known.grown(project=None, scenario=study.scenario.name)
-        if one.host == study.run.host.id
+    all_series = [
+        series
+        for series in history.grown(project=None, scenario=study.scenario.name)
+        if series.host == study.run.host.id
     ]
-    if not series:
+    if not all_series:
         return None
-    by_cell = {one.cell: one for one in series}
-    shown = next((by_cell[key] for key in chosen if key in by_cell), series[0])
-    last = last_change(series, known)
+    by_cell = {series.cell: series for series in all_series}
+    shown = next((by_cell[key] for key in chosen if key in by_cell), all_series[0])
+    last = last_change(all_series, history)
     return Trend(
-        mode=known.label(shown).mode,
+        mode=history.label(shown).mode,
         figures=shown.points.values,
         latest=latest_of(shown),
         span=figures_span(shown),
         runs=count(len(shown.points), "run"),
         points=f"scenario/{study.scenario.name}.html#history",
-        status=_change_state(study, series, known),
+        status=_change_state(study, all_series, history),
         change=size_word(last) if last else None,
-        unchanged=no_change(series, known),
+        unchanged=no_change(all_series, history),
         since=last.since[:10] if last else "",
     )
 
 
 def _change_state(
-    study: ScenarioResult, series: Sequence[Series], known: ChangeHistory
+    study: ScenarioResult, all_series: Sequence[Series], history: ChangeHistory
 ) -> VerdictWord:
     """The current status of a scenario in a word: that of its worst new change."""
-    news = [change for one in series for change in known.of(one) if known.is_news(change)]
-    if any(change.is_regression for change in news):
+    changes = [
+        change for series in all_series for change in history.of(series) if history.is_news(change)
+    ]
+    if any(change.is_regression for change in changes):
         return VerdictWord(tone="bad", sign="▼", word="slower")
     if any(launch.status not in {"ok", "skipped"} for launch in study.launches):
         return VerdictWord(tone="warn", sign="!", word="launches lost")
-    if news:
+    if changes:
         return VerdictWord(tone="good", sign="▲", word="faster")
-    if any(one.id in known.not_analysed for one in series):
+    if any(series.id in history.not_analysed for series in all_series):
         return VerdictWord(tone="warn", sign="!", word="not analysed")
-    short = all(one.id in known.too_short for one in series)
+    short = all(series.id in history.too_short for series in all_series)
     return VerdictWord(tone="plain", sign="", word="too short to tell" if short else "nothing new")
 
 
@@ -136,23 +138,23 @@ def _change_state(
 _MOST = 50
 
 
-def imported_series(known: ChangeHistory) -> tuple[SeriesGroup, ...]:
+def imported_series(history: ChangeHistory) -> tuple[SeriesGroup, ...]:
     """The benchmarks of all projects; empty if there are too many for the first page."""
-    imported = [one for one in known.histories if one.project is not None]
-    each = {(one.project, one.host, one.scenario) for one in imported}
-    return series_groups(imported, known) if len(each) <= _MOST else ()
+    imported = [series for series in history.histories if series.project is not None]
+    each = {(series.project, series.host, series.scenario) for series in imported}
+    return series_groups(imported, history) if len(each) <= _MOST else ()
 
 
-def imported_projects(known: ChangeHistory) -> tuple[str, ...]:
+def imported_projects(history: ChangeHistory) -> tuple[str, ...]:
     """What was imported, with one entry per project."""
-    found: dict[str, list[tuple[str, str]]] = {}
-    for one in known.histories:
-        if one.project is not None:
-            found.setdefault(one.project, []).append((one.scenario, one.host))
+    groups: dict[str, list[tuple[str, str]]] = {}
+    for series in history.histories:
+        if series.project is not None:
+            groups.setdefault(series.project, []).append((series.scenario, series.host))
     return tuple(
         f"{project}: {count(len({name for name, _ in all_}), 'benchmark')} on "
         f"{count(len({host for _, host in all_}), 'machine')}"
-        for project, all_ in sorted(found.items())
+        for project, all_ in sorted(groups.items())
     )
 
 
@@ -190,16 +192,16 @@ def _ended_early(studies: Sequence[ScenarioResult]) -> Flag | None:
 
 
 def _uncounted_launches(studies: Sequence[ScenarioResult]) -> Flag | None:
-    said = lost_launches_text(studies)
-    if not said:
+    text = lost_launches_text(studies)
+    if not text:
         return None
     sound = sum(cell.summary.count("ok") for study in studies for cell in study.cells)
-    return Flag.warning(title=said, detail=f"beside {sound:,} that count")
+    return Flag.warning(title=text, detail=f"beside {sound:,} that count")
 
 
 def _claims(studies: Sequence[ScenarioResult]) -> Flag | None:
     """How many of the published claims that have a conclusive result here reproduce."""
-    found = [one.judgement for study in studies for one in judge_claims(study)]
+    found = [claim.judgement for study in studies for claim in judge_claims(study)]
     if not found:
         return None
     held, failed = found.count("reproduces"), found.count("does not")
@@ -267,7 +269,7 @@ def overview_page(
     *,
     now: str,
     pages: Sequence[tuple[str, str]] = (),
-    known: ChangeHistory = EMPTY_HISTORY,
+    history: ChangeHistory = EMPTY_HISTORY,
     records: Sequence[Record] = (),
     calibrations: Sequence[Calibration] = (),
     faults: Sequence[Fault] = (),
@@ -278,7 +280,7 @@ def overview_page(
         studies: One result per scenario.
         now: ISO timestamp of the page.
         pages: (text, address) of pages about all scenarios.
-        known: All histories with their changes.
+        history: All histories with their changes.
         records: Every run with its launches, in any order.
         calibrations: All calibrations.
         faults: Records that could not be read.
@@ -286,9 +288,9 @@ def overview_page(
     clear = _clear(studies)
     noise = _noise(studies, calibrations)
     margin = max((study.measure.margin for study in studies), default=0.02)
-    shown = [study.leader.comparison for study in studies if study.leader]
-    axis = comparison_axis(shown, margin=margin) if shown else None
-    tonight = whats_new(known, records)
+    comparisons = [study.leader.comparison for study in studies if study.leader]
+    axis = comparison_axis(comparisons, margin=margin) if comparisons else None
+    tonight = whats_new(history, records)
     top = Hero(
         title="Overview",
         question=_TITLE if studies else "",
@@ -310,10 +312,10 @@ def overview_page(
         axis=axis,
         ticks=ratio_ticks(axis) if axis else (),
         night=tonight,
-        rows=tuple(_row(study, known, clear) for study in studies),
+        rows=tuple(_row(study, history, clear) for study in studies),
         pages=tuple(pages),
-        projects=imported_projects(known),
-        imported=imported_series(known),
+        projects=imported_projects(history),
+        imported=imported_series(history),
     )
 
 
@@ -333,7 +335,11 @@ def _winner(study: ScenarioResult, clear: frozenset[str]) -> BaselineComparison 
 def _noise(studies: Sequence[ScenarioResult], calibrations: Sequence[Calibration]) -> Text:
     """The sizes of the noise floors, if scenarios were calibrated."""
     found = [calibration_for(calibrations, study.run, study.source) for study in studies]
-    known = [max(one.noise, key=lambda each: each.launches) for one in found if one]
+    known = [
+        max(calibration.noise, key=lambda each: each.launches)
+        for calibration in found
+        if calibration
+    ]
     if not known:
         return ()
     low, high = (percent(end(one.floor_ratio for one in known)) for end in (min, max))
@@ -353,8 +359,8 @@ def _verdict(studies: Sequence[ScenarioResult], clear: frozenset[str]) -> Text:
     rest = len(studies) - compared
     end = f"; {rest} could not be compared." if rest else "."
     if not faster:
-        where = count(compared, "scenario")
-        return rich(f"No setting clearly beats its baseline in {where}{end}")
+        location = count(compared, "scenario")
+        return rich(f"No setting clearly beats its baseline in {location}{end}")
     everywhere = faster == len(studies)
     lead = f"In all {faster}" if everywhere else f"In {faster} of {len(studies)}"
     return rich(
@@ -369,14 +375,14 @@ def _support(studies: Sequence[ScenarioResult], clear: frozenset[str]) -> Text:
     for study in studies:
         word = _state(study, clear).word
         counts[word] = counts.get(word, 0) + 1
-    said = ", ".join(f"{number} {word}" for word, number in counts.items())
+    text = ", ".join(f"{number} {word}" for word, number in counts.items())
     newest = max(studies, key=lambda study: study.run.started_at)
     hosts = list(dict.fromkeys(study.run.host.name for study in studies))
-    where = hosts[0] if len(hosts) == 1 else count(len(hosts), "host")
-    when = f"On {where}, last measured {day(newest.run.started_at)}."
+    location = hosts[0] if len(hosts) == 1 else count(len(hosts), "host")
+    when = f"On {location}, last measured {day(newest.run.started_at)}."
     if len(studies) == 1:
         return rich(f"One scenario. {when}")
-    return rich("By the fastest rival of each: ", strong(said), f". {when}")
+    return rich("By the fastest rival of each: ", strong(text), f". {when}")
 
 
 def _state(study: ScenarioResult, clear: frozenset[str]) -> VerdictWord:
@@ -393,7 +399,7 @@ def _state(study: ScenarioResult, clear: frozenset[str]) -> VerdictWord:
     return _ALONE if measured else NOT_MEASURED
 
 
-def _row(study: ScenarioResult, known: ChangeHistory, clear: frozenset[str]) -> OverviewRow:
+def _row(study: ScenarioResult, history: ChangeHistory, clear: frozenset[str]) -> OverviewRow:
     duel = study.leader
     comparison = duel.comparison if duel else None
     first, *rest = statuses(study.launches) or ("none",)
@@ -416,7 +422,7 @@ def _row(study: ScenarioResult, known: ChangeHistory, clear: frozenset[str]) -> 
         command=row_command(study, duel.cell) if duel else reproduce_command(study, ()),
         past=scenario_trend(
             study,
-            [one.cell.key for one in (duel.cell if duel else None, study.baseline) if one],
-            known,
+            [cell.cell.key for cell in (duel.cell if duel else None, study.baseline) if cell],
+            history,
         ),
     )

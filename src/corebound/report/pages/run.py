@@ -98,8 +98,10 @@ def run_page(
         faults: Records of it that could not be read.
     """
     flag = damaged_records(faults)
-    ordered = sorted(launches, key=lambda one: (one.kind, one.block, one.position, one.id))
-    rows = tuple(_launch(run, one, launches) for one in ordered)
+    ordered = sorted(
+        launches, key=lambda launch: (launch.kind, launch.block, launch.position, launch.id)
+    )
+    rows = tuple(_launch(run, launch, launches) for launch in ordered)
     return RunPage(
         address=run_file(run),
         head=Head(
@@ -122,7 +124,7 @@ def run_page(
         command=asked_command(run),
         facts=_facts(run),
         scenarios=_scenarios(run, launches),
-        checks=None if run.preflight is None else tuple(_check(one) for one in run.preflight),
+        checks=None if run.preflight is None else tuple(_check(check) for check in run.preflight),
         troubles=tuple(row for row in rows if row.is_lost),
         launches=rows,
         listed=_count_words(launches),
@@ -131,39 +133,41 @@ def run_page(
 
 def _verdict(launches: Sequence[Launch]) -> Text:
     made = _started(launches)
-    lost = [one for one in made if one.status != "ok"]
+    lost = [launch for launch in made if launch.status != "ok"]
     if not launches:
         return rich("No launch was recorded.")
     if not made:
         return rich("No launch was made.")
     if not lost:
         return rich("Every launch ", TextSpan("counts", "good"), ".")
-    words = f"{len(lost)} of {count(len(made), 'launch', 'launches')}"
+    text = f"{len(lost)} of {count(len(made), 'launch', 'launches')}"
     return rich(
-        words, " ", TextSpan("do not count" if len(lost) > 1 else "does not count", "bad"), "."
+        text, " ", TextSpan("do not count" if len(lost) > 1 else "does not count", "bad"), "."
     )
 
 
 def _started(launches: Sequence[Launch]) -> list[Launch]:
     """Measuring launches that were made: neither skipped ones nor profiling ones."""
-    return [one for one in launches if one.kind == "measure" and one.status != "skipped"]
+    return [
+        launch for launch in launches if launch.kind == "measure" and launch.status != "skipped"
+    ]
 
 
 def _count_words(launches: Sequence[Launch]) -> str:
     """The number of launch records of each kind."""
-    skipped = sum(one.kind == "measure" and one.status == "skipped" for one in launches)
-    profiled = sum(one.kind == "profile" for one in launches)
-    said = [count(len(_started(launches)), "launch", "launches")]
+    skipped = sum(launch.kind == "measure" and launch.status == "skipped" for launch in launches)
+    profiled = sum(launch.kind == "profile" for launch in launches)
+    parts = [count(len(_started(launches)), "launch", "launches")]
     if profiled:
-        said.append(f"{profiled:,} that profiled operators")
+        parts.append(f"{profiled:,} that profiled operators")
     if skipped:
-        said.append(f"{skipped:,} skipped")
-    return ", ".join(said)
+        parts.append(f"{skipped:,} skipped")
+    return ", ".join(parts)
 
 
 def _support(run: Run, launches: Sequence[Launch]) -> str:
     parts = ", ".join(statuses(launches)) or "no launch"
-    spent_ns = sum(one.duration_ns for one in _started(launches))
+    spent_ns = sum(launch.duration_ns for launch in _started(launches))
     scenarios = count(len(run.scenarios), "scenario")
     took = f" The launches took {spent(spent_ns)} together." if spent_ns else ""
     return f"{scenarios}; {parts}.{took}"
@@ -206,44 +210,44 @@ def _scenarios(
     run: Run, launches: Sequence[Launch]
 ) -> tuple[tuple[str, str, str, CommandLine], ...]:
     rows = []
-    cells_of = [one.cell for one in launches]
+    cells_of = [launch.cell for launch in launches]
     for source in run.scenarios:
         name = str(source.document.get("name", ""))
-        said = ", ".join(statuses([one for one in launches if one.cell.scenario == name]))
+        text = ", ".join(statuses([launch for launch in launches if launch.cell.scenario == name]))
         title = str(source.document.get("title") or name)
-        cells = tuple({one.id: one for one in cells_of if one.scenario == name}.values())
+        cells = tuple({cell.id: cell for cell in cells_of if cell.scenario == name}.values())
         command = scenario_command(run, source, cells)
-        rows.append((title, f"../scenario/{name}.html", said or "no launch", command))
+        rows.append((title, f"../scenario/{name}.html", text or "no launch", command))
     return tuple(rows)
 
 
-def _check(one: HostCheck) -> CheckRow:
-    tone, sign = check_sign(one.state)
+def _check(check: HostCheck) -> CheckRow:
+    tone, sign = check_sign(check.state)
     return CheckRow(
         tone=tone,
         sign=sign,
-        state=one.state,
-        check=one.check,
-        value=one.value,
-        why=one.why,
-        fix=one.fix or "",
+        state=check.state,
+        check=check.check,
+        value=check.value,
+        why=check.why,
+        fix=check.fix or "",
     )
 
 
-def _launch(run: Run, one: Launch, launches: Sequence[Launch]) -> RunLaunch:
-    notes = [reason_of(one), *evidence_of(one), mend_of(one, launches)]
-    if one.leftover_processes:
-        notes.append(f"outlived its worker and was ended: {', '.join(one.leftover_processes)}")
+def _launch(run: Run, launch: Launch, launches: Sequence[Launch]) -> RunLaunch:
+    notes = [reason_of(launch), *evidence_of(launch), mend_of(launch, launches)]
+    if launch.leftover_processes:
+        notes.append(f"outlived its worker and was ended: {', '.join(launch.leftover_processes)}")
     return RunLaunch(
-        id=one.id,
-        scenario=one.cell.scenario,
-        cell=full_name(one.cell),
-        tone=status_tone(one.status),
-        status=one.status if one.kind == "measure" else f"{one.status}, operators",
-        started=one.started_at[11:19],
-        whole=time_text(one.duration_ns) if one.status != "skipped" else "–",
+        id=launch.id,
+        scenario=launch.cell.scenario,
+        cell=full_name(launch.cell),
+        tone=status_tone(launch.status),
+        status=launch.status if launch.kind == "measure" else f"{launch.status}, operators",
+        started=launch.started_at[11:19],
+        whole=time_text(launch.duration_ns) if launch.status != "skipped" else "–",
         notes=tuple(note for note in notes if note),
-        log=log_tail(one, even_ok=True),
-        command=launch_command(run, one),
-        is_lost=one.status not in {"ok", "skipped"},
+        log=log_tail(launch, even_ok=True),
+        command=launch_command(run, launch),
+        is_lost=launch.status not in {"ok", "skipped"},
     )

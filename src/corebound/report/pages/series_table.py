@@ -45,38 +45,44 @@ class Notice(Struct, frozen=True, kw_only=True):
     command: CommandLine | None
 
 
-def series_notice(series: Sequence[Series], known: ChangeHistory, says: str) -> Notice:
+def series_notice(all_series: Sequence[Series], history: ChangeHistory, says: str) -> Notice:
     """A row for these series, at least one, all of one scenario."""
-    first = series[0]
+    first = all_series[0]
     return Notice(
         title=first.title,
         address=series_url(first),
-        label=known.label(first),
-        cells=len(series),
+        label=history.label(first),
+        cells=len(all_series),
         says=says,
-        command=series_command(series),
+        command=series_command(all_series),
     )
 
 
-def failing_notices(found: Iterable[Failing], known: ChangeHistory) -> list[Notice]:
+def failing_notices(failing: Iterable[Failing], history: ChangeHistory) -> list[Notice]:
     """Failing series, grouped by scenario, date and reason; the latest first."""
     groups: dict[tuple[str, ...], list[Series]] = {}
-    for one in sorted(found, key=lambda one: one.series.id):
-        series, reason = one.series, kind_of(one.since.missing or "")
-        key = (one.since.at[:10], series.project or "", series.host, series.scenario, reason)
+    for failing_series in sorted(failing, key=lambda failing_series: failing_series.series.id):
+        series, reason = failing_series.series, kind_of(failing_series.since.missing or "")
+        key = (
+            failing_series.since.at[:10],
+            series.project or "",
+            series.host,
+            series.scenario,
+            reason,
+        )
         groups.setdefault(key, []).append(series)
     # Within a day sorted by name.
     latest_first = sorted(sorted(groups), key=itemgetter(0), reverse=True)
-    return [series_notice(groups[key], known, _since(key[0], key[-1])) for key in latest_first]
+    return [series_notice(groups[key], history, _since(key[0], key[-1])) for key in latest_first]
 
 
 def _since(day: str, reason: str) -> str:
     return f"since {day}: {reason}" if reason else f"since {day}"
 
 
-def is_recent(one: Failing) -> bool:
+def is_recent(failing_series: Failing) -> bool:
     """Whether it is as recent as a change that counts as new."""
-    return one.points <= RECENT_NIGHTS
+    return failing_series.points <= RECENT_NIGHTS
 
 
 def give_or_gives(number: int) -> str:
@@ -132,55 +138,59 @@ class SeriesGroup(Struct, frozen=True, kw_only=True):
     rows: tuple[SeriesRow, ...]
 
 
-def series_groups(series: Iterable[Series], known: ChangeHistory) -> tuple[SeriesGroup, ...]:
+def series_groups(all_series: Iterable[Series], history: ChangeHistory) -> tuple[SeriesGroup, ...]:
     """Group series by project and machine, or by host; large groups are split by module.
 
     Args:
-        series: Series with a history to show.
-        known: All histories with their changes.
+        all_series: Series with a history to show.
+        history: All histories with their changes.
     """
     groups: dict[tuple[str, str], dict[str, list[Series]]] = {}
-    for one in series:
+    for one in all_series:
         key = (one.project or "", one.host)
         groups.setdefault(key, {}).setdefault(one.scenario, []).append(one)
     return tuple(
         group
         for (project, _), scenarios in sorted(
-            groups.items(), key=lambda item: (item[0][0], _is_retired(item[1], known), item[0])
+            groups.items(), key=lambda item: (item[0][0], _is_retired(item[1], history), item[0])
         )
-        for group in _modules(project, scenarios, known)
+        for group in _modules(project, scenarios, history)
     )
 
 
-def _is_retired(scenarios: Mapping[str, Sequence[Series]], known: ChangeHistory) -> bool:
+def _is_retired(scenarios: Mapping[str, Sequence[Series]], history: ChangeHistory) -> bool:
     """Whether all series of a host are retired."""
-    return all(one.id in known.ended for several in scenarios.values() for one in several)
+    return all(
+        series.id in history.ended for all_series in scenarios.values() for series in all_series
+    )
 
 
 def _modules(
-    project: str, scenarios: Mapping[str, Sequence[Series]], known: ChangeHistory
+    project: str, scenarios: Mapping[str, Sequence[Series]], history: ChangeHistory
 ) -> Iterator[SeriesGroup]:
     """One group, or for many scenarios one per module, which is how asv's names begin."""
     ordered = sorted(scenarios.items())
-    where = _group_title(project, ordered[0][1][0])
-    if _is_retired(scenarios, known):
-        last = last_moment(one for _, several in ordered for one in several)
-        where = f"{where}, {last_day(last)}"
+    location = _group_title(project, ordered[0][1][0])
+    if _is_retired(scenarios, history):
+        last = last_moment(series for _, all_series in ordered for series in all_series)
+        location = f"{location}, {last_day(last)}"
     if len(ordered) <= MOST_OPEN:
-        yield _group(where, [several for _, several in ordered], known)
+        yield _group(location, [all_series for _, all_series in ordered], history)
         return
     for module, members in itertools.groupby(ordered, key=lambda item: item[0].partition(".")[0]):
-        yield _group(f"{where}: {module}", [several for _, several in members], known)
+        yield _group(f"{location}: {module}", [all_series for _, all_series in members], history)
 
 
-def _group(title: str, scenarios: Sequence[Sequence[Series]], known: ChangeHistory) -> SeriesGroup:
-    rows = tuple(_row(several, known) for several in scenarios)
+def _group(
+    title: str, scenarios: Sequence[Sequence[Series]], history: ChangeHistory
+) -> SeriesGroup:
+    rows = tuple(_row(all_series, history) for all_series in scenarios)
     changed = sum(row.change is not None for row in rows)
     changes = f", {changed} changed" if changed else ""
     return SeriesGroup(
         title=title,
         says=f"{len(rows)}{changes}",
-        interval=interval_name(one for several in scenarios for one in several),
+        interval=interval_name(series for all_series in scenarios for series in all_series),
         rows=rows,
     )
 
@@ -189,55 +199,61 @@ def _group_title(project: str, series: Series) -> str:
     return f"{project}, on {series.host_name}" if project else f"On {series.host_name}"
 
 
-def _row(series: Sequence[Series], known: ChangeHistory) -> SeriesRow:
-    last = last_change(series, known)
-    going = [one for one in series if one.id not in known.ended]
+def _row(all_series: Sequence[Series], history: ChangeHistory) -> SeriesRow:
+    last = last_change(all_series, history)
+    going = [series for series in all_series if series.id not in history.ended]
     # A retired series cannot represent active ones, nor one that has hardly begun the others.
-    chosen = last.series if last else min(going or series, key=_longest_first)
-    over = f", {len(series) - len(going):,} ended" if 0 < len(going) < len(series) else ""
-    figures = chosen.points.values
+    chosen = last.series if last else min(going or all_series, key=_longest_first)
+    over = f", {len(all_series) - len(going):,} ended" if 0 < len(going) < len(all_series) else ""
+    values = chosen.points.values
     return SeriesRow(
         title=chosen.title,
         address=series_url(chosen),
-        ended=last_measured(chosen.points.moments[-1]) if chosen.id in known.ended else "",
-        cells=f"{count(len(series), 'cell')}{over}",
-        shown=_representative_name(chosen, series, known),
-        mode=known.label(chosen).mode,
-        figures=figures,
+        ended=last_measured(chosen.points.moments[-1]) if chosen.id in history.ended else "",
+        cells=f"{count(len(all_series), 'cell')}{over}",
+        shown=_representative_name(chosen, all_series, history),
+        mode=history.label(chosen).mode,
+        figures=values,
         latest=latest_of(chosen),
         lacking=lack_of(chosen),
         span=figures_span(chosen),
         points=count(len(chosen.points.measured), "point"),
         change=size_word(last) if last else None,
-        unchanged=no_change(series, known),
+        unchanged=no_change(all_series, history),
         since=last.since[:10] if last else "",
         command=latest_command(chosen),
     )
 
 
-def _representative_name(chosen: Series, series: Sequence[Series], known: ChangeHistory) -> str:
+def _representative_name(
+    chosen: Series, all_series: Sequence[Series], history: ChangeHistory
+) -> str:
     """What distinguishes the series from the others; empty if there are none."""
-    if len(series) == 1:
+    if len(all_series) == 1:
         return ""
     if chosen.project is None:
-        return known.label(chosen).whole
-    return own_axes(series)[series.index(chosen)]
+        return history.label(chosen).whole
+    return own_axes(all_series)[all_series.index(chosen)]
 
 
 def _longest_first(series: Series) -> tuple[int, tuple[tuple[str, Natural], ...]]:
     return -len(series.points), natural_place(series)
 
 
-def no_change(series: Iterable[Series], known: ChangeHistory) -> str:
+def no_change(all_series: Iterable[Series], history: ChangeHistory) -> str:
     """The text for series without a change: none was found, or none could be detected."""
-    return "too short to tell" if all(one.id in known.too_short for one in series) else "none"
+    return (
+        "too short to tell"
+        if all(series.id in history.too_short for series in all_series)
+        else "none"
+    )
 
 
-def last_change(series: Iterable[Series], known: ChangeHistory) -> Change | None:
+def last_change(all_series: Iterable[Series], history: ChangeHistory) -> Change | None:
     """The latest clear change in any of these series; of equals the largest."""
-    found = (change for one in series for change in known.of(one))
+    found = (change for series in all_series for change in history.of(series))
     return max(
         found,
-        key=lambda one: (one.since, abs(one.step.ratio - 1), one.id),
+        key=lambda change: (change.since, abs(change.step.ratio - 1), change.id),
         default=None,
     )

@@ -72,13 +72,13 @@ def failed_rows(run: Run, launches: Sequence[Launch]) -> list[FailedRow]:
 
     A launch that was repeated in its block, and then counted, is not included.
     """
-    repeated = {(one.cell.id, one.block) for one in launches if _is_good(one)}
+    repeated = {(launch.cell.id, launch.block) for launch in launches if _is_good(launch)}
     titles = {
         str(source.document.get("name")): str(source.document.get("title") or "")
         for source in run.scenarios
     }
     alike: dict[tuple[str, str, str], list[Launch]] = {}
-    for launch in sorted(launches, key=lambda one: one.cell.id):
+    for launch in sorted(launches, key=lambda launch: launch.cell.id):
         if (launch.cell.id, launch.block) in repeated:
             continue
         if launch.kind == "measure" and launch.status not in {"ok", "skipped"}:
@@ -88,15 +88,15 @@ def failed_rows(run: Run, launches: Sequence[Launch]) -> list[FailedRow]:
         FailedRow(
             title=titles.get(scenario) or scenario,
             address=run_file(run),
-            label=label(own[0].cell),
+            label=label(launches[0].cell),
             cells=len(cells),
             ids=frozenset(cell.id for cell in cells),
-            status=f"{len(own)} {status}",
+            status=f"{len(launches)} {status}",
             reason=reason,
             command=cells_command(run, cells),
         )
-        for (scenario, status, reason), own in alike.items()
-        for cells in [tuple({one.cell.id: one.cell for one in own}.values())]
+        for (scenario, status, reason), launches in alike.items()
+        for cells in [tuple({launch.cell.id: launch.cell for launch in launches}.values())]
     ]
 
 
@@ -118,45 +118,47 @@ class WhatsNew(Struct, frozen=True, kw_only=True):
     more: str
 
 
-def whats_new(known: ChangeHistory, records: Sequence[Record]) -> WhatsNew | None:
+def whats_new(history: ChangeHistory, records: Sequence[Record]) -> WhatsNew | None:
     """What the latest run of every host adds to its history; None without any history.
 
     Args:
-        known: All histories with their changes.
+        history: All histories with their changes.
         records: Every run with its launches, in any order.
     """
-    if not known.histories:
+    if not history.histories:
         return None
-    news = known.news
-    worse = [one for one in news if one.is_regression]
-    better = [one for one in news if not one.is_regression]
-    doubts = _inconclusive(known)
+    changes = history.news
+    worse = [change for change in changes if change.is_regression]
+    better = [change for change in changes if not change.is_regression]
+    doubts = _inconclusive(history)
     latest = [own[-1] for own in by_host(records).values()]
-    going = [one for one in known.histories if one.id not in known.ended]
-    short = sum(one.id in known.too_short for one in going)
+    all_series = [series for series in history.histories if series.id not in history.ended]
+    short = sum(series.id in history.too_short for series in all_series)
     failed_of = {run.host.id: failed_rows(run, launches) for run, launches in latest}
     failed = [row for rows in failed_of.values() for row in rows]
     failed_cells = sum(len({id_ for row in rows for id_ in row.ids}) for rows in failed_of.values())
-    recent = [one for one in known.failing.values() if is_recent(one)]
-    failing = failing_notices(recent, known)
-    slower, faster = (group_changes(_own_first(several), known) for several in (worse, better))
-    rows = _shown(slower, faster, known)
-    able = len(going) - short - sum(one.id in known.not_analysed for one in going)
-    nothing = _no_news(known, able=able, every=len(going))
+    recent = [
+        failing_series for failing_series in history.failing.values() if is_recent(failing_series)
+    ]
+    failing = failing_notices(recent, history)
+    slower, faster = (group_changes(_own_first(changes), history) for changes in (worse, better))
+    rows = _shown(slower, faster, history)
+    able = len(all_series) - short - sum(series.id in history.not_analysed for series in all_series)
+    nothing = _no_news(history, able=able, every=len(all_series))
     return WhatsNew(
         verdict=_verdict(worse, better, len(recent)) or rich(nothing),
         support=_support(
             latest,
-            going,
-            first="" if news or not recent else nothing,
-            failing=len(known.failing) - len(recent),
-            older=_still_open(known),
-            doubts=len({one.series.id for one in known.undecided}),
+            all_series,
+            first="" if changes or not recent else nothing,
+            failing=len(history.failing) - len(recent),
+            older=_still_open(history),
+            doubts=len({change.series.id for change in history.undecided}),
             failed=failed_cells,
-            short=too_short_words(short, len(going)),
-            not_analysed=len(known.not_analysed),
+            short=too_short_words(short, len(all_series)),
+            not_analysed=len(history.not_analysed),
         ),
-        changed=tuple(change_group(one, known) for one in rows),
+        changed=tuple(change_group(changes, history) for changes in rows),
         doubts=tuple(doubts[:_MOST_ROWS]),
         failing=tuple(failing[:_MOST_ROWS]),
         failed=tuple(failed[:_MOST_ROWS]),
@@ -177,12 +179,14 @@ def _more(hidden: Mapping[str, int]) -> str:
     return f"More rows, on the pages of the history and of the runs: {parts}." if parts else ""
 
 
-def _own_first(found: Sequence[Change]) -> list[Change]:
-    return sorted(found, key=lambda one: one.series.project is not None)
+def _own_first(changes: Sequence[Change]) -> list[Change]:
+    return sorted(changes, key=lambda change: change.series.project is not None)
 
 
 def _shown(
-    worse: Sequence[tuple[Change, ...]], better: Sequence[tuple[Change, ...]], known: ChangeHistory
+    worse: Sequence[tuple[Change, ...]],
+    better: Sequence[tuple[Change, ...]],
+    history: ChangeHistory,
 ) -> list[tuple[Change, ...]]:
     """The groups to show, regressions first.
 
@@ -191,7 +195,9 @@ def _shown(
     An event that changed a hundred benchmarks gets no more rows than one that changed two, as long
     as there are others.
     """
-    events = {one.id: at for at, event in enumerate(group_by_commits(known.news)) for one in event}
+    events = {
+        change.id: at for at, event in enumerate(group_by_commits(history.news)) for change in event
+    }
     for_better = min(len(better), max(_LEAST_BETTER, _MOST_ROWS - len(worse)))
     return [
         *_alternate_events(worse, events, _MOST_ROWS - for_better),
@@ -234,41 +240,41 @@ def _verdict(worse: Sequence[Change], better: Sequence[Change], failing: int) ->
     return rich(*parts, ".") if parts else ()
 
 
-def _direction_word(found: Sequence[Change], of_times: str, of_all: str) -> str:
+def _direction_word(changes: Sequence[Change], of_times: str, of_all: str) -> str:
     """The word for how cells changed; only times and rates have a speed."""
-    speeds = (one.series.unit == "ns" or one.series.more_is_better for one in found)
+    speeds = (change.series.unit == "ns" or change.series.more_is_better for change in changes)
     return of_times if all(speeds) else of_all
 
 
-def _no_news(known: ChangeHistory, *, able: int, every: int) -> str:
+def _no_news(history: ChangeHistory, *, able: int, every: int) -> str:
     """The statement that nothing changed, limited to series where a change is detectable."""
-    if all(len(one.points) == 1 for one in known.histories):
+    if all(len(series.points) == 1 for series in history.histories):
         return "Measured once so far."
-    if every and not able and not known.not_analysed:
+    if every and not able and not history.not_analysed:
         return "Too early to tell what changed."
     # If most series are too short, or one could not be analysed, the sentence covers only the
     # others.
-    of = f" in {able:,} of {every:,} series" if 2 * able < every or known.not_analysed else ""
+    of = f" in {able:,} of {every:,} series" if 2 * able < every or history.not_analysed else ""
     return f"Nothing got slower, nothing faster{of}."
 
 
-def _cell_count(found: Sequence[Change], noun: str = "cell") -> str:
-    number = len({one.series.id for one in found})
+def _cell_count(changes: Sequence[Change], noun: str = "cell") -> str:
+    number = len({change.series.id for change in changes})
     return count(number, noun).strip() if noun else f"{number:,}"
 
 
-def _still_open(known: ChangeHistory) -> int:
+def _still_open(history: ChangeHistory) -> int:
     """The number of regressions that are no longer new and still open."""
-    news = {one.id for one in known.news}
+    news = {change.id for change in history.news}
     return sum(
-        one.is_regression and known.status(one) == "open" and one.id not in news
-        for one in known.changes
+        change.is_regression and history.status(change) == "open" and change.id not in news
+        for change in history.changes
     )
 
 
 def _support(
     latest: Sequence[Record],
-    going: Sequence[Series],
+    all_series: Sequence[Series],
     *,
     first: str,
     failing: int,
@@ -281,11 +287,11 @@ def _support(
     parts: list[str | TextSpan] = [f"{first} "] if first else []
     if latest:
         when = max(run.started_at for run, _ in latest)
-        where = latest[0][0].host.name if len(latest) == 1 else count(len(latest), "host")
-        parts.append(f"Latest run {day(when)} on {where}. ")
-    elif going:
+        location = latest[0][0].host.name if len(latest) == 1 else count(len(latest), "host")
+        parts.append(f"Latest run {day(when)} on {location}. ")
+    elif all_series:
         # Only imported series: the page shows their age nowhere else.
-        parts.append(f"{capital(last_measured(last_moment(going)))}. ")
+        parts.append(f"{capital(last_measured(last_moment(all_series)))}. ")
     if doubts:
         parts += [strong(f"{count(doubts, 'cell')} could not be decided", "#undecided"), ". "]
     if failed:
@@ -294,12 +300,12 @@ def _support(
             ". ",
         ]
     if failing:
-        said = f"{count(failing, 'cell')} {'has' if failing == 1 else 'have'} given none for longer"
-        parts += [strong(said, "history.html#failing"), ". "]
+        text = f"{count(failing, 'cell')} {'has' if failing == 1 else 'have'} given none for longer"
+        parts += [strong(text, "history.html#failing"), ". "]
     parts += not_analysed_words(not_analysed, "history.html#not-analysed")
     if older:
-        said = f"{count(older, 'older regression')} {'is' if older == 1 else 'are'} still open"
-        parts += [strong(said, "history.html#regressions"), ". "]
+        text = f"{count(older, 'older regression')} {'is' if older == 1 else 'are'} still open"
+        parts += [strong(text, "history.html#regressions"), ". "]
     if short:
         many, colon, why = short.partition(":")
         parts += [strong(many), f"{colon}{why} "]
@@ -307,34 +313,36 @@ def _support(
     return rich(*parts)
 
 
-def _inconclusive(known: ChangeHistory) -> list[Notice]:
+def _inconclusive(history: ChangeHistory) -> list[Notice]:
     """Change points that are not clear, and early warnings; grouped."""
     return [
-        series_notice([one.series for one in group], known, f"{sizes_word(group).word}, {why}")
-        for why, several in _group_by_reason(known).items()
-        for group in _group_by_scenario(several)
+        series_notice(
+            [change.series for change in group], history, f"{sizes_word(group).word}, {why}"
+        )
+        for why, changes in _group_by_reason(history).items()
+        for group in _group_by_scenario(changes)
     ]
 
 
-def _group_by_reason(known: ChangeHistory) -> dict[str, list[Change]]:
+def _group_by_reason(history: ChangeHistory) -> dict[str, list[Change]]:
     """Inconclusive changes, by the reason."""
-    found: dict[str, list[Change]] = {}
-    for one in known.undecided:
+    groups: dict[str, list[Change]] = {}
+    for change in history.undecided:
         why = "clear in the history"
-        if not one.step.votes:
+        if not change.step.votes:
             why = "in the last two runs, too few yet"
-        elif not one.clear:
+        elif not change.clear:
             why = "not clear among so many series"
-        answer = known.answer(one)
-        found.setdefault(f"{why}; {answer}" if answer else why, []).append(one)
-    return found
+        answer = history.answer(change)
+        groups.setdefault(f"{why}; {answer}" if answer else why, []).append(change)
+    return groups
 
 
-def _group_by_scenario(found: Sequence[Change]) -> list[list[Change]]:
+def _group_by_scenario(changes: Sequence[Change]) -> list[list[Change]]:
     """Changes grouped by scenario, host and direction, in their order."""
     groups: dict[tuple[object, ...], list[Change]] = {}
-    for one in found:
-        series = one.series
-        key = (series.project, series.host, series.scenario, series.unit, one.is_regression)
-        groups.setdefault(key, []).append(one)
+    for change in changes:
+        series = change.series
+        key = (series.project, series.host, series.scenario, series.unit, change.is_regression)
+        groups.setdefault(key, []).append(change)
     return list(groups.values())
