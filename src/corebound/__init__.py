@@ -4,4 +4,4 @@ This module imports nothing. The worker starts under another environment's Pytho
 load only its own code.
 """
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"

@@ -10,7 +10,7 @@ from typer.testing import CliRunner, Result
 
 from corebound.cli.app import app
 from corebound.exchange.asv import project
-from corebound.exchange.asv.environments import Across
+from corebound.exchange.asv.environments import MergeOptions
 from corebound.records.history import HistoryPoints, Series
 
 SHA = "a" * 40
@@ -75,9 +75,9 @@ def read_project(
     under_test: tuple[str, ...] = (),
 ) -> project.Read:
     """All that is measured there."""
-    across = Across(machine=machine, under_test=under_test)
+    across = MergeOptions(machine=machine, under_test=under_test)
     return project.read(
-        folder, name=None, repo=repo, progress=lambda _done, _of: None, across=across
+        folder, name=None, repo=repo, progress=lambda _done, _of: None, merge_options=across
     )
 
 

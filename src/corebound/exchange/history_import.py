@@ -13,14 +13,19 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from corebound.errors import InputError
-from corebound.exchange.asv.series import dated, in_order, ordered, told_in
+from corebound.exchange.asv.series import (
+    complete_environments,
+    known_environment,
+    moment_key,
+    sort_points,
+)
 from corebound.records import history_files
 from corebound.records.codec import UnreadableError
-from corebound.records.history import HistoryPoints, Moment, Series, kind_of
+from corebound.records.history import HistoryPoints, Moment, Series, reason_kind
 
 
-def merged(
-    kept: Iterable[Series], fresh: Iterable[Series], *, gone: Container[str] = ()
+def merge(
+    stored: Iterable[Series], fresh: Iterable[Series], *, removed: Container[str] = ()
 ) -> tuple[Series, ...]:
     """Merge stored and new series by id; new data replaces old data.
 
@@ -28,57 +33,61 @@ def merged(
     those of the same commit. So importing the same data again changes nothing.
 
     Args:
-        kept: Series from earlier imports.
+        stored: Series from earlier imports.
         fresh: Series read now.
-        gone: Benchmarks of which only the names are known now.
+        removed: Benchmarks of which only the names are known now.
     """
-    kept, fresh = under_one_name([*deduplicate(kept)], [*deduplicate(fresh)], gone)
-    by_id = {one.id: one for one in kept}
+    stored, fresh = unify_names([*deduplicate(stored)], [*deduplicate(fresh)], removed)
+    by_id = {item.id: item for item in stored}
     # Stored series mostly share their moments.
-    moments = {id(one.points.moments): one.points.moments for one in kept}
-    shas = {one.commit.sha for column in moments.values() for one in column if one.commit}
-    for one in fresh:
-        before = by_id.get(one.id)
-        if before is None:
-            by_id[one.id] = one
-        elif _only_later(before.points, one.points, shas):
-            by_id[one.id] = replace(one, points=before.points.followed_by(dated(one.points)))
+    moments = {id(item.points.moments): item.points.moments for item in stored}
+    shas = {item.commit.sha for column in moments.values() for item in column if item.commit}
+    for item in fresh:
+        earlier = by_id.get(item.id)
+        if earlier is None:
+            by_id[item.id] = item
+        elif _only_appends(earlier.points, item.points, shas):
+            by_id[item.id] = replace(
+                item, points=earlier.points.followed_by(complete_environments(item.points))
+            )
         else:
-            by_id[one.id] = _joined(before, one)
+            by_id[item.id] = _merge_pair(earlier, item)
     return tuple(by_id[id_] for id_ in sorted(by_id))
 
 
-def deduplicate(several: Iterable[Series]) -> Iterable[Series]:
+def deduplicate(series: Iterable[Series]) -> Iterable[Series]:
     """Merge series of several files that describe the same series."""
     by_id: dict[str, Series] = {}
-    for one in several:
-        before = by_id.get(one.id)
-        by_id[one.id] = one if before is None else _joined(before, one)
+    for item in series:
+        earlier = by_id.get(item.id)
+        by_id[item.id] = item if earlier is None else _merge_pair(earlier, item)
     return by_id.values()
 
 
-def _only_later(before: HistoryPoints, now: HistoryPoints, shas: Container[str]) -> bool:
+def _only_appends(existing: HistoryPoints, new: HistoryPoints, shas: Container[str]) -> bool:
     """Whether all points are new and follow the existing ones, which stay unchanged.
 
     Args:
-        before: The existing points.
-        now: The new points, in order.
+        existing: The existing points.
+        new: The new points, in order.
         shas: All commits that already have points.
     """
-    if in_order(now.moments[0]) <= in_order(before.moments[-1]):
+    if moment_key(new.moments[0]) <= moment_key(existing.moments[-1]):
         return False
-    if any(moment.commit and moment.commit.sha in shas for moment in now.moments):
+    if any(moment.commit and moment.commit.sha in shas for moment in new.moments):
         return False
     # A point with more circumstances also completes those before it.
-    known = told_in(before.environment_keys[-1]).keys()
-    return all(told_in(each).keys() <= known for each in set(now.environment_keys))
+    known_names = known_environment(existing.environment_keys[-1]).keys()
+    return all(known_environment(key).keys() <= known_names for key in set(new.environment_keys))
 
 
-def _joined(before: Series, now: Series) -> Series:
-    replaced = {_key(moment) for moment in now.points.moments}
-    kept = [at for at, one in enumerate(before.points.moments) if _key(one) not in replaced]
-    both = before.points.select(kept).followed_by(now.points)
-    return replace(now, points=dated(ordered(both)))
+def _merge_pair(stored: Series, new: Series) -> Series:
+    replaced = {_key(moment) for moment in new.points.moments}
+    indices = [
+        index for index, one in enumerate(stored.points.moments) if _key(one) not in replaced
+    ]
+    points = stored.points.select(indices).followed_by(new.points)
+    return replace(new, points=complete_environments(sort_points(points)))
 
 
 def _key(moment: Moment) -> str:
@@ -92,7 +101,7 @@ class ImportSummary(Struct, frozen=True, kw_only=True):
     Attributes:
         file: The history's file.
         series: How many series it has.
-        points: How many points it has; `figures` counts those with a result.
+        points: How many points it has; `values` counts those with a result.
         added: How many points are new.
         empty: How many series have no result.
         single: How many have only one result, which is not a history yet.
@@ -102,7 +111,7 @@ class ImportSummary(Struct, frozen=True, kw_only=True):
     file: Path
     series: int
     points: int
-    figures: int
+    values: int
     added: int
     empty: int
     single: int
@@ -114,8 +123,8 @@ def keep(
     fresh: Sequence[Series],
     records: Path,
     *,
-    as_named: Callable[[Iterable[Series]], Iterable[Series]] = iter,
-    gone: Container[str] = (),
+    rename: Callable[[Iterable[Series]], Iterable[Series]] = iter,
+    removed: Container[str] = (),
 ) -> ImportSummary:
     """Add series to a project's history without duplicating existing points.
 
@@ -123,50 +132,50 @@ def keep(
         project: The project's name.
         fresh: Series read now.
         records: The folder that holds the histories.
-        as_named: Renames stored series to match `fresh`; several may get the same name.
-        gone: Benchmarks of which only the names are known now, named as in `fresh`.
+        rename: Renames stored series to match `fresh`; several may get the same name.
+        removed: Benchmarks of which only the names are known now, named as in `fresh`.
 
     Raises:
         InputError: The stored history cannot be read, or the new one cannot be written.
     """
     file = history_files.file_of(project, records)
-    before = _before(file)
+    stored = _read_stored(file)
     # Without new data the file stays untouched, and so does everything derived from it.
-    if not fresh and before is not None:
-        return _counted(file, before, before)
-    history = merged([*as_named(before or ())], fresh, gone=gone)
+    if not fresh and stored is not None:
+        return _summarise(file, stored, stored)
+    history = merge([*rename(stored or ())], fresh, removed=removed)
     history_files.keep(project, history, records)
-    return _counted(file, history, before or ())
+    return _summarise(file, history, stored or ())
 
 
-def _counted(file: Path, history: Sequence[Series], before: Sequence[Series]) -> ImportSummary:
-    figures = [len(one.points.measured) for one in history]
+def _summarise(file: Path, history: Sequence[Series], stored: Sequence[Series]) -> ImportSummary:
+    value_counts = [len(item.points.measured) for item in history]
     points = _points(history)
     return ImportSummary(
         file=file,
         series=len(history),
         points=points,
-        figures=sum(figures),
-        added=points - _points(before),
-        empty=figures.count(0),
-        single=figures.count(1),
+        values=sum(value_counts),
+        added=points - _points(stored),
+        empty=value_counts.count(0),
+        single=value_counts.count(1),
         reasons=_reasons(history),
     )
 
 
 def _reasons(history: Sequence[Series]) -> tuple[tuple[str, int], ...]:
-    told = Counter(reason for one in history for reason in one.points.missing if reason)
+    reasons = Counter(reason for item in history for reason in item.points.missing if reason)
     kinds: Counter[str] = Counter()
-    for reason, count in told.items():
-        kinds[kind_of(reason)] += count
+    for reason, count in reasons.items():
+        kinds[reason_kind(reason)] += count
     return tuple(kinds.most_common())
 
 
 def _points(history: Sequence[Series]) -> int:
-    return sum(len(one.points) for one in history)
+    return sum(len(item.points) for item in history)
 
 
-def _before(file: Path) -> tuple[Series, ...] | None:
+def _read_stored(file: Path) -> tuple[Series, ...] | None:
     try:
         return history_files.read(file)
     except FileNotFoundError:
@@ -184,28 +193,28 @@ def _unreadable(file: Path, error: Exception) -> InputError:
 
 
 # A machine, a benchmark and an environment.
-_Place: TypeAlias = tuple[str, str, str]
+_Environment: TypeAlias = tuple[str, str, str]
 _ENVIRONMENT = "environment="
 _NAME = re.compile(r"(^|,)[^,=]*=")
 # Seconds are stored as nanoseconds; values of an unknown unit stay unchanged.
 _TIME, _NS = "ns", 1e9
 
 
-class OneName(NamedTuple):
+class UnifiedSeries(NamedTuple):
     """Stored and new series, without the same results under two names.
 
     Attributes:
-        kept: The stored series that no new one replaces.
+        stored: The stored series that no new one replaces.
         fresh: All new series; those of removed benchmarks have the stored names.
     """
 
-    kept: Sequence[Series]
+    stored: Sequence[Series]
     fresh: Sequence[Series]
 
 
-def under_one_name(
-    kept: Sequence[Series], fresh: Sequence[Series], gone: Container[str]
-) -> OneName:
+def unify_names(
+    stored: Sequence[Series], fresh: Sequence[Series], removed: Container[str]
+) -> UnifiedSeries:
     """Give each series one name: the new one, as if everything were imported at once.
 
     A stored and a new series are the same if the new one contains all stored points with equal
@@ -213,136 +222,159 @@ def under_one_name(
     further points, because no other source has them.
 
     Args:
-        kept: Series from earlier imports, with unique ids.
+        stored: Series from earlier imports, with unique ids.
         fresh: Series read now, with unique ids.
-        gone: The benchmarks that benchmarks.json lacks.
+        removed: The benchmarks that benchmarks.json lacks.
     """
-    before = {one.id: one for one in kept}
-    now = {one.id: one for one in fresh}
-    named = {id_: before[id_] for id_, one in now.items() if id_ in before and one.scenario in gone}
-    new = [one for id_, one in now.items() if id_ not in before]
-    if new:
-        missing = (one for id_, one in before.items() if id_ not in now)
-        named.update(_pairs(missing, new, gone))
-    # A benchmark missing from benchmarks.json may still have new measurements.
-    stay = {
-        id_: one
-        for id_, one in named.items()
-        if now[id_].scenario in gone and _holds(one, now[id_])
+    stored_by_id = {item.id: item for item in stored}
+    fresh_by_id = {item.id: item for item in fresh}
+    matched = {
+        id_: stored_by_id[id_]
+        for id_, item in fresh_by_id.items()
+        if id_ in stored_by_id and item.scenario in removed
     }
-    replaced = {one.id for id_, one in named.items() if id_ not in stay} - now.keys()
-    return OneName(
-        kept=[one for id_, one in before.items() if id_ not in replaced],
-        fresh=[_as(stay[id_], one) if id_ in stay else one for id_, one in now.items()],
+    new = [item for id_, item in fresh_by_id.items() if id_ not in stored_by_id]
+    if new:
+        missing = (item for id_, item in stored_by_id.items() if id_ not in fresh_by_id)
+        matched.update(_match(missing, new, removed))
+    # A benchmark missing from benchmarks.json may still have new measurements.
+    unchanged = {
+        id_: item
+        for id_, item in matched.items()
+        if fresh_by_id[id_].scenario in removed and _contains(item, fresh_by_id[id_])
+    }
+    replaced = {
+        item.id for id_, item in matched.items() if id_ not in unchanged
+    } - fresh_by_id.keys()
+    return UnifiedSeries(
+        stored=[item for id_, item in stored_by_id.items() if id_ not in replaced],
+        fresh=[
+            _with_stored_names(unchanged[id_], item) if id_ in unchanged else item
+            for id_, item in fresh_by_id.items()
+        ],
     )
 
 
-def _as(before: Series, now: Series) -> Series:
+def _with_stored_names(stored: Series, new: Series) -> Series:
     """A new series, with the names it had while its benchmark was known."""
     return replace(
-        now,
-        cell=before.cell,
-        title=before.title,
-        unit=before.unit,
-        code=before.code,
-        more_is_better=before.more_is_better,
-        points=now.points if _scale(now, before) == _scale(before, now) else before.points,
+        new,
+        cell=stored.cell,
+        title=stored.title,
+        unit=stored.unit,
+        code=stored.code,
+        more_is_better=stored.more_is_better,
+        points=new.points if _scale(new, stored) == _scale(stored, new) else stored.points,
     )
 
 
-def _pairs(
-    missing: Iterable[Series], new: Iterable[Series], gone: Container[str]
+def _match(
+    missing: Iterable[Series], new: Iterable[Series], removed: Container[str]
 ) -> Iterator[tuple[str, Series]]:
     """Yield the id of each new series that matches a missing one, with that series."""
-    fresh: dict[_Place, list[Series]] = {}
-    for one in new:
-        fresh.setdefault(_place(one), []).append(one)
-    kept: dict[_Place, list[Series]] = {}
-    for one in missing:
-        place = _place(one)
-        if place in fresh:
-            kept.setdefault(place, []).append(one)
-    for place, several in kept.items():
-        yield from _pairs_of_one_place(several, fresh[place], is_gone=place[1] in gone)
+    new_by_environment: dict[_Environment, list[Series]] = {}
+    for item in new:
+        new_by_environment.setdefault(_environment_of(item), []).append(item)
+    stored: dict[_Environment, list[Series]] = {}
+    for item in missing:
+        environment = _environment_of(item)
+        if environment in new_by_environment:
+            stored.setdefault(environment, []).append(item)
+    for environment, candidates in stored.items():
+        yield from _match_environment(
+            candidates, new_by_environment[environment], is_removed=environment[1] in removed
+        )
 
 
-def _pairs_of_one_place(
-    kept: Iterable[Series], fresh: Sequence[Series], *, is_gone: bool
+def _match_environment(
+    stored: Iterable[Series], fresh: Sequence[Series], *, is_removed: bool
 ) -> Iterator[tuple[str, Series]]:
     """Match within one environment: first by equal parameter values, as results can coincide."""
     by_values: dict[str, list[Series]] = {}
-    for now in fresh:
-        by_values.setdefault(_values(now), []).append(now)
-    waiting = {now.id: now for now in fresh}
-    others = []
-    for before in kept:
-        alike = [now for now in by_values.get(_values(before), ()) if now.id in waiting]
-        found = _first(before, alike, is_gone=is_gone)
-        if found is None:
-            others.append(before)
+    for new_series in fresh:
+        by_values.setdefault(_values(new_series), []).append(new_series)
+    unmatched = {new_series.id: new_series for new_series in fresh}
+    remaining = []
+    for candidate in stored:
+        same_values = [
+            new_series
+            for new_series in by_values.get(_values(candidate), ())
+            if new_series.id in unmatched
+        ]
+        match = _first_match(candidate, same_values, is_removed=is_removed)
+        if match is None:
+            remaining.append(candidate)
         else:
-            del waiting[found.id]
-            yield found.id, before
+            del unmatched[match.id]
+            yield match.id, candidate
     # Longest first: a series with many points fits into the fewest others.
-    for before in sorted(others, key=lambda one: -len(one.points)):
-        found = _first(before, waiting.values(), is_gone=is_gone)
-        if found is not None:
-            del waiting[found.id]
-            yield found.id, before
+    for candidate in sorted(remaining, key=lambda item: -len(item.points)):
+        match = _first_match(candidate, unmatched.values(), is_removed=is_removed)
+        if match is not None:
+            del unmatched[match.id]
+            yield match.id, candidate
 
 
-def _first(before: Series, fresh: Iterable[Series], *, is_gone: bool) -> Series | None:
+def _first_match(stored: Series, fresh: Iterable[Series], *, is_removed: bool) -> Series | None:
     """The first new series that matches the stored one."""
     return next(
-        (now for now in fresh if _holds(now, before) or (is_gone and _holds(before, now))), None
+        (new for new in fresh if _contains(new, stored) or (is_removed and _contains(stored, new))),
+        None,
     )
 
 
-def _place(one: Series) -> _Place:
+def _environment_of(series: Series) -> _Environment:
     # A key without its environment is compared only with other keys of that kind.
-    return one.host, one.scenario, one.cell.rpartition(_ENVIRONMENT)[2]
+    return series.host, series.scenario, series.cell.rpartition(_ENVIRONMENT)[2]
 
 
-def _values(one: Series) -> str:
+def _values(series: Series) -> str:
     """The parameter values without names; text within a value that looks like a name goes too."""
-    return _NAME.sub(r"\1", one.cell.rpartition(_ENVIRONMENT)[0])
+    return _NAME.sub(r"\1", series.cell.rpartition(_ENVIRONMENT)[0])
 
 
-def _holds(whole: Series, part: Series) -> bool:
+def _contains(complete: Series, part: Series) -> bool:
     """Whether the whole contains all points of the part: the same commits with equal results."""
-    if len(part.points) > len(whole.points):
+    if len(part.points) > len(complete.points):
         return False
-    own, its = _scale(whole, part), _scale(part, whole)
-    if own == its and _begins_with(whole, part):
+    whole_scale, part_scale = _scale(complete, part), _scale(part, complete)
+    if whole_scale == part_scale and _starts_with(complete, part):
         return True
     # Both are sorted, so one pass over the whole is enough.
-    rest = zip(whole.points.moments, whole.points.values, strict=True)
-    for moment, figure in zip(part.points.moments, part.points.values, strict=True):
+    rest = zip(complete.points.moments, complete.points.values, strict=True)
+    for moment, value in zip(part.points.moments, part.points.values, strict=True):
         if moment.commit is None:
             return False
-        sought = in_order(moment)
-        found = next(((when, each) for when, each in rest if in_order(when) >= sought), None)
-        if found is None or in_order(found[0]) != sought:
+        key = moment_key(moment)
+        match = next(
+            (
+                (candidate, candidate_value)
+                for candidate, candidate_value in rest
+                if moment_key(candidate) >= key
+            ),
+            None,
+        )
+        if match is None or moment_key(match[0]) != key:
             return False
-        if not _equal(found[1] * own, figure * its):
+        if not _equal(match[1] * whole_scale, value * part_scale):
             return False
     return True
 
 
-def _begins_with(whole: Series, part: Series) -> bool:
+def _starts_with(complete: Series, part: Series) -> bool:
     """Whether the whole begins with exactly the part: a fast check for the most common case."""
     n = len(part.points)
     return (
         part.points.moments[0].commit is not None
-        and whole.points.values[:n].tobytes() == part.points.values.tobytes()
-        and whole.points.moments[:n] == part.points.moments
+        and complete.points.values[:n].tobytes() == part.points.values.tobytes()
+        and complete.points.moments[:n] == part.points.moments
     )
 
 
-def _equal(one: float, other: float) -> bool:
-    return one == other or (math.isnan(one) and math.isnan(other))
+def _equal(value: float, other: float) -> bool:
+    return value == other or (math.isnan(value) and math.isnan(other))
 
 
-def _scale(one: Series, other: Series) -> float:
+def _scale(series: Series, other: Series) -> float:
     """The factor that converts a series' results for comparison with another's."""
-    return _NS if other.unit == _TIME != one.unit else 1.0
+    return _NS if other.unit == _TIME != series.unit else 1.0

@@ -21,7 +21,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from corebound.errors import Fault, InputError
-from corebound.exchange.reading import Unreadable, clean, document
+from corebound.exchange.reading import Unreadable, clean, parse_json
 from corebound.exchange.run_export import CellOfRun
 from corebound.records.history import INCOMPARABLE, HistoryPoint, HistoryPoints, Series
 from corebound.records.launch_record import Launch
@@ -32,7 +32,7 @@ from corebound.stats.launch_summary import Warmup, summarise_launch
 
 _PYPERF = ("python", "-m", "pyperf")
 # The metadata key for the command, in corebound's own exports.
-OWN = "corebound_command"
+COMMAND_KEY = "corebound_command"
 # A longer command is too long to copy.
 _LONGEST = 2_000
 
@@ -43,17 +43,21 @@ def command_of(about: Mapping[str, Any]) -> tuple[str, ...]:
     Args:
         about: The benchmark's metadata.
     """
-    own = _words(about.get(OWN))
+    own = _shell_words(about.get(COMMAND_KEY))
     # A file from elsewhere can contain anything: accept only a command that measures.
     if own[:2] == ("corebound", "run"):
         return own
     if "timeit_stmt" in about:
         return _timeit(about)
     if "command" in about:
-        measured = _words(about["command"])
-        return (*_PYPERF, "command", *_named(about, "command"), "--", *measured) if measured else ()
+        measured = _shell_words(about["command"])
+        return (
+            (*_PYPERF, "command", *_name_option(about, "command"), "--", *measured)
+            if measured
+            else ()
+        )
     if "performance_version" in about:
-        named = _safe(str(about.get("name", "")))
+        named = _displayable(str(about.get("name", "")))
         return ("pyperformance", "run", "--benchmarks", named) if named else ()
     return ()
 
@@ -63,10 +67,10 @@ def _timeit(about: Mapping[str, Any]) -> tuple[str, ...]:
     if any(one is None for one in told):
         return ()
     setups, teardowns, statements = (one or () for one in told)
-    duplicate = _count(about.get("timeit_duplicate"))
+    duplicate = _positive(about.get("timeit_duplicate"))
     # pyperf stores the product of the two.
-    inner = _count(about.get("inner_loops")) // (duplicate or 1)
-    words = [*_PYPERF, "timeit", *_named(about, "timeit")]
+    inner = _positive(about.get("inner_loops")) // (duplicate or 1)
+    words = [*_PYPERF, "timeit", *_name_option(about, "timeit")]
     words += [word for one in setups for word in ("--setup", one)]
     words += [word for one in teardowns for word in ("--teardown", one)]
     words += ["--inner-loops", str(inner)] if inner > 1 else []
@@ -74,8 +78,8 @@ def _timeit(about: Mapping[str, Any]) -> tuple[str, ...]:
     return (*words, "--", *statements)
 
 
-def _named(about: Mapping[str, Any], usual: str) -> tuple[str, ...]:
-    name = _safe(str(about.get("name", usual)))
+def _name_option(about: Mapping[str, Any], usual: str) -> tuple[str, ...]:
+    name = _displayable(str(about.get("name", usual)))
     return ("--name", name) if name and name != usual else ()
 
 
@@ -94,14 +98,14 @@ def _statements(told: object) -> tuple[str, ...] | None:
         return None
     between = {tokenize.STRING, tokenize.NEWLINE, tokenize.ENDMARKER}
     whole = all(one.type in between for one in tokens) and all(isinstance(s, str) for s in strings)
-    return tuple(strings) if whole and all(map(_safe, strings)) else None
+    return tuple(strings) if whole and all(map(_displayable, strings)) else None
 
 
-def _count(told: object) -> int:
+def _positive(told: object) -> int:
     return told if isinstance(told, int) and told > 0 else 0
 
 
-def _words(told: object) -> tuple[str, ...]:
+def _shell_words(told: object) -> tuple[str, ...]:
     """Split text into shell words; empty if it is not text or a quote is unclosed."""
     if not isinstance(told, str):
         return ()
@@ -109,10 +113,10 @@ def _words(told: object) -> tuple[str, ...]:
         words = tuple(shlex.split(told))
     except ValueError:
         return ()
-    return words if all(_safe(word) for word in words if word) else ()
+    return words if all(_displayable(word) for word in words if word) else ()
 
 
-def _safe(text: str) -> str:
+def _displayable(text: str) -> str:
     """The text; empty if a terminal or a page could not display it exactly."""
     shown = len(text) <= _LONGEST and all(one.isprintable() or one == "\n" for one in text)
     return text if shown else ""
@@ -123,7 +127,7 @@ _GZIP = b"\x1f\x8b"
 _UNITS = {"second": ("ns", 1e9), "byte": ("bytes", 1.0), "integer": ("count", 1.0)}
 _NAMED = re.compile(r"^(?P<scenario>[^\[\]]+)\[(?P<cell>.+)\]$")
 # Circumstances besides the commit that can change a result, by pyperf's names.
-_CIRCUMSTANCES = (
+_ENVIRONMENT = (
     "cpu_model_name", "platform", "python_implementation", "python_version", "python_compiler",
     "corebound_scenario_sha256",
 )  # fmt: skip
@@ -141,7 +145,7 @@ def read(data: bytes, project: str) -> tuple[Series, ...]:
             data = gzip.decompress(data)
         except (OSError, EOFError, zlib.error) as error:
             raise Unreadable(f"its gzip is damaged: {error}.", "Fetch it again.") from None
-    told = document(data)
+    told = parse_json(data)
     if not isinstance(told, dict) or not told.get("benchmarks"):
         raise Unreadable("it is no file of pyperf.", "Name one that `pyperf -o` wrote.")
     if told.get("version") != "1.0":
@@ -198,7 +202,7 @@ def _point(runs: Sequence[Sequence[float]], scale: float, about: Mapping[str, An
         launches=launches if usable else (),
         missing=None if usable else _missing(launches),
         environment_key=tuple(
-            (name, clean(str(about[name]))) for name in _CIRCUMSTANCES if name in about
+            (name, clean(str(about[name]))) for name in _ENVIRONMENT if name in about
         ),
     )
 
@@ -288,7 +292,7 @@ def suite(cells: Sequence[CellOfRun]) -> str:
         cells: Cells of one run, at least one of which has an `ok` launch.
     """
     run = cells[0].run
-    metadata = _told(
+    metadata = _non_empty(
         {
             "unit": "second",
             "hostname": run.host.name,
@@ -309,7 +313,7 @@ def suite(cells: Sequence[CellOfRun]) -> str:
     return f"{json.dumps({'version': '1.0', 'metadata': metadata, 'benchmarks': made})}\n"
 
 
-def _told(metadata: dict[str, Any]) -> dict[str, Any]:
+def _non_empty(metadata: dict[str, Any]) -> dict[str, Any]:
     """Keep the known values; pyperf accepts no empty text and no line breaks."""
     lines = {
         name: " ".join(value.split()) if isinstance(value, str) else value
@@ -322,7 +326,7 @@ def _benchmark(one: CellOfRun) -> dict[str, Any]:
     lock = one.environment
     used = {summary.launch for summary in one.summary.launches}
     return {
-        "metadata": _told(
+        "metadata": _non_empty(
             {
                 "name": one.cell.id,
                 "description": one.scenario.title,
@@ -330,14 +334,14 @@ def _benchmark(one: CellOfRun) -> dict[str, Any]:
                 "corebound_scenario": one.cell.scenario,
                 "corebound_cell": one.cell.key,
                 "corebound_scenario_sha256": one.source.sha256,
-                OWN: _again(one),
+                COMMAND_KEY: _command(one),
             }
         ),
         "runs": [_run(launch, one.warmup) for launch in one.launches if launch.id in used],
     }
 
 
-def _again(one: CellOfRun) -> str:
+def _command(one: CellOfRun) -> str:
     """The command that measures a cell again; empty if it does not fit on pyperf's one line."""
     profile = () if one.run.profile is None else ("--profile", one.run.profile)
     only = ("--only", one.cell.key) if one.cell.axes else ()

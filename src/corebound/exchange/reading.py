@@ -19,7 +19,7 @@ _PLACEHOLDERS = (
 
 # Half of a surrogate pair, which no text can hold: as a JSON escape, where its other half may
 # follow, and as bytes that Python's reader accepts.
-_HALF = re.compile(rb"\\u[dD][89a-fA-F]|\xed[\xa0-\xbf]")
+_LONE_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]|\xed[\xa0-\xbf]")
 
 # No name in a file is this long; a longer text would fill a page.
 _LONGEST_NAME = 200
@@ -47,7 +47,7 @@ def clean(name: str) -> str:
     return "".join(letter if letter.isprintable() else "\ufffd" for letter in cut)
 
 
-def document(data: bytes) -> Any:
+def parse_json(data: bytes) -> Any:
     """Parse JSON as Python writes it, with NaN and Infinity for missing numbers.
 
     Raises:
@@ -62,15 +62,15 @@ def document(data: bytes) -> Any:
             raise Unreadable(f"it is {what}.", fix)
     try:
         told = json.loads(data)
-        return _whole(told) if _HALF.search(data) else told
+        return _without_surrogates(told) if _LONE_SURROGATE.search(data) else told
     except (ValueError, RecursionError) as error:
         raise Unreadable(f"it is no whole JSON: {error}.", DAMAGED) from None
 
 
-def _whole(value: Any) -> Any:
+def _without_surrogates(value: Any) -> Any:
     """Remove lone surrogates, which Python reads but cannot encode."""
     if isinstance(value, dict):
-        return {_whole(key): _whole(each) for key, each in value.items()}
+        return {_without_surrogates(key): _without_surrogates(each) for key, each in value.items()}
     if isinstance(value, list):
-        return [*map(_whole, value)]
+        return [*map(_without_surrogates, value)]
     return value.encode(errors="replace").decode() if isinstance(value, str) else value

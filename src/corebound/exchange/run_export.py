@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import io
+import sys
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -95,7 +96,7 @@ def cells_of(
     return tuple(made), tuple(faults)
 
 
-def without_iterations(one: CellOfRun) -> CellOfRun:
+def drop_iterations(one: CellOfRun) -> CellOfRun:
     """Drop the iterations, which the summary covers: a history would hold millions of them."""
     launches = tuple(replace(each, workers=(), log="", host=None) for each in one.launches)
     return replace(one, launches=launches)
@@ -165,7 +166,7 @@ def as_parquet(cells: Iterable[CellOfRun], where: str) -> bytes:
         raise InputError(
             what="Parquet needs pyarrow, which is not installed.",
             where=where,
-            fix="Install it with `pip install 'corebound[parquet]'`, or export csv.",
+            fix=f"Install it with `{sys.executable} -m pip install pyarrow`, or export csv.",
         ) from error
     frame = table(cells)
     schema = arrow.schema(
@@ -212,7 +213,7 @@ def _row(cell: CellOfRun, launch: Launch) -> dict[str, Any]:
 def bencher(cells: Sequence[CellOfRun]) -> str:
     """The latency of each cell in nanoseconds, as Bencher expects, with its 95 % interval."""
     document = {}
-    for one, figure_ns in _figures(cells):
+    for one, figure_ns in _medians(cells):
         metric = {"value": figure_ns}
         if bounds := one.summary.interval:
             metric |= {"lower_value": bounds.low, "upper_value": bounds.high}
@@ -222,7 +223,7 @@ def bencher(cells: Sequence[CellOfRun]) -> str:
 
 def github_action(cells: Sequence[CellOfRun]) -> str:
     """A list of values where smaller is better, each with its interval as text."""
-    return json_file([_entry(one, figure_ns) for one, figure_ns in _figures(cells)])
+    return json_file([_entry(one, figure_ns) for one, figure_ns in _medians(cells)])
 
 
 def _entry(one: CellOfRun, figure_ns: float) -> dict[str, Any]:
@@ -235,7 +236,7 @@ def _entry(one: CellOfRun, figure_ns: float) -> dict[str, Any]:
     return entry
 
 
-def _figures(cells: Iterable[CellOfRun]) -> Iterable[tuple[CellOfRun, float]]:
+def _medians(cells: Iterable[CellOfRun]) -> Iterable[tuple[CellOfRun, float]]:
     for one in cells:
         if one.summary.median_ns is not None:
             yield one, one.summary.median_ns

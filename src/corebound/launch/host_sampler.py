@@ -257,7 +257,7 @@ def gpu_sampler(*, gpus: int, load: Callable[[str], Any] = importlib.import_modu
     try:
         return GpuSampler(load(_PACKAGE))
     except ImportError:
-        return GpuSampler(reason="nvidia-ml-py is not installed (pip install corebound[gpu])")
+        return GpuSampler(reason="nvidia-ml-py is not installed (pip install nvidia-ml-py)")
 
 
 # The kernel reports idle time in hundredths of a second, so within 0.5 s a tenth of a CPU is

@@ -65,7 +65,7 @@ def load(kind: type[T], beside: Path, name: str, *, version: str) -> T | None:
         kept_version, kept = msgspec.msgpack.decode(body, type=tuple[str, msgspec.Raw])
         if kept_version != version:
             return None
-        return msgspec.msgpack.decode(kept, type=kind, dec_hook=codec.typed)
+        return msgspec.msgpack.decode(kept, type=kind, dec_hook=codec.decode_points)
     except (OSError, msgspec.DecodeError):
         return None
 
@@ -75,5 +75,5 @@ def keep(value: Any, beside: Path, name: str, *, version: str) -> None:
     file = beside / "cache" / name
     # MessagePack has no integers of more than 64 bits, but a scenario may.
     with contextlib.suppress(OSError, OverflowError):
-        body = msgspec.msgpack.encode((version, value), enc_hook=codec.plain)
+        body = msgspec.msgpack.encode((version, value), enc_hook=codec.encode_points)
         atomic_write.put(file, bytes.fromhex(digest(body)) + body)

@@ -14,7 +14,7 @@ from corebound.records.launch_record import Launch
 from corebound.records.run_record import SCHEMA, Run
 
 
-def plain(value: Any) -> list[HistoryPoint]:
+def encode_points(value: Any) -> list[HistoryPoint]:
     """Convert points to a list that msgspec can write.
 
     Raises:
@@ -25,7 +25,7 @@ def plain(value: Any) -> list[HistoryPoint]:
     raise TypeError(f"a {type(value).__name__} is nothing that a file has")
 
 
-def typed(kind: type, value: Any) -> HistoryPoints:
+def decode_points(kind: type, value: Any) -> HistoryPoints:
     """Convert decoded values back to points.
 
     Raises:
@@ -54,7 +54,7 @@ class _Version(msgspec.Struct, frozen=True):
 
 
 # The exceptions of a decoder; the last is for values nested some thousand levels deep.
-_DAMAGES = (msgspec.DecodeError, ValueError, IndexError, RecursionError)
+_DECODE_ERRORS = (msgspec.DecodeError, ValueError, IndexError, RecursionError)
 _encoder = msgspec.json.Encoder()
 _line = msgspec.json.Decoder(_Line)
 _version = msgspec.json.Decoder(_Version)
@@ -80,7 +80,7 @@ def decode_run(line: bytes) -> Run:
         UnreadableError: It is not a run, damaged, inconsistent, or from a newer corebound.
     """
     record = _record_of(line, "run")
-    return of_schema(record, SCHEMA, lambda _: _sound(_run.decode(record), validate.run))
+    return check_schema(record, SCHEMA, lambda _: _checked(_run.decode(record), validate.run))
 
 
 def decode_launch(line: bytes) -> Launch:
@@ -90,8 +90,8 @@ def decode_launch(line: bytes) -> Launch:
         UnreadableError: It is not a launch, damaged, or inconsistent.
     """
     try:
-        return _sound(_launch.decode(_record_of(line, "launch")), validate.launch)
-    except _DAMAGES as error:
+        return _checked(_launch.decode(_record_of(line, "launch")), validate.launch)
+    except _DECODE_ERRORS as error:
         raise UnreadableError(str(error)) from None
 
 
@@ -114,16 +114,16 @@ def decoder(
         A function of a document's lines. It raises `UnreadableError` if they are not such a
         document, damaged, or from a newer corebound.
     """
-    typed = msgspec.json.Decoder(kind)
+    decode_points = msgspec.json.Decoder(kind)
 
     def read(lines: Iterable[bytes]) -> T:
         data = b"".join(lines)
-        return of_schema(data, newest, lambda _: _sound(typed.decode(data), check))
+        return check_schema(data, newest, lambda _: _checked(decode_points.decode(data), check))
 
     return read
 
 
-def of_schema(head: bytes | msgspec.Raw, newest: int, read: Callable[[int], T]) -> T:
+def check_schema(head: bytes | msgspec.Raw, newest: int, read: Callable[[int], T]) -> T:
     """Check the schema of a document, then decode it.
 
     Args:
@@ -138,7 +138,7 @@ def of_schema(head: bytes | msgspec.Raw, newest: int, read: Callable[[int], T]) 
         schema = _version.decode(head).schema
         if schema <= newest:
             return read(schema)
-    except _DAMAGES as error:
+    except _DECODE_ERRORS as error:
         raise UnreadableError(str(error)) from None
     raise UnreadableError(
         f"it was written by a newer corebound (schema {schema}, this one knows {newest})"
@@ -153,7 +153,7 @@ def _encodable(value: Any) -> Any:
     return encodable(value) if isinstance(value, str) else value
 
 
-def _sound(record: T, check: Callable[[T], None]) -> T:
+def _checked(record: T, check: Callable[[T], None]) -> T:
     check(record)
     return record
 
@@ -161,7 +161,7 @@ def _sound(record: T, check: Callable[[T], None]) -> T:
 def _record_of(line: bytes, kind: str) -> msgspec.Raw:
     try:
         found = _line.decode(line)
-    except _DAMAGES as error:
+    except _DECODE_ERRORS as error:
         raise UnreadableError(str(error)) from None
     if found.kind != kind:
         raise UnreadableError(f"a {kind} was expected, this is a {found.kind}")

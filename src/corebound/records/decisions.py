@@ -68,7 +68,7 @@ class Decision(Struct, frozen=True, kw_only=True):
         state: `open` revokes an earlier decision.
         because: The reason, in words.
         at: When, ISO 8601 in UTC.
-        place: Where the change is.
+        location: Where the change is.
         line: Line in the decisions file, from 1.
     """
 
@@ -76,23 +76,29 @@ class Decision(Struct, frozen=True, kw_only=True):
     state: State
     because: str
     at: str
-    place: ChangeLocation
+    location: ChangeLocation
     line: int | None = None
 
 
-class Confirmation(Struct, frozen=True, kw_only=True):
+class Confirmation(
+    Struct,
+    frozen=True,
+    kw_only=True,
+    # The names in stored confirmations.
+    rename={"location": "place", "last_point": "seen"},
+):
     """The result of a re-run for a change.
 
     Attributes:
         schema: `CONFIRMATION_SCHEMA` of the corebound that wrote it.
         id: The change's id at that time.
-        place: Where the change is.
+        location: Where the change is.
         answer: The result of the re-run.
         both: Whether both commits were measured, launched in turns. Otherwise the present
             state was measured and compared with the good points.
         how: What was compared with what, or why nothing could be, in words.
         at: When, ISO 8601 in UTC.
-        seen: Moment of the series' last point at that time.
+        last_point: Moment of the series' last point at that time.
         run: The re-run's id; None if there was none.
         ratio: The measured ratio: the present value over the good one; None if there was none.
         interval: The 95 % interval of that ratio; None if there is none.
@@ -100,12 +106,12 @@ class Confirmation(Struct, frozen=True, kw_only=True):
 
     schema: int
     id: str
-    place: ChangeLocation
+    location: ChangeLocation
     answer: Answer
     both: bool
     how: str
     at: str
-    seen: str
+    last_point: str
     run: str | None
     ratio: float | None
     interval: tuple[float, float] | None
@@ -151,16 +157,16 @@ def entry(decision: Decision) -> str:
 
     Strings are written in double quotes and escaped.
     """
-    place = decision.place
+    location = decision.location
     values = (
         ("change", decision.id),
         ("status", decision.state),
         ("because", decision.because),
         ("at", decision.at),
-        ("series", place.series),
-        ("direction", place.direction),
-        ("after", place.after),
-        ("by", place.by),
+        ("series", location.series),
+        ("direction", location.direction),
+        ("after", location.after),
+        ("by", location.by),
     )
     lines = [f"{name}: {_quoted(value)}" for name, value in values]
     return "  - " + "\n    ".join(lines) + "\n"
@@ -213,10 +219,10 @@ def _decision(node: Node, file: str, faults: list[Fault]) -> Decision | None:
     texts = {name: _text(node, name, file, faults) for name in _KEYS}
     state = next((one for one in _STATES if one == texts["status"]), None)
     if state is None and texts["status"]:
-        _one_of(node, "status", _STATES, file, faults)
+        _unknown_value(node, "status", _STATES, file, faults)
     direction = next((one for one in _DIRECTIONS if one == texts["direction"]), None)
     if direction is None and texts["direction"]:
-        _one_of(node, "direction", _DIRECTIONS, file, faults)
+        _unknown_value(node, "direction", _DIRECTIONS, file, faults)
     for name in ("at", "after", "by"):
         if texts[name] and not _MOMENT.fullmatch(texts[name]):
             what = f"`{name}: {printable(texts[name])}` is no moment."
@@ -229,7 +235,7 @@ def _decision(node: Node, file: str, faults: list[Fault]) -> Decision | None:
         state=state,
         because=texts["because"],
         at=texts["at"],
-        place=ChangeLocation(
+        location=ChangeLocation(
             series=texts["series"], direction=direction, after=texts["after"], by=texts["by"]
         ),
         line=node.line,
@@ -251,7 +257,9 @@ def _text(node: Node, name: str, file: str, faults: list[Fault]) -> str:
     return child.text
 
 
-def _one_of(node: Node, name: str, known: tuple[str, ...], file: str, faults: list[Fault]) -> None:
+def _unknown_value(
+    node: Node, name: str, known: tuple[str, ...], file: str, faults: list[Fault]
+) -> None:
     child = node.nearest((name,))
     what = f"`{name}: {printable(child.text)}` is not known."
     faults.append(_fault(file, child, what, f"Write one of: {', '.join(known)}."))

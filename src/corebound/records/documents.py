@@ -115,8 +115,8 @@ def keep_confirmation(confirmation: Confirmation, records: Path) -> Path:
     Raises:
         InputError: The file cannot be written.
     """
-    told_by = f"{confirmation.id} {confirmation.seen}".encode()
-    file = file_in(confirmations_folder(records), told_by)
+    key = f"{confirmation.id} {confirmation.last_point}".encode()
+    file = file_in(confirmations_folder(records), key)
     return keep((codec.encode_document(confirmation),), file, what="what the re-run said")
 
 

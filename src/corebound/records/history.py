@@ -37,10 +37,10 @@ def is_failure(missing: str | None) -> bool:
     >>> is_failure("it failed"), is_failure(None), is_failure(incomparable("0 bytes"))
     (True, True, False)
     """
-    return missing is None or kind_of(missing) != INCOMPARABLE
+    return missing is None or reason_kind(missing) != INCOMPARABLE
 
 
-def kind_of(missing: str) -> str:
+def reason_kind(missing: str) -> str:
     """The kind of reason why points have no value: the text without the measured value.
 
     >>> kind_of(incomparable("0 bytes"))

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from corebound.errors import Fault
 from corebound.records import atomic_write, cache, codec, documents, validate
-from corebound.records.codec import of_schema
+from corebound.records.codec import check_schema
 from corebound.records.history import SERIES_SCHEMA, EnvironmentKey, HistoryPoints, Moment, Series
 from corebound.records.run_record import Commit
 
@@ -65,9 +65,9 @@ class _Line(
     missing: bytes = b""
 
 
-_encoder = msgspec.json.Encoder(enc_hook=codec.plain)
+_encoder = msgspec.json.Encoder(enc_hook=codec.encode_points)
 _shared = msgspec.json.Decoder(_Shared)
-_line = msgspec.json.Decoder(_Line, dec_hook=codec.typed)
+_line = msgspec.json.Decoder(_Line, dec_hook=codec.decode_points)
 
 
 def encode(series: Sequence[Series]) -> Iterator[bytes]:
@@ -75,7 +75,7 @@ def encode(series: Sequence[Series]) -> Iterator[bytes]:
     tables = _Tables()
     moments = [tables.moment_columns.of(item.points.moments) for item in series]
     environment_keys = [tables.key_columns.of(item.points.environment_keys) for item in series]
-    missing = [_packed("i", map(tables.missing.index, item.points.missing)) for item in series]
+    missing = [_pack("i", map(tables.missing.index, item.points.missing)) for item in series]
     yield _encoder.encode(tables.first_line(len(series))) + b"\n"
     for item, moment_column, key_column, missing_column in zip(
         series, moments, environment_keys, missing, strict=True
@@ -85,9 +85,9 @@ def encode(series: Sequence[Series]) -> Iterator[bytes]:
             about=replace(item, points=_EMPTY),
             moment_column=moment_column,
             key_column=key_column,
-            values=_packed("d", points.values),
-            lows=_packed("d", points.lows),
-            highs=_packed("d", points.highs),
+            values=_pack("d", points.values),
+            lows=_pack("d", points.lows),
+            highs=_pack("d", points.highs),
             launches=[*points.launches],
             missing=missing_column,
         )
@@ -106,7 +106,7 @@ def decode(lines: Iterable[bytes]) -> tuple[Series, ...]:
     def read(_schema: int) -> tuple[Series, ...]:
         return _series(_shared.decode(first), rest)
 
-    return of_schema(first, SERIES_SCHEMA, read)
+    return check_schema(first, SERIES_SCHEMA, read)
 
 
 def _series(shared: _Shared, lines: Iterator[bytes]) -> tuple[Series, ...]:
@@ -115,18 +115,18 @@ def _series(shared: _Shared, lines: Iterator[bytes]) -> tuple[Series, ...]:
     for at, _, _ in shared.moments:
         validate.moment("at", at)
     moments = [Moment(at, run, commits[commit]) for at, run, commit in shared.moments]
-    moment_columns = [_looked_up(moments, item) for item in shared.moment_columns]
-    key_columns = [_looked_up(shared.environment_keys, item) for item in shared.key_columns]
+    moment_columns = [_look_up(moments, item) for item in shared.moment_columns]
+    key_columns = [_look_up(shared.environment_keys, item) for item in shared.key_columns]
     series = []
     for line in map(_line.decode, lines):
         points = HistoryPoints(
             moments=moment_columns[line.moment_column],
             environment_keys=key_columns[line.key_column],
-            values=_unpacked("d", line.values),
-            lows=_unpacked("d", line.lows),
-            highs=_unpacked("d", line.highs),
+            values=_unpack("d", line.values),
+            lows=_unpack("d", line.lows),
+            highs=_unpack("d", line.highs),
             launches=line.launches,
-            missing=_looked_up(reasons, line.missing),
+            missing=_look_up(reasons, line.missing),
         )
         item = replace(line.about, points=points)
         validate.series(item)
@@ -188,10 +188,10 @@ class _Tables:
         )
         self._keys = _ObjectTable[EnvironmentKey, EnvironmentKey](lambda one: one)
         self.moment_columns = _ObjectTable[tuple[Moment, ...], bytes](
-            lambda column: _packed("i", self._moments.all(column))
+            lambda column: _pack("i", self._moments.all(column))
         )
         self.key_columns = _ObjectTable[tuple[EnvironmentKey, ...], bytes](
-            lambda column: _packed("i", self._keys.all(column))
+            lambda column: _pack("i", self._keys.all(column))
         )
 
     def first_line(self, series: int) -> _Shared:
@@ -207,14 +207,14 @@ class _Tables:
         )
 
 
-def _packed(kind: str, values: Iterable[float]) -> bytes:
+def _pack(kind: str, values: Iterable[float]) -> bytes:
     column = array(kind, values)
     if sys.byteorder == "big":
         column.byteswap()
     return column.tobytes()
 
 
-def _unpacked(kind: str, data: bytes) -> array[Any]:
+def _unpack(kind: str, data: bytes) -> array[Any]:
     """The numbers of a column.
 
     Raises:
@@ -226,14 +226,14 @@ def _unpacked(kind: str, data: bytes) -> array[Any]:
     return column
 
 
-def _looked_up(table: Sequence[T], indices: bytes) -> tuple[T, ...]:
+def _look_up(table: Sequence[T], indices: bytes) -> tuple[T, ...]:
     """The values at these indices of a table.
 
     Raises:
         IndexError: An index is out of range.
         ValueError: The data is not a column.
     """
-    return tuple([table[place] for place in _unpacked("i", indices)])
+    return tuple([table[place] for place in _unpack("i", indices)])
 
 
 def file_of(project: str, records: Path) -> Path:

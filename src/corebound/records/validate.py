@@ -39,28 +39,28 @@ _MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,6})?(Z|[+-]\d\d:\d\
 def run(one: Run) -> None:
     """Check the first line of a file of records."""
     moment("started_at", one.started_at)
-    _named("id", one.id)
-    _named("host.id", one.host.id)
+    _name("id", one.id)
+    _name("host.id", one.host.id)
     if one.commit is not None:
         _commit(one.commit)
     for lock in one.environments:
         if lock.commit is not None:
             _commit(lock.commit)
-    _unlike("environments", (lock.name for lock in one.environments))
+    _distinct("environments", (lock.name for lock in one.environments))
     _topology(one.host.topology)
 
 
 def launch(one: Launch) -> None:
     """Check a launch."""
     moment("started_at", one.started_at)
-    _named("id", one.id)
+    _name("id", one.id)
     _cell(one.cell)
     slots = 0 if one.placement is None else len(one.placement.slots)
     if one.placement is not None and not slots:
         raise ValueError("`placement.slots` is empty")
     for worker in one.workers:
         _worker(worker, slots)
-    _unlike("workers", (str(worker.slot) for worker in one.workers))
+    _distinct("workers", (str(worker.slot) for worker in one.workers))
     if one.host is not None:
         windows = one.host.windows
         _rising("host.windows", [at for each in windows for at in (each.from_ms, each.to_ms)])
@@ -91,7 +91,7 @@ def confirmation(one: Confirmation) -> None:
     """Check a confirmation."""
     moment("at", one.at)
     for name in ("after", "by"):
-        moment(name, getattr(one.place, name))
+        moment(name, getattr(one.location, name))
     if one.interval is not None:
         _interval(one.interval)
 
@@ -185,14 +185,14 @@ def _histogram(text: str, *, at_least: int) -> None:
 def _cell(one: Cell) -> None:
     if len(one.scenario) > _LONGEST_NAME or len(one.key) > _LONGEST_NAME:
         raise ValueError("the cell's name is too long")
-    _unlike("cell.axes", (name for name, _ in one.axes))
+    _distinct("cell.axes", (name for name, _ in one.axes))
 
 
 def _topology(one: Topology) -> None:
     if not one.cpus:
         raise ValueError("the host has no CPU")
-    _unlike("topology.cpus", (str(cpu.id) for cpu in one.cpus))
-    _unlike("topology.nodes", (str(node.id) for node in one.nodes))
+    _distinct("topology.cpus", (str(cpu.id) for cpu in one.cpus))
+    _distinct("topology.nodes", (str(node.id) for node in one.nodes))
     known = {cpu.id for cpu in one.cpus}
     if any(cpu.cache is not None and cpu.cache >= len(one.caches) for cpu in one.cpus):
         raise ValueError("a CPU names a cache that the topology does not have")
@@ -242,7 +242,7 @@ def moment(name: str, text: str) -> None:
     raise ValueError(f"`{name}` is no moment with a time zone: {text[:40]!r}")
 
 
-def _named(name: str, text: str) -> None:
+def _name(name: str, text: str) -> None:
     if not text or len(text) > _LONGEST_NAME:
         raise ValueError(f"`{name}` is empty" if not text else f"`{name}` is too long")
 
@@ -252,7 +252,7 @@ def _rising(name: str, moments: Sequence[int]) -> None:
         raise ValueError(f"the moments of `{name}` are out of order")
 
 
-def _unlike(name: str, keys: Iterable[str]) -> None:
+def _distinct(name: str, keys: Iterable[str]) -> None:
     every = [*keys]
     if len(set(every)) < len(every):
         raise ValueError(f"two of `{name}` are the same")

@@ -151,9 +151,9 @@ def _confirmation(
     return Confirmation(
         schema=CONFIRMATION_SCHEMA,
         id=change.id,
-        place=change.place,
+        location=change.place,
         at=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
-        seen=change.series.points[-1].at,
+        last_point=change.series.points[-1].at,
         answer=answer,
         both=both,
         how=how,

@@ -7,14 +7,18 @@ import json
 import re
 import shlex
 from collections.abc import Iterator, Mapping
+from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 from typing import Literal
+from urllib.parse import unquote, urlsplit
 
 from msgspec import Struct
 
 from corebound import git
 from corebound.errors import InputError, report_os_errors
 
+# What `install_command` names if corebound's address is unknown.
+NO_ADDRESS = "PATH-OR-URL-OF-COREBOUND"
 # Files by which pip can install a project.
 _INSTALLABLE = ("pyproject.toml", "setup.py", "setup.cfg")
 
@@ -60,6 +64,48 @@ def inspect_repository(folder: Path) -> Repository:
         lacks=tuple(what for what, is_there in needs.items() if not is_there),
         has_remote=bool(git.query(folder, "remote")),
     )
+
+
+# `user@host:path`, which git accepts and pip does not.
+_SCP_ADDRESS = re.compile(r"(?:[\w.-]+@)?[\w.-]+:(?!//)[^\s]+")
+_CREDENTIALS = re.compile(r"(?<=//)[^/@]+@")
+
+
+def install_command() -> str:
+    """The command that installs this corebound elsewhere; no package index has it.
+
+    It names the repository and, if that has it, the commit that this corebound was installed from;
+    for a checkout without a remote, its path, which only this machine has. An installed wheel
+    keeps no address, so its command names what to fill in.
+
+    Source: PEP 610, `direct_url.json`.
+    """
+    try:
+        installed = json.loads(distribution("corebound").read_text("direct_url.json") or "{}")
+    except PackageNotFoundError:
+        installed = {}
+    url = str(installed.get("url", ""))
+    if vcs := installed.get("vcs_info"):
+        return _pip_install(f"{vcs['vcs']}+{url}", vcs["commit_id"])
+    checkout = Path(unquote(urlsplit(url).path))
+    if not url.startswith("file:") or not checkout.is_dir():
+        return f"python -m pip install {url or NO_ADDRESS}"
+    remote = git.query(checkout, "remote", "get-url", "origin")
+    if not remote or Path(remote).exists():
+        return f"python -m pip install {shlex.quote(str(checkout))}"
+    if _SCP_ADDRESS.fullmatch(remote):
+        remote = f"ssh://{remote.replace(':', '/', 1)}"
+    elif remote.startswith("http"):
+        remote = _CREDENTIALS.sub("", remote)
+    # A commit that was not pushed cannot be fetched.
+    is_pushed = git.query(checkout, "branch", "--remotes", "--contains", "HEAD")
+    sha = git.query(checkout, "rev-parse", "HEAD") if is_pushed else None
+    return _pip_install(f"git+{remote}", sha)
+
+
+def _pip_install(url: str, commit: str | None) -> str:
+    requirement = f"corebound @ {url}{f'@{commit}' if commit else ''}"
+    return f"python -m pip install {shlex.quote(requirement)}"
 
 
 # Folders that may contain packages, relative to a repository.

@@ -249,7 +249,7 @@ def record_decision(
         state=state,
         because=" ".join((because or "").split()) or f"it was said to be {state}",
         at=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
-        place=change.change.place,
+        location=change.change.place,
     )
     decisions_file.add(decision, status)
 

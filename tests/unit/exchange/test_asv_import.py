@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from corebound.errors import Fault, InputError
 from corebound.exchange import history_import
 from corebound.exchange.asv import project, reader, results
-from corebound.exchange.asv.environments import Across
+from corebound.exchange.asv.environments import MergeOptions
 from corebound.exchange.asv.series import Project, SeriesBuilder
 from corebound.exchange.reading import Unreadable
 from corebound.records import history_files
@@ -399,7 +399,7 @@ def test_files_that_were_read_are_not_read_again(tmp_path: Path) -> None:
 
     again = project.read(
         tree, name=None, repo=None, progress=lambda _done, _of: None,
-        known=lambda _project, settings: first.sources if settings == first.settings else {},
+        cached=lambda _project, settings: first.sources if settings == first.settings else {},
     )  # fmt: skip
 
     assert (len(first.sources), again.files, again.series) == (2, 2, ())
@@ -435,7 +435,7 @@ def test_a_file_is_read_only_when_the_one_before_it_was_taken(tmp_path: Path) ->
     tree = result_tree(tmp_path, *(result_file({"time_it": [[1.0], []]}) for _ in range(2)))
     faults: list[Fault] = []
     found = reader.unread(tree / "results", {}, faults)
-    files = reader.read_each(found, Across(), lambda _done, _of: None, faults)
+    files = reader.read_each(found, MergeOptions(), lambda _done, _of: None, faults)
     next(files)
     found.files[1].unlink()
 

@@ -117,7 +117,7 @@ def test_benchmarks_that_benchmarks_json_no_longer_has_are_named(tmp_path: Path)
         tmp_path, result_file({"time_it": [[1.0], []], "time_old": [[1.0], []]}), benchmarks=TIME
     )
 
-    assert read_project(tree).gone == {"time_old"}
+    assert read_project(tree).removed == {"time_old"}
 
 
 @pytest.mark.parametrize(
@@ -344,7 +344,7 @@ def test_of_two_files_of_one_commit_the_last_that_has_a_figure_counts(tmp_path: 
     found = read_project(result_tree(tmp_path, *same, benchmarks=TIME))
 
     assert [point.value for point in only_points(found)] == [2e9]
-    assert found.twice == 2
+    assert found.duplicates == 2
 
 
 def test_an_interval_that_ends_below_nothing_is_none(tmp_path: Path) -> None:

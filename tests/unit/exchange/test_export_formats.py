@@ -208,7 +208,7 @@ def test_parquet_has_the_same_rows_with_types() -> None:
 def test_without_pyarrow_parquet_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pyarrow", None)
 
-    with pytest.raises(InputError, match=r"pip install 'corebound\[parquet\]'"):
+    with pytest.raises(InputError, match="-m pip install pyarrow"):
         run_export.as_parquet(cells(a_night(took(1))), "out")
 
 

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from corebound.exchange import history_import
-from corebound.exchange.asv.series import dated
-from corebound.exchange.history_import import merged
+from corebound.exchange.asv.series import complete_environments
+from corebound.exchange.history_import import merge
 from corebound.records.history import INCOMPARABLE, HistoryPoints, Series, incomparable
 from support.build import a_point, a_series
 
@@ -38,19 +38,19 @@ def test_points_that_go_at_the_end_are_joined_as_any_others(
     before: set[int], now: set[int], versions: list[str]
 ) -> None:
     # As it was kept: each point with the version of the next that tells one.
-    old = a_series([], points=dated(points_of(sorted(before), versions)))
+    old = a_series([], points=complete_environments(points_of(sorted(before), versions)))
     new = a_series([], points=points_of(sorted(now), versions[20:]), title="a new name")
 
-    (found,) = merged([old], [new])
+    (found,) = merge([old], [new])
 
-    assert found == history_import._joined(old, new)
+    assert found == history_import._merge_pair(old, new)
 
 
 def test_a_series_without_news_stays_beside_one_that_has_some() -> None:
     one, other = a_series([1e6]), a_series([2e6], scenario="other")
     more = replace(one, points=HistoryPoints.of([a_point(3e6, day=1)]))
 
-    found = merged([one, other], [more])
+    found = merge([one, other], [more])
 
     assert found == (replace(one, points=HistoryPoints.of([*one.points, *more.points])), other)
 
@@ -62,7 +62,7 @@ def test_a_history_that_nothing_is_added_to_is_not_written_again(tmp_path: Path)
 
     now = history_import.keep("trees", (), tmp_path)
 
-    assert (now.series, now.points, now.figures, now.added) == (1, 2, 1, 0)
+    assert (now.series, now.points, now.values, now.added) == (1, 2, 1, 0)
     assert (file.stat().st_ino, file.stat().st_mtime_ns) == (before.st_ino, before.st_mtime_ns)
 
 
@@ -70,10 +70,10 @@ def test_a_series_of_which_several_files_tell_has_the_points_of_all() -> None:
     whole = a_series([1e6, 2e6, 3e6])
     parts = [replace(whole, points=whole.points[at : at + 1]) for at in (2, 0, 1)]
 
-    first = merged((), parts)
+    first = merge((), parts)
 
     assert first == (whole,)
-    assert merged(first, parts) == (whole,)
+    assert merge(first, parts) == (whole,)
 
 
 def test_why_points_have_no_figure_is_counted_by_kind_and_told_whole(tmp_path: Path) -> None:

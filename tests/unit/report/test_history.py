@@ -61,14 +61,16 @@ def known_of(
 
 
 def accepted(change: Change) -> Decision:
-    return Decision(id=change.id, state="accepted", because="why not", at=NOW, place=change.place)
+    return Decision(
+        id=change.id, state="accepted", because="why not", at=NOW, location=change.place
+    )
 
 
 def measured_again(change: Change, answer: Answer) -> Confirmation:
     """What a re-run of both commits said after the last night."""
     return Confirmation(
-        schema=1, id=change.id, place=change.place, answer=answer, both=True, how="somehow",
-        at=NOW, seen=change.series.points[-1].at, run=None, ratio=None, interval=None,
+        schema=1, id=change.id, location=change.place, answer=answer, both=True, how="somehow",
+        at=NOW, last_point=change.series.points[-1].at, run=None, ratio=None, interval=None,
     )  # fmt: skip
 
 

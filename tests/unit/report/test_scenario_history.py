@@ -114,7 +114,7 @@ def test_a_change_that_was_accepted_is_no_news() -> None:
         state="accepted",
         because="why not",
         at="2026-03-20T00:00:00Z",
-        place=change.place,
+        location=change.place,
     )
 
     assert " slower since " in history_in(all_series).title

@@ -62,7 +62,7 @@ def a_decision(
     state: State = "accepted", *, change: Change | None = None, at: str = LONG_AGO
 ) -> Decision:
     about = change or a_change()
-    return Decision(id=about.id, state=state, because="why not", at=at, place=about.place)
+    return Decision(id=about.id, state=state, because="why not", at=at, location=about.place)
 
 
 def a_confirmation(
@@ -72,12 +72,12 @@ def a_confirmation(
     return Confirmation(
         schema=1,
         id=about.id,
-        place=about.place,
+        location=about.place,
         answer=answer,
         both=both,
         how="somehow",
         at=LONG_AGO,
-        seen=seen or about.series.points[-1].at,
+        last_point=seen or about.series.points[-1].at,
         run=None,
         ratio=None,
         interval=None,
@@ -129,7 +129,9 @@ def test_of_two_decisions_the_last_counts() -> None:
 
 def test_a_decision_about_another_step_of_the_series_says_nothing() -> None:
     decision = a_decision()
-    other = replace(decision, id="other", place=replace(decision.place, by=decision.place.after))
+    other = replace(
+        decision, id="other", location=replace(decision.location, by=decision.location.after)
+    )
 
     assert one(a_change(), other).alarm
 
@@ -172,7 +174,9 @@ def test_a_refuted_step_does_not_alarm_until_three_more_pointsshow_it() -> None:
     # Commits do not change with the nights, but a change may prove to be beside them.
     both = a_confirmation("refuted", both=True, seen=points[0].at)
     assert not one(change, both).alarm
-    assert one(change, replace(both, place=replace(both.place, after=change.first_bad.at))).alarm
+    assert one(
+        change, replace(both, location=replace(both.location, after=change.first_bad.at))
+    ).alarm
 
 
 @pytest.mark.parametrize("answer", ["undecided", "impossible", "confirmed"])
@@ -267,7 +271,7 @@ def test_whatever_words_are_given_the_file_reads_them_back(words: str) -> None:
         state="fixed",
         because=words,
         at=LONG_AGO,
-        place=ChangeLocation(series=words, direction="down", after=LONG_AGO, by=LONG_AGO),
+        location=ChangeLocation(series=words, direction="down", after=LONG_AGO, by=LONG_AGO),
     )
 
     (found,), faults = read_decisions((HEAD + entry(decision)).encode(), "f")

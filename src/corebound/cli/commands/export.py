@@ -15,8 +15,8 @@ from corebound.cli.output.console import Console
 from corebound.errors import Fault, InputError, encodable, report_os_errors
 from corebound.exchange import pyperf, run_export
 from corebound.exchange.asv import export as asv_export
-from corebound.exchange.reading import Unreadable, document
-from corebound.exchange.run_export import CellOfRun, cells_of, without_iterations
+from corebound.exchange.reading import Unreadable, parse_json
+from corebound.exchange.run_export import CellOfRun, cells_of, drop_iterations
 from corebound.records import atomic_write, jsonl
 from corebound.records.jsonl import RECORDS
 
@@ -65,7 +65,7 @@ def export(
     faults: list[Fault] = []
     cells = _cells(_select_files(records, run, faults, all_runs=format_ in _HISTORIES), faults)
     if format_ is Format.ASV:
-        _write_asv([without_iterations(cell) for cell in cells], out, faults)
+        _write_asv([drop_iterations(cell) for cell in cells], out, faults)
     elif format_ is Format.PARQUET:
         _write(out, run_export.as_parquet(cells, str(out)))
     elif format_ is Format.CSV:
@@ -165,7 +165,7 @@ def _benchmarks(out: Path) -> dict[str, Any]:
     """Read the existing benchmarks.json, so that asv's own benchmarks are kept."""
     file = out / asv_export.BENCHMARKS
     try:
-        content = document(file.read_bytes())
+        content = parse_json(file.read_bytes())
     except FileNotFoundError:
         return {}
     except (OSError, Unreadable) as error:

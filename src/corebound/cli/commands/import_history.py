@@ -21,7 +21,7 @@ from corebound.errors import Fault
 from corebound.exchange import history_import
 from corebound.exchange import pyperf as exchange_pyperf
 from corebound.exchange.asv import project as asv_project
-from corebound.exchange.asv.environments import Across, under_first_names
+from corebound.exchange.asv.environments import MergeOptions, rename_environments
 from corebound.exchange.asv.project import Read
 from corebound.exchange.history_import import ImportSummary
 from corebound.exchange.reading import clean
@@ -92,12 +92,14 @@ def asv(
             name=project,
             repo=repo,
             progress=partial(bar.show, "reading results"),
-            known=partial(asv_project.cached_sources, records),
-            across=Across(machine=machine and clean(machine), under_test=tuple(under_test or ())),
+            cached=partial(asv_project.cached_sources, records),
+            merge_options=MergeOptions(
+                machine=machine and clean(machine), under_test=tuple(under_test or ())
+            ),
         )
-    as_named = partial(under_first_names, names=found.names)
+    as_named = partial(rename_environments, names=found.names)
     history = history_import.keep(
-        found.project, found.series, records, as_named=as_named, gone=found.gone
+        found.project, found.series, records, rename=as_named, removed=found.removed
     )
     asv_project.keep_sources(records, found)
     faults = [*found.faults]
@@ -126,14 +128,14 @@ def _counts(found: Read) -> list[Count]:
                 "commits_the_repository_does_not_have",
             )
         )
-    if found.gone:
+    if found.removed:
         words = "benchmarks that no longer exist", "benchmark that no longer exists"
-        counts.append(Count(len(found.gone), *words, "benchmarks_that_exist_no_longer"))
-    if found.twice:
+        counts.append(Count(len(found.removed), *words, "benchmarks_that_exist_no_longer"))
+    if found.duplicates:
         other = "for a commit that another file covers too"
         counts.append(
             Count(
-                found.twice,
+                found.duplicates,
                 f"files {other}",
                 f"file {other}",
                 "files_of_a_commit_that_another_has_too",
@@ -149,8 +151,8 @@ def _are_single(history: ImportSummary) -> bool:
 
 def _a_version_a_commit(folder: Path, found: Read, history: ImportSummary) -> Iterator[Fault]:
     """Warn if most series belong to a requirement's version that occurs at one commit only."""
-    if found.one_a_commit and _are_single(history):
-        name = found.one_a_commit[0]
+    if found.commit_specific and _are_single(history):
+        name = found.commit_specific[0]
         yield Fault(
             file=str(folder),
             line=None,
@@ -196,7 +198,7 @@ def tell(
         **{one.key: one.number for one in counts},
         "series": history.series,
         "points": history.points,
-        "figures": history.figures,
+        "figures": history.values,
         "added": history.added,
         "missing": dict(history.reasons),
         "empty": history.empty,
@@ -217,7 +219,7 @@ def tell(
     console.print(
         Text(
             f"{history.series:,} series of {Count(history.points, 'points', 'point')}, "
-            f"{history.figures:,} of them with a result; {history.added:,} new"
+            f"{history.values:,} of them with a result; {history.added:,} new"
         )
     )
     for line in _left_out(history):
@@ -233,7 +235,7 @@ def _left_out(history: ImportSummary) -> Iterator[str]:
         )
         rest = sum(number for _, number in history.reasons[_MAX_REASONS:])
         others = f", other reasons ({rest:,})" if rest else ""
-        lost = Count(history.points - history.figures, "points have", "point has")
+        lost = Count(history.points - history.values, "points have", "point has")
         yield f"{lost} no result: {why}{others}"
     if history.empty:
         yield f"{Count(history.empty, *_SERIES)} no results"

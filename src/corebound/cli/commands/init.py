@@ -21,6 +21,7 @@ from corebound.workflow.init import (
     file_texts,
     find_function,
     inspect_repository,
+    install_command,
     write_files,
 )
 
@@ -50,8 +51,12 @@ def init(
         typer.Option("--name", help="Name of the scenario; default: the function's name."),
     ] = None,
     install: Annotated[
-        str, typer.Option("--install", help="Command that installs corebound in CI.")
-    ] = "python -m pip install corebound",
+        str | None,
+        typer.Option(
+            "--install",
+            help="Command that installs corebound in CI; default: from where this one came.",
+        ),
+    ] = None,
     systemd: Annotated[
         bool, typer.Option("--systemd", help="Also write a systemd service, a timer and a crontab.")
     ] = False,
@@ -71,7 +76,7 @@ def init(
         repository=repository,
         target=None if function is None else find_function(function, repository.folder),
         name=name,
-        install=install,
+        install=install or install_command(),
         systemd=systemd,
         program=Path(sys.executable).parent / "corebound",
     )
@@ -80,7 +85,8 @@ def init(
         print_json({"folder": str(repository.folder), "files": results})
         return
     console = Console(soft_wrap=True)
-    for line in _lines(request, results, folder):
+    is_local = install is None and "git+" not in request.install
+    for line in _lines(request, results, folder, is_local=is_local):
         console.print(Text(line))
 
 
@@ -101,7 +107,9 @@ def _folder_and_function(folder: Path, function: str | None) -> tuple[Path, str 
     )
 
 
-def _lines(request: InitRequest, results: Mapping[str, WriteResult], folder: Path) -> Iterator[str]:
+def _lines(
+    request: InitRequest, results: Mapping[str, WriteResult], folder: Path, *, is_local: bool
+) -> Iterator[str]:
     width = max(map(len, results.values()))
     for name, result in results.items():
         yield f"{result:{width}}  {name}"
@@ -122,6 +130,15 @@ def _lines(request: InitRequest, results: Mapping[str, WriteResult], folder: Pat
             f"asv cannot build these commits: missing {' and '.join(request.repository.lacks)}.",
             "Until then, the scenario measures the files as they are, and jobs that compare",
             f"commits fail. Then delete scenarios/{request.scenario}.yaml and run this again.",
+        )
+    if is_local:
+        yield from (
+            "",
+            "The CI workflows install corebound with",
+            f"    {request.install}",
+            "which works on this machine only. Delete both workflows and run this again with",
+            "    --install 'python -m pip install git+URL'",
+            "where URL is that of corebound's repository.",
         )
     yield from ("", "Next steps:")
     if folder.resolve() != Path.cwd():

@@ -37,42 +37,42 @@ def cells_of(
         [f"{label(name)}={value}" for value in _values(values)]
         for name, values in zip(names, params, strict=True)
     ]
-    where = f"environment={label(environment)}"
-    cells = [",".join((*words, where)) for words in itertools.product(*axes)]
+    environment_axis = f"environment={label(environment)}"
+    cells = [",".join((*words, environment_axis)) for words in itertools.product(*axes)]
     # Keys can collide, because values contain commas and equal signs of their own.
-    return tuple(_apart(cells))
+    return tuple(_make_distinct(cells))
 
 
 def _values(values: Sequence[str]) -> list[str]:
     """Strip Python-specific notation from values, unless that would make two of them equal."""
-    bare = [label(_bare(value)) for value in values]
-    if len(set(bare)) == len(bare):
-        return bare
-    return _apart([label(value) for value in values])
+    stripped = [label(_strip_notation(value)) for value in values]
+    if len(set(stripped)) == len(stripped):
+        return stripped
+    return _make_distinct([label(value) for value in values])
 
 
-def _apart(texts: Sequence[str]) -> list[str]:
+def _make_distinct(texts: Sequence[str]) -> list[str]:
     """Append its index to each text that occurs more than once."""
-    twice = Counter(texts)
-    return [f"{text} ({index})" if twice[text] > 1 else text for index, text in enumerate(texts)]
+    counts = Counter(texts)
+    return [f"{text} ({index})" if counts[text] > 1 else text for index, text in enumerate(texts)]
 
 
-def _bare(value: str) -> str:
+def _strip_notation(value: str) -> str:
     value = _ADDRESS.sub("", value) if value.startswith("<") else value
     scalar = _SCALAR.match(value)
     value = scalar.group(1) if scalar else value
     value = _PADDED.sub("", value) if "[" in value else value
-    found = _QUOTED.match(value)
-    return (found.group(1) or found.group(2)) if found else value
+    quoted = _QUOTED.match(value)
+    return (quoted.group(1) or quoted.group(2)) if quoted else value
 
 
 def label(text: str) -> str:
     """A text that can be displayed; shortened or repaired texts still differ from each other."""
-    shown = clean(text)
-    if shown == text:
+    cleaned = clean(text)
+    if cleaned == text:
         return text
     digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
-    return f"{shown} #{digest[:6]}"
+    return f"{cleaned} #{digest[:6]}"
 
 
 # Key: machine and name. Value: the first name that the environment had.
@@ -120,55 +120,60 @@ def first_names(sources: Iterable[Source]) -> FirstNames:
     gives them the same content. So does a name that had more than one content.
     """
     by_name: dict[tuple[str, str], list[Source]] = {}
-    for one in sources:
-        by_name.setdefault((one.host, one.environment), []).append(one)
-    alike: dict[tuple[str, str], dict[str, list[Source]]] = {}
-    for (host, name), own in by_name.items():
-        contents = {one.contents for one in own}
-        only = contents.pop() if len(contents) == 1 else None
-        if only is not None:
-            alike.setdefault((host, only), {})[name] = own
+    for source in sources:
+        by_name.setdefault((source.host, source.environment), []).append(source)
+    by_content: dict[tuple[str, str], dict[str, list[Source]]] = {}
+    for (host, name), entries in by_name.items():
+        contents = {source.contents for source in entries}
+        content = contents.pop() if len(contents) == 1 else None
+        if content is not None:
+            by_content.setdefault((host, content), {})[name] = entries
     return {
         (host, name): first
-        for (host, _), named in alike.items()
-        if not _side_by_side(named.values())
-        for first in (min(named, key=lambda each: (min(_dates(named[each])), each)),)
-        for name in named
+        for (host, _), by_environment in by_content.items()
+        if not _share_a_commit(by_environment.values())
+        for first in (
+            min(
+                by_environment,
+                key=lambda candidate: (min(_dates(by_environment[candidate])), candidate),
+            ),
+        )
+        for name in by_environment
         if name != first
     }
 
 
 def _dates(sources: Iterable[Source]) -> Iterator[int]:
-    return (one.date_ms for one in sources)
+    return (source.date_ms for source in sources)
 
 
-def _side_by_side(several: Collection[Collection[Source]]) -> bool:
-    commits = [{one.commit for one in own} for own in several]
+def _share_a_commit(groups: Collection[Collection[Source]]) -> bool:
+    commits = [{source.commit for source in sources} for sources in groups]
     return len(set[str]().union(*commits)) < sum(map(len, commits))
 
 
-def under_first_names(series: Iterable[Series], names: FirstNames) -> Iterator[Series]:
+def rename_environments(series: Iterable[Series], names: FirstNames) -> Iterator[Series]:
     """Rename series to the first name of their environment; two series can then have one id."""
     endings: dict[str, list[tuple[re.Pattern[str], str]]] = {}
-    for (host, name), first in names.items():
+    for (host, name), first_name in names.items():
         # A number follows the name if several combinations have the same notation.
         ending = re.compile(rf"(^|,)environment={re.escape(name)}( \(\d+\))?$")
-        endings.setdefault(host, []).append((ending, first))
-    for one in series:
-        cell = one.cell
-        for ending, first in endings.get(one.host, ()):
-            found = ending.search(one.cell)
-            if found:
-                cell = f"{cell[: found.end(1)]}environment={first}{found.group(2) or ''}"
+        endings.setdefault(host, []).append((ending, first_name))
+    for item in series:
+        cell = item.cell
+        for ending, first_name in endings.get(item.host, ()):
+            match = ending.search(item.cell)
+            if match:
+                cell = f"{cell[: match.end(1)]}environment={first_name}{match.group(2) or ''}"
                 break
-        yield one if cell == one.cell else replace(one, cell=cell)
+        yield item if cell == item.cell else replace(item, cell=cell)
 
 
 # With fewer versions, each may belong to a single commit by chance.
 _FEWEST_VERSIONS = 5
 
 
-class Across(Struct, frozen=True, kw_only=True):
+class MergeOptions(Struct, frozen=True, kw_only=True):
     """The user's choice of differences that do not split series.
 
     Attributes:
@@ -192,47 +197,60 @@ class Requirements:
         for name, version in file.requirements.items():
             self._commits.setdefault(name, {}).setdefault(version, set()).add(file.commit)
 
-    def check(self, across: Across, where: str) -> None:
+    def check(self, merge_options: MergeOptions, where: str) -> None:
         """Check that all requirements under test occur in the files.
 
         Args:
-            across: The user's choice.
+            merge_options: The user's choice.
             where: The folder of the files.
 
         Raises:
             InputError: A requirement under test does not occur.
         """
-        name = next((each for each in across.under_test if each not in self._commits), None)
+        name = next(
+            (
+                requirement
+                for requirement in merge_options.under_test
+                if requirement not in self._commits
+            ),
+            None,
+        )
         if name is None:
             return
-        those = f"They require {', '.join(sorted(self._commits))}." if self._commits else None
+        requirements = (
+            f"They require {', '.join(sorted(self._commits))}." if self._commits else None
+        )
         raise InputError(
             what=f"none of its files that was read has a requirement {name!r}.",
             where=where,
-            fix=those or "They require nothing; leave --under-test out.",
+            fix=requirements or "They require nothing; leave --under-test out.",
         )
 
-    def several_a_commit(self, across: Across, where: str) -> Iterator[Fault]:
+    def warn_ambiguous(self, merge_options: MergeOptions, where: str) -> Iterator[Fault]:
         """Warn about commits measured with several versions of a requirement under test."""
-        for name in across.under_test:
-            commits = Counter(sha for own in self._commits[name].values() for sha in own)
-            number = sum(times > 1 for times in commits.values())
-            if number:
+        for name in merge_options.under_test:
+            commits = Counter(sha for shas in self._commits[name].values() for sha in shas)
+            affected = sum(number_of_versions > 1 for number_of_versions in commits.values())
+            if affected:
                 yield Fault(
                     file=where,
                     line=None,
-                    what=f"{number:,} of {len(commits):,} commits were measured with several"
+                    what=f"{affected:,} of {len(commits):,} commits were measured with several"
                     f" versions of {name}, and of each commit one figure counts.",
                     fix="Leave --under-test out, or name a requirement that goes with commits.",
                 )
 
-    def one_a_commit(self) -> Sequence[str]:
+    def commit_specific(self) -> Sequence[str]:
         """The requirements with one version for each commit: they identify what is measured."""
-        return [name for name, versions in sorted(self._commits.items()) if _one_each(versions)]
+        return [
+            name
+            for name, versions in sorted(self._commits.items())
+            if _identifies_commits(versions)
+        ]
 
 
-def _one_each(versions: Mapping[str, set[str]]) -> bool:
+def _identifies_commits(versions: Mapping[str, set[str]]) -> bool:
     """Whether each version belongs to one commit, and that commit has no other version."""
-    several = [*versions.values()]
-    commits = set[str]().union(*several)
-    return _FEWEST_VERSIONS <= len(several) == len(commits) == sum(map(len, several))
+    commit_sets = [*versions.values()]
+    commits = set[str]().union(*commit_sets)
+    return _FEWEST_VERSIONS <= len(commit_sets) == len(commits) == sum(map(len, commit_sets))

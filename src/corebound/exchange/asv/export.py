@@ -40,17 +40,19 @@ def documents(cells: Sequence[CellOfRun], benchmarks: Mapping[str, Any]) -> dict
         benchmarks: The existing content of benchmarks.json; other names are kept.
     """
     by_scenario = _by_scenario(cells)
-    shapes = {name: _shape([one.cell for one in own]) for name, own in by_scenario.items()}
+    shapes = {
+        name: _shape([cell.cell for cell in own_cells]) for name, own_cells in by_scenario.items()
+    }
     entries = {
-        _name(scenario): _benchmark(own[-1], shapes[scenario])
-        for scenario, own in by_scenario.items()
+        _name(scenario): _benchmark(own_cells[-1], shapes[scenario])
+        for scenario, own_cells in by_scenario.items()
     }
     files: dict[str, Any] = {BENCHMARKS: {**benchmarks, **entries, "version": 2}}
-    for key, results in _by_result(cells).items():
+    for key, results in _by_file(cells).items():
         host = results[-1].run.host
         files[f"{key[0]}/machine.json"] = {**_machine(results[-1]), "hostname": host.name}
         files["/".join(key)] = _result(results, shapes)
-    return {name: f"{json.dumps(told)}\n" for name, told in sorted(files.items())}
+    return {name: f"{json.dumps(document)}\n" for name, document in sorted(files.items())}
 
 
 def _name(scenario: str) -> str:
@@ -59,30 +61,30 @@ def _name(scenario: str) -> str:
 
 
 def _by_scenario(cells: Sequence[CellOfRun]) -> dict[str, list[CellOfRun]]:
-    found: dict[str, list[CellOfRun]] = {}
-    for one in cells:
-        found.setdefault(one.cell.scenario, []).append(one)
-    return found
+    by_scenario: dict[str, list[CellOfRun]] = {}
+    for cell in cells:
+        by_scenario.setdefault(cell.cell.scenario, []).append(cell)
+    return by_scenario
 
 
-def _by_result(cells: Sequence[CellOfRun]) -> dict[tuple[str, str], list[CellOfRun]]:
+def _by_file(cells: Sequence[CellOfRun]) -> dict[tuple[str, str], list[CellOfRun]]:
     """Group cells by machine folder and result file."""
     files: dict[tuple[str, str], dict[str, CellOfRun]] = {}
-    for one in cells:
-        sha = one.run.commit.sha if one.run.commit else ""
-        name = path_component(f"{sha[:8]}-{_environment(one)}") + ".json"
-        own = files.setdefault((path_component(one.run.host.id), name), {})
-        own.pop(one.cell.id, None)  # so that the latest result is last
-        own[one.cell.id] = one
-    return {key: list(own.values()) for key, own in files.items()}
+    for cell in cells:
+        sha = cell.run.commit.sha if cell.run.commit else ""
+        name = path_component(f"{sha[:8]}-{_environment(cell)}") + ".json"
+        file_cells = files.setdefault((path_component(cell.run.host.id), name), {})
+        file_cells.pop(cell.cell.id, None)  # so that the latest result is last
+        file_cells[cell.cell.id] = cell
+    return {key: list(file_cells.values()) for key, file_cells in files.items()}
 
 
-def _environment(one: CellOfRun) -> str:
-    return f"corebound-{one.cell.environment}"
+def _environment(cell: CellOfRun) -> str:
+    return f"corebound-{cell.cell.environment}"
 
 
-def _machine(one: CellOfRun) -> dict[str, Any]:
-    host = one.run.host
+def _machine(cell: CellOfRun) -> dict[str, Any]:
+    host = cell.run.host
     memory = host.memory_bytes
     return {
         "machine": host.id,
@@ -110,12 +112,12 @@ def _shape(cells: Sequence[Cell]) -> _Shape:
     different = {cell.axes for cell in cells}
     names = {tuple(name for name, _ in axes) for axes in different}
     if len(names) == 1:
-        (own,) = names
+        (axis_names,) = names
         values = tuple(
-            tuple(dict.fromkeys(dict(cell.axes)[name] for cell in cells)) for name in own
+            tuple(dict.fromkeys(dict(cell.axes)[name] for cell in cells)) for name in axis_names
         )
         if math.prod(map(len, values)) <= len(different) * _MOST_GAPS:
-            return _Shape(names=own, values=values, axes=True)
+            return _Shape(names=axis_names, values=values, axes=True)
     keys = tuple(dict.fromkeys(cell.key for cell in cells))
     return _Shape(names=("cell",), values=(keys,), axes=False)
 
@@ -148,7 +150,10 @@ def _result(cells: Sequence[CellOfRun], shapes: Mapping[str, _Shape]) -> dict[st
     last = cells[-1]
     commit, lock = last.run.commit, last.environment
     python = lock.python if lock else ""
-    rows = {_name(name): _row(shapes[name], own) for name, own in _by_scenario(cells).items()}
+    rows = {
+        _name(name): _row(shapes[name], scenario_cells)
+        for name, scenario_cells in _by_scenario(cells).items()
+    }
     machine = {name: value for name, value in _machine(last).items() if name != "version"}
     return {
         "commit_hash": commit.sha if commit else "",
@@ -176,38 +181,38 @@ def _ms(at: str) -> int:
 def _row(shape: _Shape, cells: Sequence[CellOfRun]) -> list[Any]:
     """One benchmark's results; cells that were never planned count as skipped."""
     version = cells[-1].source.sha256
-    by_values = {shape.of(one.cell): one for one in cells if one.source.sha256 == version}
-    found = [by_values.get(values) for values in itertools.product(*shape.values)]
-    stats = [_stats(one) for one in found]
+    by_values = {shape.of(cell.cell): cell for cell in cells if cell.source.sha256 == version}
+    row_cells = [by_values.get(values) for values in itertools.product(*shape.values)]
+    stats = [_stats(cell) for cell in row_cells]
     return [
-        [_value(one) for one in found],
+        [_value(cell) for cell in row_cells],
         _params(shape),
         # A version of its own, so that asv ignores results of older forms of the scenario.
         version,
         _ms(cells[-1].run.started_at),
-        sum(launch.duration_ns for one in cells for launch in one.launches) / _S,
-        *([one and one[name] for one in stats] for name in ("low", "high", "q25", "q75")),
-        [one and 1 for one in stats],
-        [one and one["repeat"] for one in stats],
-        [_samples(one) or None for one in found],
+        sum(launch.duration_ns for cell in cells for launch in cell.launches) / _S,
+        *([cell and cell[name] for cell in stats] for name in ("low", "high", "q25", "q75")),
+        [cell and 1 for cell in stats],
+        [cell and cell["repeat"] for cell in stats],
+        [_samples(cell) or None for cell in row_cells],
     ]
 
 
-def _value(one: CellOfRun | None) -> float | None:
+def _value(cell: CellOfRun | None) -> float | None:
     """Seconds; NaN is asv's value for skipped, and None its value for failed."""
-    if one is None or all(launch.status == "skipped" for launch in one.launches):
+    if cell is None or all(launch.status == "skipped" for launch in cell.launches):
         return math.nan
-    median_ns = one.summary.median_ns
+    median_ns = cell.summary.median_ns
     return None if median_ns is None else median_ns / _S
 
 
-def _samples(one: CellOfRun | None) -> list[float]:
-    return [launch.median_ns / _S for launch in one.summary.launches] if one else []
+def _samples(cell: CellOfRun | None) -> list[float]:
+    return [launch.median_ns / _S for launch in cell.summary.launches] if cell else []
 
 
-def _stats(one: CellOfRun | None) -> dict[str, float | None] | None:
+def _stats(cell: CellOfRun | None) -> dict[str, float | None] | None:
     """Statistics by asv's names: the bounds are for 99 %, not for the 95 % of corebound's pages."""
-    samples = _samples(one)
+    samples = _samples(cell)
     if not samples:
         return None
     bounds = geometric_mean_interval(samples, confidence=0.99)

@@ -14,15 +14,15 @@ from msgspec.structs import replace
 
 from corebound.errors import InputError
 from corebound.exchange.asv import reader
-from corebound.exchange.reading import Unreadable, clean, document
+from corebound.exchange.reading import Unreadable, clean, parse_json
 from corebound.records.validate import MOST_MARGIN
 
 CONFIGURATION = "asv.conf.json"
-NAME_ONE = f"Name the folder that {CONFIGURATION} is in, or that of asv's results."
+NAME_A_FOLDER = f"Name the folder that {CONFIGURATION} is in, or that of asv's results."
 # Where asv puts results, according to its templates over the years.
 _RESULTS = ("results", ".asv/results")
 # Folder names that do not name a project.
-_NO_NAMES = ("results", ".asv")
+_UNNAMED_FOLDERS = ("results", ".asv")
 # Hosting services that show a commit below these paths.
 _FORGES = {"github.com": "commit", "codeberg.org": "commit", "gitlab.com": "-/commit"}
 _REMOTE = re.compile(r"^(?:(?:https?|git|ssh)://)?(?:git@)?([a-z.]+)[/:]([\w./-]+?)(?:\.git)?/?$")
@@ -60,49 +60,51 @@ def find(path: Path) -> AsvLayout:
     if file.is_file():
         return _configured(file)
     if not path.is_dir():
-        raise InputError(what="there is no such folder.", where=str(path), fix=NAME_ONE)
-    return _above(path) or _below(path)
+        raise InputError(what="there is no such folder.", where=str(path), fix=NAME_A_FOLDER)
+    return _find_above(path) or _find_below(path)
 
 
-def _above(path: Path) -> AsvLayout | None:
+def _find_above(path: Path) -> AsvLayout | None:
     """Find the project whose results, or those of one of its machines, are in this folder."""
-    whole = path.resolve()
-    for folder in whole.parents[:3]:
+    resolved = path.resolve()
+    for folder in resolved.parents[:3]:
         file = folder / CONFIGURATION
         if not file.is_file():
             continue
-        place = _configured(file)
-        if place.results.resolve() == whole:
-            return place
-        if place.results.resolve() == whole.parent:
-            return replace(place, results=path)
-    results = whole.parent if reader.is_of_a_machine(path) else whole
+        layout = _configured(file)
+        if layout.results.resolve() == resolved:
+            return layout
+        if layout.results.resolve() == resolved.parent:
+            return replace(layout, results=path)
+    results = resolved.parent if reader.is_machine_folder(path) else resolved
     # A user who names the results can read them whatever else is beside them.
     with suppress(InputError):
-        if reader.is_results(results) and (found := _beside(results.parent, results)):
-            return replace(found, results=path)
+        if reader.is_results(results) and (
+            configured := _find_configuration_below(results.parent, results)
+        ):
+            return replace(configured, results=path)
     return None
 
 
-def _beside(folder: Path, results: Path) -> AsvLayout | None:
+def _find_configuration_below(folder: Path, results: Path) -> AsvLayout | None:
     """Find the one project with these results that is configured one folder down."""
-    places = map(_configured, sorted(folder.glob(f"*/{CONFIGURATION}")))
-    found = [place for place in places if place.results.resolve() == results.resolve()]
-    return found[0] if len(found) == 1 else None
+    layouts = map(_configured, sorted(folder.glob(f"*/{CONFIGURATION}")))
+    matching = [layout for layout in layouts if layout.results.resolve() == results.resolve()]
+    return matching[0] if len(matching) == 1 else None
 
 
-def _below(path: Path) -> AsvLayout:
+def _find_below(path: Path) -> AsvLayout:
     """Find the project whose results or configuration are somewhere below this folder."""
-    found = filter(reader.is_results, (path, *(path / name for name in _RESULTS)))
+    candidates = filter(reader.is_results, (path, *(path / name for name in _RESULTS)))
     # A machine's folder may be a stray copy; a folder with benchmarks.json is more complete.
-    results = sorted(found, key=lambda one: not reader.has_benchmarks(one))
+    results = sorted(candidates, key=lambda folder: not reader.has_benchmarks(folder))
     if results:
-        return _beside(path, results[0]) or _unconfigured(results[0])
+        return _find_configuration_below(path, results[0]) or _unconfigured(results[0])
     files = sorted(path.glob(f"*/{CONFIGURATION}"))
     if len(files) > 1:
-        named = ", ".join(str(file.relative_to(path)) for file in files)
+        names = ", ".join(str(file.relative_to(path)) for file in files)
         raise InputError(
-            what=f"there are several projects in it: {named}.",
+            what=f"there are several projects in it: {names}.",
             where=str(path),
             fix="Name the folder of one of them.",
         )
@@ -110,41 +112,45 @@ def _below(path: Path) -> AsvLayout:
 
 
 def _unconfigured(results: Path) -> AsvLayout:
-    whole = results.resolve()
-    if reader.is_of_a_machine(results):
-        whole = whole.parent
-    named = (folder.name for folder in (whole, *whole.parents) if folder.name not in _NO_NAMES)
-    return AsvLayout(name=clean(next(named, "")) or "asv", results=results, is_guessed=True)
+    resolved = results.resolve()
+    if reader.is_machine_folder(results):
+        resolved = resolved.parent
+    names = (
+        folder.name
+        for folder in (resolved, *resolved.parents)
+        if folder.name not in _UNNAMED_FOLDERS
+    )
+    return AsvLayout(name=clean(next(names, "")) or "asv", results=results, is_guessed=True)
 
 
 def _configured(file: Path) -> AsvLayout:
-    told = _configuration(file)
+    configuration = _configuration(file)
     folder = file.parent
-    repo = told.get("repo")
-    beside = folder / repo if isinstance(repo, str) and "://" not in repo else None
+    repo = configuration.get("repo")
+    repository = folder / repo if isinstance(repo, str) and "://" not in repo else None
     try:
-        results = _results(folder, told.get("results_dir"))
-        is_repository = beside is not None and _is_repository(beside)
+        results = _results(folder, configuration.get("results_dir"))
+        is_repository = repository is not None and _is_repository(repository)
     except OSError as error:  # an impossible path
         raise _unreadable(file, f"its results_dir or its repo: {error.strerror}") from error
     return AsvLayout(
-        name=clean(str(told.get("project") or folder.resolve().name)),
+        name=clean(str(configuration.get("project") or folder.resolve().name)),
         results=results,
         configuration=file,
-        repo=beside if is_repository else None,
-        thresholds=_thresholds(told.get("regressions_thresholds"), file),
-        commit_url=_commit_url(told.get("show_commit_url")) or at_forge(repo),
+        repo=repository if is_repository else None,
+        thresholds=_thresholds(configuration.get("regressions_thresholds"), file),
+        commit_url=_commit_url(configuration.get("show_commit_url")) or commit_url_of(repo),
     )
 
 
-def _results(folder: Path, told: object) -> Path:
+def _results(folder: Path, configured: object) -> Path:
     """The configured folder or, if that does not exist, one of asv's default folders."""
-    results = folder / str(told or "results")
+    results = folder / str(configured or "results")
     if results.is_dir():
         return results
-    tops = (folder, folder.resolve().parent) if _is_only_a_folder(folder) else (folder,)
-    known = (top / name for top in tops for name in _RESULTS)
-    return next(filter(reader.is_results, known), results)
+    parents = (folder, folder.resolve().parent) if _is_only_a_folder(folder) else (folder,)
+    candidates = (top / name for top in parents for name in _RESULTS)
+    return next(filter(reader.is_results, candidates), results)
 
 
 def _is_only_a_folder(folder: Path) -> bool:
@@ -155,22 +161,22 @@ def _is_only_a_folder(folder: Path) -> bool:
     return all(file.parent.samefile(folder) for file in top.glob(f"*/{CONFIGURATION}"))
 
 
-def _commit_url(told: object) -> str | None:
+def _commit_url(url: object) -> str | None:
     """Accept only a web address; nothing else may become a link on a page.
 
     An address with a `$` is an unfilled template.
     """
-    if not isinstance(told, str) or not told.startswith(("https://", "http://")):
+    if not isinstance(url, str) or not url.startswith(("https://", "http://")):
         return None
-    return told if told.isprintable() and not {" ", "$"} & {*told} else None
+    return url if url.isprintable() and not {" ", "$"} & {*url} else None
 
 
-def at_forge(repo: object) -> str | None:
+def commit_url_of(address: object) -> str | None:
     """The address that shows commits, if the repository's host is a known service."""
-    found = _REMOTE.match(repo) if isinstance(repo, str) else None
-    if found is None or found.group(1) not in _FORGES:
+    remote = _REMOTE.match(address) if isinstance(address, str) else None
+    if remote is None or remote.group(1) not in _FORGES:
         return None
-    return f"https://{found.group(1)}/{found.group(2)}/{_FORGES[found.group(1)]}/"
+    return f"https://{remote.group(1)}/{remote.group(2)}/{_FORGES[remote.group(1)]}/"
 
 
 def _is_repository(folder: Path) -> bool:
@@ -185,37 +191,37 @@ def _configuration(file: Path) -> Mapping[str, Any]:
     except OSError as error:
         raise _unreadable(file, error.strerror or str(error)) from error
     try:
-        told = document(data)
+        configuration = parse_json(data)
     except Unreadable:
         # slow to import, and needed only for comments
         json5 = importlib.import_module("json5")
         try:
-            told = json5.loads(data.decode("utf-8-sig"))
+            configuration = json5.loads(data.decode("utf-8-sig"))
         except (ValueError, RecursionError) as error:
             raise _unreadable(file, str(error)) from None
-    if not isinstance(told, dict):
+    if not isinstance(configuration, dict):
         raise _unreadable(file, "it holds no object")
-    return told
+    return configuration
 
 
-def _unreadable(file: Path, why: str) -> InputError:
+def _unreadable(file: Path, reason: str) -> InputError:
     return InputError(
-        what=f"this configuration of asv cannot be read: {why}.",
+        what=f"this configuration of asv cannot be read: {reason}.",
         where=str(file),
         fix="Mend it, or name the folder of asv's results instead.",
     )
 
 
-def _thresholds(told: Any, file: Path) -> list[tuple[re.Pattern[str], float]]:
-    found = []
+def _thresholds(entries: Any, file: Path) -> list[tuple[re.Pattern[str], float]]:
+    thresholds = []
     try:
-        for pattern, value in (told or {}).items():
-            found.append((re.compile(pattern), float(value)))
+        for pattern, value in (entries or {}).items():
+            thresholds.append((re.compile(pattern), float(value)))
     except (AttributeError, TypeError, ValueError, OverflowError, re.error) as error:
         raise _unreadable(file, f"its regressions_thresholds: {error}") from None
-    for _, margin in found:
+    for _, margin in thresholds:
         if not 0 < margin <= MOST_MARGIN:
             raise _unreadable(
                 file, f"a threshold of {margin:g} is not between 0 and {MOST_MARGIN:g}"
             )
-    return found
+    return thresholds

@@ -9,7 +9,13 @@ from msgspec import Struct
 
 from corebound.errors import Fault, HostError, InputError
 from corebound.exchange.asv import environments, layout, reader
-from corebound.exchange.asv.environments import Across, FirstNames, Requirements, Source, label
+from corebound.exchange.asv.environments import (
+    FirstNames,
+    MergeOptions,
+    Requirements,
+    Source,
+    label,
+)
 from corebound.exchange.asv.layout import CONFIGURATION, AsvLayout
 from corebound.exchange.asv.reader import Progress, Unread
 from corebound.exchange.asv.series import Project, SeriesBuilder
@@ -23,15 +29,15 @@ from corebound.records.run_record import Commit
 # The margin of benchmarks without a threshold in asv.conf.json: that of corebound's scenarios.
 MARGIN = 0.02
 _NO_DATE = "it does not tell its commit's date."
-_DATED_BY = "Name the project's repository with --repo."
+_NO_DATE_FIX = "Name the project's repository with --repo."
 
-_NOTHING = Across()
+_NO_MERGING = MergeOptions()
 
 # Called with a project and a hash of its settings; returns the files already read with these.
-Before = Callable[[str, str], Mapping[str, Source]]
+CachedSources = Callable[[str, str], Mapping[str, Source]]
 
 
-def _nothing_known(_project: str, _settings: str) -> Mapping[str, Source]:
+def _no_cache(_project: str, _settings: str) -> Mapping[str, Source]:
     return {}
 
 
@@ -44,13 +50,13 @@ class Read(Struct, frozen=True, kw_only=True):
         series: By id.
         files: How many result files were read.
         unknown: How many commits the repository lacks; None without a repository.
-        gone: Benchmarks that benchmarks.json lacks, if it has others, by their names in series.
-        twice: How many files repeat the commit, machine and environment of another file.
+        removed: Benchmarks that benchmarks.json lacks, if it has others, by their names in series.
+        duplicates: How many files repeat the commit, machine and environment of another file.
         faults: What could not be read and was skipped.
         settings: A hash of everything besides the file that determines a point.
         sources: What is known of each file that need not be read again while it is unchanged.
         names: Renamed environments; the series already have the new names.
-        one_a_commit: Requirements whose version differed at every commit that was read now.
+        commit_specific: Requirements whose version differed at every commit that was read now.
     """
 
     project: str
@@ -58,13 +64,13 @@ class Read(Struct, frozen=True, kw_only=True):
     series: tuple[Series, ...]
     files: int
     unknown: int | None
-    gone: frozenset[str]
-    twice: int
+    removed: frozenset[str]
+    duplicates: int
     faults: tuple[Fault, ...]
     settings: str
     sources: Mapping[str, Source]
     names: FirstNames
-    one_a_commit: Sequence[str]
+    commit_specific: Sequence[str]
 
 
 def read(
@@ -73,8 +79,8 @@ def read(
     name: str | None,
     repo: Path | None,
     progress: Progress,
-    known: Before = _nothing_known,
-    across: Across = _NOTHING,
+    cached: CachedSources = _no_cache,
+    merge_options: MergeOptions = _NO_MERGING,
 ) -> Read:
     """Read all results of a project; report and skip damaged files.
 
@@ -83,58 +89,59 @@ def read(
         name: A name to use instead of the project's own.
         repo: A clone of its repository, for the subjects of commits.
         progress: Called with the number of files read and the total.
-        known: Called with the project and a hash of its settings; returns the files that need not
+        cached: Called with the project and a hash of its settings; returns the files that need not
             be read again if their content is unchanged.
-        across: Which differences do not split series.
+        merge_options: Which differences do not split series.
 
     Raises:
         InputError: No result can be read, `repo` is not a repository, or a requirement under test
             does not occur.
     """
-    place = layout.find(path)
-    if place.is_guessed and not reader.holds_results(place.results):
+    project_layout = layout.find(path)
+    if project_layout.is_guessed and not reader.holds_results(project_layout.results):
         # A folder may have the results of many projects below it.
-        raise _nothing(place.results, ())
-    about: list[Fault] = []
+        raise _no_results(project_layout.results, ())
+    warnings: list[Fault] = []
     faults: list[Fault] = []
-    where = repo or place.repo
-    settings = _settings(place, where, across)
-    before = known(name or place.name, settings)
-    unread = reader.unread(place.results, before, faults)
-    commits = _commits(where, unread.commits, about, asked=repo is not None)
+    repository = repo or project_layout.repo
+    settings = _settings(project_layout, repository, merge_options)
+    unchanged = cached(name or project_layout.name, settings)
+    unread = reader.unread(project_layout.results, unchanged, faults)
+    commits = _commits(repository, unread.commits, warnings, is_required=repo is not None)
     project = Project(
-        name=name or place.name,
-        benchmarks=reader.benchmarks_of(place.results, about),
+        name=name or project_layout.name,
+        benchmarks=reader.read_benchmarks(project_layout.results, warnings),
         commits=commits or {},
-        thresholds=place.thresholds,
+        thresholds=project_layout.thresholds,
         margin=MARGIN,
-        commit_url=place.commit_url or (None if commits is None else _shown_at(where)),
+        commit_url=project_layout.commit_url
+        or (None if commits is None else _origin_url(repository)),
     )
-    files = _Files(project, unread, needs_commits=where is not None)
-    gathered = SeriesBuilder(project)
-    files.gather(gathered, across, progress, faults)
-    names = environments.first_names(files.told)
-    if not files.told:
-        raise _nothing(place.results, faults)
+    files = _Files(project, unread, needs_commits=repository is not None)
+    builder = SeriesBuilder(project)
+    files.add_to(builder, merge_options, progress, faults)
+    names = environments.first_names(files.entries)
+    if not files.entries:
+        raise _no_results(project_layout.results, faults)
     if files.hashes:
-        files.requirements.check(across, str(place.results))
-        faults += files.requirements.several_a_commit(across, str(place.results))
-    gone = gathered.benchmarks - project.benchmarks.keys() if project.benchmarks else set[str]()
-    found = gathered.series()
-    renamed = deduplicate(environments.under_first_names(found, names))
+        files.requirements.check(merge_options, str(project_layout.results))
+        faults += files.requirements.warn_ambiguous(merge_options, str(project_layout.results))
+    gone = builder.benchmarks - project.benchmarks.keys() if project.benchmarks else set[str]()
+    series = builder.series()
+    renamed = deduplicate(environments.rename_environments(series, names))
     return Read(
         project=project.name,
-        is_guessed=name is None and place.is_guessed,
-        series=tuple(sorted(renamed, key=lambda one: one.id)),
-        files=len(files.told),
+        is_guessed=name is None and project_layout.is_guessed,
+        series=tuple(sorted(renamed, key=lambda item: item.id)),
+        files=len(files.entries),
         unknown=None if commits is None else len({*files.hashes} - commits.keys()),
-        gone=frozenset(map(label, gone)),
-        twice=files.twice,
-        faults=(*about, *faults),
+        removed=frozenset(map(label, gone)),
+        duplicates=files.duplicates,
+        faults=(*warnings, *faults),
         settings=settings,
         sources=files.sources,
         names=names,
-        one_a_commit=files.requirements.one_a_commit(),
+        commit_specific=files.requirements.commit_specific(),
     )
 
 
@@ -142,7 +149,7 @@ class _Files:
     """Reads a project's files one at a time, and collects what to report about them.
 
     Attributes:
-        told: What is known of each readable file, whether it was read now or before.
+        entries: What is known of each readable file, whether it was read now or before.
         sources: The entries of files that need not be read again, by path.
         hashes: The commits of the files read now.
         requirements: The requirements of the files read now.
@@ -160,47 +167,51 @@ class _Files:
         self._project = project
         self._unread = unread
         self._needs_commits = needs_commits
-        self._places: set[tuple[str, str, str]] = set()
+        self._keys: set[tuple[str, str, str]] = set()
         self.sources = dict(unread.unchanged)
-        self.told = [*self.sources.values()]
+        self.entries = [*self.sources.values()]
         self.hashes: list[str] = []
         self.requirements = Requirements()
 
     @property
-    def twice(self) -> int:
+    def duplicates(self) -> int:
         """How many of the files read now share commit, machine and environment with another."""
-        return len(self.hashes) - len(self._places)
+        return len(self.hashes) - len(self._keys)
 
-    def gather(
-        self, gathered: SeriesBuilder, across: Across, progress: Progress, faults: list[Fault]
+    def add_to(
+        self,
+        builder: SeriesBuilder,
+        merge_options: MergeOptions,
+        progress: Progress,
+        faults: list[Fault],
     ) -> None:
         """Pass on all files whose commit has a known date."""
         commits = self._project.commits
-        for source, digest, file in reader.read_each(self._unread, across, progress, faults):
+        for source, digest, file in reader.read_each(self._unread, merge_options, progress, faults):
             if file.date_ms is None and file.commit not in commits:
-                faults.append(reader.fault_of(source, Unreadable(_NO_DATE, _DATED_BY)))
+                faults.append(reader.fault_of(source, Unreadable(_NO_DATE, _NO_DATE_FIX)))
                 continue
-            damaged = gathered.add(file)
+            damaged = builder.add(file)
             if damaged:
-                faults.append(reader.damage(source, file, damaged))
+                faults.append(reader.damage_fault(source, file, damaged))
                 if len(damaged) == len(file.results):
                     continue
-            told = environments.source_of(file, digest)
-            self.told.append(told)
+            entry = environments.source_of(file, digest)
+            self.entries.append(entry)
             self.hashes.append(file.commit)
             self.requirements.add(file)
             if not damaged and not (self._needs_commits and file.commit not in commits):
-                self.sources[reader.name_of(source)] = told
-            self._places.add((file.machine or "", file.environment, file.commit))
+                self.sources[reader.name_of(source)] = entry
+            self._keys.add((file.machine or "", file.environment, file.commit))
 
 
-def _shown_at(repo: Path | None) -> str | None:
+def _origin_url(repo: Path | None) -> str | None:
     """The address that shows the commits of a clone, derived from its origin."""
-    return None if repo is None else layout.at_forge(origin(repo))
+    return None if repo is None else layout.commit_url_of(origin(repo))
 
 
 def _commits(
-    repo: Path | None, hashes: Iterable[str], faults: list[Fault], *, asked: bool
+    repo: Path | None, hashes: Iterable[str], faults: list[Fault], *, is_required: bool
 ) -> Mapping[str, Commit] | None:
     """Look up commits in the repository; None without one, or if git cannot read it."""
     if repo is None:
@@ -208,22 +219,26 @@ def _commits(
     try:
         return read_commits(repo, hashes)
     except (InputError, HostError) as error:
-        if asked:
+        if is_required:
             raise
         # The user did not name it; asv.conf.json did.
         faults.append(Fault(file=str(repo), line=None, what=error.what, fix=error.fix))
         return None
 
 
-def _settings(place: AsvLayout, repo: Path | None, across: Across) -> str:
+def _settings(project_layout: AsvLayout, repo: Path | None, merge_options: MergeOptions) -> str:
     """A hash of everything besides the file that determines a point."""
-    told = [reader.about_of(place.results), place.configuration]
-    contents = [file.read_bytes() if file and file.is_file() else b"" for file in told]
-    said = [repr(repo and str(repo)), repr(across.machine), repr(across.under_test)]
-    return cache.digest(*(each.encode() for each in said), *contents)
+    files = [reader.benchmarks_file(project_layout.results), project_layout.configuration]
+    contents = [file.read_bytes() if file and file.is_file() else b"" for file in files]
+    options = [
+        repr(repo and str(repo)),
+        repr(merge_options.machine),
+        repr(merge_options.under_test),
+    ]
+    return cache.digest(*(option.encode() for option in options), *contents)
 
 
-def _nothing(results: Path, faults: Sequence[Fault]) -> InputError:
+def _no_results(results: Path, faults: Sequence[Fault]) -> InputError:
     if reader.is_published(results):
         return InputError(
             what="these are pages of `asv publish`, and there are no results among them.",
@@ -237,16 +252,16 @@ def _nothing(results: Path, faults: Sequence[Fault]) -> InputError:
             fix=faults[0].fix,
         )
     if configurations := reader.configurations(results):
-        named = ", ".join(reader.name_of(file) for file in configurations)
+        names = ", ".join(reader.name_of(file) for file in configurations)
         return InputError(
-            what=f"there are no result files of asv, but a configuration: {named}.",
+            what=f"there are no result files of asv, but a configuration: {names}.",
             where=str(results),
             fix="Name that file." if len(configurations) == 1 else "Name one of those files.",
         )
     return InputError(
         what="there are no result files of asv.",
         where=str(results),
-        fix=layout.NAME_ONE,
+        fix=layout.NAME_A_FOLDER,
     )
 
 
@@ -257,8 +272,8 @@ def cached_sources(records: Path, project: str, settings: str) -> Mapping[str, S
     """
     history = _history(records, project)
     version = _version(settings, history)
-    found = cache.load(dict[str, Source], records, _cache_name(project), version=version)
-    return found or {} if history else {}
+    sources = cache.load(dict[str, Source], records, _cache_name(project), version=version)
+    return sources or {} if history else {}
 
 
 def keep_sources(records: Path, read: Read) -> None:

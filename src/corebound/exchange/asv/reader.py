@@ -10,23 +10,25 @@ from msgspec.structs import replace
 
 from corebound.errors import Fault, encodable
 from corebound.exchange.asv import results as asv_results
-from corebound.exchange.asv.environments import Across, Source
-from corebound.exchange.asv.results import Known, ResultFile
-from corebound.exchange.reading import Unreadable, clean, document
+from corebound.exchange.asv.environments import MergeOptions, Source
+from corebound.exchange.asv.results import BenchmarkEntry, ResultFile
+from corebound.exchange.reading import Unreadable, clean, parse_json
 from corebound.records import atomic_write, cache
 
 BENCHMARKS = "benchmarks.json"
-_ABOUT = ("machine.json", BENCHMARKS)
+_METADATA = ("machine.json", BENCHMARKS)
 # A file that `asv publish` writes beside a folder of graphs.
 _INDEX = "index.json"
 _PUBLISHED = (_INDEX, "info.json", "regressions.json")
-_CONFIGURES = ".conf.json"
+_CONFIGURATION_SUFFIX = ".conf.json"
 # The name of a result file: the first eight digits of the commit, and the environment.
-_NAMED_BY_ASV = "????????-*.json"
+_RESULT_NAME = "????????-*.json"
 # The start of every document of corebound's, whose records may be below the results.
-_OUR_OWN = b'{"schema":'
-_GUESSED = "there is none, so units are those of benchmarks' names, and parameters have no names."
-_GUESSED_MEND = "Copy it from where asv ran, if it is still there."
+_COREBOUND_START = b'{"schema":'
+_NO_BENCHMARKS = (
+    "there is none, so units are those of benchmarks' names, and parameters have no names."
+)
+_NO_BENCHMARKS_FIX = "Copy it from where asv ran, if it is still there."
 
 Progress = Callable[[int, int], None]
 
@@ -45,7 +47,7 @@ class Unread(Struct, frozen=True, kw_only=True):
     commits: frozenset[str]
 
 
-def unread(results: Path, before: Mapping[str, Source], faults: list[Fault]) -> Unread:
+def unread(results: Path, cached: Mapping[str, Source], faults: list[Fault]) -> Unread:
     """List result files; unchanged ones are only hashed."""
     files: list[Path] = []
     unchanged: dict[str, Source] = {}
@@ -54,13 +56,13 @@ def unread(results: Path, before: Mapping[str, Source], faults: list[Fault]) -> 
         try:
             data = atomic_write.read(source)
         except OSError as error:
-            faults.append(fault_of(source, _not_read(error)))
+            faults.append(fault_of(source, _unreadable(error)))
             continue
-        if data.startswith(_OUR_OWN):
+        if data.startswith(_COREBOUND_START):
             continue
-        known = before.get(name_of(source))
-        if known is not None and known.digest == cache.digest(data):
-            unchanged[name_of(source)] = known
+        source_entry = cached.get(name_of(source))
+        if source_entry is not None and source_entry.digest == cache.digest(data):
+            unchanged[name_of(source)] = source_entry
         else:
             files.append(source)
             commits.update(asv_results.hashes_in(data))
@@ -69,25 +71,27 @@ def unread(results: Path, before: Mapping[str, Source], faults: list[Fault]) -> 
 
 def _result_files(results: Path) -> Iterator[Path]:
     """List possible result files in order; skip published pages and configuration."""
-    found = (file for file in results.rglob("*.json") if not file.name.endswith(_CONFIGURES))
-    files = sorted(file for file in found if file.name not in _ABOUT)
+    candidates = (
+        file for file in results.rglob("*.json") if not file.name.endswith(_CONFIGURATION_SUFFIX)
+    )
+    files = sorted(file for file in candidates if file.name not in _METADATA)
     sites = {file.parent for file in files if file.name == _INDEX and _has_graphs(file.parent)}
     for file in files:
-        page = file.name in _PUBLISHED and file.parent in sites
-        if not page and not any(file.is_relative_to(site / "graphs") for site in sites):
+        is_page = file.name in _PUBLISHED and file.parent in sites
+        if not is_page and not any(file.is_relative_to(site / "graphs") for site in sites):
             yield file
 
 
 def is_published(folder: Path) -> bool:
     """Whether this is a folder written by `asv publish`, or a part of one."""
-    whole = folder.resolve()
-    inside = (top.parent for top in (whole, *whole.parents) if top.name == "graphs")
-    return any((top / _INDEX).is_file() and _has_graphs(top) for top in (whole, *inside))
+    resolved = folder.resolve()
+    sites = (top.parent for top in (resolved, *resolved.parents) if top.name == "graphs")
+    return any((top / _INDEX).is_file() and _has_graphs(top) for top in (resolved, *sites))
 
 
 def configurations(folder: Path) -> tuple[Path, ...]:
     """List possible asv configurations of a folder, whatever their names, in order."""
-    return tuple(sorted(folder.glob(f"*{_CONFIGURES}")))
+    return tuple(sorted(folder.glob(f"*{_CONFIGURATION_SUFFIX}")))
 
 
 def _has_graphs(folder: Path) -> bool:
@@ -97,23 +101,26 @@ def _has_graphs(folder: Path) -> bool:
 
 
 def read_each(
-    found: Unread, across: Across, progress: Progress, faults: list[Fault]
+    unread_files: Unread, merge_options: MergeOptions, progress: Progress, faults: list[Fault]
 ) -> Iterator[tuple[Path, str, ResultFile]]:
     """Yield each file with its hash, one at a time: together they can be gigabytes."""
-    done, all_ = len(found.unchanged), len(found.unchanged) + len(found.files)
-    for number, source in enumerate(found.files, start=done):
-        progress(number, all_)
+    already_read, total = (
+        len(unread_files.unchanged),
+        len(unread_files.unchanged) + len(unread_files.files),
+    )
+    for number, source in enumerate(unread_files.files, start=already_read):
+        progress(number, total)
         try:
             data = atomic_write.read(source)
-            file = asv_results.read(data, under_test=across.under_test)
+            file = asv_results.read(data, under_test=merge_options.under_test)
             # Without a machine in the file, use its folder, which asv names after the machine.
-            machine = across.machine or file.machine or source.parent.name
+            machine = merge_options.machine or file.machine or source.parent.name
             yield source, cache.digest(data), replace(file, machine=machine)
         except Unreadable as error:
             faults.append(fault_of(source, error))
         except OSError as error:
-            faults.append(fault_of(source, _not_read(error)))
-    progress(all_, all_)
+            faults.append(fault_of(source, _unreadable(error)))
+    progress(total, total)
 
 
 def is_results(folder: Path) -> bool:
@@ -127,10 +134,10 @@ def holds_results(folder: Path) -> bool:
     The files that asv writes beside results may be missing. Then a result file is looked for
     by asv's naming scheme.
     """
-    if is_results(folder) or is_of_a_machine(folder):
+    if is_results(folder) or is_machine_folder(folder):
         return True
-    near = (file for depth in ("", "*/") for file in folder.glob(depth + _NAMED_BY_ASV))
-    return any(map(_names_a_commit, near))
+    candidates = (file for depth in ("", "*/") for file in folder.glob(depth + _RESULT_NAME))
+    return any(map(_names_a_commit, candidates))
 
 
 def _names_a_commit(file: Path) -> bool:
@@ -150,34 +157,36 @@ def name_of(file: Path) -> str:
     return encodable(str(file))
 
 
-def about_of(results: Path) -> Path:
+def benchmarks_file(results: Path) -> Path:
     """The path of the file that lists benchmarks; for a machine's folder, the one above it."""
-    return (results.resolve().parent if is_of_a_machine(results) else results) / BENCHMARKS
+    return (results.resolve().parent if is_machine_folder(results) else results) / BENCHMARKS
 
 
-def is_of_a_machine(folder: Path) -> bool:
+def is_machine_folder(folder: Path) -> bool:
     """Whether a folder holds the results of one machine."""
     if is_results(folder):
         return False
-    beside = (folder / "machine.json").is_file()
-    return beside or (folder.resolve().parent / BENCHMARKS).is_file()
+    has_machine_file = (folder / "machine.json").is_file()
+    return has_machine_file or (folder.resolve().parent / BENCHMARKS).is_file()
 
 
-def benchmarks_of(results: Path, faults: list[Fault]) -> dict[str, Known]:
+def read_benchmarks(results: Path, faults: list[Fault]) -> dict[str, BenchmarkEntry]:
     """Read benchmarks.json; empty if there is nothing to read."""
-    about = about_of(results)
+    file = benchmarks_file(results)
     try:
-        return asv_results.known(document(atomic_write.read(about)))
+        return asv_results.parse_benchmarks(parse_json(atomic_write.read(file)))
     except FileNotFoundError:
-        faults.append(Fault(file=name_of(about), line=None, what=_GUESSED, fix=_GUESSED_MEND))
+        faults.append(
+            Fault(file=name_of(file), line=None, what=_NO_BENCHMARKS, fix=_NO_BENCHMARKS_FIX)
+        )
     except Unreadable as error:
-        faults.append(fault_of(about, error))
+        faults.append(fault_of(file, error))
     except OSError as error:
-        faults.append(fault_of(about, _not_read(error)))
+        faults.append(fault_of(file, _unreadable(error)))
     return {}
 
 
-def damage(source: Path, file: ResultFile, damaged: Sequence[str]) -> Fault:
+def damage_fault(source: Path, file: ResultFile, damaged: Sequence[str]) -> Fault:
     """The message for a file in which some benchmarks cannot be read, with reasons."""
     if len(damaged) == len(file.results):
         return fault_of(source, asv_results.damaged(clean(damaged[0])))
@@ -190,7 +199,7 @@ def damage(source: Path, file: ResultFile, damaged: Sequence[str]) -> Fault:
     )
 
 
-def _not_read(error: OSError) -> Unreadable:
+def _unreadable(error: OSError) -> Unreadable:
     return Unreadable(f"it cannot be read: {error.strerror}.", "Check its permissions.")
 
 

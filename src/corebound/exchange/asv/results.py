@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 
 from msgspec import Struct
 
-from corebound.exchange.reading import DAMAGED, Unreadable, document
+from corebound.exchange.reading import DAMAGED, Unreadable, parse_json
 
 # The smallest plausible memory size in bytes. Smaller numbers are in KiB, as older versions of
 # asv wrote on Linux, where the value is not typed by a user.
@@ -20,13 +20,13 @@ _LEAST_BYTES = 1 << 31
 _LEAST_KIB = 1 << 16
 _GIB = 1 << 30
 # Such as 16GB, which `asv machine` asks for. Memory is never sold in powers of ten.
-_WRITTEN = re.compile(r"(\d{1,6}(?:\.\d{1,3})?) ?([MGT])i?B?", re.IGNORECASE)
+_MEMORY_TEXT = re.compile(r"(\d{1,6}(?:\.\d{1,3})?) ?([MGT])i?B?", re.IGNORECASE)
 # Memory comes in eighths of a power of two; the kernel leaves at least 19/20 of it.
-_OF_AN_OCTAVE = 4
-_LEFT = 0.95
+_STEPS_PER_OCTAVE = 4
+_USABLE_SHARE = 0.95
 
 
-def facet(name: str, text: str) -> str:
+def normalise_facet(name: str, text: str) -> str:
     """A property of a machine as asv reports it; memory in one unit, since asv has changed its own.
 
     >>> facet("ram", "16428936"), facet("ram", "16GB"), facet("os", "Linux")
@@ -36,23 +36,23 @@ def facet(name: str, text: str) -> str:
     if size_gib is None:
         return text
     # The nominal size: the kernel reports a little less, and not always the same amount.
-    step_gib = 2.0 ** (math.frexp(size_gib)[1] - _OF_AN_OCTAVE)
+    step_gib = 2.0 ** (math.frexp(size_gib)[1] - _STEPS_PER_OCTAVE)
     sold_gib = math.ceil(size_gib / step_gib) * step_gib
-    size_gib = sold_gib if size_gib >= _LEFT * sold_gib else size_gib
+    size_gib = sold_gib if size_gib >= _USABLE_SHARE * sold_gib else size_gib
     return f"{size_gib:.1f} GiB".replace(".0 ", " ")
 
 
 def _memory_gib(text: str) -> float | None:
     """Memory in KiB (older asv), in bytes (newer asv), or as typed by the user."""
-    if written := _WRITTEN.fullmatch(text):
+    if written := _MEMORY_TEXT.fullmatch(text):
         return float(written[1]) * 1024.0 ** ("MGT".index(written[2].upper()) - 1) or None
     try:
-        told = float(text)
+        size = float(text)
     except ValueError:
         return None
-    if not _LEAST_KIB <= told < math.inf:
+    if not _LEAST_KIB <= size < math.inf:
         return None
-    return told / _GIB if told >= _LEAST_BYTES else told / (_GIB >> 10)
+    return size / _GIB if size >= _LEAST_BYTES else size / (_GIB >> 10)
 
 
 # Units of asv's own kinds of benchmark, by the start of their names: for trees without
@@ -64,12 +64,12 @@ _LONGEST_UNIT = 100
 _TIME = r"(?:[nmuµ]s|s|secs?|seconds?|mins?|minutes?|h|hrs?|hours?)"
 _RATE = re.compile(rf"(.*?\S)(?:\s*/\s*|\s+per\s+){_TIME}|(.*?\S)\s+s⁻¹", re.IGNORECASE)
 # `FLOPS` is a rate, `FLOPs` is not; a speed-up contains no time.
-_OF_THEMSELVES = re.compile(r"[kMGTPE]?FLOPS|[Ss]peed-?up")
+_UNITLESS_RATES = re.compile(r"[kMGTPE]?FLOPS|[Ss]peed-?up")
 # A time per time is a share.
 _TIMES = re.compile(_TIME, re.IGNORECASE)
 
 
-class Known(Struct, frozen=True, kw_only=True):
+class BenchmarkEntry(Struct, frozen=True, kw_only=True):
     """A benchmark's entry in benchmarks.json.
 
     Attributes:
@@ -85,11 +85,11 @@ class Known(Struct, frozen=True, kw_only=True):
     code: str | None = None
 
 
-def known(told: Any) -> dict[str, Known]:
+def parse_benchmarks(document: Any) -> dict[str, BenchmarkEntry]:
     """Parse benchmarks.json; skip entries without content."""
-    entries = told.items() if isinstance(told, dict) else ()
+    entries = document.items() if isinstance(document, dict) else ()
     return {
-        name: Known(
+        name: BenchmarkEntry(
             title=str(entry.get("pretty_name") or name),
             unit=str(entry.get("unit") or unit_of(name)),
             params=tuple(map(str, names)) if isinstance(names, list) else (),
@@ -110,7 +110,7 @@ def more_is_better(unit: str) -> bool:
     unit = unit.strip()
     if len(unit) > _LONGEST_UNIT:
         return False
-    if _OF_THEMSELVES.fullmatch(unit):
+    if _UNITLESS_RATES.fullmatch(unit):
         return True
     found = _RATE.fullmatch(unit)
     return found is not None and not _TIMES.fullmatch(found.group(1) or found.group(2))
@@ -179,7 +179,7 @@ class ResultFile(Struct, frozen=True, kw_only=True):
 
 def hashes_in(data: bytes) -> list[str]:
     """Find possible commits of a result file without parsing all of it."""
-    return [found.decode() for found in _COMMIT.findall(data)]
+    return [sha.decode() for sha in _COMMIT.findall(data)]
 
 
 def read(data: bytes, *, under_test: Collection[str] = ()) -> ResultFile:
@@ -192,60 +192,60 @@ def read(data: bytes, *, under_test: Collection[str] = ()) -> ResultFile:
     Raises:
         Unreadable: The file is damaged, of a newer asv, or not a result file.
     """
-    told = document(data)
-    if not isinstance(told, dict) or "commit_hash" not in told or "results" not in told:
+    content = parse_json(data)
+    if not isinstance(content, dict) or "commit_hash" not in content or "results" not in content:
         raise Unreadable("it is no result file of asv.", _OTHER_TOOL)
-    version = told.get("version", 1)
+    version = content.get("version", 1)
     if version not in (1, 2):
         raise Unreadable(
             f"it is of version {version!r}, and 1 and 2 are known.", "Update corebound."
         )
     try:
-        row_of = _row_of_2(told) if version == 2 else _row_of_1(told)
-        return _file(told, row_of, under_test)
+        row_of = _row_of_2(content) if version == 2 else _row_of_1(content)
+        return _file(content, row_of, under_test)
     except DAMAGES as error:
         raise damaged(repr(error)) from None
 
 
-def damaged(why: str) -> Unreadable:
+def damaged(reason: str) -> Unreadable:
     """The error for a file of which nothing can be read."""
-    return Unreadable(f"it is damaged: {why}.", DAMAGED)
+    return Unreadable(f"it is damaged: {reason}.", DAMAGED)
 
 
 def _file(
-    told: Mapping[str, Any], row_of: Callable[[str, Any], Row], under_test: Collection[str]
+    content: Mapping[str, Any], row_of: Callable[[str, Any], Row], under_test: Collection[str]
 ) -> ResultFile:
-    params = told.get("params") or {}
-    wanted = told.get("requirements")
-    named = wanted.items() if isinstance(wanted, dict) else ()
-    requirements = {name: _text(version) for name, version in named}
+    params = content.get("params") or {}
+    requirement_entries = content.get("requirements")
+    entries = requirement_entries.items() if isinstance(requirement_entries, dict) else ()
+    requirements = {name: _text(version) for name, version in entries}
     measured = {name: each for name, each in requirements.items() if name in under_test}
-    apart = {"machine", "python", *requirements}
-    commit = told["commit_hash"]
-    hashed = isinstance(commit, str) and 0 < len(commit) <= _LONGEST_COMMIT
-    if not hashed or not commit.isprintable():
+    not_facets = {"machine", "python", *requirements}
+    commit = content["commit_hash"]
+    is_valid = isinstance(commit, str) and 0 < len(commit) <= _LONGEST_COMMIT
+    if not is_valid or not commit.isprintable():
         raise TypeError("its commit is no hash")
     machine = params.get("machine")
-    results = told["results"]
+    results = content["results"]
     if not isinstance(results, dict):
         raise TypeError("its results are no object")
     return ResultFile(
         commit=commit,
-        date_ms=_date_ms(told.get("date")),
+        date_ms=_date_ms(content.get("date")),
         machine=None if machine is None else str(machine),
-        environment=_without(
-            str(told.get("env_name") or _environment(told, requirements)), measured
+        environment=_without_requirements(
+            str(content.get("env_name") or _environment(content, requirements)), measured
         ),
         requirements=requirements,
         measured=", ".join(f"{name} {each}".strip() for name, each in sorted(measured.items())),
         facets=tuple(
             sorted(
-                (name, facet(name, _text(value)))
+                (name, normalise_facet(name, _text(value)))
                 for name, value in params.items()
-                if name not in apart
+                if name not in not_facets
             )
         ),
-        contents=_contents(told, measured),
+        contents=_contents(content, measured),
         results=results,
         row_of=row_of,
     )
@@ -262,57 +262,59 @@ def _date_ms(value: object) -> int | None:
     return int(value) if math.isfinite(value) and 0 <= value < _LATEST_MS else None
 
 
-def _environment(told: Mapping[str, Any], requirements: Mapping[str, str]) -> str:
+def _environment(content: Mapping[str, Any], requirements: Mapping[str, str]) -> str:
     """Build the environment's name as asv does, for old files without one."""
-    words = [f"py{told.get('python', '')}"]
-    words += [f"{name}{version}" for name, version in sorted(requirements.items())]
-    return "-".join(words)
+    parts = [f"py{content.get('python', '')}"]
+    parts += [f"{name}{version}" for name, version in sorted(requirements.items())]
+    return "-".join(parts)
 
 
-def _without(environment: str, measured: Mapping[str, str]) -> str:
+def _without_requirements(environment: str, measured: Mapping[str, str]) -> str:
     """Remove requirements from a name that asv built."""
     for name, version in measured.items():
-        word = "-" + _NO_FILE_NAME.sub("_", name + version)
-        before, _, behind = environment.partition(word)
+        part = "-" + _NO_FILE_NAME.sub("_", name + version)
+        before, _, rest = environment.partition(part)
         # A longer word may begin with the same text.
-        if behind[:1] in {"", "-"}:
-            environment = before + behind
+        if rest[:1] in {"", "-"}:
+            environment = before + rest
     return environment
 
 
-def _contents(told: Mapping[str, Any], measured: Collection[str]) -> str | None:
-    python, requirements = told.get("python"), told.get("requirements")
+def _contents(content: Mapping[str, Any], measured: Collection[str]) -> str | None:
+    python, requirements = content.get("python"), content.get("requirements")
     if not isinstance(python, str) or not python or not isinstance(requirements, dict):
         return None
     # Older files have no variables, because asv did not support them.
-    others = {name: each for name, each in requirements.items() if name not in measured}
-    whole = json.dumps([python, others, told.get("env_vars") or {}], sort_keys=True)
-    return hashlib.sha256(whole.encode()).hexdigest()[:16]
+    others = {name: version for name, version in requirements.items() if name not in measured}
+    text = json.dumps([python, others, content.get("env_vars") or {}], sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-def _row_of_2(told: Mapping[str, Any]) -> Callable[[str, Any], Row]:
-    columns = told["result_columns"]
+def _row_of_2(content: Mapping[str, Any]) -> Callable[[str, Any], Row]:
+    columns = content["result_columns"]
     # Pad a row with None: for columns cut off at its end, and for those it lacks (index -1).
-    behind = [None] * (len(columns) + 1)
-    places = [columns.index(name) if name in columns else -1 for name in _COLUMNS]
-    picked: Callable[[list[Any]], Row] = itemgetter(*places)
+    padding = [None] * (len(columns) + 1)
+    indices = [columns.index(name) if name in columns else -1 for name in _COLUMNS]
+    pick: Callable[[list[Any]], Row] = itemgetter(*indices)
 
     def row_of(_name: str, row: Any) -> Row:
-        return picked(row + behind)
+        return pick(row + padding)
 
     return row_of
 
 
-def _row_of_1(told: Mapping[str, Any]) -> Callable[[str, Any], Row]:
-    versions = told.get("benchmark_version") or {}
+def _row_of_1(content: Mapping[str, Any]) -> Callable[[str, Any], Row]:
+    versions = content.get("benchmark_version") or {}
 
     def row_of(name: str, value: Any) -> Row:
         row = value if isinstance(value, dict) else {"result": value}
-        bounds = [(one or {}).get("ci_99") or (None, None) for one in _listed(row.get("stats"))]
+        bounds = [
+            (stats or {}).get("ci_99") or (None, None) for stats in _as_list(row.get("stats"))
+        ]
         result = row.get("result")
         return (
             # Without a list, everything failed.
-            None if result is None else _listed(result),
+            None if result is None else _as_list(result),
             row.get("params"),
             versions.get(name),
             [low for low, _ in bounds],
@@ -323,5 +325,5 @@ def _row_of_1(told: Mapping[str, Any]) -> Callable[[str, Any], Row]:
     return row_of
 
 
-def _listed(value: Any) -> Any:
+def _as_list(value: Any) -> Any:
     return value if isinstance(value, list) else [value]

@@ -15,10 +15,10 @@ from corebound.exchange.reading import Unreadable, clean
 _HEADING = re.compile(r"(.*?)\s*\(([^()]*)\)")
 _UNITS_NS = {"ns": 1, "us": 1000, "μs": 1000, "µs": 1000, "ms": 1_000_000, "s": 1_000_000_000}
 _ABSENT = ("", "n/a", "na", "none", "-")
-_MEND = "Export the profile again: the file was cut short or damaged."
+_FIX = "Export the profile again: the file was cut short or damaged."
 
 
-class Sheet(Struct, frozen=True):
+class Table(Struct, frozen=True):
     """A table that is read row by row.
 
     Attributes:
@@ -53,11 +53,11 @@ class Sheet(Struct, frozen=True):
                     continue
                 if len(record) < self.width and not ragged:
                     raise Unreadable(
-                        f"row {number} has {len(record)} of {self.width} columns.", _MEND
+                        f"row {number} has {len(record)} of {self.width} columns.", _FIX
                     )
-                yield Row(sheet=self, number=number, fields=record)
+                yield Row(table=self, number=number, fields=record)
         except csv.Error as error:
-            raise Unreadable(f"row {number + 1} is no row of a table: {error}.", _MEND) from None
+            raise Unreadable(f"row {number + 1} is no row of a table: {error}.", _FIX) from None
         if number == 1:
             raise Unreadable("it has a heading and no rows.", "Export a profile that holds some.")
 
@@ -65,31 +65,31 @@ class Sheet(Struct, frozen=True):
 class Row(Struct, frozen=True, kw_only=True):
     """One row of a table."""
 
-    sheet: Sheet
+    table: Table
     number: int
     fields: list[str]
 
     def text(self, name: str) -> str:
         """A field, without the white space that protects it from rounding in spreadsheets."""
-        place, _ = self.sheet.columns[name]
+        place, _ = self.table.columns[name]
         if place >= len(self.fields):
-            raise Unreadable(f"row {self.number} ends before `{name}`.", _MEND)
+            raise Unreadable(f"row {self.number} ends before `{name}`.", _FIX)
         return clean(self.fields[place].strip())
 
     def optional(self, name: str | None) -> str | None:
         """A field; None if its value or its column is absent."""
-        text = self.text(name) if name in self.sheet.columns and name is not None else ""
+        text = self.text(name) if name in self.table.columns and name is not None else ""
         return None if text.lower() in _ABSENT else text
 
     def time_ns(self, name: str, *, default_ns: int = 1000) -> int:
         """A non-negative time, in the column's unit or else the default unit."""
-        unit_ns = _UNITS_NS.get(self.sheet.columns[name][1].lower(), default_ns)
+        unit_ns = _UNITS_NS.get(self.table.columns[name][1].lower(), default_ns)
         try:
             time_ns = nanoseconds(self.text(name), unit_ns)
         except Unreadable as error:
             raise Unreadable(f"row {self.number}: {error.what}", error.fix) from None
         if time_ns < 0:
-            raise Unreadable(f"row {self.number}: a time is negative.", _MEND)
+            raise Unreadable(f"row {self.number}: a time is negative.", _FIX)
         return time_ns
 
     def optional_time_ns(self, name: str | None) -> int | None:
@@ -104,23 +104,23 @@ class Row(Struct, frozen=True, kw_only=True):
             value = math.nan
         if not math.isfinite(value) or abs(value) > 1e15:
             raise Unreadable(
-                f"row {self.number}: {self.text(name)[:40]!r} stands where a number should.", _MEND
+                f"row {self.number}: {self.text(name)[:40]!r} stands where a number should.", _FIX
             )
         return value
 
     def number_or_none(self, name: str) -> float | None:
         """A finite number; None if its column is missing."""
-        return self.number_of(name) if name in self.sheet.columns else None
+        return self.number_of(name) if name in self.table.columns else None
 
     def count(self, name: str) -> int:
         """A non-negative integer."""
         value = self.number_of(name)
         if value < 0 or value != round(value):
-            raise Unreadable(f"row {self.number}: {value} stands where a count should.", _MEND)
+            raise Unreadable(f"row {self.number}: {value} stands where a count should.", _FIX)
         return round(value)
 
 
-def opened(pieces: Iterable[bytes]) -> Sheet:
+def open_table(pieces: Iterable[bytes]) -> Table:
     """Open a table and read its heading.
 
     Raises:
@@ -130,10 +130,10 @@ def opened(pieces: Iterable[bytes]) -> Sheet:
     try:
         heading = next(records, [])
     except csv.Error as error:
-        raise Unreadable(f"its first line is no heading: {error}.", _MEND) from None
+        raise Unreadable(f"its first line is no heading: {error}.", _FIX) from None
     columns: dict[str, tuple[int, str]] = {}
     for place, cell in enumerate(heading):
         named = _HEADING.fullmatch(cell.strip())
         name, unit = named.groups() if named else (cell, "")
         columns.setdefault(" ".join(name.lower().replace("_", " ").split()), (place, unit))
-    return Sheet(columns, len(heading), records)
+    return Table(columns, len(heading), records)

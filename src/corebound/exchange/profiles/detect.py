@@ -8,11 +8,11 @@ from itertools import chain
 
 from corebound.exchange.profiles import chrome, mindspore, msprof, pytorch, tensorflow, xplane
 from corebound.exchange.profiles.chrome import Event, trace_events
-from corebound.exchange.profiles.csv_table import opened
+from corebound.exchange.profiles.csv_table import open_table
 from corebound.exchange.profiles.parts import Part
 from corebound.exchange.reading import Unknown, Unreadable
 
-_KNOWN = (
+_FORMATS = (
     "Name a Chrome trace of PyTorch or TensorFlow, an xplane.pb, a MindSpore profile,"
     " or op_summary, op_statistic, step_trace or aicpu of msprof."
 )
@@ -51,7 +51,7 @@ def read(pieces: Iterable[bytes]) -> tuple[Part, ...]:
         return (xplane.read(whole),)
     first_line = head.split(b"\n", 1)[0]
     if b"," not in first_line or b"\0" in first_line:
-        raise Unknown("it is no profile that is known.", _KNOWN)
+        raise Unknown("it is no profile that is known.", _FORMATS)
     return _table(whole)
 
 
@@ -65,14 +65,14 @@ def _trace(events: Iterator[Event]) -> Part:
                 return read_trace(whole)
         if len(seen) >= _EVENTS_LOOKED_AT:
             break
-    raise Unknown("it is a Chrome trace, but of no profiler that is known.", _KNOWN)
+    raise Unknown("it is a Chrome trace, but of no profiler that is known.", _FORMATS)
 
 
 def _table(pieces: Iterable[bytes]) -> tuple[Part, ...]:
-    sheet = opened(pieces)
-    if mindspore.claims_sheet(sheet):
+    sheet = open_table(pieces)
+    if mindspore.matches_table(sheet):
         return (mindspore.read_types(sheet),)
-    parts = msprof.read_sheet(sheet)
+    parts = msprof.read_table(sheet)
     if parts is None:
-        raise Unknown("it is a table, but none of a profiler that is known.", _KNOWN)
+        raise Unknown("it is a table, but none of a profiler that is known.", _FORMATS)
     return parts

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable, Iterator
 
 from corebound.exchange.profiles.chrome import Event
-from corebound.exchange.profiles.csv_table import Sheet
+from corebound.exchange.profiles.csv_table import Table
 from corebound.exchange.profiles.parts import Names, Sum, Sums, Timeline, capped, nanoseconds
 from corebound.worker.operator_table import side_by_side
 
@@ -50,12 +50,12 @@ def _kernels(events: Iterable[Event]) -> Iterator[tuple[int, int, str]]:
         yield begin_ns, end_ns, names.of(type_)
 
 
-def claims_sheet(sheet: Sheet) -> bool:
+def matches_table(sheet: Table) -> bool:
     """Whether a table lists operator types."""
     return sheet.has(*_NEEDED)
 
 
-def read_types(sheet: Sheet) -> Sums:
+def read_types(sheet: Table) -> Sums:
     """Read the table of operator types. Times are in milliseconds, even without a named unit.
 
     The table lacks the shortest and longest time of a call. The number of iterations is the

@@ -12,7 +12,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 
 from corebound.exchange.profiles.chrome import Event
-from corebound.exchange.profiles.csv_table import Row, Sheet
+from corebound.exchange.profiles.csv_table import Row, Table
 from corebound.exchange.profiles.parts import Iterations, Part, Sum, Sums, Timeline, capped
 from corebound.exchange.profiles.parts import nanoseconds as _nanoseconds
 from corebound.exchange.reading import Unreadable
@@ -31,7 +31,7 @@ _DURATION = ("task duration", "duration")
 _US = 1000
 
 
-def read_sheet(sheet: Sheet) -> tuple[Part, ...] | None:
+def read_table(sheet: Table) -> tuple[Part, ...] | None:
     """Read the parts of a table, one for each device; None if msprof did not write it.
 
     Raises:
@@ -49,7 +49,7 @@ def read_sheet(sheet: Sheet) -> tuple[Part, ...] | None:
     return None
 
 
-def _summary(sheet: Sheet) -> Iterator[Timeline]:
+def _summary(sheet: Table) -> Iterator[Timeline]:
     """Read op_summary: one row for each call, with its start time on the device.
 
     A call's time is its Task Duration: device time, without waiting.
@@ -75,7 +75,7 @@ def _summary(sheet: Sheet) -> Iterator[Timeline]:
         yield Timeline(source=SUMMARY, spans=capped(side_by_side(found)), device=device)
 
 
-def _statistic(sheet: Sheet) -> Iterator[Sums]:
+def _statistic(sheet: Table) -> Iterator[Sums]:
     """Read op_statistic: one row for each operator type and kind of core, as sums.
 
     The table has neither iterations nor start times, so steps cannot be derived from it.
@@ -96,7 +96,7 @@ def _statistic(sheet: Sheet) -> Iterator[Sums]:
         yield Sums(source=STATISTIC, rows=tuple(found), rank=1, device=device)
 
 
-def _aicpu(sheet: Sheet) -> Iterator[Sums]:
+def _aicpu(sheet: Table) -> Iterator[Sums]:
     """Read aicpu: one row for each call on the AI CPUs, by graph node; nodes have no type.
 
     A call's time is Total_time: from start to end, dispatch included.
@@ -122,7 +122,7 @@ def _aicpu(sheet: Sheet) -> Iterator[Sums]:
         )
 
 
-def _steps(sheet: Sheet) -> Iterator[Iterations]:
+def _steps(sheet: Table) -> Iterator[Iterations]:
     """Read step_trace: a row for each iteration; inference has no forward start or backward end."""
     marks: dict[str | None, list[tuple[int, int]]] = defaultdict(list)
     computing: dict[str | None, list[tuple[int, int]]] = defaultdict(list)
@@ -148,7 +148,7 @@ def _steps(sheet: Sheet) -> Iterator[Iterations]:
 
 def _computing(row: Row) -> tuple[int, int] | None:
     begin_ns, end_ns = (
-        row.optional_time_ns(name if name in row.sheet.columns else None)
+        row.optional_time_ns(name if name in row.table.columns else None)
         for name in ("fp start", "bp end")
     )
     return None if begin_ns is None or end_ns is None else (begin_ns, end_ns)

@@ -48,10 +48,10 @@ def profile_of(parts: Sequence[Part]) -> tuple[str, OperatorProfile]:
     iterations = told.pop() if len(told) == 1 else sum(len(part.marks) for part in steps) or None
     if timelines:
         used: list[Part] = [*timelines, *steps]
-        profile = _of_timelines(timelines, steps, iterations)
+        profile = _from_timelines(timelines, steps, iterations)
     elif sums:
         used = [*sums, *steps]
-        profile = _of_sums([row for part in sums for row in part.rows], steps, iterations)
+        profile = _from_sums([row for part in sums for row in part.rows], steps, iterations)
     else:
         raise Unreadable(
             "it tells when iterations ran, but no operator.",
@@ -72,7 +72,7 @@ def _check(profile: OperatorProfile) -> None:
         raise Unreadable("its times add up to centuries.", "Export the profile again.")
 
 
-def _of_timelines(
+def _from_timelines(
     timelines: Sequence[Timeline], steps: Sequence[Iterations], iterations: int | None
 ) -> OperatorProfile:
     # Slices of one export each number their threads from 0.
@@ -95,7 +95,7 @@ def _of_timelines(
             operators=tuple(table.operators),
             phases=table.phases,
         )
-    return _all_at_once(spans, iterations)
+    return _whole_profile(spans, iterations)
 
 
 def _with_phases(spans: Iterable[Span], computing: Sequence[tuple[int, int]]) -> list[Span]:
@@ -114,7 +114,7 @@ def _with_phases(spans: Iterable[Span], computing: Sequence[tuple[int, int]]) ->
     return named
 
 
-def _all_at_once(spans: Sequence[Span], iterations: int | None) -> OperatorProfile:
+def _whole_profile(spans: Sequence[Span], iterations: int | None) -> OperatorProfile:
     """A profile of everything that ran, from the first operator's start to the last one's end."""
     ran = [span for span in spans if span.type is not None]
     whole = Step(
@@ -137,7 +137,7 @@ def _all_at_once(spans: Sequence[Span], iterations: int | None) -> OperatorProfi
     )
 
 
-def _of_sums(
+def _from_sums(
     rows: Sequence[Sum], steps: Sequence[Iterations], iterations: int | None
 ) -> OperatorProfile:
     """A profile from a table of sums; concurrent operators each count in full.
@@ -153,7 +153,7 @@ def _of_sums(
         raise Unreadable("it holds no operator that ran.", "Profile while a step runs.")
     marks = [end_ns - begin_ns for part in steps for begin_ns, end_ns in part.marks]
     each = iterations or 1
-    operators = [_merged(type_, found, each) for type_, found in by_type.items()]
+    operators = [_merge_rows(type_, found, each) for type_, found in by_type.items()]
     return OperatorProfile(
         iterations=iterations,
         step_ns=round(sum(marks) / len(marks)) if marks else None,
@@ -163,7 +163,7 @@ def _of_sums(
     )
 
 
-def _merged(type_: str, rows: Sequence[Sum], iterations: int) -> Operator:
+def _merge_rows(type_: str, rows: Sequence[Sum], iterations: int) -> Operator:
     lows = [row.min_ns for row in rows if row.min_ns is not None]
     highs = [row.max_ns for row in rows if row.max_ns is not None]
     return Operator(
@@ -196,7 +196,7 @@ class UnreadableProfiles(InputError):
         return "\n".join(str(fault) for fault in self.faults)
 
 
-class _Found(Struct, frozen=True, kw_only=True):
+class _FilePart(Struct, frozen=True, kw_only=True):
     """A part and its file."""
 
     file: Path
@@ -217,7 +217,7 @@ def read_all(
         UnreadableProfiles: Some files cannot be read; lists every one.
     """
     faults: list[Fault] = []
-    found: list[_Found] = []
+    found: list[_FilePart] = []
     for path in dict.fromkeys(paths):
         try:
             found += _read_path(path, progress, faults)
@@ -243,16 +243,16 @@ def _fault(path: Path, error: Unreadable) -> Fault:
     return Fault(file=str(path), line=None, what=error.what, fix=error.fix)
 
 
-def _read_path(path: Path, progress: Progress, faults: list[Fault]) -> list[_Found]:
+def _read_path(path: Path, progress: Progress, faults: list[Fault]) -> list[_FilePart]:
     if not path.is_dir():
-        return [_Found(file=path, part=part) for part in _read_file(path, progress)]
+        return [_FilePart(file=path, part=part) for part in _read_file(path, progress)]
     found = []
     broken = len(faults)
     for file in sorted(path.rglob("*")):
         if not file.name.endswith(_SUFFIXES) or not file.is_file():
             continue
         try:
-            found += [_Found(file=file, part=part) for part in _read_file(file, progress)]
+            found += [_FilePart(file=file, part=part) for part in _read_file(file, progress)]
         except Unknown:
             continue
         except Unreadable as error:
@@ -305,9 +305,9 @@ def _unpacked(pieces: Iterator[bytes]) -> Iterator[bytes]:
         raise Unreadable("its gzip ends early: it is torn.", "Fetch it again.")
 
 
-def _groups(found: Sequence[_Found]) -> dict[tuple[Path, str | None], list[_Found]]:
+def _groups(found: Sequence[_FilePart]) -> dict[tuple[Path, str | None], list[_FilePart]]:
     """Group parts into profiles: by export and device; each trace is a profile of its own."""
-    groups: dict[tuple[Path, str | None], list[_Found]] = {}
+    groups: dict[tuple[Path, str | None], list[_FilePart]] = {}
     for one in found:
         groups.setdefault((_export(one), _device(one)), []).append(one)
     # step_trace_*.json names no device; if its export has only one, it belongs to that one.
@@ -318,7 +318,7 @@ def _groups(found: Sequence[_Found]) -> dict[tuple[Path, str | None], list[_Foun
     return groups
 
 
-def _export(one: _Found) -> Path:
+def _export(one: _FilePart) -> Path:
     if one.part.source.startswith("Ascend"):
         return one.file.parent
     if one.part.source in {TRACE, TYPES}:
@@ -329,7 +329,7 @@ def _export(one: _Found) -> Path:
     return one.file
 
 
-def _device(one: _Found) -> str | None:
+def _device(one: _FilePart) -> str | None:
     if one.part.device is not None or not one.part.source.startswith("Ascend"):
         return one.part.device
     old = _OLD_NAME.search(one.file.name)
@@ -338,7 +338,7 @@ def _device(one: _Found) -> str | None:
 
 def _label(
     key: tuple[Path, str | None],
-    groups: dict[tuple[Path, str | None], list[_Found]],
+    groups: dict[tuple[Path, str | None], list[_FilePart]],
     name: str | None,
 ) -> str:
     """The given name, or that of the file or folder, with a suffix only if it is ambiguous."""
@@ -359,7 +359,7 @@ def _stem(file: Path) -> str:
     return name or file.name
 
 
-def _profile(group: Sequence[_Found], label: str) -> ImportedProfile:
+def _profile(group: Sequence[_FilePart], label: str) -> ImportedProfile:
     source, profile = profile_of([one.part for one in group])
     return ImportedProfile(
         schema=PROFILE_SCHEMA,

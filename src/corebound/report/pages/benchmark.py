@@ -41,7 +41,7 @@ from corebound.analysis.wording import (
     rich,
     strong,
 )
-from corebound.records.history import EnvironmentKey, Moment, Series, kind_of
+from corebound.records.history import EnvironmentKey, Moment, Series, reason_kind
 from corebound.report.elements import Head, Hero, occurrence_numbers
 from corebound.report.history.panel import MOST_ROWS, HistoryPanel, history_panel
 from corebound.report.history.timeline import Timeline
@@ -175,7 +175,7 @@ def _without_values(all_series: Sequence[Series]) -> tuple[SeriesWithoutValues, 
 def why_no_history(series: Series) -> str:
     """Why a series has no history to show."""
     reason = next(filter(None, reversed(series.points.missing)), None)
-    return kind_of(reason) if reason else "measured once so far"
+    return reason_kind(reason) if reason else "measured once so far"
 
 
 # The environment value with the benchmark's version, which does not describe the machine.

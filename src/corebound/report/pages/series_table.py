@@ -24,7 +24,7 @@ from corebound.analysis.wording import (
     last_moment,
     latest_of,
 )
-from corebound.records.history import Series, kind_of
+from corebound.records.history import Series, reason_kind
 from corebound.report.urls import series_url
 from corebound.stats.history.detection import RECENT_NIGHTS
 from corebound.stats.history.regressions import Change, Failing
@@ -62,7 +62,7 @@ def failing_notices(failing: Iterable[Failing], history: ChangeHistory) -> list[
     """Failing series, grouped by scenario, date and reason; the latest first."""
     groups: dict[tuple[str, ...], list[Series]] = {}
     for failing_series in sorted(failing, key=lambda failing_series: failing_series.series.id):
-        series, reason = failing_series.series, kind_of(failing_series.since.missing or "")
+        series, reason = failing_series.series, reason_kind(failing_series.since.missing or "")
         key = (
             failing_series.since.at[:10],
             series.project or "",

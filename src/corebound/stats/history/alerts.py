@@ -119,20 +119,20 @@ def _judged(
 
 
 def _decision(change: Change, decisions: Sequence[Decision]) -> Decision | None:
-    about = [one for one in decisions if one.id == change.id or _is_of(one.place, change)]
+    about = [one for one in decisions if one.id == change.id or _is_of(one.location, change)]
     return about[-1] if about else None
 
 
 def _confirmation(change: Change, confirmations: Sequence[Confirmation]) -> Confirmation | None:
     """The latest re-run; a result that is not final expires after a few more points."""
-    about = [one for one in confirmations if one.id == change.id or _is_of(one.place, change)]
+    about = [one for one in confirmations if one.id == change.id or _is_of(one.location, change)]
     latest = max(about, key=lambda one: one.at, default=None)
     if latest is None or is_final(
-        latest.answer, both=latest.both, covered=latest.place.covers(change.place)
+        latest.answer, both=latest.both, covered=latest.location.covers(change.place)
     ):
         return latest
     since = sum(
-        point.value is not None and point.at > latest.seen for point in change.series.points
+        point.value is not None and point.at > latest.last_point for point in change.series.points
     )
     return latest if since < ASK_AGAIN_NIGHTS else None
 
