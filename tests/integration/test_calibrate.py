@@ -63,7 +63,7 @@ def test_a_failed_calibration_is_reported_and_not_stored(suite: Path) -> None:
     code, _, err = corebound(suite, "calibrate", "nap.yaml")
 
     assert code == 4
-    assert "nap: fewer than 3 pairs of launches are ok." in err
+    assert "nap: fewer than 3 pairs of launches succeeded." in err
     assert documents.read_calibrations(suite / "reports" / "records") == ((), ())
 
 
@@ -128,7 +128,7 @@ def test_a_regression_that_reproduces_raises_an_alarm_and_names_both_sides(
 
     assert code == 1
     assert "confirmed" in out
-    assert "the good commit was not" in out
+    assert "the good commit was not measured" in out
 
 
 def test_a_changed_cell_cannot_be_confirmed(suite: Path) -> None:
@@ -139,4 +139,4 @@ def test_a_changed_cell_cannot_be_confirmed(suite: Path) -> None:
 
     assert code == 1
     assert "could not be measured again" in out
-    assert "meanwhile the scenario changed" in out
+    assert "the scenario has changed" in out

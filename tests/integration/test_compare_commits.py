@@ -202,9 +202,9 @@ def test_a_plain_run_measures_the_commit_that_is_checked_out(toy: Toy) -> None:
     [
         (("compare-commits", "HEAD", "HEAD"), "the same commit"),
         (("compare-commits", "HEAD", "nowhere"), "names no commit"),
-        (("compare-commits", "HEAD~1", "HEAD", "--margin", "2"), "not a share"),
+        (("compare-commits", "HEAD~1", "HEAD", "--margin", "2"), "is not between 0 and 1"),
         (("compare-commits", "HEAD~1", "HEAD", "--config", "no.json"), "cannot be told"),
-        (("bisect", "HEAD", "HEAD~3", "--scenario", "scenarios/toy.yaml"), "does not come from"),
+        (("bisect", "HEAD", "HEAD~3", "--scenario", "scenarios/toy.yaml"), "does not descend from"),
     ],
 )
 def test_bad_input_is_an_error_message(toy: Toy, words: tuple[str, ...], told: str) -> None:

@@ -102,7 +102,7 @@ def test_without_a_package_to_install_the_files_are_measured_as_they_are(tmp_pat
     ran, told, said = corebound(made, "run", "scenarios", "--profile", "quick", "--json")
 
     assert code == 0, err
-    assert "cannot be built: it lacks a git repository of its own and a commit and pyproject" in out
+    assert "these commits: missing a git repository of its own and a commit and pyproject" in out
     assert not (made / "asv.conf.json").exists()
     assert ran == 0, said
     assert json.loads(told)["cells"][0]["statuses"] == {"ok": 3}

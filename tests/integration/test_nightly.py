@@ -83,7 +83,7 @@ def goes_on_to_its_end(suite: Path, kept: tuple[Launch, ...]) -> None:
     code, out, err = repositories.run_nightly(suite, "--update")
 
     assert code == 0, out + err
-    assert "Going on with the night" in err
+    assert "Resuming the interrupted nightly run" in err
     assert "no new regression" in out
     (file,) = jsonl.files(suite / "reports" / "records")
     stored = jsonl.read(file)
@@ -183,7 +183,7 @@ def test_a_failed_step_is_named_and_the_previous_site_stays(suite: Path, tmp_pat
     # Mended, it goes on where it was.
     scenario.write_text(sound)
     code, out, err = repositories.run_nightly(suite, "--summary", str(told))
-    assert (code, "Going on" in err) == (0, True), out + err
+    assert (code, "Resuming" in err) == (0, True), out + err
     assert "no new regression" in told.read_text()
 
 

@@ -100,7 +100,7 @@ def test_a_nightly_run_continues_once_its_remote_is_back(suite: Path) -> None:
     code, out, err = repositories.run_nightly(suite, "--update")
 
     assert code == 0, out + err
-    assert "Going on with the night" in err
+    assert "Resuming the interrupted nightly run" in err
     assert head(suite) == sha
 
 

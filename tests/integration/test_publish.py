@@ -262,9 +262,9 @@ def test_a_refused_push_leaves_both_branches_unchanged(suite: Path, tmp_path: Pa
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        ((), "not clear where to"),
-        (("--to", "a", "--branch", "b"), "not clear where to"),
-        (("--to", "a", "--squash"), "for a branch"),
+        ((), "exactly one place"),
+        (("--to", "a", "--branch", "b"), "exactly one place"),
+        (("--to", "a", "--squash"), "require --branch"),
         (("--to", "reports/site"), "the site itself"),
         (("--to", "a", "--site", "nowhere"), "no site here"),
         (("--branch", "a..b"), "no name of a branch"),

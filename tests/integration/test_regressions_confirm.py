@@ -136,4 +136,4 @@ def test_a_scenario_that_changed_since_the_last_point_is_not_compared(
 
     assert code == 1
     assert change["confirmation"]["answer"] == "impossible"
-    assert "the scenario changed" in change["confirmation"]["how"]
+    assert "the scenario has changed" in change["confirmation"]["how"]

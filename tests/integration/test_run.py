@@ -430,11 +430,11 @@ def test_a_run_whose_cells_all_exceed_the_host_ends_with_an_error(suite: Path) -
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        ((), "no scenario was named"),
+        ((), "no scenario named"),
         (("missing.yaml",), "cannot be read"),
-        (("nap.yaml", "--budget", "soon"), "not a length of time"),
+        (("nap.yaml", "--budget", "soon"), "is not a duration"),
         (("nap.yaml", "--only", "binding=nowhere"), "nowhere"),
-        (("--resume",), "no run of this host to go on with"),
+        (("--resume",), "no run of this host to resume"),
     ],
 )
 def test_bad_input_is_an_error_message(suite: Path, words: tuple[str, ...], told: str) -> None:

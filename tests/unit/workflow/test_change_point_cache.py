@@ -1,4 +1,4 @@
-"""Steps that one command found no other looks for again."""
+"""Change points are cached between commands."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def look(records: Path, *projects: str, of_all: bool) -> None:
         build_change_history([imported(name) for name in projects], memory=memory)
 
 
-def test_who_looks_at_some_series_forgets_nothing_of_the_others(
+def test_analysing_some_series_keeps_the_cache_of_the_others(
     tmp_path: Path, searched: list[incremental.Segment]
 ) -> None:
     look(tmp_path, "one", "two", of_all=True)
@@ -53,7 +53,7 @@ def test_who_looks_at_some_series_forgets_nothing_of_the_others(
     assert len(searched) == 3
 
 
-def test_what_no_series_asks_for_any_more_is_forgotten(
+def test_analysing_all_series_drops_unused_entries(
     tmp_path: Path, searched: list[incremental.Segment]
 ) -> None:
     look(tmp_path, "one", "two", of_all=True)
@@ -63,7 +63,7 @@ def test_what_no_series_asks_for_any_more_is_forgotten(
     assert len(searched) == 3
 
 
-def test_who_is_interrupted_keeps_what_was_found_until_then(
+def test_an_interrupted_analysis_keeps_its_results(
     tmp_path: Path, searched: list[incremental.Segment]
 ) -> None:
     def interrupted() -> None:
@@ -79,7 +79,7 @@ def test_who_is_interrupted_keeps_what_was_found_until_then(
     assert len(searched) == 2
 
 
-def test_a_comparison_of_commits_the_report_and_the_gate_look_once(
+def test_compare_report_and_regressions_share_the_cache(
     tmp_path: Path, searched: list[incremental.Segment]
 ) -> None:
     series = imported("trees")

@@ -1,4 +1,4 @@
-"""What an import says it has read."""
+"""What an import prints about the history that it stored."""
 
 from __future__ import annotations
 
@@ -15,6 +15,8 @@ COUNTS = (
     Count(0, "commits not in the repository", "commit not in the repository", "unknown_commits"),
     Count(1, "benchmarks that no longer exist", "benchmark that no longer exists", "benchmarks"),
 )
+
+
 HISTORY = ImportSummary(
     file=Path("records/history/p.jsonl"),
     series=1,
@@ -27,14 +29,14 @@ HISTORY = ImportSummary(
 )
 
 
-def test_people_are_not_told_what_there_is_none_of(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_text_omits_counts_of_zero(capsys: pytest.CaptureFixture[str]) -> None:
     tell("p", COUNTS, HISTORY, (), as_json=False)
 
     first, *_ = capsys.readouterr().out.splitlines()
     assert first == "p: 12 result files, 1 benchmark that no longer exists"
 
 
-def test_a_script_is_told_all(capsys: pytest.CaptureFixture[str]) -> None:
+def test_json_has_all_counts(capsys: pytest.CaptureFixture[str]) -> None:
     tell("p", COUNTS, HISTORY, (), as_json=True)
 
     assert json.loads(capsys.readouterr().out)["unknown_commits"] == 0

@@ -1,4 +1,4 @@
-"""More of a night's time for what the last one could not decide."""
+"""Which runs are resumed, and which scenarios run first."""
 
 from __future__ import annotations
 
@@ -13,8 +13,58 @@ from corebound.records.run_record import Run
 from corebound.runner import Task
 from corebound.scenario.matrix import expand
 from corebound.stats.sample_size import DOUBTFUL_TURNS
-from corebound.workflow.prepare import prioritise_inconclusive
+from corebound.workflow.prepare import RunRequest, prepare_comparison, prioritise_inconclusive
+from corebound.workflow.scenarios import load_all
 from support.build import a_host, a_launch, a_run, a_scenario, a_worker
+
+YAML = """\
+schema: 1
+name: nothing
+title: Nothing
+question: How long does nothing take?
+workload: {command: ["true"]}
+matrix: {binding: [none, one-cpu]}
+"""
+
+
+@pytest.fixture
+def whole(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The runs whose launches are read from now on, by the ends of their files' names."""
+    read: list[str] = []
+    really = jsonl.read
+
+    def watched(file: Path) -> jsonl.Stored:
+        read.append(file.stem.rpartition("-")[2])
+        return really(file)
+
+    monkeypatch.setattr(jsonl, "read", watched)
+    return read
+
+
+def test_resuming_reads_only_the_resumed_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, whole: list[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "true.yaml").write_text(YAML)
+    wanted = RunRequest(files=(Path("true.yaml"),))
+    loaded = load_all(wanted.files, (), None)
+    both = prepare_comparison(loaded, wanted, tmp_path, print, resume=False)
+    narrowed = load_all(wanted.files, ("binding=none",), None)
+    other = prepare_comparison(
+        narrowed,
+        RunRequest(files=wanted.files, profile=None, only=("binding=none",), seed=None),
+        tmp_path,
+        print,
+        resume=False,
+    )
+    for one in (both, other):
+        jsonl.begin(one.run, one.file).close()
+
+    again = prepare_comparison(loaded, wanted, tmp_path, print, resume=True)
+
+    assert again.run == both.run
+    assert whole == [both.run.id]
+
 
 NAMES = ("sure", "noisy", "failed", "new")
 
@@ -60,7 +110,7 @@ def keep(run: Run, made: list[Launch], records: Path) -> None:
     appender.close()
 
 
-def test_the_scenarios_that_were_undecided_come_first_with_more_blocks_a_turn(
+def test_inconclusive_scenarios_come_first_with_more_blocks_per_turn(
     tasks: tuple[Task, ...], tmp_path: Path
 ) -> None:
     sure, noisy, failed, _ = tasks
@@ -76,7 +126,7 @@ def test_the_scenarios_that_were_undecided_come_first_with_more_blocks_a_turn(
     ]  # fmt: skip
 
 
-def test_the_latest_run_counts_and_not_the_one_that_goes_on(
+def test_the_latest_other_run_decides_what_is_inconclusive(
     tasks: tuple[Task, ...], tmp_path: Path
 ) -> None:
     noisy = tasks[1]

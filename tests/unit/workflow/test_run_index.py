@@ -1,4 +1,4 @@
-"""What is known of runs whose files nobody has to read again."""
+"""The index of runs: a file that has not changed is not read again."""
 
 from __future__ import annotations
 
@@ -25,6 +25,24 @@ def kept(records: Path, run: Run, *launches: Launch) -> Path:
     return file
 
 
+@pytest.fixture
+def two_nights(tmp_path: Path) -> Path:
+    run = a_run()
+    later = replace(run, id="r2", started_at="2026-03-15T08:00:00+00:00")
+    for one in (run, later):
+        kept(tmp_path, one, *(a_launch(block=block) for block in (1, 2)))
+    return tmp_path
+
+
+def test_an_indexed_run_equals_its_file(two_nights: Path) -> None:
+    first, second = known_runs(two_nights, [])
+
+    assert [one.abstract.run.id for one in (first, second)] == [a_run().id, "r2"]
+    assert first.launches[0] == a_launch(block=1)
+    assert len(second.launches) == 2
+    assert len(first.abstract.series[0].points) == 1
+
+
 def read_again(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The names of the files that are read from now on."""
     read: list[str] = []
@@ -38,29 +56,11 @@ def read_again(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return read
 
 
-@pytest.fixture
-def two_nights(tmp_path: Path) -> Path:
-    run = a_run()
-    later = replace(run, id="r2", started_at="2026-03-15T08:00:00+00:00")
-    for one in (run, later):
-        kept(tmp_path, one, *(a_launch(block=block) for block in (1, 2)))
-    return tmp_path
-
-
 def told(found: list[KnownRun]) -> list[object]:
     return [(one.abstract, tuple(one.launches)) for one in found]
 
 
-def test_a_run_is_what_its_file_says(two_nights: Path) -> None:
-    first, second = known_runs(two_nights, [])
-
-    assert [one.abstract.run.id for one in (first, second)] == [a_run().id, "r2"]
-    assert first.launches[0] == a_launch(block=1)
-    assert len(second.launches) == 2
-    assert len(first.abstract.series[0].points) == 1
-
-
-def test_a_file_that_is_as_it_was_is_read_for_its_launches_only(
+def test_an_unchanged_file_is_read_only_for_its_launches(
     two_nights: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before = told(list(known_runs(two_nights, [])))
@@ -73,9 +73,7 @@ def test_a_file_that_is_as_it_was_is_read_for_its_launches_only(
     assert len(read) == 2
 
 
-def test_a_run_that_went_on_is_read_again(
-    two_nights: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_resumed_run_is_read_again(two_nights: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (_, before) = known_runs(two_nights, [])
     file = jsonl.file_of(before.abstract.run, two_nights)
     appender = jsonl.Appender(file)
@@ -90,7 +88,7 @@ def test_a_run_that_went_on_is_read_again(
     assert len(after.abstract.series[0].points[0].launches) == 3
 
 
-def test_a_damaged_line_is_told_each_time(two_nights: Path) -> None:
+def test_a_damaged_line_is_reported_each_time(two_nights: Path) -> None:
     file = next(jsonl.files(two_nights))
     file.write_bytes(file.read_bytes() + b"{}\n")
 
@@ -100,7 +98,7 @@ def test_a_damaged_line_is_told_each_time(two_nights: Path) -> None:
         assert "damaged" in str(fault)
 
 
-def test_a_file_that_holds_no_run_is_told_and_all_others_count(two_nights: Path) -> None:
+def test_a_file_without_a_run_is_reported_and_the_others_are_indexed(two_nights: Path) -> None:
     first, second = sorted(two_nights.glob("*/*.jsonl"))
     first.write_bytes(b"#" + first.read_bytes())
     faults: list[Fault] = []

@@ -1,4 +1,4 @@
-"""Runs and commits named as git names them: by a tag, a branch, or steps back from one."""
+"""Names of runs and commits, as typed, and what they resolve to."""
 
 from __future__ import annotations
 
@@ -35,6 +35,24 @@ def a_repository(folder: Path, *tags: str) -> tuple[str, ...]:
     return tuple(git("rev-parse", f"{tag}^{{commit}}") for tag in tags)
 
 
+@pytest.mark.parametrize("name", ["v2.0", "main", "HEAD", "main~0"])
+def test_a_revision_resolves_to_the_commit_that_git_names(tmp_path: Path, name: str) -> None:
+    _, last = a_repository(tmp_path, "v1.0", "v2.0")
+
+    assert commit_of(name, tmp_path) == last
+
+
+@pytest.mark.parametrize("name", ["v9", "", "--all", "two words", "a\0b"])
+def test_an_unknown_revision_resolves_to_none(tmp_path: Path, name: str) -> None:
+    a_repository(tmp_path, "v1.0")
+
+    assert commit_of(name, tmp_path) is None
+
+
+def test_without_a_repository_no_revision_resolves(tmp_path: Path) -> None:
+    assert commit_of("main", tmp_path) is None
+
+
 def measured(*shas: str) -> Series:
     """An imported history of these commits."""
     commit = a_point(day=1).commit
@@ -46,25 +64,7 @@ def measured(*shas: str) -> Series:
     return a_series([], project="trees", points=HistoryPoints.of(points))
 
 
-@pytest.mark.parametrize("name", ["v2.0", "main", "HEAD", "main~0"])
-def test_a_revision_is_the_commit_that_git_says_it_is(tmp_path: Path, name: str) -> None:
-    _, last = a_repository(tmp_path, "v1.0", "v2.0")
-
-    assert commit_of(name, tmp_path) == last
-
-
-@pytest.mark.parametrize("name", ["v9", "", "--all", "two words", "a\0b"])
-def test_what_names_no_commit_of_the_repository_is_none(tmp_path: Path, name: str) -> None:
-    a_repository(tmp_path, "v1.0")
-
-    assert commit_of(name, tmp_path) is None
-
-
-def test_where_there_is_no_repository_nothing_is_a_revision(tmp_path: Path) -> None:
-    assert commit_of("main", tmp_path) is None
-
-
-def test_two_releases_of_an_imported_project_are_meant_by_their_tags(
+def test_tags_resolve_to_commits_of_an_imported_project(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shas = a_repository(tmp_path, "v1.0", "v2.0")
@@ -76,7 +76,7 @@ def test_two_releases_of_an_imported_project_are_meant_by_their_tags(
     assert resolve_commits(shas[0][:8], "main", series) == ("trees", *shas)
 
 
-def test_the_beginning_of_a_measured_hash_goes_before_a_branch_of_that_name(
+def test_a_measured_hash_takes_precedence_over_a_branch_of_that_name(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     a_repository(tmp_path, "aaaa")
@@ -87,7 +87,7 @@ def test_the_beginning_of_a_measured_hash_goes_before_a_branch_of_that_name(
     assert found == ("trees", "a" * 40, "b" * 40)
 
 
-def test_a_release_that_was_not_measured_is_told_with_its_commit(
+def test_the_error_for_an_unmeasured_release_names_its_commit(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first, last = a_repository(tmp_path, "v1.0", "v2.0")
@@ -100,7 +100,7 @@ def test_a_release_that_was_not_measured_is_told_with_its_commit(
     assert "trees" in caught.value.what
 
 
-def test_git_is_asked_once_for_a_name_however_many_projects_there_are(
+def test_git_resolves_each_name_once_for_all_projects(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     asked: list[str] = []
@@ -115,7 +115,7 @@ def test_git_is_asked_once_for_a_name_however_many_projects_there_are(
 
 
 @pytest.mark.parametrize("words", [("compare",), ("report",)])
-def test_the_commands_know_releases(
+def test_compare_and_report_accept_tags(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]
 ) -> None:
     shas = a_repository(tmp_path, "v1.0", "v2.0")
@@ -128,7 +128,7 @@ def test_the_commands_know_releases(
     assert done.exit_code == 0, done.output
 
 
-def test_a_name_that_nothing_has_is_told_with_where_it_was_looked_for(
+def test_an_unknown_name_is_an_error_that_says_what_was_searched(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     a_repository(tmp_path, "v1.0")

@@ -1,4 +1,4 @@
-"""Of years of records a command reads those whole that it is about, and of others one line."""
+"""`corebound export` reads only the runs that it writes."""
 
 from __future__ import annotations
 
@@ -6,25 +6,16 @@ from pathlib import Path
 
 import pytest
 
-from corebound.cli.commands.compare import compare
 from corebound.cli.commands.export import Format, export
 from corebound.errors import InputError
 from corebound.records import jsonl
 from corebound.scenario.matrix import expand
-from corebound.workflow.prepare import RunRequest, prepare_comparison
-from corebound.workflow.scenarios import load_all
 from support.build import a_launch, a_run, a_scenario
 
 NIGHTS = 4
+
+
 SCENARIO = a_scenario()
-YAML = """\
-schema: 1
-name: nothing
-title: Nothing
-question: How long does nothing take?
-workload: {command: ["true"]}
-matrix: {binding: [none, one-cpu]}
-"""
 
 
 @pytest.fixture
@@ -59,17 +50,6 @@ def whole(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return read
 
 
-def test_two_runs_are_compared_by_reading_two(records: Path, whole: list[str]) -> None:
-    compare("night1", "night3", records=records)
-    # What the runs before them said is kept from the first time on.
-    assert whole == ["night1", "night3", "night2"]
-    whole.clear()
-
-    compare("night1", "night3", records=records)
-
-    assert whole == ["night1", "night3"]
-
-
 def test_the_latest_run_is_exported_by_reading_it(records: Path, whole: list[str]) -> None:
     export(Format.BENCHER, out=records / "out.json", records=records)
 
@@ -90,39 +70,14 @@ def test_all_runs_are_a_table_of_all_launches(records: Path, whole: list[str]) -
     assert len((records / "out.csv").read_text().splitlines()) == 1 + NIGHTS * 3 * 2
 
 
-def test_a_search_goes_on_by_reading_the_run_that_it_goes_on_with(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, whole: list[str]
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "true.yaml").write_text(YAML)
-    wanted = RunRequest(files=(Path("true.yaml"),))
-    loaded = load_all(wanted.files, (), None)
-    both = prepare_comparison(loaded, wanted, tmp_path, print, resume=False)
-    narrowed = load_all(wanted.files, ("binding=none",), None)
-    other = prepare_comparison(
-        narrowed,
-        RunRequest(files=wanted.files, profile=None, only=("binding=none",), seed=None),
-        tmp_path,
-        print,
-        resume=False,
-    )
-    for one in (both, other):
-        jsonl.begin(one.run, one.file).close()
-
-    again = prepare_comparison(loaded, wanted, tmp_path, print, resume=True)
-
-    assert again.run == both.run
-    assert whole == [both.run.id]
-
-
-def test_the_first_line_says_what_a_file_is_of(records: Path) -> None:
+def test_the_first_line_of_a_file_identifies_its_run(records: Path) -> None:
     files = list(jsonl.files(records))
 
     assert [jsonl.read_run(file) for file in files] == [jsonl.read(file).run for file in files]
 
 
 @pytest.mark.parametrize("text", ["", "{}", "{}\n", '{"kind": "run"'])
-def test_a_file_that_begins_with_no_run_is_an_error_for_people(tmp_path: Path, text: str) -> None:
+def test_a_file_that_does_not_begin_with_a_run_is_an_input_error(tmp_path: Path, text: str) -> None:
     file = tmp_path / "broken.jsonl"
     file.write_text(text)
 

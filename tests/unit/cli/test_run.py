@@ -1,4 +1,4 @@
-"""What `run` says at its end: a row is a finding as one of the whole run's, not by itself."""
+"""What `corebound run` prints: verdicts corrected for the whole run, and the noise floor."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def shown(one: RunResult) -> str:
     return stream.getvalue()
 
 
-def test_a_cell_that_is_faster_by_itself_is_a_finding_where_it_is_the_only_one() -> None:
+def test_a_single_faster_cell_is_a_finding() -> None:
     one = told({"alone": 5.0})
 
     assert "▲ faster" in shown(one)
@@ -63,7 +63,7 @@ def test_a_cell_that_is_faster_by_itself_is_a_finding_where_it_is_the_only_one()
     assert [cell["finding"] for cell in run.run_document(one)["cells"]] == [False, True]
 
 
-def test_among_many_it_stands_in_brackets_and_says_why() -> None:
+def test_a_cell_that_is_not_significant_after_correction_is_in_brackets() -> None:
     one = told({"perhaps": 5.0, **{f"equal-{n}": 0.0 for n in range(19)}})
 
     said = shown(one)
@@ -75,7 +75,7 @@ def test_among_many_it_stands_in_brackets_and_says_why() -> None:
     assert all(not finding for _, finding in verdicts)
 
 
-def test_what_is_plain_stays_a_finding_among_many() -> None:
+def test_a_clear_difference_is_a_finding_among_many_comparisons() -> None:
     one = told({"plain": 20.0, **{f"equal-{n}": 0.0 for n in range(19)}})
 
     said = shown(one)
@@ -99,7 +99,7 @@ def calibrated(one: RunResult, folder: Path) -> RunResult:
     return replace(one, file=folder / one.run.host.id / "f.jsonl")
 
 
-def test_the_noise_floor_stands_under_the_table_and_beside_the_verdict(tmp_path: Path) -> None:
+def test_the_noise_floor_is_below_the_table_and_in_json(tmp_path: Path) -> None:
     one = calibrated(told({"plain": 20.0}), tmp_path)
 
     said = " ".join(shown(one).split())
@@ -111,11 +111,11 @@ def test_the_noise_floor_stands_under_the_table_and_beside_the_verdict(tmp_path:
     assert noise[1].floor_ratio == 0.021
 
 
-def test_where_no_noise_floor_is_known_it_says_what_measures_it() -> None:
+def test_without_a_calibration_the_command_that_calibrates_is_named() -> None:
     assert "Run `corebound calibrate`" in " ".join(shown(told({"plain": 20.0})).split())
 
 
-def test_undecided_says_how_many_launches_would_tell() -> None:
+def test_an_inconclusive_verdict_has_the_number_of_launches_needed() -> None:
     one = told({"perhaps": 2.0})
 
     (needed,) = (
@@ -128,7 +128,7 @@ def test_undecided_says_how_many_launches_would_tell() -> None:
     assert f"? inconclusive, ~{needed} launches" in shown(one)
 
 
-def test_an_interval_that_only_just_leaves_one_out_is_not_rounded_to_one() -> None:
+def test_an_interval_that_barely_excludes_one_is_not_rounded_to_one() -> None:
     assert "[1.0003, 1.02]  ▲ faster" in shown(told({"alone": 2.9}))
 
 

@@ -1,4 +1,4 @@
-"""What commands print: text of others does nothing there, and our own styles work."""
+"""Standard output and error neutralise what a terminal or a CI service would execute."""
 
 from __future__ import annotations
 
@@ -21,10 +21,11 @@ from corebound.cli.output.json import indented_json
 from corebound.records import jsonl
 from support.build import a_launch, a_machine, a_run
 
-EVIL = "a\x1b[2J\r\n::error::b\n  ::warning::\n##[error]c ##vso[d]\x9b1m\u202ee\x07"
 PIECES = st.sampled_from(
     [":", "::", "##", "[", "\n", "\r", "\t", " ", "\x1b[2J", "\x9b", "\u202e", "\u2028", "a", "é"]
 )
+
+
 OBEYED = re.compile(r"[^\n\t\x20-\x7e\xa1-\u1fff\u2190-\ud7ff]|(?m:^)[ \t]*::|##\w*\[")
 
 
@@ -38,20 +39,20 @@ def printed(*texts: str) -> str:
 
 
 @given(texts=st.lists(st.lists(PIECES, max_size=6).map("".join), max_size=4))
-def test_whatever_is_written_no_terminal_and_no_ci_service_obeys_it(texts: list[str]) -> None:
+def test_no_output_is_executed_by_a_terminal_or_a_ci_service(texts: list[str]) -> None:
     # One that is split over two writes is of the program, not of a text.
     whole = [f"{text}\n" for text in texts]
 
     assert not OBEYED.search(printed(*whole))
 
 
-def test_text_that_nothing_obeys_stays_as_it_is() -> None:
+def test_harmless_text_is_unchanged() -> None:
     text = "naïve: 1.30× slower\n\t10::20 [::1]:80 # ## [x] µs ▲\n"
 
     assert printed(text) == text
 
 
-def test_a_line_that_is_written_in_parts_begins_once() -> None:
+def test_a_line_written_in_parts_begins_once() -> None:
     assert printed("one", "::two\n", "  ", "::three") == "one::two\n  : :three"
 
 
@@ -79,7 +80,7 @@ def test_a_table_shows_markup_and_sequences_as_text_and_keeps_its_own_styles(
 
 
 @given(text=st.one_of(st.lists(PIECES).map("".join), st.text()))
-def test_json_has_the_same_values_and_nothing_that_is_obeyed(text: str) -> None:
+def test_neutralised_json_has_the_same_values(text: str) -> None:
     document = indented_json({"text": text})
 
     assert json.loads(document) == {"text": text}
@@ -87,7 +88,7 @@ def test_json_has_the_same_values_and_nothing_that_is_obeyed(text: str) -> None:
     assert document.replace("\n", "").isprintable()
 
 
-def test_what_an_encoding_lacks_is_escaped() -> None:
+def test_characters_missing_from_the_encoding_are_escaped() -> None:
     stream = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
     console.Stream(stream, "standard output").write("é ✓")
     stream.flush()
@@ -96,8 +97,11 @@ def test_what_an_encoding_lacks_is_escaped() -> None:
     assert stream.read() == r"\xe9 \u2713"
 
 
+EVIL = "a\x1b[2J\r\n::error::b\n  ::warning::\n##[error]c ##vso[d]\x9b1m\u202ee\x07"
+
+
 @pytest.mark.parametrize("words", [("compare", EVIL, "b"), ("check", EVIL), ("report", EVIL)])
-def test_what_an_error_quotes_is_inert(
+def test_text_quoted_in_errors_is_neutralised(
     words: tuple[str, ...],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -114,7 +118,7 @@ def test_what_an_error_quotes_is_inert(
 
 
 @pytest.mark.parametrize("form", [(), ("--json",), ("--format", "md")])
-def test_records_of_others_are_printed_inert(
+def test_text_from_records_is_neutralised(
     form: tuple[str, ...],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,

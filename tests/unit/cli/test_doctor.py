@@ -1,4 +1,4 @@
-"""What `corebound doctor` prints, and what a run keeps of it and its page shows."""
+"""What `corebound doctor` prints, and what a run records and its page shows."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from msgspec.structs import replace
 
 from corebound.analysis import scenario_result as studies
 from corebound.cli.commands.doctor import describe, setting_lines
-from corebound.cli.output.progress import warning_lines
 from corebound.machine.doctor.result import HostCheck
 from corebound.machine.doctor.tuning import SettingResult
 from corebound.records import codec
@@ -49,7 +48,7 @@ def checks_of_a_busy_laptop() -> tuple[HostCheck, ...]:
     return tuple(one.host_check for one in found.values())
 
 
-def test_checks_are_printed_as_they_were_reviewed() -> None:
+def test_checks_are_printed_as_in_the_golden_file() -> None:
     shown = describe(checks_of_a_busy_laptop()) + "\n"
 
     if os.environ.get("COREBOUND_GOLDEN") == "write":
@@ -57,19 +56,12 @@ def test_checks_are_printed_as_they_were_reviewed() -> None:
     assert shown == GOLDEN.read_text("utf-8")
 
 
-def test_nothing_is_wider_than_a_terminal_but_a_command() -> None:
+def test_only_commands_are_wider_than_80_columns() -> None:
     for line in describe(checks_of_a_busy_laptop()).splitlines():
         assert len(line) <= 80 or line.startswith(("    fix: ", "    undo: ")), line
 
 
-def test_before_a_run_only_warnings_are_said_a_line_each() -> None:
-    lines = warning_lines(checks_of_a_busy_laptop())
-
-    assert lines[:2] == ("warning: governor: schedutil", "warning: turbo: on")
-    assert all(line.startswith("warning: ") and len(line) <= 80 for line in lines)
-
-
-def test_a_setting_that_did_not_take_says_so() -> None:
+def test_a_setting_that_could_not_be_changed_is_reported() -> None:
     lines = tuple(
         setting_lines(
             (
@@ -93,17 +85,22 @@ def test_a_setting_that_did_not_take_says_so() -> None:
     )
 
 
-def test_a_run_keeps_what_was_checked() -> None:
+def test_a_run_records_its_checks() -> None:
     run = replace(a_run(), preflight=checks_of_a_busy_laptop())
 
     assert codec.decode_run(codec.encode(run)) == run
 
 
-def test_a_record_from_before_there_was_a_doctor_still_reads() -> None:
+def test_a_record_without_checks_can_be_read() -> None:
     document = json.loads(codec.encode(a_run()))
     del document["record"]["preflight"]
 
     assert codec.decode_run(json.dumps(document).encode()).preflight is None
+
+
+def _study(run: Run) -> studies.ScenarioResult:
+    cell = expand(a_scenario(), "a-scenario.yaml")[0]
+    return studies.study(run, run.scenarios[0], [a_launch(cell=cell)])
 
 
 @pytest.mark.parametrize(
@@ -135,7 +132,7 @@ def test_a_record_from_before_there_was_a_doctor_still_reads() -> None:
         ),
     ],
 )
-def test_a_page_shows_what_stood_out_on_the_host_when_the_run_began(
+def test_a_page_shows_the_warnings_at_the_start_of_the_run(
     preflight: tuple[HostCheck, ...] | None,
     passed: bool | None,
     evidence: str,
@@ -148,8 +145,3 @@ def test_a_page_shows_what_stood_out_on_the_host_when_the_run_began(
     shown = {fact.term: fact.value for fact in page.facts}
     assert {term: shown.get(term) for term in facts} == facts
     assert ("Not shown by the host" in shown) == ("Not shown by the host" in facts)
-
-
-def _study(run: Run) -> studies.ScenarioResult:
-    cell = expand(a_scenario(), "a-scenario.yaml")[0]
-    return studies.study(run, run.scenarios[0], [a_launch(cell=cell)])

@@ -1,0 +1,77 @@
+"""The entry point: help, errors of the system, crashes."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from corebound.cli.app import COMMANDS, app, main
+
+
+@pytest.mark.parametrize("words", [("check",), ("import", "asv"), ("report", "--records")])
+def test_an_impossible_path_is_an_error_without_a_traceback(
+    words: tuple[str, ...], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["corebound", *words, "n" * 256])
+
+    with pytest.raises(SystemExit) as ended:
+        main()
+
+    assert ended.value.code == 2
+    assert capsys.readouterr().err.endswith(
+        "File name too long.\n  Check the path and its permissions.\n"
+    )
+
+
+def test_a_crash_has_its_own_exit_code_and_its_traceback_is_saved(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    # As a template that was not installed.
+    missing = tmp_path / "templates\n::error::"
+    monkeypatch.setattr("corebound.cli.app.app", missing.read_bytes)
+    monkeypatch.setattr(sys, "argv", ["corebound", "--webhook", "https://chat.example/key"])
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+
+    with pytest.raises(SystemExit) as ended:
+        main()
+
+    said = capsys.readouterr().err
+    (saved,) = (tmp_path / "corebound").iterdir()
+    assert ended.value.code == 70
+    assert said.count("\n") == 1
+    assert "This is a bug in corebound, not a result. Please report it" in said
+    assert str(saved) in said
+    kept = saved.read_text()
+    assert "Traceback (most recent call last)" in kept
+    assert "https://chat.example/…" in kept
+    assert "key" not in kept
+
+
+def refused(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, *words: str
+) -> str:
+    monkeypatch.setattr(sys, "argv", ["corebound", *words])
+    with pytest.raises(SystemExit) as caught:
+        main()
+    assert caught.value.code == 2
+    return capsys.readouterr().err
+
+
+def test_an_invalid_choice_lists_the_choices(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said = refused(capsys, monkeypatch, "regressions", "--format", "xml")
+
+    assert "Invalid value for '--format': 'xml' is not one of 'text'" in said
+
+
+def test_each_command_has_a_complete_line_in_the_help() -> None:
+    # The runner's terminal is 80 columns wide, whatever ours is.
+    done = CliRunner().invoke(app, ["--help"])
+
+    told = done.output.split("Commands:")[1].splitlines()[1:]
+    assert [line.split()[0] for line in told if line] == list(COMMANDS)
+    assert [line for line in told if line.endswith("...")] == []

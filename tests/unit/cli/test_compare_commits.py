@@ -1,0 +1,125 @@
+"""The output of `corebound compare-commits`, in each of its formats."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import get_args
+
+import pytest
+
+from corebound.analysis.commit_comparison import CellAtCommits, CellVerdict, judge_cells
+from corebound.cli.commands.compare_commits import Format, formatted
+from corebound.records.run_record import Commit
+from corebound.stats.comparison import Comparison
+from corebound.stats.intervals import Interval
+from corebound.workflow.compare_commits import CompareCommitsResult
+from corebound.workflow.sides import Side, Sides, sides_of_commits
+from support.markup import parse_xml
+
+SUBJECT = "@team <b>\x1b[2J #7"
+
+
+LOG = "cc: \x1b[31merror\x1b[0m\n\tin a.c"
+
+
+def a_comparison() -> CompareCommitsResult:
+    base, head = (
+        Commit(sha=sign * 40, subject=SUBJECT, committed_at="2026-03-14T00:00:00Z", dirty=False)
+        for sign in "ab"
+    )
+    pair = CellAtCommits(
+        scenario="io", cell="n=1", base_ns=1e6, head_ns=None, comparison=None, margin=0.01,
+        missing=(LOG,),
+    )  # fmt: skip
+    return CompareCommitsResult(
+        sides=sides_of_commits("shop", base, head),
+        judged=(CellVerdict(pair=pair, verdict=None, is_regression=False),),
+        noise=(),
+        records=Path("records/a.jsonl"),
+        ending="complete",
+    )
+
+
+def test_control_sequences_in_subjects_and_logs_are_neutralised() -> None:
+    said = formatted(a_comparison(), "text")
+
+    assert "\x1b" not in said
+    assert "@team <b> [2J #7" in said
+    # A log keeps its lines.
+    assert "cc:  [31merror [0m\n in a.c" in said
+
+
+def test_a_subject_mentions_nobody_in_a_pull_request() -> None:
+    assert r"`aaaaaaaaaa` \@<!-- -->team \<b\> \[2J \#<!-- -->7 → " in formatted(
+        a_comparison(), "md"
+    )
+
+
+def test_characters_that_xml_forbids_are_replaced_in_logs() -> None:
+    error = parse_xml(formatted(a_comparison(), "junit")).find("testcase/error")
+
+    assert error is not None
+    assert error.text == LOG.replace("\x1b", "\ufffd")
+
+
+def an_undecided_pair(*, cpu_ratio: float | None) -> CellAtCommits:
+    return CellAtCommits(
+        scenario="a-scenario",
+        cell="default",
+        base_ns=1e6,
+        head_ns=1e6,
+        comparison=Comparison(
+            speedup_ratio=1.0,
+            interval=Interval(low=0.9, high=1.1, confidence=0.95),
+            verdict="undecided",
+            pairs=6,
+            per_block=(),
+            p_value=0.9,
+            launches_needed=40,
+        ),
+        margin=0.02,
+        missing=(),
+        cpu_ratio=cpu_ratio,
+    )
+
+
+@pytest.mark.parametrize("form", get_args(Format))
+def test_each_format_has_the_noise_floor_and_the_launches_needed(form: Format) -> None:
+    said = formatted(
+        CompareCommitsResult(
+            sides=Sides(
+                subject="shop",
+                axis=("commit",),
+                base=Side(name="0a1b", title="begin", commit=None),
+                head=Side(name="1a1b", title="go on", commit=None),
+            ),
+            judged=judge_cells([an_undecided_pair(cpu_ratio=1.5)]),
+            noise=("a-scenario: Noise floor ±2.1 %.",),
+            records=Path("r.jsonl"),
+            ending="complete",
+        ),
+        form,
+    )
+
+    assert "a-scenario: Noise floor ±2.1 %." in said
+    if form == "json":
+        (cell,) = json.loads(said)["cells"]
+        assert (cell["launches_needed"], cell["cpu_ratio"]) == (40, 1.5)
+    else:
+        assert "inconclusive, ~40 launches" in said
+    if form == "junit":
+        assert '<property name="noise"' in said
+    if form in {"text", "md"}:
+        assert "the ratio of CPU times is 1.500×" in said
+
+
+@pytest.mark.parametrize(
+    ("cpu_ratio", "differs"),
+    # The interval is of speed-ups from 0.9 to 1.1: times from 1/1.1 = 0.91 to 1/0.9 = 1.11.
+    [(None, False), (1.0, False), (1.1, False), (1.2, True), (0.8, True)],
+)
+def test_cpu_time_differs_if_its_ratio_is_outside_the_interval_of_elapsed_time(
+    cpu_ratio: float | None, differs: bool
+) -> None:
+    assert an_undecided_pair(cpu_ratio=cpu_ratio).cpu_differs is differs

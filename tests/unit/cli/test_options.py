@@ -1,0 +1,27 @@
+"""Durations on the command line, such as --budget 10m."""
+
+from __future__ import annotations
+
+import pytest
+
+from corebound.cli.options import seconds
+from corebound.errors import InputError
+
+
+@pytest.mark.parametrize(
+    ("text", "length_s"), [("90s", 90), ("10m", 600), ("1h30m", 5400), ("2h", 7200), ("0s", 0)]
+)
+def test_a_budget_has_hours_minutes_and_seconds(text: str, length_s: float) -> None:
+    assert seconds(text) == length_s
+
+
+@pytest.mark.parametrize("text", ["", "10", "m", "ten minutes", "-5m", "1m1h", "1.5h"])
+def test_an_invalid_duration_is_rejected_with_an_example(text: str) -> None:
+    with pytest.raises(InputError, match="10m or 1h30m"):
+        seconds(text)
+
+
+@pytest.mark.parametrize("text", ["9" * 400 + "s", "9" * 5000 + "h", "٣s", "1e9s"])
+def test_a_budget_with_too_many_digits_is_rejected(text: str) -> None:
+    with pytest.raises(InputError, match="is not a duration"):
+        seconds(text)

@@ -1,0 +1,45 @@
+"""What `corebound report` says about folders that it cannot use."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from corebound.cli.app import app, main
+
+
+def refused(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, *words: str
+) -> str:
+    monkeypatch.setattr(sys, "argv", ["corebound", *words])
+    with pytest.raises(SystemExit) as caught:
+        main()
+    assert caught.value.code == 2
+    return capsys.readouterr().err
+
+
+@pytest.mark.parametrize("option", ["--out", "--records"])
+def test_a_file_in_place_of_a_folder_is_rejected(
+    option: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "README.md").touch()
+
+    said = refused(capsys, monkeypatch, "report", option, str(tmp_path / "README.md"))
+
+    assert "README.md: not a folder" in said
+
+
+def test_a_site_without_records_causes_a_warning(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    records = tmp_path / "records"
+    records.mkdir()
+
+    app(
+        ["report", "--records", str(records), "--out", str(tmp_path / "site")],
+        standalone_mode=False,
+    )
+
+    assert f"no records in {records}" in capsys.readouterr().err

@@ -1,0 +1,67 @@
+"""What a run requires of the host, and the exit code of its result."""
+
+from __future__ import annotations
+
+import resource
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Literal
+
+import pytest
+
+from corebound.errors import HostError
+from corebound.planning.models import CannotRun
+from corebound.records.launch_record import Status
+from corebound.runner import Ending
+from corebound.workflow.execute import RunResult, hold_host
+from support.build import a_launch, a_run
+
+
+@pytest.mark.parametrize(
+    ("statuses", "ending", "code"),
+    [
+        (("ok", "skipped"), "complete", 0),
+        (("ok", "invalid"), "complete", 4),
+        (("failed",), "out of time", 4),
+        (("skipped", "skipped"), "complete", 3),
+        (("skipped",), "out of time", 5),
+        ((), "out of time", 5),
+        (("ok",), "out of time", 0),
+    ],
+)
+def test_the_exit_code_follows_from_the_launches(
+    statuses: tuple[Status, ...], ending: Ending, code: int
+) -> None:
+    launches = tuple(a_launch(block=block, status=one) for block, one in enumerate(statuses))
+    told = RunResult(run=a_run(), file=Path("run.jsonl"), launches=launches, ending=ending)
+
+    assert told.exit_code == code
+
+
+@pytest.mark.parametrize(("cause", "code"), [("host", 0), ("environment", 3), ("build", 4)])
+def test_a_missing_environment_sets_the_exit_code_even_if_other_cells_were_measured(
+    cause: Literal["host", "environment", "build"], code: int
+) -> None:
+    launches = (a_launch(status="ok"), a_launch(status="skipped"))
+    not_launched = (CannotRun(what="it is not there.", fix="Make it.", cause=cause),)
+    told = RunResult(
+        run=a_run(), file=Path("f"), launches=launches, ending="complete", not_launched=not_launched
+    )
+
+    assert told.exit_code == code
+
+
+@pytest.mark.parametrize(
+    ("allowed", "is_enough"), [(8, False), (63, False), (64, True), (-1, True)]
+)
+def test_a_process_that_may_open_too_few_files_cannot_measure(
+    monkeypatch: pytest.MonkeyPatch, allowed: int, is_enough: bool
+) -> None:
+    monkeypatch.setattr(resource, "getrlimit", lambda _which: (allowed, allowed))
+    with ExitStack() as stack:
+        if is_enough:
+            hold_host(stack, print, unlocked=True)
+            return
+        with pytest.raises(HostError, match=f"may open only {allowed} files") as refused:
+            hold_host(stack, print, unlocked=True)
+    assert "ulimit -n" in refused.value.fix

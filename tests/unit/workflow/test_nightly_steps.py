@@ -1,0 +1,156 @@
+"""The steps of a nightly run, and the journal from which it resumes."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from corebound.workflow import nightly_steps
+from corebound.workflow.nightly_steps import (
+    JOURNAL,
+    NightlyResult,
+    Step,
+    begin_journal,
+    unfinished_journal,
+)
+
+NOW = datetime(2026, 3, 14, 2, 17, 3, tzinfo=UTC)
+
+
+def a_step(name: str, code: int = 0, *, accepted_codes: frozenset[int] = frozenset({0})) -> Step:
+    program = f"import sys; print('out'); print('why', file=sys.stderr); sys.exit({code})"
+    return Step(
+        name=name, command=(sys.executable, "-S", "-c", program), accepted_codes=accepted_codes
+    )
+
+
+def carry_on(folder: Path, *every: Step, go_on: bool = False) -> tuple[NightlyResult, list[str]]:
+    journal = (unfinished_journal(folder, ("asked",), NOW) if go_on else None) or begin_journal(
+        folder, ("asked",), NOW
+    )
+    said: list[str] = []
+    with nightly_steps.nightly_lock(folder, patience_s=0.0) as lock:
+        outcome = nightly_steps.run_steps(
+            every, journal, lock=lock, now=lambda: "2026-03-14T02:17:03Z", notify=said.append
+        )
+    return outcome, said
+
+
+def test_a_failed_step_ends_the_run_with_the_end_of_its_log(tmp_path: Path) -> None:
+    outcome, said = carry_on(tmp_path, a_step("one"), a_step("two", 3), a_step("three"))
+
+    assert said == ["one …", "two …"]
+    assert outcome.failure is not None
+    assert (outcome.failure.step, outcome.failure.tail[-1]) == ("two", "why")
+    assert outcome.exit_code == 3
+
+
+def test_the_run_continues_after_an_accepted_exit_code(tmp_path: Path) -> None:
+    outcome, said = carry_on(
+        tmp_path, a_step("one", 4, accepted_codes=frozenset({0, 4})), a_step("two")
+    )
+
+    assert said == ["one …", "two …"]
+    assert (outcome.failure, outcome.exit_code) == (None, 4)
+
+
+def test_a_missing_program_is_a_failed_step(tmp_path: Path) -> None:
+    outcome, _ = carry_on(tmp_path, Step(name="one", command=("/no/such/program",)))
+
+    assert outcome.failure is not None
+    assert "No such file" in outcome.failure.tail[-1]
+    assert outcome.exit_code == 4
+
+
+def test_a_resumed_run_skips_completed_steps_that_run_once(tmp_path: Path) -> None:
+    once = Step(name="one", command=a_step("one").command, once=True)
+    carry_on(tmp_path, once, a_step("two"), a_step("three", 2))
+
+    outcome, said = carry_on(tmp_path, once, a_step("two"), a_step("three"), go_on=True)
+
+    assert said == ["two …", "three …"]
+    assert outcome.codes == {"one": 0, "two": 0, "three": 0}
+
+
+def test_a_journal_truncated_anywhere_can_be_resumed(tmp_path: Path) -> None:
+    carry_on(tmp_path, a_step("one"), a_step("two", 2))
+    (file,) = tmp_path.glob(f"*/{JOURNAL}")
+    whole = file.read_bytes()
+
+    for length in range(len(whole)):
+        file.write_bytes(whole[:length])
+        found = unfinished_journal(tmp_path, ("asked",), NOW)
+        # Without its first line it is nobody's night.
+        assert (found is None) == (length < whole.index(b"\n")), length
+        if found is not None:
+            found.ended("late", 0, "2026-03-14T02:17:03Z")
+            again = unfinished_journal(tmp_path, ("asked",), NOW)
+            assert again is not None
+            assert again.codes["late"] == 0
+
+
+def test_each_line_of_the_journal_is_flushed_to_disk(
+    tmp_path: Path, synced: Callable[[Path], list[bytes | list[str]]]
+) -> None:
+    nights = tmp_path / "reports" / "nights"
+    journal = begin_journal(nights, ("asked",), NOW)
+    file = journal.folder / JOURNAL
+
+    for write in (
+        lambda: None,
+        lambda: journal.began("run", "2026-03-14T02:17:03Z"),
+        lambda: journal.ended("run", 0, "2026-03-14T02:18:03Z"),
+        lambda: journal.over(0, "2026-03-14T02:19:03Z"),
+    ):
+        write()
+        assert synced(file)[-1] == file.read_bytes()
+    assert JOURNAL in synced(journal.folder)[-1]
+    assert journal.folder.name in synced(nights)[-1]
+    assert "nights" in synced(nights.parent)[-1]
+
+
+@pytest.mark.parametrize(
+    "line", ['{"event": "ended"}', '{"event": "ended", "step": []}', "[" * 9999]
+)
+def test_a_damaged_line_of_a_journal_is_skipped(tmp_path: Path, line: str) -> None:
+    carry_on(tmp_path, a_step("one"), a_step("two", 2))
+    (file,) = tmp_path.glob(f"*/{JOURNAL}")
+    file.write_bytes(file.read_bytes() + f"{line}\n".encode())
+
+    found = unfinished_journal(tmp_path, ("asked",), NOW)
+
+    assert found is not None
+    assert found.codes == {"one": 0, "two": 2}
+
+
+@pytest.mark.parametrize(
+    ("asked", "later", "over"),
+    [
+        (("another",), timedelta(0), False),
+        (("asked",), timedelta(hours=13), False),
+        (("asked",), timedelta(0), True),
+    ],
+)
+def test_a_finished_old_or_different_run_is_not_resumed(
+    tmp_path: Path, asked: tuple[str, ...], later: timedelta, over: bool
+) -> None:
+    journal = begin_journal(tmp_path, ("asked",), NOW)
+    if over:
+        journal.over(0, "2026-03-14T02:17:03Z")
+
+    assert unfinished_journal(tmp_path, asked, NOW + later) is None
+    assert begin_journal(tmp_path, ("asked",), NOW).folder != journal.folder
+
+
+def test_the_log_of_a_step_begins_with_its_command(tmp_path: Path) -> None:
+    step = a_step("one")
+
+    nightly_steps.run_step(step, tmp_path, lock=os.open(os.devnull, os.O_RDONLY))
+
+    assert step.log(tmp_path).read_text().splitlines()[0].startswith(f"$ {sys.executable} -S -c")
+    assert step.out(tmp_path).read_text() == "out\n"

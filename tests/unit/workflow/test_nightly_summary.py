@@ -1,0 +1,163 @@
+"""The summary of a nightly run, as text and as JSON."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from msgspec.structs import replace
+from typer.testing import CliRunner
+
+from corebound.cli.app import app
+from corebound.records import history_files
+from corebound.workflow import nightly_steps
+from corebound.workflow.nightly_steps import (
+    Failure,
+    NightlyResult,
+    Step,
+    begin_journal,
+    unfinished_journal,
+)
+from corebound.workflow.nightly_summary import NightlySummary, summary_document, summary_text
+from unit.report.test_regressions_of_rates import a_rate
+
+ALARM: dict[str, Any] = {
+    "alarm": True,
+    "title": "Parsing a large file",
+    "cell": "threads=1",
+    "size": "▼ 5.0 % slower, 95 % interval [4.1, 6.2] %",
+    "last_good": {"at": "2026-03-13", "commit": "9be1f0aa17c0", "subject": "before"},
+    "first_bad": {"at": "2026-03-14", "commit": "4f0c2a91d3ff", "subject": "look\x1b twice"},
+    "link": "https://speed.example.org/history/a.html",
+}
+
+
+def a_summary(outcome: NightlyResult, *alarms: dict[str, Any]) -> NightlySummary:
+    told = {"changes": [*alarms, {**ALARM, "alarm": False, "title": "no news"}], "failing": []}
+    return NightlySummary(
+        started_at="20260314T021703Z", host="box-7", project="shop", result=outcome,
+        regressions=told, site="https://speed.example.org", partial=False,
+    )  # fmt: skip
+
+
+def test_the_summary_mentions_uncommitted_changes() -> None:
+    told = replace(
+        a_summary(NightlyResult(codes={"run": 0}, failure=None)), snapshot="1f0c+dirty.9f8e"
+    )
+
+    assert "uncommitted changes (1f0c+dirty.9f8e): not part of the history" in summary_text(told)
+    assert summary_document(told)["snapshot"] == "1f0c+dirty.9f8e"
+
+
+def test_the_summary_lists_regressions_with_commit_and_link() -> None:
+    told = a_summary(NightlyResult(codes={"run": 0, "regressions": 1}, failure=None), ALARM)
+
+    assert summary_text(told).splitlines() == [
+        "shop on box-7, nightly run of 20260314T021703Z: 1 new regression",
+        "Parsing a large file [threads=1]: ▼ 5.0 % slower, 95 % interval [4.1, 6.2] %",
+        "  commit 4f0c2a91d3 look  twice (9be1f0aa17..4f0c2a91d3)",
+        "  https://speed.example.org/history/a.html",
+        "https://speed.example.org",
+    ]
+    assert summary_document(told)["status"] == "regression"
+    assert [one["title"] for one in summary_document(told)["regressions"]] == [
+        "Parsing a large file"
+    ]
+
+
+def test_a_subject_mentions_nobody_in_a_summary() -> None:
+    bad = {**ALARM["first_bad"], "subject": "<!channel> R&D"}
+    told = a_summary(
+        NightlyResult(codes={"regressions": 1}, failure=None), {**ALARM, "first_bad": bad}
+    )
+
+    assert "4f0c2a91d3 <!channel> R&D (" in summary_text(told)
+    assert "4f0c2a91d3 &lt;!channel&gt; R&amp;D (" in summary_document(told)["text"]
+
+
+def test_a_lower_rate_is_described_as_less(tmp_path: Path) -> None:
+    series = replace(a_rate(0.8), title="Matrix product", unit="MB/s")
+    history_files.keep("trees", [replace(series, points=series.points[:60])], tmp_path)
+    words = ["regressions", "--records", str(tmp_path), "--json"]
+    told = json.loads(CliRunner().invoke(app, words).stdout)
+    outcome = NightlyResult(codes={"regressions": 1}, failure=None)
+
+    (alarm,) = told["changes"]
+    (_, line, *_) = summary_text(replace(a_summary(outcome), regressions=told)).splitlines()
+
+    assert (alarm["unit"], alarm["more_is_better"]) == ("MB/s", True)
+    assert re.match(r"Matrix product: ▼ 2\d\.\d % less, 95 % interval \[\d", line), line
+
+
+def test_the_summary_lists_series_that_were_not_analysed() -> None:
+    outcome = NightlyResult(codes={"run": 0, "regressions": 5, "report": 0}, failure=None)
+    lost = {"title": "Matrix product", "cell": "threads=1", "reason": "ValueError: a\nb (c.py)"}
+    told = {"changes": [], "failing": [], "not_analysed": [lost]}
+
+    said = summary_text(replace(a_summary(outcome), regressions=told))
+
+    assert "? Matrix product [threads=1]: not analysed: ValueError: a" in said
+
+
+NOW = datetime(2026, 3, 14, 2, 17, 3, tzinfo=UTC)
+
+
+def a_step(name: str, code: int = 0, *, accepted_codes: frozenset[int] = frozenset({0})) -> Step:
+    program = f"import sys; print('out'); print('why', file=sys.stderr); sys.exit({code})"
+    return Step(
+        name=name, command=(sys.executable, "-S", "-c", program), accepted_codes=accepted_codes
+    )
+
+
+def carry_on(folder: Path, *every: Step, go_on: bool = False) -> tuple[NightlyResult, list[str]]:
+    journal = (unfinished_journal(folder, ("asked",), NOW) if go_on else None) or begin_journal(
+        folder, ("asked",), NOW
+    )
+    said: list[str] = []
+    with nightly_steps.nightly_lock(folder, patience_s=0.0) as lock:
+        outcome = nightly_steps.run_steps(
+            every, journal, lock=lock, now=lambda: "2026-03-14T02:17:03Z", notify=said.append
+        )
+    return outcome, said
+
+
+def test_a_crashed_step_is_reported_as_a_bug(tmp_path: Path) -> None:
+    outcome, _ = carry_on(tmp_path, a_step("regressions", 70, accepted_codes=frozenset({0, 1})))
+    told = a_summary(outcome, ALARM)
+
+    assert outcome.exit_code == 70
+    assert told.status == "crashed"
+    assert summary_text(told).splitlines()[0].endswith("CRASHED at `regressions`")
+    assert "This is a bug in corebound, not a result." in summary_text(told)
+
+
+def test_the_summary_says_that_the_budget_ran_out_before_anything_was_measured(
+    tmp_path: Path,
+) -> None:
+    outcome, _ = carry_on(
+        tmp_path, a_step("run", 5, accepted_codes=frozenset({0, 4, 5})), a_step("report")
+    )
+    told = a_summary(outcome)
+
+    assert outcome.exit_code == 5
+    assert told.status == "nothing measured"
+    assert (
+        summary_text(told)
+        .splitlines()[0]
+        .endswith("the budget ran out before anything was measured")
+    )
+
+
+def test_the_summary_of_a_failed_run_has_the_step_and_the_end_of_its_log() -> None:
+    failure = Failure(step="report", code=4, log=Path("a/report.log"), tail=("no room",))
+    told = a_summary(NightlyResult(codes={"run": 0, "report": 4}, failure=failure))
+
+    lines = summary_text(told).splitlines()
+
+    assert lines[0].endswith("FAILED at `report`")
+    assert lines[-1] == "  no room"
+    assert summary_document(told)["failed"] == {"step": "report", "code": 4}
