@@ -140,11 +140,6 @@ def intra_op(cell: Cell, placement: Placement) -> int | None:
     return placement.threads if cell.threads.intra_op is None else cell.threads.intra_op
 
 
-def inter_op(cell: Cell) -> int | None:
-    """Inter-op threads to set in the framework; None leaves its default."""
-    return cell.threads.inter_op
-
-
 def _binder(placement: Placement, slot: Slot) -> tuple[str, ...]:
     cpus = cpu_list(slot.cpus)
     binds_cpus = placement.bound and placement.moment == "before-start"
@@ -180,7 +175,7 @@ def _environment(
     }
     if cell.framework == "tensorflow":
         counts["TF_NUM_INTRAOP_THREADS"] = intra_op(cell, placement)
-        counts["TF_NUM_INTEROP_THREADS"] = inter_op(cell)
+        counts["TF_NUM_INTEROP_THREADS"] = cell.threads.inter_op
     env = {name: str(count) for name, count in counts.items() if count is not None}
     if placement.backend == "openmp":
         env["OMP_PLACES"] = ",".join(f"{{{cpu}}}" for cpu in slot.cpus)

@@ -196,7 +196,7 @@ _NO_WORKER_OR_THREAD = CannotRun(
     fix="Set `workers` and `threads` to 1 or more.",
 )
 _NO_ALLOWED_CPU = CannotRun(
-    what="no CPU of this host is both online and allowed to us.",
+    what="no CPU of this host is both online and allowed.",
     fix="Widen the affinity or the cpuset that corebound runs in.",
 )
 
@@ -250,7 +250,7 @@ def _usable_cores(binding: Binding, host: Topology) -> tuple[Core, ...] | Cannot
         cpus = tuple(cpu for cpu in cpus if cpu.kind == binding.core_kind)
         if not cpus:
             return CannotRun(
-                what=f"`core_kind: {binding.core_kind}` matches no CPU we may use here.",
+                what=f"`core_kind: {binding.core_kind}` matches no available CPU.",
                 fix="Leave `core_kind` out: it is for hybrid processors.",
             )
     if binding.avoid_cpu0:
@@ -259,7 +259,7 @@ def _usable_cores(binding: Binding, host: Topology) -> tuple[Core, ...] | Cannot
         cpus = tuple(cpu for cpu in cpus if cpu.core not in first_cores)
         if not cpus:
             return CannotRun(
-                what="`avoid_cpu0` leaves no core: all we may use is the core of CPU 0.",
+                what="`avoid_cpu0` leaves no core: only the core of CPU 0 is available.",
                 fix="Leave `avoid_cpu0` out on this host.",
             )
     return cores_of(cpus)
@@ -272,19 +272,19 @@ def _one_cpu(request: _Request) -> tuple[CpuId, ...] | CannotRun:
 def _physical_cores(request: _Request) -> tuple[CpuId, ...] | CannotRun:
     cores = request.cores if request.binding.smt else one_cpu_per_core(request.cores)
     cpus = siblings_last(packed(cores, request.threads, request.host))
-    return _limit_to_threads(request, cpus, f"{_core_count(request.cores)} we may use here, with")
+    return _limit_to_threads(request, cpus, f"{_core_count(request.cores)} available here, with")
 
 
 def _logical_cpus(request: _Request) -> tuple[CpuId, ...] | CannotRun:
     cpus = core_by_core(packed(_cores_by_smt(request), request.threads, request.host))
-    return _limit_to_threads(request, cpus, "what we may use of this host, which has")
+    return _limit_to_threads(request, cpus, "the available part of this host, which has")
 
 
 def _scatter(request: _Request) -> tuple[CpuId, ...] | CannotRun:
     return _limit_to_threads(
         request,
         siblings_last(spread(_cores_by_smt(request))),
-        "what we may use of this host, which has",
+        "the available part of this host, which has",
     )
 
 
@@ -297,7 +297,7 @@ def _smt_siblings(request: _Request) -> tuple[CpuId, ...] | CannotRun:
     cores = tuple(core for core in request.cores if len(core.cpus) > 1)
     if not cores:
         return CannotRun(
-            what="this host shows one CPU per core, as far as we may use it: no SMT siblings.",
+            what="SMT is not available on this host: no core has two usable CPUs.",
             fix="Turn SMT on in firmware and kernel, or leave `smt-siblings` out here.",
         )
     # Use the fewest cores: those with the most siblings first, then the nearest.
@@ -310,7 +310,7 @@ def _cache(request: _Request) -> tuple[CpuId, ...] | CannotRun:
     caches = [group for group in groups(_cores_by_smt(request), "cache") if group[0] is not None]
     if not caches:
         return CannotRun(
-            what="the kernel of this host shows no data cache and who shares it.",
+            what="the kernel of this host does not report which CPUs share a cache.",
             fix="Set `binding: node` or `binding: socket` instead.",
         )
     return _one_domain(request, caches, "cache")
@@ -353,8 +353,8 @@ def _per_worker(request: _Request) -> WorkerCpus | CannotRun:
     cores_per_worker = len(request.cores) // request.workers
     if cores_per_worker == 0:
         return CannotRun(
-            what=f"`workers: {request.workers}` does not fit {_core_count(request.cores)} we may"
-            " use here: some would have none.",
+            what=f"`workers: {request.workers}` does not fit {_core_count(request.cores)}"
+            " available here: some would have none.",
             fix="Lower `workers`, or set another binding: only `per-worker` shares no core.",
         )
     cores = packed(

@@ -88,7 +88,7 @@ def _server_conflict(cell: Cell) -> CannotRun | None:
         )
     if server_binds_workers(cell) and binding.memory != "default":
         return CannotRun(
-            what=f"`memory: {binding.memory}` cannot be told to a server's launcher.",
+            what=f"`memory: {binding.memory}` cannot be passed to a server's launcher.",
             fix="Leave `memory` out.",
         )
     return None
@@ -176,8 +176,8 @@ def _memory(
     usable_nodes = [node.id for node in host.nodes if node.allowed and node.memory_bytes != 0]
     if not usable_nodes:
         return CannotRun(
-            what=f"`memory: {binding.memory}` needs a NUMA node whose memory we may use,"
-            " and this host shows none.",
+            what=f"`memory: {binding.memory}` needs a NUMA node with available memory,"
+            " and this host has none.",
             fix="Leave `memory` at its default.",
         )
     if binding.memory == "interleave":
@@ -203,6 +203,6 @@ _NO_LAUNCHER = CannotRun(
 )
 _NO_OTHER_NODE = CannotRun(
     what="`memory: remote` needs memory on a node other than the CPUs' own,"
-    " and this host has none that we may use.",
+    " and this host has no other.",
     fix="Leave `memory: remote` out here, or bind to fewer nodes.",
 )

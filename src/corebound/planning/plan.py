@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from msgspec import Struct, field
 
 from corebound.machine.topology import Topology
-from corebound.planning.commands import command, inter_op, intra_op, traffic_of
+from corebound.planning.commands import command, intra_op, traffic_of
 from corebound.planning.models import CannotRun, Command, Placement
 from corebound.planning.placement import place
 from corebound.scenario.builtin_workloads import BUILT_IN, SERVERS
@@ -18,18 +18,18 @@ from corebound.worker import protocol
 
 # Why an adapter has no `profile`; frameworks that are not listed have one.
 WITHOUT_PROFILER: Mapping[Framework, str] = {
-    "none": "plain Python has no operators to tell apart.",
+    "none": "plain Python has no operators to profile.",
     "numpy": "NumPy has no profiler of its own.",
-    "torchserve": "a server's workers are its own: profile the model by itself.",
-    "litserve": "a server's workers are its own: profile the model by itself.",
+    "torchserve": "a server starts its own workers; profile the model on its own.",
+    "litserve": "a server starts its own workers; profile the model on its own.",
 }
 
 
 def unprofiled(scenario: Scenario, cell: Cell) -> CannotRun | None:
     """Why a cell's operators cannot be profiled; None if they can."""
-    fix = "Its figures stand; only where its time goes is not told."
+    fix = "Its results are valid; only the time per operator is missing."
     if isinstance(scenario.workload, CommandWorkload):
-        return CannotRun(what="a command is timed whole, whatever runs within it.", fix=fix)
+        return CannotRun(what="a command is timed as a whole.", fix=fix)
     reason = WITHOUT_PROFILER.get(cell.framework)
     return None if reason is None else CannotRun(what=reason, fix=fix)
 
@@ -196,7 +196,7 @@ def _request(
         parameters=dict(cell.parameters),
         framework=cell.framework,
         intra_op=intra_op(cell, placement),
-        inter_op=inter_op(cell),
+        inter_op=cell.threads.inter_op,
         iterations=measure.iterations,
         seed=seed,
         path=[folder],

@@ -97,7 +97,7 @@ def _traffic_parameters(parameters: Mapping[str, LocatedValue]) -> Iterator[Flaw
             yield ("parameters",), what, f"Write `{name}:` among the parameters."
         elif parameter is not None and shape not in shapes:
             what = f"`{name}` means nothing to `traffic: {shape}`."
-            yield parameter.path, what, "Remove it, or take that cell out with `exclude`."
+            yield parameter.path, what, "Remove it, or remove that cell with `exclude`."
     client = parameters.get("client")
     if client is not None and client.value == "ab" and shape != "closed":
         what = f"`client: ab` cannot send `traffic: {shape}`."
@@ -159,8 +159,8 @@ def check_scenario(scenario: Scenario, invalid_keys: frozenset[str]) -> Iterator
         if claim.published_ratio is not None and claim.published_ratio < 1:
             yield (
                 ("claims", index, "published_ratio"),
-                f"`published_ratio: {claim.published_ratio:g}` says that `faster` was slower.",
-                "Write how many times as fast it was, or exchange the sides.",
+                f"`published_ratio: {claim.published_ratio:g}` means that `faster` was slower.",
+                "Write how many times as fast it was, or swap the sides.",
             )
 
 
@@ -181,7 +181,7 @@ def _workload(scenario: Scenario) -> Iterator[Flaw]:
     if isinstance(workload, CommandWorkload):
         yield from _command(workload.command)
     elif workload not in BUILT_IN and not _FUNCTION.fullmatch(workload):
-        what = f"`{printable(workload)}` is no workload."
+        what = f"`{printable(workload)}` is not a workload."
         fix = f"Write {join_words([*BUILT_IN, 'module:function', '{command: [...]}'])}."
         if ".py" in workload or "/" in workload:
             fix = "Name a module beside this file without path or .py: module:function."
@@ -198,7 +198,9 @@ def _command(arguments: tuple[str, ...]) -> Iterator[Flaw]:
         yield (*path, 0), what, f"Write each word by itself: [{split}]."
     for index, argument in enumerate(arguments):
         if argument in _SHELL:
-            what = f"`{argument}` would be passed on as it is, for no shell reads the command."
+            what = (
+                f"`{argument}` would be passed to the program as it is: no shell reads the command."
+            )
             yield (*path, index), what, 'Write [sh, -c, "…"] if you want a shell.'
 
 
@@ -237,7 +239,7 @@ def _measures(measure: Measure) -> Iterator[Flaw]:
         yield ("launches",), what, "Write both, `max` not below `min`."
     if isinstance(warmup, WarmupIterations) and warmup.iterations >= measure.iterations:
         what = (
-            f"a warm-up of {warmup.iterations} leaves nothing of {measure.iterations} iterations."
+            f"a warm-up of {warmup.iterations} leaves none of the {measure.iterations} iterations."
         )
         yield ("warmup",), what, "Lower the warm-up, or raise `iterations`."
     if isinstance(warmup, WarmupSeconds) and warmup.seconds >= measure.timeout_s:
@@ -253,14 +255,14 @@ def _binding(values: dict[str, LocatedValue]) -> Iterator[Flaw]:
     mode = values["binding"].text
     if bind.value == "after-start" and mode in {"none", "launcher"}:
         what = f"`bind: after-start` has nothing to bind with `binding: {mode}`."
-        fix = "Choose another binding, or take that cell out with `exclude`."
+        fix = "Choose another binding, or remove that cell with `exclude`."
         yield bind.path, what, fix
     if bind.value == "after-start" and backend.value == "openmp":
         what = "`backend: openmp` binds threads as they start, never after."
         yield bind.path, what, "Write `backend: taskset`, or `bind: before-start`."
     if mode == "smt-siblings" and values["smt"].value is False:
         what = "`smt: false` leaves no siblings for `binding: smt-siblings`."
-        yield values["smt"].path, what, "Remove one, or take that cell out with `exclude`."
+        yield values["smt"].path, what, "Remove one, or remove that cell with `exclude`."
     memory = values["memory"]
     if (
         backend.value == "taskset"
@@ -290,8 +292,8 @@ def _framework(values: dict[str, LocatedValue], scenario: Scenario) -> Iterator[
         return
     framework = framework_setting.value or framework_of(name or "host")
     if framework is None:
-        what = f"`environment: {name}` does not say which framework it holds."
-        fix = f"Write `framework:` too, or a name that begins with it, such as pytorch-{name}."
+        what = f"`environment: {name}` does not name its framework."
+        fix = f"Write `framework:` too, or a name that starts with it, such as pytorch-{name}."
         yield environment.path, what, fix
         return
     path = (framework_setting if framework_setting.value is not None else environment).path
@@ -332,7 +334,7 @@ def _framework_settings(values: dict[str, LocatedValue], framework: str) -> Iter
     for key, frameworks in (("intra_op", {"none"}), ("inter_op", {"none", "numpy"})):
         if values[key].value is not None and framework in frameworks:
             what = f"`{key}: {values[key].value}` means nothing to {runtime}."
-            yield values[key].path, what, "Remove it, or take that cell out with `exclude`."
+            yield values[key].path, what, "Remove it, or remove that cell with `exclude`."
     with_launcher = sorted({*LAUNCHERS, *PINNING_SERVERS})
     if values["binding"].text == "launcher" and framework not in with_launcher:
         what = f"`binding: launcher` needs a launcher, and {runtime} has none."
@@ -411,11 +413,11 @@ def check_axes(scenario: Scenario) -> Iterator[Flaw]:
         first_values: dict[str, LocatedValue] = {}
         for value in settings:
             if first_values.setdefault(value.text, value) is not value:
-                what = f"`{as_written(key, value.value)}` stands twice on its axis."
+                what = f"`{as_written(key, value.value)}` appears twice on its axis."
                 yield value.path, what, "Keep one of them."
         at_top = scenario.parameters if len(key) > 1 else scenario.model_fields_set
         if key[-1] in at_top:
-            what = f"`{printable(key[-1])}` stands in the matrix and outside it."
+            what = f"`{printable(key[-1])}` is set in the matrix and outside it."
             yield ("matrix", *key), what, "Keep one of them."
     yield from _parameter_names(scenario)
     if (cells := count_points(scenario.matrix)) > MOST_CELLS:
@@ -463,15 +465,15 @@ def check_includes(scenario: Scenario, points: tuple[MatrixPoint, ...]) -> Itera
         values = entry_values(written, path)
         adds_nothing = all(key in spanned for key in values)
         if not values:
-            yield path, "this names nothing.", "Name the settings of a cell, or remove it."
+            yield path, "this entry is empty.", "Name the settings of a cell, or remove it."
         elif adds_nothing and any(agrees(point, values) for point in from_axes):
-            yield path, "the matrix has this already.", "Remove it, or name something new."
+            yield path, "the matrix already contains this.", "Remove it, or name a new value."
     first_points: dict[tuple[tuple[str, str], ...], MatrixPoint] = {}
     for point in points:
         if first_points.setdefault(axis_labels(point, scenario), point) is not point:
             yield (
                 _first_path(point)[:3],
-                "this makes a cell that another makes too.",
+                "this adds a cell that another entry adds too.",
                 "Remove one of them.",
             )
 
@@ -489,7 +491,7 @@ def _exclude(
     is_valid = bool(excluded)
     if not excluded:
         path: Path = ("matrix", "exclude", index)
-        yield path, "this names nothing.", "Name the values of cells to take out, or remove it."
+        yield path, "this entry is empty.", "Name values of the cells to exclude, or remove it."
     for key, value in excluded.items():
         if key not in spanned:
             is_valid = False
@@ -535,8 +537,8 @@ def check_named_cells(
         yield from flaws
         named_keys = {str(part) for side in (claim.faster, claim.than) for part in side.written}
         if not flaws and not named_keys & invalid_keys and not claim_pairs(claim, cells):
-            what = "`faster` and `than` make no pair of cells."
-            yield path, what, "Let them differ in what they name, and agree on every other axis."
+            what = "no pair of cells matches `faster` and `than`."
+            yield path, what, "Name different values; the cells must agree on every other axis."
 
 
 def _named(
@@ -546,7 +548,7 @@ def _named(
     if {key_part for key in values for key_part in key} & invalid_keys:
         return
     if not values:
-        yield path, "this names nothing.", "Name the values that the cells meant have."
+        yield path, "this entry is empty.", "Name values of the cells."
         return
     is_valid = True
     for key, value in values.items():
@@ -566,9 +568,9 @@ def check_profiles(scenario: Scenario, cells: Sequence[Cell]) -> Iterator[Flaw]:
         for index, entry in enumerate(change.only):
             path: Path = ("profiles", name, "only", index)
             if not entry.written:
-                yield path, "this names nothing.", "Name the settings of cells, or remove it."
+                yield path, "this entry is empty.", "Name the settings of cells, or remove it."
             elif not matching_cells(entry, cells):
-                yield path, "no cell fits it.", "Name values that stand in the matrix."
+                yield path, "no cell matches it.", "Name values that are in the matrix."
 
 
 def _parameters(scenario: Scenario, change: Profile, path: Path) -> Iterator[Flaw]:

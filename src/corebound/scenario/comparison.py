@@ -134,7 +134,7 @@ def with_compared_commits(
         ScenarioFaults: the scenario already names commits.
     """
     if "commit" in scenario.document() or any(cell.commit for cell in expand(scenario, "")):
-        what, fix = "the scenario has commits of its own.", "Measure it with `corebound run`."
+        what, fix = "the scenario already names commits.", "Measure it with `corebound run`."
         raise ScenarioFaults((Fault(file=path, line=None, what=what, fix=fix),))
     return with_compared_axis(
         scenario,

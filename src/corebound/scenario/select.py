@@ -141,7 +141,7 @@ def _check_expression(cells: Sequence[Cell], expression: str) -> None:
     for term in _SEPARATOR.split(expression):
         _check_term(cells, expression, term)
     if not any(matches_expression(cell, expression) for cell in cells):
-        raise _error(expression, "no cell fits it.", "Ask for less at once.")
+        raise _error(expression, "no cell matches it.", "Use fewer terms.")
 
 
 def _check_term(cells: Sequence[Cell], expression: str, term: str) -> None:
@@ -149,8 +149,8 @@ def _check_term(cells: Sequence[Cell], expression: str, term: str) -> None:
     if parts is None:
         raise _error(
             expression,
-            f"`{term}` is no term.",
-            "Write axis=value, axis!=value or scenario=NAME, parted by commas.",
+            f"`{term}` is not a term.",
+            "Write axis=value, axis!=value or scenario=NAME, separated by commas.",
         )
     axis, _, value = parts.groups()
     if axis == "scenario":

@@ -170,7 +170,7 @@ def resolve(text: str) -> Scalar:
 _SYNTAX_ERRORS = (
     (
         "found character '\\t' that cannot start any token",
-        "a tab stands where YAML allows only spaces.",
+        "there is a tab where YAML allows only spaces.",
         "Indent with spaces.",
         False,
     ),
@@ -206,14 +206,14 @@ _SYNTAX_ERRORS = (
     ),
     (
         "found character",
-        "a value here begins with a character that YAML keeps for itself.",
+        "a value here starts with a character that YAML reserves.",
         "Put the value in quotes.",
         False,
     ),
     (
         "mapping values are not allowed here",
-        "a `:` stands where no key can be.",
-        "Check the indentation, and put text that holds `: ` in quotes.",
+        "a `:` is not allowed here.",
+        "Check the indentation, and put text that contains `: ` in quotes.",
         False,
     ),
     (
@@ -260,7 +260,7 @@ def explain_syntax_error(error: yaml.MarkedYAMLError) -> tuple[int, str, str]:
     return (
         _line_of_mark(error.problem_mark),
         f"this is not YAML: {problem}.",
-        "Mend the syntax here.",
+        "Fix the syntax here.",
     )
 
 
@@ -420,7 +420,7 @@ class _Reader:
 
     def _key(self, event: yaml.Event, depth: int) -> str | None:
         if isinstance(event, yaml.ScalarEvent) and event.value == "<<" and event.implicit[0]:
-            self.report(_line(event), "`<<` does not merge here.", "Write the keys out.")
+            self.report(_line(event), "`<<` (merge) is not supported.", "Write the keys out.")
             return None
         node = self._node(event, depth + 1)
         if isinstance(node.value, str):
@@ -461,7 +461,7 @@ def _decode(data: bytes) -> str:
     if unsafe := _UNSAFE.search(text):
         raise _UnreadableError(
             text[: unsafe.start()].count("\n") + 1,
-            f"the character U+{ord(unsafe.group()):04X} may not stand in a scenario.",
+            f"the character U+{ord(unsafe.group()):04X} is not allowed in a scenario.",
             "Remove it; an editor may not show it.",
         )
     return text

@@ -56,7 +56,7 @@ def windows(*, bad: int = 6, **figures: int) -> HostOverTime:
         ({"throttled_ms": 250}, "throttled", "throttling", "quota"),
     ],
 )
-def test_what_disturbed_most_of_a_launch_is_named_with_its_remedy(
+def test_a_cause_that_disturbed_most_of_a_launch_is_reported_with_its_fix(
     figures: dict[str, int], rule: str, says: str, fixes: str
 ) -> None:
     found = findings_in(on(windows(**figures)))
@@ -68,13 +68,13 @@ def test_what_disturbed_most_of_a_launch_is_named_with_its_remedy(
     assert found[rule].times_ratio == 2.0
 
 
-def test_launches_that_were_refused_and_ones_that_were_kept_are_told_apart() -> None:
+def test_discarded_and_kept_launches_are_counted_separately() -> None:
     found = findings_in(on(windows(steal_ms=250), refused=2))["steal"]
 
     assert found.evidence[-2:] == ("2 launches kept and marked", "2 launches without results")
 
 
-def test_of_two_causes_the_one_that_took_next_to_nothing_is_not_accused_too() -> None:
+def test_a_second_cause_that_took_almost_nothing_is_not_reported() -> None:
     stolen = a_window(from_ms=3000, to_ms=3500, steal_ms=150, foreign_ms=400, waited_ms=400)
     host = windows(foreign_ms=400, waited_ms=400)
 
@@ -93,7 +93,7 @@ def test_of_two_causes_the_one_that_took_next_to_nothing_is_not_accused_too() ->
         windows(foreign_ms=20, waited_ms=20, steal_ms=10),
     ],
 )
-def test_a_quiet_launch_is_not_accused(host: HostOverTime) -> None:
+def test_a_quiet_launch_is_not_reported(host: HostOverTime) -> None:
     assert findings_in(on(host)) == {}
 
 
@@ -130,7 +130,7 @@ PERF = DATA / "perf"
         ("topdown-waits-little", (0.172, 0.160), []),
     ],
 )
-def test_counts_that_real_processors_gave_are_told_apart(
+def test_counters_of_real_processors_are_classified(
     name: str, slots_printed: tuple[float, float], rules: list[str]
 ) -> None:
     counts = perf.parse((PERF / f"{name}.csv").read_text(encoding="utf-8"))
@@ -142,7 +142,7 @@ def test_counts_that_real_processors_gave_are_told_apart(
     assert list(findings_in(counting(counters))) == rules
 
 
-def test_slots_that_wait_for_memory_are_named_memory_bound() -> None:
+def test_slots_that_wait_for_memory_are_memory_bound() -> None:
     found = findings_in(counting(slots(0.5, 0.1)))
 
     assert list(found) == ["memory-bound"]
@@ -150,9 +150,7 @@ def test_slots_that_wait_for_memory_are_named_memory_bound() -> None:
     assert found["memory-bound"].evidence[0] == "instructions per cycle: 0.80"
 
 
-def test_slots_that_wait_for_units_are_named_core_bound_and_smt_is_the_remedy_where_there_is() -> (
-    None
-):
+def test_slots_that_wait_for_units_are_core_bound() -> None:
     plain = findings_in(counting(slots(0.1, 0.4)))
     smt = findings_in(counting(slots(0.1, 0.4)), topology=a_host(cores_per_node=1, cpus_per_core=2))
 
@@ -164,13 +162,13 @@ def test_slots_that_wait_for_units_are_named_core_bound_and_smt_is_the_remedy_wh
 @pytest.mark.parametrize(
     "counters", [slots(0.05, 0.1), Counters(source="perf"), Counters(source="proc"), None]
 )
-def test_a_pipeline_that_seldom_waits_or_was_not_counted_is_left_alone(
+def test_a_pipeline_that_seldom_waits_or_was_not_counted_is_not_reported(
     counters: Counters | None,
 ) -> None:
     assert findings_in(counting(counters)) == {}
 
 
-def test_loads_from_another_node_are_named_where_there_is_one() -> None:
+def test_loads_from_another_node_are_reported() -> None:
     far = Counters(source="perf", llc_misses=1000, remote_loads=400)
     near = replace(far, remote_loads=20)
 
@@ -181,7 +179,7 @@ def test_loads_from_another_node_are_named_where_there_is_one() -> None:
     assert findings_in(counting(far)) == {}
 
 
-def test_spinning_is_at_most_the_cpu_time_beyond_the_least_that_the_same_work_took() -> None:
+def test_spinning_is_bounded_by_the_least_cpu_time_of_the_same_work() -> None:
     # 1 - 10/40; another batch is other work.
     spins = measured_cell(10.0, cpu_ms=40.0, axes=(("threads", "4"), ("batch", "1")))
     best = measured_cell(10.0, cpu_ms=10.0, axes=(("threads", "1"), ("batch", "1")))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from corebound.planning.commands import command, inter_op, intra_op
+from corebound.planning.commands import command, intra_op
 from corebound.planning.models import Command, Placement
 from corebound.planning.placement import place
 from corebound.scenario.cell import Binding, BindingMode, Cell, Threads
@@ -50,7 +50,7 @@ def test_a_binding_is_written_before_the_interpreter(
     assert started(a_cell(binding=binding)).argv == (*prefix, *WORKER)
 
 
-def test_a_launcher_is_the_frameworks_own_and_is_given_the_worker() -> None:
+def test_the_frameworks_launcher_starts_the_worker() -> None:
     cell = replace(a_cell(binding=Binding(mode="launcher")), framework="pytorch")
 
     assert started(cell).argv == (
@@ -85,7 +85,7 @@ def test_a_number_of_threads_reaches_every_library() -> None:
     )
 
 
-def test_single_settings_win_over_the_rule() -> None:
+def test_specific_thread_settings_override_the_rule() -> None:
     asked = Threads(rule="per-cpu", omp=3, mkl=5, intra_op=7, inter_op=1)
     cell = replace(a_cell(threads=asked), framework="tensorflow")
 
@@ -98,12 +98,12 @@ def test_single_settings_win_over_the_rule() -> None:
     }
 
 
-def test_a_single_setting_stands_alone() -> None:
+def test_a_specific_thread_setting_sets_nothing_else() -> None:
     assert started(a_cell(threads=Threads(omp=4))).env == (("OMP_NUM_THREADS", "4"),)
 
 
 @pytest.mark.parametrize(("mode", "how"), [("node", "close"), ("scatter", "spread")])
-def test_openmp_gets_a_place_for_each_cpu(mode: BindingMode, how: str) -> None:
+def test_openmp_gets_one_place_per_cpu(mode: BindingMode, how: str) -> None:
     cell = a_cell(binding=Binding(mode=mode, backend="openmp"), threads=Threads(rule=2))
     env = dict(started(cell).env)
 
@@ -111,7 +111,7 @@ def test_openmp_gets_a_place_for_each_cpu(mode: BindingMode, how: str) -> None:
     assert env["OMP_PROC_BIND"] == how
 
 
-def test_the_cells_own_variables_win() -> None:
+def test_the_cells_own_variables_take_precedence() -> None:
     cell = replace(a_cell(threads=Threads(rule=2)), env=(("OMP_NUM_THREADS", "9"), ("A", "b")))
 
     assert dict(started(cell).env) == {
@@ -122,11 +122,11 @@ def test_the_cells_own_variables_win() -> None:
     }
 
 
-def test_the_framework_is_told_its_threads() -> None:
+def test_the_framework_gets_its_thread_counts() -> None:
     told = a_cell(threads=Threads(rule=2, inter_op=1))
     placement = place(told, DUAL)
     assert isinstance(placement, Placement)
 
-    assert (intra_op(told, placement), inter_op(told)) == (2, 1)
+    assert (intra_op(told, placement), told.threads.inter_op) == (2, 1)
     own = replace(told, threads=Threads(rule=2, intra_op=6))
-    assert (intra_op(own, placement), inter_op(own)) == (6, None)
+    assert (intra_op(own, placement), own.threads.inter_op) == (6, None)

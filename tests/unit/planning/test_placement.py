@@ -65,7 +65,7 @@ HYBRID = topology(memory_tree(machine_files("hwloc_20em64t-hybrid-1p6c2t+2ca4co1
         ("per-worker", "0-7"),
     ],
 )
-def test_each_mode_takes_its_cpus(mode: BindingMode, expected: str) -> None:
+def test_each_mode_selects_its_cpus(mode: BindingMode, expected: str) -> None:
     assert cpus(a_binding(mode), DUAL) == [expected]
 
 
@@ -84,7 +84,7 @@ def test_each_mode_takes_its_cpus(mode: BindingMode, expected: str) -> None:
         ("socket", "0-1"),
     ],
 )
-def test_two_threads_narrow_a_mode_to_two_cpus(mode: BindingMode, expected: str) -> None:
+def test_two_threads_limit_a_mode_to_two_cpus(mode: BindingMode, expected: str) -> None:
     assert cpus(a_binding(mode, 2), DUAL) == [expected]
     assert placed(a_binding(mode, 2), DUAL).threads == 2
 
@@ -97,18 +97,18 @@ def test_siblings_may_have_neighbouring_numbers() -> None:
     assert cpus(a_binding("physical-cores", 2), host) == ["0,2"]
 
 
-def test_smt_siblings_take_the_fewest_cores() -> None:
+def test_smt_siblings_use_the_fewest_cores() -> None:
     assert cpus(a_binding("smt-siblings", 3), DUAL) == ["0-1,8"]
     assert cpus(a_binding("smt-siblings"), HYBRID) == ["0-11"]  # efficiency cores have none
 
 
-def test_a_host_with_one_cpu_per_core_has_no_siblings_to_bind_to() -> None:
+def test_a_host_without_smt_has_no_siblings() -> None:
     assert unfit(a_binding("smt-siblings"), FLAT).what.startswith(
-        "this host shows one CPU per core"
+        "SMT is not available on this host"
     )
 
 
-def test_a_core_of_which_we_may_use_one_cpu_has_no_siblings() -> None:
+def test_a_core_with_one_allowed_cpu_has_no_siblings() -> None:
     host = a_host(cores_per_node=2, cpus_per_core=2, allowed=frozenset({0, 1, 3}))
 
     assert cpus(a_binding("smt-siblings"), host) == ["1,3"]
@@ -122,7 +122,7 @@ def test_the_node_with_the_most_allowed_cores_comes_first() -> None:
     assert cpus(a_binding("physical-cores", 2), host) == ["5-6"]
 
 
-def test_what_does_not_fit_one_node_goes_on_to_the_nearest() -> None:
+def test_what_does_not_fit_one_node_continues_on_the_nearest() -> None:
     nodes = {0: (0, 1), 1: (2, 3), 2: (4, 5)}
     far = {0: "10 30 20\n", 1: "30 10 30\n", 2: "20 30 10\n"}
     tree = a_tree(cpus=range(6), nodes=nodes)
@@ -131,7 +131,7 @@ def test_what_does_not_fit_one_node_goes_on_to_the_nearest() -> None:
     assert cpus(a_binding("physical-cores", 3), topology(MemoryTree(tree), where="")) == ["0-1,4"]
 
 
-def test_a_node_of_few_cores_but_enough_cpus_is_taken_whole() -> None:
+def test_a_node_with_few_cores_but_enough_cpus_is_used() -> None:
     tree = a_tree(
         cpus=range(7),
         siblings=lambda cpu: (cpu,) if cpu < 3 else range(3, 7),
@@ -142,7 +142,7 @@ def test_a_node_of_few_cores_but_enough_cpus_is_taken_whole() -> None:
     assert cpus(a_binding("logical-cpus", 4), topology(MemoryTree(tree), where="")) == ["3-6"]
 
 
-def test_a_node_without_memory_comes_after_those_with_some() -> None:
+def test_a_node_without_memory_comes_last() -> None:
     host = topology(MemoryTree(a_tree(nodes={0: (0, 1, 2), 1: (3,)}, memory_kb={0: 0})), where="")
 
     assert cpus(a_binding("node"), host) == ["3"]
@@ -155,20 +155,20 @@ def test_a_kernel_without_nodes_is_one_node() -> None:
     assert cpus(a_binding("node"), host) == ["0-3"]
 
 
-def test_cpus_without_a_node_beside_nodes_are_none() -> None:
+def test_cpus_without_a_node_are_left_out_if_there_are_nodes() -> None:
     host = topology(memory_tree(machine_files("hwloc_offline-cpu0-node0")), where="")
 
     assert cpus(a_binding("node"), host) == ["5,7,9,11,13,15,17,19"]
     assert cpus(a_binding("socket"), host) == ["4,6,8,10,12,14,16,18,20"]  # nine cores beat eight
 
 
-def test_a_host_that_shows_no_cache_has_none_to_bind_to() -> None:
+def test_a_host_that_reports_no_cache_cannot_bind_to_one() -> None:
     host = topology(MemoryTree(a_tree()), where="")
 
-    assert "no data cache" in unfit(a_binding("cache"), host).what
+    assert "does not report which CPUs share a cache" in unfit(a_binding("cache"), host).what
 
 
-def test_scatter_takes_sockets_then_nodes_then_caches_in_turn() -> None:
+def test_scatter_alternates_between_sockets_then_nodes_then_caches() -> None:
     tree = a_tree(
         cpus=range(8),
         package=lambda cpu: cpu // 4,
@@ -197,7 +197,7 @@ def test_cores_that_do_not_divide_stay_idle() -> None:
     assert cpus(a_binding("per-worker", workers=3), FLAT) == ["0", "1", "2"]
 
 
-def test_only_the_remainders_of_nodes_are_put_together() -> None:
+def test_only_the_remainders_of_nodes_are_combined() -> None:
     host = a_host(nodes=2, cores_per_node=3)
 
     assert cpus(a_binding("per-worker", workers=3), host) == ["0-1", "3-4", "2,5"]
@@ -220,12 +220,12 @@ def test_more_workers_than_cores_do_not_fit() -> None:
         ),
         (
             a_binding("logical-cpus", 48),
-            "`threads: 48` does not fit what we may use of this host, which has 16 CPUs.",
+            "`threads: 48` does not fit the available part of this host, which has 16 CPUs.",
             "Lower `threads` to 16.",
         ),
         (
             a_binding("physical-cores", 9),
-            "`threads: 9` does not fit the 8 physical cores we may use here, with 8 CPUs.",
+            "`threads: 9` does not fit the 8 physical cores available here, with 8 CPUs.",
             "Lower `threads` to 8, or set `binding: logical-cpus`, which has 16.",
         ),
         (
@@ -235,7 +235,7 @@ def test_more_workers_than_cores_do_not_fit() -> None:
         ),
     ],
 )
-def test_threads_that_do_not_fit_are_told_in_numbers(cell: Cell, what: str, fix: str) -> None:
+def test_threads_that_do_not_fit_are_reported_with_numbers(cell: Cell, what: str, fix: str) -> None:
     assert unfit(cell, DUAL) == CannotRun(what=what, fix=fix)
 
 
@@ -246,18 +246,18 @@ def test_a_launcher_needs_a_framework_that_has_one() -> None:
 
 
 @pytest.mark.parametrize("mode", ["none", "one-cpu", "launcher"])
-def test_more_threads_than_cpus_are_meant_where_the_mode_says_the_cpus(mode: BindingMode) -> None:
+def test_modes_that_define_the_cpus_accept_more_threads(mode: BindingMode) -> None:
     assert placed(a_binding(mode, 32), FLAT).threads == 32
 
 
-def test_named_cpus_are_taken_as_named() -> None:
+def test_explicit_cpus_are_used_as_given() -> None:
     named = cell_with(a_binding("cpus", 8), cpus=(CpuId(0), CpuId(3)), avoid_cpu0=True)
 
     assert placed(named, FLAT).slots == (Slot(cpus=(CpuId(0), CpuId(3))),)
     assert placed(named, FLAT).threads == 8
 
 
-def test_named_cpus_that_cannot_be_had_are_told_with_the_reason() -> None:
+def test_explicit_cpus_that_cannot_be_used_are_reported_with_the_reason() -> None:
     tree = a_tree(cpus=range(4), online="0-2")
     host = topology(MemoryTree(tree), where="", affinity=frozenset({0, 1}))
     named = cell_with(a_binding("cpus"), cpus=tuple(map(CpuId, range(6))))
@@ -269,7 +269,7 @@ def test_named_cpus_that_cannot_be_had_are_told_with_the_reason() -> None:
     )
 
 
-def test_smt_keeps_to_one_cpu_of_each_core_or_takes_all() -> None:
+def test_smt_selects_one_cpu_of_each_core_or_all() -> None:
     assert cpus(cell_with(a_binding("logical-cpus"), smt=False), DUAL) == ["0-7"]
     assert cpus(cell_with(a_binding("node"), smt=False), DUAL) == ["0-3"]
     assert cpus(cell_with(a_binding("physical-cores"), smt=True), DUAL) == ["0-15"]
@@ -278,24 +278,25 @@ def test_smt_keeps_to_one_cpu_of_each_core_or_takes_all() -> None:
     )
 
 
-def test_avoiding_cpu_0_leaves_its_whole_core() -> None:
+def test_avoid_cpu0_leaves_out_its_whole_core() -> None:
     assert cpus(cell_with(a_binding("logical-cpus"), avoid_cpu0=True), DUAL) == ["1-7,9-15"]
     assert cpus(cell_with(a_binding("one-cpu"), avoid_cpu0=True), FLAT) == ["1"]
     single = a_host(cores_per_node=1, cpus_per_core=2)
     assert "leaves no core" in unfit(cell_with(a_binding("node"), avoid_cpu0=True), single).what
 
 
-def test_a_kind_of_core_is_kept_to() -> None:
+def test_a_core_kind_limits_the_cpus() -> None:
     assert cpus(cell_with(a_binding("physical-cores"), core_kind="efficiency"), HYBRID) == ["12-19"]
     assert cpus(cell_with(a_binding("physical-cores"), core_kind="performance"), HYBRID) == [
         "0,2,4,6,8,10"
     ]
     assert (
-        "matches no CPU" in unfit(cell_with(a_binding("node"), core_kind="performance"), FLAT).what
+        "matches no available CPU"
+        in unfit(cell_with(a_binding("node"), core_kind="performance"), FLAT).what
     )
 
 
-def test_a_host_that_allows_us_nothing_is_told_so() -> None:
+def test_a_host_without_allowed_cpus_is_reported() -> None:
     assert "no CPU" in unfit(a_binding("none"), a_host(allowed=frozenset())).what
 
 
@@ -309,7 +310,7 @@ def test_rules_resolve_to_threads(rule: ThreadRule, threads: int | None) -> None
     assert placed(cell, DUAL).threads == threads
 
 
-def test_the_cores_of_the_host_count_allowed_or_not() -> None:
+def test_host_cores_counts_cores_that_are_not_allowed_too() -> None:
     host = a_host(cores_per_node=8, cpus_per_core=2, allowed=frozenset({0}))
 
     assert placed(a_cell(threads=Threads(rule="host-cores")), host).threads == 8
@@ -354,7 +355,7 @@ def test_memory_needs_nodes() -> None:
     assert "needs a NUMA node" in unfit(cell_with(a_binding("node"), memory="bind"), host).what
 
 
-def test_an_unbound_cell_may_still_ask_for_memory() -> None:
+def test_an_unbound_cell_may_still_bind_memory() -> None:
     placement = placed(cell_with(a_binding("none"), memory="interleave"), DUAL)
 
     assert (placement.bound, placement.backend) == (False, "numactl")
@@ -390,7 +391,7 @@ def test_a_backend_is_chosen_among_the_tools(
         ({"backend": "openmp", "moment": "after-start"}, {"taskset"}, "excludes"),
     ],
 )
-def test_a_backend_that_cannot_be_is_told(
+def test_an_impossible_backend_is_reported(
     changes: dict[str, object], tools: set[str], words: str
 ) -> None:
     why = unfit(cell_with(a_binding("node"), **changes), DUAL, frozenset(tools))

@@ -97,7 +97,7 @@ def distinct_cores(host: Topology, cpus: tuple[CpuId, ...]) -> set[CoreKey]:
 
 
 @given(cells(), hosts())
-def test_any_cell_on_any_host_is_placed_or_unfit_with_reason_and_remedy(
+def test_any_cell_on_any_host_is_placed_or_rejected_with_reason_and_fix(
     cell: Cell, host: Topology
 ) -> None:
     placement = place(cell, host)
@@ -118,9 +118,7 @@ def test_any_cell_on_any_host_is_placed_or_unfit_with_reason_and_remedy(
 
 
 @given(cells(("physical-cores", "per-worker")), hosts())
-def test_no_core_is_used_twice_unless_its_siblings_are_asked_for(
-    cell: Cell, host: Topology
-) -> None:
+def test_no_core_is_used_twice_unless_siblings_are_requested(cell: Cell, host: Topology) -> None:
     placement = place(cell, host)
 
     if isinstance(placement, Placement) and not cell.binding.smt:
@@ -139,7 +137,7 @@ def test_split_workers_share_no_core_and_have_as_many_each(cell: Cell, host: Top
 
 
 @given(cells(("physical-cores", "logical-cpus", "compact")), hosts(), st.integers(1, 4))
-def test_what_fits_one_node_stays_on_one(cell: Cell, host: Topology, threads: int) -> None:
+def test_a_cell_that_fits_one_node_stays_on_it(cell: Cell, host: Topology, threads: int) -> None:
     cell = a_cell(binding=Binding(mode=cell.binding.mode), threads=Threads(rule=threads))
     placement = place(cell, host)
 
@@ -155,7 +153,7 @@ def test_what_fits_one_node_stays_on_one(cell: Cell, host: Topology, threads: in
 
 
 @given(cells(), hosts())
-def test_rules_count_what_a_worker_got(cell: Cell, host: Topology) -> None:
+def test_thread_rules_count_a_workers_cpus(cell: Cell, host: Topology) -> None:
     placement = place(cell, host)
 
     if isinstance(placement, Placement):
@@ -171,9 +169,7 @@ def test_rules_count_what_a_worker_got(cell: Cell, host: Topology) -> None:
 
 
 @given(cells(), hosts())
-def test_a_number_of_threads_has_a_cpu_each_unless_the_mode_says_the_cpus(
-    cell: Cell, host: Topology
-) -> None:
+def test_each_thread_has_a_cpu_unless_the_mode_defines_the_cpus(cell: Cell, host: Topology) -> None:
     placement = place(cell, host)
     rule, mode = cell.threads.rule, cell.binding.mode
 

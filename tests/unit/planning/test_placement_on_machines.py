@@ -63,7 +63,7 @@ def test_smt_siblings_are_all_pus_of_hwlocs_cores_with_more_than_one(machine: st
 
 
 @pytest.mark.parametrize("machine", saved_machines())
-def test_every_mode_is_placed_or_refused_on_every_machine(machine: str) -> None:
+def test_every_mode_is_placed_or_rejected_on_every_machine(machine: str) -> None:
     for mode in get_args(BindingMode):
         for rule in (1, 2, 48, "default", "per-core", "per-cpu", "host-cores"):
             for workers in (1, 3):

@@ -50,17 +50,17 @@ def sides(*names: str, **scenario: Any) -> dict[str, Any]:
     }
 
 
-def test_cells_of_one_thread_that_are_placed_alike_alternate_with_their_baseline() -> None:
+def test_single_threaded_cells_with_the_same_placement_alternate_with_their_baseline() -> None:
     assert parted(**sides("a", "b", "c")) == [["a", "b", "c"]]
 
 
-def test_cells_that_are_placed_otherwise_are_launched_by_themselves() -> None:
+def test_cells_with_another_placement_are_launched_on_their_own() -> None:
     both = {"matrix": {"binding": ["none", "one-cpu"]}, "baseline": {"binding": "none"}}
 
     assert parted(**both) == [["none"], ["one-cpu"]]
 
 
-def test_workers_with_more_threads_go_on_spinning_and_alternate_only_if_asked_to() -> None:
+def test_workers_with_several_threads_alternate_only_on_request() -> None:
     two_threads = {"environment": "numpy", "framework": "numpy", "threads": 2}
 
     assert parted(**sides("a", "b", **two_threads)) == [["a"], ["b"]]
@@ -68,7 +68,7 @@ def test_workers_with_more_threads_go_on_spinning_and_alternate_only_if_asked_to
     assert parted(**sides("a", "b", **{**two_threads, "threads": 1})) == [["a", "b"]]
 
 
-def test_frameworks_that_work_between_steps_alternate_only_if_asked_to() -> None:
+def test_frameworks_that_work_between_steps_alternate_only_on_request() -> None:
     torch = {"environment": "pytorch", "framework": "pytorch", "threads": 1}
 
     assert parted(**sides("a", "b", **torch)) == [["a"], ["b"]]
@@ -81,11 +81,11 @@ def test_cells_of_several_workers_never_alternate() -> None:
     assert parted(**sides("a", "b", **asked)) == [["a"], ["b"]]
 
 
-def test_nobody_alternates_where_that_is_not_wanted() -> None:
+def test_alternate_never_disables_alternation() -> None:
     assert parted(**sides("a", "b", measure={"alternate": "never"})) == [["a"], ["b"]]
 
 
-def test_a_cell_whose_baseline_is_not_in_the_block_is_launched_by_itself() -> None:
+def test_a_cell_whose_baseline_is_not_in_the_block_is_launched_on_its_own() -> None:
     planned, baselines = block(**sides("a", "b", "c"))
 
     assert [len(one) for one in interleave_groups(planned[1:], baselines)] == [1, 1]
@@ -95,7 +95,7 @@ names = st.lists(st.sampled_from("abcdefghijklmnop"), min_size=1, max_size=16, u
 
 
 @given(order=names, data=st.data())
-def test_every_cell_is_in_one_company_and_none_is_too_large(
+def test_every_cell_is_in_one_group_and_no_group_is_too_large(
     order: Sequence[str], data: st.DataObject
 ) -> None:
     planned, baselines = block(**sides(*order))

@@ -335,7 +335,7 @@ def test_operators_that_cannot_be_profiled_are_a_skip_with_its_reason() -> None:
 
     skips = [launch for launch in kept if launch.kind == "profile"]
     assert [launch.status for launch in skips] == ["skipped", "skipped"]
-    assert "no operators to tell apart" in str(skips[0].reason)
+    assert "no operators to profile" in str(skips[0].reason)
 
 
 def test_a_cell_the_host_cannot_hold_is_not_profiled() -> None:

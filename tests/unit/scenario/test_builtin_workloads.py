@@ -17,7 +17,7 @@ every_built_in = pytest.mark.parametrize(
 
 
 @every_built_in
-def test_choices_are_of_words_and_least_values_of_whole_numbers(
+def test_only_text_has_choices_and_only_integers_have_a_minimum(
     name: str, built_in: BuiltIn
 ) -> None:
     assert {built_in.parameters[one] for one in built_in.choices} <= {str}
@@ -25,7 +25,7 @@ def test_choices_are_of_words_and_least_values_of_whole_numbers(
 
 
 @every_built_in
-def test_words_have_choices_and_whole_numbers_a_least_value(name: str, built_in: BuiltIn) -> None:
+def test_each_text_has_choices_and_each_integer_a_minimum(name: str, built_in: BuiltIn) -> None:
     words = {one for one, kind in built_in.parameters.items() if kind is str}
     numbers = {one for one, kind in built_in.parameters.items() if kind is int}
 
@@ -34,9 +34,7 @@ def test_words_have_choices_and_whole_numbers_a_least_value(name: str, built_in:
 
 
 @every_built_in
-def test_each_target_stands_in_a_module_named_after_its_framework(
-    name: str, built_in: BuiltIn
-) -> None:
+def test_each_target_is_in_a_module_named_after_its_framework(name: str, built_in: BuiltIn) -> None:
     assert set(built_in.targets) <= set(get_args(Framework))
     for framework, target in built_in.targets.items():
         module, _, function = target.partition(":")

@@ -151,7 +151,7 @@ WRONG: dict[str, tuple[str, str]] = {
 
 
 @pytest.mark.parametrize(("text", "said"), WRONG.values(), ids=WRONG)
-def test_what_is_wrong_is_said_once_with_its_line(text: str, said: str) -> None:
+def test_each_fault_is_reported_once_with_its_line(text: str, said: str) -> None:
     assert faults(text, of_a_source()) == said
 
 
@@ -169,7 +169,7 @@ def test_what_is_wrong_is_said_once_with_its_line(text: str, said: str) -> None:
         "workload: gemm\nenvironment: numpy\n",
     ],
 )
-def test_what_is_right_is_a_sound_scenario(text: str) -> None:
+def test_a_correct_function_is_accepted(text: str) -> None:
     assert faults(text, of_a_source()) == ""
 
 
@@ -179,7 +179,7 @@ UNTELLABLE = (
 
 
 @pytest.mark.parametrize("name", UNTELLABLE)
-def test_what_the_source_does_not_tell_is_no_fault(name: str) -> None:
+def test_an_inconclusive_source_is_accepted(name: str) -> None:
     assert faults(f"workload: mine:{name}\nparameters: {{odd: 1}}\n", of_a_source()) == ""
 
 
@@ -203,24 +203,24 @@ def test_what_the_source_does_not_tell_is_no_fault(name: str) -> None:
         "class made(Base): pass",
     ],
 )
-def test_a_name_that_may_come_to_be_at_run_time_is_no_fault(line: str) -> None:
+def test_a_name_that_may_be_created_at_run_time_is_accepted(line: str) -> None:
     assert faults("workload: mine:made\nparameters: {a: 1}\n", of_a_source(line.encode())) == ""
 
 
-def test_a_method_that_is_called_modules_hides_nothing() -> None:
+def test_a_method_named_modules_does_not_make_a_source_dynamic() -> None:
     source = b"def setup(): return [one for one in network.modules()]"
 
     assert "Did you mean `setup`?" in faults("workload: mine:setpu\n", of_a_source(source))
 
 
-def test_a_module_that_is_not_python_is_a_fault_unless_asv_may_build_for_another() -> None:
+def test_invalid_python_is_a_fault_except_in_the_project_under_test() -> None:
     broken = of_a_source(b"\ndef setup(:\n")
 
     assert "f.yaml:5: `mine` has a syntax error in line 2:" in faults("workload: mine:f\n", broken)
     assert faults("workload: mine:f\nenvironment: project\n", broken) == ""
 
 
-def test_one_environment_that_cannot_be_told_does_not_hide_another() -> None:
+def test_an_unknown_environment_does_not_hide_faults_in_another() -> None:
     def find(_module: str, environment: str) -> Module | None:
         return None if environment == "numpy" else Module(source=SOURCE)
 
@@ -254,7 +254,7 @@ def test_no_source_makes_reading_fail(source: bytes, name: str) -> None:
         ("corebound.worker.workloads.gemm_numpy", False, ""),
     ],
 )
-def test_a_module_is_looked_for_where_a_worker_would(
+def test_a_module_is_searched_where_a_worker_imports_it(
     name: str, environment_is_made: bool, said: str, tmp_path: Path
 ) -> None:
     for folder in ("package", "folder", "dynamic"):

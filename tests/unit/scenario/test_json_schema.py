@@ -26,7 +26,7 @@ def test_it_is_a_schema() -> None:
     jsonschema.Draft202012Validator.check_schema(json.loads(schema_text()))
 
 
-def test_every_key_says_what_it_is() -> None:
+def test_every_key_has_a_description() -> None:
     settings = schema()["properties"]
 
     assert [name for name, key in settings.items() if not key.get("description")] == [
@@ -68,7 +68,7 @@ def test_shipped_scenarios_are_valid(file: Path) -> None:
     ],
     ids=str,
 )
-def test_what_loading_refuses_for_its_shape_editors_mark(change: dict[str, Any]) -> None:
+def test_the_schema_rejects_what_loading_rejects(change: dict[str, Any]) -> None:
     document = {
         "schema": 1, "name": "a", "title": "T", "question": "Q?", "workload": "m:f", **change
     }  # fmt: skip

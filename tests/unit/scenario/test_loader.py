@@ -77,25 +77,25 @@ def survives(data: bytes) -> None:
 
 
 @given(st.binary(max_size=200))
-def test_bytes_load_or_are_refused(data: bytes) -> None:
+def test_any_bytes_load_or_are_rejected(data: bytes) -> None:
     survives(data)
 
 
 @given(st.text(max_size=200))
 @example('"\\U0FFFFFFF"')
 @example("%YAML 1.2.3.4\n--- a")
-def test_text_loads_or_is_refused(text: str) -> None:
+def test_any_text_loads_or_is_rejected(text: str) -> None:
     survives(text.encode("utf-8", errors="replace"))
 
 
 @given(st.lists(WORDS, max_size=30), st.sampled_from(["", " ", "\n", ": ", "\n  "]))
-def test_scraps_of_yaml_load_or_are_refused(scraps: list[str], between: str) -> None:
+def test_fragments_of_yaml_load_or_are_rejected(scraps: list[str], between: str) -> None:
     survives(between.join(scraps).encode())
 
 
 @settings(max_examples=200)
 @given(st.data())
-def test_a_scenario_with_lines_lost_moved_or_changed_loads_or_is_refused(
+def test_a_mutated_scenario_loads_or_is_rejected(
     data: st.DataObject,
 ) -> None:
     lines = list(LINES)
@@ -131,7 +131,7 @@ TRAFFIC = st.sampled_from(["rate", "query", "bound_ms", "concurrency", "image", 
     st.dictionaries(st.sampled_from(["iterations", "timeout_s", "margin"]), NUMBERS, max_size=2),
     st.booleans(),
 )
-def test_traffic_of_odd_numbers_is_planned_or_refused(
+def test_unusual_traffic_is_planned_or_rejected(
     parameters: dict[str, str], changed: dict[str, str], measure: dict[str, str], varied: bool
 ) -> None:
     def written(values: dict[str, str]) -> str:
@@ -192,9 +192,7 @@ JSON: st.SearchStrategy[Any] = st.recursive(
     st.dictionaries(st.sampled_from([*Scenario.model_fields, "odd"]), JSON, max_size=6),
     st.booleans(),
 )
-def test_mappings_of_anything_load_or_are_refused(
-    changes: dict[str, Any], through_yaml: bool
-) -> None:
+def test_any_mapping_loads_or_is_rejected(changes: dict[str, Any], through_yaml: bool) -> None:
     document: dict[str, Any] = {
         "schema": 1, "name": "a", "title": "T", "question": "Q?", "workload": "m:f", **changes
     }  # fmt: skip
@@ -245,7 +243,7 @@ def documents(draw: st.DrawFn) -> dict[str, Any]:
 
 
 @given(documents())
-def test_a_document_of_a_scenario_gives_that_scenario_back(document: dict[str, Any]) -> None:
+def test_a_scenarios_document_loads_as_the_same_scenario(document: dict[str, Any]) -> None:
     loaded = load(json.dumps(document).encode(), "f.yaml")
     kept = json.loads(json.dumps(loaded.document()))
 

@@ -23,7 +23,7 @@ def shipped(name: str) -> Scenario:
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
-def test_it_is_sound_and_named_as_its_file(file: Path) -> None:
+def test_it_is_valid_and_named_like_its_file(file: Path) -> None:
     scenario = load(file.read_bytes(), file.name)
 
     assert scenario.name == file.stem
@@ -83,7 +83,7 @@ def test_gemm_runs_in_both_environments_over_the_same_bindings() -> None:
         assert baseline.environment == cell.environment
 
 
-def test_the_example_function_makes_a_step_that_its_check_accepts(
+def test_the_example_function_passes_its_own_check(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.syspath_prepend(SCENARIOS)

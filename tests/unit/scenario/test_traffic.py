@@ -39,7 +39,7 @@ messages = st.one_of(
 
 
 @given(messages)
-def test_a_message_is_one_line_and_comes_back_as_it_was(message: Message) -> None:
+def test_a_message_is_one_line_and_round_trips(message: Message) -> None:
     line = traffic.encode(message)
 
     assert line.count(b"\n") == 1
@@ -47,14 +47,14 @@ def test_a_message_is_one_line_and_comes_back_as_it_was(message: Message) -> Non
 
 
 @pytest.mark.parametrize("shape", OF_A_SHAPE)
-def test_an_order_of_any_shape_comes_back_as_it_was(shape: Shape) -> None:
+def test_an_order_of_any_shape_round_trips(shape: Shape) -> None:
     order = an_order(traffic=a_traffic(shape=shape))
 
     assert traffic.decode_order(traffic.encode(order)) == order
 
 
 @given(st.binary())
-def test_anything_else_is_refused(line: bytes) -> None:
+def test_other_bytes_are_rejected(line: bytes) -> None:
     with pytest.raises(protocol.WireError):
         traffic.decode_message(line)
     with pytest.raises(protocol.WireError):
@@ -64,7 +64,7 @@ def test_anything_else_is_refused(line: bytes) -> None:
 @pytest.mark.parametrize(
     "line", [b"[]", b"{}", b'{"kind":"answered"}', b'{"kind":["warmed"]}', b'{"traffic":{}}']
 )
-def test_json_that_is_no_message_is_refused(line: bytes) -> None:
+def test_json_that_is_not_a_message_is_rejected(line: bytes) -> None:
     with pytest.raises(protocol.WireError):
         traffic.decode_message(line)
     with pytest.raises(protocol.WireError):
@@ -85,12 +85,12 @@ def test_json_that_is_no_message_is_refused(line: bytes) -> None:
         ("server", {"bound_ms": None}),
     ],
 )
-def test_a_traffic_that_cannot_be_sent_is_not_made(shape: Shape, change: dict[str, Any]) -> None:
+def test_invalid_traffic_cannot_be_constructed(shape: Shape, change: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match=r"traffic|shape|ab sends"):
         a_traffic(shape=shape, **change)
 
 
-def test_an_order_of_an_unknown_shape_is_refused() -> None:
+def test_an_order_of_an_unknown_shape_is_rejected() -> None:
     line = traffic.encode(an_order()).replace(b'"closed"', b'"tidal"')
 
     with pytest.raises(protocol.WireError, match="known"):

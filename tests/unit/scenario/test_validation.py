@@ -150,12 +150,12 @@ module:function`.""",
     ),
     "a misspelt built-in": (
         HEAD + "workload: gem\n",
-        "f.yaml:5: `gem` is no workload. Did you mean `gemm`?",
+        "f.yaml:5: `gem` is not a workload. Did you mean `gemm`?",
     ),
     "a path for a module": (
         HEAD + "workload: ./mine.py:setup\n",
         (
-            "f.yaml:5: `./mine.py:setup` is no workload. "
+            "f.yaml:5: `./mine.py:setup` is not a workload. "
             "Name a module beside this file without path or .py: module:function."
         ),
     ),
@@ -169,8 +169,8 @@ module:function`.""",
         """\
 f.yaml:7: `gemm` does not run in tensorflow. It runs in numpy or pytorch.
 f.yaml:7: `gemm` does not run in plain Python. It runs in numpy or pytorch.
-f.yaml:7: `environment: mine` does not say which framework it holds. \
-Write `framework:` too, or a name that begins with it, such as pytorch-mine.
+f.yaml:7: `environment: mine` does not name its framework. \
+Write `framework:` too, or a name that starts with it, such as pytorch-mine.
 f.yaml:7: `environment: numpy.txt` is a file name. Write `numpy`.""",
     ),
     "parameters of a built-in": (
@@ -195,7 +195,7 @@ f.yaml:8: `a-b` cannot be the name of a function's parameter. Use letters, digit
         HEAD + "workload: {command: [sort x, '|', wc]}\nparameters: {rows: 3}\n",
         """\
 f.yaml:5: `sort x` is not the name of a program. Write each word by itself: [sort, x].
-f.yaml:5: `|` would be passed on as it is, for no shell reads the command. \
+f.yaml:5: `|` would be passed to the program as it is: no shell reads the command. \
 Write [sh, -c, "…"] if you want a shell.
 f.yaml:6: `rows` cannot be given to a command, which has no parameters. \
 Write it among the command's words.""",
@@ -204,16 +204,16 @@ Write it among the command's words.""",
         FUNCTION + "threads: 2\nparameters: {rows: 3}\nmatrix:\n  threads: [1, 2]\n"
         "  parameters: {rows: [3]}\n",
         """\
-f.yaml:9: `threads` stands in the matrix and outside it. Keep one of them.
-f.yaml:10: `rows` stands in the matrix and outside it. Keep one of them.""",
+f.yaml:9: `threads` is set in the matrix and outside it. Keep one of them.
+f.yaml:10: `rows` is set in the matrix and outside it. Keep one of them.""",
     ),
     "values twice on an axis": (
         FUNCTION + "matrix:\n  threads: [1, 2, 1]\n  binding:\n  - {cpus: 0-1}\n"
         '  - {cpus: "1,0"}\n  parameters: {a: [1, "1", 1.0]}\n',
         """\
-f.yaml:7: `threads: 1` stands twice on its axis. Keep one of them.
-f.yaml:10: `binding: {cpus: 1,0}` stands twice on its axis. Keep one of them.
-f.yaml:11: `a: 1` stands twice on its axis. Keep one of them.""",
+f.yaml:7: `threads: 1` appears twice on its axis. Keep one of them.
+f.yaml:10: `binding: {cpus: 1,0}` appears twice on its axis. Keep one of them.
+f.yaml:11: `a: 1` appears twice on its axis. Keep one of them.""",
     ),
     "excludes": (
         FUNCTION + "matrix:\n  threads: [1, 2]\n  binding: [none, node]\n  exclude:\n"
@@ -221,7 +221,7 @@ f.yaml:11: `a: 1` stands twice on its axis. Keep one of them.""",
         """\
 f.yaml:10: `threads: 3` is not on its axis. There, it is 1 or 2.
 f.yaml:11: `smt` is not an axis of the matrix. The axes are threads and binding.
-f.yaml:12: this names nothing. Name the values of cells to take out, or remove it.""",
+f.yaml:12: this entry is empty. Name values of the cells to exclude, or remove it.""",
     ),
     "every cell excluded": (
         FUNCTION + "matrix:\n  threads: [1, 2]\n  exclude:\n  - {threads: 1}\n  - {threads: 2}\n",
@@ -231,9 +231,9 @@ f.yaml:12: this names nothing. Name the values of cells to take out, or remove i
         FUNCTION + "matrix:\n  threads: [1, 2]\n  include:\n  - {threads: 1}\n"
         "  - {threads: 3}\n  - {threads: 3}\n  - {}\n",
         """\
-f.yaml:9: the matrix has this already. Remove it, or name something new.
-f.yaml:11: this makes a cell that another makes too. Remove one of them.
-f.yaml:12: this names nothing. Name the settings of a cell, or remove it.""",
+f.yaml:9: the matrix already contains this. Remove it, or name a new value.
+f.yaml:11: this adds a cell that another entry adds too. Remove one of them.
+f.yaml:12: this entry is empty. Name the settings of a cell, or remove it.""",
     ),
     "a matrix too large": (
         FUNCTION
@@ -262,19 +262,19 @@ f.yaml:12: this names nothing. Name the settings of a cell, or remove it.""",
         "- {says: x, faster: {threads: 2}, than: {threads: 1}, published_ratio: 0.72}\n",
         """\
 f.yaml:8: no cell has `threads: 3`. There, it is 1 or 2.
-f.yaml:9: `faster` and `than` make no pair of cells. \
-Let them differ in what they name, and agree on every other axis.
-f.yaml:10: `published_ratio: 0.72` says that `faster` was slower. \
-Write how many times as fast it was, or exchange the sides.""",
+f.yaml:9: no pair of cells matches `faster` and `than`. \
+Name different values; the cells must agree on every other axis.
+f.yaml:10: `published_ratio: 0.72` means that `faster` was slower. \
+Write how many times as fast it was, or swap the sides.""",
     ),
     "settings that exclude each other": (
         FUNCTION + "bind: after-start\nsmt: false\nbackend: taskset\nmemory: bind\n"
         "matrix:\n  binding: [none, smt-siblings]\n",
         """\
 f.yaml:6: `bind: after-start` has nothing to bind with `binding: none`. \
-Choose another binding, or take that cell out with `exclude`.
+Choose another binding, or remove that cell with `exclude`.
 f.yaml:7: `smt: false` leaves no siblings for `binding: smt-siblings`. \
-Remove one, or take that cell out with `exclude`.
+Remove one, or remove that cell with `exclude`.
 f.yaml:9: `backend: taskset` cannot do `memory: bind`. \
 Write `backend: auto` or `backend: numactl`.""",
     ),
@@ -289,7 +289,7 @@ Write `backend: auto` or `backend: numactl`.""",
         GEMM + "inter_op: 2\nbinding: launcher\n",
         """\
 f.yaml:7: `inter_op: 2` means nothing to numpy. \
-Remove it, or take that cell out with `exclude`.
+Remove it, or remove that cell with `exclude`.
 f.yaml:8: `binding: launcher` needs a launcher, and numpy has none. \
 Use it with pytorch or torchserve.""",
     ),
@@ -305,10 +305,10 @@ Write a name without `=` or blanks around it.""",
         "  quick: {warmup: {iterations: 10}, iterations: 10}\n"
         "  nightly: {warmup: {seconds: 900}}\n",
         """\
-f.yaml:7: a warm-up of 100 leaves nothing of 100 iterations. \
+f.yaml:7: a warm-up of 100 leaves none of the 100 iterations. \
 Lower the warm-up, or raise `iterations`.
 f.yaml:8: `min: 31` is more than `max: 30`. Write both, `max` not below `min`.
-f.yaml:10: a warm-up of 10 leaves nothing of 10 iterations. \
+f.yaml:10: a warm-up of 10 leaves none of the 10 iterations. \
 Lower the warm-up, or raise `iterations`.
 f.yaml:11: a warm-up of 900 s does not end before the deadline of 600 s. \
 Lower the warm-up, or raise `timeout_s`.""",
@@ -317,20 +317,20 @@ Lower the warm-up, or raise `timeout_s`.""",
 
 
 @pytest.mark.parametrize("name", SHAPES)
-def test_faults_of_shape_are_named(name: str) -> None:
+def test_invalid_keys_and_values_are_reported(name: str) -> None:
     text, expected = SHAPES[name]
 
     assert faults(text) == expected
 
 
 @pytest.mark.parametrize("name", MEANINGS)
-def test_faults_of_meaning_are_named(name: str) -> None:
+def test_contradictory_settings_are_reported(name: str) -> None:
     text, expected = MEANINGS[name]
 
     assert faults(text) == expected
 
 
-def test_faults_of_shape_and_of_meaning_are_reported_together() -> None:
+def test_faults_of_both_kinds_are_reported_together() -> None:
     text = GEMM + (
         "bindng: none\nparameters: {size: 0}\nmatrix:\n  threads: [1, many]\n"
         "measure: {warmup: {iterations: 500}}\n"
@@ -340,7 +340,7 @@ def test_faults_of_shape_and_of_meaning_are_reported_together() -> None:
         "f.yaml:7: `bindng` is not a known key",
         "f.yaml:8: `size: 0` is not what `gemm` takes",
         "f.yaml:10: `threads: many` is not a thread count",
-        "f.yaml:11: a warm-up of 500 leaves nothing of 100 iterations",
+        "f.yaml:11: a warm-up of 500 leaves none of the 100 iterations",
     ]
 
 
@@ -357,18 +357,18 @@ def test_faults_of_shape_and_of_meaning_are_reported_together() -> None:
         FUNCTION + "matrix: {threads: [0]}\n",
     ],
 )
-def test_one_mistake_is_one_fault(text: str) -> None:
+def test_one_mistake_is_reported_once(text: str) -> None:
     assert len(faults(text).splitlines()) == 1
 
 
-def test_every_key_of_the_model_has_words() -> None:
+def test_every_key_of_the_model_has_an_error_message() -> None:
     parts = schema()["$defs"].values()
     keys = {key for part in (schema(), *parts) for key in part["properties"]}
 
     assert keys | {"quick", "nightly"} == set(EXPECTED)
 
 
-def test_a_recorded_scenario_of_a_newer_version_is_refused_without_a_line() -> None:
+def test_a_recorded_scenario_of_a_newer_version_is_rejected() -> None:
     document = load((FUNCTION + "threads: 2\n").encode(), "f.yaml").document()
 
     with pytest.raises(ScenarioFaults) as caught:
@@ -377,7 +377,7 @@ def test_a_recorded_scenario_of_a_newer_version_is_refused_without_a_line() -> N
     assert str(caught.value) == "r.jsonl: `quantum` is not a known key. Remove it."
 
 
-def test_a_recorded_scenario_is_not_judged_by_what_is_offered_today() -> None:
+def test_a_recorded_scenario_may_name_a_workload_that_no_longer_exists() -> None:
     document = load(GEMM.encode(), "f.yaml").document()
 
     assert load_document({**document, "workload": "gone-since"}, "r.jsonl").workload == "gone-since"

@@ -51,14 +51,14 @@ CASES: dict[str, tuple[str | bytes, list[str]]] = {
     ),
     "a tab": (
         SOUND + "matrix:\n\tthreads: [1]\n",
-        ["f.yaml:7: a tab stands where YAML allows only spaces. Indent with spaces."],
+        ["f.yaml:7: there is a tab where YAML allows only spaces. Indent with spaces."],
     ),
     "a second colon": (
         SOUND + "source: Threads: how many\n",
         [
             (
-                "f.yaml:6: a `:` stands where no key can be. Check the indentation,"
-                " and put text that holds `: ` in quotes."
+                "f.yaml:6: a `:` is not allowed here. Check the indentation,"
+                " and put text that contains `: ` in quotes."
             )
         ],
     ),
@@ -106,7 +106,7 @@ CASES: dict[str, tuple[str | bytes, list[str]]] = {
         SOUND + "source: @me\n",
         [
             (
-                "f.yaml:6: a value here begins with a character that YAML keeps for itself."
+                "f.yaml:6: a value here starts with a character that YAML reserves."
                 " Put the value in quotes."
             )
         ],
@@ -128,8 +128,8 @@ CASES: dict[str, tuple[str | bytes, list[str]]] = {
         SOUND + "matrix:\n  threads [1]\n  smt: [true]\n",
         [
             (
-                "f.yaml:8: a `:` stands where no key can be. Check the indentation,"
-                " and put text that holds `: ` in quotes."
+                "f.yaml:8: a `:` is not allowed here. Check the indentation,"
+                " and put text that contains `: ` in quotes."
             )
         ],
     ),
@@ -152,7 +152,7 @@ CASES: dict[str, tuple[str | bytes, list[str]]] = {
     ),
     "a merge key": (
         SOUND + "measure: &m {iterations: 3}\nprofiles:\n  quick:\n    <<: *m\n",
-        ["f.yaml:9: `<<` does not merge here. Write the keys out."],
+        ["f.yaml:9: `<<` (merge) is not supported. Write the keys out."],
     ),
     "a tag": (
         SOUND + "threads: !!int '2'\nsource: !!python/name:os.system x\n",
@@ -216,7 +216,7 @@ CASES: dict[str, tuple[str | bytes, list[str]]] = {
         SOUND.encode() + b"\0",
         [
             (
-                "f.yaml:6: the character U+0000 may not stand in a scenario."
+                "f.yaml:6: the character U+0000 is not allowed in a scenario."
                 " Remove it; an editor may not show it."
             )
         ],
@@ -225,7 +225,7 @@ CASES: dict[str, tuple[str | bytes, list[str]]] = {
         SOUND + "source: a\u2028b\n",
         [
             (
-                "f.yaml:6: the character U+2028 may not stand in a scenario."
+                "f.yaml:6: the character U+2028 is not allowed in a scenario."
                 " Remove it; an editor may not show it."
             )
         ],
@@ -247,13 +247,13 @@ CASES: dict[str, tuple[str | bytes, list[str]]] = {
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_broken_syntax_is_named_with_its_line(name: str) -> None:
+def test_a_syntax_error_is_reported_with_its_line(name: str) -> None:
     text, expected = CASES[name]
 
     assert faults(text) == expected
 
 
-def test_flaws_of_the_text_and_faults_of_the_scenario_are_reported_together() -> None:
+def test_faults_of_the_text_and_of_the_scenario_are_reported_together() -> None:
     text = SOUND + "threads: 1\nthreads: 2\nbindng: none\nmeasure: {margin: .nan, iterations: 0}\n"
 
     assert faults(text) == [
@@ -267,7 +267,7 @@ def test_flaws_of_the_text_and_faults_of_the_scenario_are_reported_together() ->
     ]
 
 
-def test_aliases_that_would_multiply_without_end_are_refused_at_once() -> None:
+def test_aliases_that_expand_exponentially_are_rejected_at_once() -> None:
     lines = ["a: &a [x, x, x, x, x, x, x, x, x, x]"]
     for one, next_one in zip("abcdefghi", "bcdefghij", strict=True):
         lines.append(f"{next_one}: &{next_one} [{', '.join([f'*{one}'] * 10)}]")
@@ -292,7 +292,7 @@ def test_an_anchor_and_its_alias_are_one_value() -> None:
     assert scenario.claims[0].than == scenario.baseline
 
 
-def test_a_fault_in_an_alias_is_shown_where_it_is_used() -> None:
+def test_a_fault_in_an_alias_is_reported_where_it_is_used() -> None:
     text = SOUND + "parameters: {a: &many 0}\nthreads: *many\n"
 
     assert faults(text)[0].startswith("f.yaml:7: `threads: 0` is not a thread count.")
@@ -326,7 +326,7 @@ def test_scalars_are_those_of_yaml_1_2(written: str, value: object) -> None:
     assert (found, type(found)) == (value, type(value))
 
 
-def test_a_byte_order_mark_and_dos_line_ends_do_no_harm() -> None:
+def test_a_byte_order_mark_and_dos_line_ends_are_accepted() -> None:
     data = b"\xef\xbb\xbf" + SOUND.replace("\n", "\r\n").encode()
 
     assert load(data, "f.yaml").name == "sound"
@@ -346,7 +346,7 @@ def test_a_byte_order_mark_and_dos_line_ends_do_no_harm() -> None:
     ],
     ids=lambda data: data[:6].decode(),
 )
-def test_a_file_made_to_exhaust_is_refused_within_seconds(data: bytes) -> None:
+def test_a_file_made_to_exhaust_memory_is_rejected_within_seconds(data: bytes) -> None:
     began = time.process_time()
 
     assert faults(data)

@@ -28,7 +28,7 @@ def times(profile: Profile) -> dict[str, int]:
     return {one.type: one.total_ns for one in profile.operators}
 
 
-def test_an_operators_time_is_without_that_of_the_operators_within_it() -> None:
+def test_an_operators_time_excludes_the_operators_within_it() -> None:
     outer, inner = a_span("conv", 10, 90), a_span("gemm", 20, 70)
 
     profile = table(a_step(outer, inner))
@@ -46,7 +46,7 @@ def test_operators_of_a_type_are_counted_and_added_up() -> None:
     assert profile.operators[0].mean_ns == 20
 
 
-def test_a_moment_that_threads_share_is_divided_among_them() -> None:
+def test_time_that_threads_share_is_divided_among_them() -> None:
     profile = table(a_step(a_span("a", 0, 100), a_span("b", 40, 80, thread=2)))
 
     # Alone for 60, together for 40.
@@ -54,7 +54,7 @@ def test_a_moment_that_threads_share_is_divided_among_them() -> None:
     assert profile.outside_ns == 0
 
 
-def test_what_merely_holds_operators_is_none() -> None:
+def test_a_span_that_only_contains_operators_is_not_one() -> None:
     profile = table(a_step(a_span(None, 0, 100), a_span("a", 10, 30)))
 
     assert times(profile) == {"a": 20}
@@ -65,13 +65,13 @@ def test_only_the_part_within_the_step_counts() -> None:
     assert times(table(a_step(a_span("a", 90, 150)))) == {"a": 10}
 
 
-def test_an_end_beyond_what_holds_it_is_rounding() -> None:
+def test_an_end_beyond_its_parent_is_a_rounding_error() -> None:
     profile = table(a_step(a_span("outer", 0, 50), a_span("inner", 10, 51)))
 
     assert times(profile) == {"inner": 40, "outer": 10}
 
 
-def test_a_step_that_was_disturbed_does_not_count() -> None:
+def test_a_disturbed_step_does_not_count() -> None:
     quiet = [a_step(a_span("a", 0, 60)) for _ in range(6)]
     noisy = [a_step(a_span("a", 0, 9_000), end_ns=10_000) for _ in range(2)]
 
@@ -89,7 +89,7 @@ def test_the_quiet_time_takes_each_call_at_its_shortest() -> None:
     assert table(one, other).operators[0].quiet_ns == 30
 
 
-def test_a_step_with_another_number_of_calls_is_left_out_of_the_quiet_time() -> None:
+def test_the_quiet_time_ignores_a_step_with_another_number_of_calls() -> None:
     usual = a_step(a_span("a", 0, 10), a_span("a", 10, 60))
     other = a_step(a_span("a", 0, 1))
 

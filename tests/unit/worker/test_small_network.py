@@ -30,7 +30,7 @@ def test_there_are_as_many_numbers_as_parameters(shape: Shape) -> None:
 
 @given(shape=SHAPES)
 @settings(max_examples=25)
-def test_one_shape_always_has_the_same_numbers(shape: Shape) -> None:
+def test_a_shape_always_has_the_same_initial_values(shape: Shape) -> None:
     assert initial_numbers(shape) == initial_numbers(shape)
 
 
@@ -39,7 +39,7 @@ def test_a_step_has_three_products_a_layer_but_for_the_inputs_gradient() -> None
     assert Shape(batch=4, width=8, layers=2).matmul_flops == 8 * 512
 
 
-def test_only_what_is_set_is_refused() -> None:
+def test_only_parameters_that_are_set_are_rejected() -> None:
     refuse_parameters(framework="Other", dispatch_threads=0, blocking=False, mode="")
 
     with pytest.raises(WorkloadError, match="Other has no `blocking`"):

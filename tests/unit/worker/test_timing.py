@@ -24,7 +24,7 @@ class Clock:
         self.now_ns += next(self._lengths_ns)
 
 
-class Told:
+class CountedTurns:
     """A baton that comes back so often, after the others had their stint."""
 
     def __init__(self, clock: Clock, times: int, others_ns: int = 0) -> None:
@@ -40,7 +40,7 @@ class Told:
         self.handed_over += 1
 
 
-def timed(clock: Clock, baton: Told | None, iterations: int) -> Timings:
+def timed(clock: Clock, baton: CountedTurns | None, iterations: int) -> Timings:
     return iterate(
         clock.step,
         iterations=iterations,
@@ -50,9 +50,9 @@ def timed(clock: Clock, baton: Told | None, iterations: int) -> Timings:
     )
 
 
-def test_long_iterations_are_a_stint_each_and_the_last_hands_over_to_nobody() -> None:
+def test_each_long_iteration_is_a_time_slice_and_the_last_hands_over_to_none() -> None:
     clock = Clock(*[2 * MS] * 3)
-    baton = Told(clock, 3, others_ns=5 * MS)
+    baton = CountedTurns(clock, 3, others_ns=5 * MS)
 
     made = timed(clock, baton, 3)
 
@@ -62,17 +62,17 @@ def test_long_iterations_are_a_stint_each_and_the_last_hands_over_to_nobody() ->
     assert baton.handed_over == 2
 
 
-def test_short_iterations_share_a_stint_of_a_millisecond() -> None:
+def test_short_iterations_share_a_time_slice_of_a_millisecond() -> None:
     clock = Clock(*[MS // 4] * 6)
 
-    made = timed(clock, Told(clock, 9), 6)
+    made = timed(clock, CountedTurns(clock, 9), 6)
 
     assert list(made.lengths) == [4, 2]
 
 
-def test_a_worker_that_is_left_alone_goes_on_without_a_break() -> None:
+def test_the_last_worker_continues_without_a_break() -> None:
     clock = Clock(*[2 * MS] * 5)
-    baton = Told(clock, 2)
+    baton = CountedTurns(clock, 2)
 
     made = timed(clock, baton, 5)
 
@@ -80,7 +80,7 @@ def test_a_worker_that_is_left_alone_goes_on_without_a_break() -> None:
     assert baton.handed_over == 2
 
 
-def test_without_a_baton_there_are_no_stints() -> None:
+def test_without_a_turn_signal_there_are_no_time_slices() -> None:
     made = timed(Clock(1, 2, 3), None, 3)
 
     assert list(made.walls) == [1, 2, 3]
@@ -92,12 +92,12 @@ def test_without_a_baton_there_are_no_stints() -> None:
     lengths=st.lists(st.integers(1, 3 * MS), min_size=1, max_size=60),
     times=st.integers(0, 80),
 )
-def test_stints_hold_every_iteration_once_and_end_as_soon_as_they_are_long_enough(
+def test_time_slices_contain_every_iteration_once_and_end_when_long_enough(
     lengths: list[int], times: int
 ) -> None:
     clock = Clock(*lengths)
 
-    made = timed(clock, Told(clock, times), len(lengths))
+    made = timed(clock, CountedTurns(clock, times), len(lengths))
 
     assert list(made.walls) == lengths
     assert sum(made.lengths) == len(lengths)

@@ -19,7 +19,7 @@ def ticking(*ticks_ns: int) -> Callable[[], int]:
     return lambda: next(values)
 
 
-def test_each_call_is_timed_alone_and_all_are_kept() -> None:
+def test_each_call_is_timed_separately() -> None:
     walls, cpus = measure(
         lambda: None,
         iterations=2,
@@ -30,7 +30,7 @@ def test_each_call_is_timed_alone_and_all_are_kept() -> None:
     assert (walls.tolist(), cpus.tolist()) == ([7, 5], [4, 3])
 
 
-def test_nothing_but_the_call_lies_between_the_two_readings_of_the_wall_clock() -> None:
+def test_only_the_call_is_between_the_readings_of_the_wall_clock() -> None:
     done: list[str] = []
 
     def noted(what: str) -> int:
@@ -61,7 +61,7 @@ messages = st.one_of(
 
 
 @given(messages)
-def test_a_message_is_one_line_and_comes_back_as_it_was(message: protocol.Message) -> None:
+def test_a_message_is_one_line_and_round_trips(message: protocol.Message) -> None:
     line = protocol.encode(message)
 
     assert line.count(b"\n") == 1
@@ -69,13 +69,13 @@ def test_a_message_is_one_line_and_comes_back_as_it_was(message: protocol.Messag
 
 
 @given(st.binary())
-def test_anything_else_is_refused(line: bytes) -> None:
+def test_other_bytes_are_rejected(line: bytes) -> None:
     with pytest.raises(protocol.WireError):
         protocol.decode_message(line)
 
 
 @pytest.mark.parametrize("line", [b"[]", b"1", b"{}", b'{"kind":"ready"}', b'{"kind":["a"]}'])
-def test_json_that_is_no_message_is_refused(line: bytes) -> None:
+def test_json_that_is_not_a_message_is_rejected(line: bytes) -> None:
     with pytest.raises(protocol.WireError):
         protocol.decode_message(line)
 
@@ -109,7 +109,7 @@ class Awaitable:
         (Awaitable, "returned a Awaitable"),
     ],
 )
-def test_a_step_that_has_not_done_its_work_is_refused(
+def test_a_step_that_returns_unfinished_work_is_rejected(
     step: Callable[[], object], said: str
 ) -> None:
     workload = FunctionWorkload(step, "steps:made")
@@ -119,7 +119,7 @@ def test_a_step_that_has_not_done_its_work_is_refused(
 
 
 @pytest.mark.parametrize("made", [a_coroutine, an_asynchronous_generator, a_generator])
-def test_a_setup_that_has_not_done_its_work_is_refused(made: Callable[[], object]) -> None:
+def test_a_setup_that_returns_unfinished_work_is_rejected(made: Callable[[], object]) -> None:
     with pytest.raises(WorkloadError, match="`steps:made` returned"):
         FunctionWorkload(made(), "steps:made")
 
@@ -146,7 +146,7 @@ async def whole() -> Whole:
     return Whole()
 
 
-def test_methods_that_are_not_awaited_are_refused() -> None:
+def test_methods_that_are_not_awaited_are_rejected() -> None:
     workload = FunctionWorkload(asyncio.run(whole()), "steps:whole")
 
     with pytest.raises(WorkloadError, match="`check` of `steps:whole` returned a coroutine"):
@@ -176,7 +176,7 @@ def test_an_asynchronous_workload_is_awaited_on_one_event_loop() -> None:
     ("step", "said"),
     [(lambda: 42, "int, which cannot be awaited"), (a_generator, "a generator")],
 )
-def test_a_step_that_cannot_be_awaited_is_refused_where_it_should_be(
+def test_a_step_that_cannot_be_awaited_is_rejected_with_async(
     step: Callable[[], object], said: str
 ) -> None:
     workload = AsyncWorkload(lambda: step, "steps:made")

@@ -1,0 +1,131 @@
+"""Contradictions in a scenario that are reported: the traffic of servers, and profiles."""
+
+from __future__ import annotations
+
+import pytest
+
+from corebound.errors import ScenarioFaults
+from corebound.scenario.loader import load
+from corebound.scenario.matrix import expand
+
+SCENARIO = """schema: 1
+name: s
+title: S
+question: Q?
+workload: image-serving
+environment: torchserve
+"""
+
+
+def faults(text: str) -> str:
+    with pytest.raises(ScenarioFaults) as caught:
+        load((SCENARIO + text).encode(), "f.yaml")
+    return str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "said"),
+    [
+        ("{model: resnet18, image: 224}", "`traffic: closed` needs `concurrency`"),
+        ("{model: resnet18, concurrency: 2}", "f.yaml:7: `image-serving` needs `image`."),
+        (
+            "{model: resnet18, image: 224, concurrency: 2, rate: 5.0}",
+            "`rate` means nothing to `traffic: closed`",
+        ),
+        (
+            "{model: resnet18, image: 224, traffic: poisson, rate: 5.0, client: ab}",
+            "`client: ab` cannot send `traffic: poisson`",
+        ),
+        (
+            "{model: resnet18, image: 224, traffic: multi-stream, query: 7}",
+            "100 requests do not make whole queries of 7",
+        ),
+        (
+            "{model: resnet18, image: 224, traffic: poisson, rate: 0}",
+            "f.yaml:7: `rate: 0` is not what `image-serving` takes. Write a number above 0.",
+        ),
+        (
+            "{model: resnet18, image: 224, traffic: poisson, rate: -1}",
+            "f.yaml:7: `rate: -1` is not what `image-serving` takes. Write a number above 0.",
+        ),
+        (
+            "{model: resnet18, image: 224, traffic: server, rate: 5, bound_ms: 0.0}",
+            "f.yaml:7: `bound_ms: 0.0` is not what `image-serving` takes. Write a number above 0.",
+        ),
+        (
+            "{model: resnet18, image: 224, traffic: constant, rate: 1e-320}",
+            "f.yaml:7: 100 requests at 1e-320 a second do not end before the deadline of 600 s.",
+        ),
+    ],
+)
+def test_contradictory_traffic_is_a_fault(parameters: str, said: str) -> None:
+    assert said in faults(f"parameters: {parameters}\n")
+
+
+@pytest.mark.parametrize(
+    ("profile", "said"),
+    [
+        ("{rate: 3.0}", "f.yaml:9: `rate` means nothing to `traffic: closed`."),
+        ("{traffic: poisson}", "f.yaml:7: `concurrency` means nothing to `traffic: poisson`."),
+        ("{query: 2}", "f.yaml:9: `query` means nothing to `traffic: closed`."),
+    ],
+)
+def test_the_traffic_of_a_profile_is_checked_too(profile: str, said: str) -> None:
+    text = f"profiles:\n  quick: {{parameters: {profile}}}\n"
+
+    found = faults(f"parameters: {{model: resnet18, image: 224, concurrency: 9}}\n{text}")
+
+    assert said in found
+
+
+def test_cells_that_a_profile_leaves_out_are_not_checked_under_it() -> None:
+    text = """parameters: {model: resnet18, image: 224}
+matrix:
+  include:
+    - {parameters: {traffic: poisson, rate: 0.01}}
+    - {parameters: {concurrency: 2}}
+measure: {timeout_s: 36000}
+profiles:
+  quick: {timeout_s: 60%s}
+"""
+    only = ", only: [{parameters: {concurrency: 2}}]"
+
+    assert "100 requests at 0.01 a second" in faults(text % "")
+    assert load((SCENARIO + text % only).encode(), "f.yaml")
+
+
+def test_a_server_runs_no_function() -> None:
+    text = SCENARIO.replace("image-serving", "mine:step")
+
+    with pytest.raises(ScenarioFaults, match="torchserve is a server"):
+        load(text.encode(), "f.yaml")
+
+
+CLOSED = (
+    "parameters: {image: 224, concurrency: 9}\n"
+    "matrix: {workers: [1, 2], parameters: {model: [resnet18, resnet50]}}\n"
+)
+
+
+def test_a_profile_keeps_some_cells_and_changes_parameters() -> None:
+    profile = "{parameters: {concurrency: 2}, only: [{workers: 2, parameters: {model: resnet18}}]}"
+    scenario = load(f"{SCENARIO}{CLOSED}profiles:\n  quick: {profile}\n".encode(), "f.yaml")
+
+    (cell,) = expand(scenario, "f.yaml", "quick")
+
+    assert dict(cell.parameters)["concurrency"] == 2
+    assert len(expand(scenario, "f.yaml")) == 4
+    assert cell.key in {every.key for every in expand(scenario, "f.yaml")}
+
+
+@pytest.mark.parametrize(
+    ("profile", "said"),
+    [
+        ("{only: [{workers: 3}]}", "no cell matches it"),
+        ("{only: [{}]}", "this entry is empty"),
+        ("{parameters: {model: resnet18}}", "`model` is an axis of the matrix"),
+        ("{parameters: {concurency: 2}}", "Did you mean `concurrency`?"),
+    ],
+)
+def test_a_profile_without_effect_is_a_fault(profile: str, said: str) -> None:
+    assert said in faults(f"{CLOSED}profiles:\n  quick: {profile}\n")

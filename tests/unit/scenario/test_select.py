@@ -1,0 +1,256 @@
+"""Which cells `--only` selects, and which are baselines and sides of claims."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from contextlib import suppress
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from corebound.errors import InputError
+from corebound.scenario.cell import Cell
+from corebound.scenario.matrix import Key, expand, matching_cells, value_of
+from corebound.scenario.models import Scenario
+from corebound.scenario.select import (
+    baseline_of,
+    baselines_of,
+    claim_pairs,
+    filter_cells,
+    matches_expression,
+    select,
+)
+from support.build import a_scenario
+
+
+def cells_of(**document: Any) -> tuple[Cell, ...]:
+    return expand(a_scenario(**document), "a.yaml")
+
+
+def keys(cells: Iterable[Cell]) -> list[str]:
+    return [cell.key for cell in cells]
+
+
+FOUR: dict[str, Any] = {"binding": ["none", "node"], "threads": ["default", 2]}
+
+
+def baselines(scenario: Scenario) -> dict[str, str | None]:
+    cells = expand(scenario, "a.yaml")
+    found = zip(cells, baselines_of(cells, cells, scenario), strict=True)
+    return {cell.key: baseline.key if baseline else None for cell, baseline in found}
+
+
+def test_a_baseline_that_names_every_axis_is_one_cell_for_all() -> None:
+    found = baselines(a_scenario(matrix=FOUR, baseline={"binding": "node", "threads": 2}))
+
+    assert set(found.values()) == {"binding=node,threads=2"}
+
+
+def test_a_baseline_equals_its_cell_on_the_axes_it_does_not_name() -> None:
+    assert baselines(a_scenario(matrix=FOUR, baseline={"binding": "none"})) == {
+        "binding=none,threads=default": "binding=none,threads=default",
+        "binding=none,threads=2": "binding=none,threads=2",
+        "binding=node,threads=default": "binding=none,threads=default",
+        "binding=node,threads=2": "binding=none,threads=2",
+    }
+
+
+def test_without_a_baseline_the_first_cell_is_the_baseline() -> None:
+    assert set(baselines(a_scenario(matrix=FOUR)).values()) == {"binding=none,threads=default"}
+
+
+def test_a_cell_whose_baseline_was_excluded_has_none() -> None:
+    matrix = {**FOUR, "exclude": [{"binding": "none", "threads": 2}]}
+
+    found = baselines(a_scenario(matrix=matrix, baseline={"binding": "none"}))
+
+    assert found["binding=node,threads=2"] is None
+
+
+def test_a_baseline_that_names_no_axis_makes_each_cell_its_own_baseline() -> None:
+    scenario = a_scenario(matrix={"threads": [1, 2]}, smt=True, baseline={"smt": True})
+    cells = expand(scenario, "a.yaml")
+
+    assert [baseline_of(cell, cells, scenario) for cell in cells] == list(cells)
+    assert baseline_of(cells[1], cells[:1], scenario) is None
+
+
+@pytest.mark.parametrize("cells", [20, 200])
+def test_finding_baselines_takes_linear_time(cells: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Looked for cell by cell, the baselines of a night's 2,000 cells took 20 s.
+    looked = 0
+
+    def counting(cell: Cell, key: Key) -> str:
+        nonlocal looked
+        looked += 1
+        return value_of(cell, key)
+
+    for module in ("matrix", "select"):
+        monkeypatch.setattr(f"corebound.scenario.{module}.value_of", counting)
+    matrix = {"binding": ["none", "node"], "threads": list(range(1, cells // 2 + 1))}
+    scenario = a_scenario(matrix=matrix, baseline={"binding": "none"})
+    every = expand(scenario, "a.yaml")
+
+    baselines_of(every, every, scenario)
+
+    # For `binding` to find the baselines, half of them; for `threads`, of those and of all.
+    assert looked == cells + cells // 2 + cells
+
+
+def test_entries_match_settings_that_are_not_on_an_axis() -> None:
+    scenario = a_scenario(matrix=FOUR, smt=True, baseline={"smt": True, "threads": 2})
+    cells = expand(scenario, "a.yaml")
+    assert scenario.baseline is not None
+
+    assert keys(matching_cells(scenario.baseline, cells)) == [
+        "binding=none,threads=2",
+        "binding=node,threads=2",
+    ]
+
+
+def test_claims_pair_cells_that_are_equal_on_the_axes_neither_side_names() -> None:
+    claim = {"says": "x", "faster": {"binding": "node"}, "than": {"binding": "none"}}
+    scenario = a_scenario(matrix=FOUR, claims=[claim])
+
+    pairs = claim_pairs(scenario.claims[0], expand(scenario, "a.yaml"))
+
+    assert [(one.key, other.key) for one, other in pairs] == [
+        ("binding=node,threads=default", "binding=none,threads=default"),
+        ("binding=node,threads=2", "binding=none,threads=2"),
+    ]
+
+
+def test_a_claim_may_compare_across_an_axis_that_only_one_side_names() -> None:
+    claim = {
+        "says": "x",
+        "faster": {"binding": "node", "threads": 2},
+        "than": {"binding": "none", "threads": "default"},
+    }
+    scenario = a_scenario(matrix=FOUR, claims=[claim])
+
+    ((one, other),) = claim_pairs(scenario.claims[0], expand(scenario, "a.yaml"))
+
+    assert (one.key, other.key) == ("binding=node,threads=2", "binding=none,threads=default")
+
+
+CELLS = (
+    *cells_of(matrix={"binding": ["none", {"cpus": "0,2"}], "threads": [1, 2]}),
+    *cells_of(name="gemm", workload="m:f", matrix={"parameters": {"size": [8]}}),
+)
+
+
+@pytest.mark.parametrize(
+    ("only", "expected"),
+    [
+        ([], [cell.key for cell in CELLS]),
+        (["threads=2"], ["binding=none,threads=2", "binding=cpus:0,2,threads=2"]),
+        (["binding=cpus:0,2,threads=1"], ["binding=cpus:0,2,threads=1"]),
+        (["binding!=none,threads!=1"], ["binding=cpus:0,2,threads=2", "size=8"]),
+        (["scenario=ge*"], ["size=8"]),
+        (["size=8", "threads=1,binding=none"], ["binding=none,threads=1", "size=8"]),
+        (["gemm[size=8]"], ["size=8"]),
+    ],
+)
+def test_only_selects_cells(only: list[str], expected: list[str]) -> None:
+    assert keys(select(CELLS, only)) == expected
+
+
+@pytest.mark.parametrize(
+    ("only", "message"),
+    [
+        (
+            "thread=1",
+            "--only thread=1: no cell has an axis `thread`.\n  Did you mean threads?",
+        ),
+        (
+            "zeal=1",
+            (
+                "--only zeal=1: no cell has an axis `zeal`.\n"
+                "  There are: binding, threads, size, scenario."
+            ),
+        ),
+        ("threads=3", "--only threads=3: no cell has threads=3.\n  There are: 1, 2."),
+        (
+            "scenario=resnet*",
+            (
+                "--only scenario=resnet*: no cell has scenario=resnet*.\n"
+                "  There are: a-scenario, gemm."
+            ),
+        ),
+        (
+            "binding",
+            (
+                "--only binding: `binding` is not a term.\n"
+                "  Write axis=value, axis!=value or scenario=NAME, separated by commas."
+            ),
+        ),
+        (
+            "",
+            (
+                "--only : `` is not a term.\n"
+                "  Write axis=value, axis!=value or scenario=NAME, separated by commas."
+            ),
+        ),
+        ("size=8,threads=1", "--only size=8,threads=1: no cell matches it.\n  Use fewer terms."),
+    ],
+)
+def test_an_invalid_expression_lists_the_valid_choices(only: str, message: str) -> None:
+    with pytest.raises(InputError) as caught:
+        select(CELLS, [only])
+
+    assert str(caught.value) == message
+
+
+def test_an_expression_may_match_cells_of_some_scenarios_only() -> None:
+    ours, theirs, without = (
+        cells_of(name="ours", matrix={"threads": [1, 8]}),
+        cells_of(name="theirs", matrix={"threads": [1, 2]}),
+        cells_of(name="without", workload="m:f", matrix={"parameters": {"size": [8]}}),
+    )
+    only = ["threads!=8"]
+
+    apart = [*filter_cells(ours, only), *filter_cells(theirs, only), *filter_cells(without, only)]
+
+    assert keys(apart) == ["threads=1", "threads=1", "threads=2", "size=8"]
+    assert apart == [*select((*ours, *theirs, *without), only)]
+
+
+@pytest.mark.parametrize(
+    ("expression", "expected"),
+    [
+        ("threads=1", True),
+        ("threads!=8", True),
+        ("threads=2", False),
+        ("zeal=1", False),
+        ("zeal!=1", True),
+        ("no term", False),
+        ("scenario=a-*,threads!=2", True),
+        ("scenario!=a-*", False),
+        ("binding=none,threads=1", True),
+        ("a-scenario[binding=none,threads=1]", True),
+    ],
+)
+def test_a_cell_matches_an_expression(expression: str, *, expected: bool) -> None:
+    assert matches_expression(CELLS[0], expression) == expected
+
+
+def test_a_key_selects_its_cell_only() -> None:
+    plain, more = cells_of(matrix={"include": [{"threads": 1}, {"threads": 1, "smt": True}]})
+
+    assert matches_expression(more, plain.key)
+    assert (
+        filter_cells((plain, more), [plain.key]) == select((plain, more), [plain.key]) == (plain,)
+    )
+
+
+@given(st.text(max_size=30))
+def test_any_expression_selects_cells_or_is_rejected(only: str) -> None:
+    with suppress(InputError):
+        assert select(CELLS, [only])
+
+
+@given(st.sampled_from(CELLS))
+def test_a_cells_key_and_id_select_that_cell(cell: Cell) -> None:
+    assert select(CELLS, [cell.key]) == select(CELLS, [cell.id]) == (cell,)
