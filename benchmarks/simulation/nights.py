@@ -81,7 +81,7 @@ class Watch:
         self, step: ChangePoint, night: int, truth: Truth, rng: np.random.Generator, *, voted: bool
     ) -> None:
         said = None if self.way == "vote" else self._said(step, night, truth, rng)
-        if alarms(voted=voted, said=said, both=self.way == "both"):
+        if alarms(is_accepted=voted, answer=said, is_commit_comparison=self.way == "both"):
             note(self.alarmed, night, step)
 
     def _said(
@@ -93,7 +93,7 @@ class Watch:
             self.asked.append(known)
         covered = known.step.last_good <= step.last_good and step.first_bad <= known.step.first_bad
         final = known.said is not None and is_final(
-            known.said, both=self.way == "both", covered=covered
+            known.said, is_commit_comparison=self.way == "both", is_covered=covered
         )
         if not final and night - known.night >= ASK_AGAIN_NIGHTS:
             again = _present if self.way == "present" else _both

@@ -139,22 +139,22 @@ def test_what_both_commits_say(comparison: Comparison, answer: Answer) -> None:
 
 
 def test_a_suspicion_alarms_only_where_both_commits_confirm_it() -> None:
-    assert alarms(voted=False, said="confirmed", both=True)
-    assert not alarms(voted=False, said="confirmed", both=False)
-    assert not alarms(voted=False, said=None, both=False)
+    assert alarms(is_accepted=False, answer="confirmed", is_commit_comparison=True)
+    assert not alarms(is_accepted=False, answer="confirmed", is_commit_comparison=False)
+    assert not alarms(is_accepted=False, answer=None, is_commit_comparison=False)
 
 
 def test_a_vote_alarms_unless_it_is_refuted() -> None:
-    assert alarms(voted=True, said=None, both=False)
-    assert alarms(voted=True, said="undecided", both=True)
-    assert not alarms(voted=True, said="refuted", both=False)
+    assert alarms(is_accepted=True, answer=None, is_commit_comparison=False)
+    assert alarms(is_accepted=True, answer="undecided", is_commit_comparison=True)
+    assert not alarms(is_accepted=True, answer="refuted", is_commit_comparison=False)
 
 
 def test_what_one_night_refuted_is_asked_again_and_what_the_commits_did_is_not() -> None:
-    assert is_final("confirmed", both=False, covered=False)
-    assert is_final("refuted", both=True, covered=True)
-    assert not is_final("refuted", both=True, covered=False)
-    assert not is_final("refuted", both=False, covered=True)
+    assert is_final("confirmed", is_commit_comparison=False, is_covered=False)
+    assert is_final("refuted", is_commit_comparison=True, is_covered=True)
+    assert not is_final("refuted", is_commit_comparison=True, is_covered=False)
+    assert not is_final("refuted", is_commit_comparison=False, is_covered=True)
 
 
 def test_figures_further_apart_than_a_float_tells_are_a_step_all_the_same() -> None:

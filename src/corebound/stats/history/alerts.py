@@ -66,7 +66,7 @@ class AssessedChange(Struct, frozen=True, kw_only=True):
 
 
 def assess_changes(
-    found: Iterable[Change],
+    changes: Iterable[Change],
     decisions: Sequence[Decision],
     confirmations: Sequence[Confirmation],
     *,
@@ -75,14 +75,14 @@ def assess_changes(
     """Combine each change with its decision and re-run result, in the given order.
 
     Args:
-        found: Changes and early warnings.
+        changes: Changes and early warnings.
         decisions: People's decisions, in the order of the file; the last one counts.
         confirmations: Results of re-runs.
         ended: Ids of retired series, which have no recent points.
     """
     return tuple(
-        _judged(change, decisions, confirmations, in_ended=change.series.id in ended)
-        for change in found
+        _judged(change, decisions, confirmations, is_retired=change.series.id in ended)
+        for change in changes
     )
 
 
@@ -91,15 +91,15 @@ def _judged(
     decisions: Sequence[Decision],
     confirmations: Sequence[Confirmation],
     *,
-    in_ended: bool,
+    is_retired: bool,
 ) -> AssessedChange:
     decision = _decision(change, decisions)
     confirmation = _confirmation(change, confirmations)
     state: State = "open" if decision is None else decision.state
     is_back = decision is not None and _is_back(change, decision)
     # Reopening a change asks for its alarm, even if its series is retired.
-    has_ended = in_ended and decision is None
-    news = is_back or (state == "open" and change.step.status == "new" and not has_ended)
+    has_ended = is_retired and decision is None
+    needs_attention = is_back or (state == "open" and change.step.status == "new" and not has_ended)
     return AssessedChange(
         change=change,
         id=change.id if decision is None else decision.id,
@@ -108,27 +108,37 @@ def _judged(
         confirmation=confirmation,
         is_back=is_back,
         alarm=change.is_regression
-        and news
+        and needs_attention
         and alarms(
-            voted=change.clear,
-            said=None if confirmation is None else confirmation.answer,
-            both=confirmation is not None and confirmation.both,
+            is_accepted=change.clear,
+            answer=None if confirmation is None else confirmation.answer,
+            is_commit_comparison=confirmation is not None and confirmation.both,
         ),
         has_ended=has_ended,
     )
 
 
 def _decision(change: Change, decisions: Sequence[Decision]) -> Decision | None:
-    about = [one for one in decisions if one.id == change.id or _is_of(one.location, change)]
-    return about[-1] if about else None
+    matching = [
+        decision
+        for decision in decisions
+        if decision.id == change.id or _is_of(decision.location, change)
+    ]
+    return matching[-1] if matching else None
 
 
 def _confirmation(change: Change, confirmations: Sequence[Confirmation]) -> Confirmation | None:
     """The latest re-run; a result that is not final expires after a few more points."""
-    about = [one for one in confirmations if one.id == change.id or _is_of(one.location, change)]
-    latest = max(about, key=lambda one: one.at, default=None)
+    matching = [
+        confirmation
+        for confirmation in confirmations
+        if confirmation.id == change.id or _is_of(confirmation.location, change)
+    ]
+    latest = max(matching, key=lambda confirmation: confirmation.at, default=None)
     if latest is None or is_final(
-        latest.answer, both=latest.both, covered=latest.location.covers(change.place)
+        latest.answer,
+        is_commit_comparison=latest.both,
+        is_covered=latest.location.covers(change.place),
     ):
         return latest
     since = sum(
@@ -137,8 +147,8 @@ def _confirmation(change: Change, confirmations: Sequence[Confirmation]) -> Conf
     return latest if since < ASK_AGAIN_NIGHTS else None
 
 
-def _is_of(place: ChangeLocation, change: Change) -> bool:
-    return place.overlaps(change.place)
+def _is_of(location: ChangeLocation, change: Change) -> bool:
+    return location.overlaps(change.place)
 
 
 def _is_back(change: Change, decision: Decision) -> bool:
@@ -147,19 +157,19 @@ def _is_back(change: Change, decision: Decision) -> bool:
 
 def _is_there_since(change: Change, moment: str) -> bool:
     """Whether the points after a moment are closer to the bad level than to the good one."""
-    points, step = change.series.points, change.step
+    points, change_point = change.series.points, change.step
     after = [
         math.log(point.value)
-        for point in points[step.at :]
+        for point in points[change_point.at :]
         if point.value is not None and point.at > moment
     ]
-    before = [math.log(one.value) for one in points[: step.at] if one.value is not None]
+    before = [math.log(one.value) for one in points[: change_point.at] if one.value is not None]
     if len(after) < ASK_AGAIN_NIGHTS or not before:
         return False
     # The series may have changed earlier: the good level is that of the points just before.
     good = statistics.median(before[-_LATELY:])
-    moved = statistics.median(after) - good
-    return moved / math.log(step.ratio) > _HALF
+    shift = statistics.median(after) - good
+    return shift / math.log(change_point.ratio) > _HALF
 
 
 # The number of points that give the level just before a change point.

@@ -37,12 +37,15 @@ class HistoryArrays(Struct, frozen=True, kw_only=True):
     def latest(self) -> Places:
         """The current segment, which holds the last point; empty without points."""
         last = self.logs.size - 1
-        return next((one for one in self.segments if one[-1] == last), np.empty(0, dtype=np.int64))
+        return next(
+            (segment for segment in self.segments if segment[-1] == last),
+            np.empty(0, dtype=np.int64),
+        )
 
     def level_since(self, start: int) -> Places:
         """The points of the current segment from `start` on that have a value."""
-        own = self.latest[self.latest >= start]
-        return own[~np.isnan(self.logs[own])]
+        current = self.latest[self.latest >= start]
+        return current[~np.isnan(self.logs[current])]
 
 
 def segments_of(environment_key: Sequence[Hashable], borders: Sequence[int]) -> tuple[Places, ...]:
@@ -58,11 +61,11 @@ def segments_of(environment_key: Sequence[Hashable], borders: Sequence[int]) -> 
     >>> [places.tolist() for places in segments_of("aabba", (2, 4))]
     [[0, 1, 4], [2, 3]]
     """
-    found: dict[Hashable, list[Places]] = {}
+    segments: dict[Hashable, list[Places]] = {}
     edges = (0, *borders, len(environment_key)) if environment_key else ()
     for start, end in itertools.pairwise(edges):
-        found.setdefault(environment_key[start], []).append(np.arange(start, end))
-    return tuple(np.concatenate(pieces) for pieces in found.values())
+        segments.setdefault(environment_key[start], []).append(np.arange(start, end))
+    return tuple(np.concatenate(pieces) for pieces in segments.values())
 
 
 Direction = Literal["up", "down"]
@@ -144,11 +147,11 @@ class ChangePoint(Struct, frozen=True, kw_only=True):
     status: ChangeStatus
     recovery: Recovery | None = None
 
-    def moved(self, nights: NDArray[np.int64]) -> ChangePoint:
+    def moved(self, places: NDArray[np.int64]) -> ChangePoint:
         """The same change point, with indices converted to those of the whole history."""
         return replace(
             self,
-            at=int(nights[self.at]),
-            last_good=int(nights[self.last_good]),
-            first_bad=int(nights[self.first_bad]),
+            at=int(places[self.at]),
+            last_good=int(places[self.last_good]),
+            first_bad=int(places[self.first_bad]),
         )

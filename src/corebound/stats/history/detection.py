@@ -41,7 +41,7 @@ _SEED = 0
 
 
 def change_points_of(
-    course: HistoryArrays, *, threshold: float, memory: SegmentCache | None = None
+    history: HistoryArrays, *, threshold: float, cache_before: SegmentCache | None = None
 ) -> tuple[ChangePoint, ...]:
     """Find where the level of a history changes lastingly, up or down.
 
@@ -51,10 +51,10 @@ def change_points_of(
     the same change points.
 
     Args:
-        course: The history; points without a value are skipped.
+        history: The history; points without a value are skipped.
         threshold: Least change that matters, above 0; 0.02 is a ratio of 1.02
             or of its reciprocal.
-        memory: Results of earlier analyses; new ones are added.
+        cache_before: Results of earlier analyses; new ones are added.
 
     Returns:
         The change points in time order.
@@ -64,35 +64,41 @@ def change_points_of(
     """
     if threshold <= 0:
         raise ValueError("a threshold is above 0")
-    remembered = memory or SegmentCache()
-    n = course.logs.size
+    cache = cache_before or SegmentCache()
+    n = history.logs.size
     by_segment: list[list[ChangePoint]] = []
-    for nights in course.segments:
-        present = nights[~np.isnan(course.logs[nights])]
-        values, errors = course.logs[present], course.errors[present]
+    for places in history.segments:
+        present = places[~np.isnan(history.logs[places])]
+        values, errors = history.logs[present], history.errors[present]
         segment = Segment(values=values, errors=errors, threshold=threshold, seed=_SEED)
-        found = analyse_segment(segment, remembered).steps
-        by_segment.append([step.moved(present) for step in found])
-    more = steps_by_turns(
-        course,
+        change_points = analyse_segment(segment, cache).steps
+        by_segment.append([change_point.moved(present) for change_point in change_points])
+    from_all_segments = steps_by_turns(
+        history,
         deduplicate_change_points(by_segment),
         threshold=threshold,
         seed=_SEED,
-        memory=remembered,
+        cache=cache,
     )
-    told = deduplicate_change_points(
+    merged = deduplicate_change_points(
         [
-            _with_recoveries(deduplicate_change_points([steps, more.get(which, ())]), threshold)
-            for which, steps in enumerate(by_segment)
+            _with_recoveries(
+                deduplicate_change_points([segment_points, from_all_segments.get(which, ())]),
+                threshold,
+            )
+            for which, segment_points in enumerate(by_segment)
         ]
     )
     return tuple(
         replace(
-            step,
-            status="old" if step.status == "new" and _long_ago(step, n) else step.status,
-            recovery=step.recovery and _as_told(step, step.recovery, told),
+            change_point,
+            status="old"
+            if change_point.status == "new" and _long_ago(change_point, n)
+            else change_point.status,
+            recovery=change_point.recovery
+            and _as_told(change_point, change_point.recovery, merged),
         )
-        for step in told
+        for change_point in merged
     )
 
 
@@ -102,92 +108,112 @@ def deduplicate_change_points(by_segment: Sequence[Sequence[ChangePoint]]) -> li
     A shared change point is taken from the segment with the smallest p-value. Its location is
     narrowed to the range that all of them allow.
     """
-    told: list[tuple[int, ChangePoint]] = []
-    every = ((which, step) for which, steps in enumerate(by_segment) for step in steps)
-    for which, step in sorted(every, key=lambda one: (one[1].p_value, one[1].at)):
-        same = (
-            at for at, (other, one) in enumerate(told) if other != which and _are_one(one, step)
+    merged: list[tuple[int, ChangePoint]] = []
+    candidates = (
+        (which, change_point)
+        for which, change_points in enumerate(by_segment)
+        for change_point in change_points
+    )
+    for which, change_point in sorted(
+        candidates, key=lambda known: (known[1].p_value, known[1].at)
+    ):
+        duplicates = (
+            at
+            for at, (segment, known) in enumerate(merged)
+            if segment != which and _are_one(known, change_point)
         )
-        at = next(same, None)
+        at = next(duplicates, None)
         if at is None:
-            told.append((which, step))
+            merged.append((which, change_point))
         else:
-            told[at] = (told[at][0], _narrowed(told[at][1], step))
-    return sorted((step for _, step in told), key=lambda step: step.at)
+            merged[at] = (merged[at][0], _narrowed(merged[at][1], change_point))
+    return sorted(
+        (change_point for _, change_point in merged), key=lambda change_point: change_point.at
+    )
 
 
-def _are_one(one: ChangePoint, other: ChangePoint) -> bool:
+def _are_one(change_point: ChangePoint, other: ChangePoint) -> bool:
     """Whether two segments may show the same change."""
-    return one.direction == other.direction and _overlap(one, other)
+    return change_point.direction == other.direction and _overlap(change_point, other)
 
 
-def _overlap(one: ChangePoint, other: ChangePoint | Recovery) -> bool:
-    return max(one.last_good, other.last_good) < min(one.first_bad, other.first_bad)
+def _overlap(change_point: ChangePoint, other: ChangePoint | Recovery) -> bool:
+    return max(change_point.last_good, other.last_good) < min(
+        change_point.first_bad, other.first_bad
+    )
 
 
-def _narrowed(step: ChangePoint, other: ChangePoint) -> ChangePoint:
-    last_good = max(step.last_good, other.last_good)
-    first_bad = min(step.first_bad, other.first_bad)
-    at = min(max(step.at, last_good + 1), first_bad)
-    return replace(step, last_good=last_good, first_bad=first_bad, at=at)
+def _narrowed(change_point: ChangePoint, other: ChangePoint) -> ChangePoint:
+    last_good = max(change_point.last_good, other.last_good)
+    first_bad = min(change_point.first_bad, other.first_bad)
+    at = min(max(change_point.at, last_good + 1), first_bad)
+    return replace(change_point, last_good=last_good, first_bad=first_bad, at=at)
 
 
-def _with_recoveries(steps: Sequence[ChangePoint], threshold: float) -> list[ChangePoint]:
+def _with_recoveries(change_points: Sequence[ChangePoint], threshold: float) -> list[ChangePoint]:
     """Add to the change points of one segment how far later ones reversed them."""
     return [
         replace(
-            step,
+            change_point,
             status="recovered"
             if any(
-                _undone(steps[index : later + 1], threshold)
-                for later in range(index + 1, len(steps))
+                _undone(change_points[index : later + 1], threshold)
+                for later in range(index + 1, len(change_points))
             )
-            else step.status,
-            recovery=_recovery(step, steps[index + 1 :], threshold),
+            else change_point.status,
+            recovery=_recovery(change_point, change_points[index + 1 :], threshold),
         )
-        for index, step in enumerate(steps)
+        for index, change_point in enumerate(change_points)
     ]
 
 
-def _recovery(step: ChangePoint, later: Sequence[ChangePoint], threshold: float) -> Recovery | None:
-    side = 1 if step.direction == "up" else -1
-    moved = math.log(step.ratio)
-    found, back = None, 0
-    for one in later:
-        moved += math.log(one.ratio)
-        if one.direction == step.direction:
+def _recovery(
+    change_point: ChangePoint, later: Sequence[ChangePoint], threshold: float
+) -> Recovery | None:
+    side = 1 if change_point.direction == "up" else -1
+    shift = math.log(change_point.ratio)
+    recovery, opposite_count = None, 0
+    for later_point in later:
+        shift += math.log(later_point.ratio)
+        if later_point.direction == change_point.direction:
             continue
-        back += 1
-        if side * moved >= side * math.log(step.ratio):
+        opposite_count += 1
+        if side * shift >= side * math.log(change_point.ratio):
             continue  # it only reversed later changes
-        found = Recovery(
-            at=one.at,
-            last_good=one.last_good,
-            first_bad=one.first_bad,
-            steps=back,
-            left=ratio_of(moved),
-            whole=side * moved < math.log1p(threshold),
+        recovery = Recovery(
+            at=later_point.at,
+            last_good=later_point.last_good,
+            first_bad=later_point.first_bad,
+            steps=opposite_count,
+            left=ratio_of(shift),
+            whole=side * shift < math.log1p(threshold),
         )
-        if found.whole:
+        if recovery.whole:
             break
-    return found
-
-
-def _as_told(step: ChangePoint, recovery: Recovery, told: Sequence[ChangePoint]) -> Recovery:
-    """A recovery with the location of the reported change point that caused it."""
-    for one in told:
-        if one.direction != step.direction and _overlap(one, recovery):
-            return replace(recovery, at=one.at, last_good=one.last_good, first_bad=one.first_bad)
     return recovery
 
 
-def _undone(steps: Sequence[ChangePoint], threshold: float) -> bool:
+def _as_told(
+    change_point: ChangePoint, recovery: Recovery, change_points: Sequence[ChangePoint]
+) -> Recovery:
+    """A recovery with the location of the reported change point that caused it."""
+    for other in change_points:
+        if other.direction != change_point.direction and _overlap(other, recovery):
+            return replace(
+                recovery, at=other.at, last_good=other.last_good, first_bad=other.first_bad
+            )
+    return recovery
+
+
+def _undone(change_points: Sequence[ChangePoint], threshold: float) -> bool:
     """Whether the changes cancel out, within the threshold."""
-    return abs(sum(math.log(step.ratio) for step in steps)) < math.log1p(threshold)
+    return abs(sum(math.log(change_point.ratio) for change_point in change_points)) < math.log1p(
+        threshold
+    )
 
 
-def _long_ago(step: ChangePoint, nights: int) -> bool:
-    return nights - step.at > RECENT_NIGHTS
+def _long_ago(change_point: ChangePoint, points: int) -> bool:
+    return points - change_point.at > RECENT_NIGHTS
 
 
 # Fewer points hardly define a level; before a change point, half as many are enough.
@@ -203,12 +229,12 @@ _OF_LEVEL = math.pi / 3
 
 
 def steps_by_turns(
-    course: HistoryArrays,
-    known: Sequence[ChangePoint],
+    history: HistoryArrays,
+    change_points: Sequence[ChangePoint],
     *,
     threshold: float,
     seed: int,
-    memory: SegmentCache,
+    cache: SegmentCache,
 ) -> Mapping[int, Sequence[ChangePoint]]:
     """Find the change points that the current segments show together.
 
@@ -216,42 +242,46 @@ def steps_by_turns(
     of its segment. This removes part of a change, if there is one, and never adds any.
 
     Args:
-        course: The history.
-        known: The change points found in single segments, in time order.
+        history: The history.
+        change_points: The change points found in single segments, in time order.
         threshold: Least change that matters, as a ratio minus 1.
         seed: Seed of the permutations.
-        memory: Results of earlier analyses; new ones are added.
+        cache: Results of earlier analyses; new ones are added.
 
     Returns:
         For the index of each segment that shows them, its change points in time order, with the
         segment's own levels.
     """
-    n = course.logs.size
+    n = history.logs.size
     # Include the last change point: all segments together locate it more precisely.
-    since = max((n - _WINDOW, *(step.first_bad for step in known[:-1])))
+    since = max((n - _WINDOW, *(joint_point.first_bad for joint_point in change_points[:-1])))
     segments: dict[int, Places] = {}
-    for which, nights in enumerate(course.segments):
-        seen = nights[(nights >= since) & ~np.isnan(course.logs[nights])]
-        if seen.size >= _OF_A_LEVEL and seen[-1] >= n - _LATELY:
-            segments[which] = seen
+    for segment, places in enumerate(history.segments):
+        measured = places[(places >= since) & ~np.isnan(history.logs[places])]
+        if measured.size >= _OF_A_LEVEL and measured[-1] >= n - _LATELY:
+            segments[segment] = measured
     if len(segments) < 2:
         return {}
-    every = np.concatenate(list(segments.values()))
-    off = np.concatenate([logs - _level(logs) for logs in map(course.logs.take, segments.values())])
-    order = every.argsort()
-    nights = every[order]
-    found = analyse_segment(
-        Segment(values=off[order], errors=course.errors[nights], threshold=threshold, seed=seed),
-        memory,
+    all_places = np.concatenate(list(segments.values()))
+    off = np.concatenate(
+        [logs - _level(logs) for logs in map(history.logs.take, segments.values())]
     )
-    told: dict[int, list[ChangePoint]] = {}
-    steps = [step.moved(nights) for step in found.steps]
-    edges = (since, *(step.at for step in steps), n)
-    for step, begin, end in zip(steps, edges, edges[2:], strict=False):
-        sides = _sides(course.logs, segments, begin, step.at, end)
-        for which, one in _sized(step, sides, rho=found.rho, threshold=threshold):
-            told.setdefault(which, []).append(one)
-    return told
+    order = all_places.argsort()
+    places = all_places[order]
+    result = analyse_segment(
+        Segment(values=off[order], errors=history.errors[places], threshold=threshold, seed=seed),
+        cache,
+    )
+    by_segment: dict[int, list[ChangePoint]] = {}
+    joint_points = [joint_point.moved(places) for joint_point in result.steps]
+    edges = (since, *(joint_point.at for joint_point in joint_points), n)
+    for joint_point, begin, end in zip(joint_points, edges, edges[2:], strict=False):
+        sides = _sides(history.logs, segments, begin, joint_point.at, end)
+        for segment, change_point in _sized(
+            joint_point, sides, rho=result.rho, threshold=threshold
+        ):
+            by_segment.setdefault(segment, []).append(change_point)
+    return by_segment
 
 
 def _sides(
@@ -259,21 +289,25 @@ def _sides(
 ) -> dict[int, tuple[Array, Array]]:
     """Each segment's points before and after a change point, if it has enough of both."""
     sides = {
-        which: (
-            logs[nights[(nights >= begin) & (nights < at)]],
-            logs[nights[(nights >= at) & (nights < end)]],
+        segment: (
+            logs[places[(places >= begin) & (places < at)]],
+            logs[places[(places >= at) & (places < end)]],
         )
-        for which, nights in segments.items()
+        for segment, places in segments.items()
     }
     return {
-        which: (left, right)
-        for which, (left, right) in sides.items()
+        segment: (left, right)
+        for segment, (left, right) in sides.items()
         if left.size >= _OF_A_LEVEL // 2 and right.size
     }
 
 
 def _sized(
-    step: ChangePoint, sides: Mapping[int, tuple[Array, Array]], *, rho: float, threshold: float
+    change_point: ChangePoint,
+    sides: Mapping[int, tuple[Array, Array]],
+    *,
+    rho: float,
+    threshold: float,
 ) -> Iterator[tuple[int, ChangePoint]]:
     """A change point for each segment, all with the size estimated from the levels before it.
 
@@ -281,16 +315,18 @@ def _sized(
     """
     if not sides:
         return
-    levels = {which: _level(left) for which, (left, _) in sides.items()}
+    levels = {segment: _level(left) for segment, (left, _) in sides.items()}
     left, right = (
-        np.concatenate([both[side] - levels[which] for which, both in sides.items()])
+        np.concatenate([both[side] - levels[segment] for segment, both in sides.items()])
         for side in (0, 1)
     )
     size = hodges_lehmann_shift(left, right)
-    if abs(size) < math.log1p(threshold) or (size > 0) != (step.direction == "up"):
+    if abs(size) < math.log1p(threshold) or (size > 0) != (change_point.direction == "up"):
         return
-    shares = [hodges_lehmann_shift(before, after) / size for before, after in sides.values()]
-    if sum(share >= _HALF for share in shares) < 2:
+    relative_sizes = [
+        hodges_lehmann_shift(before, after) / size for before, after in sides.values()
+    ]
+    if sum(share >= _HALF for share in relative_sizes) < 2:
         return
     # The points of one segment share the error of its level.
     uncertain = inflation(right.size, rho) / right.size + sum(
@@ -304,8 +340,11 @@ def _sized(
     interval = bounds and Interval(
         low=ratio_of(bounds[0]), high=ratio_of(bounds[1]), confidence=CONFIDENCE
     )
-    for which, level in levels.items():
-        yield which, replace(step, before=level_of(level), ratio=ratio_of(size), interval=interval)
+    for segment, level in levels.items():
+        yield (
+            segment,
+            replace(change_point, before=level_of(level), ratio=ratio_of(size), interval=interval),
+        )
 
 
 def _level(logs: Array) -> float:

@@ -44,13 +44,13 @@ _CERTAIN = 0.01
 
 
 def early_warning(
-    course: HistoryArrays, steps: Sequence[ChangePoint], *, threshold: float = THRESHOLD
+    history: HistoryArrays, change_points: Sequence[ChangePoint], *, threshold: float = THRESHOLD
 ) -> ChangePoint | None:
     """Detect a change that began with the last two points, before the detectors can confirm it.
 
     Args:
-        course: The history.
-        steps: Its change points, from `change_points_of`. If one of them already covers the
+        history: The history.
+        change_points: Its change points, from `change_points_of`. If one of them already covers the
             last two points, there is no early warning.
         threshold: Least change that matters, above 0; 0.02 is a ratio of 1.02.
 
@@ -58,24 +58,28 @@ def early_warning(
         The change point, without votes and without an interval; None if there is none.
         Its p-value is that of the less extreme of the two points.
     """
-    present = course.level_since(max((step.at for step in steps), default=0))
-    values = course.logs[present]
+    places = history.level_since(
+        max((change_point.at for change_point in change_points), default=0)
+    )
+    values = history.logs[places]
     before, latest = values[:-EARLY_NIGHTS], values[-EARLY_NIGHTS:]
-    if before.size < _LEAST_BEFORE or any(step.at >= present[-EARLY_NIGHTS] for step in steps):
+    if before.size < _LEAST_BEFORE or any(
+        change_point.at >= places[-EARLY_NIGHTS] for change_point in change_points
+    ):
         return None
     size = hodges_lehmann_shift(before, latest)
     side = math.copysign(1.0, size)
     if not all(stands_out(before, float(value), side=side) for value in latest):
         return None
-    errors = believable(course.errors[present], values)
-    doubt = normal_quantile(_LEVEL) * float(errors[-EARLY_NIGHTS:].max())
-    if abs(size) < max(math.log1p(threshold) * (1 - 1e-9), doubt):
+    errors = believable(history.errors[places], values)
+    uncertainty = normal_quantile(_LEVEL) * float(errors[-EARLY_NIGHTS:].max())
+    if abs(size) < max(math.log1p(threshold) * (1 - 1e-9), uncertainty):
         return None
     nearer = min(latest, key=lambda value: side * value)
-    first = int(present[-EARLY_NIGHTS])
+    first = int(places[-EARLY_NIGHTS])
     return ChangePoint(
         at=first,
-        last_good=int(present[-EARLY_NIGHTS - 1]),
+        last_good=int(places[-EARLY_NIGHTS - 1]),
         first_bad=first,
         direction="up" if size > 0 else "down",
         before=level_of(median(before)),
@@ -128,19 +132,19 @@ def rerun_says(
     before = np.log(np.array(good, dtype=np.float64))
     if not before.size:
         return "undecided"
-    moved = math.log(rerun) - float(np.median(before))
-    if side * moved < _HALF * abs(math.log(ratio)):
+    shift = math.log(rerun) - float(np.median(before))
+    if side * shift < _HALF * abs(math.log(ratio)):
         return "refuted"
     if before.size >= 2 and stands_out(before, math.log(rerun), side=side):
         return "confirmed"
     return "undecided"
 
 
-def both_say(compared: Comparison, *, direction: Direction, ratio: float) -> Answer:
+def both_say(comparison: Comparison, *, direction: Direction, ratio: float) -> Answer:
     """Evaluate a comparison of the bad commit with the good one for a suspected change.
 
     Args:
-        compared: The bad commit's cell, with the good commit's as its baseline, launched in turns.
+        comparison: The bad commit's cell, with the good commit's as its baseline, interleaved.
         direction: Of the change.
         ratio: Of the change: bad level over good.
 
@@ -150,14 +154,14 @@ def both_say(compared: Comparison, *, direction: Direction, ratio: float) -> Ans
         weaker, or the comparison cannot tell. Else `refuted`.
     """
     expected = "slower" if direction == "up" else "faster"
-    if compared.verdict not in {expected, "undecided"}:
+    if comparison.verdict not in {expected, "undecided"}:
         return "refuted"
-    half = abs(math.log(compared.speedup_ratio)) >= _HALF * abs(math.log(ratio))
-    certain = compared.p_value is not None and compared.p_value <= _CERTAIN
-    return "confirmed" if half and certain and compared.verdict == expected else "undecided"
+    is_half = abs(math.log(comparison.speedup_ratio)) >= _HALF * abs(math.log(ratio))
+    is_certain = comparison.p_value is not None and comparison.p_value <= _CERTAIN
+    return "confirmed" if is_half and is_certain and comparison.verdict == expected else "undecided"
 
 
-def alarms(*, voted: bool, said: Answer | None, both: bool) -> bool:
+def alarms(*, is_accepted: bool, answer: Answer | None, is_commit_comparison: bool) -> bool:
     """Whether a change raises an alarm.
 
     A comparison of the two commits, launched in turns, decides by itself. A re-run of the
@@ -166,25 +170,25 @@ def alarms(*, voted: bool, said: Answer | None, both: bool) -> bool:
     into an alarm.
 
     Args:
-        voted: Whether the detectors accepted it and it is significant in the whole suite.
-        said: The result of the latest valid re-run; None without one.
-        both: Whether that re-run measured both commits.
+        is_accepted: Whether the detectors accepted it and it is significant in the whole suite.
+        answer: The result of the latest valid re-run; None without one.
+        is_commit_comparison: Whether that re-run measured both commits.
     """
-    return (both and said == "confirmed") or (voted and said != "refuted")
+    return (is_commit_comparison and answer == "confirmed") or (is_accepted and answer != "refuted")
 
 
-def is_final(said: Answer, *, both: bool, covered: bool) -> bool:
+def is_final(answer: Answer, *, is_commit_comparison: bool, is_covered: bool) -> bool:
     """Whether a re-run's result holds whatever further points show.
 
     A confirmation is final. A refutation from a comparison of the commits is final too, because
     commits do not change. A refutation by the present state is only one point.
 
     Args:
-        said: The result of the re-run.
-        both: Whether it measured both commits.
-        covered: Whether all the commits that may hold the change lay between these two.
+        answer: The result of the re-run.
+        is_commit_comparison: Whether it measured both commits.
+        is_covered: Whether all the commits that may hold the change lay between these two.
     """
-    return said == "confirmed" or (both and covered and said == "refuted")
+    return answer == "confirmed" or (is_commit_comparison and is_covered and answer == "refuted")
 
 
 def _chance(before: Array, value: float, *, side: float) -> float:

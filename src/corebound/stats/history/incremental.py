@@ -98,10 +98,10 @@ class Segment(Struct, frozen=True, kw_only=True):
     @property
     def key(self) -> str:
         """A hash of all of it, as text."""
-        told = hashlib.blake2b(f"{self.threshold!r} {self.seed}".encode(), digest_size=16)
-        told.update(self.values.tobytes())
-        told.update(self.errors.tobytes())
-        return told.hexdigest()
+        reported = hashlib.blake2b(f"{self.threshold!r} {self.seed}".encode(), digest_size=16)
+        reported.update(self.values.tobytes())
+        reported.update(self.errors.tobytes())
+        return reported.hexdigest()
 
     @property
     def believed(self) -> Array:
@@ -151,10 +151,10 @@ def believable(errors: Array, values: Array) -> Array:
         errors: Standard errors of n points of one segment; 0 if unknown.
         values: Their logarithms, in time order.
     """
-    told = errors[errors > 0]
-    if told.size < _TELLING:
+    reported = errors[errors > 0]
+    if reported.size < _TELLING:
         return errors
-    return errors * min(1.0, _BELIEVED * rough_spread(values) / median(told))
+    return errors * min(1.0, _BELIEVED * rough_spread(values) / median(reported))
 
 
 # The keys of the requested results, and the results among them that are new.
@@ -183,40 +183,40 @@ class SegmentCache:
         asked = self.asked
         return tuple(asked), {key: asked[key] for key in asked.keys() - self._before.keys()}
 
-    def learn(self, news: NewResults) -> None:
+    def learn(self, needs_search: NewResults) -> None:
         """Merge the news of a separate cache."""
-        keys, found = news
+        keys, result = needs_search
         for key in keys:
-            self.asked[key] = found.get(key) or self._before[key]
+            self.asked[key] = result.get(key) or self._before[key]
 
     def get(self, key: str) -> SegmentResult | None:
         """The cached result for this key, or None."""
-        known = self.asked.get(key) or self._before.get(key)
-        if known is not None:
-            self.asked[key] = known
-        return known
+        result = self.asked.get(key) or self._before.get(key)
+        if result is not None:
+            self.asked[key] = result
+        return result
 
 
-def analyse_segment(segment: Segment, memory: SegmentCache) -> SegmentResult:
+def analyse_segment(segment: Segment, cache: SegmentCache) -> SegmentResult:
     """Find the change points of a segment.
 
     Args:
         segment: The segment.
-        memory: Earlier results; new ones are added.
+        cache: Earlier results; new ones are added.
     """
     key, before = segment.key, segment.before
-    known = memory.get(key)
-    if known is not None:
+    result = cache.get(key)
+    if result is not None:
         if before is not None:
-            memory.get(before.key)  # keep it for later points
-        return known
-    found = (
+            cache.get(before.key)  # keep it for later points
+        return result
+    result = (
         _whole(segment)
         if before is None
-        else _grown(segment, before, analyse_segment(before, memory))
+        else _grown(segment, before, analyse_segment(before, cache))
     )
-    memory.asked[key] = found
-    return found
+    cache.asked[key] = result
+    return result
 
 
 def _whole(segment: Segment) -> SegmentResult:
@@ -236,40 +236,46 @@ def _whole(segment: Segment) -> SegmentResult:
     )
 
 
-def _grown(segment: Segment, before: Segment, known: SegmentResult) -> SegmentResult:
+def _grown(segment: Segment, before: Segment, result: SegmentResult) -> SegmentResult:
     """Update the result of the segment's first points with the points added since."""
     since = before.values.size - _AGAIN
-    last = max(known.places[-1] if known.places else 0, since - REACH)
-    news = needs_rescan(
+    last = max(result.places[-1] if result.places else 0, since - REACH)
+    needs_search = needs_rescan(
         segment.values[last:],
         first=max(since - last, 0),
         threshold=math.log1p(segment.threshold),
     )
-    if not news:
-        return known
+    if not needs_search:
+        return result
     # Re-examine changes that may lie in the new part: their location may depend on the new points.
-    stay = sum(1 for _ in itertools.takewhile(lambda step: step.first_bad < since, known.steps))
+    settled_count = sum(
+        1 for _ in itertools.takewhile(lambda step: step.first_bad < since, result.steps)
+    )
     cuts = search_on(
         segment.values,
         segment.believed,
         threshold=math.log1p(segment.threshold),
         seed=segment.seed,
-        settled=tuple(step.at for step in known.steps[:stay]),
-        known=known.places[stay:],
+        settled=tuple(step.at for step in result.steps[:settled_count]),
+        pending=result.places[settled_count:],
         since=since,
     )
-    rho = cuts[0].rho if cuts else known.rho
-    was = _around((0, *(step.at for step in known.steps), before.values.size))
-    at = (*(step.at for step in known.steps[:stay]), *(cut.at for cut in cuts))
-    now = tuple(_around((0, *at, segment.values.size)))
-    old = (
-        step if one == other else _levelled(segment, step, one, rho)
-        for step, one, other in zip(known.steps[:stay], now, was, strict=False)
+    rho = cuts[0].rho if cuts else result.rho
+    earlier_edges = _around((0, *(step.at for step in result.steps), before.values.size))
+    at = (*(step.at for step in result.steps[:settled_count]), *(cut.at for cut in cuts))
+    edges = tuple(_around((0, *at, segment.values.size)))
+    settled = (
+        step if around == other else _levelled(segment, step, around, rho)
+        for step, around, other in zip(
+            result.steps[:settled_count], edges, earlier_edges, strict=False
+        )
     )
-    new = (_step(segment, cut, one) for cut, one in zip(cuts, now[stay:], strict=True))
+    added = (
+        _step(segment, cut, around) for cut, around in zip(cuts, edges[settled_count:], strict=True)
+    )
     return SegmentResult(
-        steps=(*old, *new),
-        places=(*known.places[:stay], *(cut.likeliest for cut in cuts)),
+        steps=(*settled, *added),
+        places=(*result.places[:settled_count], *(cut.likeliest for cut in cuts)),
         rho=rho,
     )
 

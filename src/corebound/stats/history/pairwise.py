@@ -23,7 +23,7 @@ _MOST_NIGHTS = 300
 
 
 def compare_points(
-    course: HistoryArrays, before: int, after: int, *, changed: Sequence[int], margin: float
+    history: HistoryArrays, before: int, after: int, *, changed: Sequence[int], margin: float
 ) -> Comparison | None:
     """Compare two points by the differences among other points of the same level.
 
@@ -33,10 +33,10 @@ def compare_points(
     drift and bimodal points as they occur in the history.
 
     Args:
-        course: The history.
+        history: The history.
         before: Index of the first point.
         after: Index of the second point.
-        changed: The change points of the history, as first indices; `course` has the segments.
+        changed: The change points of the history, as first indices; `history` has the segments.
         margin: How far either way still counts as equal, above 0, as in `compare`.
 
     Returns:
@@ -54,22 +54,22 @@ def compare_points(
     """
     if margin <= 0:
         raise ValueError("a margin is above 0")
-    middle = float(course.logs[before] - course.logs[after])
+    middle = float(history.logs[before] - history.logs[after])
     if math.isnan(middle):
         return None
-    residuals = _residuals(course, changed, around=(before, after))
+    residuals = _residuals(history, changed, around=(before, after))
     interval, p_value = None, None
     if residuals.size >= MIN_NOISE_POINTS:
-        apart = _differences(residuals)
-        known = normal_quantile((1 + CONFIDENCE) / 2) * math.hypot(
-            course.errors[before], course.errors[after]
+        differences = _differences(residuals)
+        own_reach = normal_quantile((1 + CONFIDENCE) / 2) * math.hypot(
+            history.errors[before], history.errors[after]
         )
-        reach = max(_reach(apart, residuals.size), known)
+        reach = max(_reach(differences, residuals.size), own_reach)
         interval = Interval(
             low=ratio_of(middle - reach), high=ratio_of(middle + reach), confidence=CONFIDENCE
         )
-        as_far = apart.size - int(np.searchsorted(apart, abs(middle)))
-        p_value = (1 + as_far) / (1 + apart.size)
+        as_far = differences.size - int(np.searchsorted(differences, abs(middle)))
+        p_value = (1 + as_far) / (1 + differences.size)
     return Comparison(
         speedup_ratio=ratio_of(middle),
         interval=interval,
@@ -81,36 +81,36 @@ def compare_points(
     )
 
 
-def _residuals(course: HistoryArrays, changed: Sequence[int], *, around: tuple[int, int]) -> Array:
+def _residuals(history: HistoryArrays, changed: Sequence[int], *, around: tuple[int, int]) -> Array:
     """Distances from the median of their level, of the points nearest to these two."""
-    found: list[Array] = []
+    residuals: list[Array] = []
     places: list[NDArray[np.int64]] = []
-    for nights in _levels(course, sorted(changed)):
-        if nights.size >= _LEAST_OF_A_LEVEL:
-            level = course.logs[nights]
+    for indices in _levels(history, sorted(changed)):
+        if indices.size >= _LEAST_OF_A_LEVEL:
+            level = history.logs[indices]
             # The median of few points is closer to them than the true level is.
-            shrunk = math.sqrt(nights.size / (nights.size - 1))
-            found.append((level - np.median(level)) * shrunk)
-            places.append(nights)
-    if not found:
+            shrunk = math.sqrt(indices.size / (indices.size - 1))
+            residuals.append((level - np.median(level)) * shrunk)
+            places.append(indices)
+    if not residuals:
         return np.empty(0)
-    nights = np.concatenate(places)
-    away = np.minimum(*(np.abs(nights - place) for place in around))
+    indices = np.concatenate(places)
+    away = np.minimum(*(np.abs(indices - place) for place in around))
     near = np.argsort(away, kind="stable")[:_MOST_NIGHTS]
-    return np.concatenate(found)[near]
+    return np.concatenate(residuals)[near]
 
 
-def _levels(course: HistoryArrays, changed: Sequence[int]) -> Iterator[Places]:
+def _levels(history: HistoryArrays, changed: Sequence[int]) -> Iterator[Places]:
     """The points of each level, without those that have no value."""
-    for segment in course.segments:
-        seen = segment[~np.isnan(course.logs[segment])]
-        yield from np.split(seen, np.searchsorted(seen, changed))
+    for segment in history.segments:
+        measured = segment[~np.isnan(history.logs[segment])]
+        yield from np.split(measured, np.searchsorted(measured, changed))
 
 
 def _differences(residuals: Array) -> Array:
     """Absolute differences between all pairs, ascending."""
-    one, other = _pairs(residuals.size)
-    return np.sort(np.abs(residuals[one] - residuals[other]))
+    first, second = _pairs(residuals.size)
+    return np.sort(np.abs(residuals[first] - residuals[second]))
 
 
 # Series of one project have similar lengths, so the indices are reused.
@@ -119,7 +119,7 @@ def _pairs(n: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     return np.triu_indices(n, 1)
 
 
-def _reach(apart: Array, nights: int) -> float:
+def _reach(differences: Array, places: int) -> float:
     """The value that 95 of 100 differences do not exceed; slightly more with few points."""
-    share = min(CONFIDENCE * (1 + 1 / nights), 1.0)
-    return float(apart[min(math.ceil(share * apart.size), apart.size) - 1])
+    share = min(CONFIDENCE * (1 + 1 / places), 1.0)
+    return float(differences[min(math.ceil(share * differences.size), differences.size) - 1])

@@ -135,19 +135,19 @@ def arrays_of(series: Series) -> HistoryArrays:
         ValueError: A value is not above 0, or infinite, so it has no logarithm.
     """
     points = series.points
-    figures = np.array(points.values)
-    if not np.all(np.isnan(figures) | (figures > 0) & (figures < math.inf)):
+    values = np.array(points.values)
+    if not np.all(np.isnan(values) | (values > 0) & (values < math.inf)):
         raise ValueError("a figure is above 0 and finite, or absent")
-    errors = np.zeros_like(figures)
+    errors = np.zeros_like(values)
     if points.lows:
         low, high = np.array(points.lows), np.array(points.highs)
-        sound = (low > 0) & (low <= high) & (high < math.inf)
-        figures[~np.isnan(low) & ~sound] = math.nan
-        reach = np.log(high, where=sound, out=np.zeros_like(high))
-        reach -= np.log(low, where=sound, out=np.zeros_like(low))
+        is_valid = (low > 0) & (low <= high) & (high < math.inf)
+        values[~np.isnan(low) & ~is_valid] = math.nan
+        reach = np.log(high, where=is_valid, out=np.zeros_like(high))
+        reach -= np.log(low, where=is_valid, out=np.zeros_like(low))
         errors = reach / 2 / normal_quantile((1 + series.confidence) / 2)
     segments = segments_of(points.environment_keys, points.environment_changes)
-    return HistoryArrays(logs=np.log(figures), errors=errors, segments=segments)
+    return HistoryArrays(logs=np.log(values), errors=errors, segments=segments)
 
 
 class _Shown(Struct, frozen=True, kw_only=True):
@@ -181,66 +181,69 @@ def analyse(
     Source: among the change points that the detectors accept, `clear` are those that
     Benjamini & Hochberg keep over the suite.
     """
-    remembered = memory or SegmentCache()
+    cache = memory or SegmentCache()
 
-    def looked_at(series: Series) -> _Shown:
+    def analyse_one(series: Series) -> _Shown:
         # The only place that catches an error in the analysis of one series, in any process. The
         # error must not lose the results of all other series. It is a bug in corebound, so any
         # exception is caught, and each is reported with the changes.
         try:
-            own = remembered.apart()
-            course = arrays_of(series)
-            steps = change_points_of(course, threshold=series.margin, memory=own)
+            own_cache = cache.apart()
+            history = arrays_of(series)
+            change_points = change_points_of(
+                history, threshold=series.margin, cache_before=own_cache
+            )
             early = None
             if series.id not in ended:
-                early = early_warning(course, steps, threshold=series.margin)
+                early = early_warning(history, change_points, threshold=series.margin)
         except Exception as error:  # noqa: BLE001  # one series must not cost the site
             return _Shown(error=_in_a_line(error))
-        return _Shown(steps=steps, early=early, news=own.news)
+        return _Shown(steps=change_points, early=early, news=own_cache.news)
 
-    found: list[tuple[Series, ChangePoint]] = []
+    change_points: list[tuple[Series, ChangePoint]] = []
     early: list[Change] = []
-    lost: list[NotAnalysed] = []
-    for done, shown in enumerate(mapper(looked_at, suite), start=1):
-        series = suite[done - 1]
-        if shown.error is not None:
-            lost.append(NotAnalysed(series=series, reason=shown.error))
-        found += [(series, step) for step in shown.steps]
-        if shown.early is not None:
-            early.append(Change(series=series, step=shown.early, clear=False))
-        remembered.learn(shown.news)
-        progress(done, len(suite))
+    not_analysed: list[NotAnalysed] = []
+    for number, result in enumerate(mapper(analyse_one, suite), start=1):
+        series = suite[number - 1]
+        if result.error is not None:
+            not_analysed.append(NotAnalysed(series=series, reason=result.error))
+        change_points += [(series, change_point) for change_point in result.steps]
+        if result.early is not None:
+            early.append(Change(series=series, step=result.early, clear=False))
+        cache.learn(result.news)
+        progress(number, len(suite))
     return Analysis(
-        changes=tuple(sorted(_judged_together(found), key=_largest_first)),
+        changes=tuple(sorted(_judged_together(change_points), key=_largest_first)),
         early_warnings=tuple(sorted(early, key=_largest_first)),
-        not_analysed=tuple(sorted(lost, key=lambda one: one.series.id)),
+        not_analysed=tuple(sorted(not_analysed, key=lambda failure: failure.series.id)),
     )
 
 
 def _in_a_line(error: Exception) -> str:
     """The exception and its location in one line, for a bug report."""
     last = traceback.extract_tb(error.__traceback__)[-1]
-    words = " ".join(traceback.format_exception_only(error)[-1].split())
-    return f"{words} ({Path(last.filename).name}, line {last.lineno})"
+    text = " ".join(traceback.format_exception_only(error)[-1].split())
+    return f"{text} ({Path(last.filename).name}, line {last.lineno})"
 
 
-def _judged_together(found: Sequence[tuple[Series, ChangePoint]]) -> Iterator[Change]:
-    clear = benjamini_hochberg([step.p_value for _, step in found])
-    stand = {
-        (series.id, step.at)
-        for (series, step), is_clear in zip(found, clear, strict=True)
+def _judged_together(change_points: Sequence[tuple[Series, ChangePoint]]) -> Iterator[Change]:
+    clear = benjamini_hochberg([change_point.p_value for _, change_point in change_points])
+    significant = {
+        (series.id, change_point.at)
+        for (series, change_point), is_clear in zip(change_points, clear, strict=True)
         if is_clear
     }
-    for series, step in found:
+    for series, change_point in change_points:
         yield Change(
             series=series,
-            step=step,
-            clear=(series.id, step.at) in stand,
-            back_is_clear=step.recovery is not None and (series.id, step.recovery.at) in stand,
+            step=change_point,
+            clear=(series.id, change_point.at) in significant,
+            back_is_clear=change_point.recovery is not None
+            and (series.id, change_point.recovery.at) in significant,
         )
 
 
-def level_spread(series: Series, steps: Sequence[ChangePoint]) -> float | None:
+def level_spread(series: Series, change_points: Sequence[ChangePoint]) -> float | None:
     """The spread of the points of the latest level, as a logarithm; None with fewer than 5.
 
     It is a standard deviation computed from the median distance from the median, so spikes do
@@ -248,10 +251,12 @@ def level_spread(series: Series, steps: Sequence[ChangePoint]) -> float | None:
 
     Args:
         series: The series.
-        steps: Its change points.
+        change_points: Its change points.
     """
-    course = arrays_of(series)
-    logs = course.logs[course.level_since(max((step.at for step in steps), default=0))]
+    history = arrays_of(series)
+    logs = history.logs[
+        history.level_since(max((change_point.at for change_point in change_points), default=0))
+    ]
     if logs.size < _OF_A_LEVEL:
         return None
     return spread_of(logs - median(logs))
@@ -263,19 +268,19 @@ def failing(suite: Iterable[Series]) -> tuple[Failing, ...]:
     A series without any measured point is not included: it is new or never worked, and its run
     reports that. A result of 0 or below cannot be compared, but is not a failure.
     """
-    found = []
+    results = []
     for series in suite:
         missing = _failures_at_the_end(series.points)
         if 0 < missing < len(series.points):
             since = series.points[-missing]
-            found.append(Failing(series=series, since=since, points=missing))
-    return tuple(sorted(found, key=lambda one: (-one.points, one.series.id)))
+            results.append(Failing(series=series, since=since, points=missing))
+    return tuple(sorted(results, key=lambda failure: (-failure.points, failure.series.id)))
 
 
 def _failures_at_the_end(points: HistoryPoints) -> int:
     reasons = reversed(points.missing or [None] * len(points))
     ends = zip(reversed(points.values), reasons, strict=True)
-    failed = (math.isnan(figure) and is_failure(why) for figure, why in ends)
+    failed = (math.isnan(value) and is_failure(reason) for value, reason in ends)
     return sum(itertools.takewhile(bool, failed))
 
 
@@ -297,18 +302,18 @@ def least_figures() -> int:
     The result comes from the search itself: its detectors and its spike rule each need some values.
     """
     return next(
-        nights
-        for nights in itertools.count(2 * MIN_LEVEL_POINTS)
+        length
+        for length in itertools.count(2 * MIN_LEVEL_POINTS)
         if any(
-            _is_found(at, nights) for at in range(MIN_LEVEL_POINTS, nights - MIN_LEVEL_POINTS + 1)
+            _is_found(at, length) for at in range(MIN_LEVEL_POINTS, length - MIN_LEVEL_POINTS + 1)
         )
     )
 
 
-def _is_found(at: int, nights: int) -> bool:
-    noise = _NOISE * (np.arange(nights) * _GOLDEN % 1)
-    plain = np.repeat([0.0, _PLAIN], [at, nights - at])
-    return bool(search(plain + noise, np.zeros(nights), threshold=THRESHOLD, seed=0))
+def _is_found(at: int, length: int) -> bool:
+    noise = _NOISE * (np.arange(length) * _GOLDEN % 1)
+    levels = np.repeat([0.0, _PLAIN], [at, length - at])
+    return bool(search(levels + noise, np.zeros(length), threshold=THRESHOLD, seed=0))
 
 
 def too_short(suite: Iterable[Series]) -> tuple[Series, ...]:
@@ -317,9 +322,9 @@ def too_short(suite: Iterable[Series]) -> tuple[Series, ...]:
     Only values from the latest environment count, because no commit accounts for differences
     from earlier ones. A series without any value failed, and is not included.
     """
-    return tuple(one for one in suite if 0 < _figures(one) < least_figures())
+    return tuple(series for series in suite if 0 < _figures(series) < least_figures())
 
 
 def _figures(series: Series) -> int:
-    course = arrays_of(series)
-    return int(np.count_nonzero(~np.isnan(course.logs[course.latest])))
+    history = arrays_of(series)
+    return int(np.count_nonzero(~np.isnan(history.logs[history.latest])))

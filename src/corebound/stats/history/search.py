@@ -71,10 +71,10 @@ class CutEvaluator:
 
     def p_value(self, cuts: Cuts, at: int) -> float:
         """The likelihood's score alone, because `poll` takes much more work."""
-        known = self._p_values.get((cuts, at))
-        if known is None:
-            known = self._p_values[cuts, at] = self._p_value(cuts, at)
-        return known
+        p_value = self._p_values.get((cuts, at))
+        if p_value is None:
+            p_value = self._p_values[cuts, at] = self._p_value(cuts, at)
+        return p_value
 
     def _p_value(self, cuts: Cuts, at: int) -> float:
         start, end = self._neighbours(cuts, at)
@@ -86,11 +86,11 @@ class CutEvaluator:
 
     def poll(self, cuts: Cuts, at: int) -> CutDecision:
         """The votes on one of the cuts, given the others, without the most expensive detector."""
-        known = self._polls.get((cuts, at))
-        if known is None:
-            known = poll(self._stretch(cuts, at))
-            self._polls[cuts, at] = known
-        return known
+        decision = self._polls.get((cuts, at))
+        if decision is None:
+            decision = poll(self._stretch(cuts, at))
+            self._polls[cuts, at] = decision
+        return decision
 
     def election(self, cuts: Cuts, at: int) -> CutDecision:
         """All votes on one of the cuts."""
@@ -117,7 +117,7 @@ class CutEvaluator:
 
     def splits(self, cuts: Cuts, since: int) -> set[int]:
         """The best place to cut each piece in two, if it lies at or after an index."""
-        found = set()
+        cuts_found = set()
         for begin, end in itertools.pairwise((0, *cuts, self._values.size)):
             start = max(begin, since - REACH)
             if end - start < 2 * MIN_LEVEL_POINTS:
@@ -126,8 +126,8 @@ class CutEvaluator:
                 cut, _ = best_split(self._values[start:end], least=MIN_LEVEL_POINTS)
                 self._splits[start, end] = start + cut
             if self._splits[start, end] >= since:
-                found.add(self._splits[start, end])
-        return found
+                cuts_found.add(self._splits[start, end])
+        return cuts_found
 
     def located(self, cuts: Cuts, at: int) -> LocationInterval:
         """The location of a cut between its neighbours."""
@@ -137,8 +137,10 @@ class CutEvaluator:
         start, end = max(start, at - REACH), min(end, at + REACH)
         if (start, at, end) not in self._places:
             size = self._sides_of(start, at, end).size
-            found = locate(self._values[start:end], at - start, size=size, least=MIN_LEVEL_POINTS)
-            self._places[start, at, end] = found.moved(start)
+            cuts_found = locate(
+                self._values[start:end], at - start, size=size, least=MIN_LEVEL_POINTS
+            )
+            self._places[start, at, end] = cuts_found.moved(start)
         return self._places[start, at, end]
 
     def noise(self, cuts: Cuts) -> SegmentNoise:
@@ -252,12 +254,12 @@ def search(values: Array, own_errors: Array, *, threshold: float, seed: int) -> 
     """
     if values.size < 2 * MIN_LEVEL_POINTS + 1:
         return ()
-    jury = CutEvaluator(values, own_errors, threshold=threshold, seed=seed)
+    evaluator = CutEvaluator(values, own_errors, threshold=threshold, seed=seed)
     rough = rough_spread(values)
     cuts = _proposed(values, max(_PLAIN_PENALTY * rough, threshold))
-    cuts = _placed(jury, _without_the_unelected(jury, cuts, 0), 0)
+    cuts = _placed(evaluator, _without_the_unelected(evaluator, cuts, 0), 0)
     likely = _proposed(values, max(SEGMENT_PENALTY * rough, threshold))
-    return _told(jury, _with_more(jury, cuts, likely, first=0, since=0), 0)
+    return _told(evaluator, _with_more(evaluator, cuts, likely, first=0, since=0), 0)
 
 
 def search_on(
@@ -267,7 +269,7 @@ def search_on(
     threshold: float,
     seed: int,
     settled: Cuts,
-    known: Cuts,
+    pending: Cuts,
     since: int,
 ) -> tuple[Cut, ...]:
     """Find the later change points of a series whose earlier ones are known from fewer points.
@@ -281,7 +283,7 @@ def search_on(
         threshold: As in `search`.
         seed: As in `search`.
         settled: The fixed cuts, as reported (`Cut.at`), in order.
-        known: The later cuts that are voted on again (`Cut.likeliest`), in order, each at
+        pending: The later cuts that are voted on again (`Cut.likeliest`), in order, each at
             least `LEAST_NIGHTS` after the one before it.
         since: The first index for additional cuts; from a new point, no detector looks
             further back.
@@ -289,14 +291,14 @@ def search_on(
     Returns:
         The cuts in time order, without the settled ones: each lies after all of them.
     """
-    jury = CutEvaluator(values, own_errors, threshold=threshold, seed=seed)
+    evaluator = CutEvaluator(values, own_errors, threshold=threshold, seed=seed)
     # Earlier points are needed to detect a change where the search begins.
     begin = max(since - REACH, 0)
-    near = _proposed(values[begin:], max(SEGMENT_PENALTY * rough_spread(values), threshold))
-    likely = tuple(begin + cut for cut in near if begin + cut >= since)
+    proposed = _proposed(values[begin:], max(SEGMENT_PENALTY * rough_spread(values), threshold))
+    likely = tuple(begin + cut for cut in proposed if begin + cut >= since)
     first = len(settled)
-    cuts = _placed(jury, settled + known, first)
-    return _told(jury, _with_more(jury, cuts, likely, first=first, since=since), first)
+    cuts = _placed(evaluator, settled + pending, first)
+    return _told(evaluator, _with_more(evaluator, cuts, likely, first=first, since=since), first)
 
 
 def rough_spread(values: Array) -> float:
@@ -304,29 +306,29 @@ def rough_spread(values: Array) -> float:
     return spread_of(np.diff(values)) / math.sqrt(2)
 
 
-def _told(jury: CutEvaluator, cuts: Cuts, first: int) -> tuple[Cut, ...]:
+def _told(evaluator: CutEvaluator, cuts: Cuts, first: int) -> tuple[Cut, ...]:
     """Vote on each cut from the first on with the others in place, and locate it."""
-    cuts = _without_the_unelected(jury, _placed(jury, cuts, first), first)
-    rho = jury.noise(cuts).rho
+    cuts = _without_the_unelected(evaluator, _placed(evaluator, cuts, first), first)
+    rho = evaluator.noise(cuts).rho
     # The votes apply to the likeliest locations; the median of those possible is reported.
-    elections = [jury.election(cuts, at) for at in cuts[first:]]
+    decisions = [evaluator.election(cuts, at) for at in cuts[first:]]
     likeliest = cuts
-    found = []
-    for index, election in enumerate(elections, start=first):
+    cuts_found = []
+    for index, decision in enumerate(decisions, start=first):
         # Between the median before it and the likeliest location after it, so that medians ascend.
-        place = jury.located(cuts, cuts[index])
-        cuts = (*cuts[:index], place.middle, *cuts[index + 1 :])
-        found.append(
+        location = evaluator.located(cuts, cuts[index])
+        cuts = (*cuts[:index], location.middle, *cuts[index + 1 :])
+        cuts_found.append(
             Cut(
                 likeliest=likeliest[index],
-                at=place.middle,
-                earliest=place.first,
-                latest=place.last,
-                election=election,
+                at=location.middle,
+                earliest=location.first,
+                latest=location.last,
+                election=decision,
                 rho=rho,
             )
         )
-    return tuple(found)
+    return tuple(cuts_found)
 
 
 def _proposed(values: Array, penalty: float) -> Cuts:
@@ -335,65 +337,71 @@ def _proposed(values: Array, penalty: float) -> Cuts:
 
 def _tidy(cuts: Cuts, n: int) -> Cuts:
     """Drop cuts that leave too few points; for a spike, drop both of its cuts."""
-    kept = list(cuts)
+    remaining = list(cuts)
     while True:
-        edges = [0, *kept, n]
-        short = [i for i in range(len(edges) - 1) if edges[i + 1] - edges[i] < MIN_LEVEL_POINTS]
-        if not short or not kept:
-            return tuple(kept)
-        doomed = {edges[short[0]], edges[short[0] + 1]}
-        kept = [cut for cut in kept if cut not in doomed]
+        edges = [0, *remaining, n]
+        short_pieces = [
+            i for i in range(len(edges) - 1) if edges[i + 1] - edges[i] < MIN_LEVEL_POINTS
+        ]
+        if not short_pieces or not remaining:
+            return tuple(remaining)
+        dropped = {edges[short_pieces[0]], edges[short_pieces[0] + 1]}
+        remaining = [cut for cut in remaining if cut not in dropped]
 
 
-def _without_the_unelected(jury: CutEvaluator, cuts: Cuts, first: int) -> Cuts:
+def _without_the_unelected(evaluator: CutEvaluator, cuts: Cuts, first: int) -> Cuts:
     """Drop the least certain cut until every remaining one from the first on is accepted."""
-    while (worst := _least_certain(jury, cuts, first)) is not None:
+    while (worst := _least_certain(evaluator, cuts, first)) is not None:
         cuts = tuple(cut for cut in cuts if cut != worst)
     return cuts
 
 
-def _least_certain(jury: CutEvaluator, cuts: Cuts, first: int) -> int | None:
+def _least_certain(evaluator: CutEvaluator, cuts: Cuts, first: int) -> int | None:
     """The rejected later cut that is most likely due to chance; None without any.
 
     Cuts before the first stay. The detectors run only on those that could be the result.
     """
     # The sort is stable: the first of equal cuts is used.
-    for at in sorted(cuts[first:], key=lambda at: -jury.p_value(cuts, at)):
-        if not jury.election(cuts, at).elected:
+    for at in sorted(cuts[first:], key=lambda at: -evaluator.p_value(cuts, at)):
+        if not evaluator.election(cuts, at).elected:
             return at
     return None
 
 
-def _with_more(jury: CutEvaluator, cuts: Cuts, proposed: Cuts, *, first: int, since: int) -> Cuts:
+def _with_more(
+    evaluator: CutEvaluator, cuts: Cuts, proposed: Cuts, *, first: int, since: int
+) -> Cuts:
     """Add the clearest cut that is accepted beside the others, until none is."""
     while True:
-        candidates = sorted({*proposed, *jury.splits(cuts, since)} - set(cuts))
+        candidates = sorted({*proposed, *evaluator.splits(cuts, since)} - set(cuts))
         p_values = {
-            at: jury.p_value(_and(cuts, at), at) for at in candidates if jury.may_be_cut(cuts, at)
+            at: evaluator.p_value(_and(cuts, at), at)
+            for at in candidates
+            if evaluator.may_be_cut(cuts, at)
         }
         # The clearest first, so that most detectors rarely run.
         for at in sorted(p_values, key=lambda at: p_values[at]):
-            if jury.election(_and(cuts, at), at).elected:
-                cuts = _placed(jury, _and(cuts, at), first)
+            if evaluator.election(_and(cuts, at), at).elected:
+                cuts = _placed(evaluator, _and(cuts, at), first)
                 break
         else:
-            elsewhere = _plain_elsewhere(jury, cuts, since)
+            elsewhere = _plain_elsewhere(evaluator, cuts, since)
             if elsewhere is None:
                 return cuts
-            cuts = _placed(jury, _and(cuts, elsewhere), first)
+            cuts = _placed(evaluator, _and(cuts, elsewhere), first)
 
 
-def _plain_elsewhere(jury: CutEvaluator, cuts: Cuts, since: int) -> int | None:
+def _plain_elsewhere(evaluator: CutEvaluator, cuts: Cuts, since: int) -> int | None:
     """The first clear and accepted cut at the likeliest location near a piece's best split.
 
     If points fall into two groups, the split may lie a few points beside a change, and be
     rejected there.
     """
-    for split in sorted(jury.splits(cuts, since)):
-        if jury.explains(cuts, split):
-            at = jury.located(cuts, split).likeliest
-            more = _and(cuts, at)
-            if jury.poll(more, at).plain and jury.election(more, at).elected:
+    for split in sorted(evaluator.splits(cuts, since)):
+        if evaluator.explains(cuts, split):
+            at = evaluator.located(cuts, split).likeliest
+            extended = _and(cuts, at)
+            if evaluator.poll(extended, at).plain and evaluator.election(extended, at).elected:
                 return at
     return None
 
@@ -402,9 +410,9 @@ def _and(cuts: Cuts, at: int) -> Cuts:
     return tuple(sorted((*cuts, at)))
 
 
-def _placed(jury: CutEvaluator, cuts: Cuts, first: int) -> Cuts:
+def _placed(evaluator: CutEvaluator, cuts: Cuts, first: int) -> Cuts:
     """Move every cut from the first on to its likeliest location between its neighbours."""
     for at in cuts[first:]:
-        moved = jury.located(cuts, at).likeliest
+        moved = evaluator.located(cuts, at).likeliest
         cuts = tuple(sorted({moved if cut == at else cut for cut in cuts}))
     return cuts

@@ -74,7 +74,7 @@ def delays_of_run(launches: Iterable[Launch]) -> dict[str, float]:
     """
     found = {}
     for name, own in launches_by_cell(launches).items():
-        delays = [delay(one.host) for one in own if one.status == "ok"]
+        delays = [delay(series.host) for series in own if series.status == "ok"]
         if any(delays):
             found[name] = statistics.fmean(delays)
     return found
@@ -146,7 +146,7 @@ def _series(
                     commit=run.commit,
                     value=summary.median_ns,
                     bounds=_bounds(summary),
-                    launches=tuple(one.median_ns for one in summary.launches),
+                    launches=tuple(series.median_ns for series in summary.launches),
                     missing=_missing(summary, launches),
                     environment_key=_environment_key(run, scenario, measure, cell),
                 )
@@ -168,12 +168,12 @@ def _missing(summary: CellSummary, launches: Sequence[Launch]) -> str | None:
 
 
 def _reproduce(run: Run, source: ScenarioSource, cell: Cell) -> tuple[str, ...]:
-    words = ["corebound", "run", source.path]
+    arguments = ["corebound", "run", source.path]
     if run.profile is not None:
-        words += ["--profile", run.profile]
+        arguments += ["--profile", run.profile]
     if cell.axes:
-        words += ["--only", cell.key]
-    return tuple(words)
+        arguments += ["--only", cell.key]
+    return tuple(arguments)
 
 
 def _environment_key(run: Run, scenario: Scenario, measure: Measure, cell: Cell) -> EnvironmentKey:
@@ -219,23 +219,27 @@ def ended(suite: Iterable[Series]) -> frozenset[str]:
     ever before.
     """
     by_host: dict[tuple[str | None, str], list[Series]] = {}
-    for one in suite:
-        by_host.setdefault((one.project, one.host), []).append(one)
-    moments = {host: _moments(several) for host, several in by_host.items()}
-    found: set[str] = set()
-    for (project, host), several in by_host.items():
+    for series in suite:
+        by_host.setdefault((series.project, series.host), []).append(series)
+    moments = {host: _moments(group) for host, group in by_host.items()}
+    retired: set[str] = set()
+    for (project, host), group in by_host.items():
         own = moments[project, host]
         others = [each for (of, name), each in moments.items() if of == project and name != host]
         since = own[-RECENT_NIGHTS:][0]
-        gone = _is_gone(own, {at for each in others for at in each[bisect_right(each, own[-1]) :]})
-        found |= {one.id for one in several if gone or one.points.moments[-1].at < since}
-    return frozenset(found)
+        is_retired = _is_gone(
+            own, {at for each in others for at in each[bisect_right(each, own[-1]) :]}
+        )
+        retired |= {
+            series.id for series in group if is_retired or series.points.moments[-1].at < since
+        }
+    return frozenset(retired)
 
 
-def _moments(several: Iterable[Series]) -> list[str]:
+def _moments(group: Iterable[Series]) -> list[str]:
     """The moments at which a host or machine measured, in order."""
     # Most series share their moments.
-    columns = {id(one.points.moments): one.points.moments for one in several}.values()
+    columns = {id(series.points.moments): series.points.moments for series in group}.values()
     return sorted({moment.at for column in columns for moment in column})
 
 

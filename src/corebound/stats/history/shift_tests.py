@@ -27,9 +27,9 @@ def ranked_differences(left: Array, right: Array, ranks: Sequence[int]) -> tuple
         ranks: Each at least 0 and less than m times n.
     """
     if left.size * right.size <= _IN_HAND:
-        every = (right[:, np.newaxis] - left[np.newaxis, :]).ravel()
-        every.partition(sorted(set(ranks)))
-        return tuple(float(every[rank]) for rank in ranks)
+        all_values = (right[:, np.newaxis] - left[np.newaxis, :]).ravel()
+        all_values.partition(sorted(set(ranks)))
+        return tuple(float(all_values[rank]) for rank in ranks)
     lower, upper = np.sort(left), np.sort(right)
     return tuple(_ranked(lower, upper, rank) for rank in ranks)
 
@@ -109,8 +109,8 @@ def correlation_of(residuals: list[Array]) -> float:
         return 0.0
     # Two neighbours in different pieces are not a pair.
     products[np.cumsum([piece.size for piece in residuals])[:-1] - 1] = 0.0
-    seen = float(products.sum()) / pairs / spread
-    return min(max(seen + (1 + 3 * max(seen, 0.0)) * len(residuals) / n, 0.0), 0.9)
+    observed = float(products.sum()) / pairs / spread
+    return min(max(observed + (1 + 3 * max(observed, 0.0)) * len(residuals) / n, 0.0), 0.9)
 
 
 @lru_cache(maxsize=64)
@@ -151,12 +151,12 @@ def trimmed(values: Array) -> Trimmed:
     """Trim a tenth of the values at each end."""
     ordered = np.sort(values)
     cut = int(_TRIMMED * values.size)
-    kept = ordered[cut : values.size - cut]
-    winsorised = np.clip(ordered, kept[0], kept[-1])
+    remaining = ordered[cut : values.size - cut]
+    winsorised = np.clip(ordered, remaining[0], remaining[-1])
     return Trimmed(
         size=values.size,
-        kept=kept.size,
-        mean=float(kept.mean()),
+        kept=remaining.size,
+        mean=float(remaining.mean()),
         square=float(np.sum((winsorised - winsorised.mean()) ** 2)),
     )
 
@@ -227,12 +227,12 @@ def rank_sum(left: Array, right: Array) -> RankSum:
     )
 
 
-def rank_p_value(told: RankSum, *, rho: float) -> float:
+def rank_p_value(known: RankSum, *, rho: float) -> float:
     """Two-sided p-value of Mann and Whitney's rank test, with ties, by normal approximation."""
-    variance = told.variance * _pair_inflation(told.m, told.n, rho)
+    variance = known.variance * _pair_inflation(known.m, known.n, rho)
     if variance <= 0:
         return 1.0
-    return min(1.0, 2 * normal_below(-max(told.excess - 0.5, 0.0) / math.sqrt(variance)))
+    return min(1.0, 2 * normal_below(-max(known.excess - 0.5, 0.0) / math.sqrt(variance)))
 
 
 def least_rank_p_value(m: int, n: int, *, rho: float) -> float:
