@@ -82,12 +82,12 @@ class ChangeHistory(Struct, frozen=True, kw_only=True):
     @property
     def histories(self) -> tuple[Series, ...]:
         """The series with enough points to show a history."""
-        return tuple(one for one in self.series if has_grown(one))
+        return tuple(series for series in self.series if has_grown(series))
 
     @property
     def news(self) -> tuple[Change, ...]:
         """New changes that need attention: significant, and neither accepted nor seen fixed."""
-        return tuple(one for one in self.changes if self.is_news(one))
+        return tuple(change for change in self.changes if self.is_news(change))
 
     @property
     def undecided(self) -> tuple[Change, ...]:
@@ -96,10 +96,10 @@ class ChangeHistory(Struct, frozen=True, kw_only=True):
         They are refuted, not clear, or unconfirmed.
         """
         return tuple(
-            one
-            for several in (self.changes, self.unclear, self.suspicions)
-            for one in several
-            if self.assessed[one.id].is_undecided
+            change
+            for group in (self.changes, self.unclear, self.suspicions)
+            for change in group
+            if self.assessed[change.id].is_undecided
         )
 
     def is_news(self, change: Change) -> bool:
@@ -123,12 +123,12 @@ class ChangeHistory(Struct, frozen=True, kw_only=True):
 
         It is the decision about it, else the result of a re-run or of the series itself.
         """
-        about = self.assessed[change.id]
-        if about.decision is not None:
-            return "open" if about.is_back else about.state
-        if not (change.clear or about.alarm):
+        assessed = self.assessed[change.id]
+        if assessed.decision is not None:
+            return "open" if assessed.is_back else assessed.state
+        if not (change.clear or assessed.alarm):
             return "not clear"
-        if about.is_undecided:
+        if assessed.is_undecided:
             return "not confirmed"
         if change.step.status == "recovered":
             return "recovered"
@@ -138,8 +138,8 @@ class ChangeHistory(Struct, frozen=True, kw_only=True):
 
     def because(self, change: Change) -> str:
         """The reason for the decision; empty without a decision, or if the change has come back."""
-        about = self.assessed[change.id]
-        return "" if about.decision is None or about.is_back else about.decision.because
+        assessed = self.assessed[change.id]
+        return "" if assessed.decision is None or assessed.is_back else assessed.decision.because
 
     def answer(self, change: Change) -> str:
         """The result of a re-run, with its date and method; empty without a re-run."""
@@ -151,16 +151,16 @@ class ChangeHistory(Struct, frozen=True, kw_only=True):
         cell = None if series.project else self.cells.get((series.scenario, series.cell))
         if cell is not None:
             return label(cell)
-        shown = self.environments.get(series.project or "", {})
-        name = cell_name(series, shown) or "the only one"
+        short_names = self.environments.get(series.project or "", {})
+        name = cell_name(series, short_names) or "the only one"
         return Label(mode=PLAIN_MODE, name=name, more="")
 
     def grown(self, *, project: str | None, scenario: str) -> tuple[Series, ...]:
         """The series of one scenario that have enough points to show a history, by id."""
         return tuple(
-            one
-            for one in self.series
-            if one.project == project and one.scenario == scenario and has_grown(one)
+            series
+            for series in self.series
+            if series.project == project and series.scenario == scenario and has_grown(series)
         )
 
 
@@ -185,34 +185,39 @@ def build_change_history(
         mapper: As in `analyse`.
         progress: As in `analyse`.
     """
-    suite = tuple(sorted(series, key=lambda one: one.id))
-    over = ended(suite)
-    grown = [one for one in suite if has_grown(one)]
-    shown = analyse(suite, ended=over, memory=memory, mapper=mapper, progress=progress)
-    found, early = shown.changes, shown.early_warnings
-    not_analysed = {one.series.id: one.reason for one in shown.not_analysed}
-    about = assess_changes((*found, *early), decisions, confirmations, ended=over)
-    standing = [one.change for one in about if one.change.clear or one.alarm]
-    stand = {one.id for one in standing}
-    others, suspected = (
-        tuple(one for one in several if one.id not in stand) for several in (found, early)
+    suite = tuple(sorted(series, key=lambda entry: entry.id))
+    retired = ended(suite)
+    grown = [entry for entry in suite if has_grown(entry)]
+    analysis = analyse(suite, ended=retired, memory=memory, mapper=mapper, progress=progress)
+    changes, early_warnings = analysis.changes, analysis.early_warnings
+    not_analysed = {entry.series.id: entry.reason for entry in analysis.not_analysed}
+    assessed = assess_changes((*changes, *early_warnings), decisions, confirmations, ended=retired)
+    accepted = [entry.change for entry in assessed if entry.change.clear or entry.alarm]
+    accepted_ids = {entry.id for entry in accepted}
+    others, other_warnings = (
+        tuple(entry for entry in group if entry.id not in accepted_ids)
+        for group in (changes, early_warnings)
     )
     return ChangeHistory(
         series=suite,
-        changes=tuple(sorted(standing, key=_place, reverse=True)),
-        clear=_by_series(standing),
+        changes=tuple(sorted(accepted, key=_place, reverse=True)),
+        clear=_by_series(accepted),
         unclear=others,
         doubtful=_by_series(others),
-        suspicions=suspected,
-        assessed={one.change.id: one for one in about},
+        suspicions=other_warnings,
+        assessed={entry.change.id: entry for entry in assessed},
         cells={
             (study.scenario.name, cell.key): cell for study in studies for cell in study.planned
         },
-        ended=over,
+        ended=retired,
         too_short=frozenset(
-            one.id for one in too_short(one for one in suite if one.id not in not_analysed)
+            entry.id
+            for entry in too_short(entry for entry in suite if entry.id not in not_analysed)
         ),
-        failing={one.series.id: one for one in failing(one for one in grown if one.id not in over)},
+        failing={
+            entry.series.id: entry
+            for entry in failing(entry for entry in grown if entry.id not in retired)
+        },
         not_analysed=not_analysed,
         environments=_environments(suite),
     )
@@ -220,17 +225,17 @@ def build_change_history(
 
 def _environments(suite: Iterable[Series]) -> dict[str, dict[str, str]]:
     by_project: dict[str, list[Series]] = {}
-    for one in suite:
-        if one.project is not None:
-            by_project.setdefault(one.project, []).append(one)
-    return {project: long_environments(several) for project, several in by_project.items()}
+    for series in suite:
+        if series.project is not None:
+            by_project.setdefault(series.project, []).append(series)
+    return {project: long_environments(group) for project, group in by_project.items()}
 
 
-def _by_series(found: Iterable[Change]) -> dict[str, tuple[Change, ...]]:
+def _by_series(changes: Iterable[Change]) -> dict[str, tuple[Change, ...]]:
     by_id: dict[str, list[Change]] = {}
-    for change in found:
+    for change in changes:
         by_id.setdefault(change.series.id, []).append(change)
-    return {name: tuple(sorted(several, key=_at)) for name, several in by_id.items()}
+    return {name: tuple(sorted(own, key=_at)) for name, own in by_id.items()}
 
 
 def _at(change: Change) -> int:
@@ -249,9 +254,9 @@ def has_grown(series: Series) -> bool:
 
     For an imported series one value is enough, because no other page shows it.
     """
-    least = 2 if series.project is None else 1
-    figures = itertools.filterfalse(math.isnan, series.points.values)
-    return len(tuple(itertools.islice(figures, least))) == least
+    needed = 2 if series.project is None else 1
+    values = itertools.filterfalse(math.isnan, series.points.values)
+    return len(tuple(itertools.islice(values, needed))) == needed
 
 
 def size_word(change: Change) -> VerdictWord:
@@ -262,22 +267,22 @@ def size_word(change: Change) -> VerdictWord:
     return sizes_word((change,))
 
 
-def sizes_word(found: Sequence[Change]) -> VerdictWord:
+def sizes_word(changes: Sequence[Change]) -> VerdictWord:
     """The range of sizes of changes in one direction: `▼ 4.5 to 7.1 % slower`.
 
     Args:
-        found: At least one change; all have the same unit.
+        changes: At least one change; all have the same unit.
     """
-    by_size = sorted(found, key=lambda one: abs(one.step.ratio - 1))
-    (least, least_in), (most, most_in) = _amount(by_size[0]), _amount(by_size[-1])
-    ends = [most + most_in]
-    if least + least_in != most + most_in:
-        ends.insert(0, least if least_in == most_in else least + least_in)
-    worse = found[0].is_regression
+    by_size = sorted(changes, key=lambda change: abs(change.step.ratio - 1))
+    (smallest, smallest_unit), (largest, largest_unit) = _amount(by_size[0]), _amount(by_size[-1])
+    ends = [largest + largest_unit]
+    if smallest + smallest_unit != largest + largest_unit:
+        ends.insert(0, smallest if smallest_unit == largest_unit else smallest + smallest_unit)
+    worse = changes[0].is_regression
     return VerdictWord(
         tone="bad" if worse else "good",
         sign="▼" if worse else "▲",
-        word=f"{' to '.join(ends)} {way_word(found[0])}",
+        word=f"{' to '.join(ends)} {way_word(changes[0])}",
     )
 
 
@@ -327,22 +332,22 @@ def recovery_words(change: Change) -> str:
     Args:
         change: A change that later change points reverted at least partly.
     """
-    how, steps, is_clear = _recovered(change)
-    several = f" in {steps} steps, the last" if steps > 1 else ""
-    return f"{'' if is_clear else 'perhaps '}{how}{several}"
+    amount, steps, is_clear = _recovered(change)
+    count = f" in {steps} steps, the last" if steps > 1 else ""
+    return f"{'' if is_clear else 'perhaps '}{amount}{count}"
 
 
-def left_words(found: Sequence[Change]) -> str:
+def left_words(changes: Sequence[Change]) -> str:
     """The level after the recoveries relative to before the changes; empty if equal.
 
     Args:
-        found: At least one; all have the same `recovery_words`.
+        changes: At least one; all have the same `recovery_words`.
     """
-    how = _recovered(found[0])[0]
-    if how == _ALL:
+    amount = _recovered(changes[0])[0]
+    if amount == _ALL:
         return ""
-    since = sizes_word([_since(one) for one in found])
-    return f"{'still ' if how == _PART else ''}{since.word} than before it"
+    size = sizes_word([_since(change) for change in changes])
+    return f"{'still ' if amount == _PART else ''}{size.word} than before it"
 
 
 def _recovered(change: Change) -> tuple[str, int, bool]:
@@ -350,11 +355,11 @@ def _recovered(change: Change) -> tuple[str, int, bool]:
     recovery = change.step.recovery
     if recovery is None:
         return "", 0, False
-    how = _PART
+    amount = _PART
     if recovery.whole:
-        beyond = abs(math.log(recovery.left)) >= math.log1p(change.series.margin)
-        how = _MORE if beyond else _ALL
-    return how, recovery.steps, change.back_is_clear
+        is_beyond = abs(math.log(recovery.left)) >= math.log1p(change.series.margin)
+        amount = _MORE if is_beyond else _ALL
+    return amount, recovery.steps, change.back_is_clear
 
 
 def _since(change: Change) -> Change:
@@ -374,12 +379,12 @@ def commit_range(last_good: HistoryPoint, first_bad: HistoryPoint) -> str:
     >>> commit_range(a_point(day=1, commit=None), a_point(day=2, commit=None))
     ''
     """
-    good, bad = last_good.commit, first_bad.commit
-    if bad is None:
+    good_commit, bad_commit = last_good.commit, first_bad.commit
+    if bad_commit is None:
         return ""
-    if good is None:
-        return f"up to {bad.sha[:10]}"
-    return f"{good.sha[:10]}..{bad.sha[:10]}"
+    if good_commit is None:
+        return f"up to {bad_commit.sha[:10]}"
+    return f"{good_commit.sha[:10]}..{bad_commit.sha[:10]}"
 
 
 _DIGEST = re.compile(r"[0-9a-f]{12}")
@@ -390,20 +395,20 @@ def is_digest(value: str) -> bool:
     return _DIGEST.fullmatch(value) is not None
 
 
-def differing(one: EnvironmentKey, other: EnvironmentKey) -> str:
+def differing(environment: EnvironmentKey, other_environment: EnvironmentKey) -> str:
     """The differences from one environment to the other; empty if they are the same.
 
     >>> differing((("kernel", "6.1"), ("os", "a")), (("kernel", "7.0"), ("os", "a")))
     'kernel 6.1 to 7.0'
     """
-    mine, theirs = dict(one), dict(other)
-    said = []
-    for name in dict.fromkeys((*mine, *theirs)):
-        before, after = mine.get(name, ""), theirs.get(name, "")
+    values, other_values = dict(environment), dict(other_environment)
+    differences = []
+    for name in dict.fromkeys((*values, *other_values)):
+        before, after = values.get(name, ""), other_values.get(name, "")
         if before == after:
             continue
-        hashed = is_digest(before) or is_digest(after)
-        said.append(
-            f"another {name}" if hashed else f"{name} {before or 'none'} to {after or 'none'}"
+        is_hash = is_digest(before) or is_digest(after)
+        differences.append(
+            f"another {name}" if is_hash else f"{name} {before or 'none'} to {after or 'none'}"
         )
-    return ", ".join(said)
+    return ", ".join(differences)

@@ -54,10 +54,10 @@ def reproduce_command(study: ScenarioResult, cells: Sequence[Cell]) -> CommandLi
 
 def plan_command(study: ScenarioResult, cell: Cell) -> CommandLine:
     """The command that shows where a cell is placed and how it is started, without launching it."""
-    words = ["corebound", "plan", study.source.path, "--only", cell.key]
+    arguments = ["corebound", "plan", study.source.path, "--only", cell.key]
     if study.run.profile is not None:
-        words += ["--profile", study.run.profile]
-    return CommandLine(shlex.join(words), reads_records=False)
+        arguments += ["--profile", study.run.profile]
+    return CommandLine(shlex.join(arguments), reads_records=False)
 
 
 def import_command(profile: ImportedProfile) -> CommandLine:
@@ -127,13 +127,13 @@ def series_command(series: Sequence[Series]) -> CommandLine | None:
         series: At least one; all of one scenario and host.
     """
     if series[0].project is not None:
-        lines = dict.fromkeys(shlex.join(one.reproduce) for one in series if one.reproduce)
+        lines = dict.fromkeys(shlex.join(item.reproduce) for item in series if item.reproduce)
         return CommandLine("\n".join(lines), reads_records=False) if lines else None
-    words = list(series[0].reproduce)
-    for one in series[1:]:
-        if one.cell not in words:
-            words += ["--only", one.cell]
-    return CommandLine(shlex.join(words)) if words else None
+    arguments = list(series[0].reproduce)
+    for item in series[1:]:
+        if item.cell not in arguments:
+            arguments += ["--only", item.cell]
+    return CommandLine(shlex.join(arguments)) if arguments else None
 
 
 def between_command(
@@ -150,10 +150,10 @@ def between_command(
         good: The point before the change.
         bad: The point after the change.
     """
-    several = [continuous_words(one, good.commit, bad.commit) for one in series]
-    if not all(several):
+    asv_commands = [continuous_words(item, good.commit, bad.commit) for item in series]
+    if not all(asv_commands):
         return series_command(series)
-    lines = dict.fromkeys(map(shlex.join, several))
+    lines = dict.fromkeys(map(shlex.join, asv_commands))
     return CommandLine("\n".join(lines), reads_records=False)
 
 
@@ -180,11 +180,11 @@ def point_command(series: Series, point: HistoryPoint) -> CommandLine | None:
     is installed there and stores the result under that commit. None if another tool measured it.
     """
     if series.reproduce[:2] == ("asv", "run") and point.commit is not None:
-        words = [*series.reproduce, f"{point.commit.sha[:10]}^!"]
+        arguments = [*series.reproduce, f"{point.commit.sha[:10]}^!"]
         if _is_of_existing(series):
             named = "--python=same", "--set-commit-hash", point.commit.sha[:10]
-            words = ["asv", "run", *named, *series.reproduce[2:]]
-        return CommandLine(shlex.join(words), reads_records=False)
+            arguments = ["asv", "run", *named, *series.reproduce[2:]]
+        return CommandLine(shlex.join(arguments), reads_records=False)
     # An imported point is not in one of our runs, whatever run id its file gives.
     if series.project is not None or point.run is None or point.value is None:
         return series_command((series,))
@@ -197,7 +197,7 @@ def latest_command(series: Series) -> CommandLine | None:
 
     asv gets the commit of that value, because its default is the tip of the branch.
     """
-    last = next((one for one in reversed(series.points) if one.value is not None), None)
+    last = next((item for item in reversed(series.points) if item.value is not None), None)
     if series.project is None or last is None:
         return series_command((series,))
     return point_command(series, last)
@@ -223,24 +223,24 @@ def again_command(before: Run, after: Run, cell: Cell) -> CommandLine:
     source = after.source_of(cell.scenario)
     if source is None:
         return asked_command(after)
-    one, two = before.commit, after.commit
-    if one is None or two is None or one.dirty or two.dirty or one.sha == two.sha:
+    item, two = before.commit, after.commit
+    if item is None or two is None or item.dirty or two.dirty or item.sha == two.sha:
         return _run(after, source, (cell,))
-    words = ["corebound", "compare-commits", one.sha[:10], two.sha[:10], source.path]
-    words += ["--only", cell.key]
+    arguments = ["corebound", "compare-commits", item.sha[:10], two.sha[:10], source.path]
+    arguments += ["--only", cell.key]
     if after.profile is not None:
-        words += ["--profile", after.profile]
-    return CommandLine(shlex.join(words))
+        arguments += ["--profile", after.profile]
+    return CommandLine(shlex.join(arguments))
 
 
 def _run(run: Run, source: ScenarioSource, cells: Sequence[Cell]) -> CommandLine:
-    words = ["corebound", "run", source.path]
+    arguments = ["corebound", "run", source.path]
     for cell in cells:
-        words += ["--only", cell.key]
-    return CommandLine(shlex.join([*words, *_way(run)]))
+        arguments += ["--only", cell.key]
+    return CommandLine(shlex.join([*arguments, *_way(run)]))
 
 
 def _way(run: Run) -> list[str]:
     """The options that a run was measured with."""
-    words = ["--seed", str(run.seed)]
-    return words if run.profile is None else [*words, "--profile", run.profile]
+    arguments = ["--seed", str(run.seed)]
+    return arguments if run.profile is None else [*arguments, "--profile", run.profile]

@@ -59,7 +59,7 @@ class CommitComparison(Struct, frozen=True, kw_only=True):
 
 
 def compare_commits(
-    project: str, before: str, after: str, known: ChangeHistory
+    project: str, before: str, after: str, history: ChangeHistory
 ) -> CommitComparison:
     """Compare two commits of an imported project.
 
@@ -67,7 +67,7 @@ def compare_commits(
         project: Its name.
         before: The hash of the earlier commit.
         after: The hash of the later commit.
-        known: All histories with their changes.
+        history: All histories with their changes.
 
     Raises:
         InputError: both are the same commit, or no series is comparable at both.
@@ -75,37 +75,37 @@ def compare_commits(
     where = f"{project}, {before[:10]}, {after[:10]}"
     if before == after:
         raise InputError(what="the two are the same commit.", where=where, fix="Name two.")
-    found: list[ComparedSeries] = []
-    unlike: list[tuple[str, str]] = []
-    alone: list[tuple[str, str]] = []
+    compared: list[ComparedSeries] = []
+    not_comparable: list[tuple[str, str]] = []
+    only_in_one: list[tuple[str, str]] = []
     commits: dict[str, Commit] = {}
-    for series in (one for one in known.series if one.project == project):
-        at = _places(series, (before, after), commits)
-        if len(at) < 2:
-            alone += ((series_name(series), sha) for sha in at)
+    for series in (first for first in history.series if first.project == project):
+        indices = _places(series, (before, after), commits)
+        if len(indices) < 2:
+            only_in_one += ((series_name(series), sha) for sha in indices)
             continue
-        one, two = series.points[at[before]], series.points[at[after]]
-        if said := differing(one.environment_key, two.environment_key):
-            unlike.append((series_name(series), said))
+        first, second = series.points[indices[before]], series.points[indices[after]]
+        if difference := differing(first.environment_key, second.environment_key):
+            not_comparable.append((series_name(series), difference))
             continue
-        if series.id in known.not_analysed:
-            unlike.append((series_name(series), "its history could not be analysed"))
+        if series.id in history.not_analysed:
+            not_comparable.append((series_name(series), "its history could not be analysed"))
             continue
-        found.append(_compared(series, (at[before], at[after]), known))
-    if not found:
+        compared.append(_compared(series, (indices[before], indices[after]), history))
+    if not compared:
         raise InputError(
             what="no benchmark was measured alike at both commits.",
             where=where,
             fix="Name two commits of one machine and version of the benchmarks.",
         )
-    by_noise = sorted(apply_fdr(found), key=lambda one: (-one.over_noise, one.series.id))
+    by_noise = sorted(apply_fdr(compared), key=lambda first: (-first.over_noise, first.series.id))
     return CommitComparison(
         project=project,
         before=commits[before],
         after=commits[after],
         series=tuple(by_noise),
-        unlike=tuple(unlike),
-        alone=tuple(alone),
+        unlike=tuple(not_comparable),
+        alone=tuple(only_in_one),
     )
 
 
@@ -114,23 +114,23 @@ def _places(series: Series, shas: Sequence[str], commits: dict[str, Commit]) -> 
 
     It adds the commits it finds to `commits`.
     """
-    found = {}
-    for at, moment in enumerate(series.points.moments):
+    indices = {}
+    for index, moment in enumerate(series.points.moments):
         if moment.commit and moment.commit.sha in shas:
-            found[moment.commit.sha] = at
+            indices[moment.commit.sha] = index
             commits[moment.commit.sha] = moment.commit
-    return found
+    return indices
 
 
-def _compared(series: Series, at: tuple[int, int], known: ChangeHistory) -> ComparedSeries:
-    changed = [change.step.at for change in known.of(series)]
-    before, after = at[::-1] if series.more_is_better else at
+def _compared(series: Series, indices: tuple[int, int], history: ChangeHistory) -> ComparedSeries:
+    change_points = [change.step.at for change in history.of(series)]
+    before, after = indices[::-1] if series.more_is_better else indices
     return ComparedSeries(
         series=series,
-        before=series.points[at[0]],
-        after=series.points[at[1]],
+        before=series.points[indices[0]],
+        after=series.points[indices[1]],
         comparison=compare_points(
-            arrays_of(series), before, after, changed=changed, margin=series.margin
+            arrays_of(series), before, after, changed=change_points, margin=series.margin
         ),
         clear=False,
         margin=series.margin,
@@ -139,17 +139,17 @@ def _compared(series: Series, at: tuple[int, int], known: ChangeHistory) -> Comp
 
 def commits_of(series: Iterable[Series]) -> dict[str, dict[str, Commit]]:
     """Every commit of imported histories, by project and hash."""
-    found: dict[str, dict[str, Commit]] = {}
-    seen: set[tuple[str, int]] = set()
-    for one in series:
+    commits: dict[str, dict[str, Commit]] = {}
+    handled: set[tuple[str, int]] = set()
+    for item in series:
         # Most series share the same timestamps.
-        key = one.project or "", id(one.points.moments)
-        if one.project is None or key in seen:
+        key = item.project or "", id(item.points.moments)
+        if item.project is None or key in handled:
             continue
-        seen.add(key)
-        own = found.setdefault(one.project, {})
-        own.update((m.commit.sha, m.commit) for m in one.points.moments if m.commit)
-    return found
+        handled.add(key)
+        project_commits = commits.setdefault(item.project, {})
+        project_commits.update((m.commit.sha, m.commit) for m in item.points.moments if m.commit)
+    return commits
 
 
 class CellAtCommits(Struct, frozen=True, kw_only=True):

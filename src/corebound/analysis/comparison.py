@@ -142,16 +142,20 @@ class RunComparison(Struct, frozen=True, kw_only=True):
 
         None if the runs are of different commits.
         """
-        one, two = self.before.commit, self.after.commit
-        if one is None or two is None:
+        before, after = self.before.commit, self.after.commit
+        if before is None or after is None:
             return "commit unknown"
-        known = (one.tree is not None or not one.dirty) and (two.tree is not None or not two.dirty)
-        return "same commit" if known and one.name == two.name else None
+        both_known = (before.tree is not None or not before.dirty) and (
+            after.tree is not None or not after.dirty
+        )
+        return "same commit" if both_known and before.name == after.name else None
 
     @property
     def launches(self) -> int:
         """The fewest launches per run behind any of the comparisons; 0 if there are none."""
-        sides = (side for one in self.cells if one.comparison for side in (one.before, one.after))
+        sides = (
+            side for cell in self.cells if cell.comparison for side in (cell.before, cell.after)
+        )
         return min((len(side.launches) for side in sides), default=0)
 
 
@@ -185,13 +189,15 @@ def past_results(runs: Iterable[tuple[Iterable[Series], Mapping[str, float]]]) -
     Args:
         runs: For each run its series, and how much its cells were delayed, by cell id.
     """
-    found: dict[str, list[PastResult]] = {}
-    for every, delays in runs:
-        for one in every:
-            key = ",".join(part for part in one.cell.split(",") if part not in _COPIES)
-            own = found.setdefault(f"{one.host}/{one.scenario}[{key or 'default'}]", [])
-            delay = delays.get(f"{one.scenario}[{one.cell}]", 0.0)
-            own += (
+    results: dict[str, list[PastResult]] = {}
+    for run_series, delays in runs:
+        for series in run_series:
+            key = ",".join(part for part in series.cell.split(",") if part not in _COPIES)
+            cell_results = results.setdefault(
+                f"{series.host}/{series.scenario}[{key or 'default'}]", []
+            )
+            delay = delays.get(f"{series.scenario}[{series.cell}]", 0.0)
+            cell_results += (
                 PastResult(
                     run=(point.at, point.run or ""),
                     commit=point.commit.sha if point.commit else None,
@@ -199,9 +205,9 @@ def past_results(runs: Iterable[tuple[Iterable[Series], Mapping[str, float]]]) -
                     launches_ns=point.launches,
                     delay=delay,
                 )
-                for point in one.points
+                for point in series.points
             )
-    return found
+    return results
 
 
 def earlier_runs(
@@ -209,18 +215,20 @@ def earlier_runs(
 ) -> list[EarlierRun]:
     """The runs before the later one that have a comparable result for a cell, oldest first."""
     before, after = sorted(pair, key=lambda run: (run.started_at, run.id))
-    found: dict[tuple[str, str], list[PastResult]] = {}
-    for one in past.get(f"{after.host.id}/{cell.id}", ()):
-        at, run = one.run
-        if at < after.started_at and run != before.id and one.environment_key == environment_key:
-            found.setdefault(one.run, []).append(one)
+    by_run: dict[tuple[str, str], list[PastResult]] = {}
+    for result in past.get(f"{after.host.id}/{cell.id}", ()):
+        at, run = result.run
+        if at < after.started_at and run != before.id and result.environment_key == environment_key:
+            by_run.setdefault(result.run, []).append(result)
     return [
         EarlierRun(
-            logs=tuple(math.log(ns) for one in found[run] for ns in one.launches_ns if ns > 0),
-            commit=found[run][0].commit,
-            delay=statistics.fmean([one.delay for one in found[run]]),
+            logs=tuple(
+                math.log(ns) for result in by_run[run] for ns in result.launches_ns if ns > 0
+            ),
+            commit=by_run[run][0].commit,
+            delay=statistics.fmean([result.delay for result in by_run[run]]),
         )
-        for run in sorted(found)[-_MOST_EARLIER:]
+        for run in sorted(by_run)[-_MOST_EARLIER:]
     ]
 
 
@@ -235,47 +243,59 @@ def compare_runs(before: Record, after: Record, past: PastResults | None = None)
     Raises:
         InputError: both are the same run, they are of two hosts, or no cell is comparable.
     """
-    (one, _), (two, _) = before, after
-    where = f"{one.id}, {two.id}"
-    if one.id == two.id:
+    (first, _), (second, _) = before, after
+    where = f"{first.id}, {second.id}"
+    if first.id == second.id:
         raise InputError(what="the two are the same run.", where=where, fix="Name two runs.")
-    if one.host.id != two.host.id:
+    if first.host.id != second.host.id:
         raise InputError(
-            what=f"the runs are of two hosts, {one.host.name} ({one.host.id}) and "
-            f"{two.host.name} ({two.host.id}); their times say nothing of one another.",
+            what=f"the runs are of two hosts, {first.host.name} ({first.host.id}) and "
+            f"{second.host.name} ({second.host.id}); their times say nothing of one another.",
             where=where,
             fix="Compare two runs of one host.",
         )
-    mine, theirs = environment_keys_of_run(*before), environment_keys_of_run(*after)
-    both = [name for name in theirs if name in mine]
-    unlike = tuple((name, said) for name in both if (said := differing(mine[name], theirs[name])))
-    different = {name for name, _ in unlike}
-    alike = [name for name in both if name not in different]
-    if not alike:
-        raise _refusal(where, unlike)
-    cells = _compared(before, after, {name: theirs[name] for name in alike}, past or {})
+    environments, other_environments = (
+        environment_keys_of_run(*before),
+        environment_keys_of_run(*after),
+    )
+    shared = [name for name in other_environments if name in environments]
+    not_comparable = tuple(
+        (name, difference)
+        for name in shared
+        if (difference := differing(environments[name], other_environments[name]))
+    )
+    different = {name for name, _ in not_comparable}
+    comparable = [name for name in shared if name not in different]
+    if not comparable:
+        raise _refusal(where, not_comparable)
+    cells = _compared(
+        before, after, {name: other_environments[name] for name in comparable}, past or {}
+    )
     return RunComparison(
-        before=one,
-        after=two,
+        before=first,
+        after=second,
         cells=tuple(sorted(cells, key=lambda cell: (-cell.over_noise, cell.cell.id))),
-        unlike=unlike,
+        unlike=not_comparable,
         alone=tuple(
             (name, run.id)
-            for run, own, other in ((one, mine, theirs), (two, theirs, mine))
-            for name in own
-            if name not in other
+            for run, keys, other_keys in (
+                (first, environments, other_environments),
+                (second, other_environments, environments),
+            )
+            for name in keys
+            if name not in other_keys
         ),
     )
 
 
-def _refusal(where: str, unlike: Sequence[tuple[str, str]]) -> InputError:
-    if not unlike:
+def _refusal(where: str, not_comparable: Sequence[tuple[str, str]]) -> InputError:
+    if not not_comparable:
         return InputError(
             what="the runs have no cell in common.",
             where=where,
             fix="Compare runs of one scenario; `corebound run` names the cells it launches.",
         )
-    reasons = sorted({said for _, said in unlike})
+    reasons = sorted({difference for _, difference in not_comparable})
     return InputError(
         what=f"no cell was measured alike in both: {'; '.join(reasons)}.",
         where=where,
@@ -284,32 +304,36 @@ def _refusal(where: str, unlike: Sequence[tuple[str, str]]) -> InputError:
 
 
 def _compared(
-    before: Record, after: Record, alike: Mapping[str, EnvironmentKey], past: PastResults
+    before: Record, after: Record, comparable: Mapping[str, EnvironmentKey], past: PastResults
 ) -> list[ComparedCell]:
-    mine, theirs = launches_by_cell(before[1]), launches_by_cell(after[1])
-    ways = {
+    launches_before, launches_after = launches_by_cell(before[1]), launches_by_cell(after[1])
+    measures = {
         str(source.document["name"]): (
             str(source.document.get("title") or source.document["name"]),
             measure_for(Scenario.model_validate(source.document), after[0].profile),
         )
         for source in after[0].scenarios
     }
-    found: list[ComparedCell] = []
-    for name, environment_key in alike.items():
-        title, measure = ways[theirs[name][0].cell.scenario]
-        old = summarise(mine[name][0].cell, mine[name], measure.warmup)
-        new = summarise(theirs[name][0].cell, theirs[name], measure.warmup)
-        earlier = earlier_runs(past, new.cell, (before[0], after[0]), environment_key)
+    cells: list[ComparedCell] = []
+    for name, environment_key in comparable.items():
+        title, measure = measures[launches_after[name][0].cell.scenario]
+        summary_before = summarise(
+            launches_before[name][0].cell, launches_before[name], measure.warmup
+        )
+        summary_after = summarise(
+            launches_after[name][0].cell, launches_after[name], measure.warmup
+        )
+        earlier = earlier_runs(past, summary_after.cell, (before[0], after[0]), environment_key)
         between = between_runs(earlier)
-        found.append(
+        cells.append(
             ComparedCell(
-                cell=new.cell,
+                cell=summary_after.cell,
                 title=title,
-                before=old,
-                after=new,
+                before=summary_before,
+                after=summary_after,
                 comparison=compare(
-                    new,
-                    old,
+                    summary_after,
+                    summary_before,
                     margin=measure.margin,
                     adaptive=measure.launches.follow_spread,
                     between=between,
@@ -317,23 +341,28 @@ def _compared(
                 clear=False,
                 margin=measure.margin,
                 between=between,
-                delay_ratio=math.exp(shift(new, old)) if new.launches and old.launches else 1.0,
+                delay_ratio=math.exp(shift(summary_after, summary_before))
+                if summary_after.launches and summary_before.launches
+                else 1.0,
             )
         )
-    return apply_fdr(found)
+    return apply_fdr(cells)
 
 
-def apply_fdr(found: Sequence[C]) -> list[C]:
-    """The same items, each `clear` if significant after correction (Benjamini & Hochberg)."""
-    clear = benjamini_hochberg(
-        [one.comparison.p_value if one.comparison else None for one in found]
+def apply_fdr(compared: Sequence[C]) -> list[C]:
+    """The same items, each `significant` if significant after correction (Benjamini & Hochberg)."""
+    significant = benjamini_hochberg(
+        [item.comparison.p_value if item.comparison else None for item in compared]
     )
-    return [replace(one, clear=is_clear) for one, is_clear in zip(found, clear, strict=True)]
+    return [
+        replace(item, clear=is_significant)
+        for item, is_significant in zip(compared, significant, strict=True)
+    ]
 
 
 def comparisons(
     records: Sequence[Record],
-    asked: Sequence[tuple[str, str]] = (),
+    requested: Sequence[tuple[str, str]] = (),
     past: PastResults | None = None,
 ) -> tuple[RunComparison, ...]:
     """Compare each host's latest run, and the pairs of runs requested by their ids.
@@ -342,10 +371,13 @@ def comparisons(
         InputError: a requested pair is not comparable.
     """
     latest = latest_comparisons(records, past)
-    known = {(one.before.id, one.after.id) for one in latest}
+    compared = {(comparison.before.id, comparison.after.id) for comparison in latest}
     by_id = {record[0].id: record for record in records}
-    more = (pair for pair in dict.fromkeys(asked) if pair not in known)
-    return (*latest, *(compare_runs(by_id[one], by_id[two], past) for one, two in more))
+    additional = (pair for pair in dict.fromkeys(requested) if pair not in compared)
+    return (
+        *latest,
+        *(compare_runs(by_id[comparison], by_id[two], past) for comparison, two in additional),
+    )
 
 
 def latest_comparisons(
@@ -355,14 +387,16 @@ def latest_comparisons(
 
     If both are of the same commit, also compare with the latest run of another commit.
     """
-    found: list[RunComparison] = []
-    for own in by_host(records).values():
-        *earlier, latest = own
+    comparisons_made: list[RunComparison] = []
+    for host_records in by_host(records).values():
+        *earlier, latest = host_records
         nearest = _nearest(earlier, latest, past)
-        found += nearest
+        comparisons_made += nearest
         if nearest and not _differs(nearest[0].before, latest[0]):
-            found += _nearest([one for one in earlier if _differs(one[0], latest[0])], latest, past)
-    return tuple(found)
+            comparisons_made += _nearest(
+                [record for record in earlier if _differs(record[0], latest[0])], latest, past
+            )
+    return tuple(comparisons_made)
 
 
 def _nearest(
@@ -383,39 +417,39 @@ def _nearest(
 
 def _differs(run: Run, other: Run) -> bool:
     """Whether both commits are known and differ."""
-    one, two = run.commit, other.commit
-    return one is not None and two is not None and one.sha != two.sha
+    commit, other_commit = run.commit, other.commit
+    return commit is not None and other_commit is not None and commit.sha != other_commit.sha
 
 
-def compared_words(found: Sequence[Compared], noun: tuple[str, str]) -> str:
+def compared_words(items: Sequence[Compared], noun: tuple[str, str]) -> str:
     """A summary of all comparisons, findings included.
 
     Args:
-        found: What was measured twice.
+        items: What was measured twice.
         noun: The name of one item, singular and plural.
     """
-    unclear, unknown = unclear_in(found), unknown_in(found)
-    said = f"{count(len(found) - unknown, *noun)} compared, {unclear:,} without a clear difference"
-    return f"{said}; {unknown:,} more not compared, for a figure is missing" if unknown else said
+    unclear, unknown = unclear_in(items), unknown_in(items)
+    text = f"{count(len(items) - unknown, *noun)} compared, {unclear:,} without a clear difference"
+    return f"{text}; {unknown:,} more not compared, for a figure is missing" if unknown else text
 
 
-def unclear_words(others: Sequence[Compared]) -> str:
+def unclear_words(items: Sequence[Compared]) -> str:
     """Why the remaining comparisons are not findings, with the number for each reason."""
-    unclear, unknown = unclear_in(others), unknown_in(others)
+    unclear, unknown = unclear_in(items), unknown_in(items)
     parts = [f"No clear difference: {unclear:,}"] if unclear else []
     parts += [f"not compared, for a figure is missing: {unknown:,}"] if unknown else []
-    said = "; ".join(parts)
-    return said[:1].upper() + said[1:]
+    text = "; ".join(parts)
+    return text[:1].upper() + text[1:]
 
 
-def unknown_in(found: Iterable[Compared]) -> int:
+def unknown_in(items: Iterable[Compared]) -> int:
     """The number of items that were not compared because a value is missing."""
-    return sum(one.comparison is None for one in found)
+    return sum(item.comparison is None for item in items)
 
 
-def unclear_in(found: Iterable[Compared]) -> int:
+def unclear_in(items: Iterable[Compared]) -> int:
     """The number of comparisons without a clear difference."""
-    return sum(one.comparison is not None and not one.is_finding for one in found)
+    return sum(item.comparison is not None and not item.is_finding for item in items)
 
 
 # From this ratio on, the text mentions that other programs delayed the two runs unequally.
@@ -433,36 +467,36 @@ def spread_words(between: BetweenRuns) -> str:
     return f"The interval assumes that runs differ by {spread}: too few earlier runs are known."
 
 
-def run_to_run_words(found: RunComparison) -> str:
+def run_to_run_words(comparison: RunComparison) -> str:
     """How much runs differ without a change; the intervals of all cells include this."""
-    compared = [one for one in found.cells if one.comparison]
-    learned = [one.between for one in compared if one.between.runs]
-    assumed = [one.between for one in compared if not one.between.runs]
-    said = []
-    if learned:
-        spread = percent(statistics.median(one.spread_ratio for one in learned))
-        runs = max(one.runs for one in learned)
-        said.append(
+    compared = [cell for cell in comparison.cells if cell.comparison]
+    estimated = [cell.between for cell in compared if cell.between.runs]
+    assumed = [cell.between for cell in compared if not cell.between.runs]
+    sentences = []
+    if estimated:
+        spread = percent(statistics.median(cell.spread_ratio for cell in estimated))
+        runs = max(cell.runs for cell in estimated)
+        sentences.append(
             f"Intervals include how much runs of this host differ: {spread} (standard deviation,"
-            f" the median of {count(len(learned), 'cell', 'cells')}), learned from up to"
+            f" the median of {count(len(estimated), 'cell', 'cells')}), learned from up to"
             f" {count(runs, 'earlier run', 'earlier runs')}."
         )
     if assumed:
-        said.append(
+        sentences.append(
             f"Too few comparable earlier runs of {count(len(assumed), 'cell', 'cells')} are known;"
             f" {percent(assumed[0].spread_ratio)} is assumed."
         )
-    delayed = sum(one.delay_ratio >= _TELLING_DELAY for one in compared)
+    delayed = sum(cell.delay_ratio >= _TELLING_DELAY for cell in compared)
     if delayed:
-        said.append(
+        sentences.append(
             f"Other programs delayed the two runs unequally in {count(delayed, 'cell', 'cells')};"
             " these intervals are wider."
         )
-    floors = [one.floor_ratio for one in compared if one.floor_ratio is not None]
+    floors = [cell.floor_ratio for cell in compared if cell.floor_ratio is not None]
     if floors:
-        said.append(
+        sentences.append(
             f"A difference of less than about {percent(statistics.median(floors))} cannot be told"
             " from none here. corebound compare-commits launches both sides in turns and sees"
             " smaller ones."
         )
-    return " ".join(said)
+    return " ".join(sentences)

@@ -94,16 +94,16 @@ def _binding(launches: Sequence[Launch]) -> Check:
     bound = [launch for launch in launches if launch.placement and launch.placement.bound]
     if not bound:
         return _BINDING.judged("no cell binds its threads", passed=None)
-    judged = [
+    verified = [
         launch for launch in bound if launch.status in {"ok", "invalid"} and not is_refused(launch)
     ]
-    proven = [launch for launch in judged if launch.status == "ok" and _kept(launch)]
-    passed = len(proven) == len(judged)
-    evidence = f"binding proven in {len(proven)} of {count(len(judged), 'launch', 'launches')}"
+    proven = [launch for launch in verified if launch.status == "ok" and _kept(launch)]
+    passed = len(proven) == len(verified)
+    evidence = f"binding proven in {len(proven)} of {count(len(verified), 'launch', 'launches')}"
     if not passed:
         evidence += " that bind; the others are invalid and in no figure"
     if proven:
-        evidence += f"; the least seen had {count(min(one.looks for one in proven), 'look')}"
+        evidence += f"; the least seen had {count(min(item.looks for item in proven), 'look')}"
     return _BINDING.judged(evidence, passed=passed)
 
 
@@ -112,15 +112,15 @@ def _kept(launch: Launch) -> bool:
     placement = launch.placement
     if placement is None:
         return False
-    seen = False
+    is_sampled = False
     for worker in launch.workers:
         slot = set(placement.slots[worker.slot].cpus)
         for thread in worker.threads:
-            seen = seen or bool(thread.stays) or bool(thread.allowed)
+            is_sampled = is_sampled or bool(thread.stays) or bool(thread.allowed)
             stays = (stay for stay in thread.stays if _counts(launch, stay.from_ms))
             if any(stay.cpu not in slot for stay in stays):
                 return False
-    return seen
+    return is_sampled
 
 
 def _counts(launch: Launch, from_ms: int) -> bool:
@@ -132,19 +132,21 @@ def _counts(launch: Launch, from_ms: int) -> bool:
 
 
 def _threads(launches: Sequence[Launch]) -> Check:
-    told = [
+    workers_known = [
         worker
         for launch in launches
         for worker in launch.workers
         if worker.threads_asked is not None and worker.threads_used is not None
     ]
-    if not told:
+    if not workers_known:
         return _THREADS.judged(
             "no cell asks for a number, or the framework does not say", passed=None
         )
-    same = sum(worker.threads_asked == worker.threads_used for worker in told)
-    workers = count(len(told), "worker")
-    return _THREADS.judged(f"asked and used agree in {same} of {workers}", passed=same == len(told))
+    same = sum(worker.threads_asked == worker.threads_used for worker in workers_known)
+    number = count(len(workers_known), "worker")
+    return _THREADS.judged(
+        f"asked and used agree in {same} of {number}", passed=same == len(workers_known)
+    )
 
 
 def _order(launches: Sequence[Launch], study: ScenarioResult) -> Check:
@@ -152,7 +154,7 @@ def _order(launches: Sequence[Launch], study: ScenarioResult) -> Check:
     for launch in launches:
         blocks.setdefault(launch.block, []).append(launch)
     orders = {
-        tuple(one.cell.key for one in sorted(block, key=lambda one: one.position))
+        tuple(item.cell.key for item in sorted(block, key=lambda item: item.position))
         for block in blocks.values()
     }
     cells = {launch.cell.key for launch in launches}
@@ -162,9 +164,9 @@ def _order(launches: Sequence[Launch], study: ScenarioResult) -> Check:
         seed += f"; {count(alternated, 'launch', 'launches')} alternated, iteration by iteration"
     if len(blocks) < 2 or len(cells) < 2:
         return _ORDER.judged(f"one block or one cell has no order; {seed}", passed=None)
-    found = f"{len(orders)} different orders" if len(orders) > 1 else "one order"
+    orders_found = f"{len(orders)} different orders" if len(orders) > 1 else "one order"
     return _ORDER.judged(
-        f"{found} in {count(len(blocks), 'block')}; {seed}", passed=len(orders) > 1
+        f"{orders_found} in {count(len(blocks), 'block')}; {seed}", passed=len(orders) > 1
     )
 
 
@@ -176,30 +178,30 @@ def _steady(study: ScenarioResult) -> Check:
 
 
 def _leftover_processes(launches: Sequence[Launch]) -> Check:
-    leftover_processes = [launch for launch in launches if launch.leftover_processes]
-    if not leftover_processes:
+    affected = [launch for launch in launches if launch.leftover_processes]
+    if not affected:
         evidence = f"no stray process in {count(len(launches), 'launch', 'launches')}"
     else:
         names = ", ".join(
-            dict.fromkeys(
-                name for launch in leftover_processes for name in launch.leftover_processes
-            )
+            dict.fromkeys(name for launch in affected for name in launch.leftover_processes)
         )
-        evidence = f"ended after {count(len(leftover_processes), 'launch', 'launches')}: {names}"
-    return _LEFTOVER_PROCESSES.judged(evidence, passed=not leftover_processes)
+        evidence = f"ended after {count(len(affected), 'launch', 'launches')}: {names}"
+    return _LEFTOVER_PROCESSES.judged(evidence, passed=not affected)
 
 
 def _environment(launches: Sequence[Launch]) -> Check:
-    seen: dict[str, set[tuple[object, ...]]] = {}
+    versions_by_environment: dict[str, set[tuple[object, ...]]] = {}
     for launch in launches:
         for worker in launch.workers:
             if worker.python is not None:
-                held = (worker.python, worker.blas, *sorted(worker.versions.items()))
-                seen.setdefault(launch.cell.environment, set()).add(held)
-    if not seen:
+                versions = (worker.python, worker.blas, *sorted(worker.versions.items()))
+                versions_by_environment.setdefault(launch.cell.environment, set()).add(versions)
+    if not versions_by_environment:
         return _ENVIRONMENT.judged("no worker said what it ran", passed=None)
-    differing = sorted(name for name, held in seen.items() if len(held) > 1)
-    names = ", ".join(sorted(seen))
+    differing = sorted(
+        name for name, versions in versions_by_environment.items() if len(versions) > 1
+    )
+    names = ", ".join(sorted(versions_by_environment))
     evidence = f"versions differ in {', '.join(differing)}" if differing else names
     return _ENVIRONMENT.judged(evidence, passed=not differing)
 
@@ -214,12 +216,12 @@ def _looking(launches: Sequence[Launch]) -> Check:
 
 
 def _host(study: ScenarioResult) -> Check:
-    found = study.run.preflight
-    if found is None:
+    host_checks = study.run.preflight
+    if host_checks is None:
         return _HOST.judged("not looked at", passed=None)
-    warnings = [one.check for one in found if one.state == "warning"]
-    hidden = sum(one.state == "unavailable" for one in found)
-    evidence = ", ".join(warnings) or count(len(found) - hidden, "check")
+    warnings = [check.check for check in host_checks if check.state == "warning"]
+    hidden = sum(check.state == "unavailable" for check in host_checks)
+    evidence = ", ".join(warnings) or count(len(host_checks) - hidden, "check")
     if hidden:
         evidence += f"; {count(hidden, 'other')} unavailable"
     return _HOST.judged(evidence, passed=not warnings)
@@ -227,18 +229,18 @@ def _host(study: ScenarioResult) -> Check:
 
 def _peak(study: ScenarioResult) -> Iterator[Check]:
     """Check that no cell exceeds its cores' peak; no check if no cell has a peak share."""
-    found = [
+    ratios = [
         share.ratio
         for cell in study.cells
         if (share := peak_share(cell, study.scenario, study.run.host)) is not None
     ]
-    if not found:
+    if not ratios:
         return
-    above = sum(ratio > 1 for ratio in found)
-    evidence = f"the highest reached {percent(max(found), 0)}"
+    above = sum(ratio > 1 for ratio in ratios)
+    evidence = f"the highest reached {percent(max(ratios), 0)}"
     if above:
         evidence += (
-            f", above it {count(above, 'cell')} of {len(found)}: something that the peak"
+            f", above it {count(above, 'cell')} of {len(ratios)}: something that the peak"
             " assumes is wrong, most likely the clock (turbo)"
         )
     yield _PEAK.judged(evidence, passed=not above)

@@ -15,10 +15,10 @@ Record = tuple[Run, Sequence[Launch]]
 
 def by_host(records: Iterable[Record]) -> dict[str, list[Record]]:
     """The records of each host, oldest first; hosts are sorted by id."""
-    found: dict[str, list[Record]] = {}
-    for record in sorted(records, key=lambda one: (one[0].host.id, *moment(one))):
-        found.setdefault(record[0].host.id, []).append(record)
-    return found
+    by_id: dict[str, list[Record]] = {}
+    for record in sorted(records, key=lambda item: (item[0].host.id, *moment(item))):
+        by_id.setdefault(record[0].host.id, []).append(record)
+    return by_id
 
 
 def moment(record: Record) -> tuple[str, str]:
@@ -65,7 +65,9 @@ def host_studies(
 
 def _latest(host: str, calibrations: Sequence[Calibration]) -> tuple[Calibration, ...]:
     latest: dict[tuple[str, str], Calibration] = {}
-    for one in sorted(calibrations, key=lambda one: (one.at, one.run)):
-        if one.host == host:
-            latest[one.scenario, one.profile or "no profile"] = one
-    return tuple(one for _, one in sorted(latest.items(), key=lambda item: item[0]))
+    for calibration in sorted(
+        calibrations, key=lambda calibration: (calibration.at, calibration.run)
+    ):
+        if calibration.host == host:
+            latest[calibration.scenario, calibration.profile or "no profile"] = calibration
+    return tuple(calibration for _, calibration in sorted(latest.items(), key=lambda item: item[0]))

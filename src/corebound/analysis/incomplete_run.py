@@ -39,20 +39,20 @@ class IncompleteRun(Struct, frozen=True, kw_only=True):
     @property
     def says(self) -> str:
         """A description: `3 of 4 cells were never launched`."""
-        fewer = f"fewer than the {self.least} launches asked for"
-        of = f"of {count(self.of, 'cell')}"
+        shortage = f"fewer than the {self.least} launches asked for"
+        total = f"of {count(self.of, 'cell')}"
         if self.never == self.of:
-            return f"none {of} that fit this host was launched"
+            return f"none {total} that fit this host was launched"
         if not self.never:
-            return f"{self.short} {of} {'has' if self.short == 1 else 'have'} {fewer}"
-        said = f"{self.never} {of} {'was' if self.never == 1 else 'were'} never launched"
+            return f"{self.short} {total} {'has' if self.short == 1 else 'have'} {shortage}"
+        text = f"{self.never} {total} {'was' if self.never == 1 else 'were'} never launched"
         if self.short:
-            said += f", {self.short} {'has' if self.short == 1 else 'have'} {fewer}"
-        return said
+            text += f", {self.short} {'has' if self.short == 1 else 'have'} {shortage}"
+        return text
 
 
 def find_incomplete(
-    asked: Sequence[Cell],
+    requested: Sequence[Cell],
     launched: Mapping[str, Sequence[Launch]],
     summaries: Mapping[str, CellSummary],
     *,
@@ -65,22 +65,26 @@ def find_incomplete(
     minimum number of launches, unless it gave up that cell.
 
     Args:
-        asked: The cells of the scenario that the run was asked for.
+        requested: The cells of the scenario that the run was asked for.
         launched: The measuring launches of each launched cell, by cell key.
         summaries: The summaries of those cells, by cell key.
         least: The number of launches per cell that the scenario asks for.
         budget: As returned by `spent_budget`.
     """
     fitting = [key for key, summary in summaries.items() if not summary.count("skipped")]
-    never = sum(cell.key not in launched for cell in asked)
-    short = 0
+    never_count = sum(cell.key not in launched for cell in requested)
+    short_count = 0
     for key in fitting:
-        made = [launch for launch in launched[key] if not is_refused(launch)]
-        short += len(made) < least and not _is_given_up(summaries[key], made)
-    if not never and not short:
+        attempted = [launch for launch in launched[key] if not is_refused(launch)]
+        short_count += len(attempted) < least and not _is_given_up(summaries[key], attempted)
+    if not never_count and not short_count:
         return None
     return IncompleteRun(
-        never=never, short=short, of=len(fitting) + never, least=least, budget=budget
+        never=never_count,
+        short=short_count,
+        of=len(fitting) + never_count,
+        least=least,
+        budget=budget,
     )
 
 

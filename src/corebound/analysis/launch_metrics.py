@@ -68,9 +68,9 @@ def migrations(launch: Launch) -> int | None:
 
 def switches(launch: Launch) -> int | None:
     """Context switches of all threads of a launch, voluntary and involuntary."""
-    counted = [total(launch, "voluntary"), total(launch, "involuntary")]
-    known = [number for number in counted if number is not None]
-    return sum(known) if known else None
+    counts = [total(launch, "voluntary"), total(launch, "involuntary")]
+    available = [number for number in counts if number is not None]
+    return sum(available) if available else None
 
 
 def threads(launch: Launch) -> int | None:
@@ -85,14 +85,16 @@ def whole_ns(launch: Launch) -> int | None:
     return max((sum(worker.wall_ns) for worker in launch.workers), default=0) or None
 
 
-def median_of(cell: CellStudy, count: Callable[[Launch], int | None]) -> float | None:
+def median_of(cell: CellStudy, metric: Callable[[Launch], int | None]) -> float | None:
     """The median of a count over the launches behind the cell's value."""
-    counted = [count(launch) for launch in _behind(cell)]
-    known = [number for number in counted if number is not None]
-    return statistics.median(known) if known else None
+    counts = [metric(launch) for launch in _behind(cell)]
+    available = [number for number in counts if number is not None]
+    return statistics.median(available) if available else None
 
 
-def span_of(cell: CellStudy, count: Callable[[Launch], float | None]) -> tuple[float, float] | None:
+def span_of(
+    cell: CellStudy, metric: Callable[[Launch], float | None]
+) -> tuple[float, float] | None:
     """The minimum and maximum over the launches behind the cell's value.
 
     None with fewer than two launches, or if all have the same value.
@@ -101,14 +103,14 @@ def span_of(cell: CellStudy, count: Callable[[Launch], float | None]) -> tuple[f
 
     Source: Le Boudec, Performance Evaluation (2010), theorem 2.1.
     """
-    counted = [count(launch) for launch in _behind(cell)]
-    known = [number for number in counted if number is not None]
-    ends = (min(known), max(known)) if len(known) > 1 else (0, 0)
+    counts = [metric(launch) for launch in _behind(cell)]
+    available = [number for number in counts if number is not None]
+    ends = (min(available), max(available)) if len(available) > 1 else (0, 0)
     return None if ends[0] == ends[1] else ends
 
 
 def _behind(cell: CellStudy) -> list[Launch]:
-    return counting([one for one in cell.launches if one.status == "ok"], is_spoilt)
+    return counting([launch for launch in cell.launches if launch.status == "ok"], is_spoilt)
 
 
 def cpu_of(cell: CellStudy) -> Iterator[Figure]:
@@ -123,27 +125,31 @@ def cpu_of(cell: CellStudy) -> Iterator[Figure]:
         yield Figure(value="–", says="CPU time: an iteration is too short for its clock")
 
 
-def disturbed(studied: CellStudy) -> tuple[Launch, ...]:
+def disturbed(cell: CellStudy) -> tuple[Launch, ...]:
     """The launches behind a cell's value that are marked as disturbed from outside."""
-    hit = {one.launch for one in studied.summary.launches if one.disturbed}
-    return tuple(launch for launch in studied.launches if launch.id in hit)
+    ids = {summary.launch for summary in cell.summary.launches if summary.disturbed}
+    return tuple(launch for launch in cell.launches if launch.id in ids)
 
 
-def left_out(studied: CellStudy) -> tuple[Launch, ...]:
+def left_out(cell: CellStudy) -> tuple[Launch, ...]:
     """The disturbed launches that are left out of a cell's value because it has enough others."""
-    hit = {one.launch for one in studied.summary.left_out}
-    return tuple(launch for launch in studied.launches if launch.id in hit)
+    ids = {summary.launch for summary in cell.summary.left_out}
+    return tuple(launch for launch in cell.launches if launch.id in ids)
 
 
 def disturbed_words(*summaries: CellSummary) -> str:
     """How many launches of these values were disturbed or left out; empty if none were."""
-    counted = sum(one.disturbed for one in summaries)
-    of = sum(len(one.launches) for one in summaries)
-    left = sum(len(one.left_out) for one in summaries)
-    said = [f"{counted} of {count(of, 'launch', 'launches')} disturbed"] if counted else []
-    if left:
-        said.append(f"{count(left, 'disturbed launch', 'disturbed launches')} left out")
-    return ", ".join(said)
+    disturbed_count = sum(summary.disturbed for summary in summaries)
+    total = sum(len(summary.launches) for summary in summaries)
+    left_out_count = sum(len(summary.left_out) for summary in summaries)
+    parts = (
+        [f"{disturbed_count} of {count(total, 'launch', 'launches')} disturbed"]
+        if disturbed_count
+        else []
+    )
+    if left_out_count:
+        parts.append(f"{count(left_out_count, 'disturbed launch', 'disturbed launches')} left out")
+    return ", ".join(parts)
 
 
 def host_seen(launch: Launch) -> tuple[Figure, ...]:
@@ -165,26 +171,26 @@ def host_seen(launch: Launch) -> tuple[Figure, ...]:
         _clock(host),
     ]
     if launch.disturbance is not None:
-        worst = Figure(
+        strongest = Figure(
             value=percent(launch.disturbance.share, 0),
             says=f"disturbed by {' and '.join(launch.disturbance.by)}",
         )
-        figures.insert(0, worst)
+        figures.insert(0, strongest)
     return tuple(figures)
 
 
 def moved(launch: Launch, topology: Topology) -> tuple[Figure, ...]:
     """Where threads were seen to move; empty if threads were not sampled or none moved."""
-    seen = moves(launch, topology)
-    if seen is None:
+    seen_moves = moves(launch, topology)
+    if seen_moves is None:
         return ()
     each = (
-        (seen.within_cores, "within a core"),
-        (seen.across_cores, "across cores"),
-        (seen.across_nodes, "across nodes"),
+        (seen_moves.within_cores, "within a core"),
+        (seen_moves.across_cores, "across cores"),
+        (seen_moves.across_nodes, "across nodes"),
     )
-    told = [f"{number:,} {where}" for number, where in each if number]
-    return (Figure(value=", ".join(told), says="of these seen"),) if told else ()
+    parts = [f"{number:,} {where}" for number, where in each if number]
+    return (Figure(value=", ".join(parts), says="of these seen"),) if parts else ()
 
 
 def _split(host: HostOverTime) -> Iterator[Figure]:
@@ -216,8 +222,8 @@ _UNAVAILABLE = "unavailable"
 
 def _shares(shares: Iterable[float | None], says: str) -> Figure:
     each = ["unknown" if share is None else percent(share) for share in shares]
-    known = any(text != "unknown" for text in each)
-    return Figure(value=", ".join(each) if known else _UNAVAILABLE, says=says)
+    is_known = any(text != "unknown" for text in each)
+    return Figure(value=", ".join(each) if is_known else _UNAVAILABLE, says=says)
 
 
 def _share(share: float | None, says: str) -> Figure:
@@ -248,10 +254,10 @@ def counted(launch: Launch) -> tuple[Figure, ...]:
     per_cycle = counters.instructions_per_cycle
     if per_cycle is None and not counters.slots:
         return (Figure(value=_UNAVAILABLE, says="hardware counters"),)
-    known = _UNAVAILABLE if per_cycle is None else f"{per_cycle:.2f}"
+    instructions = _UNAVAILABLE if per_cycle is None else f"{per_cycle:.2f}"
     all_cycles = sum(counters.cycles_by_pmu.values())
     return (
-        Figure(value=known, says="instructions a cycle"),
+        Figure(value=instructions, says="instructions a cycle"),
         *(
             Figure(value=percent(cycles / all_cycles, 0), says=f"of its cycles on {pmu}")
             for pmu, cycles in counters.cycles_by_pmu.items()
@@ -274,7 +280,7 @@ def reason_of(launch: Launch) -> str:
 
 def evidence_of(launch: Launch) -> tuple[str, ...]:
     """The evidence for the launch's status that the reason does not already contain."""
-    return tuple(one for one in launch.evidence if one not in (launch.reason or ""))
+    return tuple(reason for reason in launch.evidence if reason not in (launch.reason or ""))
 
 
 def mend_of(launch: Launch, others: Iterable[Launch]) -> str:
@@ -284,17 +290,19 @@ def mend_of(launch: Launch, others: Iterable[Launch]) -> str:
         launch: The launch.
         others: All launches of its run, or of its cell.
     """
-    told = launch.fix or ""
+    fix = launch.fix or ""
     if not is_refused(launch):
-        return told
-    again = any(
-        one.cell.id == launch.cell.id
-        and one.block == launch.block
-        and one.attempt == launch.attempt + 1
-        for one in others
+        return fix
+    was_repeated = any(
+        other.cell.id == launch.cell.id
+        and other.block == launch.block
+        and other.attempt == launch.attempt + 1
+        for other in others
     )
-    became = "It was launched again." if again else "The run ended before it was launched again."
-    return f"{became} {told.removeprefix(GOES_ON).lstrip()}".rstrip()
+    outcome = (
+        "It was launched again." if was_repeated else "The run ended before it was launched again."
+    )
+    return f"{outcome} {fix.removeprefix(GOES_ON).lstrip()}".rstrip()
 
 
 def statuses(launches: Sequence[Launch]) -> tuple[str, ...]:
@@ -302,9 +310,9 @@ def statuses(launches: Sequence[Launch]) -> tuple[str, ...]:
 
     Profiling launches are counted separately.
     """
-    counts = Counter(one.status for one in launches if one.kind == "measure")
-    said = [f"{counts[status]:,} {status}" for status in _STATUSES if counts[status]]
-    profiled = sum(one.kind == "profile" for one in launches)
+    counts = Counter(launch.status for launch in launches if launch.kind == "measure")
+    parts = [f"{counts[status]:,} {status}" for status in _STATUSES if counts[status]]
+    profiled = sum(launch.kind == "profile" for launch in launches)
     if profiled:
-        said.append(f"{profiled:,} more that profiled operators")
-    return tuple(said)
+        parts.append(f"{profiled:,} more that profiled operators")
+    return tuple(parts)

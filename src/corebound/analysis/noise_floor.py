@@ -18,16 +18,16 @@ def calibration_for(
     Host, scenario and profile must be the same, and so must the packages of the calibrated cell's
     environment. Any other calibration measured different noise.
     """
-    alike = [
-        one
-        for one in calibrations
-        if one.host == run.host.id
-        and one.sha256 == source.sha256
-        and one.scenario == source.document.get("name")
-        and one.profile == run.profile
-        and one.lock == lock_digest(run.environments, one.environment)
+    applicable = [
+        calibration
+        for calibration in calibrations
+        if calibration.host == run.host.id
+        and calibration.sha256 == source.sha256
+        and calibration.scenario == source.document.get("name")
+        and calibration.profile == run.profile
+        and calibration.lock == lock_digest(run.environments, calibration.environment)
     ]
-    return max(alike, key=lambda one: (one.at, one.run), default=None)
+    return max(applicable, key=lambda calibration: (calibration.at, calibration.run), default=None)
 
 
 def noise_at(calibration: Calibration, launches: int) -> Noise:
@@ -35,8 +35,8 @@ def noise_at(calibration: Calibration, launches: int) -> Noise:
 
     It is taken from the nearest calibrated count that is not larger, else the smallest.
     """
-    fewer = [one for one in calibration.noise if one.launches <= launches]
-    return max(fewer, key=lambda one: one.launches) if fewer else calibration.noise[0]
+    not_larger = [noise for noise in calibration.noise if noise.launches <= launches]
+    return max(not_larger, key=lambda noise: noise.launches) if not_larger else calibration.noise[0]
 
 
 def noise_words(calibration: Calibration | None, *, launches: int) -> str:
@@ -48,14 +48,14 @@ def noise_words(calibration: Calibration | None, *, launches: int) -> str:
     """
     if calibration is None:
         return ""
-    known = noise_at(calibration, launches)
+    noise = noise_at(calibration, launches)
     sees = (
         "no slowdown up to tenfold is found"
-        if known.detectable_ratio is None
-        else f"a slowdown of {percent(known.detectable_ratio)} is found nine times in ten"
+        if noise.detectable_ratio is None
+        else f"a slowdown of {percent(noise.detectable_ratio)} is found nine times in ten"
     )
     return (
-        f"Noise floor ±{percent(known.floor_ratio)} with {known.launches} launches of each,"
+        f"Noise floor ±{percent(noise.floor_ratio)} with {noise.launches} launches of each,"
         f" measured {calibration.at[:10]} by comparing the baseline with itself: {sees}."
     )
 
@@ -68,10 +68,12 @@ def floors(calibrations: Iterable[Calibration], run: Run, *, launches: int) -> t
         run: The run.
         launches: The least number of launches per cell behind a comparison with it.
     """
-    every = tuple(calibrations)
-    found = ((source, calibration_for(every, run, source)) for source in run.scenarios)
+    all_calibrations = tuple(calibrations)
+    by_source = (
+        (source, calibration_for(all_calibrations, run, source)) for source in run.scenarios
+    )
     return tuple(
-        f"{source.document['name']}: {noise_words(one, launches=launches)}"
-        for source, one in found
-        if one is not None
+        f"{source.document['name']}: {noise_words(calibration, launches=launches)}"
+        for source, calibration in by_source
+        if calibration is not None
     )

@@ -97,8 +97,8 @@ class BaselineComparison(Struct, frozen=True, kw_only=True):
     @property
     def is_same_placement(self) -> bool:
         """Whether both have the same CPUs, memory and threads, so that it repeats the baseline."""
-        one, two = self.cell.twin or self.cell.cell, self.baseline.twin or self.baseline.cell
-        return one.key == two.key
+        cell, baseline = self.cell.twin or self.cell.cell, self.baseline.twin or self.baseline.cell
+        return cell.key == baseline.key
 
     @property
     def is_itself(self) -> bool:
@@ -142,8 +142,8 @@ class ScenarioResult(Struct, frozen=True, kw_only=True):
     @property
     def launches(self) -> tuple[Launch, ...]:
         """Every measuring launch, in the order they ran."""
-        found = (launch for cell in self.cells for launch in cell.launches)
-        return tuple(sorted(found, key=lambda launch: (launch.block, launch.position)))
+        launches = (launch for cell in self.cells for launch in cell.launches)
+        return tuple(sorted(launches, key=lambda launch: (launch.block, launch.position)))
 
     @property
     def winner(self) -> BaselineComparison | None:
@@ -154,13 +154,18 @@ class ScenarioResult(Struct, frozen=True, kw_only=True):
         cell is preferred, because only noise decides between equivalent cells. A cell with the same
         placement and binding as the baseline never wins.
         """
-        clear = holm([duel.comparison.p_value for duel in self.ranked])
+        significant = holm([comparison.comparison.p_value for comparison in self.ranked])
         faster = [
-            duel
-            for duel, is_clear in zip(self.ranked, clear, strict=True)
-            if is_clear and duel.comparison.verdict == "faster" and not duel.is_itself
+            comparison
+            for comparison, is_significant in zip(self.ranked, significant, strict=True)
+            if is_significant
+            and comparison.comparison.verdict == "faster"
+            and not comparison.is_itself
         ]
-        return next((duel for duel in faster if duel.cell.twin is None), next(iter(faster), None))
+        return next(
+            (comparison for comparison in faster if comparison.cell.twin is None),
+            next(iter(faster), None),
+        )
 
     @property
     def leader(self) -> BaselineComparison | None:
@@ -168,7 +173,7 @@ class ScenarioResult(Struct, frozen=True, kw_only=True):
 
         A cell that repeats the baseline leads only if there is no other.
         """
-        rivals = [duel for duel in self.ranked if not duel.is_same_placement]
+        rivals = [comparison for comparison in self.ranked if not comparison.is_same_placement]
         return self.winner or next(iter(rivals or self.ranked), None)
 
     @property
@@ -206,9 +211,9 @@ def study(run: Run, source: ScenarioSource, launches: Sequence[Launch]) -> Scena
     planned = tuple(expand(scenario, source.path, run.profile))
     measure = measure_for(scenario, run.profile)
     # The only place that separates the two kinds: values come from measuring launches alone.
-    own = [launch for launch in launches if launch.cell.scenario == scenario.name]
-    launched = _by_cell(launch for launch in own if launch.kind == "measure")
-    profiles = [launch for launch in own if launch.kind == "profile"]
+    own_launches = [launch for launch in launches if launch.cell.scenario == scenario.name]
+    launched = _by_cell(launch for launch in own_launches if launch.kind == "measure")
+    profiles = [launch for launch in own_launches if launch.kind == "profile"]
     order = {cell.key: index for index, cell in enumerate(planned)}
     keys = sorted(launched, key=lambda key: order.get(key, len(order)))
     summaries = {
@@ -216,38 +221,42 @@ def study(run: Run, source: ScenarioSource, launches: Sequence[Launch]) -> Scena
     }
     # The names tell which cells the run was to measure. An interrupted run has not launched all of
     # them.
-    wanted = filter_cells(planned, run.only)
-    missing = [cell for cell in wanted if cell.key not in launched]
-    told = shorten_labels([*(summaries[key].cell for key in keys), *missing])
-    named = {one.key: one for one in told}
-    summaries = {key: replace(summaries[key], cell=named[key]) for key in keys}
-    planned = tuple(named.get(cell.key, cell) for cell in planned)
-    seen: dict[object, Cell] = {}
+    requested = filter_cells(planned, run.only)
+    missing = [cell for cell in requested if cell.key not in launched]
+    labelled = shorten_labels([*(summaries[key].cell for key in keys), *missing])
+    by_key = {cell_result.key: cell_result for cell_result in labelled}
+    summaries = {key: replace(summaries[key], cell=by_key[key]) for key in keys}
+    planned = tuple(by_key.get(cell.key, cell) for cell in planned)
+    by_placement: dict[object, Cell] = {}
     cells: dict[str, CellStudy] = {}
-    baselines = baselines_of([named[key] for key in keys], planned, scenario)
-    for key, found in zip(keys, baselines, strict=True):
-        cell = named[key]
-        baseline = None if found is None or found.key == key else found
-        against = "" if baseline is None else baseline.key
-        ways = placement_signature(launched[key])
+    baselines = baselines_of([by_key[key] for key in keys], planned, scenario)
+    for key, baseline_found in zip(keys, baselines, strict=True):
+        cell = by_key[key]
+        baseline = None if baseline_found is None or baseline_found.key == key else baseline_found
+        baseline_key = "" if baseline is None else baseline.key
+        signature = placement_signature(launched[key])
         cells[key] = CellStudy(
             cell=cell,
             launches=tuple(launched[key]),
             summary=summaries[key],
             baseline=baseline,
-            comparison=_compared(summaries[key], summaries.get(against), measure),
-            twin=seen.get(ways) if ways else None,
+            comparison=_compared(summaries[key], summaries.get(baseline_key), measure),
+            twin=by_placement.get(signature) if signature else None,
         )
-        if ways:
-            seen.setdefault(ways, cell)
-    for key, one in cells.items():
-        if one.baseline is not None and one.comparison is not None:
-            duel = BaselineComparison(
-                cell=one, baseline=cells[one.baseline.key], comparison=one.comparison
+        if signature:
+            by_placement.setdefault(signature, cell)
+    for key, cell_result in cells.items():
+        if cell_result.baseline is not None and cell_result.comparison is not None:
+            comparison = BaselineComparison(
+                cell=cell_result,
+                baseline=cells[cell_result.baseline.key],
+                comparison=cell_result.comparison,
             )
-            if duel.is_same_placement:
+            if comparison.is_same_placement:
                 # No number of launches can separate a cell from itself.
-                cells[key] = replace(one, comparison=replace(one.comparison, launches_needed=None))
+                cells[key] = replace(
+                    cell_result, comparison=replace(cell_result.comparison, launches_needed=None)
+                )
     return ScenarioResult(
         run=run,
         source=source,
@@ -258,7 +267,7 @@ def study(run: Run, source: ScenarioSource, launches: Sequence[Launch]) -> Scena
         ranked=_ranked(cells),
         profiles=tuple(sorted(profiles, key=lambda launch: launch.position)),
         incomplete=find_incomplete(
-            wanted,
+            requested,
             launched,
             summaries,
             least=measure.launches.min,
@@ -268,12 +277,12 @@ def study(run: Run, source: ScenarioSource, launches: Sequence[Launch]) -> Scena
 
 
 def _ranked(cells: Mapping[str, CellStudy]) -> tuple[BaselineComparison, ...]:
-    duels = [
+    comparisons = [
         BaselineComparison(cell=cell, baseline=cells[cell.baseline.key], comparison=cell.comparison)
         for cell in cells.values()
         if cell.baseline is not None and cell.comparison is not None
     ]
-    return tuple(sorted(duels, key=lambda duel: -duel.comparison.speedup_ratio))
+    return tuple(sorted(comparisons, key=lambda comparison: -comparison.comparison.speedup_ratio))
 
 
 def _by_cell(launches: Iterable[Launch]) -> dict[str, list[Launch]]:
@@ -283,24 +292,24 @@ def _by_cell(launches: Iterable[Launch]) -> dict[str, list[Launch]]:
     return by_key
 
 
-def compare_cells(studied: ScenarioResult, cell: Cell, other: Cell) -> Comparison | None:
+def compare_cells(result: ScenarioResult, cell: Cell, other: Cell) -> Comparison | None:
     """Compare any two cells of a scenario result, as a claim does."""
-    one, two = studied.find(cell), studied.find(other)
-    if one is None or two is None:
+    first, second = result.find(cell), result.find(other)
+    if first is None or second is None:
         return None
-    return _compared(one.summary, two.summary, studied.measure)
+    return _compared(first.summary, second.summary, result.measure)
 
 
-def typical_launch(studied: CellStudy) -> tuple[Launch, LaunchSummary] | None:
+def typical_launch(cell: CellStudy) -> tuple[Launch, LaunchSummary] | None:
     """The launch to show for a cell: its median is nearest to the cell's.
 
     Of equals it is the earliest.
     """
-    middle_ns = studied.summary.median_ns
+    middle_ns = cell.summary.median_ns
     if middle_ns is None:
         return None
-    chosen = min(studied.summary.launches, key=lambda one: abs(one.median_ns - middle_ns))
-    return next(launch for launch in studied.launches if launch.id == chosen.launch), chosen
+    selected = min(cell.summary.launches, key=lambda summary: abs(summary.median_ns - middle_ns))
+    return next(launch for launch in cell.launches if launch.id == selected.launch), selected
 
 
 def _compared(
@@ -320,11 +329,13 @@ Profiles = tuple[tuple[str, tuple[OperatorProfile, ...]], ...]
 def profiles_of(launches: Iterable[Launch]) -> Profiles:
     """The profiles of a run's `ok` launches that nothing outside disturbed, in their order."""
     return tuple(
-        (launch.cell.id, found)
+        (launch.cell.id, profiles)
         for launch in launches
         if launch.kind == "profile" and launch.status == "ok" and not is_spoilt(launch)
-        for found in [tuple(one.profile for one in launch.workers if one.profile is not None)]
-        if found
+        for profiles in [
+            tuple(worker.profile for worker in launch.workers if worker.profile is not None)
+        ]
+        if profiles
     )
 
 
@@ -350,43 +361,51 @@ class Profiled(Struct, frozen=True, kw_only=True):
 
 def profiled(study: ScenarioResult) -> tuple[Profiled, ...]:
     """The cells with a profile, in the order of the file."""
-    found = []
+    profiles = []
     for launch in study.profiles:
         profile = launch.workers[0].profile if launch.workers else None
         if launch.status == "ok" and profile is not None:
-            known = study.find(launch.cell)
-            before = [own for cell, own in study.profiles_before if cell == launch.cell.id]
-            found.append(
+            measured_cell = study.find(launch.cell)
+            earlier = [
+                worker_profiles
+                for cell, worker_profiles in study.profiles_before
+                if cell == launch.cell.id
+            ]
+            profiles.append(
                 Profiled(
                     cell=launch.cell,
                     launch=launch,
                     profile=profile,
-                    measured_ns=known.summary.median_ns if known else None,
-                    measured=known.summary.interval if known else None,
+                    measured_ns=measured_cell.summary.median_ns if measured_cell else None,
+                    measured=measured_cell.summary.interval if measured_cell else None,
                     others=(
-                        *(one.profile for one in launch.workers[1:] if one.profile is not None),
-                        *(profile for own in before for profile in own),
+                        *(
+                            worker.profile
+                            for worker in launch.workers[1:]
+                            if worker.profile is not None
+                        ),
+                        *(profile for worker_profiles in earlier for profile in worker_profiles),
                     ),
-                    launches=1 + len(before),
+                    launches=1 + len(earlier),
                     disturbed=is_spoilt(launch),
                 )
             )
-    return tuple(found)
+    return tuple(profiles)
 
 
 def findings(study: ScenarioResult) -> tuple[Finding, ...]:
     """Diagnose a scenario; findings are ordered by strength."""
-    profiles = {one.cell.key: one.profile for one in profiled(study) if not one.disturbed}
+    profiles = {cell.cell.key: cell.profile for cell in profiled(study) if not cell.disturbed}
     return diagnose(
         Evidence(
             cells=tuple(
                 CellEvidence(
-                    cell=one.cell,
-                    launches=one.launches,
-                    summary=one.summary,
-                    profile=profiles.get(one.cell.key),
+                    cell=cell.cell,
+                    launches=cell.launches,
+                    summary=cell.summary,
+                    profile=profiles.get(cell.cell.key),
                 )
-                for one in study.cells
+                for cell in study.cells
             ),
             topology=study.run.host.topology,
             margin=study.measure.margin,

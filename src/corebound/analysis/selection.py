@@ -30,14 +30,16 @@ def latest_studies(records: Sequence[tuple[Run, Sequence[Launch]]]) -> tuple[Sce
     for run, launches in reversed(by_time):
         for source in run.scenarios:
             name = str(source.document.get("name", ""))
-            known = latest.get(name)
-            if known is not None and not _may_be_better(run, source, known):
+            candidate = latest.get(name)
+            if candidate is not None and not _may_be_better(run, source, candidate):
                 continue
             launched = any(launch.cell.scenario == name for launch in launches)
-            if launched or known is None:
+            if launched or candidate is None:
                 latest[name] = _Candidate(run, source, launches, launched)
     ordered = (latest[name] for name in sorted(latest))
-    return tuple(study(one.run, one.source, one.launches) for one in ordered)
+    return tuple(
+        study(candidate.run, candidate.source, candidate.launches) for candidate in ordered
+    )
 
 
 class _Candidate(NamedTuple):
@@ -49,11 +51,11 @@ class _Candidate(NamedTuple):
     launched: bool
 
 
-def _may_be_better(run: Run, source: ScenarioSource, known: _Candidate) -> bool:
+def _may_be_better(run: Run, source: ScenarioSource, candidate: _Candidate) -> bool:
     """Whether an earlier run may have more complete results of a scenario than the known one."""
-    if not known.launched:
+    if not candidate.launched:
         return True
-    return bool(known.run.only) and not run.only and source.sha256 == known.source.sha256
+    return bool(candidate.run.only) and not run.only and source.sha256 == candidate.source.sha256
 
 
 class CellGroup(Struct, frozen=True, kw_only=True):
@@ -71,16 +73,16 @@ class CellGroup(Struct, frozen=True, kw_only=True):
 def by_baseline(cells: Sequence[CellStudy]) -> tuple[CellGroup, ...]:
     """Group cells by their baseline, in the order of the file."""
     groups: dict[str, list[CellStudy]] = {}
-    for one in cells:
-        base = one.baseline.key if one.baseline else one.cell.key
-        groups.setdefault(base, []).append(one)
+    for cell in cells:
+        key = cell.baseline.key if cell.baseline else cell.cell.key
+        groups.setdefault(key, []).append(cell)
     axes = varying_axes([group[0].cell for group in groups.values()])
     return tuple(
         CellGroup(
             title=title_of(group[0].cell, axes),
             cells=tuple(
-                (without(one.cell, axes), one)
-                for one in sorted(group, key=lambda one: one.baseline is not None)
+                (without(cell.cell, axes), cell)
+                for cell in sorted(group, key=lambda cell: cell.baseline is not None)
             ),
         )
         for group in groups.values()
@@ -126,7 +128,8 @@ def with_profiles_before(
         reverse=True,
     )
     return tuple(
-        replace(one, profiles_before=_before(one, latest_first, profiles)) for one in studies
+        replace(result, profiles_before=_before(result, latest_first, profiles))
+        for result in studies
     )
 
 
@@ -136,8 +139,8 @@ def _before(
     if not study.profiles:
         return ()
     own = {launch.cell.id for launch in study.profiles}
-    alike = [run for run in runs if _is_before(run, study)][:_MOST_RUNS]
-    return tuple(found for run in alike for found in profiles[run.id] if found[0] in own)
+    comparable = [run for run in runs if _is_before(run, study)][:_MOST_RUNS]
+    return tuple(profile for run in comparable for profile in profiles[run.id] if profile[0] in own)
 
 
 def _is_before(run: Run, study: ScenarioResult) -> bool:

@@ -31,8 +31,8 @@ def series_name(series: Series) -> str:
 def short_names(series: Sequence[Series]) -> tuple[str, ...]:
     """Short names of these series, without the parameters and the machine that all share."""
     return tuple(
-        f"{one.scenario}{f'[{axes}]' if axes else ''}{f' on {host}' if host else ''}"
-        for one, axes, host in zip(series, _own_axes(series, ","), _own_hosts(series), strict=True)
+        f"{item.scenario}{f'[{axes}]' if axes else ''}{f' on {host}' if host else ''}"
+        for item, axes, host in zip(series, _own_axes(series, ","), _own_hosts(series), strict=True)
     )
 
 
@@ -40,8 +40,8 @@ def short_cells(series: Sequence[Series]) -> tuple[str, ...]:
     """Short names of the series of one benchmark, without the benchmark's name; never empty."""
     return tuple(
         ", ".join(part for part in (axes, f"on {host}" if host else "") if part)
-        or f"on {one.host_name}"
-        for one, axes, host in zip(series, own_axes(series), _own_hosts(series), strict=True)
+        or f"on {item.host_name}"
+        for item, axes, host in zip(series, own_axes(series), _own_hosts(series), strict=True)
     )
 
 
@@ -52,13 +52,13 @@ def own_axes(series: Sequence[Series]) -> list[str]:
 
 def shared_axes(series: Sequence[Series]) -> str:
     """The parameters that all of these series share; `series` has at least one."""
-    shared, shown = _shared(series), long_environments(series)
-    return ", ".join(shown.get(axis, axis) for axis in _of(series[0]) if axis in shared)
+    shared, short_forms = _shared(series), long_environments(series)
+    return ", ".join(short_forms.get(axis, axis) for axis in _of(series[0]) if axis in shared)
 
 
-def cell_name(series: Series, shown: Mapping[str, str]) -> str:
+def cell_name(series: Series, short_forms: Mapping[str, str]) -> str:
     """Its parameters and its environment, shortened as in `long_environments`."""
-    return ", ".join(shown.get(axis, axis) for axis in _of(series))
+    return ", ".join(short_forms.get(axis, axis) for axis in _of(series))
 
 
 def parameters(series: Series) -> str:
@@ -68,11 +68,13 @@ def parameters(series: Series) -> str:
 
 def environments(series: Iterable[Series]) -> dict[str, str]:
     """The environments of these series, from full name to displayed name; sorted by name."""
-    known = [*series]
-    names = sorted({axis for one in known for axis in _of(one) if axis.startswith(_ENVIRONMENT)})
-    shown = long_environments(known)
+    all_series = [*series]
+    names = sorted(
+        {axis for item in all_series for axis in _of(item) if axis.startswith(_ENVIRONMENT)}
+    )
+    short_forms = long_environments(all_series)
     return {
-        name.removeprefix(_ENVIRONMENT): shown.get(name, name).removeprefix(_ENVIRONMENT)
+        name.removeprefix(_ENVIRONMENT): short_forms.get(name, name).removeprefix(_ENVIRONMENT)
         for name in names
     }
 
@@ -84,8 +86,10 @@ def natural_place(series: Series) -> tuple[tuple[str, Natural], ...]:
 
 @lru_cache(maxsize=65_536)
 def _place(cell: str) -> tuple[tuple[str, Natural], ...]:
-    told = [axis.rpartition("=") if "=" not in axis else axis.partition("=") for axis in axes(cell)]
-    return tuple((name, natural(value)) for name, _, value in told)
+    pairs = [
+        axis.rpartition("=") if "=" not in axis else axis.partition("=") for axis in axes(cell)
+    ]
+    return tuple((name, natural(value)) for name, _, value in pairs)
 
 
 def natural(text: str) -> Natural:
@@ -118,21 +122,21 @@ def axes(cell: str) -> tuple[str, ...]:
     """
     if cell in _NO_CELL:
         return ()
-    found: list[str] = []
+    parts: list[str] = []
     for piece in _pieces(cell):
-        if "=" not in piece and found and "=" in found[-1]:
-            found[-1] += f",{piece}"
+        if "=" not in piece and parts and "=" in parts[-1]:
+            parts[-1] += f",{piece}"
         else:
-            found.append(piece)
-    return tuple(axis.strip() for axis in found)
+            parts.append(piece)
+    return tuple(axis.strip() for axis in parts)
 
 
 def _pieces(cell: str) -> list[str]:
     """Split at commas outside brackets and quotes, if these are closed."""
-    whole = cell.split(",")
+    uncut = cell.split(",")
     if not any(letter in cell for letter in (*_OPEN, *_QUOTES)):
-        return whole
-    found, begin, depth, quote = [], 0, 0, ""
+        return uncut
+    parts, begin, depth, quote = [], 0, 0, ""
     for at, letter in enumerate(cell):
         if quote:
             quote = "" if letter == quote else quote
@@ -143,9 +147,9 @@ def _pieces(cell: str) -> list[str]:
         elif letter in _CLOSED:
             depth = max(depth - 1, 0)
         elif letter == "," and not depth:
-            found.append(cell[begin:at])
+            parts.append(cell[begin:at])
             begin = at + 1
-    return whole if depth or quote else [*found, cell[begin:]]
+    return uncut if depth or quote else [*parts, cell[begin:]]
 
 
 def _of(series: Series) -> tuple[str, ...]:
@@ -153,10 +157,10 @@ def _of(series: Series) -> tuple[str, ...]:
 
 
 def _own_axes(series: Sequence[Series], between: str) -> list[str]:
-    shared, shown = _shared(series), long_environments(series)
+    shared, short_forms = _shared(series), long_environments(series)
     return [
-        between.join(shown.get(axis, axis) for axis in _of(one) if axis not in shared)
-        for one in series
+        between.join(short_forms.get(axis, axis) for axis in _of(item) if axis not in shared)
+        for item in series
     ]
 
 
@@ -164,14 +168,14 @@ def long_environments(series: Iterable[Series]) -> dict[str, str]:
     """Short, unique forms of long environment names, by the whole axis."""
     long = {
         axis
-        for one in series
-        for axis in _of(one)
+        for item in series
+        for axis in _of(item)
         if axis.startswith(_ENVIRONMENT) and len(axis) > len(_ENVIRONMENT) + _LONGEST_ENVIRONMENT
     }
     cut = {axis: _cut(axis) for axis in sorted(long)}
-    alike = [*cut.values()]
+    cuts = [*cut.values()]
     return {
-        axis: f"{short} ({alike[:index].count(short) + 1})" if alike.count(short) > 1 else short
+        axis: f"{short} ({cuts[:index].count(short) + 1})" if cuts.count(short) > 1 else short
         for index, (axis, short) in enumerate(cut.items())
     }
 
@@ -179,15 +183,15 @@ def long_environments(series: Iterable[Series]) -> dict[str, str]:
 def _cut(axis: str) -> str:
     """Its beginning, cut after a whole requirement if there is one."""
     begin = axis[: len(_ENVIRONMENT) + _CUT_ENVIRONMENT]
-    whole = begin.rpartition("-")[0]
-    return f"{whole if len(whole) > len(_ENVIRONMENT) else begin}…"
+    uncut = begin.rpartition("-")[0]
+    return f"{uncut if len(uncut) > len(_ENVIRONMENT) else begin}…"
 
 
 def _own_hosts(series: Sequence[Series]) -> list[str]:
-    several = len({one.host for one in series}) > 1
-    return [one.host_name if several else "" for one in series]
+    has_many = len({item.host for item in series}) > 1
+    return [item.host_name if has_many else "" for item in series]
 
 
 def _shared(series: Sequence[Series]) -> frozenset[str]:
-    every = [frozenset(_of(one)) for one in series]
-    return frozenset.intersection(*every) if every else frozenset()
+    axes_of_all = [frozenset(_of(item)) for item in series]
+    return frozenset.intersection(*axes_of_all) if axes_of_all else frozenset()

@@ -58,31 +58,35 @@ class WorkersSeen(Struct, frozen=True, kw_only=True):
 
 def workers_seen(cell: CellStudy, host: Host) -> WorkersSeen:
     """Collect the values of a server configuration's workers on this host."""
-    good = [one for one in cell.launches if one.status == "ok" and one.served is not None]
+    launches = [
+        launch for launch in cell.launches if launch.status == "ok" and launch.served is not None
+    ]
     cores = {cpu.id: cpu.core for cpu in host.topology.cpus}
     nodes = {cpu.id: cpu.node for cpu in host.topology.cpus}
-    uses = [use for one in good if (use := cpu_use(one))]
-    counts: dict[str, Callable[[Launch], float | None]] = {
-        "overlap": lambda one: overlap(one, cores),
+    uses = [use for launch in launches if (use := cpu_use(launch))]
+    metrics: dict[str, Callable[[Launch], float | None]] = {
+        "overlap": lambda launch: overlap(launch, cores),
         "migrations": migrations,
-        "core bound": lambda one: _slot(one.counters, "core_bound"),
-        "remote memory": lambda one: remote_share(one, nodes),
+        "core bound": lambda launch: _slot(launch.counters, "core_bound"),
+        "remote memory": lambda launch: remote_share(launch, nodes),
     }
-    spans = ((name, span_of(cell, count)) for name, count in counts.items())
-    each = next((found for one in reversed(good) if (found := _of_workers(one))), ())
+    spans = ((name, span_of(cell, count)) for name, count in metrics.items())
+    by_worker = next(
+        (shares for launch in reversed(launches) if (shares := _of_workers(launch))), ()
+    )
     return WorkersSeen(
         cpu_use={
             cpu: statistics.median(use.get(cpu, 0.0) for use in uses)
             for cpu in sorted({cpu for use in uses for cpu in use})
         },
-        overlap=_median(good, counts["overlap"]),
-        migrations=_median(good, counts["migrations"]),
-        core_bound=_median(good, counts["core bound"]),
-        memory_bound=_median(good, lambda one: _slot(one.counters, "memory_bound")),
-        core_bound_workers=each,
-        remote_loads=_median(good, _remote_loads),
-        remote_memory=_median(good, counts["remote memory"]),
-        unavailable=_unavailable(good, one_node=len(set(nodes.values())) < 2),
+        overlap=_median(launches, metrics["overlap"]),
+        migrations=_median(launches, metrics["migrations"]),
+        core_bound=_median(launches, metrics["core bound"]),
+        memory_bound=_median(launches, lambda launch: _slot(launch.counters, "memory_bound")),
+        core_bound_workers=by_worker,
+        remote_loads=_median(launches, _remote_loads),
+        remote_memory=_median(launches, metrics["remote memory"]),
+        unavailable=_unavailable(launches, one_node=len(set(nodes.values())) < 2),
         spans={name: span for name, span in spans if span is not None},
     )
 
@@ -97,12 +101,12 @@ def cpu_use(launch: Launch) -> dict[CpuId, float]:
         return {}
     used_ns: dict[CpuId, float] = {}
     for thread in (thread for worker in launch.workers for thread in worker.threads):
-        known = _measured(thread.stays)
-        whole_ms = sum(stay.to_ms - stay.from_ms for stay in known)
-        if thread.run_ns is None or not whole_ms:
+        stays = _measured(thread.stays)
+        total_ms = sum(stay.to_ms - stay.from_ms for stay in stays)
+        if thread.run_ns is None or not total_ms:
             continue
-        for stay in known:
-            part_ns = thread.run_ns * (stay.to_ms - stay.from_ms) / whole_ms
+        for stay in stays:
+            part_ns = thread.run_ns * (stay.to_ms - stay.from_ms) / total_ms
             used_ns[stay.cpu] = used_ns.get(stay.cpu, 0.0) + part_ns
     return {cpu: used_ns[cpu] / served.answered.duration_ns for cpu in sorted(used_ns)}
 
@@ -133,8 +137,8 @@ def overlap(launch: Launch, cores: Mapping[CpuId, object]) -> float | None:
 
 def worker_stays(worker: Worker) -> tuple[Stay, ...]:
     """Where any thread of a worker ran while requests were measured, in order of time."""
-    known = (stay for thread in worker.threads for stay in _measured(thread.stays))
-    return tuple(sorted(known, key=lambda stay: (stay.from_ms, stay.cpu)))
+    stays = (stay for thread in worker.threads for stay in _measured(thread.stays))
+    return tuple(sorted(stays, key=lambda stay: (stay.from_ms, stay.cpu)))
 
 
 def _measured(stays: Iterable[Stay]) -> list[Stay]:
@@ -146,8 +150,8 @@ def _measured(stays: Iterable[Stay]) -> list[Stay]:
 
 
 def _median(launches: Sequence[Launch], of: Callable[[Launch], float | None]) -> float | None:
-    known = [value for one in launches if (value := of(one)) is not None]
-    return statistics.median(known) if known else None
+    available = [value for launch in launches if (value := of(launch)) is not None]
+    return statistics.median(available) if available else None
 
 
 def _remote_loads(launch: Launch) -> int | None:
@@ -161,23 +165,30 @@ def _slot(counters: Counters | None, name: str) -> float | None:
 def _of_workers(launch: Launch) -> tuple[float, ...]:
     """The core-bound share of each worker; empty unless every one has it."""
     shares = [_slot(worker.counters, "core_bound") for worker in launch.workers]
-    known = tuple(one for one in shares if one is not None)
-    return known if len(known) == len(shares) else ()
+    available = tuple(value for value in shares if value is not None)
+    return available if len(available) == len(shares) else ()
 
 
 def _unavailable(launches: Sequence[Launch], *, one_node: bool) -> dict[str, str]:
-    found: dict[str, str] = {}
-    for one in launches:
-        counters = one.counters
-        told = {} if counters is None else counters.unavailable
-        whole = _NOT_COUNTED if counters is None else told.get("hardware counters")
+    reasons: dict[str, str] = {}
+    for launch in launches:
+        counters = launch.counters
+        unavailable = {} if counters is None else counters.unavailable
+        overall = _NOT_COUNTED if counters is None else unavailable.get("hardware counters")
         if _slot(counters, "core_bound") is None:
-            less = next((told[name] for name in told if name.startswith(("slots", "topdown"))), "")
+            narrower = next(
+                (
+                    unavailable[name]
+                    for name in unavailable
+                    if name.startswith(("slots", "topdown"))
+                ),
+                "",
+            )
             level = "the processor does not tell core bound from memory bound"
-            found.setdefault(_LEVELS, whole or less or level)
+            reasons.setdefault(_LEVELS, overall or narrower or level)
         if counters is None or counters.remote_loads is None:
-            reason = whole or told.get("node-load-misses", _NOT_COUNTED)
-            found.setdefault("remote loads", reason)
+            reason = overall or unavailable.get("node-load-misses", _NOT_COUNTED)
+            reasons.setdefault("remote loads", reason)
     if launches and one_node:
-        found[_ELSEWHERE] = "the host has one node"
-    return found
+        reasons[_ELSEWHERE] = "the host has one node"
+    return reasons

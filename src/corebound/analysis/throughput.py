@@ -77,8 +77,8 @@ def peak_holds(study: ScenarioResult) -> bool:
 def throughput_unit(cells: Sequence[CellStudy]) -> str:
     """The unit of the throughput of all these cells; empty if they have several units."""
     units = {tuple(rates) for cell in cells if (rates := _rates(cell))}
-    found = next(iter(units), ())
-    return _unit(found[0]) if len(units) == 1 and len(found) == 1 else ""
+    first = next(iter(units), ())
+    return _unit(first[0]) if len(units) == 1 and len(first) == 1 else ""
 
 
 def _written(rate: float, unit: str, *, bare: bool) -> str:
@@ -113,8 +113,10 @@ def _rates(cell: CellStudy) -> dict[str, MeanWithInterval]:
 
 
 def _shared(share: PeakShare) -> str:
-    whose = f"{count(share.cores, 'core')}' {share.bits}-bit peak".replace("1 core'", "1 core's")
-    return f"{percent(share.ratio, 0)} of {whose}"
+    peak_name = f"{count(share.cores, 'core')}' {share.bits}-bit peak".replace(
+        "1 core'", "1 core's"
+    )
+    return f"{percent(share.ratio, 0)} of {peak_name}"
 
 
 def peak_share(cell: CellStudy, scenario: Scenario, host: Host) -> PeakShare | None:
@@ -129,10 +131,10 @@ def peak_share(cell: CellStudy, scenario: Scenario, host: Host) -> PeakShare | N
         return None
     core = {cpu.id: cpu.core for cpu in host.topology.cpus}
     cores = len({core[cpu] for slot in placement.slots for cpu in slot.cpus if cpu in core})
-    most = peak.flop_per_s(cores=cores, bits=bits)
-    if not most:
+    peak_per_s = peak.flop_per_s(cores=cores, bits=bits)
+    if not peak_per_s:
         return None
-    return PeakShare(ratio=rate.value / most, cores=cores, bits=bits)
+    return PeakShare(ratio=rate.value / peak_per_s, cores=cores, bits=bits)
 
 
 def factors(peak: Peak, *, cores: int, bits: int) -> str:

@@ -235,8 +235,8 @@ def compared_with(cell: Cell, other: Cell) -> str:
     """The other cell, named by its differences from the first; default values are left out."""
     differing = _differing(cell, other)
     values = dict(other.axes)
-    said = [axis for axis in differing if axis == "binding" or values.get(axis) != "default"]
-    names = [axis_value(other, axis) for axis in said or differing]
+    named = [axis for axis in differing if axis == "binding" or values.get(axis) != "default"]
+    names = [axis_value(other, axis) for axis in named or differing]
     return " with ".join(names[:2]) + "".join(f" and {name}" for name in names[2:])
 
 
@@ -301,10 +301,10 @@ def compared_bounds(comparison: Comparison | None) -> str:
     interval = comparison.interval if comparison else None
     if comparison is None or interval is None:
         return ""
-    said = bounds(interval.low, interval.high)
-    if said != NO_ESTIMATE or not comparison.pairs:
-        return said
-    return f"{said} ({count(comparison.pairs, 'launch', 'launches')})"
+    text = bounds(interval.low, interval.high)
+    if text != NO_ESTIMATE or not comparison.pairs:
+        return text
+    return f"{text} ({count(comparison.pairs, 'launch', 'launches')})"
 
 
 def within(low: float, high: float, write: Callable[[float], str]) -> str:
@@ -398,7 +398,7 @@ def too_short_words(short: int, every: int) -> str:
 
 def last_moment(series: Iterable[Series]) -> Moment:
     """The moment of the latest point of these series, at least one."""
-    return max((one.points.moments[-1] for one in series), key=lambda moment: moment.at)
+    return max((item.points.moments[-1] for item in series), key=lambda moment: moment.at)
 
 
 def last_measured(moment: Moment, write: Callable[[str], str] = day) -> str:
@@ -439,7 +439,7 @@ def figure_text(series: Series, figure: float) -> str:
 
 def latest_of(series: Series) -> ValueWithBounds:
     """The last value of a series, with its interval."""
-    last = next((one for one in reversed(series.points) if one.value is not None), None)
+    last = next((point for point in reversed(series.points) if point.value is not None), None)
     if last is None or last.value is None:
         return ValueWithBounds(value="–")
     value = figure_text(series, last.value)
@@ -461,7 +461,7 @@ def lack_of(series: Series) -> str:
 
 def interval_name(series: Iterable[Series]) -> str:
     """What the brackets below the values of these series contain."""
-    shares = {one.confidence for one in series}
+    shares = {item.confidence for item in series}
     return f"{percent(shares.pop(), 0)} interval" if len(shares) == 1 else "interval"
 
 

@@ -77,10 +77,10 @@ def looks(least: int, most: int) -> tuple[int, ...]:
     ((6, 12, 24, 30), (3,))
     """
     first = max(least, _SMALLEST_LOOK)
-    found = [first]
-    while found[-1] * 2 < most:
-        found.append(found[-1] * 2)
-    return (*found, most) if most > found[-1] else tuple(found)
+    counts = [first]
+    while counts[-1] * 2 < most:
+        counts.append(counts[-1] * 2)
+    return (*counts, most) if most > counts[-1] else tuple(counts)
 
 
 def share(test: int, planned: int) -> float:
@@ -105,14 +105,14 @@ def sign(differences: Sequence[float], level: float) -> Literal[-1, 0, 1]:
         differences: One for each block, at least two.
         level: The probability of a nonzero sign where the mean is 0.
     """
-    found = adaptive_trimmed_mean(differences)
-    if found.error == 0:
-        p_value = 1.0 if found.mean == 0 else 0.0
+    estimate = adaptive_trimmed_mean(differences)
+    if estimate.error == 0:
+        p_value = 1.0 if estimate.mean == 0 else 0.0
     else:
-        p_value = 2 * float(special.stdtr(found.freedom, -abs(found.mean) / found.error))
+        p_value = 2 * float(special.stdtr(estimate.freedom, -abs(estimate.mean) / estimate.error))
     if p_value >= level:
         return 0
-    return 1 if found.mean > 0 else -1
+    return 1 if estimate.mean > 0 else -1
 
 
 def search(

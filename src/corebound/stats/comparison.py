@@ -52,14 +52,14 @@ def logs_by_block(summary: CellSummary) -> dict[int, list[float]] | None:
 def _by_time_slices(cell: CellSummary, baseline: CellSummary) -> dict[int, float]:
     """For each block in which the two alternated, the logarithm of their ratio."""
     bases = {launch.launch: launch for launch in baseline.launches}
-    found = {}
+    by_block = {}
     for launch in cell.launches:
         for other in launch.alternated:
             base_ns = dict(bases[other].time_slices_ns) if other in bases else {}
             pairs = [(base_ns[at], own) for at, own in launch.time_slices_ns if at in base_ns]
             if len(pairs) >= _MIN_TIME_SLICES:
-                found[launch.block] = statistics.median(math.log(a / b) for a, b in pairs)
-    return found
+                by_block[launch.block] = statistics.median(math.log(a / b) for a, b in pairs)
+    return by_block
 
 
 # The probability that this many launches decide. With 50 %, every second forecast would fail.
@@ -85,7 +85,7 @@ class ObservedEffect(Struct, frozen=True, kw_only=True):
     fixed: float = 0.0
 
 
-def launches_needed(seen: ObservedEffect, *, room: float) -> int | None:
+def launches_needed(effect: ObservedEffect, *, room: float) -> int | None:
     """The least number of launches that decides with a probability of four fifths.
 
     A comparison is decided if its interval excludes 1 or lies within the margin. The
@@ -94,7 +94,7 @@ def launches_needed(seen: ObservedEffect, *, room: float) -> int | None:
     stay in the mean.
 
     Args:
-        seen: The results so far.
+        effect: The results so far.
         room: The logarithm of the margin's end, above 0.
 
     Returns:
@@ -104,31 +104,31 @@ def launches_needed(seen: ObservedEffect, *, room: float) -> int | None:
     Analysis" (2013), section 3.2; using it to decide whether to continue, Spiegelhalter, Freedman
     & Blackburn, "Monitoring clinical trials: conditional or predictive power?" (1986).
     """
-    root = math.sqrt(seen.launches)
-    sigmas = seen.error * root * np.sqrt(seen.freedom / special.chdtri(seen.freedom, _PARTS))
+    root = math.sqrt(effect.launches)
+    sigmas = effect.error * root * np.sqrt(effect.freedom / special.chdtri(effect.freedom, _PARTS))
     # Each spread, combined with each true ratio that it allows.
-    truths = seen.middle + np.outer(sigmas / root, special.ndtri(_PARTS))
+    truths = effect.middle + np.outer(sigmas / root, special.ndtri(_PARTS))
 
     def decides(n: int) -> bool:
-        return _decided(n, seen, truths, sigmas[:, None], room) >= _LIKELY
+        return _decided(n, effect, truths, sigmas[:, None], room) >= _LIKELY
 
-    low, high = seen.launches, _MOST_LAUNCHES
+    low, high = effect.launches, _MOST_LAUNCHES
     if not decides(high):
         return None
     while high - low > 1:
-        between = (low + high) // 2
-        low, high = (low, between) if decides(between) else (between, high)
+        middle = (low + high) // 2
+        low, high = (low, middle) if decides(middle) else (middle, high)
     return high
 
 
-def _decided(n: int, seen: ObservedEffect, truths: Array, sigmas: Array, room: float) -> float:
+def _decided(n: int, effect: ObservedEffect, truths: Array, sigmas: Array, room: float) -> float:
     """The probability that a comparison of n launches is decided, over all true ratios."""
     # How the later launches change the mean of those seen.
-    later = n - seen.launches
-    centre = (seen.launches * seen.middle + later * truths) / n
+    later = n - effect.launches
+    centre = (effect.launches * effect.middle + later * truths) / n
     wander = sigmas * math.sqrt(later) / n
     by_launches = float(special.stdtrit(n - 1, (1 + CONFIDENCE) / 2)) * sigmas / math.sqrt(n)
-    reach = np.hypot(by_launches, seen.fixed)
+    reach = np.hypot(by_launches, effect.fixed)
 
     def below(limit: Array) -> Array:
         chance: Array = special.ndtr((limit - centre) / wander)
@@ -291,10 +291,10 @@ def _estimate(
         return None
     blocks = () if between else tuple(log_ratios(cell, baseline).items())
     if len(blocks) < 2:
-        apart = _priced(_unpaired(_flat(logs), _flat(baseline_logs)), adaptive=adaptive)
-        return apart if between is None else _widened(apart, between, shift(cell, baseline))
-    (paired,) = paired_estimates(np.array([[log for _, log in blocks]]), adaptive=adaptive)
-    return replace(paired, blocks=blocks)
+        unpaired = _priced(_unpaired(_flat(logs), _flat(baseline_logs)), adaptive=adaptive)
+        return unpaired if between is None else _widened(unpaired, between, shift(cell, baseline))
+    (estimate,) = paired_estimates(np.array([[log for _, log in blocks]]), adaptive=adaptive)
+    return replace(estimate, blocks=blocks)
 
 
 def paired_estimates(rows: Array, *, adaptive: bool) -> list[LogRatioEstimate]:
@@ -308,14 +308,14 @@ def paired_estimates(rows: Array, *, adaptive: bool) -> list[LogRatioEstimate]:
         _priced(
             LogRatioEstimate(
                 blocks=(),
-                middle=one.mean,
-                error=one.error,
-                freedom=one.freedom,
+                middle=middle.mean,
+                error=middle.error,
+                freedom=middle.freedom,
                 launches=rows.shape[1],
             ),
             adaptive=adaptive,
         )
-        for one in middles(rows)
+        for middle in middles(rows)
     ]
 
 
@@ -354,10 +354,10 @@ def _unpaired(logs: Sequence[float], baseline_logs: Sequence[float]) -> LogRatio
 
 def shift(cell: CellSummary, baseline: CellSummary) -> float:
     """How much more other programs can have delayed one run than the other, as a logarithm."""
-    one, other = (
+    delay, other_delay = (
         statistics.fmean([launch.delay for launch in side.launches]) for side in (cell, baseline)
     )
-    return abs(one - other)
+    return abs(delay - other_delay)
 
 
 def _widened(estimate: LogRatioEstimate, between: BetweenRuns, delayed: float) -> LogRatioEstimate:
@@ -365,14 +365,14 @@ def _widened(estimate: LogRatioEstimate, between: BetweenRuns, delayed: float) -
     if estimate.error is None or estimate.freedom is None:
         return estimate
     # The difference between the levels of two runs has twice the variance of one level.
-    own, runs = estimate.error**2, 2 * between.variance
-    variance = own + runs + delayed**2
+    own_variance, runs_variance = estimate.error**2, 2 * between.variance
+    variance = own_variance + runs_variance + delayed**2
     # A delay is a bound on the host's effect, not an estimate: it adds no uncertainty of the error.
-    doubt = own**2 / estimate.freedom + (2 * between.whole) ** 2 / between.freedom
+    uncertainty = own_variance**2 / estimate.freedom + (2 * between.whole) ** 2 / between.freedom
     return replace(
         estimate,
         error=math.sqrt(variance),
-        freedom=variance**2 / doubt if doubt > 0 else estimate.freedom,
+        freedom=variance**2 / uncertainty if uncertainty > 0 else estimate.freedom,
         by_launches=(estimate.error, estimate.freedom),
     )
 
@@ -417,7 +417,7 @@ def _launches_needed(estimate: LogRatioEstimate, margin: float) -> int | None:
     if error == 0:
         return None
     factor = float(special.stdtrit(estimate.freedom, (1 + CONFIDENCE) / 2))
-    seen = ObservedEffect(
+    effect = ObservedEffect(
         # The sign does not matter; taking it off makes both directions round alike.
         middle=abs(estimate.middle),
         error=error,
@@ -425,4 +425,4 @@ def _launches_needed(estimate: LogRatioEstimate, margin: float) -> int | None:
         launches=estimate.launches,
         fixed=factor * math.sqrt(max(0.0, estimate.error**2 - error**2)),
     )
-    return launches_needed(seen, room=math.log1p(margin))
+    return launches_needed(effect, room=math.log1p(margin))

@@ -77,16 +77,16 @@ def causes(window: HostWindow, cpus: int) -> dict[Cause, float]:
     least_ns = LEAST_LOST_CPUS * elapsed_ns
     blurred_ns = max(least_ns, _BLUR_NS * math.sqrt(cpus))
     foreign_ns = _competing_ns(window, least_waited_ns=blurred_ns)
-    lost: dict[Cause, float] = {}
+    lost_by_cause: dict[Cause, float] = {}
     if foreign_ns >= blurred_ns:
-        lost["foreign load"] = foreign_ns / elapsed_ns
+        lost_by_cause["foreign load"] = foreign_ns / elapsed_ns
     if (window.steal_ns or 0) >= blurred_ns:
-        lost["steal"] = (window.steal_ns or 0) / elapsed_ns
+        lost_by_cause["steal"] = (window.steal_ns or 0) / elapsed_ns
     if (window.throttled_ns or 0) >= least_ns:
-        lost["throttling"] = (window.throttled_ns or 0) / elapsed_ns
+        lost_by_cause["throttling"] = (window.throttled_ns or 0) / elapsed_ns
     if (window.suspended_ns or 0) >= _LEAST_SUSPENDED_NS:
-        lost["suspension"] = (window.suspended_ns or 0) / elapsed_ns
-    return lost
+        lost_by_cause["suspension"] = (window.suspended_ns or 0) / elapsed_ns
+    return lost_by_cause
 
 
 def _competing_ns(window: HostWindow, *, least_waited_ns: float) -> int:
@@ -112,22 +112,26 @@ def marked(worker: Worker, host: HostOverTime) -> tuple[Marked, ...]:
         worker: With every iteration.
         host: The host's telemetry.
     """
-    bad = [(window, lost) for window in host.windows if (lost := causes(window, len(host.cpus)))]
-    if not bad:
+    disturbed = [
+        (window, lost_by_cause)
+        for window in host.windows
+        if (lost_by_cause := causes(window, len(host.cpus)))
+    ]
+    if not disturbed:
         return ()
-    found: list[Marked] = []
-    place = 0
+    ranges: list[Marked] = []
+    next_window = 0
     for index, (begin_ms, end_ms) in enumerate(_spans_ms(worker), start=1):
-        while place < len(bad) and bad[place][0].to_ms <= begin_ms:
-            place += 1
-        by = _overlapping(bad[place:], end_ms)
-        if not by:
+        while next_window < len(disturbed) and disturbed[next_window][0].to_ms <= begin_ms:
+            next_window += 1
+        causes_here = _overlapping(disturbed[next_window:], end_ms)
+        if not causes_here:
             continue
-        if found and found[-1].last == index - 1 and found[-1].by == by:
-            found[-1] = Marked(first=found[-1].first, last=index, by=by)
+        if ranges and ranges[-1].last == index - 1 and ranges[-1].by == causes_here:
+            ranges[-1] = Marked(first=ranges[-1].first, last=index, by=causes_here)
         else:
-            found.append(Marked(first=index, last=index, by=by))
-    return tuple(found)
+            ranges.append(Marked(first=index, last=index, by=causes_here))
+    return tuple(ranges)
 
 
 def _spans_ms(worker: Worker) -> Iterator[tuple[float, float]]:
@@ -146,10 +150,10 @@ def _overlapping(
 ) -> tuple[Cause, ...]:
     """The causes that affect an iteration up to `end_ms`; `bad` has windows that end later."""
     by: set[Cause] = set()
-    for window, lost in bad:
+    for window, lost_by_cause in bad:
         if window.from_ms >= end_ms:
             break
-        by.update(lost)
+        by.update(lost_by_cause)
     return tuple(sorted(by))
 
 
@@ -167,10 +171,10 @@ def disturbance(
     """
     if host is None:
         return None
-    lost = lost_cpus(host)
-    if not lost:
+    lost_by_cause = lost_cpus(host)
+    if not lost_by_cause:
         return None
-    by = sorted(lost, key=lambda cause: -lost[cause])
+    by = sorted(lost_by_cause, key=lambda cause: -lost_by_cause[cause])
     share = _share(workers, host, warm or [0] * len(workers))
     what = (
         "its iterations after the warm-up"
@@ -182,26 +186,26 @@ def disturbance(
         by=tuple(by),
         evidence=(
             f"{percent(share, 0)} of {what} overlapped a disturbance",
-            *(_said(cause, lost[cause], host) for cause in by),
+            *(_said(cause, lost_by_cause[cause], host) for cause in by),
         ),
     )
 
 
-def _said(cause: Cause, lost: float, host: HostOverTime) -> str:
+def _said(cause: Cause, share: float, host: HostOverTime) -> str:
     if cause == "suspension":
         suspended_ns = known_sum(window.suspended_ns for window in host.windows) or 0
         return f"its processes were suspended for {duration(suspended_ns)}"
-    return _NAMES[cause].format(percent(lost, 0))
+    return _NAMES[cause].format(percent(share, 0))
 
 
 def lost_cpus(host: HostOverTime) -> dict[Cause, float]:
     """CPU time that disturbed windows took from a launch, in CPUs over its whole time, by cause."""
-    lost: dict[Cause, float] = {}
+    lost_by_cause: dict[Cause, float] = {}
     for window in host.windows:
         part = (window.to_ms - window.from_ms) / host.duration_ms if host.duration_ms else 0.0
         for cause, cpus in causes(window, len(host.cpus)).items():
-            lost[cause] = lost.get(cause, 0.0) + cpus * part
-    return lost
+            lost_by_cause[cause] = lost_by_cause.get(cause, 0.0) + cpus * part
+    return lost_by_cause
 
 
 def delay(host: HostOverTime | None) -> float:
@@ -234,21 +238,23 @@ def _share(workers: Sequence[Worker], host: HostOverTime, warm: Sequence[int]) -
         for worker, begin in zip(workers, warm, strict=True)
     ]
     if iterations := sum(map(len, counted)):
-        hit = sum(
-            at in own for worker, own in zip(workers, counted, strict=True) for at in _each(worker)
+        hits = sum(
+            at in used
+            for worker, used in zip(workers, counted, strict=True)
+            for at in _each(worker)
         )
-        return hit / iterations
-    bad = (window for window in host.windows if causes(window, len(host.cpus)))
-    return sum(window.to_ms - window.from_ms for window in bad) / host.duration_ms
+        return hits / iterations
+    disturbed_windows = (window for window in host.windows if causes(window, len(host.cpus)))
+    return sum(window.to_ms - window.from_ms for window in disturbed_windows) / host.duration_ms
 
 
 def _each(worker: Worker) -> Iterator[int]:
-    for one in worker.disturbed:
-        yield from range(one.first, one.last + 1)
+    for marked_range in worker.disturbed:
+        yield from range(marked_range.first, marked_range.last + 1)
 
 
 def is_too_much(
-    found: Disturbance | None, host: HostOverTime | None, kind: Kind = "measure"
+    disturbance: Disturbance | None, host: HostOverTime | None, kind: Kind = "measure"
 ) -> bool:
     """Whether a launch was disturbed so much that its value mostly reflects the disturbance.
 
@@ -256,22 +262,22 @@ def is_too_much(
     launches because of their own values would bias the rest.
 
     Args:
-        found: The launch's disturbances.
+        disturbance: The launch's disturbances.
         host: The host's telemetry; None if the record lacks it.
         kind: The purpose of the launch.
     """
-    if found is None:
+    if disturbance is None:
         return False
-    if "suspension" in found.by:
+    if "suspension" in disturbance.by:
         return True
     if kind == "profile":
-        return found.share > MOST_OF_PROFILE
-    if found.share <= MOST_DISTURBED:
+        return disturbance.share > MOST_OF_PROFILE
+    if disturbance.share <= MOST_DISTURBED:
         return False
     if host is None:
         return True
-    lost = sum(lost_cpus(host).values())
-    return host.duration_ms >= LEAST_SEEN_MS or lost >= LEAST_LOST_OF_SHORT
+    lost_share = sum(lost_cpus(host).values())
+    return host.duration_ms >= LEAST_SEEN_MS or lost_share >= LEAST_LOST_OF_SHORT
 
 
 def is_spoilt(launch: Launch) -> bool:
@@ -288,7 +294,7 @@ def counting(launches: Sequence[T], is_disturbed: Callable[[T], bool]) -> list[T
         launches: Its `ok` launches, as records or summaries.
         is_disturbed: Whether a launch is disturbed, as in `is_spoilt`.
     """
-    undisturbed = [one for one in launches if not is_disturbed(one)]
+    undisturbed = [launch for launch in launches if not is_disturbed(launch)]
     return undisturbed if len(undisturbed) >= _LEAST_UNDISTURBED else list(launches)
 
 

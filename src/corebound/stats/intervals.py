@@ -237,15 +237,15 @@ def middles(rows: Array) -> list[TrimmedMean]:
 def _trimmed(rows: Array, out: int) -> list[TrimmedMean]:
     """Means without `out` values at either end; errors by winsorising those to the nearest kept."""
     n = rows.shape[1]
-    kept = n - 2 * out
+    remaining = n - 2 * out
     ordered = np.sort(rows, axis=1)
     # Subtract one of the values, so that rounding gives equal values no spread.
     origins = ordered[:, n // 2, None]
     inner = (ordered - origins)[:, out : n - out]
     drawn_in = np.pad(inner, ((0, 0), (out, out)), mode="edge")
     means = origins[:, 0] + inner.mean(axis=1)
-    errors = np.sqrt((n - 1) * drawn_in.var(axis=1, ddof=1) / (kept * (kept - 1)))
+    errors = np.sqrt((n - 1) * drawn_in.var(axis=1, ddof=1) / (remaining * (remaining - 1)))
     return [
-        TrimmedMean(mean=mean, error=error, freedom=kept - 1)
+        TrimmedMean(mean=mean, error=error, freedom=remaining - 1)
         for mean, error in zip(means.tolist(), errors.tolist(), strict=True)
     ]

@@ -82,10 +82,10 @@ def percentiles(encoded: str) -> Percentiles | None:
     if not histogram.get_total_count():
         return None
     # The library would read its tens of thousands of buckets one at a time.
-    up_to = np.cumsum(_counts(histogram))
-    wanted = [histogram.get_target_count_at_percentile(share * 100) for share in SHARES]
+    cumulative = np.cumsum(_counts(histogram))
+    targets = [histogram.get_target_count_at_percentile(share * 100) for share in SHARES]
     p50_ns, p90_ns, p99_ns, p99_9_ns, max_ns = (
-        _highest_us(histogram, index) * 1000 for index in np.searchsorted(up_to, wanted)
+        _highest_us(histogram, index) * 1000 for index in np.searchsorted(cumulative, targets)
     )
     return Percentiles(
         count=histogram.get_total_count(),
@@ -130,15 +130,15 @@ def curve(encoded: str) -> tuple[PercentilePoint, ...]:
     if not counted.size:
         return ()
     reached = 100.0 * np.cumsum(counts[counted]) / histogram.get_total_count()
-    levels, places = [0.0], [0]
-    while places[-1] < counted.size - 1:
+    levels, indices = [0.0], [0]
+    while indices[-1] < counted.size - 1:
         levels.append(_next_level(levels[-1]))
-        places.append(int(np.searchsorted(reached, levels[-1])))
+        indices.append(int(np.searchsorted(reached, levels[-1])))
     # The last bucket is the one of the previous level, and of 100 %.
-    ends = zip((*levels, 100.0), (*places, places[-1]), strict=True)
+    ends = zip((*levels, 100.0), (*indices, indices[-1]), strict=True)
     return tuple(
-        PercentilePoint(share=level / 100, latency_ns=_highest_us(histogram, counted[place]) * 1000)
-        for level, place in ends
+        PercentilePoint(share=level / 100, latency_ns=_highest_us(histogram, counted[index]) * 1000)
+        for level, index in ends
     )
 
 

@@ -168,9 +168,9 @@ class CellSummary(Struct, frozen=True, kw_only=True):
         None if no launch has both.
         """
         return _mean(
-            None if one.cpu_median_ns is None or not one.median_ns
-            else one.cpu_median_ns / one.median_ns
-            for one in self.launches
+            None if launch.cpu_median_ns is None or not launch.median_ns
+            else launch.cpu_median_ns / launch.median_ns
+            for launch in self.launches
         )  # fmt: skip
 
     @property
@@ -198,11 +198,11 @@ def summarise_launch(launch: Launch, warmup: Warmup) -> LaunchSummary:
         raise ValueError(f"launch {launch.id} was profiled, not measured")
     if launch.served is not None:
         return _summarise_served(launch, launch.served)
-    kept = [_kept(worker, warmup) for worker in launch.workers if worker.wall_ns]
-    if not kept:
+    used = [_kept(worker, warmup) for worker in launch.workers if worker.wall_ns]
+    if not used:
         raise ValueError(f"launch {launch.id} has no samples")
-    wall_ns = [sample for part in kept for sample in part.wall_ns]
-    cpu_ns = [sample for part in kept for sample in part.cpu_ns]
+    wall_ns = [sample for part in used for sample in part.wall_ns]
+    cpu_ns = [sample for part in used for sample in part.cpu_ns]
     median_ns = float(np.median(wall_ns))
     is_told = bool(cpu_ns) and median_ns >= LEAST_FOR_CPU_NS
     return LaunchSummary(
@@ -212,10 +212,10 @@ def summarise_launch(launch: Launch, warmup: Warmup) -> LaunchSummary:
         p99_ns=p99_ns(wall_ns),
         cpu_median_ns=float(np.median(cpu_ns)) if is_told else None,
         used=len(wall_ns),
-        steady=worst(part.steady for part in kept),
-        settled=all(part.settled for part in kept),
-        independent=sum(effective_sample_size(part.wall_ns) for part in kept),
-        time_slices_ns=tuple(time_slice for part in kept for time_slice in part.time_slices_ns),
+        steady=worst(part.steady for part in used),
+        settled=all(part.settled for part in used),
+        independent=sum(effective_sample_size(part.wall_ns) for part in used),
+        time_slices_ns=tuple(time_slice for part in used for time_slice in part.time_slices_ns),
         alternated=launch.alternated,
         disturbed=is_spoilt(launch),
         delay=delay(launch.host),
@@ -227,7 +227,7 @@ def _summarise_served(launch: Launch, served: Served) -> LaunchSummary:
     answered = served.answered
     tail = percentiles(answered.latencies)
     pace_ns = [answered.window_ns // window.ok for window in answered.windows[:-1] if window.ok]
-    found = steady_state(pace_ns)
+    state = steady_state(pace_ns)
     return LaunchSummary(
         launch=launch.id,
         block=launch.block,
@@ -235,8 +235,8 @@ def _summarise_served(launch: Launch, served: Served) -> LaunchSummary:
         p99_ns=float(tail.p99_ns) if tail and tail.count >= LEAST_FOR_P99 else None,
         cpu_median_ns=served.cpu_ns / answered.ok,
         used=answered.ok,
-        steady=found,
-        settled=found.kind in {"steady", "warm-up then steady"},
+        steady=state,
+        settled=state.kind in {"steady", "warm-up then steady"},
         independent=float(answered.ok),
         disturbed=is_spoilt(launch),
         delay=delay(launch.host),
@@ -276,8 +276,8 @@ def gather(
         summaries: Its `ok` launches, in any order.
         statuses: The statuses of all its launches.
     """
-    every = sorted(summaries, key=lambda summary: (summary.block, summary.launch))
-    by_block = counting(every, lambda summary: summary.disturbed)
+    in_order = sorted(summaries, key=lambda summary: (summary.block, summary.launch))
+    by_block = counting(in_order, lambda summary: summary.disturbed)
     medians_ns = [summary.median_ns for summary in by_block]
     p99s_ns = [summary.p99_ns for summary in by_block if summary.p99_ns is not None]
     enough = bool(by_block) and all(
@@ -295,7 +295,7 @@ def gather(
         cpu_median_ns=_mean(summary.cpu_median_ns for summary in by_block),
         spread_ratio=_spread_ratio(medians_ns),
         unsettled=sum(not summary.settled for summary in by_block),
-        left_out=tuple(summary for summary in every if summary not in by_block),
+        left_out=tuple(summary for summary in in_order if summary not in by_block),
     )
 
 
@@ -326,28 +326,28 @@ def counted_from(worker: Worker, warmup: Warmup) -> int:
     return start if start < len(wall_ns) else unsettled_start(len(wall_ns))
 
 
-def _warm(wall_ns: Sequence[int], warmup: Warmup, found: SteadyState) -> int:
+def _warm(wall_ns: Sequence[int], warmup: Warmup, state: SteadyState) -> int:
     """How many samples the warm-up takes; a fixed warm-up can exceed their number."""
     if isinstance(warmup, WarmupIterations):
         return warmup.iterations
     if isinstance(warmup, WarmupSeconds):
         return _started_within(wall_ns, math.ceil(warmup.seconds * 1e9))
-    return found.start
+    return state.start
 
 
 def _kept(worker: Worker, warmup: Warmup) -> _Kept:
     """Drop a worker's warm-up."""
     wall_ns = worker.wall_ns
-    found = steady_state(wall_ns)
-    start = _warm(wall_ns, warmup, found)
-    settled = found.kind in {"steady", "warm-up then steady"} and found.start <= start
+    state = steady_state(wall_ns)
+    start = _warm(wall_ns, warmup, state)
+    settled = state.kind in {"steady", "warm-up then steady"} and state.start <= start
     if start >= len(wall_ns):
         start, settled = unsettled_start(len(wall_ns)), False
     return _Kept(
         wall_ns=wall_ns[start:],
         cpu_ns=worker.cpu_ns[start:] if len(worker.cpu_ns) == len(wall_ns) else (),
         time_slices_ns=tuple(_time_slices_ns(worker, start)),
-        steady=found,
+        steady=state,
         settled=settled,
     )
 
@@ -373,8 +373,8 @@ def _started_within(wall_ns: Sequence[int], limit_ns: int) -> int:
 
 
 def _mean(values: Iterable[float | None]) -> float | None:
-    known = [value for value in values if value is not None]
-    return geometric_mean(known) if known else None
+    available = [value for value in values if value is not None]
+    return geometric_mean(available) if available else None
 
 
 def _spread_ratio(medians_ns: Sequence[float]) -> float | None:

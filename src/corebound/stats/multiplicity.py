@@ -30,12 +30,12 @@ def holm(p_values: Sequence[float | None], *, alpha: float = 0.05) -> tuple[bool
     if not 0 < alpha < 1:
         raise ValueError("alpha lies between 0 and 1")
     tested = sorted((p, index) for index, p in enumerate(p_values) if p is not None)
-    found = set()
+    significant = set()
     for rank, (p, index) in enumerate(tested):
         if p > alpha / (len(tested) - rank):
             break
-        found.add(index)
-    return tuple(index in found for index in range(len(p_values)))
+        significant.add(index)
+    return tuple(index in significant for index in range(len(p_values)))
 
 
 def benjamini_hochberg(
@@ -87,8 +87,10 @@ def suite_findings(comparisons: Sequence[Comparison | None]) -> tuple[bool, ...]
         Whether each is `faster` or `slower` and remains so by Benjamini and Hochberg's
         method: on average, at most one in twenty of the findings is false.
     """
-    clear = benjamini_hochberg([None if one is None else one.p_value for one in comparisons])
+    significant = benjamini_hochberg(
+        [None if comparison is None else comparison.p_value for comparison in comparisons]
+    )
     return tuple(
-        one is not None and is_clear and one.verdict in {"faster", "slower"}
-        for one, is_clear in zip(comparisons, clear, strict=True)
+        comparison is not None and is_significant and comparison.verdict in {"faster", "slower"}
+        for comparison, is_significant in zip(comparisons, significant, strict=True)
     )

@@ -52,16 +52,18 @@ def noise(
     Source: swapping sides, Fisher, "The Design of Experiments" (1935), section 21.
     """
     intervals = experiments(ratios, launches=launches, adaptive=adaptive, seed=seed)
-    alarms = [verdict_of(one, margin) in {"faster", "slower"} for one in intervals]
+    alarms = [verdict_of(interval, margin) in {"faster", "slower"} for interval in intervals]
     # Without interpolation, which cannot handle infinite bounds.
-    seen = float(
-        np.quantile([needed(one, margin) for one in intervals], _POWER, method="inverted_cdf")
+    detectable = float(
+        np.quantile(
+            [needed(interval, margin) for interval in intervals], _POWER, method="inverted_cdf"
+        )
     )
     return Noise(
         launches=launches,
-        floor_ratio=statistics.median(one.relative_half_width for one in intervals),
+        floor_ratio=statistics.median(interval.relative_half_width for interval in intervals),
         false_alarm_rate=statistics.fmean(alarms),
-        detectable_ratio=math.expm1(seen) if seen <= _MOST_SLOWDOWN else None,
+        detectable_ratio=math.expm1(detectable) if detectable <= _MOST_SLOWDOWN else None,
     )
 
 
@@ -80,12 +82,12 @@ def experiments(
     size = (_DRAWS, launches)
     if launches <= logs.size:
         # No pair twice: with repeats, an experiment would vary less than a real one.
-        chosen = rng.permuted(np.tile(np.arange(logs.size), (_DRAWS, 1)), axis=1)[:, :launches]
+        selected = rng.permuted(np.tile(np.arange(logs.size), (_DRAWS, 1)), axis=1)[:, :launches]
     else:
-        chosen = rng.integers(logs.size, size=size)
-    drawn = logs[chosen] * rng.choice((-1.0, 1.0), size=size)
-    found = (interval_of(one) for one in paired_estimates(drawn, adaptive=adaptive))
-    return [one for one in found if one is not None]
+        selected = rng.integers(logs.size, size=size)
+    drawn = logs[selected] * rng.choice((-1.0, 1.0), size=size)
+    intervals = (interval_of(estimate) for estimate in paired_estimates(drawn, adaptive=adaptive))
+    return [estimate for estimate in intervals if estimate is not None]
 
 
 def needed(interval: Interval, margin: float) -> float:
@@ -126,16 +128,20 @@ def calibrated(run: Run, source: ScenarioSource, launches: Sequence[Launch]) -> 
     scenario = Scenario.model_validate(source.document)
     measure = measure_for(scenario, run.profile)
     sides = [
-        [one for one in launches if one.kind == "measure" and dict(one.cell.axes)[COPY] == copy]
+        [
+            first_copy
+            for first_copy in launches
+            if first_copy.kind == "measure" and dict(first_copy.cell.axes)[COPY] == copy
+        ]
         for copy in COPIES
     ]
     if not all(sides):
         return None
-    one, other = (summarise(side[0].cell, side, measure.warmup) for side in sides)
-    compared = compare(one, other, margin=measure.margin)
-    if compared is None or compared.interval is None or compared.pairs < LEAST_PAIRS:
+    first_copy, second_copy = (summarise(side[0].cell, side, measure.warmup) for side in sides)
+    comparison = compare(first_copy, second_copy, margin=measure.margin)
+    if comparison is None or comparison.interval is None or comparison.pairs < LEAST_PAIRS:
         return None
-    ratios = [ratio for _, ratio in compared.per_block]
+    ratios = [ratio for _, ratio in comparison.per_block]
     cell = sides[0][0].cell
     return Calibration(
         schema=CALIBRATION_SCHEMA,
@@ -150,14 +156,17 @@ def calibrated(run: Run, source: ScenarioSource, launches: Sequence[Launch]) -> 
         sha256=source.sha256,
         profile=run.profile,
         cell=_key(cell),
-        blocks=compared.pairs,
+        blocks=comparison.pairs,
         pair_spread_ratio=spread_ratio(ratios),
         launch_spread_ratio=geometric_mean(
-            [spread_ratio([launch.median_ns for launch in side.launches]) for side in (one, other)]
+            [
+                spread_ratio([launch.median_ns for launch in side.launches])
+                for side in (first_copy, second_copy)
+            ]
         ),
-        speedup_ratio=compared.speedup_ratio,
-        interval=(compared.interval.low, compared.interval.high),
-        verdict=compared.verdict,
+        speedup_ratio=comparison.speedup_ratio,
+        interval=(comparison.interval.low, comparison.interval.high),
+        verdict=comparison.verdict,
         noise=tuple(
             noise(
                 ratios,
@@ -173,11 +182,11 @@ def calibrated(run: Run, source: ScenarioSource, launches: Sequence[Launch]) -> 
 
 def lock_digest(locks: Sequence[EnvironmentLock], environment: str) -> str:
     """A hash of an environment's contents; empty if they are unknown."""
-    lock = next((one for one in locks if one.name == environment), None)
+    lock = next((entry for entry in locks if entry.name == environment), None)
     if lock is None:
         return ""
-    held = msgspec.json.encode((lock.python, lock.packages))
-    return hashlib.sha256(held).hexdigest()[:12]
+    content = msgspec.json.encode((lock.python, lock.packages))
+    return hashlib.sha256(content).hexdigest()[:12]
 
 
 def _key(cell: Cell) -> str:

@@ -51,7 +51,7 @@ def unfinished(
         for key, summary in by_key.items()
         if not given_up(summary) and summary.attempts < launches.max
     }
-    wanted = {
+    selected = {
         key
         for key in open_keys
         if by_key[key].attempts < launches.min
@@ -60,7 +60,7 @@ def unfinished(
             and not _narrow(by_key[key], by_key.get(compared.get(key, "")), launches)
         )
     }
-    return frozenset(wanted | ({compared[key] for key in wanted & compared.keys()} & open_keys))
+    return frozenset(selected | ({compared[key] for key in selected & compared.keys()} & open_keys))
 
 
 def given_up(summary: CellSummary) -> bool:
@@ -86,13 +86,13 @@ DOUBTFUL_TURNS = 3
 
 
 def needs_more_launches(
-    summary: CellSummary, compared: Comparison | None, launches: Launches
+    summary: CellSummary, comparison: Comparison | None, launches: Launches
 ) -> bool:
     """Whether a cell's last result was undecided or too noisy.
 
     Args:
         summary: The summary of its launches.
-        compared: Its comparison with its baseline; None without one: its own time counts then.
+        comparison: Its comparison with its baseline; None without one: its own time counts then.
         launches: The interval width that the scenario requests.
 
     Returns:
@@ -100,9 +100,9 @@ def needs_more_launches(
     """
     if not summary.count("ok"):
         return False
-    if compared is not None and compared.verdict == "undecided":
+    if comparison is not None and comparison.verdict == "undecided":
         return True
-    interval = compared.interval if compared is not None else summary.interval
+    interval = comparison.interval if comparison is not None else summary.interval
     return interval is None or interval.relative_half_width > launches.until_relative_ci
 
 

@@ -74,64 +74,68 @@ def figure_ns(served: Served) -> float:
         ValueError: No request was successful.
     """
     answered = served.answered
-    found = percentiles(answered.latencies)
-    if not answered.ok or found is None:
+    latencies = percentiles(answered.latencies)
+    if not answered.ok or latencies is None:
         raise ValueError("a launch without a good answer has no figure")
     if served.traffic.shape in BY_TAIL:
-        return float(found.p99_ns)
+        return float(latencies.p99_ns)
     if served.traffic.shape in BY_P90:
-        return float(found.p90_ns)
+        return float(latencies.p90_ns)
     return answered.duration_ns / answered.ok
 
 
 def answered_per_s(launches: Iterable[Launch]) -> MeanWithInterval | None:
     """Requests answered per second, as in `ServedCell`; None if no launch is `ok`."""
-    good = _good(launches)
-    return _estimate(good, _per_s) if good else None
+    served_launches = _good(launches)
+    return _estimate(served_launches, _per_s) if served_launches else None
 
 
 def summarise_served(launches: Iterable[Launch]) -> ServedCell | None:
     """Summarise the launches of one cell; None if none is `ok`."""
-    good = _good(launches)
-    if not good:
+    served_launches = _good(launches)
+    if not served_launches:
         return None
-    tails = [percentiles(one.answered.latencies) for one in good]
-    merged = merge([one.answered.latencies for one in good])
-    whole = percentiles(merged)
-    if whole is None:
+    latencies_by_launch = [percentiles(served.answered.latencies) for served in served_launches]
+    merged = merge([served.answered.latencies for served in served_launches])
+    all_latencies = percentiles(merged)
+    if all_latencies is None:
         return None
-    errors = sum(sum(one.answered.errors.values()) for one in good)
+    errors = sum(sum(served.answered.errors.values()) for served in served_launches)
     return ServedCell(
-        launches=len(good),
-        per_s=_estimate(good, _per_s),
-        p50_ns=_of([float(tail.p50_ns) for tail in tails if tail]),
-        p90_ns=_of([float(tail.p90_ns) for tail in tails if tail]),
-        p99_ns=_of([float(tail.p99_ns) for tail in tails if tail]),
-        p99_9_ns=p99_9_ns(whole),
-        cpu_ns=_estimate(good, lambda one: max(one.cpu_ns, 1) / one.answered.ok),
+        launches=len(served_launches),
+        per_s=_estimate(served_launches, _per_s),
+        p50_ns=_of([float(latencies.p50_ns) for latencies in latencies_by_launch if latencies]),
+        p90_ns=_of([float(latencies.p90_ns) for latencies in latencies_by_launch if latencies]),
+        p99_ns=_of([float(latencies.p99_ns) for latencies in latencies_by_launch if latencies]),
+        p99_9_ns=p99_9_ns(all_latencies),
+        cpu_ns=_estimate(
+            served_launches, lambda served: max(served.cpu_ns, 1) / served.answered.ok
+        ),
         errors=errors,
-        requests=errors + sum(one.answered.ok for one in good),
+        requests=errors + sum(served.answered.ok for served in served_launches),
         curve=curve(merged),
     )
 
 
-def p99_9_ns(found: Percentiles) -> int | None:
+def p99_9_ns(latencies: Percentiles) -> int | None:
     """The latency that 999 of 1,000 requests do not exceed; None with fewer requests."""
-    return found.p99_9_ns if found.count >= LEAST_FOR_P99_9 else None
+    return latencies.p99_9_ns if latencies.count >= LEAST_FOR_P99_9 else None
 
 
 def _good(launches: Iterable[Launch]) -> list[Served]:
-    found = [one for one in launches if one.status == "ok" and one.served is not None]
-    counted = (one.served for one in counting(found, is_spoilt))
-    return [one for one in counted if one is not None and one.answered.ok]
+    launches_ok = [
+        launch for launch in launches if launch.status == "ok" and launch.served is not None
+    ]
+    counted = (launch.served for launch in counting(launches_ok, is_spoilt))
+    return [launch for launch in counted if launch is not None and launch.answered.ok]
 
 
 def _per_s(served: Served) -> float:
     return throughput_per_s(served.answered.ok, served.answered.duration_ns) or 0.0
 
 
-def _estimate(launches: Sequence[Served], of: Callable[[Served], float]) -> MeanWithInterval:
-    return _of([of(one) for one in launches])
+def _estimate(launches: Sequence[Served], value_of: Callable[[Served], float]) -> MeanWithInterval:
+    return _of([value_of(served) for served in launches])
 
 
 def _of(values: Sequence[float]) -> MeanWithInterval:

@@ -129,11 +129,11 @@ class _Segmentations(Struct, frozen=True, kw_only=True):
         numbers = np.arange(self.costs.size)
         least = int(np.argmin(self.costs + penalty * (1 + 1e-9) * numbers))
         at = self.bounds.size - 1
-        found = []
+        state = []
         for k in range(least, 0, -1):
             at = int(self.before[k][at])
-            found.append(int(self.bounds[at]))
-        return tuple(reversed(found))
+            state.append(int(self.bounds[at]))
+        return tuple(reversed(state))
 
 
 def cuts_before_elbow(
@@ -176,12 +176,12 @@ def cuts_before_elbow(
             )
         }
     )
-    found = _segmentations(series, candidates, min_segment, variance_floor)
-    penalties, numbers = _falling(found.costs, _LEAST_PENALTY * log)
+    state = _segmentations(series, candidates, min_segment, variance_floor)
+    penalties, numbers = _falling(state.costs, _LEAST_PENALTY * log)
     elbow = _elbow(penalties, numbers)
     if elbow is None:
         elbow = penalties[0] if penalties.size < 2 else _DEFAULT_PENALTY * log
-    return found.cuts(float(elbow))
+    return state.cuts(float(elbow))
 
 
 def _segmentations(
@@ -319,8 +319,8 @@ def steady_state(samples_ns: Sequence[int]) -> SteadyState:
     if group > 1:
         whole = len(samples_ns) // group * group
         medians_ns = np.median(np.reshape(samples_ns[:whole], (-1, group)), axis=1)
-        found = _find(medians_ns)
-        return SteadyState(kind=found.kind, start=found.start * group)
+        state = _find(medians_ns)
+        return SteadyState(kind=state.kind, start=state.start * group)
     return _find(np.asarray(samples_ns, dtype=np.float64))
 
 

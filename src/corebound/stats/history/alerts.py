@@ -163,7 +163,11 @@ def _is_there_since(change: Change, moment: str) -> bool:
         for point in points[change_point.at :]
         if point.value is not None and point.at > moment
     ]
-    before = [math.log(one.value) for one in points[: change_point.at] if one.value is not None]
+    before = [
+        math.log(earlier.value)
+        for earlier in points[: change_point.at]
+        if earlier.value is not None
+    ]
     if len(after) < ASK_AGAIN_NIGHTS or not before:
         return False
     # The series may have changed earlier: the good level is that of the points just before.

@@ -119,7 +119,7 @@ def _pairs(n: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     return np.triu_indices(n, 1)
 
 
-def _reach(differences: Array, places: int) -> float:
+def _reach(distances: Array, points: int) -> float:
     """The value that 95 of 100 differences do not exceed; slightly more with few points."""
-    share = min(CONFIDENCE * (1 + 1 / places), 1.0)
-    return float(differences[min(math.ceil(share * differences.size), differences.size) - 1])
+    share = min(CONFIDENCE * (1 + 1 / points), 1.0)
+    return float(distances[min(math.ceil(share * distances.size), distances.size) - 1])

@@ -117,7 +117,7 @@ class CutEvaluator:
 
     def splits(self, cuts: Cuts, since: int) -> set[int]:
         """The best place to cut each piece in two, if it lies at or after an index."""
-        cuts_found = set()
+        places = set()
         for begin, end in itertools.pairwise((0, *cuts, self._values.size)):
             start = max(begin, since - REACH)
             if end - start < 2 * MIN_LEVEL_POINTS:
@@ -126,8 +126,8 @@ class CutEvaluator:
                 cut, _ = best_split(self._values[start:end], least=MIN_LEVEL_POINTS)
                 self._splits[start, end] = start + cut
             if self._splits[start, end] >= since:
-                cuts_found.add(self._splits[start, end])
-        return cuts_found
+                places.add(self._splits[start, end])
+        return places
 
     def located(self, cuts: Cuts, at: int) -> LocationInterval:
         """The location of a cut between its neighbours."""
@@ -137,10 +137,10 @@ class CutEvaluator:
         start, end = max(start, at - REACH), min(end, at + REACH)
         if (start, at, end) not in self._places:
             size = self._sides_of(start, at, end).size
-            cuts_found = locate(
+            location = locate(
                 self._values[start:end], at - start, size=size, least=MIN_LEVEL_POINTS
             )
-            self._places[start, at, end] = cuts_found.moved(start)
+            self._places[start, at, end] = location.moved(start)
         return self._places[start, at, end]
 
     def noise(self, cuts: Cuts) -> SegmentNoise:
@@ -313,12 +313,12 @@ def _told(evaluator: CutEvaluator, cuts: Cuts, first: int) -> tuple[Cut, ...]:
     # The votes apply to the likeliest locations; the median of those possible is reported.
     decisions = [evaluator.election(cuts, at) for at in cuts[first:]]
     likeliest = cuts
-    cuts_found = []
+    result = []
     for index, decision in enumerate(decisions, start=first):
         # Between the median before it and the likeliest location after it, so that medians ascend.
         location = evaluator.located(cuts, cuts[index])
         cuts = (*cuts[:index], location.middle, *cuts[index + 1 :])
-        cuts_found.append(
+        result.append(
             Cut(
                 likeliest=likeliest[index],
                 at=location.middle,
@@ -328,7 +328,7 @@ def _told(evaluator: CutEvaluator, cuts: Cuts, first: int) -> tuple[Cut, ...]:
                 rho=rho,
             )
         )
-    return tuple(cuts_found)
+    return tuple(result)
 
 
 def _proposed(values: Array, penalty: float) -> Cuts:

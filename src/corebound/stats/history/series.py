@@ -72,12 +72,12 @@ def delays_of_run(launches: Iterable[Launch]) -> dict[str, float]:
 
     The mean of `interference.delay`; cells without any delay are left out.
     """
-    found = {}
+    by_cell = {}
     for name, own in launches_by_cell(launches).items():
         delays = [delay(series.host) for series in own if series.status == "ok"]
         if any(delays):
-            found[name] = statistics.fmean(delays)
-    return found
+            by_cell[name] = statistics.fmean(delays)
+    return by_cell
 
 
 def launches_by_cell(launches: Iterable[Launch]) -> dict[str, list[Launch]]:
