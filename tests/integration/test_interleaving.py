@@ -164,10 +164,10 @@ def test_interleaved_workers_are_not_foreign_load(tmp_path: Path) -> None:
             other_supervisors=(other.pid,),
         )
 
-        watching.mark()
+        watching.start()
 
         assert watching._host is not None
-        assert sleeper in watching._host.ours()
+        assert sleeper in watching._host.own_processes()
         watching.close()
 
 

@@ -50,11 +50,11 @@ def test_perf_counts_threads_that_start_later_and_leaves_no_process(tmp_path: Pa
         process.stdout.readline()
         counting = Perf(("task-clock", "context-switches"), supervision, tmp_path)
         counting.start({process.pid})
-        counting.count()
+        counting.start_counting()
         process.stdin.write(b"\n")
         process.stdin.flush()
         process.stdout.readline()
-        counting.stop()
+        counting.stop_counting()
         counts = counting.close()
         process.kill()
         leftover_processes = supervision.end(grace_s=0.0)
@@ -72,7 +72,7 @@ def test_perf_that_cannot_attach_says_why(tmp_path: Path) -> None:
     with Supervision(tmp_path / "run") as supervision:
         counting = Perf(("no-such-event",), supervision, tmp_path)
         counting.start({os.getpid()})
-        counting.count()
+        counting.start_counting()
 
         assert counting.close() == {}
         assert "no-such-event" in str(counting.reason) or "perf" in str(counting.reason)
@@ -84,7 +84,7 @@ def test_perf_ends_with_its_launch(tmp_path: Path) -> None:
     with Supervision(tmp_path / "run") as supervision:
         counting = Perf(("task-clock",), supervision, tmp_path)
         counting.start({os.getpid()})
-        counting.count()
+        counting.start_counting()
 
         supervision.end(grace_s=0.0)
 

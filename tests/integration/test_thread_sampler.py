@@ -39,14 +39,14 @@ def descriptors() -> int:
 
 def test_ended_threads_hold_no_files_open_and_are_reported() -> None:
     watch = ThreadSampler(os.getpid())
-    watch.look(search=True)
-    watch.mark()
+    watch.sample(search=True)
+    watch.start()
     before, ended = descriptors(), []
     for _ in range(8):
         with a_thread() as tid:
-            watch.look()
+            watch.sample()
             ended.append(tid)
-    watch.look()
+    watch.sample()
 
     # Fewer, where another thread of the tests' own process has ended meanwhile.
     assert descriptors() <= before
@@ -57,11 +57,11 @@ def test_ended_threads_hold_no_files_open_and_are_reported() -> None:
 def test_context_switches_of_ended_threads_are_kept() -> None:
     watch = ThreadSampler(os.getpid())
     with a_thread() as tid:
-        watch.look(search=True)
-        watch.mark()
-        watch.count()
-    watch.look()
-    watch.count()
+        watch.sample(search=True)
+        watch.start()
+        watch.read_counts()
+    watch.sample()
+    watch.read_counts()
 
     (thread,) = (one for one in watch.close() if one.tid == tid)
     # It began to wait before it was looked at.

@@ -36,9 +36,9 @@ if TYPE_CHECKING:
 
 def cache_dir() -> Path:
     """The folder of corebound's cache: COREBOUND_CACHE, or one in the user's; it may not exist."""
-    chosen = os.environ.get("COREBOUND_CACHE")
-    if chosen:
-        return Path(chosen)
+    configured = os.environ.get("COREBOUND_CACHE")
+    if configured:
+        return Path(configured)
     base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     return Path(base) / "corebound"
 
@@ -143,10 +143,10 @@ def find(name: str, suite: Path) -> Environment | None:
     file = requirements(name, suite)
     sha256 = _sha256(file)
     folder = _folder(name, sha256)
-    if (made := _marker(folder)) is None:
+    if (marker := _marker(folder)) is None:
         return None
     lock = EnvironmentLock(
-        name=name, sha256=sha256, python=made["python"], packages=tuple(made["packages"])
+        name=name, sha256=sha256, python=marker["python"], packages=tuple(marker["packages"])
     )
     return Environment(python=folder / "bin" / "python", lock=lock)
 
@@ -158,49 +158,53 @@ def reason_not_made(name: str, suite: Path) -> CannotRun:
         InputError: there is no requirements file of that name.
     """
     file = requirements(name, suite)
-    made = [marker["python"] for _, marker in _complete_folders(name)]
+    versions = [marker["python"] for _, marker in _complete_folders(name)]
     what = f"environment `{name}` has not been made."
     fix = f"Make it with `corebound environment make {name}`."
-    if made:
+    if versions:
         included = len(_included_files(file)) > 1
-        own = f"environments/{file.name}"
-        files = f"{own} or a file that it includes" if included else own
+        own_file = f"environments/{file.name}"
+        files = f"{own_file} or a file that it includes" if included else own_file
         what = f"environment `{name}` has changed since it was made: {files}."
         fix = f"Make it again with `corebound environment make {name}`."
         sha256 = _sha256(file)
-        for python in made:
+        for python in versions:
             if _folder(name, sha256, python) in {folder for folder, _ in _complete_folders(name)}:
-                now = platform.python_version()
-                what = f"environment `{name}` was made for Python {python}, and this is {now}."
+                current = platform.python_version()
+                what = f"environment `{name}` was made for Python {python}, and this is {current}."
     return CannotRun(what=what, fix=fix, cause="environment")
 
 
 def statuses(suite: Path) -> tuple[EnvironmentStatus, ...]:
     """The status of every environment of a suite, then of other folders in the cache."""
     rows: list[EnvironmentStatus] = []
-    left = _complete_folders(None)
+    remaining = _complete_folders(None)
     for name in names(suite):
-        here = _folder(name, _sha256(requirements(name, suite)))
-        own = {folder: made for folder, made in left if _name_of(folder) == name}
-        left = [one for one in left if one[0] not in own]
-        if not own:
+        current = _folder(name, _sha256(requirements(name, suite)))
+        folders = {folder: marker for folder, marker in remaining if _name_of(folder) == name}
+        remaining = [entry for entry in remaining if entry[0] not in folders]
+        if not folders:
             rows.append(EnvironmentStatus(name=name, state="not made"))
         rows += [
             _status(
-                folder, made, "ready" if folder == here else "old" if here in own else "changed"
+                folder,
+                marker,
+                "ready" if folder == current else "old" if current in folders else "changed",
             )
-            for folder, made in sorted(own.items(), key=lambda one: (one[0] != here, one[0]))
+            for folder, marker in sorted(
+                folders.items(), key=lambda entry: (entry[0] != current, entry[0])
+            )
         ]
-    return (*rows, *(_status(folder, made, "no file") for folder, made in left))
+    return (*rows, *(_status(folder, marker, "no file") for folder, marker in remaining))
 
 
-def _status(folder: Path, made: Mapping[str, Any], state: State) -> EnvironmentStatus:
+def _status(folder: Path, marker: Mapping[str, Any], state: State) -> EnvironmentStatus:
     return EnvironmentStatus(
         name=_name_of(folder),
         state=state,
         path=str(folder),
         size_bytes=_size_bytes(folder),
-        python=made["python"],
+        python=marker["python"],
     )
 
 
@@ -244,11 +248,11 @@ def remove(name: str) -> tuple[int, int]:
     sweep()
     folders = [folder for folder in _cached_folders() if _name_of(folder) == name]
     if not folders:
-        known = sorted({_name_of(folder) for folder in _cached_folders()})
+        names = sorted({_name_of(folder) for folder in _cached_folders()})
         raise InputError(
             what=f"environment `{name}` has not been made.",
             where=str(environments_dir()),
-            fix=f"There are: {', '.join(known)}." if known else "There is none to remove.",
+            fix=f"There are: {', '.join(names)}." if names else "There is none to remove.",
         )
     with ExitStack() as stack:
         for folder in folders:
@@ -289,13 +293,13 @@ def _unused(folder: Path) -> Iterator[None]:
         yield
 
 
-def make(name: str, suite: Path, say: Callable[[str], None]) -> Environment:
+def make(name: str, suite: Path, report: Callable[[str], None]) -> Environment:
     """Make the environment unless it exists; only one process makes it at a time.
 
     Args:
         name: The environment's name.
         suite: The folder that holds `environments/`.
-        say: Called with short progress messages.
+        report: Called with short progress messages.
 
     Raises:
         InputError: there is no requirements file of that name.
@@ -314,27 +318,29 @@ def make(name: str, suite: Path, say: Callable[[str], None]) -> Environment:
     folder = _folder(name, _sha256(file))
     with _explain_disk_errors():
         folder.parent.mkdir(parents=True, exist_ok=True)
-    with _exclusive_lock(folder, say) as lock:
-        if (found := find(name, suite)) is not None:
-            return found
+    with _exclusive_lock(folder, report) as lock:
+        if (environment := find(name, suite)) is not None:
+            return environment
         sweep()
         try:
-            _build(folder, file, say, lock)
+            _build(folder, file, report, lock)
         except BaseException:
             shutil.rmtree(folder, ignore_errors=True)
             raise
-    made = find(name, suite)
-    if made is None:
+    environment = find(name, suite)
+    if environment is None:
         raise LaunchError(
             what="the environment vanished while it was made.",
             where=str(folder),
             fix="Keep other programs away from that folder, and make it again.",
         )
-    return made
+    return environment
 
 
 def _host() -> Environment:
-    packages = sorted(f"{found.name}=={found.version}" for found in metadata.distributions())
+    packages = sorted(
+        f"{distribution.name}=={distribution.version}" for distribution in metadata.distributions()
+    )
     lock = EnvironmentLock(
         name=HOST, sha256="", python=platform.python_version(), packages=tuple(packages)
     )
@@ -348,14 +354,14 @@ def describe_python(python: Path, name: str) -> Environment:
         InputError: the interpreter does not run.
     """
     try:
-        version, found = inspect_python(python)
+        version, packages_found = inspect_python(python)
     except (OSError, subprocess.CalledProcessError, ValueError):
         raise InputError(
             what="this is no Python interpreter that runs.",
             where=str(python),
             fix="Name the program of an environment: its bin/python.",
         ) from None
-    packages = tuple(f"{package}=={held}" for package, held in found)
+    packages = tuple(f"{package}=={version_found}" for package, version_found in packages_found)
     lock = EnvironmentLock(name=name, sha256="", python=version, packages=packages)
     return Environment(python=python, lock=lock)
 
@@ -368,14 +374,14 @@ def inspect_python(python: Path) -> tuple[str, tuple[tuple[str, str], ...]]:
         subprocess.CalledProcessError: the program fails.
         ValueError: the program is not a Python interpreter.
     """
-    done = subprocess.run(
+    process = subprocess.run(
         (str(python), "-I", "-c", _INSPECT),
         check=True,
         capture_output=True,
         stdin=subprocess.DEVNULL,
     )
-    version, found = json.loads(done.stdout)
-    return version, tuple((name, held) for name, held in found)
+    version, packages = json.loads(process.stdout)
+    return version, tuple((name, package_version) for name, package_version in packages)
 
 
 _COMMENT = re.compile(r"(^|\s+)#.*$", re.MULTILINE)
@@ -388,19 +394,19 @@ def _included_files(file: Path) -> tuple[tuple[Path, bytes | None], ...]:
 
     The content of an unreadable file is None. Files included by URL are left out.
     """
-    found: dict[Path, bytes | None] = {}
-    left = [file]
-    while left:
+    contents: dict[Path, bytes | None] = {}
+    pending = [file]
+    while pending:
         # As in pip, paths are relative to the path as given, not to the target of a link.
-        one = left.pop()
+        included = pending.pop()
         # Not `resolve`, which raises for circular links. No file name contains a NUL.
-        resolved = Path(os.path.realpath(str(one).replace("\0", "")))
-        if resolved in found:
+        real_path = Path(os.path.realpath(str(included).replace("\0", "")))
+        if real_path in contents:
             continue
-        content = found[resolved] = _content(resolved)
+        content = contents[real_path] = _content(real_path)
         text = (content or b"").decode("utf-8", errors="replace")
-        left += [one.parent / path for path in reversed([*_included(text)])]
-    return tuple(found.items())
+        pending += [included.parent / path for path in reversed([*_included(text)])]
+    return tuple(contents.items())
 
 
 def _content(file: Path) -> bytes | None:
@@ -418,17 +424,19 @@ def _included(text: str) -> Iterator[str]:
     """
     for line in _COMMENT.sub("", text.replace("\\\n", "")).splitlines():
         try:
-            words = shlex.split(_VARIABLE.sub(lambda one: os.environ.get(one[1], one[0]), line))
+            arguments = shlex.split(
+                _VARIABLE.sub(lambda match: os.environ.get(match[1], match[0]), line)
+            )
         except ValueError:
             continue  # pip will report the error
-        for word, after in pairwise([*words, ""]):
-            option, equals, value = word.partition("=")
+        for argument, next_argument in pairwise([*arguments, ""]):
+            option, equals, value = argument.partition("=")
             if option in _LONG_OPTIONS and equals:
                 path = value
-            elif word in {*_SHORT_OPTIONS, *_LONG_OPTIONS}:
-                path = after
-            elif word.startswith(_SHORT_OPTIONS):
-                path = word[2:]
+            elif argument in {*_SHORT_OPTIONS, *_LONG_OPTIONS}:
+                path = next_argument
+            elif argument.startswith(_SHORT_OPTIONS):
+                path = argument[2:]
             else:
                 continue
             if path.startswith("file:"):
@@ -442,17 +450,20 @@ def _sha256(file: Path) -> str:
     (_, content), *others = _included_files(file)
     if content is None:
         raise InputError(what="it cannot be read.", where=str(file), fix="Make it readable.")
-    own = hashlib.sha256(content).hexdigest()
+    own_hash = hashlib.sha256(content).hexdigest()
     if not others:
-        return own
-    included = (hashlib.sha256(one).hexdigest() if one is not None else "" for _, one in others)
-    return hashlib.sha256("\n".join((own, *included)).encode()).hexdigest()
+        return own_hash
+    hashes = (
+        hashlib.sha256(included_content).hexdigest() if included_content is not None else ""
+        for _, included_content in others
+    )
+    return hashlib.sha256("\n".join((own_hash, *hashes)).encode()).hexdigest()
 
 
 def _folder(name: str, sha256: str, python: str | None = None) -> Path:
     # Compiled packages are specific to the interpreter version and the machine type.
-    what = f"{sha256} {python or platform.python_version()} {platform.machine()}"
-    return environments_dir() / f"{name}-{hashlib.sha256(what.encode()).hexdigest()[:12]}"
+    inputs = f"{sha256} {python or platform.python_version()} {platform.machine()}"
+    return environments_dir() / f"{name}-{hashlib.sha256(inputs.encode()).hexdigest()[:12]}"
 
 
 _FOLDER = re.compile(r"(.+)-[0-9a-f]{12}")
@@ -465,26 +476,26 @@ def _name_of(folder: Path) -> str:
 def _cached_folders() -> list[Path]:
     """The environment folders in the cache, complete or not."""
     try:
-        found = sorted(environments_dir().iterdir())
+        entries = sorted(environments_dir().iterdir())
     except OSError:
         return []
-    return [one for one in found if _FOLDER.fullmatch(one.name) and one.is_dir()]
+    return [entry for entry in entries if _FOLDER.fullmatch(entry.name) and entry.is_dir()]
 
 
 def _complete_folders(name: str | None) -> list[tuple[Path, Mapping[str, Any]]]:
     """The complete folders of one environment, or of all, each with its marker's content."""
     return [
-        (folder, made)
+        (folder, marker)
         for folder in _cached_folders()
-        if name in {None, _name_of(folder)} and (made := _marker(folder)) is not None
+        if name in {None, _name_of(folder)} and (marker := _marker(folder)) is not None
     ]
 
 
 def _marker(folder: Path) -> Mapping[str, Any] | None:
     """The content of a folder's marker; None if the folder is incomplete."""
     try:
-        made: Any = json.loads((folder / MARKER).read_text(encoding="utf-8"))
-        return {"python": str(made["python"]), "packages": [*map(str, made["packages"])]}
+        document: Any = json.loads((folder / MARKER).read_text(encoding="utf-8"))
+        return {"python": str(document["python"]), "packages": [*map(str, document["packages"])]}
     except (OSError, ValueError, KeyError, TypeError):
         return None
 
@@ -492,24 +503,24 @@ def _marker(folder: Path) -> Mapping[str, Any] | None:
 def _size_bytes(folder: Path) -> int:
     """The disk space that a folder uses."""
     total = 0
-    for place, _, files in os.walk(folder):
+    for directory, _, files in os.walk(folder):
         for file in files:
             with suppress(OSError):
-                total += os.lstat(Path(place, file)).st_blocks * 512
+                total += os.lstat(Path(directory, file)).st_blocks * 512
     return total
 
 
 @contextmanager
-def _exclusive_lock(folder: Path, say: Callable[[str], None] | None) -> Iterator[int]:
+def _exclusive_lock(folder: Path, report: Callable[[str], None] | None) -> Iterator[int]:
     """Hold a folder's lock within the context, and remove the lock file afterwards.
 
     Args:
         folder: The folder to lock; it may not exist yet.
-        say: Called if another process holds the lock, before waiting for it. None: do not
+        report: Called if another process holds the lock, before waiting for it. None: do not
             wait.
 
     Raises:
-        BlockingIOError: another process holds the lock, and `say` is None.
+        BlockingIOError: another process holds the lock, and `report` is None.
     """
     file = folder.with_name(f"{folder.name}.lock")
     with ExitStack() as stack:
@@ -518,9 +529,9 @@ def _exclusive_lock(folder: Path, say: Callable[[str], None] | None) -> Iterator
             try:
                 fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
-                if say is None:
+                if report is None:
                     raise
-                say("waiting for another process that makes it")
+                report("waiting for another process that makes it")
                 fcntl.flock(stream, fcntl.LOCK_EX)
             # The previous holder may have removed the file after this process opened it.
             with suppress(FileNotFoundError):
@@ -546,9 +557,9 @@ def sweep() -> None:
                 shutil.rmtree(folder, ignore_errors=True)
 
 
-def _build(folder: Path, file: Path, say: Callable[[str], None], lock: int) -> None:
+def _build(folder: Path, file: Path, report: Callable[[str], None], lock: int) -> None:
     shutil.rmtree(folder, ignore_errors=True)
-    say("making a virtual environment")
+    report("making a virtual environment")
     # pip unpacks here, so that an interruption leaves no files outside the folder.
     temporary = folder / "tmp"
     with _explain_disk_errors():
@@ -571,20 +582,20 @@ def _build(folder: Path, file: Path, say: Callable[[str], None], lock: int) -> N
             "Check that the requirements file leaves pip as it is.",
         ),
     )
-    said: list[str] = []
-    for what, words, fix in commands:
-        code, said = _run_logged(words, temporary, lock, say)
+    output: list[str] = []
+    for what, argv, fix in commands:
+        code, output = _run_logged(argv, temporary, lock, report)
         if code != 0:
-            tail = "\n".join(said[-15:])
+            tail = "\n".join(output[-15:])
             raise LaunchError(what=f"{what}:\n{tail}", where=str(file), fix=fix)
-    listed = next((line for line in said if line.startswith("[{")), "[]")
-    packages = [f"{found['name']}=={found['version']}" for found in json.loads(listed)]
-    made = {"python": platform.python_version(), "packages": packages}
+    listed = next((line for line in output if line.startswith("[{")), "[]")
+    packages = [f"{package['name']}=={package['version']}" for package in json.loads(listed)]
+    marker = {"python": platform.python_version(), "packages": packages}
     with _explain_disk_errors():
         shutil.rmtree(temporary)
-        fresh = folder / f"{MARKER}.new"
-        fresh.write_text(json.dumps(made, indent=1), encoding="utf-8")
-        fresh.replace(folder / MARKER)
+        part = folder / f"{MARKER}.new"
+        part.write_text(json.dumps(marker, indent=1), encoding="utf-8")
+        part.replace(folder / MARKER)
 
 
 def _explain_disk_errors() -> AbstractContextManager[None]:
@@ -608,16 +619,16 @@ runpy.run_module("pip", run_name="__main__", alter_sys=True)
 
 
 def _run_logged(
-    words: Sequence[str], temporary: Path, lock: int, say: Callable[[str], None]
+    argv: Sequence[str], temporary: Path, lock: int, report: Callable[[str], None]
 ) -> tuple[int, list[str]]:
     """Run a command; returns its exit code and its output lines.
 
     The command inherits the lock. If this process is killed, no other process takes over the
     folder before the command has ended.
     """
-    said: list[str] = []
+    output: list[str] = []
     with subprocess.Popen(
-        words,
+        argv,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
@@ -629,13 +640,13 @@ def _run_logged(
     ) as process:
         try:
             for line in process.stdout or ():
-                said.append(line.rstrip())
+                output.append(line.rstrip())
                 if line.startswith(("Collecting", "Downloading", "Installing", "Processing")):
                     step, what = line.split()[:2]
-                    say(f"{step} {Path(what).name}")
+                    report(f"{step} {Path(what).name}")
         except BaseException:
             # Also ends the compilers that it has started.
             with suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
             raise
-    return process.returncode, said
+    return process.returncode, output

@@ -53,20 +53,20 @@ def find(
     Returns:
         The module, or None if it cannot be determined.
     """
-    top = name.partition(".")[0]
-    if top == "corebound":
+    first_part = name.partition(".")[0]
+    if first_part == "corebound":
         # The worker uses our package, unless the project under test is corebound itself.
         python = None if is_project else Path(sys.executable)
-    elif top in sys.stdlib_module_names and _is_in_folder(top, folder):
+    elif first_part in sys.stdlib_module_names and _is_in_folder(first_part, folder):
         return None  # depends on whether the worker has already imported the other one
-    found = _locate(name, folder, python, is_project=is_project)
-    if found is None:
+    files = _locate(name, folder, python, is_project=is_project)
+    if files is None:
         return None
     parts = name.split(".")
-    if len(found) == len(parts):
-        return Module(source=_source(found[-1]))
-    missing = ".".join(parts[: len(found) + 1])
-    if not found:
+    if len(files) == len(parts):
+        return Module(source=_source(files[-1]))
+    missing = ".".join(parts[: len(files) + 1])
+    if not files:
         return Module(
             source=None,
             missing=missing,
@@ -74,7 +74,7 @@ def find(
             neighbours=_modules_in(folder),
         )
     # A namespace package has no file of its own; a compiled module's content is unknown.
-    sources = [b"" if origin == "" else _source(origin) for origin in found]
+    sources = [b"" if origin == "" else _source(origin) for origin in files]
     if None in sources:
         return None
     return Module(source=b"\n".join(filter(None, sources)), missing=missing)
@@ -87,20 +87,20 @@ def _locate(
 
     None for a part without a file; an empty string for a namespace package.
     """
-    words = [str(python or sys.executable), "-I", *(() if python else ("-S",)), "-c", _LOCATE]
+    argv = [str(python or sys.executable), "-I", *(() if python else ("-S",)), "-c", _LOCATE]
     try:
-        done = subprocess.run(
-            (*words, str(folder), "last" if is_project else "first", name),
+        process = subprocess.run(
+            (*argv, str(folder), "last" if is_project else "first", name),
             check=True,
             capture_output=True,
             stdin=subprocess.DEVNULL,
             timeout=_LONGEST_S,
         )
         # A package may print text when the interpreter starts, so take the last line.
-        found: list[str | None] = json.loads(done.stdout.splitlines()[-1])
+        files: list[str | None] = json.loads(process.stdout.splitlines()[-1])
     except (OSError, subprocess.SubprocessError, ValueError, IndexError):
         return None
-    return found
+    return files
 
 
 def _source(origin: str | None) -> bytes | None:
@@ -114,8 +114,8 @@ def _source(origin: str | None) -> bytes | None:
     return text if len(text) <= _MOST_BYTES else None
 
 
-def _is_in_folder(top: str, folder: Path) -> bool:
-    return (folder / top).is_dir() or (folder / f"{top}.py").is_file()
+def _is_in_folder(name: str, folder: Path) -> bool:
+    return (folder / name).is_dir() or (folder / f"{name}.py").is_file()
 
 
 def _modules_in(folder: Path) -> tuple[str, ...]:

@@ -42,23 +42,23 @@ class ThreadTotals(Struct, frozen=True, kw_only=True):
     migrations: int | None = None
 
 
-def total_threads(each: Sequence[ThreadTotals | None]) -> ThreadTotals | None:
+def total_threads(totals: Sequence[ThreadTotals | None]) -> ThreadTotals | None:
     """Add up the totals of several samplers; a count unknown in any is unknown in the sum."""
-    known = [one for one in each if one is not None]
-    if not known or len(known) < len(each):
+    counted = [total for total in totals if total is not None]
+    if not counted or len(counted) < len(totals):
         return None
     return ThreadTotals(
-        ran_ns=sum(one.ran_ns for one in known),
-        waited_ns=sum(one.waited_ns for one in known),
-        voluntary=_sum([one.voluntary for one in known]),
-        involuntary=_sum([one.involuntary for one in known]),
-        migrations=_sum([one.migrations for one in known]),
+        ran_ns=sum(total.ran_ns for total in counted),
+        waited_ns=sum(total.waited_ns for total in counted),
+        voluntary=_sum([total.voluntary for total in counted]),
+        involuntary=_sum([total.involuntary for total in counted]),
+        migrations=_sum([total.migrations for total in counted]),
     )
 
 
 def _sum(values: Sequence[int | None]) -> int | None:
-    known = [value for value in values if value is not None]
-    return sum(known) if len(known) == len(values) else None
+    counts = [value for value in values if value is not None]
+    return sum(counts) if len(counts) == len(values) else None
 
 
 class HostSnapshot(Struct, frozen=True, kw_only=True):
@@ -106,7 +106,7 @@ def window_between(
         _increase(earlier, later)
         for earlier, later in zip(before.pressure_us, now.pressure_us, strict=True)
     ]
-    cpu, memory, io = (None if one is None else one * 1000 for one in pressure)
+    cpu, memory, io = (None if stall_us is None else stall_us * 1000 for stall_us in pressure)
     periods, throttled_ns = _most_throttled(before, now)
     return HostWindow(
         from_ms=(before.at_ns - origin_ns) // 1_000_000,
@@ -153,11 +153,11 @@ def _foreign_ns(before: HostSnapshot, now: HostSnapshot, cpus: int) -> int | Non
     This is computed from the idle time of the CPUs, not from their user and system time:
     idle time is measured, while busy time may be estimated from timer ticks.
     """
-    rested, stolen = _resting_ns(before, now), _steal_ns(before, now)
-    if rested is None or stolen is None:
+    resting, steal = _resting_ns(before, now), _steal_ns(before, now)
+    if resting is None or steal is None:
         return None
-    known = now.launch.cpu_ns - before.launch.cpu_ns + now.own_ns - before.own_ns
-    return max(0, (now.at_ns - before.at_ns) * cpus - rested - stolen - known)
+    own_ns = now.launch.cpu_ns - before.launch.cpu_ns + now.own_ns - before.own_ns
+    return max(0, (now.at_ns - before.at_ns) * cpus - resting - steal - own_ns)
 
 
 def _resting_ns(before: HostSnapshot, now: HostSnapshot) -> int | None:
@@ -176,22 +176,24 @@ def _waited_ns(before: HostSnapshot, now: HostSnapshot) -> int | None:
     if before.threads is None or now.threads is None:
         return None
     ran_ns = now.launch.cpu_ns - before.launch.cpu_ns
-    unseen_ns = ran_ns - (now.threads.ran_ns - before.threads.ran_ns)
-    if unseen_ns > max((1 - _SAMPLED_SHARE) * ran_ns, _UNSAMPLED_CPUS * (now.at_ns - before.at_ns)):
+    unsampled_ns = ran_ns - (now.threads.ran_ns - before.threads.ran_ns)
+    if unsampled_ns > max(
+        (1 - _SAMPLED_SHARE) * ran_ns, _UNSAMPLED_CPUS * (now.at_ns - before.at_ns)
+    ):
         return None
     return max(0, now.threads.waited_ns - before.threads.waited_ns)
 
 
 def _most_throttled(before: HostSnapshot, now: HostSnapshot) -> tuple[int | None, int | None]:
     """Throttled periods and nanoseconds of the cgroup that was throttled longest."""
-    each = [
+    throttled = [
         (later[1] - earlier[1], later[0] - earlier[0])
         for earlier, later in zip(before.throttled, now.throttled, strict=True)
         if earlier is not None and later is not None
     ]
-    if not each:
+    if not throttled:
         return None, None
-    throttled_ns, periods = max(each)
+    throttled_ns, periods = max(throttled)
     return periods, throttled_ns
 
 
@@ -226,19 +228,19 @@ class GpuSampler:
         if not self._handles and self.reason is None:
             self.reason = "NVML shows no GPU"
 
-    def look(self) -> tuple[GpuUse, ...]:
+    def sample(self) -> tuple[GpuUse, ...]:
         """The current use of each GPU, by index; empty if there is a `reason`."""
-        return tuple(self._use(str(index), one) for index, one in enumerate(self._handles))
+        return tuple(self._use(str(index), handle) for index, handle in enumerate(self._handles))
 
-    def _use(self, name: str, handle: Any) -> GpuUse:
+    def _use(self, gpu_id: str, handle: Any) -> GpuUse:
         nvml = self._nvml
-        busy = used = None
+        busy_share = memory_bytes = None
         # A GPU partition (MIG) reports its memory, but not its utilization.
         with contextlib.suppress(nvml.NVMLError):
-            busy = nvml.nvmlDeviceGetUtilizationRates(handle).gpu / 100
+            busy_share = nvml.nvmlDeviceGetUtilizationRates(handle).gpu / 100
         with contextlib.suppress(nvml.NVMLError):
-            used = nvml.nvmlDeviceGetMemoryInfo(handle).used
-        return GpuUse(id=name, busy_share=busy, memory_bytes=used)
+            memory_bytes = nvml.nvmlDeviceGetMemoryInfo(handle).used
+        return GpuUse(id=gpu_id, busy_share=busy_share, memory_bytes=memory_bytes)
 
 
 # For launches that do not compute on GPUs.
@@ -287,7 +289,7 @@ class HostSampler:
     Attributes:
         cpus: The CPUs assigned to the launch.
         processes: Lists the launch's processes.
-        ours: Lists corebound's own processes on these CPUs, which do not count as foreign.
+        own_processes: Lists corebound's own processes on these CPUs, which do not count as foreign.
         threads: Returns the totals of the launch's threads so far; None where unknown.
         suspended_ns: Returns how long the launch's processes were suspended so far.
         gpus: Samples the GPUs.
@@ -295,65 +297,65 @@ class HostSampler:
 
     cpus: tuple[CpuId, ...]
     processes: Callable[[], Iterable[int]]
-    ours: Callable[[], Iterable[int]]
+    own_processes: Callable[[], Iterable[int]]
     threads: Callable[[], ThreadTotals | None]
     suspended_ns: Callable[[], int]
     gpus: GpuSampler = NO_GPUS
     _stat: int = dataclasses.field(default=-1, init=False)
     _pressure: list[int | None] = dataclasses.field(default_factory=list, init=False)
-    _groups: list[int] = dataclasses.field(default_factory=list, init=False)
+    _cpu_stats: list[int] = dataclasses.field(default_factory=list, init=False)
     _clocks: list[int] = dataclasses.field(default_factory=list, init=False)
-    _last: HostSnapshot | None = dataclasses.field(default=None, init=False)
+    _previous: HostSnapshot | None = dataclasses.field(default=None, init=False)
     _windows: list[HostWindow] = dataclasses.field(default_factory=list, init=False)
-    _marked_ns: int = dataclasses.field(default=0, init=False)
+    _started_ns: int = dataclasses.field(default=0, init=False)
     _due_ns: int = dataclasses.field(default=0, init=False)
     _pages_due_ns: float = dataclasses.field(default=math.inf, init=False)
-    _asleep_before_ns: int = dataclasses.field(default=0, init=False)
+    _host_suspended_before_ns: int = dataclasses.field(default=0, init=False)
     looks: int = dataclasses.field(default=0, init=False)
     look_ns: int = dataclasses.field(default=0, init=False)
 
     def __post_init__(self) -> None:
-        self._asleep_before_ns = _host_suspension_ns()
+        self._host_suspended_before_ns = _host_suspension_ns()
         self._stat = os.open("/proc/stat", os.O_RDONLY | os.O_CLOEXEC)
         self._pressure = [_open_readable(f"/proc/pressure/{kind}") for kind in _PRESSURE]
-        self._groups = _cpu_stats()
-        step = math.ceil(len(self.cpus) / _CLOCKS)
+        self._cpu_stats = _cpu_stats()
+        stride = math.ceil(len(self.cpus) / _CLOCKS)
         clocks = (
             _open_readable(f"/sys/devices/system/cpu/cpu{cpu}/cpufreq/scaling_cur_freq")
-            for cpu in self.cpus[::step]
+            for cpu in self.cpus[::stride]
         )
         self._clocks = [clock for clock in clocks if clock is not None]
 
-    def mark(self) -> None:
+    def start(self) -> None:
         """Start counting. This first sample disturbs no measurement; its cost is not counted."""
         if _has_nodes():
             self._pages_due_ns = time.monotonic_ns() + PAGES_INTERVAL_S * 1e9
-        self._last = self._look()
-        self._marked_ns = self._last.at_ns
-        self._put_off()
+        self._previous = self._snapshot()
+        self._started_ns = self._previous.at_ns
+        self._schedule_next()
 
     @property
-    def due(self) -> bool:
+    def is_due(self) -> bool:
         """Whether the next sample is due."""
-        return self._last is not None and time.monotonic_ns() >= self._due_ns
+        return self._previous is not None and time.monotonic_ns() >= self._due_ns
 
-    def look(self) -> None:
+    def sample(self) -> None:
         """Take a sample: close the current window and open the next."""
-        if self._last is None:
+        if self._previous is None:
             raise ValueError("a host is marked before it is looked at")
         began_ns = time.thread_time_ns()
-        now = self._look()
+        now = self._snapshot()
         self._windows.append(
-            window_between(self._last, now, origin_ns=self._marked_ns, cpus=len(self.cpus))
+            window_between(self._previous, now, origin_ns=self._started_ns, cpus=len(self.cpus))
         )
-        self._last = now
+        self._previous = now
         self.looks += 1
         self.look_ns += time.thread_time_ns() - began_ns
-        self._put_off()
+        self._schedule_next()
 
     def close(self) -> HostOverTime:
         """Stop sampling; returns all windows."""
-        for descriptor in (self._stat, *self._pressure, *self._groups, *self._clocks):
+        for descriptor in (self._stat, *self._pressure, *self._cpu_stats, *self._clocks):
             if descriptor is not None:
                 os.close(descriptor)
         return HostOverTime(
@@ -364,16 +366,16 @@ class HostSampler:
             unavailable=self._unavailable(),
         )
 
-    def _put_off(self) -> None:
+    def _schedule_next(self) -> None:
         now_ns = time.monotonic_ns()
         cost_ns = self.look_ns / max(self.looks, 1)
         pause_ns = max(
-            SHORTEST_S * 1e9, cost_ns / MAX_COST_SHARE, (now_ns - self._marked_ns) / WINDOWS
+            SHORTEST_S * 1e9, cost_ns / MAX_COST_SHARE, (now_ns - self._started_ns) / WINDOWS
         )
         self._due_ns = now_ns + round(pause_ns)
 
-    def _look(self) -> HostSnapshot:
-        launch, own = resource_usage(self.processes), resource_usage(self.ours)
+    def _snapshot(self) -> HostSnapshot:
+        launch, own = resource_usage(self.processes), resource_usage(self.own_processes)
         return HostSnapshot(
             at_ns=time.monotonic_ns(),
             ticks=procfs.cpu_ticks(_read(self._stat), self.cpus),
@@ -381,43 +383,45 @@ class HostSampler:
             launch=launch,
             own_ns=own.cpu_ns,
             threads=self.threads(),
-            suspended_ns=self.suspended_ns() + self._asleep_ns(),
+            suspended_ns=self.suspended_ns() + self._host_suspended_ns(),
             pressure_us=tuple(
                 None if descriptor is None else _total_us(descriptor)
                 for descriptor in self._pressure
             ),
-            throttled=tuple(throttled(_read(one).decode(errors="replace")) for one in self._groups),
+            throttled=tuple(
+                throttled(_read(group).decode(errors="replace")) for group in self._cpu_stats
+            ),
             frequency_hz=_mean_hz(self._clocks),
             node_bytes=self._node_bytes(),
-            gpus=self.gpus.look(),
+            gpus=self.gpus.sample(),
         )
 
-    def _asleep_ns(self) -> int:
+    def _host_suspended_ns(self) -> int:
         """How long the host was suspended since this sampler was created, rounded to 1 ms."""
-        return round((_host_suspension_ns() - self._asleep_before_ns) / 1e6) * 1_000_000
+        return round((_host_suspension_ns() - self._host_suspended_before_ns) / 1e6) * 1_000_000
 
     def _node_bytes(self) -> dict[int, int]:
         """Memory by node if it is due, else empty; a slow reading delays the next one."""
         began_ns = time.monotonic_ns()
         if began_ns < self._pages_due_ns:
             return {}
-        found = procfs.node_bytes(self.processes())
+        by_node = procfs.node_bytes(self.processes())
         took_ns = time.monotonic_ns() - began_ns
         self._pages_due_ns = began_ns + max(PAGES_INTERVAL_S * 1e9, took_ns / MAX_PAGES_SHARE)
-        return found
+        return by_node
 
     def _unavailable(self) -> dict[str, str]:
         reasons = {}
         if not self._clocks:
             reasons["frequency"] = "the kernel shows no scaling_cur_freq"
-        if not self._groups:
+        if not self._cpu_stats:
             reasons["throttling"] = "no cgroup above the launch rations CPU time"
         for kind, descriptor in zip(_PRESSURE, self._pressure, strict=True):
             if descriptor is None:
                 reasons[f"{kind} pressure"] = "the kernel has no PSI, or it is switched off"
-        if any(one.waited_ns is None for one in self._windows):
+        if any(window.waited_ns is None for window in self._windows):
             reasons["waiting"] = "threads came and went, or the kernel has no schedstat"
-        if any(one.migrations is None for one in self._windows):
+        if any(window.migrations is None for window in self._windows):
             reasons["migrations"] = "the kernel shows no /proc/PID/sched"
         if not _has_nodes():
             reasons["memory by node"] = "the host has one node"
@@ -476,8 +480,8 @@ def _has_nodes() -> bool:
 
 
 def _mean_hz(clocks: Iterable[int]) -> int | None:
-    known = []
+    values_hz = []
     for clock in clocks:
         with contextlib.suppress(OSError, ValueError):
-            known.append(int(_read(clock)) * 1000)
-    return sum(known) // len(known) if known else None
+            values_hz.append(int(_read(clock)) * 1000)
+    return sum(values_hz) // len(values_hz) if values_hz else None

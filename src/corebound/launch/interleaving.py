@@ -38,13 +38,13 @@ def keep_off_cpus(cpus: Collection[CpuId]) -> Iterator[bool]:
         stays where it is.
     """
     global _own_cpus  # noqa: PLW0603  # the affinity belongs to the process, so does its memory
-    own = frozenset(cpus)
+    measured = frozenset(cpus)
     with _lock:
         if not _avoided:
             _own_cpus = frozenset(os.sched_getaffinity(0))
-        is_room = bool(_own_cpus.difference(own, *_avoided))
+        is_room = bool(_own_cpus.difference(measured, *_avoided))
         if is_room:
-            _avoid(before=_avoided.copy(), after=[*_avoided, own])
+            _avoid(before=_avoided.copy(), after=[*_avoided, measured])
     if not is_room:
         yield False
         return
@@ -52,9 +52,9 @@ def keep_off_cpus(cpus: Collection[CpuId]) -> Iterator[bool]:
         yield True
     finally:
         with _lock:
-            rest = _avoided.copy()
-            rest.remove(own)
-            _avoid(before=_avoided.copy(), after=rest)
+            remaining = _avoided.copy()
+            remaining.remove(measured)
+            _avoid(before=_avoided.copy(), after=remaining)
 
 
 def _avoid(*, before: list[frozenset[CpuId]], after: list[frozenset[CpuId]]) -> None:
@@ -81,94 +81,94 @@ class Alternation:
     A launch that ends for any reason drops out, and the others continue.
     """
 
-    def __init__(self, places: int) -> None:
-        """Start to listen for `places` workers."""
+    def __init__(self, workers: int) -> None:
+        """Start to listen for `workers` workers."""
         self.name = f"corebound-{secrets.token_hex(16)}"
-        self._places = range(places)
+        self._numbers = range(workers)
         # An abstract socket name: it needs no file, so the scratch folder's path sets no limit.
         self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self._listener.bind(f"\0{self.name}")
-        self._listener.listen(places)
+        self._listener.listen(workers)
         self._listener.settimeout(_PATIENCE_S)
         self._changed = threading.Condition()
         self._ready: set[int] = set()
-        self._left: set[int] = set()
-        self._held_s = dict.fromkeys(self._places, 0.0)
+        self._ended: set[int] = set()
+        self._slices_s = dict.fromkeys(self._numbers, 0.0)
         # The place that has the time slice, and since when.
         self._holder: tuple[int, float] | None = None
-        self._thread = threading.Thread(target=self._hand_out, daemon=True)
+        self._thread = threading.Thread(target=self._grant_time_slices, daemon=True)
 
     def __enter__(self) -> Self:
         self._thread.start()
         return self
 
     def __exit__(self, *_exc: object) -> None:
-        for place in self._places:
-            self.leave(place)
+        for number in self._numbers:
+            self.leave(number)
         self._thread.join()
         self._listener.close()
 
-    def wait_for_others(self, place: int, timeout_s: float) -> None:
+    def wait_for_others(self, number: int, timeout_s: float) -> None:
         """Wait until every other launch is ready or has ended, or the timeout passes."""
         with self._changed:
-            self._ready.add(place)
+            self._ready.add(number)
             self._changed.notify_all()
             self._changed.wait_for(
-                lambda: self._ready | self._left >= set(self._places), timeout=timeout_s
+                lambda: self._ready | self._ended >= set(self._numbers), timeout=timeout_s
             )
 
-    def leave(self, place: int) -> None:
+    def leave(self, number: int) -> None:
         """Note that a launch has ended, so that the others stop waiting for it."""
         with self._changed:
-            self._left.add(place)
+            self._ended.add(number)
             self._changed.notify_all()
 
-    def others_s(self, place: int) -> float:
+    def others_s(self, number: int) -> float:
         """The total duration of the other launches' time slices so far, in seconds."""
         with self._changed:
-            held_s = sum(held for other, held in self._held_s.items() if other != place)
-            if self._holder is not None and self._holder[0] != place:
-                held_s += time.monotonic() - self._holder[1]
-            return held_s
+            total_s = sum(slice_s for other, slice_s in self._slices_s.items() if other != number)
+            if self._holder is not None and self._holder[0] != number:
+                total_s += time.monotonic() - self._holder[1]
+            return total_s
 
-    def _hand_out(self) -> None:
-        callers = self._callers()
+    def _grant_time_slices(self) -> None:
+        connections = self._accept_workers()
         try:
-            waiting = deque(sorted(callers))
+            waiting = deque(sorted(connections))
             # The last remaining worker gets no more messages and runs without interruption.
             while len(waiting) > 1:
-                place = waiting.popleft()
+                number = waiting.popleft()
                 began_s = time.monotonic()
-                self._holder = (place, began_s)
-                goes_on = _grant_time_slice(callers[place])
+                self._holder = (number, began_s)
+                continues = _grant_time_slice(connections[number])
                 with self._changed:
                     self._holder = None
-                    self._held_s[place] += time.monotonic() - began_s
-                if goes_on:
-                    waiting.append(place)
+                    self._slices_s[number] += time.monotonic() - began_s
+                if continues:
+                    waiting.append(number)
         finally:
-            for caller in callers.values():
-                caller.close()
+            for connection in connections.values():
+                connection.close()
 
-    def _callers(self) -> dict[int, socket.socket]:
+    def _accept_workers(self) -> dict[int, socket.socket]:
         """The connection of every worker that reached the start of the alternation."""
-        callers: dict[int, socket.socket] = {}
-        while set(self._places) - callers.keys() - self._left:
+        connections: dict[int, socket.socket] = {}
+        while set(self._numbers) - connections.keys() - self._ended:
             with contextlib.suppress(TimeoutError):
-                caller, _ = self._listener.accept()
-                place = caller.recv(1)
-                if place and place[0] in self._places:
-                    callers[place[0]] = caller
+                connection, _ = self._listener.accept()
+                number = connection.recv(1)
+                if number and number[0] in self._numbers:
+                    connections[number[0]] = connection
                 else:
-                    caller.close()
-        return callers
+                    connection.close()
+        return connections
 
 
-def _grant_time_slice(caller: socket.socket) -> bool:
+def _grant_time_slice(connection: socket.socket) -> bool:
     """Grant a worker a time slice and wait until it ends; False if it was the last."""
     try:
-        caller.send(protocol.YOURS)
-        return caller.recv(1) == protocol.HAND_OVER
+        connection.send(protocol.YOURS)
+        return connection.recv(1) == protocol.HAND_OVER
     except OSError:
         return False
 

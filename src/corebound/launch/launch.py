@@ -251,17 +251,17 @@ class _Session:
         self._until(lambda: all(connection.ready is not None for connection in self._connections))
         spec = self._spec
         self._monitor = self._new_monitor([connection.pid for connection in self._connections])
-        self._monitor.begin()
+        self._monitor.prepare()
         if spec.role is not None:
             spec.role.wait_for_others(self._left_s())
         if spec.placement.moment == "after-start":
             for sampler, slot in zip(self._monitor.samplers, spec.placement.slots, strict=True):
                 sampler.bind(slot.cpus)
-        self._monitor.mark()
+        self._monitor.start()
         for connection in self._connections:
             connection.go()
         self._until(lambda: all(connection.end is not None for connection in self._connections))
-        self._monitor.end()
+        self._monitor.stop()
 
     def _new_monitor(self, pids: Sequence[int]) -> LaunchMonitor:
         return LaunchMonitor(
@@ -296,7 +296,7 @@ class _Session:
                 raise _TimedOutError
             if not self._wait(min(left_s, self._monitor.pause_s), receive=True):
                 if self._spec.looks:
-                    self._monitor.look()
+                    self._monitor.sample()
                 self._tick()
             if any(connection.failure is not None for connection in self._connections):
                 raise _WorkerFailedError

@@ -68,20 +68,20 @@ class LaunchMonitor:
         self._host: HostSampler | None = None
         self._off_cpus = contextlib.ExitStack()
 
-    def begin(self) -> None:
+    def prepare(self) -> None:
         """Sample everything once and attach the counters, before the workers start their loop."""
         for sampler in self.samplers:
-            sampler.look(search=True)
+            sampler.sample(search=True)
         if self._counting.events:
             self._attach()
 
-    def mark(self) -> None:
+    def start(self) -> None:
         """Start counting, and move this process off the launch's CPUs if others are available."""
         is_away = self._off_cpus.enter_context(keep_off_cpus(self._cpus))
         self._host = HostSampler(
             cpus=self._cpus,
             processes=lambda: (self._supervision.pid, *descendants(self._supervision.pid)),
-            ours=lambda: (
+            own_processes=lambda: (
                 *(() if is_away else (os.getpid(),)),
                 *chain(*map(descendants, self._other_supervisors)),
             ),
@@ -92,28 +92,28 @@ class LaunchMonitor:
             gpus=self._counting.gpus,
         )
         for sampler in self.samplers:
-            sampler.mark()
-        self._host.mark()
+            sampler.start()
+        self._host.start()
         for perf in self._perfs:
-            perf.count()
+            perf.start_counting()
 
-    def look(self) -> None:
+    def sample(self) -> None:
         """Sample every thread, and the host if its next sample is due."""
         for sampler in self.samplers:
-            sampler.look()
-        if self._host is not None and self._host.due:
-            self._host.look()
+            sampler.sample()
+        if self._host is not None and self._host.is_due:
+            self._host.sample()
 
-    def end(self) -> None:
+    def stop(self) -> None:
         """Sample everything a last time, after the workers have finished their loop."""
         for perf in self._perfs:
-            perf.stop()
+            perf.stop_counting()
         for sampler in self.samplers:
-            sampler.look()
+            sampler.sample()
         if self._host is not None:
-            self._host.look()
+            self._host.sample()
         for sampler in self.samplers:
-            sampler.look(search=True)
+            sampler.sample(search=True)
 
     def close(self) -> None:
         """Stop sampling and collect all observations."""
@@ -159,5 +159,5 @@ class LaunchMonitor:
 
     def _threads(self) -> ThreadTotals | None:
         for sampler in self.samplers:
-            sampler.count()
+            sampler.read_counts()
         return total_threads([sampler.threads for sampler in self.samplers])

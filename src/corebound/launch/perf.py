@@ -73,20 +73,22 @@ def parse(text: str) -> dict[str, Count]:
     >>> found["slots"].reason
     'not supported'
     """
-    found: dict[str, dict[str, Count]] = {}
+    counts: dict[str, dict[str, Count]] = {}
     for line in text.splitlines():
         fields = line.split(",")
         if line.startswith("#") or len(fields) < 5 or not fields[2]:
             continue
         try:
             value = None if fields[0].startswith("<") else float(fields[0])
-            running = float(fields[4]) / 100
+            running_share = float(fields[4]) / 100
         except ValueError:
             continue  # a metric, or a perf version with another output format
         reason = fields[0].strip("<>") if value is None else None
         pmu, event = _parts(fields[2])
-        found.setdefault(event, {})[pmu] = Count(value=value, running_share=running, reason=reason)
-    return {event: _combine_pmus(by_pmu) for event, by_pmu in found.items()}
+        counts.setdefault(event, {})[pmu] = Count(
+            value=value, running_share=running_share, reason=reason
+        )
+    return {event: _combine_pmus(by_pmu) for event, by_pmu in counts.items()}
 
 
 def _parts(event: str) -> tuple[str, str]:
@@ -105,26 +107,28 @@ def _combine_pmus(by_pmu: Mapping[str, Count]) -> Count:
     """
     if len(by_pmu) == 1:
         return next(iter(by_pmu.values()))
-    really = {
-        pmu: one.value * one.running_share
-        for pmu, one in by_pmu.items()
-        if one.value is not None and one.running_share > 0
+    unscaled = {
+        pmu: count.value * count.running_share
+        for pmu, count in by_pmu.items()
+        if count.value is not None and count.running_share > 0
     }
-    running = sum(by_pmu[pmu].running_share for pmu in really)
-    reasons = {one.reason for one in by_pmu.values()}
-    unsupported = [pmu for pmu, one in by_pmu.items() if one.reason == "not supported"]
-    if not really:
+    running_share = sum(by_pmu[pmu].running_share for pmu in unscaled)
+    reasons = {count.reason for count in by_pmu.values()}
+    unsupported = [pmu for pmu, count in by_pmu.items() if count.reason == "not supported"]
+    if not unscaled:
         reason = "not supported" if reasons == {"not supported"} else "not counted"
         return Count(value=None, running_share=0.0, reason=reason)
-    if unsupported and running < _NEARLY_ALL:
+    if unsupported and running_share < _NEARLY_ALL:
         reason = f"not supported on {', '.join(unsupported)}"
-        return Count(value=None, running_share=running, reason=reason)
+        return Count(value=None, running_share=running_share, reason=reason)
     return Count(
-        value=sum(really.values()) / running, running_share=min(1.0, running), by_pmu=really
+        value=sum(unscaled.values()) / running_share,
+        running_share=min(1.0, running_share),
+        by_pmu=unscaled,
     )
 
 
-def total_counts(each: Sequence[Mapping[str, Count]]) -> dict[str, Count]:
+def total_counts(counts_of_each: Sequence[Mapping[str, Count]]) -> dict[str, Count]:
     """Add up the counts of several `perf stat` processes; at least one is required.
 
     A count missing from any of them is missing from the sum, with the same reason.
@@ -135,11 +139,11 @@ def total_counts(each: Sequence[Mapping[str, Count]]) -> dict[str, Count]:
     15.0
     """
     absent = Count(value=None, running_share=0.0, reason="not counted")
-    found = {}
-    for event in dict.fromkeys(event for counts in each for event in counts):
-        parts = [counts.get(event, absent) for counts in each]
+    totals = {}
+    for event in dict.fromkeys(event for counts in counts_of_each for event in counts):
+        parts = [counts.get(event, absent) for counts in counts_of_each]
         values = [part.value for part in parts if part.value is not None]
-        found[event] = Count(
+        totals[event] = Count(
             value=sum(values) if len(values) == len(parts) else None,
             running_share=min(part.running_share for part in parts),
             reason=next((part.reason for part in parts if part.reason is not None), None),
@@ -148,26 +152,28 @@ def total_counts(each: Sequence[Mapping[str, Count]]) -> dict[str, Count]:
                 for pmu in dict.fromkeys(pmu for part in parts for pmu in part.by_pmu)
             },
         )
-    return found
+    return totals
 
 
 def counter_fields(counts: Mapping[str, Count]) -> dict[str, Any]:
     """The fields of `records.telemetry.Counters` that come from events, and `unavailable`."""
-    known = {name: one for name, one in counts.items() if one.value is not None}
-    found: dict[str, Any] = {
-        field: round(known[event].value or 0) for event, field in FIELDS.items() if event in known
+    available = {name: count for name, count in counts.items() if count.value is not None}
+    fields: dict[str, Any] = {
+        field: round(available[event].value or 0)
+        for event, field in FIELDS.items()
+        if event in available
     }
-    if "cycles" in known:
-        found["cycles_by_pmu"] = {
-            pmu: round(value) for pmu, value in known["cycles"].by_pmu.items()
+    if "cycles" in available:
+        fields["cycles_by_pmu"] = {
+            pmu: round(value) for pmu, value in available["cycles"].by_pmu.items()
         }
-    found["slots"] = slot_shares({name: one.value or 0.0 for name, one in known.items()})
-    if known:
-        found["running_share"] = min(one.running_share for one in known.values())
-    found["unavailable"] = {
-        event: one.reason for event, one in counts.items() if one.reason is not None
+    fields["slots"] = slot_shares({name: count.value or 0.0 for name, count in available.items()})
+    if available:
+        fields["running_share"] = min(count.running_share for count in available.values())
+    fields["unavailable"] = {
+        event: count.reason for event, count in counts.items() if count.reason is not None
     }
-    return found
+    return fields
 
 
 def slot_shares(counts: Mapping[str, float]) -> dict[str, float]:
@@ -181,14 +187,14 @@ def slot_shares(counts: Mapping[str, float]) -> dict[str, float]:
     ...        "topdown-be-bound": 40, "topdown-mem-bound": 30})["core_bound"]
     0.1
     """
-    whole = sum(counts.get(event, 0.0) for event in LEVEL_1)
-    if not whole or any(event not in counts for event in LEVEL_1):
+    total = sum(counts.get(event, 0.0) for event in LEVEL_1)
+    if not total or any(event not in counts for event in LEVEL_1):
         return {}
-    found = {name: counts[event] / whole for event, name in LEVEL_1.items()}
+    shares = {name: counts[event] / total for event, name in LEVEL_1.items()}
     if MEMORY_BOUND in counts:
-        found["memory_bound"] = counts[MEMORY_BOUND] / whole
-        found["core_bound"] = max(0.0, counts["topdown-be-bound"] - counts[MEMORY_BOUND]) / whole
-    return found
+        shares["memory_bound"] = counts[MEMORY_BOUND] / total
+        shares["core_bound"] = max(0.0, counts["topdown-be-bound"] - counts[MEMORY_BOUND]) / total
+    return shares
 
 
 _EVENTS = ("cycles", "instructions", "LLC-load-misses", "node-load-misses")
@@ -222,10 +228,10 @@ def detect_counters() -> CounterSupport:
     if shutil.which("perf") is None:
         return CounterSupport(unavailable={"hardware counters": "perf is not installed"})
     groups = [group for pmu in _PMUS if (group := _group(pmu))]
-    tried = [*_EVENTS, *groups]
-    command = ("perf", "stat", "-x,", *_event_arguments(tried), "--", "true")
+    events = [*_EVENTS, *groups]
+    command = ("perf", "stat", "-x,", *_event_arguments(events), "--", "true")
     try:
-        done = subprocess.run(
+        process = subprocess.run(
             command,
             capture_output=True,
             stdin=subprocess.DEVNULL,
@@ -237,40 +243,44 @@ def detect_counters() -> CounterSupport:
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         return CounterSupport(unavailable={"hardware counters": f"perf could not be run: {error}"})
-    if done.returncode != 0:
-        said = (done.stderr.strip().splitlines() or ["it ended without a word"])[0]
-        return CounterSupport(unavailable={"hardware counters": f"perf: {said}"})
-    return supported_counters(tried, parse(done.stderr))
+    if process.returncode != 0:
+        message = (process.stderr.strip().splitlines() or ["it ended without a word"])[0]
+        return CounterSupport(unavailable={"hardware counters": f"perf: {message}"})
+    return supported_counters(events, parse(process.stderr))
 
 
-def supported_counters(tried: Collection[str], counts: Mapping[str, Count]) -> CounterSupport:
+def supported_counters(candidates: Collection[str], counts: Mapping[str, Count]) -> CounterSupport:
     """The events among those tried that this host supports."""
-    missing = {
+    unsupported = {
         event: "not supported by this host"
-        for one in tried
-        for event in _event_names(one)
+        for event_group in candidates
+        for event in _event_names(event_group)
         if event not in counts or counts[event].reason == "not supported"
     }
-    events = tuple(one for one in tried if not any(name in missing for name in _event_names(one)))
+    events = tuple(
+        event_group
+        for event_group in candidates
+        if not any(name in unsupported for name in _event_names(event_group))
+    )
     if not events:
         return CounterSupport(unavailable={"hardware counters": "not supported by this host"})
-    return CounterSupport(events=events, unavailable=missing)
+    return CounterSupport(events=events, unavailable=unsupported)
 
 
-def _event_names(one: str) -> tuple[str, ...]:
-    parts = one.strip("{}").split(",")
+def _event_names(event_group: str) -> tuple[str, ...]:
+    parts = event_group.strip("{}").split(",")
     return tuple(part.split("/")[1] if "/" in part else part for part in parts)
 
 
 def _group(pmu: str) -> str | None:
-    named = [name for name in _GROUP if (_DEVICES / pmu / "events" / name).exists()]
-    if not set(named) >= {"slots", *LEVEL_1}:
+    events = [name for name in _GROUP if (_DEVICES / pmu / "events" / name).exists()]
+    if not set(events) >= {"slots", *LEVEL_1}:
         return None
-    return "{" + ",".join(f"{pmu}/{name}/" for name in named) + "}"
+    return "{" + ",".join(f"{pmu}/{name}/" for name in events) + "}"
 
 
 def _event_arguments(events: Collection[str]) -> tuple[str, ...]:
-    return tuple(word for event in events for word in ("-e", event))
+    return tuple(argument for event in events for argument in ("-e", event))
 
 
 class Perf:
@@ -279,7 +289,7 @@ class Perf:
     def __init__(self, events: Collection[str], supervision: Supervision, scratch: Path) -> None:
         self._events = tuple(events)
         self._supervision = supervision
-        self._out, self._said = scratch / "perf.csv", scratch / "perf.log"
+        self._out, self._log = scratch / "perf.csv", scratch / "perf.log"
         self._fifos = (scratch / "perf.control", scratch / "perf.ack")
         self._pid: int | None = None
         self._control = self._ack = -1
@@ -291,8 +301,8 @@ class Perf:
             os.mkfifo(fifo)
         self._control, self._ack = (os.open(fifo, os.O_RDWR | os.O_CLOEXEC) for fifo in self._fifos)
         # Started by the supervisor, which ends it together with the launch in any case.
-        with self._said.open("wb") as said, Path(os.devnull).open("r+b") as nothing:
-            descriptors = (said.fileno(), nothing.fileno(), nothing.fileno())
+        with self._log.open("wb") as log, Path(os.devnull).open("r+b") as devnull:
+            descriptors = (log.fileno(), devnull.fileno(), devnull.fileno())
             try:
                 self._pid = self._supervision.spawn(
                     (
@@ -308,11 +318,11 @@ class Perf:
             except LaunchError as error:
                 self.reason = error.what
 
-    def count(self) -> None:
+    def start_counting(self) -> None:
         """Start counting."""
         self._tell("enable")
 
-    def stop(self) -> None:
+    def stop_counting(self) -> None:
         """Stop counting."""
         self._tell("disable")
 
@@ -331,33 +341,33 @@ class Perf:
         self.reason = "perf wrote nothing"
         return {}
 
-    def _tell(self, word: str) -> None:
+    def _tell(self, control: str) -> None:
         """Send perf a control command, and wait for its acknowledgement."""
         if self.reason is not None or self._pid is None:
             return
-        os.write(self._control, f"{word}\n".encode())
-        give_up_s = time.monotonic() + PATIENCE_S
+        os.write(self._control, f"{control}\n".encode())
+        deadline_s = time.monotonic() + PATIENCE_S
         while not select.select([self._ack], [], [], 0.01)[0]:
             if self._supervision.exit_code(self._pid) is not None:
-                self.reason = f"perf: {self._last_words()}"
+                self.reason = f"perf: {self._last_message()}"
                 return
-            if time.monotonic() > give_up_s:
+            if time.monotonic() > deadline_s:
                 self.reason = "perf did not answer"
                 return
         os.read(self._ack, 64)
 
     def _end(self, pid: int) -> None:
-        for sign in (signal.SIGINT, signal.SIGKILL):
-            give_up_s = time.monotonic() + PATIENCE_S
+        for number in (signal.SIGINT, signal.SIGKILL):
+            deadline_s = time.monotonic() + PATIENCE_S
             if self._supervision.exit_code(pid) is None:
                 with contextlib.suppress(ProcessLookupError):
-                    os.kill(pid, sign)
-            while self._supervision.exit_code(pid) is None and time.monotonic() < give_up_s:
+                    os.kill(pid, number)
+            while self._supervision.exit_code(pid) is None and time.monotonic() < deadline_s:
                 select.select([self._supervision], [], [], 0.01)
 
-    def _last_words(self) -> str:
+    def _last_message(self) -> str:
         with contextlib.suppress(OSError):
-            lines = self._said.read_text(encoding="utf-8", errors="replace").split("\n")
+            lines = self._log.read_text(encoding="utf-8", errors="replace").split("\n")
             return next((line.strip() for line in lines if line.strip()), "it ended without a word")
         return "it ended without a word"
 
@@ -401,23 +411,25 @@ def collect_counters(
         threads: The observations of each worker's threads.
         host: The observations of the host, which include the page faults.
     """
-    known = [thread for one in threads for thread in one]
+    every_thread = [thread for worker_threads in threads for thread in worker_threads]
     minor = host.total("minor_faults") if host else None
-    whole = replace(_kernel_counters(known, support), faults=minor)
+    launch_counters = replace(_kernel_counters(every_thread, support), faults=minor)
     if not perfs:
-        return LaunchCounters(whole=whole)
+        return LaunchCounters(whole=launch_counters)
     each = [perf.close() for perf in perfs]
     reason = next((perf.reason for perf in perfs if perf.reason is not None), None)
     if reason is not None:
         unavailable = {**support.unavailable, "hardware counters": reason}
-        return LaunchCounters(whole=replace(whole, unavailable=unavailable))
+        return LaunchCounters(whole=replace(launch_counters, unavailable=unavailable))
     fields = counter_fields(total_counts(each))
     fields["unavailable"] = {**support.unavailable, **fields["unavailable"]}
     return LaunchCounters(
-        whole=replace(whole, source="perf", **fields),
+        whole=replace(launch_counters, source="perf", **fields),
         workers=tuple(
-            replace(_kernel_counters(one, support), source="perf", **counter_fields(counts))
-            for one, counts in zip(threads, each[: len(threads)], strict=True)
+            replace(
+                _kernel_counters(worker_threads, support), source="perf", **counter_fields(counts)
+            )
+            for worker_threads, counts in zip(threads, each[: len(threads)], strict=True)
         ),
     )
 
@@ -425,8 +437,10 @@ def collect_counters(
 def _kernel_counters(threads: Sequence[ThreadEvidence], support: CounterSupport) -> Counters:
     return Counters(
         source="proc",
-        task_clock_ns=known_sum(one.run_ns for one in threads),
-        switches=known_sum(part for one in threads for part in (one.voluntary, one.involuntary)),
-        migrations=known_sum(one.migrations for one in threads),
+        task_clock_ns=known_sum(thread.run_ns for thread in threads),
+        switches=known_sum(
+            part for thread in threads for part in (thread.voluntary, thread.involuntary)
+        ),
+        migrations=known_sum(thread.migrations for thread in threads),
         unavailable=dict(support.unavailable),
     )

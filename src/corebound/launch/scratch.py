@@ -38,20 +38,20 @@ _LINK_FOLDER = Path("/tmp")  # noqa: S108 - names below it are drawn, and symlin
 
 
 @contextlib.contextmanager
-def scratch_folder(short: Path = _LINK_FOLDER) -> Iterator[Path]:
+def scratch_folder(link_folder: Path = _LINK_FOLDER) -> Iterator[Path]:
     """Create an empty scratch folder below the temporary folder, and remove it on exit.
 
     If the folder's path is too long, this yields a link to the folder, so that its files stay
     on the disk that TMPDIR selects. Folders left by killed processes are removed first.
 
     Args:
-        short: The folder for such a link.
+        link_folder: The folder for such a link.
 
     Raises:
         HostError: a link is needed and cannot be created.
         InputError: the temporary folder is not writable.
     """
-    _remove_abandoned(short)
+    _remove_abandoned(link_folder)
     with contextlib.ExitStack() as stack:
         with report_os_errors(
             "no temporary folder can be made",
@@ -59,7 +59,7 @@ def scratch_folder(short: Path = _LINK_FOLDER) -> Iterator[Path]:
             fix="Make room, or set TMPDIR to a folder that can be written.",
         ):
             folder = _locked(stack)
-        yield _shortened(folder, short, stack)
+        yield _shortened(folder, link_folder, stack)
 
 
 def _locked(stack: contextlib.ExitStack) -> Path:
@@ -92,43 +92,43 @@ def _lock_shared(descriptor: int) -> bool:
     return True
 
 
-def _shortened(folder: Path, short: Path, stack: contextlib.ExitStack) -> Path:
-    most_bytes = _ADDRESS_BYTES - _BELOW_BYTES
-    if len(os.fsencode(folder)) <= most_bytes:
+def _shortened(folder: Path, link_folder: Path, stack: contextlib.ExitStack) -> Path:
+    limit_bytes = _ADDRESS_BYTES - _BELOW_BYTES
+    if len(os.fsencode(folder)) <= limit_bytes:
         return folder
-    link = short / f"{_PREFIX}{secrets.token_hex(4)}"
+    link = link_folder / f"{_PREFIX}{secrets.token_hex(4)}"
     try:
         link.symlink_to(folder)
     except OSError as error:
-        longest_bytes = most_bytes - len(os.fsencode(folder.name)) - 1
+        allowed_bytes = limit_bytes - len(os.fsencode(folder.name)) - 1
         raise HostError(
             what=f"its path is too long for sockets below it, and no short name for it can be "
-            f"made in {short} ({error.strerror}).",
+            f"made in {link_folder} ({error.strerror}).",
             where=str(folder.parent),
-            fix=f"Set TMPDIR to a folder whose path has at most {longest_bytes} characters.",
+            fix=f"Set TMPDIR to a folder whose path has at most {allowed_bytes} characters.",
         ) from error
     stack.callback(link.unlink, missing_ok=True)
     return link
 
 
-def _remove_abandoned(short: Path) -> None:
-    """Remove what this user's killed processes left in the temporary folder and `short`."""
-    for place in {Path(tempfile.gettempdir()), short}:
+def _remove_abandoned(link_folder: Path) -> None:
+    """Remove what this user's killed processes left in the temporary folder and `link_folder`."""
+    for parent in {Path(tempfile.gettempdir()), link_folder}:
         try:
-            found = [path for path in place.iterdir() if _NAME.fullmatch(path.name)]
+            folders = [path for path in parent.iterdir() if _NAME.fullmatch(path.name)]
         except OSError:
             continue  # it may be writable but not readable
-        for path in found:
+        for path in folders:
             with contextlib.suppress(OSError):
                 _remove_unlocked(path)
 
 
 def _remove_unlocked(path: Path) -> None:
     """Remove an unlocked scratch folder, or a link to one, if this user owns it."""
-    found = path.lstat()
-    if found.st_uid != os.geteuid():
+    status = path.lstat()
+    if status.st_uid != os.geteuid():
         return
-    if stat.S_ISLNK(found.st_mode):
+    if stat.S_ISLNK(status.st_mode):
         folder = path.readlink()
         if not _NAME.fullmatch(folder.name):
             return
@@ -136,7 +136,7 @@ def _remove_unlocked(path: Path) -> None:
             _remove_unlocked(folder)
         if not folder.exists():
             path.unlink()
-    elif stat.S_ISDIR(found.st_mode):
+    elif stat.S_ISDIR(status.st_mode):
         descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -43,19 +43,19 @@ class Supervision:
         self._names = os.fsencode(scratch), scratch.resolve()
         # If the supervisor is killed, this process inherits its descendants.
         supervisor.become_subreaper()
-        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        own_end, child_end = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         program = (sys.executable, "-I", "-S", "-c", _SUPERVISOR)
-        with theirs:
+        with child_end:
             self._process = subprocess.Popen(
-                (*program, str(theirs.fileno()), str(scratch), str(_LIBRARY)),
+                (*program, str(child_end.fileno()), str(scratch), str(_LIBRARY)),
                 stdin=subprocess.DEVNULL,
-                pass_fds=(theirs.fileno(),),
+                pass_fds=(child_end.fileno(),),
                 # This process handles Ctrl-C from the terminal.
                 start_new_session=True,
             )
-        self._channel = ours
+        self._channel = own_end
         self._exits: dict[int, int] = {}
-        self._orders = 0
+        self._sent = 0
 
     def __enter__(self) -> Self:
         return self
@@ -71,14 +71,14 @@ class Supervision:
 
     def _end_orphans(self) -> None:
         """End launch processes left by a killed supervisor; they are now our descendants."""
-        until_s = time.monotonic() + PATIENCE_S
-        while time.monotonic() < until_s:
-            left = [pid for pid in processes_below(os.getpid()) if self._is_of_us(pid)]
-            if not left:
+        deadline_s = time.monotonic() + PATIENCE_S
+        while time.monotonic() < deadline_s:
+            orphans = [pid for pid in processes_below(os.getpid()) if self._is_ours(pid)]
+            if not orphans:
                 return
-            supervisor.kill(left)
+            supervisor.kill(orphans)
 
-    def _is_of_us(self, pid: int) -> bool:
+    def _is_ours(self, pid: int) -> bool:
         """Whether a process has our scratch folder in its environment, or works below it."""
         name, folder = self._names
         try:
@@ -154,7 +154,7 @@ class Supervision:
     def _receive(self) -> dict[str, Any]:
         data = self._channel.recv(supervisor.MOST_BYTES)
         if not data:
-            raise self._gone()
+            raise self._lost()
         message: dict[str, Any] = json.loads(data)
         return message
 
@@ -165,21 +165,21 @@ class Supervision:
 
     def _answer(self, order: dict[str, Any], descriptors: Sequence[int] = ()) -> dict[str, Any]:
         """Send an order and wait for the answer with the same number."""
-        self._orders += 1
-        number = self._orders
+        self._sent += 1
+        number = self._sent
         data = json.dumps({**order, "order": number}).encode()
         try:
             socket.send_fds(self._channel, [data], descriptors)
         except OSError as error:
-            raise self._gone() from error
+            raise self._lost() from error
         while self._readable(PATIENCE_S):
             message = self._receive()
             if message.get("order") == number:
                 return message
             self._note(message)
-        raise self._gone()
+        raise self._lost()
 
-    def _gone(self) -> LaunchError:
+    def _lost(self) -> LaunchError:
         return LaunchError(
             what="the supervisor of the launches has ended or does not answer.",
             where="corebound",

@@ -68,7 +68,7 @@ class _Thread:
 class ThreadSampler:
     """Samples the threads of one worker's process tree.
 
-    Values count from the call of `mark`, just before the workers start their timed loop.
+    Values count from the call of `start`, just before the workers start their timed loop.
     For a thread that starts later, they count from its start.
     """
 
@@ -78,9 +78,9 @@ class ThreadSampler:
         self._ended: list[_Thread] = []
         self._processes: set[int] = {root}
         self._searched_s = float("-inf")
-        self._marked_ns: int | None = None
-        self._looked_ms = 0
-        self._looked_ns = 0
+        self._started_ns: int | None = None
+        self._sampled_ms = 0
+        self._sampled_ns = 0
         # Work before the first sample, such as starting perf, has no deadline.
         self._due_ns = math.inf
         self._own_wait_ns = 0
@@ -92,7 +92,7 @@ class ThreadSampler:
         self.peak_rss_bytes: int | None = None
         self.node_bytes: dict[int, int] = {}
 
-    def look(self, *, search: bool = False) -> None:
+    def sample(self, *, search: bool = False) -> None:
         """Sample every thread once: its CPU, its affinity and whether it has run since.
 
         Args:
@@ -104,8 +104,8 @@ class ThreadSampler:
         began_ns = time.thread_time_ns()
         now_s = time.monotonic()
         if search or now_s - self._searched_s >= SEARCH_INTERVAL_S:
-            found = processes_below(self.root) if search else descendants(self.root)
-            self._processes = {self.root, *found}
+            processes = processes_below(self.root) if search else descendants(self.root)
+            self._processes = {self.root, *processes}
             self._searched_s = now_s
         now_ms = self._now_ms()
         active_ns = self._active_ns()
@@ -114,15 +114,15 @@ class ThreadSampler:
         for pid in self._processes:
             for tid in thread_ids(pid):
                 unlisted.pop(tid, None)
-                self._see(pid, tid, now_ms, thorough=search)
+                self._sample_thread(pid, tid, now_ms, thorough=search)
         for tid, thread in unlisted.items():
-            self._see(thread.pid, tid, now_ms, thorough=search)
-        if search and self._marked_ns is not None:
+            self._sample_thread(thread.pid, tid, now_ms, thorough=search)
+        if search and self._started_ns is not None:
             # Only at the end: reading this blocks the worker for milliseconds.
             self.peak_rss_bytes = _peak_rss_bytes(self._processes)
             self.node_bytes = procfs.node_bytes(self._processes)
-        self._looked_ms = now_ms
-        if self._marked_ns is not None:
+        self._sampled_ms = now_ms
+        if self._started_ns is not None:
             self._note_suspension(time.monotonic_ns(), self._active_ns() - active_ns)
         if not search:
             self.looks += 1
@@ -143,18 +143,18 @@ class ThreadSampler:
     @property
     def threads(self) -> ThreadTotals | None:
         """Totals over all its threads, including ended ones; None where unknown."""
-        counted = [one.last for one in self._seen() if "run_ns" in one.last]
-        if not counted:
+        totals = [thread.last for thread in self._all_threads() if "run_ns" in thread.last]
+        if not totals:
             return None
         return ThreadTotals(
-            ran_ns=sum(last["run_ns"] for last in counted),
-            waited_ns=sum(last["wait_ns"] for last in counted),
-            voluntary=known_sum(one.get("voluntary") for one in counted),
-            involuntary=known_sum(one.get("involuntary") for one in counted),
-            migrations=known_sum(one.get("migrations") for one in counted),
+            ran_ns=sum(last["run_ns"] for last in totals),
+            waited_ns=sum(last["wait_ns"] for last in totals),
+            voluntary=known_sum(total.get("voluntary") for total in totals),
+            involuntary=known_sum(total.get("involuntary") for total in totals),
+            migrations=known_sum(total.get("migrations") for total in totals),
         )
 
-    def count(self) -> None:
+    def read_counts(self) -> None:
         """Read the expensive counts of every thread: context switches and migrations.
 
         The cost is not included in `look_ns`; call this rarely.
@@ -163,10 +163,10 @@ class ThreadSampler:
         for thread in self._threads.values():
             thread.last.update(_read_counts(thread.pid, thread.tid))
 
-    def mark(self) -> None:
+    def start(self) -> None:
         """Start counting; usage up to this moment counts as setup."""
-        self._marked_ns = self._looked_ns = self._idle_since_ns = time.monotonic_ns()
-        self._looked_ms = 0
+        self._started_ns = self._sampled_ns = self._idle_since_ns = time.monotonic_ns()
+        self._sampled_ms = 0
         self._own_wait_ns = _own_wait_ns()
         for thread in self._threads.values():
             thread.base = dict(thread.last)
@@ -184,18 +184,18 @@ class ThreadSampler:
         """Stop sampling; returns the observations of each thread."""
         for thread in self._threads.values():
             thread.close()
-        return tuple(map(_evidence, sorted(self._seen(), key=lambda thread: thread.tid)))
+        return tuple(map(_evidence, sorted(self._all_threads(), key=lambda thread: thread.tid)))
 
-    def _seen(self) -> tuple[_Thread, ...]:
+    def _all_threads(self) -> tuple[_Thread, ...]:
         """Every thread seen so far, including ended ones."""
         return (*self._ended, *self._threads.values())
 
     def _now_ms(self) -> int:
-        if self._marked_ns is None:
+        if self._started_ns is None:
             return 0
-        return (time.monotonic_ns() - self._marked_ns) // 1_000_000
+        return (time.monotonic_ns() - self._started_ns) // 1_000_000
 
-    def _see(self, pid: int, tid: int, now_ms: int, *, thorough: bool) -> None:
+    def _sample_thread(self, pid: int, tid: int, now_ms: int, *, thorough: bool) -> None:
         try:
             thread = self._threads.get(tid)
             if thread is None:
@@ -212,18 +212,18 @@ class ThreadSampler:
             if thorough:
                 thread.last.update(_read_counts(pid, tid))
         except (OSError, ValueError):
-            self._leave(tid)  # it ended in the meantime
+            self._note_end(tid)  # it ended in the meantime
             return
-        if self._marked_ns is not None:
-            _add_stay(thread, cpu, self._looked_ms, now_ms)
+        if self._started_ns is not None:
+            _add_stay(thread, cpu, self._sampled_ms, now_ms)
         thread.active_ns = thread.last.get("run_ns")
 
     def _active_ns(self) -> int:
         """Total run and run-queue wait time of the live threads so far."""
         return sum(
-            one.last["run_ns"] + one.last["wait_ns"]
-            for one in self._threads.values()
-            if "run_ns" in one.last
+            thread.last["run_ns"] + thread.last["wait_ns"]
+            for thread in self._threads.values()
+            if "run_ns" in thread.last
         )
 
     def _note_suspension(self, now_ns: int, active_ns: int) -> None:
@@ -240,7 +240,7 @@ class ThreadSampler:
             now_ns: The time of this sample.
             active_ns: Run and run-queue wait time of the threads since the previous sample.
         """
-        since_ns = now_ns - self._looked_ns
+        since_ns = now_ns - self._sampled_ns
         is_stopped = any(map(self._is_stopped, self._threads.values()))
         if active_ns > _IDLE_SHARE * since_ns:
             self._idle_since_ns = now_ns
@@ -257,7 +257,7 @@ class ThreadSampler:
                 self.suspended_ns += now_ns - self._idle_since_ns
             self._was_frozen, self._idle_since_ns = is_frozen, now_ns
         self._was_stopped = is_stopped
-        self._looked_ns = now_ns
+        self._sampled_ns = now_ns
         self._due_ns = now_ns + self.pause_s * 1e9
 
     def _is_stopped(self, thread: _Thread) -> bool:
@@ -267,7 +267,7 @@ class ThreadSampler:
         tracer = line_number(_thread_file(thread.pid, thread.tid, "status"), b"TracerPid")
         return tracer is not None and tracer not in self._processes
 
-    def _leave(self, tid: int) -> None:
+    def _note_end(self, tid: int) -> None:
         """Note that a thread has ended and close its files: there may be a thousand of them."""
         if (thread := self._threads.pop(tid, None)) is not None:
             thread.close()
@@ -286,10 +286,10 @@ def _add_stay(thread: _Thread, cpu: CpuId, before_ms: int, now_ms: int) -> None:
 
 
 def _open(pid: int, tid: int) -> _Thread:
-    place = f"/proc/{pid}/task/{tid}"
-    stat = os.open(f"{place}/stat", os.O_RDONLY | os.O_CLOEXEC)
+    folder = f"/proc/{pid}/task/{tid}"
+    stat = os.open(f"{folder}/stat", os.O_RDONLY | os.O_CLOEXEC)
     try:
-        schedstat: int | None = os.open(f"{place}/schedstat", os.O_RDONLY | os.O_CLOEXEC)
+        schedstat: int | None = os.open(f"{folder}/schedstat", os.O_RDONLY | os.O_CLOEXEC)
     except FileNotFoundError:
         schedstat = None  # the kernel was built without it
     return _Thread(tid=tid, pid=pid, name=_read_stat(stat).name, stat=stat, schedstat=schedstat)

@@ -67,11 +67,11 @@ def _off_slot(placement: Placement, worker: Worker, of_command: Allowed) -> Iter
     cpus = placement.slots[worker.slot].cpus
     # OMP_PLACES binds each thread to a part of the slot; other backends allow the whole slot.
     parts_allowed = placement.backend == "openmp"
-    seen = [(_thread_name(thread), thread.allowed) for thread in worker.threads]
-    for who, allowed in (*seen, ("the command", of_command)):
-        for one in allowed:
-            if set(one) != set(cpus) and not (parts_allowed and set(one) < set(cpus)):
-                yield f"{who} was allowed CPUs {cpu_list(one)}, its slot is {cpu_list(cpus)}"
+    affinities = [(_thread_name(thread), thread.allowed) for thread in worker.threads]
+    for name, sets in (*affinities, ("the command", of_command)):
+        for allowed in sets:
+            if set(allowed) != set(cpus) and not (parts_allowed and set(allowed) < set(cpus)):
+                yield f"{name} was allowed CPUs {cpu_list(allowed)}, its slot is {cpu_list(cpus)}"
     for thread in worker.threads:
         if outside := {stay.cpu for stay in thread.stays} - set(cpus):
             yield f"{_thread_name(thread)} was seen on CPUs {cpu_list(outside)}, off its slot"
@@ -82,13 +82,13 @@ def _thread_name(thread: ThreadEvidence) -> str:
 
 
 def _wrong_thread_count(worker: Worker) -> Iterator[str]:
-    asked, used = worker.threads_asked, worker.threads_used
-    if asked is not None and used is not None and asked != used:
-        yield f"{asked} threads were asked for, the framework uses {used}"
+    requested, used = worker.threads_asked, worker.threads_used
+    if requested is not None and used is not None and requested != used:
+        yield f"{requested} threads were asked for, the framework uses {used}"
 
 
 def _wrong_environment(command: Command, worker: Worker) -> Iterator[str]:
     for name, value in command.env:
-        got = worker.environment.get(name)
-        if name.startswith(protocol.STEERING) and got != value:
-            yield f"{name}={value} was set, the worker got {got or 'none'}"
+        actual = worker.environment.get(name)
+        if name.startswith(protocol.STEERING) and actual != value:
+            yield f"{name}={value} was set, the worker got {actual or 'none'}"

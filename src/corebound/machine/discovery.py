@@ -51,20 +51,20 @@ def core_kinds(tree: Tree, cpus: tuple[CpuId, ...]) -> dict[CpuId, CoreKind]:
     `cpu_capacity` (ARM), and the maximum frequency. If base frequencies are known, they
     must differ too: a core that only boosts further is not another kind.
     """
-    told = _by_unit(tree, cpus)
-    if told:
-        return told
+    kinds = _by_unit(tree, cpus)
+    if kinds:
+        return kinds
     folder = "sys/devices/system/cpu/cpu{}/"
-    told = _by_value(_values(tree, cpus, folder + "cpu_capacity"))
-    if told:
-        return told
-    told = _by_value(_values(tree, cpus, folder + "cpufreq/cpuinfo_max_freq"))
-    base = _values(tree, cpus, folder + "cpufreq/base_frequency") if told else {}
+    kinds = _by_value(_values(tree, cpus, folder + "cpu_capacity"))
+    if kinds:
+        return kinds
+    kinds = _by_value(_values(tree, cpus, folder + "cpufreq/cpuinfo_max_freq"))
+    base = _values(tree, cpus, folder + "cpufreq/base_frequency") if kinds else {}
     if base:
-        slow = max(base[cpu] for cpu in cpus if told[cpu] == "efficiency")
-        fast = min(base[cpu] for cpu in cpus if told[cpu] == "performance")
-        return told if slow < fast else {}
-    return told
+        slow = max(base[cpu] for cpu in cpus if kinds[cpu] == "efficiency")
+        fast = min(base[cpu] for cpu in cpus if kinds[cpu] == "performance")
+        return kinds if slow < fast else {}
+    return kinds
 
 
 def _by_unit(tree: Tree, cpus: tuple[CpuId, ...]) -> dict[CpuId, CoreKind]:
@@ -96,10 +96,10 @@ def _values(tree: Tree, cpus: tuple[CpuId, ...], path: str) -> dict[CpuId, int]:
 
 def _by_value(values: Mapping[CpuId, int]) -> dict[CpuId, CoreKind]:
     """Split at the widest gap, if it is wider than cores of one kind allow."""
-    steps = sorted(set(values.values()))
-    if len(steps) < 2:
+    levels = sorted(set(values.values()))
+    if len(levels) < 2:
         return {}
-    low, high = max(pairwise(steps), key=lambda pair: pair[1] / pair[0])
+    low, high = max(pairwise(levels), key=lambda pair: pair[1] / pair[0])
     if high / low < _SAME_KIND_RATIO:
         return {}
     return {cpu: "performance" if value >= high else "efficiency" for cpu, value in values.items()}
@@ -225,16 +225,16 @@ def _cores(tree: Tree, cpus: tuple[CpuId, ...]) -> dict[CpuId, CoreKey]:
     ids = {cpu: _ids(tree, cpu) for cpu in cpus}
     package = _packages(tree, ids)
     groups = _core_groups(tree, ids, package)
-    places = [(package[group[0]], ids[group[0]].die or 0) for group in groups]
-    told = [ids[group[0]].core for group in groups]
+    dies = [(package[group[0]], ids[group[0]].die or 0) for group in groups]
+    numbers = [ids[group[0]].core for group in groups]
     # If core numbers are missing or repeat within a die, the lowest CPU number identifies
     # each core of that die instead.
-    seen = Counter(zip(places, told, strict=True))
-    vague = {place for (place, core), count in seen.items() if core is None or count > 1}
+    counts = Counter(zip(dies, numbers, strict=True))
+    ambiguous = {die for (die, core), count in counts.items() if core is None or count > 1}
     keys: dict[CpuId, CoreKey] = {}
-    for group, place, core in zip(groups, places, told, strict=True):
-        name = group[0] if core is None or place in vague else core
-        key = CoreKey(package=place[0], die=place[1], core=name)
+    for group, die, core in zip(groups, dies, numbers, strict=True):
+        name = group[0] if core is None or die in ambiguous else core
+        key = CoreKey(package=die[0], die=die[1], core=name)
         keys.update(dict.fromkeys(group, key))
     return keys
 
@@ -244,21 +244,21 @@ def _core_groups(
 ) -> list[tuple[CpuId, ...]]:
     """The CPUs of each physical core, by number; no CPU is in two cores."""
     groups: list[tuple[CpuId, ...]] = []
-    left = dict.fromkeys(ids)
-    alike: dict[tuple[int, _Ids], set[CpuId]] = {}
-    for cpu, mine in ids.items():
-        alike.setdefault((package[cpu], mine), set()).add(cpu)
-    while left:
-        cpu = next(iter(left))
+    remaining = dict.fromkeys(ids)
+    same_ids: dict[tuple[int, _Ids], set[CpuId]] = {}
+    for cpu, own_ids in ids.items():
+        same_ids.setdefault((package[cpu], own_ids), set()).add(cpu)
+    while remaining:
+        cpu = next(iter(remaining))
         siblings: AbstractSet[CpuId] | None = _siblings(tree, cpu, "core_cpus", "thread_siblings")
         if siblings is None and ids[cpu].core is not None:
-            siblings = alike[package[cpu], ids[cpu]]
-        group = tuple(sorted((left.keys() & (siblings or ())) | {cpu}))
+            siblings = same_ids[package[cpu], ids[cpu]]
+        group = tuple(sorted((remaining.keys() & (siblings or ())) | {cpu}))
         if len({ids[other].core for other in group}) > 1 and _has_compute_units(tree):
             group = (cpu,)
         groups.append(group)
         for member in group:
-            del left[member]
+            del remaining[member]
     return groups
 
 
@@ -277,28 +277,34 @@ def _has_compute_units(tree: Tree) -> bool:
 def _packages(tree: Tree, ids: Mapping[CpuId, _Ids]) -> dict[CpuId, int]:
     """Number the packages: by the kernel's number if it is unique, else by a free one."""
     groups: list[tuple[CpuId, ...]] = []
-    left = dict.fromkeys(ids)
-    while left:
-        first = next(iter(left))
+    remaining = dict.fromkeys(ids)
+    while remaining:
+        first = next(iter(remaining))
         siblings = _siblings(tree, first, "package_cpus", "core_siblings")
         if siblings is None:
-            group = tuple(cpu for cpu in left if ids[cpu].package == ids[first].package)
+            group = tuple(cpu for cpu in remaining if ids[cpu].package == ids[first].package)
         else:
-            group = tuple(sorted((left.keys() & siblings) | {first}))
+            group = tuple(sorted((remaining.keys() & siblings) | {first}))
         groups.append(group)
         for cpu in group:
-            del left[cpu]
-    names: dict[int, tuple[CpuId, ...]] = {}
-    nameless = []
+            del remaining[cpu]
+    numbered_groups: dict[int, tuple[CpuId, ...]] = {}
+    unnumbered = []
     for group in groups:
-        name = ids[group[0]].package
-        if name is None or name in names:
-            nameless.append(group)
+        number = ids[group[0]].package
+        if number is None or number in numbered_groups:
+            unnumbered.append(group)
         else:
-            names[name] = group
-    for group in nameless:
-        names[next(free for free in range(len(names) + 1) if free not in names)] = group
-    return {cpu: name for name, group in names.items() for cpu in group}
+            numbered_groups[number] = group
+    for group in unnumbered:
+        numbered_groups[
+            next(
+                candidate
+                for candidate in range(len(numbered_groups) + 1)
+                if candidate not in numbered_groups
+            )
+        ] = group
+    return {cpu: number for number, group in numbered_groups.items() for cpu in group}
 
 
 def _caches(
@@ -306,19 +312,23 @@ def _caches(
 ) -> tuple[Cache, ...]:
     """The last-level caches; a CPU that belongs to one is not examined again."""
     caches: list[Cache] = []
-    left = dict.fromkeys(cpus)
-    while left:
-        cpu = next(iter(left))
-        found = _last_level(tree, cpu)
-        behind = {cpu}
-        if found is not None:
+    remaining = dict.fromkeys(cpus)
+    while remaining:
+        cpu = next(iter(remaining))
+        last_level = _last_level(tree, cpu)
+        sharing = {cpu}
+        if last_level is not None:
             # Some IA-64 kernels leave the map empty and mean the CPU's own core.
-            behind |= found.behind or {other for other in left if cores[other] == cores[cpu]}
-        members = tuple(sorted(left.keys() & behind))
+            sharing |= last_level.behind or {
+                other for other in remaining if cores[other] == cores[cpu]
+            }
+        members = tuple(sorted(remaining.keys() & sharing))
         for member in members:
-            del left[member]
-        if found is not None:
-            caches.append(Cache(level=found.level, size_bytes=found.size_bytes, cpus=members))
+            del remaining[member]
+        if last_level is not None:
+            caches.append(
+                Cache(level=last_level.level, size_bytes=last_level.size_bytes, cpus=members)
+            )
     return tuple(caches)
 
 
@@ -337,7 +347,7 @@ def _last_level(tree: Tree, cpu: CpuId) -> _LastLevel | None:
         level = _count(tree, f"{base}/level")
         if level and read_text(tree, f"{base}/type") != "Instruction":
             levels.append((level, base))
-    for level, base in sorted(levels, key=lambda each: -each[0]):
+    for level, base in sorted(levels, key=lambda candidate: -candidate[0]):
         size = read_size_bytes(tree, f"{base}/size")
         behind = read_cpu_list(tree, f"{base}/shared_cpu_list")
         if behind is None:
@@ -364,15 +374,17 @@ def _nodes(
         total = re.search(r"MemTotal:\s+([0-9]{1,18}) kB", tree.read(f"{folder}/meminfo") or "")
         distances = (read_text(tree, f"{folder}/distance") or "").split()
         # One distance for each online node, in order, without gaps.
-        known = len(distances) == len(ids) and all(
-            re.fullmatch(r"[0-9]{1,9}", d) for d in distances
+        has_distances = len(distances) == len(ids) and all(
+            re.fullmatch(r"[0-9]{1,9}", distance) for distance in distances
         )
         nodes.append(
             Node(
                 id=node,
                 cpus=tuple(sorted(on & cpus)),
                 memory_bytes=int(total[1]) << 10 if total else None,
-                distances=tuple(zip(ids, map(int, distances), strict=True)) if known else (),
+                distances=tuple(zip(ids, map(int, distances), strict=True))
+                if has_distances
+                else (),
                 allowed=all(node in limit for limit in limits),
             )
         )

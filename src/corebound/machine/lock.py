@@ -39,12 +39,12 @@ def describe_process(pid: int) -> str:
     """
     try:
         user = _user(Path(f"/proc/{pid}").stat().st_uid)
-        words = Path(f"/proc/{pid}/cmdline").read_bytes().rstrip(b"\0").split(b"\0")
+        arguments = Path(f"/proc/{pid}/cmdline").read_bytes().rstrip(b"\0").split(b"\0")
     except OSError:
         return f"process {pid}"
-    command = one_line(b" ".join(words).decode(errors="replace"))
-    shown = command if len(command) <= _LONGEST else f"{command[:_LONGEST]}…"
-    return f"process {pid} of {user}" + (f", `{shown}`" if shown else "")
+    command = one_line(b" ".join(arguments).decode(errors="replace"))
+    excerpt = command if len(command) <= _LONGEST else f"{command[:_LONGEST]}…"
+    return f"process {pid} of {user}" + (f", `{excerpt}`" if excerpt else "")
 
 
 def _user(uid: int) -> str:
@@ -56,33 +56,33 @@ def _user(uid: int) -> str:
 
 def _flock_holders(descriptor: int) -> Iterator[int]:
     """The processes that certainly hold a flock of the same file."""
-    wanted = os.fstat(descriptor)
+    file = os.fstat(descriptor)
     try:
         lines = Path("/proc/locks").read_text(encoding="ascii").splitlines()
     except OSError:
         return
     for line in lines:
-        words = line.split()
+        fields = line.split()
         # A waiting process has `->` before the kind.
-        if len(words) < 6 or words[1] != "FLOCK" or not words[5].endswith(f":{wanted.st_ino}"):
+        if len(fields) < 6 or fields[1] != "FLOCK" or not fields[5].endswith(f":{file.st_ino}"):
             continue
-        if words[4].isdecimal() and _has_open(int(words[4]), wanted):
-            yield int(words[4])
+        if fields[4].isdecimal() and _has_open(int(fields[4]), file):
+            yield int(fields[4])
 
 
-def _has_open(pid: int, wanted: os.stat_result) -> bool:
+def _has_open(pid: int, file: os.stat_result) -> bool:
     """Whether a process has this very file open; inode numbers repeat between file systems.
 
     Some file systems, such as overlayfs and Btrfs, show a different device number in /proc/locks
     than in stat. Another user's open files cannot be read; the inode number must then suffice.
     """
     try:
-        for one in Path(f"/proc/{pid}/fd").iterdir():
+        for entry in Path(f"/proc/{pid}/fd").iterdir():
             try:
-                found = one.stat()
+                status = entry.stat()
             except OSError:
                 continue  # closed meanwhile
-            if os.path.samestat(found, wanted):
+            if os.path.samestat(status, file):
                 return True
     except PermissionError:
         return True
@@ -120,15 +120,15 @@ def host_lock(
         HostError: another run still holds the lock at the end of the wait.
     """
     until_s = time.monotonic() + wait_s
-    named: str | None = None
-    with _socket() as ours:
-        tries = 0
-        while not _is_bound(ours):
-            with _socket() as theirs:
-                holder = _holder(theirs)
+    announced: str | None = None
+    with _socket() as listener:
+        attempts = 0
+        while not _is_bound(listener):
+            with _socket() as probe:
+                holder = _holder(probe)
                 left_s = until_s - time.monotonic()
-                if holder is None and tries < _TRIES:
-                    tries += 1
+                if holder is None and attempts < _TRIES:
+                    attempts += 1
                     time.sleep(_BETWEEN_TRIES_S)
                     continue
                 holder = holder or "a process that cannot be seen from here"
@@ -139,13 +139,13 @@ def host_lock(
                         fix="Start this again when that run has ended. Commands that measure can"
                         " wait: `--wait 10m`. Those with --unlocked can measure at the same time.",
                     )
-                if holder != named:
+                if holder != announced:
                     waiting(holder)
-                    named = holder
-                _wait_for_end(theirs, min(left_s, _LONGEST_S))
+                    announced = holder
+                _wait_for_end(probe, min(left_s, _LONGEST_S))
         # Connections are never answered: the kernel tells the connecting process who listens,
         # and when that process ends.
-        ours.listen(socket.SOMAXCONN)
+        listener.listen(socket.SOMAXCONN)
         yield
 
 
@@ -164,21 +164,21 @@ def is_held() -> bool:
 
 
 def _name() -> str:
-    other = os.environ.get(LOCK_VARIABLE)
+    variable = os.environ.get(LOCK_VARIABLE)
     # An address is limited to 107 bytes, and the variable may contain any text.
-    suffix = f"-{hashlib.sha256(os.fsencode(other)).hexdigest()[:16]}" if other else ""
+    suffix = f"-{hashlib.sha256(os.fsencode(variable)).hexdigest()[:16]}" if variable else ""
     return f"corebound-host-lock{suffix}"
 
 
 def _socket() -> socket.socket:
-    made = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    made.settimeout(0)
-    return made
+    new = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    new.settimeout(0)
+    return new
 
 
-def _is_bound(ours: socket.socket) -> bool:
+def _is_bound(listener: socket.socket) -> bool:
     try:
-        ours.bind(f"\0{_name()}")
+        listener.bind(f"\0{_name()}")
     except OSError as error:
         if error.errno != errno.EADDRINUSE:
             raise
@@ -186,11 +186,11 @@ def _is_bound(ours: socket.socket) -> bool:
     return True
 
 
-def _holder(theirs: socket.socket) -> str | None:
+def _holder(probe: socket.socket) -> str | None:
     """Connect to the lock's holder and describe it; None if it cannot be identified."""
     try:
-        theirs.connect(f"\0{_name()}")
-        credentials = theirs.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
+        probe.connect(f"\0{_name()}")
+        credentials = probe.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
     except OSError:
         # The holder has just ended, does not listen yet, or has too many connections (EAGAIN).
         return None
@@ -199,13 +199,13 @@ def _holder(theirs: socket.socket) -> str | None:
     return describe_process(pid) if pid else "a process of another container"
 
 
-def _wait_for_end(theirs: socket.socket, most_s: float) -> None:
-    """Wait until the process that `theirs` is connected to ends, but at most `most_s`."""
+def _wait_for_end(probe: socket.socket, timeout_s: float) -> None:
+    """Wait until the process that `probe` is connected to ends, but at most `timeout_s`."""
     try:
-        theirs.getpeername()
+        probe.getpeername()
     except OSError:  # not connected: the kernel cannot say when it ends
-        time.sleep(min(most_s, _POLL_S))
+        time.sleep(min(timeout_s, _POLL_S))
         return
-    ended = select.poll()
-    ended.register(theirs, select.POLLIN)
-    ended.poll(most_s * 1000)
+    poll = select.poll()
+    poll.register(probe, select.POLLIN)
+    poll.poll(timeout_s * 1000)

@@ -106,12 +106,12 @@ def core_design(block: Mapping[str, str]) -> Core | None:
 
 
 def _amd(family: int, model: int) -> Core | None:
-    found = (
+    matching = (
         core
-        for of, models, core in _AMD
-        if of == family and any(model in numbers for numbers in models)
+        for of_family, models, core in _AMD
+        if of_family == family and any(model in numbers for numbers in models)
     )
-    return next(found, None)
+    return next(matching, None)
 
 
 def _intel(model: int, name: str) -> Core | None:
@@ -217,8 +217,8 @@ def _flags(block: Block) -> frozenset[str]:
 
 def _core(blocks: Sequence[Block]) -> Core | None:
     """The design of all CPUs; None if they differ or it is not in the tables."""
-    found = {core_design(block) for block in blocks}
-    return found.pop() if len(found) == 1 else None
+    designs = {core_design(block) for block in blocks}
+    return designs.pop() if len(designs) == 1 else None
 
 
 def _simd(block: Block, sve_bytes: str) -> _Simd:
@@ -253,25 +253,25 @@ _NOMINAL = re.compile(r"@ *([0-9]+(?:\.[0-9]+)?) *GHz")
 
 def _clock(blocks: Sequence[Block], frequencies_khz: frozenset[int]) -> _Clock:
     if frequencies_khz:
-        unlike = ", of the fastest core" if len(frequencies_khz) > 1 else ""
+        qualifier = ", of the fastest core" if len(frequencies_khz) > 1 else ""
         return _Clock(
             hz=max(frequencies_khz) * 1000,
-            assumption=f"the clock is cpufreq's highest{unlike}"
+            assumption=f"the clock is cpufreq's highest{qualifier}"
             " (all cores at once may not reach it)",
         )
-    if blocks and (named := _NOMINAL.search(blocks[0].get("model name", ""))):
+    if blocks and (match := _NOMINAL.search(blocks[0].get("model name", ""))):
         return _Clock(
-            hz=round(float(named[1]) * 1e9),
+            hz=round(float(match[1]) * 1e9),
             assumption="the clock is the nominal one of the processor's name (turbo goes above it)",
         )
-    shown = [
+    frequencies_mhz = [
         float(mhz)
         for block in blocks
         if re.fullmatch(r"[0-9]{1,5}(\.[0-9]{1,6})?", mhz := block.get("cpu MHz", ""))
     ]
-    if not shown or max(shown) == 0:
+    if not frequencies_mhz or max(frequencies_mhz) == 0:
         return _Clock(hz=None, assumption="")
     return _Clock(
-        hz=round(max(shown) * 1e6),
+        hz=round(max(frequencies_mhz) * 1e6),
         assumption="the clock is what /proc/cpuinfo showed (turbo may go above it)",
     )

@@ -98,7 +98,7 @@ class Launcher(Struct, frozen=True, kw_only=True):
 
     Attributes:
         scratch: The parent of the launches' scratch folders, each removed after its launch.
-        kept: The folder that stores the run's traces.
+        traces_folder: The folder that stores the run's traces.
         tick: Called from time to time during a launch.
         gpus: The number of GPUs of the host.
         on_cpus, on_gpus: The counters for launches on CPUs only, and for launches on GPUs.
@@ -107,7 +107,7 @@ class Launcher(Struct, frozen=True, kw_only=True):
     """
 
     scratch: Path
-    kept: Path
+    traces_folder: Path
     tick: Callable[[], None]
     gpus: int
     on_cpus: CounterSupport
@@ -135,17 +135,17 @@ class Launcher(Struct, frozen=True, kw_only=True):
                 raise KeyboardInterrupt
 
         with Alternation(len(jobs)) as alternation, ThreadPoolExecutor(len(jobs)) as pool:
-            made = [
+            futures = [
                 pool.submit(self._alternating, job, tick, alternation, number)
                 for number, job in enumerate(jobs)
             ]
             try:
-                while wait(made, timeout=_TICK_S).not_done:
+                while wait(futures, timeout=_TICK_S).not_done:
                     self.tick()
             except BaseException:
                 stopped.set()  # each launch cleans up first, then the exception propagates
                 raise
-            return tuple(one.result() for one in made)
+            return tuple(future.result() for future in futures)
 
     def _alternating(
         self, job: Job, tick: Callable[[], None], alternation: Alternation, number: int
@@ -168,16 +168,16 @@ class Launcher(Struct, frozen=True, kw_only=True):
         folder.mkdir()
         try:
             if planned.traffic is not None:
-                served = serving_spec(planned, self._python_path, folder)
-                return serve(replace(served, counting=counting), supervision, tick)
-            order = _launch_spec(job, planned.placement, self._python_path, folder)
+                server = serving_spec(planned, self._python_path, folder)
+                return serve(replace(server, counting=counting), supervision, tick)
+            spec = _launch_spec(job, planned.placement, self._python_path, folder)
             if job.kind == "measure":
                 others = tuple(other.pid for other in self.supervisions if other is not supervision)
-                order = replace(order, counting=counting, role=role, other_supervisors=others)
-            outcome = launch(order, supervision, tick)
-            if outcome.trace is None:
-                return outcome
-            return replace(outcome, trace=traces.keep(outcome.trace, self.kept, job.id))
+                spec = replace(spec, counting=counting, role=role, other_supervisors=others)
+            result = launch(spec, supervision, tick)
+            if result.trace is None:
+                return result
+            return replace(result, trace=traces.keep(result.trace, self.traces_folder, job.id))
         finally:
             shutil.rmtree(folder, ignore_errors=True)
 
@@ -187,7 +187,7 @@ class Launcher(Struct, frozen=True, kw_only=True):
 
 
 def launcher(
-    stack: ExitStack, scratch: Path, kept: Path, tick: Callable[[], None], *, gpus: int
+    stack: ExitStack, scratch: Path, traces_folder: Path, tick: Callable[[], None], *, gpus: int
 ) -> Launcher:
     """Create a launcher and start its first supervisor.
 
@@ -195,7 +195,7 @@ def launcher(
         stack: Ends the processes that are started here.
         scratch: The parent of the launches' scratch folders. The supervisor removes it at the
             end, even if this process is killed.
-        kept: The folder that stores the run's traces.
+        traces_folder: The folder that stores the run's traces.
         tick: Called from time to time during a launch.
         gpus: The number of GPUs of the host.
     """
@@ -204,7 +204,7 @@ def launcher(
     on_cpus = perf.detect_counters()
     return Launcher(
         scratch=scratch,
-        kept=kept,
+        traces_folder=traces_folder,
         tick=tick,
         gpus=gpus,
         on_cpus=on_cpus,

@@ -43,17 +43,17 @@ def bottleneck_evidence(answered: Answered, traffic: Traffic, cpus: int) -> tupl
         traffic: The requested traffic.
         cpus: The number of CPUs that the generator may use.
     """
-    found = (_busy(answered, cpus), _late(answered, traffic), _mixed(answered, traffic))
-    return tuple(what for what in found if what is not None)
+    limits = (_busy(answered, cpus), _late(answered, traffic), _mixed(answered, traffic))
+    return tuple(limit for limit in limits if limit is not None)
 
 
 def _busy(answered: Answered, cpus: int) -> str | None:
     share = answered.cpu_ns / answered.wall_ns if answered.wall_ns else 0.0
     if share <= MOST_CPU_SHARE:
         return None
-    room = f"{cpus} CPUs but" if cpus > 1 else "a CPU and"
+    allowance = f"{cpus} CPUs but" if cpus > 1 else "a CPU and"
     return (
-        f"the load generator, which has {room} one thread, used {percent(share, 0)} of a CPU "
+        f"the load generator, which has {allowance} one thread, used {percent(share, 0)} of a CPU "
         f"(more than {percent(MOST_CPU_SHARE, 0)})"
     )
 
@@ -75,16 +75,16 @@ def _late(answered: Answered, traffic: Traffic) -> str | None:
 
 
 def _behind(latencies: str, lateness: str) -> str | None:
-    late, took = latency.percentiles(lateness), latency.percentiles(latencies)
+    late, total = latency.percentiles(lateness), latency.percentiles(latencies)
     # Without a successful request there is no latency that could be wrong.
-    if late is None or took is None:
+    if late is None or total is None:
         return None
-    most_ns = max(LEAST_LATENESS_NS, MOST_LATENESS_RATIO * took.p50_ns)
-    if late.p99_ns <= most_ns:
+    limit_ns = max(LEAST_LATENESS_NS, MOST_LATENESS_RATIO * total.p50_ns)
+    if late.p99_ns <= limit_ns:
         return None
     return (
         f"the load generator sent one request in a hundred {duration(late.p99_ns)} late or more, "
-        f"where half of all were answered within {duration(took.p50_ns)}"
+        f"where half of all were answered within {duration(total.p50_ns)}"
     )
 
 

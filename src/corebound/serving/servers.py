@@ -73,12 +73,12 @@ class Server(Protocol):
 
 def free_ports(count: int) -> tuple[int, ...]:
     """Different ports of the loopback interface that are free at this moment."""
-    with ExitStack() as held:
+    with ExitStack() as sockets:
         ports = []
         for _ in range(count):
-            one = held.enter_context(socket.socket(socket.AF_INET, socket.SOCK_STREAM))
-            one.bind((LOOPBACK, 0))
-            ports.append(int(one.getsockname()[1]))
+            server_socket = sockets.enter_context(socket.socket(socket.AF_INET, socket.SOCK_STREAM))
+            server_socket.bind((LOOPBACK, 0))
+            ports.append(int(server_socket.getsockname()[1]))
     return tuple(ports)
 
 
@@ -192,12 +192,14 @@ class TorchServe:
             return ()
         return tuple(
             ServerWorker(
-                id=str(one["id"]),
+                id=str(worker["id"]),
                 # -1 and 0 mean that there is no process.
-                pid=one["pid"] if one.get("pid", 0) > 0 else None,
-                ready=one.get("status") == "READY",
+                pid=worker["pid"] if worker.get("pid", 0) > 0 else None,
+                ready=worker.get("status") == "READY",
             )
-            for one in sorted(document[0].get("workers", []), key=lambda one: str(one["id"]))
+            for worker in sorted(
+                document[0].get("workers", []), key=lambda worker: str(worker["id"])
+            )
         )
 
     def stop(self, pids: tuple[int, ...]) -> None:
@@ -211,8 +213,8 @@ def _query(port: int, path: str) -> object:
     connection = http.client.HTTPConnection(LOOPBACK, port, timeout=QUERY_TIMEOUT_S)
     try:
         connection.request("GET", path)
-        answer = connection.getresponse()
-        return json.loads(answer.read()) if answer.status == http.client.OK else None
+        response = connection.getresponse()
+        return json.loads(response.read()) if response.status == http.client.OK else None
     finally:
         connection.close()
 
@@ -276,6 +278,6 @@ def find_java(variables: Mapping[str, str] = os.environ) -> str | None:
 
     None if there is no executable.
     """
-    home = variables.get("JAVA_HOME")
-    named = str(Path(home) / "bin" / "java") if home else "java"
-    return shutil.which(named, path=variables.get("PATH", os.defpath))
+    java_home = variables.get("JAVA_HOME")
+    program = str(Path(java_home) / "bin" / "java") if java_home else "java"
+    return shutil.which(program, path=variables.get("PATH", os.defpath))

@@ -235,13 +235,13 @@ class _Session:
         self._monitor = self._new_monitor(
             [worker.pid for worker in ready if worker.pid is not None], tree
         )
-        self._monitor.begin()
+        self._monitor.prepare()
         before_ns = cpu_ns_by_process(tree())
-        self._monitor.mark()
+        self._monitor.start()
         self._connection.go()
         self._listen(lambda: self._connection.answered is not None)
         after_ns = cpu_ns_by_process(tree())
-        self._monitor.end()
+        self._monitor.stop()
         return sum(time_ns - before_ns.get(pid, 0) for pid, time_ns in after_ns.items())
 
     def _new_monitor(
@@ -262,7 +262,7 @@ class _Session:
         while not is_done():
             pause_s = self._monitor.pause_s if self._monitor.samplers else POLL_S
             if not self._processes.wait(pause_s, self._connection):
-                self._monitor.look()
+                self._monitor.sample()
             code = self._processes.exit_code(self._connection.pid)
             if code is not None:
                 self._connection.receive()

@@ -45,14 +45,14 @@ def test_each_gpu_is_told_by_how_busy_it_is_and_what_it_holds() -> None:
     watch = GpuSampler(a_nvml(90, 5))
 
     assert watch.reason is None
-    assert watch.look() == (
+    assert watch.sample() == (
         GpuUse(id="0", busy_share=0.9, memory_bytes=GIB),
         GpuUse(id="1", busy_share=0.05, memory_bytes=2 * GIB),
     )
 
 
 def test_what_a_gpu_does_not_tell_is_absent_and_not_zero() -> None:
-    assert GpuSampler(a_nvml(None)).look() == (GpuUse(id="0", busy_share=None, memory_bytes=GIB),)
+    assert GpuSampler(a_nvml(None)).sample() == (GpuUse(id="0", busy_share=None, memory_bytes=GIB),)
 
 
 @pytest.mark.parametrize(
@@ -66,14 +66,14 @@ def test_a_library_that_shows_nothing_says_why(nvml: SimpleNamespace, says: str)
     watch = GpuSampler(nvml)
 
     assert watch.reason == says
-    assert watch.look() == ()
+    assert watch.sample() == ()
 
 
 def test_without_a_gpu_nothing_is_loaded_and_it_is_unavailable() -> None:
     watch = gpu_sampler(gpus=0, load=lambda name: pytest.fail(f"loaded {name}"))
 
     assert watch.reason == "this host shows no NVIDIA GPU"
-    assert watch.look() == ()
+    assert watch.sample() == ()
 
 
 def test_a_gpu_without_the_package_names_what_to_install() -> None:
@@ -99,4 +99,4 @@ def test_a_real_gpu_tells_its_use() -> None:
     watch = gpu_sampler(gpus=1, load=importlib.import_module)
 
     assert watch.reason is None
-    assert all(one.memory_bytes for one in watch.look())
+    assert all(one.memory_bytes for one in watch.sample())

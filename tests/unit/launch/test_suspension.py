@@ -22,9 +22,9 @@ Pass = Callable[[float], None]
 def watch() -> Iterator[ThreadSampler]:
     """Of this process, which hardly runs while made-up time passes; looked at twice."""
     watch = ThreadSampler(os.getpid())
-    watch.look(search=True)
-    watch.mark()
-    watch.look()
+    watch.sample(search=True)
+    watch.start()
+    watch.sample()
     yield watch
     watch.close()
 
@@ -53,7 +53,7 @@ def test_time_between_two_looks_at_a_stopped_process_is_suspended(
     in_state(monkeypatch, "T")
     for _ in range(4):
         pass_s(0.8)
-        watch.look()
+        watch.sample()
 
     # Between the first of the four and the one before it may have run.
     assert watch.suspended_ns == pytest.approx(2.4 * S, rel=0.3)
@@ -66,7 +66,7 @@ def test_a_process_that_sleeps_or_waits_for_a_disk_is_not_suspended(
     in_state(monkeypatch, state)
     for _ in range(5):
         pass_s(0.8)
-        watch.look()
+        watch.sample()
 
     assert watch.suspended_ns == 0
 
@@ -85,7 +85,7 @@ def test_a_traced_process_is_suspended_by_a_tracer_from_outside_alone(
     monkeypatch.setattr(procfs, "read", lambda _path: f"\nTracerPid:\t{pid}\n".encode())
     for _ in range(3):
         pass_s(0.8)
-        watch.look()
+        watch.sample()
 
     assert (watch.suspended_ns > 0) is suspended
 
@@ -94,7 +94,7 @@ def test_a_look_that_comes_late_though_nothing_kept_it_waiting_tells_a_suspensio
     watch: ThreadSampler, pass_s: Pass
 ) -> None:
     pass_s(5)
-    watch.look()
+    watch.sample()
 
     assert watch.suspended_ns == pytest.approx(5 * S, rel=0.1)
 
@@ -105,7 +105,7 @@ def test_a_look_that_comes_late_for_it_waited_for_a_cpu_tells_none(
     really_ns = thread_sampler._own_wait_ns
     monkeypatch.setattr(thread_sampler, "_own_wait_ns", lambda: really_ns() + 4 * S)
     pass_s(5)
-    watch.look()
+    watch.sample()
 
     assert watch.suspended_ns == 0
 
@@ -116,6 +116,6 @@ def test_a_frozen_cgroup_counts_from_the_second_time_that_it_is_seen(
     monkeypatch.setattr(cgroups, "is_frozen", lambda _tree, _pid: True)
     for _ in range(4):
         pass_s(0.8)
-        watch.look()
+        watch.sample()
 
     assert watch.suspended_ns == pytest.approx(2.4 * S, rel=0.3)

@@ -255,7 +255,7 @@ def test_every_request_of_any_shape_ends_as_one_answer_or_one_error(
         server, shape=shape, requests=4 * queries, connections=connections, timeout_s=timeout_s
     )
 
-    assert samples.ok + sum(samples.errors.values()) == samples.noted == 4 * queries
+    assert samples.ok + sum(samples.errors.values()) == samples.count == 4 * queries
     assert len(server.seen) <= 4 * queries
     assert min(samples.ended_ns) >= began_ns
     if shape in OPEN_SHAPES:

@@ -29,7 +29,7 @@ def reduced(requests: Sequence[Went], *, shape: Shape = "closed", **of_traffic: 
     for index, (at_ms, took_ms, error) in enumerate(requests):
         at_ns = BEGAN_NS + at_ms * MS
         moments = RequestTimes(due_ns=at_ns, from_ns=at_ns, sent_ns=at_ns)
-        samples.note(index, moments, Answer(error=error, ended_ns=at_ns + took_ms * MS))
+        samples.add(index, moments, Answer(error=error, ended_ns=at_ns + took_ms * MS))
     traffic = a_traffic(shape=shape, requests=len(requests), **of_traffic)
     return reduce(samples, traffic, began_ns=BEGAN_NS, cost=COST)
 

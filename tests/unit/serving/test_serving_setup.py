@@ -103,7 +103,7 @@ def test_a_launch_of_an_hour_is_looked_at_as_often_as_one_of_minutes(
     now_ns = 10**12
     monkeypatch.setattr("time.monotonic_ns", lambda: now_ns)
     watch = ThreadSampler(os.getpid())
-    watch.mark()
+    watch.start()
     now_ns += seconds * 10**9
 
     # Looking costs nothing yet; 400 looks in the time that has gone.

@@ -31,9 +31,9 @@ class SavedSetting(Struct, frozen=True, kw_only=True):
     value: str
 
 
-def encode(kept: Sequence[SavedSetting]) -> bytes:
+def encode(settings: Sequence[SavedSetting]) -> bytes:
     """Encode the settings, in the order of their first change."""
-    document = {"schema": _SCHEMA, "settings": [asdict(one) for one in kept]}
+    document = {"schema": _SCHEMA, "settings": [asdict(setting) for setting in settings]}
     return json.dumps(document, indent=1).encode() + b"\n"
 
 
@@ -48,16 +48,18 @@ def decode(data: bytes) -> tuple[SavedSetting, ...]:
     settings = document.get("settings") if isinstance(document, dict) else None
     if not isinstance(settings, list) or document.get("schema") != _SCHEMA:
         raise ValueError(f"it holds no settings of schema {_SCHEMA}")
-    return tuple(_decode_setting(one) for one in settings)
+    return tuple(_decode_setting(setting) for setting in settings)
 
 
-def _decode_setting(one: Any) -> SavedSetting:
+def _decode_setting(setting: Any) -> SavedSetting:
     fields = ("path", "prior", "value")
-    if not isinstance(one, dict) or not all(isinstance(one.get(name), str) for name in fields):
+    if not isinstance(setting, dict) or not all(
+        isinstance(setting.get(name), str) for name in fields
+    ):
         raise ValueError("a setting lacks its path, prior or value")
-    if not _SETTABLE.fullmatch(one["path"]):
-        raise ValueError(f"`{one['path'][:80]}` is no setting")
-    return SavedSetting(path=one["path"], prior=one["prior"], value=one["value"])
+    if not _SETTABLE.fullmatch(setting["path"]):
+        raise ValueError(f"`{setting['path'][:80]}` is no setting")
+    return SavedSetting(path=setting["path"], prior=setting["prior"], value=setting["value"])
 
 
 STATE = "run/corebound/tuned.json"
@@ -169,10 +171,10 @@ def restore(root: Path, disk: Disk) -> tuple[SettingResult, ...]:
     if not saved_settings(root):
         return ()
     with _exclusive_lock(root):
-        outcomes = tuple(_restore(one, root, disk) for one in reversed(saved_settings(root)))
-        if all(outcome.fault is None for outcome in outcomes):
+        results = tuple(_restore(setting, root, disk) for setting in reversed(saved_settings(root)))
+        if all(result.fault is None for result in results):
             _save((), root, disk)
-        return outcomes
+        return results
 
 
 def _tune(change: SettingChange, root: Path, disk: Disk) -> SettingResult:
@@ -180,32 +182,32 @@ def _tune(change: SettingChange, root: Path, disk: Disk) -> SettingResult:
     before = _current(path)
     if before is None:
         return SettingResult(path=change.path, before=None, after=None, fault="it cannot be read")
-    kept = saved_settings(root)
-    known = {one.path: one for one in kept}
-    earlier = known.get(change.path, SavedSetting(path=change.path, prior=before, value=before))
-    known[change.path] = replace(earlier, value=change.value)
-    _save(tuple(known.values()), root, disk)
+    saved = saved_settings(root)
+    by_path = {setting.path: setting for setting in saved}
+    previous = by_path.get(change.path, SavedSetting(path=change.path, prior=before, value=before))
+    by_path[change.path] = replace(previous, value=change.value)
+    _save(tuple(by_path.values()), root, disk)
     fault = _set(path, change.value, disk)
     after = _current(path)
     if fault is not None and after == before:
         # The setting did not change, so there is nothing to restore.
-        _save(kept, root, disk)
+        _save(saved, root, disk)
     return SettingResult(path=change.path, before=before, after=after, fault=fault)
 
 
-def _restore(kept: SavedSetting, root: Path, disk: Disk) -> SettingResult:
-    path = root / kept.path
+def _restore(setting: SavedSetting, root: Path, disk: Disk) -> SettingResult:
+    path = root / setting.path
     before = _current(path)
     if before is None:
-        return SettingResult(path=kept.path, before=None, after=None, fault="it cannot be read")
-    if before == kept.prior:
-        return SettingResult(path=kept.path, before=before, after=before)
+        return SettingResult(path=setting.path, before=None, after=None, fault="it cannot be read")
+    if before == setting.prior:
+        return SettingResult(path=setting.path, before=before, after=before)
     return SettingResult(
-        path=kept.path,
+        path=setting.path,
         before=before,
-        fault=_set(path, kept.prior, disk),
+        fault=_set(path, setting.prior, disk),
         after=_current(path),
-        meanwhile=before if before != kept.value else None,
+        meanwhile=before if before != setting.value else None,
     )
 
 
@@ -226,13 +228,13 @@ def _current(path: Path) -> str | None:
         return None
 
 
-def _save(kept: Sequence[SavedSetting], root: Path, disk: Disk) -> None:
+def _save(settings: Sequence[SavedSetting], root: Path, disk: Disk) -> None:
     """Write the state file, or remove it if it is empty; it stays valid if we are killed."""
     file = root / STATE
     try:
-        if kept:
+        if settings:
             part = file.with_suffix(".part")
-            disk.write(part, encode(kept))
+            disk.write(part, encode(settings))
             disk.rename(part, file)
         elif file.exists():
             disk.remove(file)

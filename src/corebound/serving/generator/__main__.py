@@ -48,33 +48,33 @@ async def generate(order: GeneratorOrder, requests: BinaryIO, reply: MessageWrit
     reply.during = "connect"
     target = _target(order)
     _allow_connections(order)
-    drive = LoadDriver(order, lambda: PersistentConnection(target, clock_ns), clock_ns)
-    await drive.connect()
+    driver = LoadDriver(order, lambda: PersistentConnection(target, clock_ns), clock_ns)
+    await driver.connect()
     reply.during = "warm-up"
-    warm = await drive.warm_up()
+    warm = await driver.warm_up()
     reply.send(Warmed(ok=warm.ok, errors=warm.errors))
     # Keep the loop running, so that it notices connections that the server closes meanwhile.
     if await asyncio.to_thread(requests.readline) != protocol.GO:
         return  # the runner has abandoned the launch
     reply.during = "measure"
-    await drive.connect()
-    answered = await _measure(order, drive)
-    drive.close()
+    await driver.connect()
+    answered = await _measure(order, driver)
+    driver.close()
     reply.send(answered)
 
 
-async def _measure(order: GeneratorOrder, drive: LoadDriver) -> Answered:
-    opened = sum(line.opened for line in drive.lines)
+async def _measure(order: GeneratorOrder, driver: LoadDriver) -> Answered:
+    opened = sum(connection.opened for connection in driver.connections)
     gc.collect()
     gc.freeze()
     gc.disable()
     cpu_ns, wall_ns = time.process_time_ns(), clock_ns()
-    samples, began_ns = await drive.measure()
+    samples, began_ns = await driver.measure()
     cost = Cost(
         cpu_ns=time.process_time_ns() - cpu_ns,
         wall_ns=clock_ns() - wall_ns,
-        connections=len(drive.lines),
-        opened=sum(line.opened for line in drive.lines) - opened,
+        connections=len(driver.connections),
+        opened=sum(connection.opened for connection in driver.connections) - opened,
     )
     gc.enable()
     return reduce(samples, order.traffic, began_ns=began_ns, cost=cost)
@@ -139,16 +139,16 @@ def _body(file: str | None) -> bytes | None:
 
 def _allow_connections(order: GeneratorOrder) -> None:
     """Raise the limit on open files to the number of connections that may be opened."""
-    wanted = max(order.connections, order.traffic.concurrency or 0) + SPARE_DESCRIPTORS
+    needed = max(order.connections, order.traffic.concurrency or 0) + SPARE_DESCRIPTORS
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if hard != resource.RLIM_INFINITY and wanted > hard:
+    if hard != resource.RLIM_INFINITY and needed > hard:
         raise HostError(
-            what=f"{wanted} open files are needed and {hard} allowed.",
+            what=f"{needed} open files are needed and {hard} allowed.",
             where="this host",
             fix="Ask for fewer connections, or raise the limit (`ulimit -n`).",
         )
-    if soft != resource.RLIM_INFINITY and wanted > soft:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+    if soft != resource.RLIM_INFINITY and needed > soft:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (needed, hard))
 
 
 def main() -> int:

@@ -97,7 +97,7 @@ def answered(
     if len(latencies_ms) != requests:
         raise _unusable(f"it gave {len(latencies_ms)} times for {requests} requests")
     connections = min(order.traffic.concurrency or 1, requests)
-    kept = int(_search(r"Keep-Alive requests:\s+(\d+)", output) or 0)
+    reused = int(_search(r"Keep-Alive requests:\s+(\d+)", output) or 0)
     return Answered(
         began_ns=began_ns,
         duration_ns=round(duration_s * 1e9),
@@ -112,7 +112,7 @@ def answered(
         wall_ns=wall_ns,
         connections=connections,
         # Each request without keep-alive needed its own connection.
-        opened=max(connections, requests - kept),
+        opened=max(connections, requests - reused),
     )
 
 
@@ -144,21 +144,21 @@ def _errors(output: str, requests: int) -> dict[str, int]:
     }
     counts = {kind: int(count or 0) for kind, count in kinds.items()}
     # ab may count one request under two kinds of failure, so limit the sum to all requests.
-    left = requests
+    remaining = requests
     for kind, count in counts.items():
-        counts[kind] = min(count, left)
-        left -= counts[kind]
+        counts[kind] = min(count, remaining)
+        remaining -= counts[kind]
     return {kind: count for kind, count in counts.items() if count}
 
 
 def _search(pattern: str, output: str) -> str | None:
-    found = re.search(pattern, output)
-    return found[1] if found else None
+    match = re.search(pattern, output)
+    return match[1] if match else None
 
 
-def ended_early(code: int, said: str) -> LaunchError:
-    """The error for an ab that ended with exit code `code` and the stderr text `said`."""
-    last = said.strip().splitlines()[-1] if said.strip() else "no word"
+def ended_early(code: int, stderr: str) -> LaunchError:
+    """The error for an ab that ended with exit code `code` and the stderr text `stderr`."""
+    last = stderr.strip().splitlines()[-1] if stderr.strip() else "no word"
     return _unusable(f"it ended with exit code {code} ({last})")
 
 
@@ -211,20 +211,20 @@ class ApacheBench:
         """Run ab; returns its output and the contents of its percentiles and times files."""
         with tempfile.TemporaryDirectory(prefix="ab-") as folder:
             percentiles, times = Path(folder, "percentiles.csv"), Path(folder, "times.tsv")
-            words = argv(
+            arguments = argv(
                 self._order, requests=requests, percentiles=str(percentiles), times=str(times)
             )
             try:
-                done = subprocess.run(words, capture_output=True, check=False, text=True)
+                process = subprocess.run(arguments, capture_output=True, check=False, text=True)
             except FileNotFoundError as error:
                 raise HostError(
                     what="ApacheBench is not installed.", where="ab", fix=MISSING_FIX
                 ) from error
-            if done.returncode or not percentiles.exists() or not times.exists():
-                raise ended_early(done.returncode, done.stderr)
-            return done.stdout, percentiles.read_text(), times.read_text()
+            if process.returncode or not percentiles.exists() or not times.exists():
+                raise ended_early(process.returncode, process.stderr)
+            return process.stdout, percentiles.read_text(), times.read_text()
 
 
 def _children_cpu_ns() -> int:
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return round((used.ru_utime + used.ru_stime) * 1e9)
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return round((usage.ru_utime + usage.ru_stime) * 1e9)

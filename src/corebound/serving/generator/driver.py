@@ -95,15 +95,15 @@ class Samples:
         self.ended_ns = array("q", room)
         self.error = array("H", bytes(2 * requests))
         self.kinds: list[str] = ["ok"]
-        self.noted = 0
+        self.count = 0
         self.waited = 0
 
-    def note(self, index: int, moments: RequestTimes, answer: Answer) -> None:
+    def add(self, index: int, moments: RequestTimes, answer: Answer) -> None:
         """Store the result of one request."""
         self.latency_ns[index] = answer.ended_ns - moments.from_ns
         self.lateness_ns[index] = max(0, moments.sent_ns - moments.due_ns)
         self.ended_ns[index] = answer.ended_ns
-        self.noted += 1
+        self.count += 1
         if answer.error is not None:
             if answer.error not in self.kinds:
                 self.kinds.append(answer.error)
@@ -112,7 +112,7 @@ class Samples:
     @property
     def ok(self) -> int:
         """The number of successful requests."""
-        return self.noted - sum(self.errors.values())
+        return self.count - sum(self.errors.values())
 
     @property
     def errors(self) -> dict[str, int]:
@@ -151,29 +151,31 @@ class LoadDriver:
     ) -> None:
         """Create the connection objects without opening them."""
         self._traffic = order.traffic
-        self._new_line = new_line
+        self._new_connection = new_line
         self._clock_ns = clock_ns
         self._timeout_ns = round(order.traffic.timeout_s * 1e9)
-        self._most = _connections(order)
+        self._max_connections = _connections(order)
         first = (
-            min(self._most, FIRST_CONNECTIONS) if self._traffic.shape in OPEN_SHAPES else self._most
+            min(self._max_connections, FIRST_CONNECTIONS)
+            if self._traffic.shape in OPEN_SHAPES
+            else self._max_connections
         )
-        self.lines = [new_line() for _ in range(first)]
+        self.connections = [new_line() for _ in range(first)]
 
     async def connect(self) -> None:
         """Open all closed connections; a failure surfaces at the connection's next request."""
         deadline_ns = self._clock_ns() + self._timeout_ns
-        await asyncio.gather(*(line.connect(deadline_ns) for line in self.lines))
+        await asyncio.gather(*(connection.connect(deadline_ns) for connection in self.connections))
 
     def close(self) -> None:
         """Close every connection."""
-        for line in self.lines:
-            line.close()
+        for connection in self.connections:
+            connection.close()
 
     async def warm_up(self) -> Samples:
         """Send the warm-up requests over all existing connections."""
         samples = Samples(self._traffic.warmup_requests)
-        await self._closed(self.lines, samples, self._traffic.warmup_requests)
+        await self._closed(self.connections, samples, self._traffic.warmup_requests)
         return samples
 
     async def measure(self) -> tuple[Samples, int]:
@@ -187,9 +189,9 @@ class LoadDriver:
         began_ns = self._clock_ns()
         match self._traffic.shape:
             case "closed" | "single-stream":
-                await self._closed(self.lines, samples, requests)
+                await self._closed(self.connections, samples, requests)
             case "offline":
-                await self._closed(self.lines, samples, requests, from_ns=began_ns)
+                await self._closed(self.connections, samples, requests, from_ns=began_ns)
             case "multi-stream":
                 await self._queries(samples)
             case _:
@@ -201,7 +203,7 @@ class LoadDriver:
 
     async def _closed(
         self,
-        lines: Sequence[Connection],
+        connections: Sequence[Connection],
         samples: Samples,
         requests: int,
         *,
@@ -210,52 +212,57 @@ class LoadDriver:
         """Run a closed loop: each connection sends its next request when its last has ended."""
         indexes = iter(range(requests))
         began_ns = self._clock_ns()
-        for line in lines:
-            line.free_ns = began_ns
-        await asyncio.gather(*(self._one_by_one(line, samples, indexes, from_ns) for line in lines))
+        for connection in connections:
+            connection.free_ns = began_ns
+        await asyncio.gather(
+            *(
+                self._send_in_sequence(connection, samples, indexes, from_ns)
+                for connection in connections
+            )
+        )
 
-    async def _one_by_one(
-        self, line: Connection, samples: Samples, indexes: Iterator[int], from_ns: int | None
+    async def _send_in_sequence(
+        self, connection: Connection, samples: Samples, indexes: Iterator[int], from_ns: int | None
     ) -> None:
         for index in indexes:
             sent_ns = self._clock_ns()
             moments = RequestTimes(
-                due_ns=line.free_ns,
+                due_ns=connection.free_ns,
                 from_ns=sent_ns if from_ns is None else from_ns,
                 sent_ns=sent_ns,
             )
-            await self._ask(line, index, moments, samples, sent_ns + self._timeout_ns)
+            await self._ask(connection, index, moments, samples, sent_ns + self._timeout_ns)
 
     async def _queries(self, samples: Samples) -> None:
         """Send all requests of a query at once, and the next query when all have ended."""
         due_ns = self._clock_ns()
-        for first in range(0, self._traffic.requests, len(self.lines)):
+        for first in range(0, self._traffic.requests, len(self.connections)):
             from_ns = self._clock_ns()
             await asyncio.gather(
                 *(
-                    self._one_of_query(line, samples, index, due_ns, from_ns)
-                    for index, line in enumerate(self.lines, start=first)
+                    self._send_for_query(connection, samples, index, due_ns, from_ns)
+                    for index, connection in enumerate(self.connections, start=first)
                 )
             )
-            due_ns = max(line.free_ns for line in self.lines)
+            due_ns = max(connection.free_ns for connection in self.connections)
 
-    async def _one_of_query(
-        self, line: Connection, samples: Samples, index: int, due_ns: int, from_ns: int
+    async def _send_for_query(
+        self, connection: Connection, samples: Samples, index: int, due_ns: int, from_ns: int
     ) -> None:
         sent_ns = self._clock_ns()
         moments = RequestTimes(due_ns=due_ns, from_ns=from_ns, sent_ns=sent_ns)
-        await self._ask(line, index, moments, samples, sent_ns + self._timeout_ns)
+        await self._ask(connection, index, moments, samples, sent_ns + self._timeout_ns)
 
     async def _open(self, samples: Samples, schedule: Sequence[int]) -> None:
         """Send each request at its scheduled time, or once a connection is free after it."""
         due: deque[int] = deque()
-        idle = list(self.lines)
+        idle = list(self.connections)
 
-        async def work(line: Connection) -> None:
+        async def work(connection: Connection) -> None:
             while due:
                 index = due.popleft()
-                await self._scheduled(line, index, schedule[index], samples)
-            idle.append(line)
+                await self._scheduled(connection, index, schedule[index], samples)
+            idle.append(connection)
 
         async with asyncio.TaskGroup() as at_work:
             for index, at_ns in enumerate(schedule):
@@ -263,39 +270,43 @@ class LoadDriver:
                 if left_ns > 0:
                     await asyncio.sleep(left_ns / 1e9)
                 due.append(index)
-                line = idle.pop() if idle else self._one_more()
-                if line is None:
+                connection = idle.pop() if idle else self._add_connection()
+                if connection is None:
                     samples.waited += 1
                 else:
-                    at_work.create_task(work(line))
+                    at_work.create_task(work(connection))
 
-    async def _scheduled(self, line: Connection, index: int, at_ns: int, samples: Samples) -> None:
+    async def _scheduled(
+        self, connection: Connection, index: int, at_ns: int, samples: Samples
+    ) -> None:
         sent_ns = self._clock_ns()
-        moments = RequestTimes(due_ns=max(at_ns, line.free_ns), from_ns=at_ns, sent_ns=sent_ns)
+        moments = RequestTimes(
+            due_ns=max(at_ns, connection.free_ns), from_ns=at_ns, sent_ns=sent_ns
+        )
         deadline_ns = at_ns + self._timeout_ns
         if sent_ns >= deadline_ns:
             # Its timeout passed before a connection was free, so it is not sent.
-            samples.note(index, moments, Answer(error="timeout", ended_ns=sent_ns))
+            samples.add(index, moments, Answer(error="timeout", ended_ns=sent_ns))
             return
-        await self._ask(line, index, moments, samples, deadline_ns)
+        await self._ask(connection, index, moments, samples, deadline_ns)
 
     async def _ask(
         self,
-        line: Connection,
+        connection: Connection,
         index: int,
         moments: RequestTimes,
         samples: Samples,
         deadline_ns: int,
     ) -> None:
-        answer = await line.ask(deadline_ns)
-        line.free_ns = answer.ended_ns
-        samples.note(index, moments, answer)
+        answer = await connection.ask(deadline_ns)
+        connection.free_ns = answer.ended_ns
+        samples.add(index, moments, answer)
 
-    def _one_more(self) -> Connection | None:
-        if len(self.lines) >= self._most:
+    def _add_connection(self) -> Connection | None:
+        if len(self.connections) >= self._max_connections:
             return None
-        self.lines.append(self._new_line())
-        return self.lines[-1]
+        self.connections.append(self._new_connection())
+        return self.connections[-1]
 
 
 def _connections(order: GeneratorOrder) -> int:

@@ -41,7 +41,7 @@ def reduce(samples: Samples, traffic: Traffic, *, began_ns: int, cost: Cost) -> 
     """
     latencies_ns = np.array(samples.latency_ns, dtype=np.int64)
     ended_ns = np.array(samples.ended_ns, dtype=np.int64) - began_ns
-    well = np.array(samples.error) == OK
+    succeeded = np.array(samples.error) == OK
     duration_ns = int(ended_ns.max())
     length_ns = window_ns(duration_ns)
     return Answered(
@@ -49,16 +49,16 @@ def reduce(samples: Samples, traffic: Traffic, *, began_ns: int, cost: Cost) -> 
         duration_ns=duration_ns,
         ok=samples.ok,
         errors=samples.errors,
-        latencies=latency.encode(latencies_ns[well]),
+        latencies=latency.encode(latencies_ns[succeeded]),
         lateness=latency.encode(np.array(samples.lateness_ns)),
         waited=samples.waited,
         window_ns=length_ns,
-        windows=_windows(latencies_ns, ended_ns, well, length_ns),
+        windows=_windows(latencies_ns, ended_ns, succeeded, length_ns),
         cpu_ns=cost.cpu_ns,
         wall_ns=cost.wall_ns,
         connections=cost.connections,
         opened=cost.opened,
-        mlperf=mlperf(latencies_ns, well, traffic, duration_ns),
+        mlperf=mlperf(latencies_ns, succeeded, traffic, duration_ns),
     )
 
 
@@ -72,31 +72,33 @@ def window_ns(duration_ns: int) -> int:
         if duration_ns < MOST_WINDOWS * length_ms * 1_000_000:
             return length_ms * 1_000_000
     # Windows of 1 s would be short enough, but a record must not hold thousands of them.
-    times = math.ceil(math.log2((duration_ns + 1) / (MOST_WINDOWS * 1_000_000_000)))
-    return int(2**times) * 1_000_000_000
+    doublings = math.ceil(math.log2((duration_ns + 1) / (MOST_WINDOWS * 1_000_000_000)))
+    return int(2**doublings) * 1_000_000_000
 
 
 def _windows(
     latencies_ns: NDArray[np.int64],
     ended_ns: NDArray[np.int64],
-    well: NDArray[np.bool_],
+    succeeded: NDArray[np.bool_],
     length_ns: int,
 ) -> tuple[Window, ...]:
-    at = ended_ns // length_ns
-    count = int(at.max()) + 1
-    ok = np.bincount(at[well], minlength=count)
-    errors = np.bincount(at[~well], minlength=count)
+    window_of = ended_ns // length_ns
+    count = int(window_of.max()) + 1
+    ok = np.bincount(window_of[succeeded], minlength=count)
+    errors = np.bincount(window_of[~succeeded], minlength=count)
     worst_ns = np.zeros(count, dtype=np.int64)
-    np.maximum.at(worst_ns, at[well], latencies_ns[well])
+    np.maximum.at(worst_ns, window_of[succeeded], latencies_ns[succeeded])
     return tuple(
-        Window(ok=int(good), errors=int(bad), worst_ns=int(worst) if good else None)
-        for good, bad, worst in zip(ok, errors, worst_ns, strict=True)
+        Window(
+            ok=int(good_count), errors=int(bad_count), worst_ns=int(worst) if good_count else None
+        )
+        for good_count, bad_count, worst in zip(ok, errors, worst_ns, strict=True)
     )
 
 
 def mlperf(
     latencies_ns: NDArray[np.int64],
-    well: NDArray[np.bool_],
+    succeeded: NDArray[np.bool_],
     traffic: Traffic,
     duration_ns: int,
 ) -> MlPerf | None:
@@ -104,41 +106,43 @@ def mlperf(
 
     Args:
         latencies_ns: The latency of every request, in the order of sending.
-        well: Which requests succeeded.
+        succeeded: Which requests succeeded.
         traffic: The requested traffic.
         duration_ns: From the first intended send to the last answer.
     """
     # MLPerf does not define failed queries; here a failed one is slower than any other.
-    samples = np.where(well, latencies_ns, math.inf)
+    samples = np.where(succeeded, latencies_ns, math.inf)
     queries = samples.reshape(-1, traffic.samples_a_query or 1).max(axis=1)
     if traffic.shape == "offline":
         return MlPerf(
             queries=1,
             percentile=None,
             needed=None,
-            satisfied=bool(well.all()),
-            samples_per_s=latency.throughput_per_s(int(well.sum()), duration_ns),
+            satisfied=bool(succeeded.all()),
+            samples_per_s=latency.throughput_per_s(int(succeeded.sum()), duration_ns),
         )
     share = PERCENTILES.get(traffic.shape)
     if share is None:
         return None
     if traffic.bound_ms is not None:
-        over = int((queries > traffic.bound_ms * 1e6).sum())
-        needed = least_within(over, share=share) + over
+        over_bound = int((queries > traffic.bound_ms * 1e6).sum())
+        needed = least_within(over_bound, share=share) + over_bound
         return MlPerf(
             queries=len(queries),
             percentile=share,
             needed=needed,
             satisfied=len(queries) >= needed,
-            over_bound=over,
+            over_bound=over_bound,
         )
-    found = bound_percentile(queries, share=share)
-    answered = found.value is not None and math.isfinite(found.value)
+    early_stopping = bound_percentile(queries, share=share)
+    answered = early_stopping.value is not None and math.isfinite(early_stopping.value)
     return MlPerf(
         queries=len(queries),
         percentile=share,
-        needed=found.needed,
+        needed=early_stopping.needed,
         satisfied=answered,
-        latency_ns=int(found.value) if answered and found.value is not None else None,
-        discarded=found.discarded,
+        latency_ns=int(early_stopping.value)
+        if answered and early_stopping.value is not None
+        else None,
+        discarded=early_stopping.discarded,
     )
