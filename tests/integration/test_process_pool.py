@@ -23,7 +23,7 @@ from corebound.report import site
 from corebound.report.inputs import SiteInputs
 from corebound.stats.history.incremental import SegmentCache
 from corebound.stats.history.regressions import analyse
-from corebound.workflow.process_pool import forked
+from corebound.workflow.process_pool import forked_map
 from support import needs
 from support.build import a_series
 from support.report_sample import NOW
@@ -41,19 +41,19 @@ def no_run_measures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_results_are_in_the_order_of_the_items() -> None:
     offset = 7  # a fork has what the function closes over, and nothing of it is pickled
 
-    assert list(forked(lambda item: item * item + offset, MANY)) == [n * n + 7 for n in MANY]
+    assert list(forked_map(lambda item: item * item + offset, MANY)) == [n * n + 7 for n in MANY]
 
 
 def test_many_items_are_mapped_in_workers_and_few_in_this_process() -> None:
-    others = set(forked(lambda _: os.getpid(), MANY))
+    others = set(forked_map(lambda _: os.getpid(), MANY))
 
     assert os.getpid() not in others
     assert 1 <= len(others) <= len(os.sched_getaffinity(0))
-    assert set(forked(lambda _: os.getpid(), range(3))) == {os.getpid()}
+    assert set(forked_map(lambda _: os.getpid(), range(3))) == {os.getpid()}
 
 
 def test_an_abandoned_iteration_leaves_no_process() -> None:
-    pids = forked(lambda _: os.getpid(), MANY)
+    pids = forked_map(lambda _: os.getpid(), MANY)
     first = next(pids)
     pids.close()
 
@@ -85,13 +85,13 @@ def test_a_killed_parent_leaves_no_process() -> None:
 
 def test_an_exception_in_a_worker_is_raised_in_the_parent() -> None:
     with pytest.raises(ZeroDivisionError):
-        list(forked(lambda item: 1 // (item - 50), MANY))
+        list(forked_map(lambda item: 1 // (item - 50), MANY))
 
     def refused(item: int) -> int:
         raise InputError(what="it is none.", where=f"item {item}", fix="Leave it out.")
 
     with pytest.raises(InputError, match="item 0: it is none") as caught:
-        list(forked(refused, MANY))
+        list(forked_map(refused, MANY))
     assert caught.value.fix == "Leave it out."
 
 
@@ -110,7 +110,7 @@ def test_output_of_workers_is_kept_and_needs_no_inherited_lock(
     with console.status("working"), ThreadPoolExecutor() as threads:
         threads.submit(refresh)
         taken.wait()
-        letters = forked(lambda item: sys.stderr.write(f"item {item}\n"), MANY)
+        letters = forked_map(lambda item: sys.stderr.write(f"item {item}\n"), MANY)
         try:
             assert len(list(letters)) == len(MANY)
         finally:
@@ -132,7 +132,7 @@ def test_without_permission_to_fork_the_work_is_done_in_this_process(
 
     monkeypatch.setattr(os, "fork", refused)
 
-    assert set(forked(lambda _: os.getpid(), MANY)) == {os.getpid()}
+    assert set(forked_map(lambda _: os.getpid(), MANY)) == {os.getpid()}
     assert multiprocessing.active_children() == []
 
 
@@ -143,7 +143,7 @@ def test_during_a_run_the_work_is_done_in_this_process(
     assert not is_held()
     with host_lock():
         assert is_held()
-        assert set(forked(lambda _: os.getpid(), MANY)) == {os.getpid()}
+        assert set(forked_map(lambda _: os.getpid(), MANY)) == {os.getpid()}
     assert not is_held()
 
 
@@ -154,7 +154,7 @@ def test_a_killed_worker_is_an_error_with_a_fix() -> None:
         return item
 
     with pytest.raises(HostError, match=r"(?s)killed.*taskset -c 0"):
-        list(forked(killed, MANY))
+        list(forked_map(killed, MANY))
 
 
 def test_a_site_is_the_same_in_one_process_and_in_many(tmp_path: Path) -> None:
@@ -171,14 +171,14 @@ def test_a_site_is_the_same_in_one_process_and_in_many(tmp_path: Path) -> None:
     memories = SegmentCache(), SegmentCache()
     site.write(SiteInputs(records=[], now=NOW, series=series, memory=memories[0]), tmp_path / "one")
     site.write(
-        SiteInputs(records=[], now=NOW, series=series, memory=memories[1], mapper=forked),
+        SiteInputs(records=[], now=NOW, series=series, memory=memories[1], mapper=forked_map),
         tmp_path / "many",
     )
 
     assert _files(tmp_path / "one") == _files(tmp_path / "many")
     assert memories[0].asked == memories[1].asked
     assert memories[0].asked
-    assert analyse(series, mapper=forked).changes == analyse(series).changes
+    assert analyse(series, mapper=forked_map).changes == analyse(series).changes
 
 
 def _files(folder: Path) -> dict[str, bytes]:

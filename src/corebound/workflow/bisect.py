@@ -30,7 +30,7 @@ from corebound.workflow.prepare import (
     prepare_comparison,
     with_launches,
 )
-from corebound.workflow.scenarios import Loaded
+from corebound.workflow.scenarios import LoadedScenario
 from corebound.workflow.sides import load_comparable, repeat_for_commits, short_name
 
 
@@ -130,7 +130,7 @@ def bisect_commits(
     )
 
 
-def _single_cell(loaded: tuple[Loaded, ...], file: Path) -> Loaded:
+def _single_cell(loaded: tuple[LoadedScenario, ...], file: Path) -> LoadedScenario:
     cells = [cell for scenario in loaded for cell in scenario.cells]
     if len(loaded) == 1 and len(cells) == 1:
         return loaded[0]
@@ -153,7 +153,7 @@ class _Bisection:
     """
 
     commits: tuple[Commit, ...]
-    loaded: Loaded
+    loaded: LoadedScenario
     request: RunRequest
     max_launches: int
     deadline_s: float | None

@@ -23,7 +23,7 @@ from corebound.stats.noise_floor import COPIES, COPY, LEAST_PAIRS, calibrated
 from corebound.workflow.execute import Reporter, RunResult, execute_run, hold_host
 from corebound.workflow.host_checks import preflight
 from corebound.workflow.prepare import PreparedRun, RunRequest, plan_run
-from corebound.workflow.scenarios import Loaded, load_all
+from corebound.workflow.scenarios import LoadedScenario, load_scenarios
 
 
 def calibrate_scenarios(
@@ -56,7 +56,7 @@ def calibrate_scenarios(
 
 def _prepare(request: RunRequest, reporter: Reporter) -> PreparedRun:
     """Prepare a run with two copies of each baseline, in a folder beside the nightly runs."""
-    loaded = load_all(request.files, request.only, request.profile)
+    loaded = load_scenarios(request.files, request.only, request.profile)
     baselines = tuple(replace(scenario, cells=(_baseline(scenario),)) for scenario in loaded)
     run, tasks = plan_run(baselines, request, reporter.notify)
     return PreparedRun(
@@ -66,7 +66,7 @@ def _prepare(request: RunRequest, reporter: Reporter) -> PreparedRun:
     )
 
 
-def _baseline(loaded: Loaded) -> Cell:
+def _baseline(loaded: LoadedScenario) -> Cell:
     """The cell to calibrate a scenario with: the baseline of its first cell, or that cell."""
     return baseline_of(loaded.cells[0], loaded.cells, loaded.scenario) or loaded.cells[0]
 

@@ -9,27 +9,27 @@ from pathlib import Path
 from corebound.records import cache
 from corebound.stats.history.incremental import SegmentCache, SegmentResult
 
-_NAME = "steps"
+_CACHE_NAME = "steps"
 
 
 @contextmanager
-def known_steps(records: Path, *, of_all: bool) -> Iterator[SegmentCache]:
+def cached_change_points(records: Path, *, all_series: bool) -> Iterator[SegmentCache]:
     """Load the cached change points; save the new ones on exit, even after an error.
 
     Args:
         records: The folder of records.
-        of_all: Whether the caller analyses all series of the folder. If so, entries that no
+        all_series: Whether the caller analyses all series of the folder. If so, entries that no
             series requests are removed from the cache.
     """
     version = cache.code("stats")
-    before = cache.load(dict[str, SegmentResult], records, _NAME, version=version) or {}
-    memory = SegmentCache(before)
-    is_whole = False
+    cached = cache.load(dict[str, SegmentResult], records, _CACHE_NAME, version=version) or {}
+    segment_cache = SegmentCache(cached)
+    is_complete = False
     try:
-        yield memory
-        is_whole = of_all
+        yield segment_cache
+        is_complete = all_series
     finally:
         # An interrupted analysis has seen only some of the series.
-        if is_whole or memory.asked.keys() - before.keys():
-            kept = memory.asked if is_whole else before | memory.asked
-            cache.keep(kept, records, _NAME, version=version)
+        if is_complete or segment_cache.asked.keys() - cached.keys():
+            entries = segment_cache.asked if is_complete else cached | segment_cache.asked
+            cache.keep(entries, records, _CACHE_NAME, version=version)

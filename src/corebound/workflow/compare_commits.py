@@ -20,7 +20,7 @@ from corebound.workflow.execute import Reporter, RunResult, execute_run, hold_ho
 from corebound.workflow.host_checks import preflight
 from corebound.workflow.prepare import RunRequest, prepare_comparison
 from corebound.workflow.projects import Notify
-from corebound.workflow.scenarios import Loaded
+from corebound.workflow.scenarios import LoadedScenario
 from corebound.workflow.sides import Sides
 
 
@@ -105,9 +105,9 @@ def compare_commits(
 
 def _resolve_sides(
     base: str, head: str, request: RunRequest, notify: Notify, *, margin: float | None
-) -> tuple[Sides, tuple[Loaded, ...], tuple[Loaded, ...]]:
+) -> tuple[Sides, tuple[LoadedScenario, ...], tuple[LoadedScenario, ...]]:
     """Resolve both sides; returns them, the plain scenarios, and the scenarios with both sides."""
-    loaded = scenarios.load_all(request.files, request.only, request.profile)
+    loaded = scenarios.load_scenarios(request.files, request.only, request.profile)
     values = sides.parse_axis_values(base, head, loaded, notify)
     if values is not None:
         repeated = sides.repeat_for_values(loaded, values, request, margin=margin)

@@ -27,7 +27,7 @@ def read(status: Path) -> tuple[tuple[Decision, ...], tuple[Fault, ...]]:
         return (), (fault,)
 
 
-def decided(status: Path) -> tuple[Decision, ...]:
+def valid_decisions(status: Path) -> tuple[Decision, ...]:
     """Read the decisions.
 
     Raises:
@@ -39,7 +39,7 @@ def decided(status: Path) -> tuple[Decision, ...]:
     return decisions
 
 
-def add(decision: Decision, status: Path) -> None:
+def append_decision(decision: Decision, status: Path) -> None:
     """Append a decision to the file; existing content stays unchanged.
 
     Raises:
@@ -52,9 +52,9 @@ def add(decision: Decision, status: Path) -> None:
     ):
         before = status.read_text("utf-8") if status.exists() else HEAD
         after = before + ("" if before.endswith("\n") else "\n") + entry(decision)
-        was, _ = read_decisions(before.encode(), str(status))
-        now, faults = read_decisions(after.encode(), str(status))
-        if faults or len(now) != len(was) + 1:
+        previous, _ = read_decisions(before.encode(), str(status))
+        current, faults = read_decisions(after.encode(), str(status))
+        if faults or len(current) != len(previous) + 1:
             raise InputError(
                 what="nothing can be added at the end of this file.",
                 where=str(status),

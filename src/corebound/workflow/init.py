@@ -143,9 +143,9 @@ def find_function(label: str, repository: Path) -> TimedFunction:
             if file.is_file():
                 _check_function(label, name, file)
                 return TimedFunction(module=module, name=name, root=root)
-    looked = ", ".join(root or "." for root in SOURCE_ROOTS)
+    searched = ", ".join(root or "." for root in SOURCE_ROOTS)
     raise _function_error(
-        label, f"there is no module {module} in {repository}.", f"Looked for it in: {looked}."
+        label, f"there is no module {module} in {repository}.", f"Looked for it in: {searched}."
     )
 
 
@@ -156,17 +156,22 @@ def _check_function(label: str, name: str, file: Path) -> None:
         raise _function_error(label, f"{file} cannot be read: {error}.", "Mend it first.") from None
     node = next((node for node in tree.body if name in _bound_names(node)), None)
     if node is None:
-        known = [one for node in tree.body for one in _bound_names(node) if not one.startswith("_")]
-        listed = ", ".join(known[:12]) or "nothing"
-        raise _function_error(label, f"{file} has no `{name}`.", f"It has: {listed}.")
+        public = [
+            public_name
+            for node in tree.body
+            for public_name in _bound_names(node)
+            if not public_name.startswith("_")
+        ]
+        names = ", ".join(public[:12]) or "nothing"
+        raise _function_error(label, f"{file} has no `{name}`.", f"It has: {names}.")
     if isinstance(node, ast.AsyncFunctionDef):
         raise _function_error(
             label, "it is asynchronous.", "Name a function that runs it: asyncio.run(…)."
         )
-    if isinstance(node, ast.FunctionDef) and (wanted := _required_arguments(node.args)):
+    if isinstance(node, ast.FunctionDef) and (required := _required_arguments(node.args)):
         raise _function_error(
             label,
-            f"it cannot be called without arguments: {', '.join(wanted)}.",
+            f"it cannot be called without arguments: {', '.join(required)}.",
             "Name one that can, or leave it out and write the step by hand.",
         )
 
@@ -176,18 +181,20 @@ def _bound_names(node: ast.stmt) -> Iterator[str]:
     if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
         yield node.name
     elif isinstance(node, ast.Import | ast.ImportFrom):
-        yield from (one.asname or one.name.partition(".")[0] for one in node.names)
+        yield from (alias.asname or alias.name.partition(".")[0] for alias in node.names)
     elif isinstance(node, ast.Assign):
-        yield from (one.id for one in node.targets if isinstance(one, ast.Name))
+        yield from (target.id for target in node.targets if isinstance(target, ast.Name))
     elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
         yield node.target.id
 
 
 def _required_arguments(arguments: ast.arguments) -> list[str]:
     positional = [*arguments.posonlyargs, *arguments.args]
-    needed = positional[: len(positional) - len(arguments.defaults)]
+    required = positional[: len(positional) - len(arguments.defaults)]
     pairs = zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)
-    return [one.arg for one in (*needed, *(name for name, value in pairs if value is None))]
+    return [
+        argument.arg for argument in (*required, *(name for name, value in pairs if value is None))
+    ]
 
 
 def _function_error(label: str, what: str, fix: str) -> InputError:
@@ -225,17 +232,17 @@ class InitRequest(Struct, frozen=True, kw_only=True):
         return re.sub(r"[^a-z0-9]+", "-", given.lower()).strip("-")[:_LONGEST_NAME] or "example"
 
 
-def file_texts(wanted: InitRequest) -> dict[str, str]:
+def file_texts(request: InitRequest) -> dict[str, str]:
     """All files as text, by path within the repository."""
-    values = _template_values(wanted)
+    values = _template_values(request)
 
     def filled(template: str) -> str:
-        return _PLACEHOLDER.sub(lambda found: values[found[1]], _template(template))
+        return _PLACEHOLDER.sub(lambda match: values[match[1]], _template(template))
 
     steps = f"scenarios/{values['STEPS']}.py"
-    made = {
-        f"scenarios/{wanted.scenario}.yaml": filled("scenario.yaml"),
-        steps: filled("steps.py.txt" if wanted.target else "example.py.txt"),
+    texts = {
+        f"scenarios/{request.scenario}.yaml": filled("scenario.yaml"),
+        steps: filled("steps.py.txt" if request.target else "example.py.txt"),
         "corebound.mk": filled("corebound.mk"),
         "Makefile": "include corebound.mk\n",
         ".github/workflows/corebound.yml": filled("github.yml"),
@@ -243,22 +250,22 @@ def file_texts(wanted: InitRequest) -> dict[str, str]:
         ".gitlab-ci.yml": filled("gitlab-ci.yml"),
         ".gitignore": "/reports/\n/.asv/\n",
     }
-    if wanted.repository.is_built:
-        made["asv.conf.json"] = filled("asv.conf.json")
-        made["benchmarks/__init__.py"] = ""
-        made["benchmarks/scenarios.py"] = _asv_adapter()
-    if wanted.systemd:
-        made["nightly/corebound-nightly.service"] = filled("service.ini")
-        made["nightly/corebound-nightly.timer"] = filled("timer.ini")
-        made["nightly/crontab"] = filled("crontab")
-    return made
+    if request.repository.is_built:
+        texts["asv.conf.json"] = filled("asv.conf.json")
+        texts["benchmarks/__init__.py"] = ""
+        texts["benchmarks/scenarios.py"] = _asv_adapter()
+    if request.systemd:
+        texts["nightly/corebound-nightly.service"] = filled("service.ini")
+        texts["nightly/corebound-nightly.timer"] = filled("timer.ini")
+        texts["nightly/crontab"] = filled("crontab")
+    return texts
 
 
-def _template_values(wanted: InitRequest) -> dict[str, str]:
-    repository, target = wanted.repository, wanted.target
+def _template_values(request: InitRequest) -> dict[str, str]:
+    repository, target = request.repository, request.target
     return {
-        "NAME": wanted.scenario,
-        "STEPS": f"{wanted.scenario.replace('-', '_')}_steps",
+        "NAME": request.scenario,
+        "STEPS": f"{request.scenario.replace('-', '_')}_steps",
         # This goes into YAML as a plain scalar, where a colon between letters is literal.
         "FUNCTION": target.label if target else "the step",
         "MODULE": target.module if target else "",
@@ -268,13 +275,13 @@ def _template_values(wanted: InitRequest) -> dict[str, str]:
         "PROJECT": json.dumps(repository.project)[1:-1],
         "BRANCH": repository.branch,
         # Quoted, because YAML would not read words such as `true` as strings.
-        "INSTALL": json.dumps(wanted.install, ensure_ascii=False),
+        "INSTALL": json.dumps(request.install, ensure_ascii=False),
         "UPDATE": "--update " if repository.has_remote else "",
         "UNIT_FOLDER": str(repository.folder).replace("%", "%%"),
-        "UNIT_PROGRAM": '"' + str(wanted.program).replace("%", "%%") + '"',
+        "UNIT_PROGRAM": '"' + str(request.program).replace("%", "%%") + '"',
         # cron ends a line at an unescaped %.
         "CRON_FOLDER": shlex.quote(str(repository.folder)).replace("%", r"\%"),
-        "CRON_PROGRAM": shlex.quote(str(wanted.program)).replace("%", r"\%"),
+        "CRON_PROGRAM": shlex.quote(str(request.program)).replace("%", r"\%"),
     }
 
 
@@ -298,14 +305,14 @@ def _asv_adapter() -> str:
     return (installed if installed.is_file() else checkout).read_text(encoding="utf-8")
 
 
-def write_files(made: Mapping[str, str], folder: Path) -> dict[str, WriteResult]:
+def write_files(texts: Mapping[str, str], folder: Path) -> dict[str, WriteResult]:
     """Write each file that does not exist yet; leave existing files unchanged.
 
     Raises:
         InputError: The folder cannot be written.
     """
-    fates: dict[str, WriteResult] = {}
-    for name, text in made.items():
+    results: dict[str, WriteResult] = {}
+    for name, text in texts.items():
         file = folder / name
         with report_os_errors(
             "it cannot be written",
@@ -313,11 +320,11 @@ def write_files(made: Mapping[str, str], folder: Path) -> dict[str, WriteResult]
             fix="Name a folder that can be written; files that are there stay as they are.",
         ):
             if file.exists() or file.is_symlink():
-                same = file.is_file() and file.read_bytes() == text.encode()
-                fates[name] = "there already" if same else "left alone"
+                is_same = file.is_file() and file.read_bytes() == text.encode()
+                results[name] = "there already" if is_same else "left alone"
                 continue
             file.parent.mkdir(parents=True, exist_ok=True)
             with file.open("x", encoding="utf-8") as stream:
                 stream.write(text)
-        fates[name] = "written"
-    return fates
+        results[name] = "written"
+    return results

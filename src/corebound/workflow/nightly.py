@@ -135,9 +135,9 @@ def nightly_steps(request: NightlyRequest, journal: Journal, host: str) -> tuple
     )
 
 
-def _corebound_command(*words: str) -> tuple[str, ...]:
+def _corebound_command(*arguments: str) -> tuple[str, ...]:
     """A command for this corebound; -P, because the current folder may contain any module."""
-    return (sys.executable, "-P", "-m", "corebound", *words)
+    return (sys.executable, "-P", "-m", "corebound", *arguments)
 
 
 def _for_options(files: tuple[str, ...]) -> Iterator[str]:
@@ -150,16 +150,16 @@ def _site_location(request: NightlyRequest) -> Path:
 
 
 def _publish_command(request: NightlyRequest) -> tuple[str, ...]:
-    words = ["publish", "--site", str(DEFAULT_SITE)]
+    arguments = ["publish", "--site", str(DEFAULT_SITE)]
     if request.to is not None:
-        words += ["--to", str(request.to)]
+        arguments += ["--to", str(request.to)]
     if request.branch is not None:
-        words += ["--branch", request.branch]
+        arguments += ["--branch", request.branch]
     if request.push is not None:
-        words += ["--push", request.push]
+        arguments += ["--push", request.push]
     if request.squash:
-        words.append("--squash")
-    return _corebound_command(*words)
+        arguments.append("--squash")
+    return _corebound_command(*arguments)
 
 
 def _runs_since(records: Path, host: str, stamp: str) -> list[Path]:

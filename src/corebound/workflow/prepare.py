@@ -30,7 +30,7 @@ from corebound.stats.sample_size import DOUBTFUL_TURNS, needs_more_launches
 from corebound.text import one_line
 from corebound.workflow import projects, scenarios
 from corebound.workflow.projects import Notify
-from corebound.workflow.scenarios import Loaded
+from corebound.workflow.scenarios import LoadedScenario
 
 # Looking through each takes some 20 ms. A user with so many completed runs since then has
 # abandoned any run that was interrupted before them.
@@ -148,7 +148,7 @@ def resume_run(
 
 
 def prepare_comparison(
-    loaded: tuple[Loaded, ...],
+    loaded: tuple[LoadedScenario, ...],
     request: RunRequest,
     records: Path,
     notify: Notify,
@@ -182,7 +182,7 @@ def prepare_comparison(
     return PreparedRun(run=run, file=jsonl.file_of(run, records), tasks=tasks)
 
 
-def _derived_seed(loaded: Sequence[Loaded]) -> int:
+def _derived_seed(loaded: Sequence[LoadedScenario]) -> int:
     """Derive the seed from the scenarios, so that an interrupted run can be recognised."""
     hashes = "".join(scenario.source.sha256 for scenario in loaded)
     return int(hashlib.sha256(hashes.encode()).hexdigest()[:7], 16)
@@ -245,12 +245,13 @@ def find_resumable(
 def _has_everything(run: Run, file: Path, *, operators: bool) -> bool:
     """Whether a run has everything that the scenarios in its record require."""
     try:
-        loaded = scenarios.recorded(run)
-        host = scenarios.host_capabilities(scenarios.environments_of(loaded, Path.cwd()))
+        loaded = scenarios.recorded_scenarios(run)
+        host = scenarios.host_capabilities(scenarios.find_environments(loaded, Path.cwd()))
     except CoreboundError:
         return False
     tasks = tuple(
-        scenarios.task_of(scenario, host, profile=run.profile, seed=run.seed) for scenario in loaded
+        scenarios.plan_task(scenario, host, profile=run.profile, seed=run.seed)
+        for scenario in loaded
     )
     return is_complete(run, tasks, jsonl.read(file).launches, operators=operators)
 
@@ -286,28 +287,28 @@ def _request_of(run: Run, request: RunRequest) -> RunRequest:
     )
 
 
-def _load(request: RunRequest) -> tuple[Loaded, ...]:
-    return scenarios.load_all(request.files, request.only, request.profile)
+def _load(request: RunRequest) -> tuple[LoadedScenario, ...]:
+    return scenarios.load_scenarios(request.files, request.only, request.profile)
 
 
 class _Plan(Struct, frozen=True, kw_only=True):
     """What a run measures on this host, independent of the seed."""
 
     run: Run
-    loaded: tuple[Loaded, ...]
+    loaded: tuple[LoadedScenario, ...]
     host: HostCapabilities
 
     def with_seed(self, seed: int) -> tuple[Run, tuple[Task, ...]]:
         """The run and its tasks for a seed."""
         run = replace(self.run, seed=seed)
         return run, tuple(
-            scenarios.task_of(scenario, self.host, profile=run.profile, seed=seed)
+            scenarios.plan_task(scenario, self.host, profile=run.profile, seed=seed)
             for scenario in self.loaded
         )
 
 
 def plan_run(
-    loaded: tuple[Loaded, ...],
+    loaded: tuple[LoadedScenario, ...],
     request: RunRequest,
     notify: Notify,
     *,
@@ -333,13 +334,13 @@ def plan_run(
 
 
 def _plan(
-    loaded: tuple[Loaded, ...],
+    loaded: tuple[LoadedScenario, ...],
     request: RunRequest,
     notify: Notify,
     *,
     unmade: Mapping[str, CannotRun] | None = None,
 ) -> _Plan:
-    cells = scenarios.cells_of(loaded)
+    cells = scenarios.all_cells(loaded)
     if request.python is None:
         project = projects.build(
             cells,
@@ -350,7 +351,7 @@ def _plan(
         )
     else:
         project = projects.use_existing(cells, request.python)
-    made = scenarios.environments_of(loaded, Path.cwd(), project)
+    made = scenarios.find_environments(loaded, Path.cwd(), project)
     host = scenarios.host_capabilities(made, {**project.unmade, **(unmade or {})})
     run = Run(
         schema=SCHEMA,

@@ -23,12 +23,12 @@ _Item = TypeVar("_Item")
 _Made = TypeVar("_Made")
 
 # With fewer items for each process, starting it takes longer than it saves.
-_LEAST_EACH = 8
+_MIN_ITEMS_PER_PROCESS = 8
 # How many results of each process may be pending; pending results are held in memory.
-_AHEAD = 4
+_MAX_PENDING_PER_PROCESS = 4
 
 
-def forked(function: Callable[[_Item], _Made], items: Sequence[_Item], /) -> Generator[_Made]:
+def forked_map(function: Callable[[_Item], _Made], items: Sequence[_Item], /) -> Generator[_Made]:
     """Apply a function as a `Mapper` does, in as many processes as this one may use CPUs.
 
     The processes are forks, so they already have the function and the items; only the results
@@ -37,16 +37,16 @@ def forked(function: Callable[[_Item], _Made], items: Sequence[_Item], /) -> Gen
     Raises:
         HostError: A process was killed, as the kernel does when memory runs out.
     """
-    workers = min(_cpus(), len(items) // _LEAST_EACH)
-    pool = _started(workers, function, items) if workers > 1 and not is_held() else None
+    workers = min(_cpus(), len(items) // _MIN_ITEMS_PER_PROCESS)
+    pool = _start_pool(workers, function, items) if workers > 1 and not is_held() else None
     if pool is None:
         yield from map(function, items)
         return
     waiting: deque[Future[_Made]] = deque()
     try:
         for index in range(len(items)):
-            waiting.append(pool.submit(_one, index))
-            if len(waiting) > workers * _AHEAD:
+            waiting.append(pool.submit(_apply, index))
+            if len(waiting) > workers * _MAX_PENDING_PER_PROCESS:
                 yield waiting.popleft().result()
         while waiting:
             yield waiting.popleft().result()
@@ -74,14 +74,14 @@ def _cpus() -> int:
     return int(min(len(os.sched_getaffinity(0)), cpus_worth(LIVE)))
 
 
-def _started(
+def _start_pool(
     workers: int, function: Callable[[Any], Any], items: Sequence[Any]
 ) -> ProcessPoolExecutor | None:
     """Start a pool's processes; None if the host allows no more processes."""
     pool = ProcessPoolExecutor(
         workers,
         mp_context=multiprocessing.get_context("fork"),
-        initializer=_begin,
+        initializer=_initialise_process,
         initargs=(function, items),
     )
     try:
@@ -97,7 +97,7 @@ def _started(
 _WORK: ContextVar[tuple[Callable[[Any], Any], Sequence[Any]]] = ContextVar("work")
 
 
-def _begin(function: Callable[[Any], Any], items: Sequence[Any]) -> None:
+def _initialise_process(function: Callable[[Any], Any], items: Sequence[Any]) -> None:
     _WORK.set((function, items))
     # Printing to the parent's console takes a lock, which one of its threads may have held.
     sys.stdout = sys.stderr = os.fdopen(2, "w", buffering=1, closefd=False)
@@ -108,6 +108,6 @@ def _begin(function: Callable[[Any], Any], items: Sequence[Any]) -> None:
     end_with_parent(signal.SIGKILL)
 
 
-def _one(index: int) -> Any:
+def _apply(index: int) -> Any:
     function, items = _WORK.get()
     return function(items[index])

@@ -91,14 +91,14 @@ def _publisher_lock(to: Path) -> Iterator[None]:
 
 def _remove_leftovers(to: Path) -> None:
     """Remove the leftovers of interrupted publications, and replaced sites."""
-    shown = to.resolve() if to.is_symlink() else None
-    for left in to.parent.glob(f".{to.name}.new-*"):
-        if left == shown:
+    current = to.resolve() if to.is_symlink() else None
+    for leftover in to.parent.glob(f".{to.name}.new-*"):
+        if leftover == current:
             continue
-        if left.is_symlink():
-            left.unlink()
+        if leftover.is_symlink():
+            leftover.unlink()
         else:
-            shutil.rmtree(left)
+            shutil.rmtree(leftover)
 
 
 def _copy_site(site: Site, fresh: Path) -> None:
@@ -128,16 +128,16 @@ def _sync(path: Path) -> None:
 def _switch_link(to: Path, fresh: Path) -> None:
     """Switch a link to the new folder."""
     # The name differs from what `_clear` removes once the link points to the new folder.
-    turned = to.with_name(f".{to.name}.new-link-{os.getpid()}")
-    kept = to.with_name(f".{to.name}.new-{_unique_suffix(fresh)}")
-    fresh.rename(kept)
-    turned.symlink_to(kept.name)
-    turned.replace(to)
+    link = to.with_name(f".{to.name}.new-link-{os.getpid()}")
+    target = to.with_name(f".{to.name}.new-{_unique_suffix(fresh)}")
+    fresh.rename(target)
+    link.symlink_to(target.name)
+    link.replace(to)
 
 
 def _unique_suffix(fresh: Path) -> str:
-    found = fresh.stat()
-    return f"{found.st_mtime_ns:x}-{found.st_ino:x}"
+    status = fresh.stat()
+    return f"{status.st_mtime_ns:x}-{status.st_ino:x}"
 
 
 def _exchange_folders(to: Path, fresh: Path) -> None:
@@ -146,10 +146,10 @@ def _exchange_folders(to: Path, fresh: Path) -> None:
         fresh.rename(to)
         return
     libc = ctypes.CDLL(None, use_errno=True)
-    done = libc.renameat2(
+    result = libc.renameat2(
         _AT_FDCWD, os.fsencode(fresh), _AT_FDCWD, os.fsencode(to), _RENAME_EXCHANGE
     )
-    if done == 0:
+    if result == 0:
         return
     code = ctypes.get_errno()
     if code not in _EXCHANGE_UNSUPPORTED:
@@ -247,23 +247,27 @@ def publish_to_branch(site: Site, branch: Branch) -> Published:
     """
     repository = _Repository(folder=branch.repository)
     _check_branch(repository, branch)
-    own = repository.query("rev-parse", "--verify", "--quiet", f"refs/heads/{branch.name}")
-    last = _last_of_remote(repository, branch.name, branch.remote) if branch.remote else own
+    local = repository.query("rev-parse", "--verify", "--quiet", f"refs/heads/{branch.name}")
+    remote_tip = _last_of_remote(repository, branch.name, branch.remote) if branch.remote else local
     with scratch.scratch_folder() as folder:
-        tree = _tree(repository, site, last, folder)
-    is_there = last is not None and _same(repository, last, tree)
-    parents = () if branch.squash or last is None else ("-p", last)
-    if last is not None and is_there and not (branch.squash and _has_parent(repository, last)):
-        sha = last
+        tree = _tree(repository, site, remote_tip, folder)
+    is_unchanged = remote_tip is not None and _same(repository, remote_tip, tree)
+    parents = () if branch.squash or remote_tip is None else ("-p", remote_tip)
+    if (
+        remote_tip is not None
+        and is_unchanged
+        and not (branch.squash and _has_parent(repository, remote_tip))
+    ):
+        sha = remote_tip
     else:
         sha = repository.do("commit-tree", tree, *parents, "-m", f"Site of {site.at}")
-    if branch.remote and sha != last:
+    if branch.remote and sha != remote_tip:
         # Push only if the remote is still at the parent commit, so that no other push is lost.
-        lease = f"--force-with-lease=refs/heads/{branch.name}:{last or ''}"
+        lease = f"--force-with-lease=refs/heads/{branch.name}:{remote_tip or ''}"
         repository.do("push", "--quiet", lease, branch.remote, f"{sha}:refs/heads/{branch.name}")
-    if sha != own:
-        repository.do("update-ref", f"refs/heads/{branch.name}", sha, own or _NO_REFERENCE)
-    return Published(sha=sha, new=sha != last)
+    if sha != local:
+        repository.do("update-ref", f"refs/heads/{branch.name}", sha, local or _NO_REFERENCE)
+    return Published(sha=sha, new=sha != remote_tip)
 
 
 class _Repository(Struct, frozen=True, kw_only=True):
@@ -322,8 +326,8 @@ def _check_branch(repository: _Repository, branch: Branch) -> None:
             where=str(branch.repository),
             fix="Name one that `git remote` shows.",
         )
-    shown = repository.do("worktree", "list", "--porcelain").splitlines()
-    if f"branch refs/heads/{branch.name}" in shown:
+    worktrees = repository.do("worktree", "list", "--porcelain").splitlines()
+    if f"branch refs/heads/{branch.name}" in worktrees:
         raise InputError(
             what=f"the branch {branch.name} is checked out, and its files would seem changed.",
             where=str(branch.repository),
@@ -333,11 +337,11 @@ def _check_branch(repository: _Repository, branch: Branch) -> None:
 
 def _last_of_remote(repository: _Repository, name: str, remote: str) -> str | None:
     """Fetch the branch's last commit from the remote; None if it has no such branch."""
-    found = repository.do("ls-remote", remote, f"refs/heads/{name}").split()
-    if not found:
+    references = repository.do("ls-remote", remote, f"refs/heads/{name}").split()
+    if not references:
         return None
     repository.do("fetch", "--quiet", "--no-tags", remote, f"refs/heads/{name}")
-    return found[0]
+    return references[0]
 
 
 def _tree(repository: _Repository, site: Site, last: str | None, folder: Path) -> str:
@@ -354,10 +358,12 @@ def _tree(repository: _Repository, site: Site, last: str | None, folder: Path) -
     ).split()  # fmt: skip
     lines = [f"100644 {blob}\t{name}" for name, blob in zip(files, blobs, strict=True)]
     if last is not None:
-        kept = repository.do("ls-tree", last, "--", *KEPT_FILES).splitlines()
+        kept_files = repository.do("ls-tree", last, "--", *KEPT_FILES).splitlines()
         # Lines of `ls-tree` include the type, which an index line does not.
         lines += [
-            line.replace(" blob ", " ", 1) for line in kept if line.partition("\t")[2] not in files
+            line.replace(" blob ", " ", 1)
+            for line in kept_files
+            if line.partition("\t")[2] not in files
         ]
     entries = "".join(f"{line}\0" for line in lines)
     repository.do("update-index", "-z", "--index-info", stdin=entries, **index)

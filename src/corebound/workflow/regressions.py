@@ -28,12 +28,12 @@ from corebound.stats.history.regressions import (
 from corebound.stats.history.series import ended
 from corebound.text import one_line
 from corebound.workflow import decisions_file
-from corebound.workflow.change_point_cache import known_steps
+from corebound.workflow.change_point_cache import cached_change_points
 from corebound.workflow.confirm import commit_pair, confirm_changes
 from corebound.workflow.execute import Reporter
-from corebound.workflow.process_pool import forked
+from corebound.workflow.process_pool import forked_map
 from corebound.workflow.projects import Notify
-from corebound.workflow.run_index import Suite, suite_of
+from corebound.workflow.run_index import Suite, read_suite
 
 
 class ChangeContext(Struct, frozen=True, kw_only=True):
@@ -160,8 +160,8 @@ def analyse_history(
         InputError: The folder has no results.
         ScenarioFaults: The file of decisions has errors.
     """
-    decisions = decisions_file.decided(status)
-    suite = suite_of(records)
+    decisions = decisions_file.valid_decisions(status)
+    suite = read_suite(records)
     for fault in suite.faults:
         notify(f"warning: {fault}")
     latest = max(suite.runs.values(), key=lambda run: (run.started_at, run.id), default=None)
@@ -184,9 +184,9 @@ def analyse_history(
             " records with --records.",
         )
     retired = frozenset(ended(suite.series))
-    with known_steps(records, of_all=True) as cache:
+    with cached_change_points(records, all_series=True) as cache:
         analysis = analyse(
-            suite.series, ended=retired, memory=cache, mapper=forked, progress=progress
+            suite.series, ended=retired, memory=cache, mapper=forked_map, progress=progress
         )
     for fault in documents.read_confirmations(records)[1]:
         notify(f"warning: {fault}")
@@ -251,7 +251,7 @@ def record_decision(
         at=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
         location=change.change.place,
     )
-    decisions_file.add(decision, status)
+    decisions_file.append_decision(decision, status)
 
 
 def _contexts(

@@ -34,8 +34,8 @@ from corebound.workflow.execute import Reporter, execute_run, hold_host
 from corebound.workflow.host_checks import preflight
 from corebound.workflow.prepare import PreparedRun, RunRequest, plan_run, with_launches
 from corebound.workflow.projects import Notify
-from corebound.workflow.run_index import REPRODUCTIONS, past_of_pair
-from corebound.workflow.scenarios import Loaded
+from corebound.workflow.run_index import REPRODUCTIONS, earlier_results_of_pair
+from corebound.workflow.scenarios import LoadedScenario
 
 # An estimate of the spread needs several launches, even if fewer were recorded.
 _MIN_LAUNCHES = 3
@@ -166,7 +166,7 @@ def _run_to_run_variation(
     records: Path, cell: Cell, launches: Sequence[Launch], pair: tuple[Run, Run]
 ) -> BetweenRuns:
     """Run-to-run variation of the cell, from other runs measured like the first."""
-    past = past_of_pair(records, pair)
+    past = earlier_results_of_pair(records, pair)
     environment_key = environment_keys_of_run(pair[0], launches)[cell.id]
     return between_runs(earlier_runs(past, cell, pair, environment_key))
 
@@ -189,7 +189,7 @@ def _prepare(
     differences = [*host_differences(before)]
     if not anyway:
         _refuse(differences, stored)
-    loaded = Loaded(
+    loaded = LoadedScenario(
         path=request.files[0], scenario=scenario, cells=(_at_recorded_commit(cell, before),)
     )
     run, tasks = plan_run((loaded,), request, notify, seed=before.seed)

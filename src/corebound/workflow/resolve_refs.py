@@ -17,7 +17,7 @@ from corebound.records.history import Series
 from corebound.records.run_record import Commit, Run
 
 
-def commit_of(name: str, folder: Path | None = None) -> str | None:
+def resolve_revision(name: str, folder: Path | None = None) -> str | None:
     """Resolve a name to the hash of a commit in a repository.
 
     Args:
@@ -43,32 +43,35 @@ class StoredRun(Struct, frozen=True, kw_only=True):
 
 
 def resolve_runs(
-    before: str, after: str, kept: Sequence[StoredRun], records: Path
+    before: str, after: str, runs: Sequence[StoredRun], records: Path
 ) -> tuple[StoredRun, StoredRun]:
     """Resolve two names to two runs; for commits, the latest of each, on one host if possible.
 
     Args:
         before: The first name, as typed.
         after: The second name.
-        kept: All recorded runs.
+        runs: All recorded runs.
         records: The folder of records, for messages.
 
     Raises:
         InputError: A name matches no run, or matches several.
     """
-    ones, twos = _matching_runs(before, kept, records), _matching_runs(after, kept, records)
+    before_runs, after_runs = (
+        _matching_runs(before, runs, records),
+        _matching_runs(after, runs, records),
+    )
     pairs = [
-        (one, two)
-        for one in ones
-        for two in twos
-        if one.run.host.id == two.run.host.id and one.run.id != two.run.id
+        (first, second)
+        for first in before_runs
+        for second in after_runs
+        if first.run.host.id == second.run.host.id and first.run.id != second.run.id
     ]
     if not pairs:
-        return ones[-1], twos[-1]
+        return before_runs[-1], after_runs[-1]
     return max(pairs, key=lambda pair: (pair[1].run.started_at, pair[0].run.started_at))
 
 
-def _matching_runs(name: str, kept: Sequence[StoredRun], records: Path) -> list[StoredRun]:
+def _matching_runs(name: str, runs: Sequence[StoredRun], records: Path) -> list[StoredRun]:
     """List every run that a name can refer to, oldest first.
 
     Raises:
@@ -76,29 +79,35 @@ def _matching_runs(name: str, kept: Sequence[StoredRun], records: Path) -> list[
     """
     if Path(name).is_file():
         return [StoredRun(file=Path(name), run=jsonl.read_run(Path(name)))]
-    exact = [one for one in kept if one.run.id == name]
-    begun = [one for one in kept if name and one.run.id.startswith(name)]
-    of_commit = [
-        one for one in kept if one.run.commit is not None and _is_called(one.run.commit, name)
+    exact = [stored for stored in runs if stored.run.id == name]
+    by_prefix = [stored for stored in runs if name and stored.run.id.startswith(name)]
+    by_commit = [
+        stored
+        for stored in runs
+        if stored.run.commit is not None and _commit_matches(stored.run.commit, name)
     ]
-    if not exact and len({one.run.id for one in begun}) > 1:
+    if not exact and len({stored.run.id for stored in by_prefix}) > 1:
         raise InputError(
-            what=f"several runs match: {', '.join(one.run.id for one in begun[:5])}.",
+            what=f"several runs match: {', '.join(stored.run.id for stored in by_prefix[:5])}.",
             where=name,
             fix="Give more letters of the id.",
         )
-    shas = {one.run.commit.sha + (one.run.commit.tree or "") for one in of_commit if one.run.commit}
-    if not exact and not begun and len(shas) > 1:
+    shas = {
+        stored.run.commit.sha + (stored.run.commit.tree or "")
+        for stored in by_commit
+        if stored.run.commit
+    }
+    if not exact and not by_prefix and len(shas) > 1:
         raise InputError(
             what=f"several commits match: {', '.join(sorted(shas)[:5])}.",
             where=name,
             fix="Give more letters of the hash.",
         )
-    found = exact or begun or of_commit or _of_revision(name, kept, records)
-    return sorted(found, key=lambda one: (one.run.started_at, one.run.id))
+    matches = exact or by_prefix or by_commit or _runs_of_revision(name, runs, records)
+    return sorted(matches, key=lambda stored: (stored.run.started_at, stored.run.id))
 
 
-def _is_called(commit: Commit, name: str) -> bool:
+def _commit_matches(commit: Commit, name: str) -> bool:
     """Whether a commit's hash starts with this; a plain hash never matches a dirty tree."""
     if len(name) < 4:
         return False
@@ -107,23 +116,23 @@ def _is_called(commit: Commit, name: str) -> bool:
     return commit.sha.startswith(name.lower())
 
 
-def _of_revision(name: str, kept: Sequence[StoredRun], records: Path) -> list[StoredRun]:
+def _runs_of_revision(name: str, runs: Sequence[StoredRun], records: Path) -> list[StoredRun]:
     """List every run of the commit that git knows by that name.
 
     Raises:
         InputError: git knows no such commit, or no run measured it.
     """
-    known = commit_of(name)
-    found = [
-        one
-        for one in kept
-        if one.run.commit and one.run.commit.sha == known and one.run.commit.tree is None
+    sha = resolve_revision(name)
+    matches = [
+        stored
+        for stored in runs
+        if stored.run.commit and stored.run.commit.sha == sha and stored.run.commit.tree is None
     ]
-    if found:
-        return found
-    if known is not None:
+    if matches:
+        return matches
+    if sha is not None:
         raise InputError(
-            what=f"no run measured this commit, {known[:10]}.",
+            what=f"no run measured this commit, {sha[:10]}.",
             where=f"{name}, in {records}",
             fix="Name a measured commit, or use --records for another folder.",
         )
@@ -136,9 +145,9 @@ def _of_revision(name: str, kept: Sequence[StoredRun], records: Path) -> list[St
 
 
 # A shorter prefix would be ambiguous.
-_LEAST_LETTERS = 4
+_MIN_PREFIX = 4
 # Resolves a name to the hash that git knows in the current folder, or None.
-_Known: TypeAlias = Callable[[str], str | None]
+_Resolver: TypeAlias = Callable[[str], str | None]
 
 
 def resolve_commits(
@@ -156,49 +165,51 @@ def resolve_commits(
         InputError: A prefix is ambiguous, several projects have both commits, or one has only one.
     """
     # Cached because it starts git, whose answer is the same for every project.
-    known = cache(commit_of)
-    found, halves = [], []
+    resolve = cache(resolve_revision)
+    projects, incomplete = [], []
     for project, commits in commits_of(series).items():
-        ones, twos = (_named(name, commits, known) for name in (before, after))
-        for name, several in ((before, ones), (after, twos)):
-            if ones and twos and len(several) > 1:
+        before_shas, after_shas = (
+            _matching_commits(name, commits, resolve) for name in (before, after)
+        )
+        for name, shas in ((before, before_shas), (after, after_shas)):
+            if before_shas and after_shas and len(shas) > 1:
                 raise InputError(
-                    what=f"several commits of {project} match: {', '.join(several[:5])}.",
+                    what=f"several commits of {project} match: {', '.join(shas[:5])}.",
                     where=name,
                     fix="Give more letters of the hash.",
                 )
-        if ones and twos:
-            found.append((project, ones[0], twos[0]))
-        elif ones or twos:
-            halves.append((project, after if ones else before))
-    if len(found) > 1:
+        if before_shas and after_shas:
+            projects.append((project, before_shas[0], after_shas[0]))
+        elif before_shas or after_shas:
+            incomplete.append((project, after if before_shas else before))
+    if len(projects) > 1:
         raise InputError(
-            what=f"several projects have both commits: {', '.join(one[0] for one in found)}.",
+            what=f"several projects have both: {', '.join(match[0] for match in projects)}.",
             where=f"{before}, {after}",
             fix="Use --records to name a folder with one of them.",
         )
-    if halves and not found:
-        raise _unmeasured(*halves[0], known)
-    return found[0] if found else None
+    if incomplete and not projects:
+        raise _unmeasured_error(*incomplete[0], resolve)
+    return projects[0] if projects else None
 
 
-def _named(name: str, commits: Iterable[str], known: _Known) -> list[str]:
+def _matching_commits(name: str, commits: Iterable[str], resolve: _Resolver) -> list[str]:
     """The measured commits with that name; a hash takes precedence over a branch of that name."""
-    begun = [sha for sha in commits if len(name) >= _LEAST_LETTERS and sha.startswith(name.lower())]
-    if begun:
-        return begun
+    matches = [sha for sha in commits if len(name) >= _MIN_PREFIX and sha.startswith(name.lower())]
+    if matches:
+        return matches
     # The length of asv's hashes is configurable.
-    here = known(name)
-    return [sha for sha in commits if here and here.startswith(sha)]
+    resolved = resolve(name)
+    return [sha for sha in commits if resolved and resolved.startswith(sha)]
 
 
-def _unmeasured(project: str, name: str, known: _Known) -> InputError:
-    here = known(name)
-    if here is None:
+def _unmeasured_error(project: str, name: str, resolve: _Resolver) -> InputError:
+    sha = resolve(name)
+    if sha is None:
         what = f"no measured commit of {project} matches."
-        fix = f"Give at least {_LEAST_LETTERS} letters of its hash, or a tag or branch of this"
+        fix = f"Give at least {_MIN_PREFIX} letters of its hash, or a tag or branch of this"
         fix += " repository."
     else:
-        what = f"this commit, {here[:10]}, was not measured for {project}."
+        what = f"this commit, {sha[:10]}, was not measured for {project}."
         fix = "Name a measured commit, or run this in a clone of the project."
     return InputError(what=what, where=name, fix=fix)

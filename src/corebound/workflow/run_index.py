@@ -21,13 +21,13 @@ from corebound.records.run_record import Run
 from corebound.scenario.loader import load_document
 from corebound.stats.history.series import delays_of_run, joined, series_of_run
 
-_NAME = "runs"
+_CACHE_NAME = "runs"
 # A comparison page needs the launches of this many files at once; they are large.
-_FILES_AT_ONCE = 3
+_MAX_FILES_IN_MEMORY = 3
 # A folder beside the records, two levels deep: a reproduction is not a point of a history.
 REPRODUCTIONS = "reproductions"
 # More earlier runs hardly improve the estimate of run-to-run variation.
-_MOST_EARLIER = 60
+_MAX_EARLIER_RUNS = 60
 
 
 class RunSummary(Struct, frozen=True, kw_only=True):
@@ -50,78 +50,82 @@ class RunSummary(Struct, frozen=True, kw_only=True):
     delays: dict[str, float]
 
 
-class KnownRun(Struct, frozen=True, kw_only=True):
+class IndexedRun(Struct, frozen=True, kw_only=True):
     """A run with its index entry; the launches are read on demand."""
 
     file: Path
-    abstract: RunSummary
+    summary: RunSummary
     launches: UnreadLaunches
 
 
-def known_runs(
-    records: Path, faults: list[Fault], among: Container[Path] | None = None
-) -> Iterator[KnownRun]:
+def indexed_runs(
+    records: Path, faults: list[Fault], only: Container[Path] | None = None
+) -> Iterator[IndexedRun]:
     """List every run below a folder, oldest first within each host.
 
     Args:
         records: The folder.
         faults: Receives each file that cannot be read or holds no run; other files still count.
-        among: The files to read; None reads all.
+        only: The files to read; None reads all.
     """
     version = cache.code("stats", "records", "scenario", "machine", "units.py", "errors.py")
-    before = cache.load(dict[str, RunSummary], records, _NAME, version=version) or {}
-    read = lru_cache(_FILES_AT_ONCE)(jsonl.read)
-    now: dict[str, RunSummary] = {}
+    cached = cache.load(dict[str, RunSummary], records, _CACHE_NAME, version=version) or {}
+    read = lru_cache(_MAX_FILES_IN_MEMORY)(jsonl.read)
+    current: dict[str, RunSummary] = {}
     for file in jsonl.files(records):
         name = encodable(file.relative_to(records).as_posix())
-        known = before.get(name)
-        if among is not None and file not in among:
-            if known:
-                now[name] = known
+        previous = cached.get(name)
+        if only is not None and file not in only:
+            if previous:
+                current[name] = previous
             continue
         try:
             stamp = jsonl.stamp(file)
-            now[name] = known if known and known.stamp == stamp else _abstract(read(file), stamp)
+            current[name] = (
+                previous
+                if previous and previous.stamp == stamp
+                else _summarise_run(read(file), stamp)
+            )
         except InputError as error:
             faults.append(jsonl.passed_over(file, error))
             continue
-        yield KnownRun(
+        yield IndexedRun(
             file=file,
-            abstract=now[name],
+            summary=current[name],
             launches=UnreadLaunches(partial(_launches, read, file)),
         )
-    if now != before:
-        cache.keep(now, records, _NAME, version=version)
+    if current != cached:
+        cache.keep(current, records, _CACHE_NAME, version=version)
 
 
-def runs_beside(records: Path, faults: list[Fault]) -> Iterator[KnownRun]:
+def auxiliary_runs(records: Path, faults: list[Fault]) -> Iterator[IndexedRun]:
     """List calibrations and reproductions, which also show how much runs differ."""
-    for folder in _beside(records):
-        yield from known_runs(folder, faults)
+    for folder in _auxiliary_folders(records):
+        yield from indexed_runs(folder, faults)
 
 
-def past_of_pair(records: Path, pair: tuple[Run, Run]) -> PastResults:
+def earlier_results_of_pair(records: Path, pair: tuple[Run, Run]) -> PastResults:
     """Earlier results of each cell: from the host's latest other runs before the later of two.
 
     Args:
         records: The folder of records.
         pair: The two runs, which share scenarios. Unreadable runs are skipped.
     """
-    found: list[KnownRun] = []
-    for folder in (records, *_beside(records)):
+    runs: list[IndexedRun] = []
+    for folder in (records, *_auxiliary_folders(records)):
         # Latest first. The first line of a file is enough to skip runs of other scenarios.
-        alike = (file for file in reversed([*jsonl.files(folder)]) if _is_earlier(file, pair))
-        files = frozenset(itertools.islice(alike, _MOST_EARLIER))
-        found += known_runs(folder, [], files)
-    return past_of_known(found)
+        similar = (file for file in reversed([*jsonl.files(folder)]) if _is_earlier(file, pair))
+        files = frozenset(itertools.islice(similar, _MAX_EARLIER_RUNS))
+        runs += indexed_runs(folder, [], files)
+    return earlier_results(runs)
 
 
-def past_of_known(runs: Iterable[KnownRun]) -> PastResults:
+def earlier_results(runs: Iterable[IndexedRun]) -> PastResults:
     """The earlier results of each cell in these runs."""
-    return past_results((one.abstract.series, one.abstract.delays) for one in runs)
+    return past_results((run.summary.series, run.summary.delays) for run in runs)
 
 
-def _beside(records: Path) -> tuple[Path, ...]:
+def _auxiliary_folders(records: Path) -> tuple[Path, ...]:
     return documents.calibrations_folder(records), records / REPRODUCTIONS
 
 
@@ -131,10 +135,10 @@ def _is_earlier(file: Path, pair: tuple[Run, Run]) -> bool:
         run = jsonl.read_run(file)
     except InputError:
         return False
-    later = max(pair, key=lambda one: one.started_at)
+    later = max(pair, key=lambda run_of_pair: run_of_pair.started_at)
     names = {source.document["name"] for source in later.scenarios}
     return (
-        run.id not in {one.id for one in pair}
+        run.id not in {run_of_pair.id for run_of_pair in pair}
         and run.host.id == later.host.id
         and run.started_at < later.started_at
         and any(source.document["name"] in names for source in run.scenarios)
@@ -145,8 +149,8 @@ def _launches(read: Callable[[Path], Stored], file: Path) -> tuple[Launch, ...]:
     return read(file).launches
 
 
-def _abstract(stored: Stored, stamp: str) -> RunSummary:
-    run, faults = without_the_unreadable(stored)
+def _summarise_run(stored: Stored, stamp: str) -> RunSummary:
+    run, faults = drop_unreadable_scenarios(stored)
     return RunSummary(
         stamp=stamp,
         run=run,
@@ -157,17 +161,17 @@ def _abstract(stored: Stored, stamp: str) -> RunSummary:
     )
 
 
-def without_the_unreadable(one: Stored) -> tuple[Run, tuple[Fault, ...]]:
+def drop_unreadable_scenarios(stored: Stored) -> tuple[Run, tuple[Fault, ...]]:
     """Remove the scenarios that this version cannot read, and return their errors."""
-    faults = list(one.faults)
+    faults = list(stored.faults)
     sources = []
-    for source in one.run.scenarios:
+    for source in stored.run.scenarios:
         try:
-            load_document(source.document, f"{one.file}:{source.path}")
+            load_document(source.document, f"{stored.file}:{source.path}")
             sources.append(source)
         except ScenarioFaults as error:
             faults += error.faults
-    return replace(one.run, scenarios=tuple(sources)), tuple(faults)
+    return replace(stored.run, scenarios=tuple(sources)), tuple(faults)
 
 
 class Suite(Struct, frozen=True, kw_only=True):
@@ -184,15 +188,15 @@ class Suite(Struct, frozen=True, kw_only=True):
     faults: tuple[Fault, ...]
 
 
-def suite_of(records: Path) -> Suite:
+def read_suite(records: Path) -> Suite:
     """Read all series of a folder of records."""
-    own: list[Series] = []
+    own_series: list[Series] = []
     runs: dict[str, Run] = {}
     faults: list[Fault] = []
-    for one in known_runs(records, faults):
-        runs[one.abstract.run.id] = one.abstract.run
-        faults += one.abstract.faults
-        own += one.abstract.series
+    for indexed in indexed_runs(records, faults):
+        runs[indexed.summary.run.id] = indexed.summary.run
+        faults += indexed.summary.faults
+        own_series += indexed.summary.series
     imported, damaged = history_files.read_all(records)
-    every = sorted((*joined(own), *imported), key=lambda one: one.id)
-    return Suite(series=tuple(every), runs=runs, faults=(*faults, *damaged))
+    all_series = sorted((*joined(own_series), *imported), key=lambda indexed: indexed.id)
+    return Suite(series=tuple(all_series), runs=runs, faults=(*faults, *damaged))

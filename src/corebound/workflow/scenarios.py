@@ -39,7 +39,7 @@ MAX_FILE_BYTES = 1 << 20
 JAVA = "java"
 
 
-class Loaded(Struct, frozen=True, kw_only=True):
+class LoadedScenario(Struct, frozen=True, kw_only=True):
     """A scenario, its path, and its selected cells."""
 
     path: Path
@@ -51,10 +51,10 @@ class Loaded(Struct, frozen=True, kw_only=True):
         """The scenario in the form that a record keeps."""
         document = self.scenario.document()
         sha256 = hashlib.sha256(canonical(document)).hexdigest()
-        return ScenarioSource(path=shown(self.path), sha256=sha256, document=document)
+        return ScenarioSource(path=display_path(self.path), sha256=sha256, document=document)
 
 
-def shown(path: Path) -> str:
+def display_path(path: Path) -> str:
     """Shorten a path to the form that the user would type in the current folder."""
     relative = os.path.relpath(path)
     return encodable(str(path) if relative.startswith("..") else relative)
@@ -66,27 +66,27 @@ def scenario_files(paths: Iterable[Path]) -> tuple[Path, ...]:
     Raises:
         InputError: A folder contains no scenario files.
     """
-    found: list[Path] = []
+    scenario_paths: list[Path] = []
     for path in paths:
         if not path.is_dir():
-            found.append(path)
+            scenario_paths.append(path)
             continue
-        found_here = (*path.glob("*.yaml"), *path.glob("*.yml"))
+        candidates = (*path.glob("*.yaml"), *path.glob("*.yml"))
         # Opening a pipe would block until something writes to it.
-        inside = sorted(file for file in found_here if not file.is_fifo())
-        if not inside:
+        files = sorted(file for file in candidates if not file.is_fifo())
+        if not files:
             raise InputError(
                 what="this folder contains no scenario files.",
                 where=str(path),
                 fix="Name a folder with *.yaml files, or a scenario file.",
             )
-        found += inside
-    return tuple({path.resolve(): path for path in found}.values())
+        scenario_paths += files
+    return tuple({path.resolve(): path for path in scenario_paths}.values())
 
 
-def load_all(
+def load_scenarios(
     paths: Sequence[Path], only: Sequence[str], profile: ProfileName | None = None
-) -> tuple[Loaded, ...]:
+) -> tuple[LoadedScenario, ...]:
     """Load scenarios and select their cells, after applying a profile.
 
     Raises:
@@ -98,40 +98,50 @@ def load_all(
     for path in scenario_files(paths):
         try:
             loaded.append(
-                (path, load(_bytes_of(path), shown(path), _finder(path.resolve().parent)))
+                (
+                    path,
+                    load(
+                        _read_file(path), display_path(path), _module_finder(path.resolve().parent)
+                    ),
+                )
             )
         except ScenarioFaults as error:
             faults += error.faults
-    faults += _same_names(loaded)
+    faults += _duplicate_names(loaded)
     if faults:
         raise ScenarioFaults(tuple(faults))
-    return _chosen(loaded, only, profile)
+    return _select_cells(loaded, only, profile)
 
 
-def recorded(run: Run) -> tuple[Loaded, ...]:
+def recorded_scenarios(run: Run) -> tuple[LoadedScenario, ...]:
     """Reconstruct the scenarios and cells of a run from its record.
 
     Raises:
         ScenarioFaults: This version cannot read the scenarios.
         InputError: The requested selection no longer matches any of their cells.
     """
-    loaded = [(Path(one.path), load_document(one.document, one.path)) for one in run.scenarios]
-    return _chosen(loaded, run.only, run.profile)
+    loaded = [
+        (Path(scenario.path), load_document(scenario.document, scenario.path))
+        for scenario in run.scenarios
+    ]
+    return _select_cells(loaded, run.only, run.profile)
 
 
-def _chosen(
+def _select_cells(
     loaded: Sequence[tuple[Path, Scenario]], only: Sequence[str], profile: ProfileName | None
-) -> tuple[Loaded, ...]:
-    every = [(path, scenario, expand(scenario, shown(path), profile)) for path, scenario in loaded]
-    chosen = set(select(tuple(cell for _, _, cells in every for cell in cells), only))
+) -> tuple[LoadedScenario, ...]:
+    expanded = [
+        (path, scenario, expand(scenario, display_path(path), profile)) for path, scenario in loaded
+    ]
+    chosen = set(select(tuple(cell for _, _, cells in expanded for cell in cells), only))
     return tuple(
-        Loaded(path=path, scenario=scenario, cells=shorten_labels(wanted))
-        for path, scenario, cells in every
-        if (wanted := tuple(cell for cell in cells if cell in chosen))
+        LoadedScenario(path=path, scenario=scenario, cells=shorten_labels(selected))
+        for path, scenario, cells in expanded
+        if (selected := tuple(cell for cell in cells if cell in chosen))
     )
 
 
-def _finder(folder: Path) -> ModuleFinder:
+def _module_finder(folder: Path) -> ModuleFinder:
     """Find modules as the workers of a folder's scenarios do."""
 
     def find(module: str, name: str) -> Module | None:
@@ -147,7 +157,7 @@ def _finder(folder: Path) -> ModuleFinder:
     return find
 
 
-def _bytes_of(path: Path) -> bytes:
+def _read_file(path: Path) -> bytes:
     try:
         with path.open("rb") as stream:
             data = stream.read(MAX_FILE_BYTES + 1)
@@ -160,20 +170,20 @@ def _bytes_of(path: Path) -> bytes:
     raise ScenarioFaults((Fault(file=str(path), line=None, what=what, fix=fix),))
 
 
-def _same_names(loaded: Iterable[tuple[Path, Scenario]]) -> Iterable[Fault]:
+def _duplicate_names(loaded: Iterable[tuple[Path, Scenario]]) -> Iterable[Fault]:
     first: dict[str, Path] = {}
     for path, scenario in loaded:
         if (other := first.setdefault(scenario.name, path)) != path:
             yield Fault(
-                file=shown(path),
+                file=display_path(path),
                 line=None,
-                what=f"`{shown(other)}` has the same name, `{scenario.name}`.",
+                what=f"`{display_path(other)}` has the same name, `{scenario.name}`.",
                 fix="Give each scenario of a suite a unique name.",
             )
 
 
-def environments_of(
-    loaded: Sequence[Loaded], suite: Path, project: ProjectEnvironments | None = None
+def find_environments(
+    loaded: Sequence[LoadedScenario], suite: Path, project: ProjectEnvironments | None = None
 ) -> dict[str, Environment | None]:
     """Find every required environment; None marks one that has not been created.
 
@@ -185,18 +195,20 @@ def environments_of(
     Raises:
         InputError: A scenario names an environment that does not exist.
     """
-    known = project or projects.find(cells_of(loaded), suite / projects.CONFIG)
-    found: dict[str, Environment | None] = dict(known.made)
-    for cell in cells_of(loaded):
-        if cell.environment in found:
+    project_environments = project or projects.find(all_cells(loaded), suite / projects.CONFIG)
+    environments_by_name: dict[str, Environment | None] = dict(project_environments.made)
+    for cell in all_cells(loaded):
+        if cell.environment in environments_by_name:
             continue
         try:
-            made = found[cell.environment] = environments.find(cell.environment, suite)
+            made = environments_by_name[cell.environment] = environments.find(
+                cell.environment, suite
+            )
             if made is not None:
                 environments.hold(made.python)
         except CoreboundError as error:
             raise InputError(what=error.what, where=cell.where, fix=error.fix) from error
-    return found
+    return environments_by_name
 
 
 def python_of(name: str, made: Environment | None) -> Path:
@@ -209,9 +221,9 @@ def python_of(name: str, made: Environment | None) -> Path:
     return environments.python_of(name, Path.cwd())
 
 
-def cells_of(loaded: Iterable[Loaded]) -> tuple[Cell, ...]:
+def all_cells(loaded: Iterable[LoadedScenario]) -> tuple[Cell, ...]:
     """The cells of all scenarios."""
-    return tuple(cell for one in loaded for cell in one.cells)
+    return tuple(cell for scenario in loaded for cell in scenario.cells)
 
 
 def host_capabilities(
@@ -221,29 +233,32 @@ def host_capabilities(
     tools = frozenset(tool for tool in TOOLS if shutil.which(tool))
     why = {
         name: environments.reason_not_made(name, Path.cwd())
-        for name, one in made.items()
-        if one is None and not is_project(name)
+        for name, environment in made.items()
+        if environment is None and not is_project(name)
     }
     return HostCapabilities(
         topology=discovery.live_topology(),
         tools=tools | {JAVA} if find_java() else tools,
-        pythons={name: str(one.python) if one else None for name, one in made.items()},
+        pythons={
+            name: str(environment.python) if environment else None
+            for name, environment in made.items()
+        },
         gpus=tuple(gpu.id for gpu in gpus(Path("/"), os.environ.get("CUDA_VISIBLE_DEVICES"))),
         build_failures={**why, **(unmade or {})},
     )
 
 
-def task_of(
-    one: Loaded, means: HostCapabilities, *, profile: ProfileName | None, seed: int
+def plan_task(
+    scenario: LoadedScenario, host: HostCapabilities, *, profile: ProfileName | None, seed: int
 ) -> Task:
     """Plan the cells of a scenario."""
     return Task(
-        scenario=one.scenario,
+        scenario=scenario.scenario,
         planned=plan_cells(
-            one.scenario,
-            one.cells,
-            means,
-            folder=str(one.path.resolve().parent),
+            scenario.scenario,
+            scenario.cells,
+            host,
+            folder=str(scenario.path.resolve().parent),
             profile=profile,
             seed=seed,
         ),

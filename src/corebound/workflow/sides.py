@@ -23,7 +23,7 @@ from corebound.scenario.settings import SETTINGS
 from corebound.workflow import scenarios
 from corebound.workflow.prepare import RunRequest
 from corebound.workflow.projects import Notify
-from corebound.workflow.scenarios import Loaded
+from corebound.workflow.scenarios import LoadedScenario
 
 # The end of the name of a scenario whose sides are not commits.
 SUFFIX = ".sides"
@@ -95,20 +95,20 @@ def side_of(cell: Cell, axis: Key) -> str | None:
     return dict(cell.axes).get(axis[-1])
 
 
-def load_comparable(request: RunRequest, notify: Notify) -> tuple[Loaded, ...]:
+def load_comparable(request: RunRequest, notify: Notify) -> tuple[LoadedScenario, ...]:
     """Load the scenarios that run in the project's environment; report and omit all others.
 
     Raises:
         InputError: No scenario runs in the project's environment.
         ScenarioFaults: The files have errors.
     """
-    loaded = scenarios.load_all(request.files, request.only, request.profile)
+    loaded = scenarios.load_scenarios(request.files, request.only, request.profile)
     return select_comparable(loaded, request.files, notify)
 
 
 def select_comparable(
-    loaded: Sequence[Loaded], files: Sequence[Path], notify: Notify
-) -> tuple[Loaded, ...]:
+    loaded: Sequence[LoadedScenario], files: Sequence[Path], notify: Notify
+) -> tuple[LoadedScenario, ...]:
     """Select the scenarios that run in the project's environment; report all others.
 
     Raises:
@@ -130,13 +130,13 @@ def select_comparable(
 
 
 def repeat_for_commits(
-    loaded: Sequence[Loaded],
+    loaded: Sequence[LoadedScenario],
     commits: Sequence[Commit],
     request: RunRequest,
     *,
     launches: tuple[int, int] | None = None,
     margin: float | None = None,
-) -> tuple[Loaded, ...]:
+) -> tuple[LoadedScenario, ...]:
     """Repeat the scenarios and cells for each commit; the first commit is the baseline.
 
     Raises:
@@ -175,8 +175,12 @@ class AxisValues(Struct, frozen=True, kw_only=True):
 
 
 def repeat_for_values(
-    loaded: Sequence[Loaded], values: AxisValues, request: RunRequest, *, margin: float | None
-) -> tuple[Loaded, ...]:
+    loaded: Sequence[LoadedScenario],
+    values: AxisValues,
+    request: RunRequest,
+    *,
+    margin: float | None,
+) -> tuple[LoadedScenario, ...]:
     """Repeat the scenarios and cells for each value; the first value is the baseline.
 
     Raises:
@@ -189,11 +193,11 @@ def repeat_for_values(
 
 
 def _repeat(
-    loaded: Sequence[Loaded],
+    loaded: Sequence[LoadedScenario],
     axis: Key,
     profile: ProfileName | None,
     add_sides: Callable[..., Scenario],
-) -> tuple[Loaded, ...]:
+) -> tuple[LoadedScenario, ...]:
     """Repeat the scenarios and cells for each side.
 
     Args:
@@ -205,19 +209,19 @@ def _repeat(
     repeated = []
     for plain in loaded:
         selected = {key_without_axis(cell, axis) for cell in plain.cells}
-        path = scenarios.shown(plain.path)
+        path = scenarios.display_path(plain.path)
         scenario = add_sides(plain.scenario, path=path)
         cells = tuple(
             cell
             for cell in expand(scenario, path, profile)
             if key_without_axis(cell, axis) in selected
         )
-        repeated.append(Loaded(path=plain.path, scenario=scenario, cells=cells))
+        repeated.append(LoadedScenario(path=plain.path, scenario=scenario, cells=cells))
     return tuple(repeated)
 
 
 def parse_axis_values(
-    base: str, head: str, loaded: Sequence[Loaded], notify: Notify
+    base: str, head: str, loaded: Sequence[LoadedScenario], notify: Notify
 ) -> AxisValues | None:
     """Interpret two arguments that are not revisions; return None if they are revisions.
 
@@ -300,12 +304,14 @@ def _environment_of_file(argument: str) -> str:
     return file.stem
 
 
-def _environment_with_version(argument: str, loaded: Sequence[Loaded], notify: Notify) -> str:
+def _environment_with_version(
+    argument: str, loaded: Sequence[LoadedScenario], notify: Notify
+) -> str:
     """Write a copy of the scenarios' environment with one package at the given version.
 
     The file is kept so that the results can be reproduced.
     """
-    used = {cell.environment for cell in scenarios.cells_of(loaded)}
+    used = {cell.environment for cell in scenarios.all_cells(loaded)}
     if len(used) != 1 or used & {environments.HOST, PROJECT}:
         raise InputError(
             what="a package version applies to a single environment of environments/, but the"
@@ -336,14 +342,14 @@ def _requires(line: str, package: str) -> bool:
     return required == wanted
 
 
-def make_environments(loaded: Sequence[Loaded], notify: Notify) -> dict[str, CannotRun]:
+def make_environments(loaded: Sequence[LoadedScenario], notify: Notify) -> dict[str, CannotRun]:
     """Create the environments of both sides; return the reason for each that fails.
 
     Raises:
         InputError: A scenario names an environment that does not exist.
     """
     unmade: dict[str, CannotRun] = {}
-    for name in dict.fromkeys(cell.environment for cell in scenarios.cells_of(loaded)):
+    for name in dict.fromkeys(cell.environment for cell in scenarios.all_cells(loaded)):
         if is_project(name):
             continue
         try:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from corebound.cli.commands.import_history import Count, tell
+from corebound.cli.commands.import_history import Count, print_import
 from corebound.exchange.history_import import ImportSummary
 
 COUNTS = (
@@ -30,13 +30,13 @@ HISTORY = ImportSummary(
 
 
 def test_the_text_omits_counts_of_zero(capsys: pytest.CaptureFixture[str]) -> None:
-    tell("p", COUNTS, HISTORY, (), as_json=False)
+    print_import("p", COUNTS, HISTORY, (), as_json=False)
 
     first, *_ = capsys.readouterr().out.splitlines()
     assert first == "p: 12 result files, 1 benchmark that no longer exists"
 
 
 def test_json_has_all_counts(capsys: pytest.CaptureFixture[str]) -> None:
-    tell("p", COUNTS, HISTORY, (), as_json=True)
+    print_import("p", COUNTS, HISTORY, (), as_json=True)
 
     assert json.loads(capsys.readouterr().out)["unknown_commits"] == 0

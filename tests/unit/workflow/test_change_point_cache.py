@@ -13,7 +13,7 @@ from corebound.cli.app import app
 from corebound.records import history_files
 from corebound.records.history import Series
 from corebound.stats.history import incremental
-from corebound.workflow.change_point_cache import known_steps
+from corebound.workflow.change_point_cache import cached_change_points
 from support.build import a_series
 
 
@@ -38,7 +38,7 @@ def searched(monkeypatch: pytest.MonkeyPatch) -> list[incremental.Segment]:
 
 
 def look(records: Path, *projects: str, of_all: bool) -> None:
-    with known_steps(records, of_all=of_all) as memory:
+    with cached_change_points(records, all_series=of_all) as memory:
         build_change_history([imported(name) for name in projects], memory=memory)
 
 
@@ -67,7 +67,7 @@ def test_an_interrupted_analysis_keeps_its_results(
     tmp_path: Path, searched: list[incremental.Segment]
 ) -> None:
     def interrupted() -> None:
-        with known_steps(tmp_path, of_all=True) as memory:
+        with cached_change_points(tmp_path, all_series=True) as memory:
             build_change_history([imported("two")], memory=memory)
             raise KeyboardInterrupt
 

@@ -14,7 +14,7 @@ from corebound.runner import Task
 from corebound.scenario.matrix import expand
 from corebound.stats.sample_size import DOUBTFUL_TURNS
 from corebound.workflow.prepare import RunRequest, prepare_comparison, prioritise_inconclusive
-from corebound.workflow.scenarios import load_all
+from corebound.workflow.scenarios import load_scenarios
 from support.build import a_host, a_launch, a_run, a_scenario, a_worker
 
 YAML = """\
@@ -47,9 +47,9 @@ def test_resuming_reads_only_the_resumed_run(
     monkeypatch.chdir(tmp_path)
     (tmp_path / "true.yaml").write_text(YAML)
     wanted = RunRequest(files=(Path("true.yaml"),))
-    loaded = load_all(wanted.files, (), None)
+    loaded = load_scenarios(wanted.files, (), None)
     both = prepare_comparison(loaded, wanted, tmp_path, print, resume=False)
-    narrowed = load_all(wanted.files, ("binding=none",), None)
+    narrowed = load_scenarios(wanted.files, ("binding=none",), None)
     other = prepare_comparison(
         narrowed,
         RunRequest(files=wanted.files, profile=None, only=("binding=none",), seed=None),

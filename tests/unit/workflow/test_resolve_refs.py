@@ -14,7 +14,7 @@ from corebound.errors import InputError
 from corebound.records import history_files
 from corebound.records.history import HistoryPoints, Series
 from corebound.workflow import resolve_refs
-from corebound.workflow.resolve_refs import commit_of, resolve_commits
+from corebound.workflow.resolve_refs import resolve_commits, resolve_revision
 from support.build import a_point, a_series
 
 
@@ -39,18 +39,18 @@ def a_repository(folder: Path, *tags: str) -> tuple[str, ...]:
 def test_a_revision_resolves_to_the_commit_that_git_names(tmp_path: Path, name: str) -> None:
     _, last = a_repository(tmp_path, "v1.0", "v2.0")
 
-    assert commit_of(name, tmp_path) == last
+    assert resolve_revision(name, tmp_path) == last
 
 
 @pytest.mark.parametrize("name", ["v9", "", "--all", "two words", "a\0b"])
 def test_an_unknown_revision_resolves_to_none(tmp_path: Path, name: str) -> None:
     a_repository(tmp_path, "v1.0")
 
-    assert commit_of(name, tmp_path) is None
+    assert resolve_revision(name, tmp_path) is None
 
 
 def test_without_a_repository_no_revision_resolves(tmp_path: Path) -> None:
-    assert commit_of("main", tmp_path) is None
+    assert resolve_revision("main", tmp_path) is None
 
 
 def measured(*shas: str) -> Series:
@@ -104,7 +104,7 @@ def test_git_resolves_each_name_once_for_all_projects(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     asked: list[str] = []
-    monkeypatch.setattr(resolve_refs, "commit_of", asked.append)
+    monkeypatch.setattr(resolve_refs, "resolve_revision", asked.append)
     several = [replace(measured("a" * 40), project=name) for name in ("trees", "woods", "fields")]
 
     assert resolve_commits("v1.0", "v2.0", several) is None

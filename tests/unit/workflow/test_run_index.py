@@ -12,7 +12,7 @@ from corebound.errors import Fault
 from corebound.records import jsonl
 from corebound.records.launch_record import Launch
 from corebound.records.run_record import Run
-from corebound.workflow.run_index import KnownRun, known_runs
+from corebound.workflow.run_index import IndexedRun, indexed_runs
 from support.build import a_launch, a_run
 
 
@@ -35,12 +35,12 @@ def two_nights(tmp_path: Path) -> Path:
 
 
 def test_an_indexed_run_equals_its_file(two_nights: Path) -> None:
-    first, second = known_runs(two_nights, [])
+    first, second = indexed_runs(two_nights, [])
 
-    assert [one.abstract.run.id for one in (first, second)] == [a_run().id, "r2"]
+    assert [one.summary.run.id for one in (first, second)] == [a_run().id, "r2"]
     assert first.launches[0] == a_launch(block=1)
     assert len(second.launches) == 2
-    assert len(first.abstract.series[0].points) == 1
+    assert len(first.summary.series[0].points) == 1
 
 
 def read_again(monkeypatch: pytest.MonkeyPatch) -> list[str]:
@@ -56,17 +56,17 @@ def read_again(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return read
 
 
-def told(found: list[KnownRun]) -> list[object]:
-    return [(one.abstract, tuple(one.launches)) for one in found]
+def told(found: list[IndexedRun]) -> list[object]:
+    return [(one.summary, tuple(one.launches)) for one in found]
 
 
 def test_an_unchanged_file_is_read_only_for_its_launches(
     two_nights: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    before = told(list(known_runs(two_nights, [])))
+    before = told(list(indexed_runs(two_nights, [])))
     read = read_again(monkeypatch)
 
-    again = list(known_runs(two_nights, []))
+    again = list(indexed_runs(two_nights, []))
     assert read == []
 
     assert told(again) == before
@@ -74,18 +74,18 @@ def test_an_unchanged_file_is_read_only_for_its_launches(
 
 
 def test_a_resumed_run_is_read_again(two_nights: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (_, before) = known_runs(two_nights, [])
-    file = jsonl.file_of(before.abstract.run, two_nights)
+    (_, before) = indexed_runs(two_nights, [])
+    file = jsonl.file_of(before.summary.run, two_nights)
     appender = jsonl.Appender(file)
     appender.append(a_launch(block=3))
     appender.close()
     os.utime(file, ns=(1, 1))
     read = read_again(monkeypatch)
 
-    (_, after) = known_runs(two_nights, [])
+    (_, after) = indexed_runs(two_nights, [])
 
     assert read == [file.name]
-    assert len(after.abstract.series[0].points[0].launches) == 3
+    assert len(after.summary.series[0].points[0].launches) == 3
 
 
 def test_a_damaged_line_is_reported_each_time(two_nights: Path) -> None:
@@ -93,8 +93,8 @@ def test_a_damaged_line_is_reported_each_time(two_nights: Path) -> None:
     file.write_bytes(file.read_bytes() + b"{}\n")
 
     for _ in range(2):
-        first, _second = known_runs(two_nights, [])
-        (fault,) = first.abstract.faults
+        first, _second = indexed_runs(two_nights, [])
+        (fault,) = first.summary.faults
         assert "damaged" in str(fault)
 
 
@@ -103,7 +103,7 @@ def test_a_file_without_a_run_is_reported_and_the_others_are_indexed(two_nights:
     first.write_bytes(b"#" + first.read_bytes())
     faults: list[Fault] = []
 
-    (left,) = known_runs(two_nights, faults)
+    (left,) = indexed_runs(two_nights, faults)
 
     assert left.file == second
     assert [(one.file, one.line) for one in faults] == [(str(first), 1)]

@@ -52,10 +52,10 @@ from corebound.records import documents, history_files, jsonl
 from corebound.records.history import HistoryPoint
 from corebound.records.jsonl import RECORDS, Stored
 from corebound.records.run_record import Commit, Run
-from corebound.workflow.change_point_cache import known_steps
-from corebound.workflow.process_pool import forked
+from corebound.workflow.change_point_cache import cached_change_points
+from corebound.workflow.process_pool import forked_map
 from corebound.workflow.resolve_refs import StoredRun, resolve_commits, resolve_runs
-from corebound.workflow.run_index import past_of_pair, without_the_unreadable
+from corebound.workflow.run_index import drop_unreadable_scenarios, earlier_results_of_pair
 
 Format = Literal["text", "md"]
 
@@ -140,21 +140,21 @@ def _compare(before: str, after: str, records: Path) -> ComparisonText:
         # Thousands of series that were never analysed before take a minute.
         with (
             Console(stderr=True).status("Analysing the history"),
-            known_steps(records, of_all=False) as cache,
+            cached_change_points(records, all_series=False) as cache,
         ):
-            history = build_change_history(series, memory=cache, mapper=forked)
+            history = build_change_history(series, memory=cache, mapper=forked_map)
             return text_of_commits(compare_commits(*commits, history))
     first, second = (jsonl.read(stored.file) for stored in pair)
     record_pair = (_record(first, faults), _record(second, faults))
     calibrations, damaged = documents.read_calibrations(records)
     _warn((*faults, *damaged))
-    past = past_of_pair(records, (first.run, second.run))
+    past = earlier_results_of_pair(records, (first.run, second.run))
     result = compare_runs(*record_pair, past)
     return text_of_runs(result, floors(calibrations, result.after, launches=result.launches))
 
 
 def _record(stored: Stored, faults: list[Fault]) -> Record:
-    run, unreadable = without_the_unreadable(stored)
+    run, unreadable = drop_unreadable_scenarios(stored)
     faults += unreadable
     return run, stored.launches
 

@@ -55,7 +55,7 @@ def _needed(files: Sequence[Path]) -> tuple[str, ...]:
     """The environments of the scenarios, except corebound's own Python and what asv builds."""
     if not files:
         return ()
-    cells = scenarios.cells_of(scenarios.load_all(files, ()))
+    cells = scenarios.all_cells(scenarios.load_scenarios(files, ()))
     names = dict.fromkeys(cell.environment for cell in cells)
     not_made = {environments.HOST, PROJECT}
     return tuple(name for name in names if name.partition("@")[0] not in not_made)

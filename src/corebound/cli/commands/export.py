@@ -33,8 +33,8 @@ class Format(StrEnum):
 
 
 # Other formats hold one state only, and would mix the results of two runs.
-_HISTORIES = (Format.ASV, Format.CSV, Format.PARQUET)
-_ONE_RUN = {
+_HISTORY_FORMATS = (Format.ASV, Format.CSV, Format.PARQUET)
+_SINGLE_RUN_FORMATS = {
     Format.PYPERF: pyperf.suite,
     Format.BENCHER: run_export.bencher,
     Format.GITHUB: run_export.github_action,
@@ -63,7 +63,9 @@ def export(
         corebound export pyperf --run 1f0c2d3e --out run.json
     """
     faults: list[Fault] = []
-    cells = _cells(_select_files(records, run, faults, all_runs=format_ in _HISTORIES), faults)
+    cells = _cells(
+        _select_files(records, run, faults, all_runs=format_ in _HISTORY_FORMATS), faults
+    )
     if format_ is Format.ASV:
         _write_asv([drop_iterations(cell) for cell in cells], out, faults)
     elif format_ is Format.PARQUET:
@@ -71,7 +73,7 @@ def export(
     elif format_ is Format.CSV:
         _write(out, run_export.as_csv(cells).encode())
     else:
-        _write(out, _ONE_RUN[format_](_with_results(list(cells), out, faults)).encode())
+        _write(out, _SINGLE_RUN_FORMATS[format_](_with_results(list(cells), out, faults)).encode())
     warnings = Console(stderr=True, soft_wrap=True)
     for fault in faults:
         warnings.print(Text(f"warning: {fault}"))
@@ -103,7 +105,7 @@ def _cells(files: Iterable[Path], faults: list[Fault]) -> Iterator[CellOfRun]:
         yield from cells
 
 
-def _left_out(where: Path, what: str, fix: str) -> Fault:
+def _skipped(where: Path, what: str, fix: str) -> Fault:
     return Fault(file=str(where), line=None, what=what, fix=fix)
 
 
@@ -117,7 +119,7 @@ def _with_results(cells: list[CellOfRun], out: Path, faults: list[Fault]) -> lis
             fix="See its launches with `corebound report`, or name another run with --run.",
         )
     faults += [
-        _left_out(out, f"skipped {cell.cell.id}: {cell.trouble}.", "See its records.")
+        _skipped(out, f"skipped {cell.cell.id}: {cell.trouble}.", "See its records.")
         for cell in cells
         if cell.summary.median_ns is None
     ]
@@ -130,7 +132,7 @@ def _write_asv(cells: list[CellOfRun], out: Path, faults: list[Fault]) -> None:
     if without := [run.id for run in runs.values() if run.commit is None]:
         noun = "run" if len(without) == 1 else "runs"
         faults.append(
-            _left_out(
+            _skipped(
                 out,
                 f"skipped {noun} {', '.join(without)}: no commit.",
                 "asv orders results by commit. Measure in the working tree of a repository;"
@@ -138,7 +140,7 @@ def _write_asv(cells: list[CellOfRun], out: Path, faults: list[Fault]) -> None:
             )
         )
     faults += [
-        _left_out(
+        _skipped(
             out,
             f"skipped run {run}: it measured uncommitted changes.",
             "Commit them and measure again: asv would show these results as the commit's.",

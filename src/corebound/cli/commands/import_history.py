@@ -87,7 +87,7 @@ def asv(
         corebound import asv results/ --project numpy --repo ~/src/numpy
     """
     with ReadingProgress(Console(stderr=True), MofNCompleteColumn()) as bar:
-        found = asv_project.read(
+        source = asv_project.read(
             folder,
             name=project,
             repo=repo,
@@ -97,47 +97,47 @@ def asv(
                 machine=machine and clean(machine), under_test=tuple(under_test or ())
             ),
         )
-    as_named = partial(rename_environments, names=found.names)
+    as_named = partial(rename_environments, names=source.names)
     history = history_import.keep(
-        found.project, found.series, records, rename=as_named, removed=found.removed
+        source.project, source.series, records, rename=as_named, removed=source.removed
     )
-    asv_project.keep_sources(records, found)
-    faults = [*found.faults]
+    asv_project.keep_sources(records, source)
+    faults = [*source.faults]
     if machine is None:
-        faults += _many_machines(folder, found, history)
+        faults += _warn_of_machines(folder, source, history)
     if not under_test:
-        faults += _a_version_a_commit(folder, found, history)
-    tell(found.project, _counts(found), history, faults, as_json=as_json)
-    if found.is_guessed and not as_json:
+        faults += _warn_of_versions(folder, source, history)
+    print_import(source.project, _counts(source), history, faults, as_json=as_json)
+    if source.is_guessed and not as_json:
         typer.echo(
-            f"The project is named after its folder, {found.project}; use --project NAME for"
+            f"The project is named after its folder, {source.project}; use --project NAME for"
             " another name."
         )
 
 
-def _counts(found: Read) -> list[Count]:
+def _counts(source: Read) -> list[Count]:
     """What was read, without counts of 0 that do not matter."""
-    counts = [Count(found.files, "result files", "result file", "result_files")]
-    if found.unknown is not None:
-        lacked = "not in the repository"
+    counts = [Count(source.files, "result files", "result file", "result_files")]
+    if source.unknown is not None:
+        suffix = "not in the repository"
         counts.append(
             Count(
-                found.unknown,
-                f"commits {lacked}",
-                f"commit {lacked}",
+                source.unknown,
+                f"commits {suffix}",
+                f"commit {suffix}",
                 "commits_the_repository_does_not_have",
             )
         )
-    if found.removed:
+    if source.removed:
         words = "benchmarks that no longer exist", "benchmark that no longer exists"
-        counts.append(Count(len(found.removed), *words, "benchmarks_that_exist_no_longer"))
-    if found.duplicates:
-        other = "for a commit that another file covers too"
+        counts.append(Count(len(source.removed), *words, "benchmarks_that_exist_no_longer"))
+    if source.duplicates:
+        suffix = "for a commit that another file covers too"
         counts.append(
             Count(
-                found.duplicates,
-                f"files {other}",
-                f"file {other}",
+                source.duplicates,
+                f"files {suffix}",
+                f"file {suffix}",
                 "files_of_a_commit_that_another_has_too",
             )
         )
@@ -149,10 +149,10 @@ def _are_single(history: ImportSummary) -> bool:
     return history.single * 2 > history.series
 
 
-def _a_version_a_commit(folder: Path, found: Read, history: ImportSummary) -> Iterator[Fault]:
+def _warn_of_versions(folder: Path, source: Read, history: ImportSummary) -> Iterator[Fault]:
     """Warn if most series belong to a requirement's version that occurs at one commit only."""
-    if found.commit_specific and _are_single(history):
-        name = found.commit_specific[0]
+    if source.commit_specific and _are_single(history):
+        name = source.commit_specific[0]
         yield Fault(
             file=str(folder),
             line=None,
@@ -162,9 +162,9 @@ def _a_version_a_commit(folder: Path, found: Read, history: ImportSummary) -> It
         )
 
 
-def _many_machines(folder: Path, found: Read, history: ImportSummary) -> Iterator[Fault]:
+def _warn_of_machines(folder: Path, source: Read, history: ImportSummary) -> Iterator[Fault]:
     """Warn if most series belong to a machine that measured only once."""
-    machines = len({one.host for one in found.series})
+    machines = len({one.host for one in source.series})
     if machines >= _MANY_MACHINES and _are_single(history):
         yield Fault(
             file=str(folder),
@@ -175,7 +175,7 @@ def _many_machines(folder: Path, found: Read, history: ImportSummary) -> Iterato
         )
 
 
-def tell(
+def print_import(
     project: str,
     counts: Sequence[Count],
     history: ImportSummary,
@@ -195,7 +195,7 @@ def tell(
     document: dict[str, Any] = {
         "project": project,
         "file": str(history.file),
-        **{one.key: one.number for one in counts},
+        **{counted.key: counted.number for counted in counts},
         "series": history.series,
         "points": history.points,
         "figures": history.values,
@@ -214,29 +214,31 @@ def tell(
     console = Console(soft_wrap=True)
     # JSON includes every count, but the text omits counts of 0.
     first, *others = counts
-    said = ", ".join(str(one) for one in (first, *others) if one is first or one.number)
-    console.print(Text(f"{project}: {said}"))
+    summary = ", ".join(
+        str(counted) for counted in (first, *others) if counted is first or counted.number
+    )
+    console.print(Text(f"{project}: {summary}"))
     console.print(
         Text(
             f"{history.series:,} series of {Count(history.points, 'points', 'point')}, "
             f"{history.values:,} of them with a result; {history.added:,} new"
         )
     )
-    for line in _left_out(history):
+    for line in _missing_lines(history):
         console.print(Text(line))
     console.print(Text(f"Stored in {history.file}"))
 
 
-def _left_out(history: ImportSummary) -> Iterator[str]:
+def _missing_lines(history: ImportSummary) -> Iterator[str]:
     """What a history will not show, and why."""
     if history.reasons:
-        why = ", ".join(
+        reasons = ", ".join(
             f"{reason} ({number:,})" for reason, number in history.reasons[:_MAX_REASONS]
         )
-        rest = sum(number for _, number in history.reasons[_MAX_REASONS:])
-        others = f", other reasons ({rest:,})" if rest else ""
-        lost = Count(history.points - history.values, "points have", "point has")
-        yield f"{lost} no result: {why}{others}"
+        other_count = sum(number for _, number in history.reasons[_MAX_REASONS:])
+        others = f", other reasons ({other_count:,})" if other_count else ""
+        missing = Count(history.points - history.values, "points have", "point has")
+        yield f"{missing} no result: {reasons}{others}"
     if history.empty:
         yield f"{Count(history.empty, *_SERIES)} no results"
     if history.single:
@@ -249,10 +251,10 @@ def _warnings(faults: Sequence[Fault]) -> Iterator[str]:
     for fault in faults:
         # The text after the colon differs from file to file.
         kinds.setdefault(f"{fault.what.partition(':')[0]} {fault.fix}", []).append(fault)
-    for alike in kinds.values():
-        yield from map(str, alike[:_MAX_SIMILAR])
-        if len(alike) > _MAX_SIMILAR:
-            more = Count(len(alike) - _MAX_SIMILAR, "more files", "more file")
+    for similar in kinds.values():
+        yield from map(str, similar[:_MAX_SIMILAR])
+        if len(similar) > _MAX_SIMILAR:
+            more = Count(len(similar) - _MAX_SIMILAR, "more files", "more file")
             yield f"{more} like the last; --json lists them all"
 
 
@@ -275,13 +277,13 @@ def pyperf(
     """
     name = project or "pyperf"
     with ReadingProgress(Console(stderr=True), MofNCompleteColumn()) as bar:
-        found = exchange_pyperf.read_all(
+        source = exchange_pyperf.read_all(
             files, project=name, progress=partial(bar.show, "reading results")
         )
-    tell(
+    print_import(
         name,
-        (Count(found.files, "files", "file", "files"),),
-        history_import.keep(name, found.series, records),
-        found.faults,
+        (Count(source.files, "files", "file", "files"),),
+        history_import.keep(name, source.series, records),
+        source.faults,
         as_json=as_json,
     )

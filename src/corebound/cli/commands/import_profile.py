@@ -49,28 +49,35 @@ def profile(
             name=name,
             progress=lambda file, done, total: bar.show(file.name, done, total),
         )
-    kept = [documents.keep_profile(one, records, rename=name is not None) for one in profiles]
+    stored = [
+        documents.keep_profile(imported, records, rename=name is not None) for imported in profiles
+    ]
     if as_json:
-        document = [{"file": str(documents.file_of(one, records)), "profile": one} for one in kept]
+        document = [
+            {"file": str(documents.file_of(imported, records)), "profile": imported}
+            for imported in stored
+        ]
         print_json(document)
         return
     console = Console()
-    for one in kept:
-        console.print(_heading(one), soft_wrap=True)
-        console.print(_table(one.profile))
-        console.print(Text(f"Stored in {documents.file_of(one, records)}\n"), soft_wrap=True)
+    for imported in stored:
+        console.print(_heading(imported), soft_wrap=True)
+        console.print(_table(imported.profile))
+        console.print(Text(f"Stored in {documents.file_of(imported, records)}\n"), soft_wrap=True)
 
 
-def _heading(one: ImportedProfile) -> Text:
+def _heading(imported: ImportedProfile) -> Text:
     """The profile's name, and what its values cover."""
-    profile = one.profile
+    profile = imported.profile
     if profile.iterations is None:
-        said = "of the whole profile, because it does not show iterations"
+        scope = "of the whole profile, because it does not show iterations"
     else:
-        said = f"per iteration, over {profile.iterations}"
+        scope = f"per iteration, over {profile.iterations}"
     if profile.step_ns is not None and profile.iterations is not None:
-        said += f"; a step took {duration(profile.step_ns)}"
-    heading = Text.assemble((one.name, "bold"), f": {one.source}\n", (f"Values are {said}.", "dim"))
+        scope += f"; a step took {duration(profile.step_ns)}"
+    heading = Text.assemble(
+        (imported.name, "bold"), f": {imported.source}\n", (f"Values are {scope}.", "dim")
+    )
     if profile.phases:
         phases = ", ".join(f"{name} {duration(ns)}" for name, ns in profile.phases.items())
         heading.append(f"\n{phases}", "dim")
@@ -79,19 +86,25 @@ def _heading(one: ImportedProfile) -> Text:
 
 def _table(profile: OperatorProfile) -> Table:
     """Types of operators, most time first; a dash marks a value that the file lacks."""
-    together_ns = sum(one.total_ns for one in profile.operators)
-    whole_ns = together_ns if profile.step_ns is None else profile.step_ns
+    sum_ns = sum(operator.total_ns for operator in profile.operators)
+    whole_ns = sum_ns if profile.step_ns is None else profile.step_ns
     table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0))
     table.add_column("Operator", ratio=1, overflow="ellipsis", no_wrap=True)
     for column in ("Calls", "Total", "Mean", "Max", "Min", "Ratio"):
         table.add_column(column, justify="right", no_wrap=True)
-    for one in profile.operators[:_MAX_TYPES]:
-        table.add_row(*_row(one, whole_ns))
-    rest = profile.operators[_MAX_TYPES:]
-    if rest:
-        rest_ns = sum(one.total_ns for one in rest)
+    for operator in profile.operators[:_MAX_TYPES]:
+        table.add_row(*_row(operator, whole_ns))
+    others = profile.operators[_MAX_TYPES:]
+    if others:
+        others_ns = sum(operator.total_ns for operator in others)
         table.add_row(
-            f"{len(rest)} other types", "", duration(rest_ns), "", "", "", _ratio(rest_ns, whole_ns)
+            f"{len(others)} other types",
+            "",
+            duration(others_ns),
+            "",
+            "",
+            "",
+            _ratio(others_ns, whole_ns),
         )
     if profile.outside_ns is not None:
         share = _ratio(profile.outside_ns, whole_ns)
@@ -99,16 +112,20 @@ def _table(profile: OperatorProfile) -> Table:
     return table
 
 
-def _row(one: Operator, whole_ns: int) -> tuple[Text | str, ...]:
-    calls = f"{one.calls:,.0f}" if one.calls == round(one.calls) else f"{one.calls:,.1f}"
+def _row(operator: Operator, whole_ns: int) -> tuple[Text | str, ...]:
+    calls = (
+        f"{operator.calls:,.0f}"
+        if operator.calls == round(operator.calls)
+        else f"{operator.calls:,.1f}"
+    )
     return (
-        Text(one.type),
+        Text(operator.type),
         calls,
-        duration(one.total_ns),
-        duration(one.mean_ns),
-        "–" if one.max_ns is None else duration(one.max_ns),
-        "–" if one.min_ns is None else duration(one.min_ns),
-        _ratio(one.total_ns, whole_ns),
+        duration(operator.total_ns),
+        duration(operator.mean_ns),
+        "–" if operator.max_ns is None else duration(operator.max_ns),
+        "–" if operator.min_ns is None else duration(operator.min_ns),
+        _ratio(operator.total_ns, whole_ns),
     )
 
 

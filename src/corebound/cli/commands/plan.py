@@ -50,8 +50,8 @@ def check(files: Files) -> None:
         corebound check scenarios/
         corebound check hashing.yaml
     """
-    loaded = scenarios.load_all(files, ())
-    scenarios.environments_of(loaded, Path.cwd())
+    loaded = scenarios.load_scenarios(files, ())
+    scenarios.find_environments(loaded, Path.cwd())
     for scenario in loaded:
         cells = count(len(scenario.cells), "cell")
         typer.echo(f"OK: {scenario.scenario.name}, {cells}")
@@ -82,13 +82,13 @@ def plan(
         corebound plan hashing.yaml
         corebound plan hashing.yaml --sysfs saved-host/ --only threads=4
     """
-    loaded = scenarios.load_all(files, only or (), profile)
-    cells = scenarios.cells_of(loaded)
+    loaded = scenarios.load_scenarios(files, only or (), profile)
+    cells = scenarios.all_cells(loaded)
     if project_python is None:
         project = projects.find(cells, config)
     else:
         project = projects.use_existing(cells, project_python)
-    environments = scenarios.environments_of(loaded, Path.cwd(), project)
+    environments = scenarios.find_environments(loaded, Path.cwd(), project)
     live = scenarios.host_capabilities(environments)
     host = HostCapabilities(
         topology=_topology(sysfs),
@@ -103,7 +103,7 @@ def plan(
     planned = [
         (scenario, cell)
         for scenario in loaded
-        for cell in scenarios.task_of(scenario, host, profile=profile, seed=0).planned
+        for cell in scenarios.plan_task(scenario, host, profile=profile, seed=0).planned
     ]
     if as_json:
         print_json([_document(cell, scenario.source) for scenario, cell in planned])

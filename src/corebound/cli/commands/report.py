@@ -28,11 +28,11 @@ from corebound.report import site
 from corebound.report.inputs import Progress, RequestedComparison, SiteInputs
 from corebound.stats.history.series import joined
 from corebound.workflow import decisions_file
-from corebound.workflow.change_point_cache import known_steps
-from corebound.workflow.process_pool import forked
+from corebound.workflow.change_point_cache import cached_change_points
+from corebound.workflow.process_pool import forked_map
 from corebound.workflow.projects import Notify
 from corebound.workflow.resolve_refs import StoredRun, resolve_commits, resolve_runs
-from corebound.workflow.run_index import known_runs, past_of_known, runs_beside
+from corebound.workflow.run_index import auxiliary_runs, earlier_results, indexed_runs
 
 
 def report(
@@ -125,14 +125,14 @@ def _build(
 ) -> Path:
     """Write the site and report unreadable records; returns its first page."""
     faults: list[Fault] = []
-    runs = list(known_runs(records, faults))
+    runs = list(indexed_runs(records, faults))
     profiles, unreadable_profiles = documents.read_profiles(records)
     imported, damaged_histories = history_files.read_all(records)
     decisions, decision_faults = decisions_file.read(status)
     calibrations, damaged_calibrations = documents.read_calibrations(records)
     confirmations, damaged_confirmations = documents.read_confirmations(records)
-    past = past_of_known((*runs, *runs_beside(records, faults)))
-    faults += (fault for run in runs for fault in run.abstract.faults)
+    past = earlier_results((*runs, *auxiliary_runs(records, faults)))
+    faults += (fault for run in runs for fault in run.summary.faults)
     for fault in (
         *faults,
         *unreadable_profiles,
@@ -144,16 +144,16 @@ def _build(
         notify(f"warning: {fault}")
     if not (runs or profiles or imported):
         notify(f"warning: no records in {records}: measure first with `corebound run`")
-    own_series = joined(series for run in runs for series in run.abstract.series)
+    own_series = joined(series for run in runs for series in run.summary.series)
     content = select_content(
         SiteContent(
-            records=tuple((run.abstract.run, run.launches) for run in runs),
+            records=tuple((run.summary.run, run.launches) for run in runs),
             series=(*own_series, *imported),
             profiles=profiles,
         ),
         only,
     )
-    with known_steps(records, of_all=not only) as cache:
+    with cached_change_points(records, all_series=not only) as cache:
         return site.write(
             SiteInputs(
                 records=content.records,
@@ -169,16 +169,16 @@ def _build(
                     {series.project for series in imported if series.project}, records
                 ),
                 # With a selection, some launches of a run may be missing.
-                stamps={} if only else {run.abstract.run.id: run.abstract.stamp for run in runs},
-                profiled={run.abstract.run.id: run.abstract.profiles for run in runs},
+                stamps={} if only else {run.summary.run.id: run.summary.stamp for run in runs},
+                profiled={run.summary.run.id: run.summary.profiles for run in runs},
                 records_folder="" if records == RECORDS else encodable(str(records)),
                 only=only,
                 compared=[
-                    _pair(argument, [run.abstract.run for run in runs], imported, records)
+                    _pair(argument, [run.summary.run for run in runs], imported, records)
                     for argument in compare
                 ],
                 faults=faults,
-                mapper=forked,
+                mapper=forked_map,
                 progress=progress,
                 warn=lambda text: notify(f"warning: {text}"),
             ),
