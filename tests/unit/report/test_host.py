@@ -1,15 +1,20 @@
-"""A host's page: what the doctor saw over time, and the noise."""
+"""A host's page: the doctor's results over time, and the noise floor."""
 
 from __future__ import annotations
 
 from msgspec.structs import replace
 
 from corebound.analysis.host_records import host_studies
-from corebound.machine.doctor.result import State
+from corebound.analysis.selection import latest_studies
+from corebound.machine.doctor.result import HostCheck, State
 from corebound.records.run_record import Run
+from corebound.report.downloads import host_json
 from corebound.report.pages.host import CheckHistory, host_page
+from corebound.report.pages.run import run_page
+from corebound.report.scenario.provenance import provenance
 from support.build import a_host_check, a_run
-from support.report_sample import NOW
+from support.machine_trees import check_results, pid_stat, proc_stat
+from support.report_sample import NOW, a_sample
 
 
 def looked(day: int, state: State) -> tuple[Run, tuple[()]]:
@@ -49,3 +54,58 @@ def test_what_is_well_again_says_neither() -> None:
     row = check("warning", "ok")
 
     assert (row.why, row.fix, row.state) == ("", "", "ok")
+
+
+BUSY = check_results(
+    {"proc/200/stat": pid_stat("a (b) c", 100)},
+    later={
+        # 50 ticks went by on each of two CPUs: 40 of them are 80 % of one, 15 are 30 %.
+        "proc/stat": proc_stat(user=55, idle=10_045),
+        "proc/200/stat": pid_stat("a (b) c", 140),
+        "proc/202/stat": pid_stat("x (12) 3", 15, started=999),
+    },
+)["busy processes"].recorded
+SWAPS = a_host_check(
+    check="swappiness", state="warning", value="60 (often)", fix="sysctl vm.swappiness=10"
+)
+
+
+def a_checked_run(*check: HostCheck) -> Run:
+    return replace(a_run(run_id="r1", started_at="2026-03-01T02:00:00Z"), preflight=check)
+
+
+def test_processes_of_then_have_no_ids_on_a_hosts_page() -> None:
+    (study,) = host_studies([(a_checked_run(BUSY), ())])
+
+    (row,) = host_page(study, now=NOW).checks
+    assert row.value == "110 % of a CPU: a (b) c 80 %, x (12) 3 30 %"
+    assert row.fix == "end or pause these processes; `corebound doctor` shows the command"
+    assert "kill" not in host_json(study)
+    assert "(200)" not in host_json(study)
+
+
+def test_processes_of_then_have_no_ids_on_a_runs_page() -> None:
+    run, launches = a_sample()
+    page = run_page(replace(run, preflight=(BUSY,)), launches)
+
+    assert page.checks is not None
+    (row,) = page.checks
+    assert "(200)" not in row.value
+    assert row.fix.startswith("end or pause")
+
+
+def test_processes_of_then_have_no_ids_on_a_scenarios_page() -> None:
+    run, launches = a_sample()
+    (result, *_) = latest_studies([(replace(run, preflight=(BUSY,)), launches)])
+
+    text = " ".join(fact.value for fact in provenance(result, records_file="f").facts)
+
+    assert "busy processes 110 %" in text
+    assert "(200)" not in text
+
+
+def test_what_mends_a_host_at_any_time_is_shown_as_the_doctor_says_it() -> None:
+    (study,) = host_studies([(a_checked_run(SWAPS), ())])
+
+    (row,) = host_page(study, now=NOW).checks
+    assert (row.value, row.fix) == ("60 (often)", "sysctl vm.swappiness=10")

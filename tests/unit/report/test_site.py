@@ -1,8 +1,9 @@
-"""The writer of the site, and what no record may do to it."""
+"""The site writer: which files it writes, keeps and removes, and how it treats foreign text."""
 
 from __future__ import annotations
 
 import gzip
+import json
 import os
 import re
 from collections.abc import Sequence
@@ -13,6 +14,7 @@ from msgspec.structs import replace
 
 from corebound.errors import InputError
 from corebound.records import codec, jsonl
+from corebound.records.cache import digest
 from corebound.records.history import HistoryPoints, Series
 from corebound.records.jsonl import UnreadLaunches
 from corebound.records.launch_record import Launch
@@ -20,9 +22,18 @@ from corebound.records.run_record import Commit, Run
 from corebound.records.traces import folder_of
 from corebound.report import site
 from corebound.report.inputs import SiteInputs
+from corebound.report.site import FILE_LIST
 from corebound.scenario.matrix import expand
 from support.build import a_launch, a_profiled_launch, a_run, a_scenario, a_series, an_operator
-from support.report_sample import NOW, a_preflight, a_sample, pages_of, sample_history
+from support.report_sample import (
+    NOW,
+    a_preflight,
+    a_sample,
+    an_earlier_sample,
+    pages_of,
+    sample_history,
+    sample_records,
+)
 
 EVIL = "<script>alert(1)</script>"
 OWN_SCRIPT = re.compile(r'<script src="(\.\./)?assets/site\.js" defer></script>')
@@ -278,3 +289,86 @@ def test_launches_of_a_night_long_past_are_not_asked_for_again(tmp_path: Path) -
 
     assert "run/r1.html" in before
     assert everything(tmp_path / "site") == before
+
+
+EARLIER, LATEST, SERVED = sample_records()
+
+
+def test_a_site_of_fewer_runs_is_that_which_is_made_of_them_at_once(tmp_path: Path) -> None:
+    site.write(SiteInputs(records=[EARLIER, LATEST, SERVED], now=NOW), tmp_path / "shrunk")
+    assert (tmp_path / "shrunk/compare/r0-r1.html").is_file()
+
+    site.write(SiteInputs(records=[LATEST], now=NOW), tmp_path / "shrunk")
+
+    site.write(SiteInputs(records=[LATEST], now=NOW), tmp_path / "fresh")
+    assert everything(tmp_path / "shrunk") == everything(tmp_path / "fresh")
+    assert not (tmp_path / "shrunk/compare").exists()
+
+
+def test_what_somebody_else_put_there_stays(tmp_path: Path) -> None:
+    site.write(SiteInputs(records=[EARLIER, LATEST], now=NOW), tmp_path)
+    theirs = [tmp_path / name for name in ("robots.txt", "compare/notes.html", "run/r0.html")]
+    for file in theirs:
+        file.write_text("mine")
+
+    site.write(SiteInputs(records=[LATEST], now=NOW), tmp_path)
+
+    assert [file.read_text() for file in theirs] == ["mine"] * 3
+    assert not (tmp_path / "compare/r0-r1.html").exists()
+
+
+def test_a_page_that_is_not_made_again_stays(tmp_path: Path) -> None:
+    stamps = {"r0": "as it was", "r1": "as it was"}
+    for _ in range(2):
+        site.write(
+            SiteInputs(records=[EARLIER, LATEST], now=NOW, stamps=stamps),
+            tmp_path / "site",
+            records=tmp_path,
+        )
+
+    assert (tmp_path / "site/run/r0.html").is_file()
+
+
+@pytest.mark.parametrize(
+    "name", ["../theirs.html", "linked/theirs.html", "link.html", "{}", "a\0b"]
+)
+def test_a_list_from_anybody_removes_nothing_outside_the_site(tmp_path: Path, name: str) -> None:
+    theirs = tmp_path / "theirs.html"
+    theirs.write_bytes(b"theirs")
+    folder = tmp_path / "site"
+    folder.mkdir()
+    (folder / "linked").symlink_to(tmp_path)
+    (folder / "link.html").symlink_to(theirs)
+    (folder / FILE_LIST).write_text(json.dumps({name.format(theirs): digest(b"theirs")}))
+
+    site.write(SiteInputs(records=[LATEST], now=NOW), folder)
+
+    assert theirs.read_bytes() == b"theirs"
+    assert (folder / "link.html").is_symlink()
+
+
+@pytest.mark.parametrize("text", ["", "[]", '{"run/r0.html": 1}', "\udc80"])
+def test_a_list_that_cannot_be_read_names_nothing(tmp_path: Path, text: str) -> None:
+    site.write(SiteInputs(records=[EARLIER, LATEST], now=NOW), tmp_path)
+    (tmp_path / FILE_LIST).write_text(text, errors="surrogateescape")
+
+    site.write(SiteInputs(records=[LATEST], now=NOW), tmp_path)
+
+    assert (tmp_path / "run/r0.html").is_file()
+
+
+def test_series_and_pages_are_counted_up_to_the_last() -> None:
+    told: list[tuple[str, int, int]] = []
+    all_series = [a_series([1e6] * 9, project="p", scenario=name) for name in ("one", "two")]
+
+    pages_of(
+        [an_earlier_sample(), a_sample()],
+        series=all_series,
+        progress=lambda *so_far: told.append(so_far),
+    )
+
+    assert told == [
+        (what, done, 2)
+        for what in ("looking for steps in series", "pages of benchmarks", "pages of runs")
+        for done in (1, 2)
+    ]

@@ -23,7 +23,7 @@ from corebound.workflow.nightly_steps import (
     unfinished_journal,
 )
 from corebound.workflow.nightly_summary import NightlySummary, summary_document, summary_text
-from unit.report.test_regressions_of_rates import a_rate
+from unit.report.test_changes import a_rate
 
 ALARM: dict[str, Any] = {
     "alarm": True,

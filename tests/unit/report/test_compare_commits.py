@@ -1,4 +1,4 @@
-"""Two commits of an imported project against one another: what is found, told and refused."""
+"""The comparison of two commits of an imported project."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A run's page counts launches as the pages of its scenarios do, and tells each reason once."""
+"""A run's page counts launches as the pages of its scenarios do."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What templates were compiled to is kept, and believed where it is of the same source."""
+"""Compiled templates are cached, and used only if their source and code are the same."""
 
 from __future__ import annotations
 

@@ -1,21 +1,89 @@
-"""Which cells of an imported benchmark are drawn, which have a row, and which are only named."""
+"""The page of an imported benchmark: which cells are charted, listed or only named."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import random
+import re
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from corebound.analysis.change_history import ChangeHistory, build_change_history
 from corebound.analysis.wording import plain
 from corebound.records.history import HistoryPoints, Series
 from corebound.report.pages.benchmark import BenchmarkPage, benchmark_page, benchmarks_of, charted
 from corebound.report.pages.history import history_page
+from corebound.report.scenario.provenance import Fact
 from corebound.report.urls import benchmark_file, series_anchor
 from support.build import a_point, a_series
 from support.markup import by_id, parse_html
 from support.report_sample import NOW, pages_of
+
+
+def a_page(*described: tuple[str, int, tuple[tuple[str, str], ...]]) -> BenchmarkPage:
+    """A page of series: each its machine, its last day, and how the machine was that day."""
+    all_series = tuple(
+        a_series(
+            [],
+            project="p",
+            host=host,
+            host_name=host,
+            cell=f"n={number}",
+            points=HistoryPoints.of(
+                (a_point(day=0), a_point(day=last, environment_key=circumstances)),
+            ),
+        )
+        for number, (host, last, circumstances) in enumerate(described)
+    )
+    return benchmark_page("p", all_series, build_change_history(all_series), now=NOW)
+
+
+def test_each_machine_is_told_as_the_latest_of_all_results_describe_it() -> None:
+    page = a_page(
+        ("box", 2, (("cpu", "old"),)),
+        ("box", 5, (("cpu", "Xeon"), ("ram", "7GB"), ("version", ""))),
+        ("arm", 1, ()),
+    )
+
+    assert page.machines == (
+        Fact(term="arm", value="last measured 2026-01-02 02:00 UTC"),
+        Fact(term="box", value="cpu Xeon, ram 7GB, last measured 2026-01-06 02:00 UTC"),
+    )
+
+
+def test_of_what_only_commits_have_dates_nothing_says_when_it_was_measured() -> None:
+    series = a_series([], project="p", points=HistoryPoints.of([a_point(run=None)]))
+
+    page = benchmark_page("p", (series,), build_change_history([series]), now=NOW)
+
+    assert page.machines[0].value.endswith(", newest commit of 2026-01-01 02:00 UTC")
+
+
+def test_without_a_source_the_page_has_none() -> None:
+    assert a_page(("box", 1, ())).code is None
+
+
+@pytest.mark.parametrize(
+    ("at", "nights", "text"),
+    [
+        (45, 60, "49.8 % slower since 2026-02-15."),
+        (45, 120, "1 older regression is still open."),
+        (200, 120, "Nothing new."),
+        (200, 6, "Too early to tell what changed."),
+    ],
+)
+def test_the_verdict_is_what_is_new_else_open_else_whether_anything_could_be_seen(
+    at: int, nights: int, text: str
+) -> None:
+    noise = random.Random(1)
+    values = [1e6 * (1.5 if day >= at else 1.0) * noise.gauss(1, 0.005) for day in range(nights)]
+    all_series = (a_series(values, project="p"),)
+
+    page = benchmark_page("p", all_series, build_change_history(all_series), now=NOW)
+
+    assert "".join(piece.text for piece in page.hero.verdict) == text
 
 
 def a_cell(
@@ -262,3 +330,105 @@ def test_of_several_cells_those_that_ended_are_counted_and_stand_for_no_other() 
     ((row,),) = (group.rows for group in history_page(history, now=NOW).groups)
 
     assert (row.cells, row.points, row.ended) == ("2 cells, 1 ended", "90 points", "")
+
+
+def a_stepped_cell(
+    n: int, *, steps: Mapping[int, float], dtype: str = "f", nights: int = 60, host: str = "box"
+) -> Series:
+    """A cell of so many nights, whose figures are times a factor from each of these on."""
+    noise = random.Random(f"{n} {dtype} {host}")
+    level, values = 1e6, []
+    for night in range(nights):
+        level *= steps.get(night, 1.0)
+        values.append(level * noise.gauss(1, 0.004))
+    return a_series(
+        values,
+        project="p",
+        scenario="b",
+        cell=f"n={n},dtype={dtype}",
+        host=host,
+        host_name=host,
+    )
+
+
+def page_and_known(all_series: Sequence[Series]) -> tuple[BenchmarkPage, ChangeHistory]:
+    history = build_change_history(all_series)
+    return benchmark_page("p", tuple(all_series), history, now=NOW), history
+
+
+def test_the_verdict_on_many_cells_is_how_many_changed_and_not_the_size_of_one() -> None:
+    slower = [a_stepped_cell(n, steps={50: 1.2}, dtype="d") for n in range(8)]
+    same = [a_stepped_cell(n, steps={}) for n in range(12)]
+
+    page, _ = page_and_known([*slower, a_stepped_cell(99, steps={40: 0.5}), *same])
+
+    assert plain(page.hero.verdict) == "8 of 21 cells got slower, 1 faster."
+
+
+def test_what_happened_to_several_cells_at_once_is_told_with_what_they_have_in_common() -> None:
+    slower = [a_stepped_cell(n, steps={50: 1.2}, dtype="d") for n in range(8)]
+
+    page, _ = page_and_known([*slower, *(a_stepped_cell(n, steps={}) for n in range(12))])
+
+    text = plain(page.hero.support)
+    assert text.startswith("8 of 20 cells on box ")
+    assert (
+        " slower, all dtype=d, since 2026-02-20 by 0000000000..0000000000. 20 series on 1 machine"
+        in text
+    )
+    # It leads to the first of them.
+    assert f"#{series_anchor(slower[0])}" in {piece.link for piece in page.hero.support}
+
+
+def test_of_two_machines_each_says_how_much_since_when_and_by_which_commits() -> None:
+    all_series = [a_stepped_cell(1, steps={50: 1.2}, host=host) for host in ("arm", "box")]
+
+    page, _ = page_and_known(all_series)
+
+    assert plain(page.hero.verdict) == "2 of 2 cells got slower."
+    assert re.match(
+        r"On arm (19|20)\.\d % slower since 2026-02-20 by 0{10}\.\.0{10}\. On box ",
+        plain(page.hero.support),
+    )
+
+
+def test_a_cell_that_changed_alone_is_named() -> None:
+    page, _ = page_and_known(
+        [a_stepped_cell(7, steps={50: 1.2}), *(a_stepped_cell(n, steps={}) for n in range(3))]
+    )
+
+    assert plain(page.hero.support).startswith("n=7 on box ")
+
+
+def test_what_is_new_is_drawn_though_hundreds_changed_long_ago() -> None:
+    # Thirty nights and more ago is no news.
+    old = [a_stepped_cell(n, steps={20: 0.8}) for n in range(70)]
+    new = a_stepped_cell(99, steps={50: 1.2})
+
+    all_series = charted([*old, new], build_change_history([*old, new]))
+
+    assert all_series[0] == new
+
+
+def test_what_one_commit_did_to_hundreds_leaves_charts_for_what_another_did() -> None:
+    alike = [a_stepped_cell(n, steps={50: 1.2}) for n in range(70)]
+    # The last by its parameters.
+    series = a_stepped_cell(99, steps={40: 1.1})
+
+    all_series = charted([*alike, series], build_change_history([*alike, series]))
+
+    assert series in all_series
+    assert len(all_series) == 60
+
+
+def test_a_cell_that_changed_has_a_row_also_where_it_is_over_and_others_have_a_name_only() -> None:
+    # 30 charts and 800 rows are what a page holds.
+    all_series = [a_stepped_cell(n, steps={}, nights=3) for n in range(840)]
+    series = a_stepped_cell(999, steps={20: 1.2})
+    history = replace(build_change_history([series]), ended=frozenset({series.id}))
+
+    page = benchmark_page("p", (*all_series, series), history, now=NOW)
+
+    assert page.rest.rows[-1].place == series_anchor(series)
+    assert len(page.rest.rows) == 800
+    assert len(page.rest.unshown) == 11

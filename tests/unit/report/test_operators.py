@@ -1,4 +1,4 @@
-"""The page of all operator profiles: what is not told is not made up."""
+"""The page of imported operator profiles shows only what a profile contains."""
 
 from __future__ import annotations
 

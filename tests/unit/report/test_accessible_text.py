@@ -1,0 +1,361 @@
+"""What a screen reader gets: names of images, captions of tables, unbroken names and code."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import re
+from collections.abc import Iterator
+from xml.etree import ElementTree
+
+import html5lib
+import pytest
+from msgspec.structs import replace
+
+from corebound.records.history import Series
+from corebound.records.run_record import ScenarioSource
+from corebound.report.charts.alt_text import (
+    describe_interval,
+    describe_series,
+    describe_spread,
+    img_attributes,
+)
+from corebound.report.charts.axis import linear_axis
+from corebound.report.charts.history import sparkline_svg
+from corebound.report.charts.intervals import IntervalPlot, interval_svg, spark_svg
+from corebound.report.charts.strips import dots_svg
+from corebound.report.charts.topology import Box, describe_topology, topology_html
+from corebound.report.inputs import RequestedComparison
+from corebound.report.render import keep_together, nowrap, soft_break
+from corebound.scenario.matrix import expand
+from support.build import a_host_check, a_launch, a_run, a_scenario, a_series
+from support.markup import Element, parse_html
+from support.report_sample import (
+    a_sample,
+    pages_of,
+    sample_history,
+    sample_imports,
+    sample_records,
+)
+
+AXIS = linear_axis(0.5, 2.0)
+
+
+@pytest.fixture(scope="module")
+def pages() -> dict[str, ElementTree.Element]:
+    made = pages_of(
+        sample_records(),
+        profiles=sample_imports(),
+        series=sample_history(),
+    )
+    return {
+        name: html5lib.parse(text, namespaceHTMLElements=False)
+        for name, text in made.items()
+        if name.endswith(".html")
+    }
+
+
+def hidden(page: ElementTree.Element) -> set[ElementTree.Element]:
+    """All that is not read: what is hidden, what is in it, and what an image is made of."""
+    outer = [one for one in page.iter() if one.get("aria-hidden") == "true"]
+    drawn = [part for one in page.iter() if one.get("role") == "img" for part in one]
+    return {part for one in (*outer, *drawn) for part in one.iter()}
+
+
+def words(one: ElementTree.Element) -> str:
+    return re.sub(r"\s+", " ", "".join(one.itertext())).strip()
+
+
+def test_every_drawing_is_an_image_with_a_name_or_not_read_at_all(
+    pages: dict[str, ElementTree.Element],
+) -> None:
+    value = 0
+    for name, page in pages.items():
+        unread = hidden(page)
+        for svg in page.iter("{http://www.w3.org/2000/svg}svg"):
+            if svg in unread:
+                continue
+            value += 1
+            assert svg.get("role") == "img", name
+            assert " " in svg.get("aria-label", ""), name
+    assert value > 50
+
+
+def test_every_table_has_a_caption_and_every_row_of_it_a_header(
+    pages: dict[str, ElementTree.Element],
+) -> None:
+    for name, page in pages.items():
+        captions = []
+        for table in page.iter("table"):
+            captions.append(words(table[0]) if table[0].tag == "caption" else "")
+            assert all(one.get("scope") in {"col", "row", "rowgroup"} for one in table.iter("th"))
+            rows = [row for body in table.findall("tbody") for row in body.findall("tr")]
+            assert rows, (name, captions[-1])
+            assert all(row.find("th") is not None for row in rows), (name, captions[-1])
+        assert all(captions), name
+        assert len({*captions}) == len(captions), (name, captions)
+
+
+def test_headings_descend_without_a_gap(pages: dict[str, ElementTree.Element]) -> None:
+    for name, page in pages.items():
+        levels = [int(one.tag[1]) for one in page.iter() if one.tag in {"h1", "h2", "h3", "h4"}]
+        assert levels[0] == 1, name
+        assert all(after <= before + 1 for before, after in itertools.pairwise(levels)), name
+
+
+def test_where_there_is_no_figure_a_word_is_read_and_no_dash(
+    pages: dict[str, ElementTree.Element],
+) -> None:
+    parts = []
+    for page in pages.values():
+        unread = hidden(page)
+        parts += [words(cell) for cell in page.iter("td") if cell not in unread]
+
+    assert "none" in parts
+    assert [text for text in parts if text and not re.search(r"\w", text)] == []
+
+
+def test_an_interval_is_told_by_the_side_of_1_it_lies_on() -> None:
+    def drawn(low: float | None, high: float | None, dots: tuple[float, ...] = ()) -> IntervalPlot:
+        return IntervalPlot(mode="m-node", estimate=1.0, low=low, high=high, dots=dots, margin=0.02)
+
+    assert 'aria-label="interval above 1"' in spark_svg(drawn(1.1, 1.3), AXIS)
+    assert 'aria-label="interval below 1"' in spark_svg(drawn(0.7, 0.9), AXIS)
+    assert 'aria-label="interval on both sides of 1"' in spark_svg(drawn(1.0, 1.2), AXIS)
+    assert 'aria-label="no interval"' in spark_svg(drawn(None, None), AXIS)
+    assert '"interval above 1; 1 pair, 1.20×"' in interval_svg(drawn(1.1, 1.3, (1.2,)), AXIS)
+    assert describe_interval(0.5, math.inf) == "interval on both sides of 1"
+
+
+def test_launches_are_told_by_how_far_they_lie_apart() -> None:
+    assert "5.0 % below to 2.40× what they come to" in dots_svg((0.95, 2.4), 1, AXIS, "m-node")
+    assert describe_spread((1.0, 1.0), 1) == "all equal to what they come to"
+
+
+@pytest.mark.parametrize(
+    ("values", "text"),
+    [
+        ((1.0, 1.06), "2 figures, the last 6.0 % above the first"),
+        ((1.0, 3.0, 0.4), "3 figures, the last 40.0 % of the first"),
+        ((1.0, 2.5), "2 figures, the last 2.50× the first"),
+        ((1.0, math.nan, 1.0), "2 figures, the last equal to the first"),
+        ((math.nan, 1.0), "1 figure"),
+    ],
+)
+def test_a_course_is_told_by_its_last_figure_beside_its_first(
+    values: tuple[float, ...], text: str
+) -> None:
+    assert describe_series(values) == text
+    assert f'aria-label="{text}"' in sparkline_svg(values, "m-node")
+
+
+def test_a_machine_is_one_image_that_tells_what_it_holds_and_what_of_it_is_used() -> None:
+    def cpu(number: int, *, off: str = "", taken: bool = False) -> Box:
+        return Box(kind="cpu", name=str(number), off=off, parts=(), taken=taken)
+
+    cores = tuple(
+        Box(kind="core", name="", off="", parts=parts)
+        for parts in (
+            (cpu(0, taken=True), cpu(1, taken=True)),
+            (cpu(2, off="not allowed"), cpu(3, off="not allowed")),
+        )
+    )
+    boxes = (Box(kind="package", name="socket 0", off="", parts=cores),)
+
+    text = "1 socket, 2 cores, 4 CPUs; used: CPUs 0-1; not allowed: CPUs 2-3"
+    assert describe_topology(boxes) == text
+    assert topology_html(boxes).startswith(
+        f'<div role="img" aria-label="{text}"><ul class="machine" aria-hidden="true">'
+    )
+
+
+def test_a_name_cannot_break_out_of_its_attribute() -> None:
+    assert img_attributes('"><script>') == ' role="img" aria-label="&quot;&gt;&lt;script&gt;"'
+
+
+# Each of one word, longer than any column need be.
+BENCHMARK = "core.runner.time_iterkeys_of_all_kinds"
+CELL = "n_layers=3,environment=virtualenv_py3.12"
+HOST = "a_machine_of.many_words"
+
+# What is copied to a terminal, or is only heard.
+_NOT_SEEN = ("code", "pre", "title", "caption")
+
+
+@pytest.mark.parametrize(
+    ("name", "broken"),
+    [
+        (BENCHMARK, "core.|runner.|time_|iterkeys_|of_|all_|kinds"),
+        ("n_layers=3,environment=py3.12", "n_|layers=|3,|environment=|py3.12"),
+        # Numbers stay whole, and so does what is short, or has nothing to break at.
+        ("n=1000000000,m=0.0000000001", "n=|1000000000,|m=|0.0000000001"),
+        ("n_1=2, m=3.", "n_1=2, m=3."),
+        ("averylongnamewithoutanything", "averylongnamewithoutanything"),
+        # Not between dots, nor where a word ends.
+        ("module.__init__...end=", "module.__|init__...|end="),
+        ("<b>.time_'x'&amp", "&lt;b&gt;.|time_|&#39;x&#39;&amp;amp"),
+    ],
+)
+def test_a_word_may_break_behind_the_signs_that_join_its_parts(name: str, broken: str) -> None:
+    assert soft_break(name) == broken.replace("|", '<wbr aria-hidden="true">')
+
+
+def a_project() -> list[Series]:
+    values = [1e6 * (1.2 if day >= 40 else 1) + day % 7 * 1e3 for day in range(60)]
+    changed = {"project": "p", "host": HOST, "host_name": HOST}
+    return [
+        a_series(values, scenario=BENCHMARK, title=BENCHMARK, cell=CELL, **changed),
+        a_series(values, scenario=BENCHMARK, title=BENCHMARK, cell=CELL + "1", **changed),
+        a_series([*values, None], scenario=BENCHMARK + "2", title=BENCHMARK + "2", **changed),
+        a_series([None], scenario=BENCHMARK + "3", title=BENCHMARK + "3", **changed),
+    ]
+
+
+def texts(element: Element) -> Iterator[str]:
+    for part in element.parts:
+        if isinstance(part, str):
+            yield part
+        elif part.tag not in _NOT_SEEN and "hidden" not in part.classes:
+            yield from texts(part)
+
+
+def test_no_name_of_an_imported_benchmark_or_cell_stands_anywhere_in_one_piece() -> None:
+    all_series = a_project()
+    shas = [
+        point.commit.sha
+        for point in (all_series[0].points[10], all_series[0].points[50])
+        if point.commit
+    ]
+    pages = {
+        name: text
+        for name, text in pages_of(
+            [],
+            series=all_series,
+            compared=[RequestedComparison(project="p", before=shas[0], after=shas[1])],
+        ).items()
+        if name.endswith(".html")
+    }
+
+    whole = {
+        (name, text.strip())
+        for name, page in pages.items()
+        for text in texts(parse_html(page))
+        for part in (BENCHMARK, CELL, "n_layers", "environment=virtual", HOST)
+        if part in text
+    }
+    assert len(pages) >= 5
+    assert whole == set()
+
+
+def test_what_a_page_says_is_the_same_with_and_without_its_breaks() -> None:
+    for name, page in pages_of([a_sample()], series=[*sample_history(), *a_project()]).items():
+        if name == "history.html":
+            assert BENCHMARK in parse_html(page).text
+
+
+def test_our_own_settings_have_no_more_elements_for_it() -> None:
+    page = pages_of([a_sample()])["index.html"]
+
+    assert "<wbr" not in page
+
+
+def test_a_long_unit_goes_on_the_next_line_and_figures_do_not() -> None:
+    glue = "\N{NO-BREAK SPACE}"
+
+    assert nowrap("0.160 to 8.24 % overhead") == f"0.160{glue}to{glue}8.24 % overhead"
+    assert nowrap("[1.2, ∞] particles / second") == f"[1.2,{glue}∞] particles / second"
+    assert " " not in nowrap("[800 µs, 1.20 ms]") + nowrap("122 to 193 KiB") + nowrap("3 %")
+    assert nowrap("–") == "–"
+
+
+def test_an_option_or_a_day_in_a_sentence_stays_on_one_line_with_its_dashes() -> None:
+    text = "ended early (--budget 1m40s); corebound run --resume goes on, not a--b <i> 2026-11-22 7"
+    told = keep_together(text)
+
+    assert re.findall("<span[^>]*nowrap[^>]*>([^<]*)</span>", told) == [
+        "--budget",
+        "--resume",
+        "2026-11-22",
+    ]
+    assert parse_html(told).text == text
+
+
+SCENARIO = a_scenario(matrix={"binding": ["none", "one-cpu", "smt-siblings"]})
+
+
+def _made() -> dict[str, str]:
+    free, bound, siblings = expand(SCENARIO, "s.yaml")
+    check = a_host_check(
+        state="warning",
+        value="`always`",
+        why="`khugepaged` takes time.",
+        fix="Set `madvise`.",
+    )
+    run = replace(a_run(scenarios=(SCENARIO,), run_id="b1"), preflight=(check,))
+    launches = (
+        a_launch(cell=free),
+        a_launch(
+            cell=bound,
+            status="invalid",
+            reason="it was not `taskset`.",
+            fix="`corebound doctor` names what else uses this host.",
+            evidence=("`taskset -c 0` failed",),
+        ),
+        a_launch(
+            cell=siblings,
+            status="skipped",
+            reason="`smt-siblings` need SMT.",
+            fix="Leave `smt-siblings` out here.",
+        ),
+    )
+    alone = replace(run, id="b2", scenarios=(_another(run.scenarios[0]),))
+    refused = tuple(
+        replace(launch, run="b2", cell=replace(launch.cell, scenario="another"))
+        for launch in launches
+        if launch.status != "ok"
+    )
+    profiles, profiled = a_sample()
+    return pages_of([(run, launches), (alone, refused), (profiles, profiled)])
+
+
+def _another(source: ScenarioSource) -> ScenarioSource:
+    return replace(source, document={**source.document, "name": "another"})
+
+
+@pytest.fixture(scope="module")
+def made() -> dict[str, str]:
+    return _made()
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        "scenario/a-scenario.html",
+        "scenario/another.html",
+        "run/b1.html",
+        "run/b2.html",
+        "host/a-host-0123456789ab.html",
+        "operators.html",
+    ],
+)
+def test_no_backtick_is_shown_raw(made: dict[str, str], page: str) -> None:
+    (body,) = parse_html(made[page]).all("body")
+
+    assert "`" not in body.text
+
+
+def test_what_stood_between_them_is_code(made: dict[str, str]) -> None:
+    assert "<code>always</code>" in made["host/a-host-0123456789ab.html"]
+    assert "<code>always</code>" in made["scenario/a-scenario.html"]
+    assert "<code>corebound doctor</code> names what else" in made["run/b1.html"]
+    assert "<code>smt-siblings</code> need SMT." in made["scenario/a-scenario.html"]
+
+
+def test_a_backtick_that_opens_nothing_stays_what_it_is() -> None:
+    free = expand(SCENARIO, "s.yaml")[0]
+    run = a_run(scenarios=(SCENARIO,))
+    launch = a_launch(cell=free, status="failed", reason="it said <`> and ended.")
+
+    pages = pages_of([(run, (launch,))])
+
+    assert "It said &lt;`&gt; and ended." in pages["run/r1.html"]

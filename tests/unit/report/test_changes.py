@@ -1,0 +1,398 @@
+"""Rows of changes: status, reason, direction of rates, and changes with one commit."""
+
+from __future__ import annotations
+
+import csv
+import json
+import random
+import re
+import shlex
+from pathlib import Path
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+from typer.testing import CliRunner
+
+from corebound.analysis.change_history import build_change_history, size_interval, size_word
+from corebound.analysis.commit_comparison import compare_commits
+from corebound.analysis.wording import plain
+from corebound.cli.app import app
+from corebound.exchange.asv.results import more_is_better
+from corebound.records import history_files
+from corebound.records.decisions import Decision
+from corebound.records.history import Series
+from corebound.report import site
+from corebound.report.history.panel import history_panel
+from corebound.report.inputs import SiteInputs
+from corebound.report.pages.changes import CommitEvent, commit_events, group_changes
+from corebound.report.pages.compare_commits import commits_page
+from corebound.report.pages.history import history_page
+from corebound.report.pages.whats_new import whats_new
+from corebound.report.site import render_pages
+from corebound.stats.history.regressions import Change, analyse
+from support.asv_projects import import_asv, read_project, result_file, result_tree
+from support.build import a_series
+from support.report_sample import NOW, pages_of
+
+WHY = "the <new> parser checks what it reads"
+
+
+def stepped(cell: str = "n=1", seed: int = 1) -> Series:
+    """Eighty nights, the later half a fifth slower."""
+    noise = random.Random(seed)
+    values = [1e6 * (1.2 if at >= 40 else 1) * noise.lognormvariate(0, 0.01) for at in range(80)]
+    return a_series(values, project="trees", scenario="io.read", cell=cell)
+
+
+def accepted(change: Change, because: str = WHY) -> Decision:
+    return Decision(
+        id=change.id, state="accepted", because=because, at="2027-01-01T00:00:00Z",
+        location=change.place,
+    )  # fmt: skip
+
+
+def made_of(*decisions: Decision) -> dict[str, str]:
+    return pages_of((), series=(stepped(),), decisions=decisions)
+
+
+def test_the_reason_is_known_by_the_id_that_the_change_has_today() -> None:
+    (change,) = analyse([stepped()]).changes
+    decision = replace(accepted(change), id="as it was called when it was seen first")
+
+    assert build_change_history([change.series], decisions=[decision]).because(change) == WHY
+    assert build_change_history([change.series]).because(change) == ""
+
+
+def test_the_reason_of_what_came_back_is_none() -> None:
+    (change,) = analyse([stepped()]).changes
+    fixed = replace(accepted(change), state="fixed", at=change.series.points[45].at)
+
+    history = build_change_history([change.series], decisions=[fixed])
+
+    assert history.status(change) == "open"
+    assert history.because(change) == ""
+
+
+@pytest.mark.parametrize("page", ["history.html", "feed.xml"])
+def test_pages_and_the_feed_say_why_a_change_was_accepted(page: str) -> None:
+    (change,) = analyse([stepped()]).changes
+
+    text = made_of(accepted(change))[page]
+
+    assert "because the &lt;new&gt; parser checks what it reads" in text
+    assert "because" not in made_of()[page]
+
+
+def test_a_benchmarks_page_says_why_its_change_was_accepted() -> None:
+    (change,) = analyse([stepped()]).changes
+    made = made_of(accepted(change))
+
+    (page,) = (text for name, text in made.items() if name.startswith("history/"))
+    assert "because the &lt;new&gt; parser checks what it reads" in page
+
+
+def test_the_table_for_machines_has_the_reason() -> None:
+    (change,) = analyse([stepped()]).changes
+
+    (line,) = csv.DictReader(made_of(accepted(change))["data/changes.csv"].splitlines())
+
+    assert (line["status"], line["because"]) == ("accepted", WHY)
+
+
+def test_changes_that_were_accepted_for_different_reasons_are_not_told_as_one() -> None:
+    changes = analyse([stepped("n=1"), stepped("n=2", seed=2)]).changes
+    told = [
+        accepted(change, because) for change, because in zip(changes, ("this", "that"), strict=True)
+    ]
+
+    def rows(decisions: list[Decision]) -> int:
+        history = build_change_history([change.series for change in changes], decisions=decisions)
+        return len(group_changes(history.changes, history))
+
+    assert rows([accepted(change) for change in changes]) == 1
+    assert rows(told) == 2
+
+
+def test_a_page_is_made_again_when_the_reason_is_another() -> None:
+    series = stepped()
+    changes = analyse([series]).changes
+    keys: list[set[str]] = []
+    for because in ("this", "that"):
+        names: set[str] = set()
+        decisions = [accepted(changes[0], because)]
+        inputs = SiteInputs(
+            records=(),
+            now=NOW,
+            series=(series,),
+            decisions=decisions,
+            sources={"trees": "0"},
+        )
+
+        def holds(_path: str, key: str, names: set[str] = names) -> bool:
+            names.add(key)
+            return False
+
+        for _ in render_pages(inputs, (), site._renderer(inputs), holds, traces={}, raw=False):
+            pass
+        keys.append(names)
+
+    assert not keys[0] & keys[1]
+
+
+EARLY, LATE = (f"{day:040x}" for day in (10, 70))
+
+
+def a_rate(step: float, **changed: object) -> Series:
+    """Eighty nights of particles a second, from the 40th on so many times as many."""
+    noise = random.Random(1)
+    values = [1e6 * (step if day >= 40 else 1) * noise.lognormvariate(0, 0.01) for day in range(80)]
+    by_name = {"project": "trees", "unit": "particles / second", "more_is_better": True} | changed
+    return a_series(values, **by_name)
+
+
+@pytest.mark.parametrize(
+    "unit",
+    [
+        "particles / second", "particles/s", "rows per s", "rows per second", "MB/s", "1/s",
+        "iterations/sec", "images/second", "req/min", "ops/s", "Items per minute", "GFLOPS",
+        "FLOPS", "MFLOP/s", "tokens per hour", "iter / secs", "kB/ms", "it s⁻¹", "speedup",
+    ],
+)  # fmt: skip
+def test_of_what_is_done_in_a_time_more_is_better(unit: str) -> None:
+    assert more_is_better(unit)
+
+
+@pytest.mark.parametrize(
+    "unit",
+    [
+        "seconds", "s", "ns", "bytes", "unit", "%", "% overhead", "KB", "leaks", "", "seconds / op",
+        "ms per iteration", "s/s", "seconds per second", "FLOPs", "ops", "steps", "bytes/sample",
+        "errors per sequence", "/s", "per second", "J/step", "cycles per hourglass", "/" * 5000,
+    ],
+)  # fmt: skip
+def test_of_all_else_less_is_better(unit: str) -> None:
+    assert not more_is_better(unit)
+
+
+def test_the_unit_of_a_benchmark_says_it_of_its_series(tmp_path: Path) -> None:
+    about = {"track_rate": {"unit": "particles / second"}, "track_size": {"unit": "KB"}}
+    results = {name: [[7.0], []] for name in about}
+
+    all_series = read_project(result_tree(tmp_path, result_file(results), benchmarks=about)).series
+
+    assert {series.scenario: series.more_is_better for series in all_series} == {
+        "track_rate": True,
+        "track_size": False,
+    }
+
+
+def test_it_is_kept_and_histories_of_before_say_that_less_is_better() -> None:
+    series = a_rate(0.85)
+    kept = [*history_files.encode([series])]
+    before = [line.replace(b',"more_is_better":true', b"") for line in kept]
+
+    assert history_files.decode(kept) == (series,)
+    assert before != kept
+    assert history_files.decode(before) == (replace(series, more_is_better=False),)
+
+
+@pytest.mark.parametrize(("step", "worse"), [(0.85, True), (1.15, False)])
+def test_a_rate_gets_worse_as_it_falls(step: float, worse: bool) -> None:
+    (change,) = analyse([a_rate(step)]).changes
+
+    assert change.is_regression is worse
+    assert analyse([a_rate(step, more_is_better=False)]).changes[0].is_regression is not worse
+
+
+@pytest.mark.parametrize(
+    ("step", "tone", "sign", "word"),
+    [
+        (0.85, "bad", "▼", " % less"),
+        (1.15, "good", "▲", " % more"),
+        (0.25, "bad", "▼", "× less"),
+        (4.0, "good", "▲", "× more"),
+    ],
+)
+def test_a_size_is_that_of_the_figure_and_its_tone_that_of_the_judgement(
+    step: float, tone: str, sign: str, word: str
+) -> None:
+    (change,) = analyse([a_rate(step)]).changes
+
+    verdict = size_word(change)
+    low, high = map(float, size_interval(change)[1:].partition("]")[0].split(", "))
+
+    assert (verdict.tone, verdict.sign) == (tone, sign)
+    assert verdict.word.endswith(word)
+    assert low <= float(verdict.word.removesuffix(word)) <= high
+
+
+@pytest.mark.parametrize(("step", "verdict"), [(0.85, "slower"), (1.15, "faster")])
+def test_the_night_calls_a_rate_that_fell_slower(step: float, verdict: str) -> None:
+    series = a_rate(step)
+    lately = replace(series, points=series.points[:60])
+
+    news = whats_new(build_change_history([lately]), ())
+
+    assert news is not None
+    assert plain(news.verdict) == f"1 cell got {verdict}."
+
+
+def test_a_chart_of_a_rate_says_that_higher_is_better() -> None:
+    series = a_rate(1.0)
+    history = build_change_history([series])
+
+    panel = history_panel((series,), history, title="a chart")
+
+    assert "higher is better" in panel.caption
+
+
+@pytest.mark.parametrize(
+    ("step", "text", "sign", "word"), [(0.85, "worse", "▼", "less"), (1.15, "better", "▲", "more")]
+)
+def test_two_commits_of_a_rate_differ_by_what_it_is_now_over_what_it_was(
+    step: float, text: str, sign: str, word: str
+) -> None:
+    history = build_change_history([a_rate(step)])
+    comparison = compare_commits("trees", EARLY, LATE, history)
+
+    page = commits_page(comparison, history, now="2026-01-01T00:00:00Z")
+
+    (series,) = comparison.series
+    assert series.comparison is not None
+    # Above 1 is better, as it is where less is.
+    assert series.comparison.speedup_ratio == pytest.approx(step, rel=0.05)
+    assert f"1 series {text}" in plain(page.hero.verdict)
+    (row,) = page.findings.rows
+    assert (row.verdict.sign, row.verdict.word) == (sign, word)
+
+
+def test_two_commits_of_a_rate_are_told_alike_in_a_terminal(tmp_path: Path) -> None:
+    history_files.keep("trees", [a_rate(0.85)], tmp_path)
+    parts = shlex.split(f"compare {EARLY} {LATE} --records")
+
+    said = CliRunner().invoke(app, [*parts, str(tmp_path)])
+    document = json.loads(CliRunner().invoke(app, [*parts, str(tmp_path), "--json"]).stdout)
+
+    assert "▼ less" in said.stdout
+    assert "slower" in json.dumps(document)
+
+
+def test_a_rate_that_fell_is_no_gain_from_import_to_regressions(tmp_path: Path) -> None:
+    about = {"track_rate": {"unit": "particles / second"}}
+    files = [
+        result_file(
+            {"track_rate": [[value], []]},
+            commit_hash=f"{day:040x}",
+            date=1_600_000_000_000 + day * 86_400_000,
+        )
+        for day, value in enumerate(a_rate(0.85).points.measured)
+    ]
+    tree = result_tree(tmp_path, *files, benchmarks=about)
+    import_asv(tree)
+    parts = ["regressions", "--records", str(tree / "records"), "--all", "--json"]
+
+    document = json.loads(CliRunner().invoke(app, parts).stdout)
+
+    assert [one["regression"] for one in document["changes"]] == [True]
+
+
+def a_stepped_scenario(scenario: str, ratio: float, *, at: int = 45, **changes: Any) -> Series:
+    noise = random.Random(scenario)
+    values = [1e6 * (ratio if day >= at else 1.0) * noise.gauss(1, 0.005) for day in range(60)]
+    return replace(a_series(values, scenario=scenario, title=scenario, project="p"), **changes)
+
+
+def events_of(*series: Series) -> tuple[CommitEvent, ...]:
+    return commit_events(build_change_history(series))
+
+
+def test_benchmarks_that_changed_in_one_commit_are_one_event_what_got_worse_first() -> None:
+    (event,) = events_of(
+        a_stepped_scenario("better", 0.8),
+        a_stepped_scenario("worse", 1.1),
+        a_stepped_scenario("worst", 1.5),
+        a_stepped_scenario("still", 1.0),
+    )
+
+    assert [title for title, _, _ in event.named] == ["worst", "worse", "better"]
+    assert event.says == "2 worse, 1 better"
+    assert (event.since, event.subject) == ("2026-02-15 02:00 UTC", "change 45")
+    assert re.fullmatch(r"commit-0{10}", event.place)
+
+
+def test_the_cells_of_one_benchmark_alone_are_no_event_and_beside_others_one_line() -> None:
+    cells = [a_stepped_scenario("one", ratio, cell=f"c={ratio}") for ratio in (1.1, 1.3)]
+
+    assert events_of(*cells) == ()
+    (event,) = events_of(*cells, a_stepped_scenario("other", 1.2))
+    assert [(title, size.word[-6:]) for title, _, size in event.named] == [
+        ("one", "slower"),
+        ("other", "slower"),
+    ]
+    assert event.says == "2 worse"
+
+
+def test_the_machines_of_a_project_share_its_commits_and_hosts_of_ones_own_do_not() -> None:
+    def on_two_machines(project: str | None) -> tuple[CommitEvent, ...]:
+        return events_of(
+            a_stepped_scenario("a", 1.2, project=project),
+            a_stepped_scenario("b", 1.2, host="other", host_name="other", project=project),
+        )
+
+    assert len(on_two_machines("p")) == 1
+    assert on_two_machines(None) == ()
+
+
+def test_what_changed_in_different_commits_stays_apart_the_latest_first() -> None:
+    all_series = [a_stepped_scenario(f"{name}{at}", 1.2, at=at) for at in (30, 45) for name in "ab"]
+
+    late, early = events_of(*all_series)
+
+    assert (late.subject, early.subject) == ("change 45", "change 30")
+    # Their commits begin alike, and fragments are unique all the same.
+    assert late.place != early.place
+
+
+def test_nights_without_a_commit_are_none() -> None:
+    all_series = [a_stepped_scenario(name, 1.2) for name in "ab"]
+    without = [
+        replace(
+            series,
+            points=type(series.points).of(replace(point, commit=None) for point in series.points),
+        )
+        for series in all_series
+    ]
+
+    assert events_of(*without) == ()
+
+
+def test_of_many_the_largest_are_named() -> None:
+    (event,) = events_of(
+        *(a_stepped_scenario(f"b{number:02}", 1.1 + number / 50) for number in range(15))
+    )
+
+    assert len(event.named) == 12
+    assert event.named[0][0] == "b14"
+    assert event.more == "and 3 more"
+
+
+def test_a_change_leads_to_what_else_its_commit_did(tmp_path: Path) -> None:
+    history = build_change_history(
+        [
+            a_stepped_scenario("a<b>", 1.2),
+            a_stepped_scenario("c", 0.8),
+            a_stepped_scenario("alone", 1.3, at=20),
+        ]
+    )
+    page = history_page(history, now=NOW)
+
+    beside = {row.head.title: row.beside for row in (*page.regressions, *page.improvements)}
+    assert beside["alone"] is None
+    assert beside["a<b>"] == beside["c"] == ("with 1 other benchmark", page.commits[0].place)
+
+    site.write(SiteInputs(records=[], now=NOW, series=history.series), tmp_path)
+    text = (tmp_path / "history.html").read_text("utf-8")
+    assert text.count(f'href="#{page.commits[0].place}"') == 2
+    assert text.count(f'id="{page.commits[0].place}"') == 1
+    assert "a<b>" not in text

@@ -1,0 +1,558 @@
+"""On every page: tables behind charts, commands in rows, units, links and valid HTML."""
+
+from __future__ import annotations
+
+import contextlib
+import html
+import json
+import re
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import feedparser
+import html5lib
+import pytest
+import typer
+from msgspec.structs import replace
+from typer.testing import CliRunner
+
+from corebound.analysis.commands import CommandLine, asked_command
+from corebound.cli.app import app
+from corebound.records import jsonl
+from corebound.records.history import HistoryPoints, Series
+from corebound.records.launch_record import Launch
+from corebound.records.run_record import Commit, Run
+from support.build import a_run, a_series
+from support.markup import Element, by_id, parse_html
+from support.paths import GOLDEN
+from support.report_sample import (
+    COMMITS,
+    COMMITS_PAGE,
+    NOW,
+    a_preflight,
+    a_sample,
+    a_serving_sample,
+    an_earlier_sample,
+    pages_of,
+    sample_history,
+    sample_imports,
+    sample_records,
+)
+
+PAGES = sorted(page.name for page in GOLDEN.glob("*.html"))
+# What another tool measured, corebound has no command for: its rows say so, its pages are all
+# of it.
+MEASURED_ELSEWHERE = {"benchmark.html", "commits.html"}
+# How many rows and charts a page has at least, so that none passes for having lost them.
+LEAST = {
+    "benchmark.html": (0, 4),
+    "claims.html": (2, 0),
+    "commits.html": (6, 2),
+    "compare.html": (100, 3),
+    "history.html": (9, 5),
+    "host.html": (4, 1),
+    "operators.html": (34, 2),
+    "overview-with-history.html": (5, 1),
+    "overview.html": (2, 0),
+    "run.html": (97, 0),
+    "scenario-history.html": (40, 8),
+    "scenario.html": (200, 9),
+    "serving.html": (40, 7),
+}
+
+
+def page(name: str) -> Element:
+    text = (GOLDEN / name).read_text("utf-8")
+    # That one is a part of a page, cut before its end.
+    return parse_html(f"{text}</section>" if name == "scenario-history.html" else text)
+
+
+def rows(root: Element) -> list[Element]:
+    """The rows of all tables, but for heads and what groups others."""
+    return [
+        row
+        for body in root.all("tbody")
+        for row in body.all("tr")
+        if not any(element.attributes.get("scope") == "rowgroup" for element in row.all("th"))
+    ]
+
+
+def commands(element: Element | None) -> list[str]:
+    names = [] if element is None else [element.text for element in element.all("code")]
+    return [text for text in names if text.startswith(("corebound ", "asv "))]
+
+
+def row_commands(root: Element, row: Element) -> list[str]:
+    """Those in the row, or that its table names as every row's."""
+    table = row.within("table")
+    assert table is not None
+    named = table.attributes.get("aria-details")
+    return commands(row) or (commands(by_id(root, named)) if named else [])
+
+
+def has_none_recorded(row: Element) -> bool:
+    return any(
+        element.tag in {"small", "span"} and element.text == "no command recorded"
+        for element in row.all()
+    )
+
+
+def charts(root: Element) -> list[Element]:
+    """Drawings that are not part of a row's own figures: those are told beside them."""
+    elements = [element for element in root.all("svg") if not element.classes & {"swatch", "spark"}]
+    elements = [element for element in elements if element.within("tr") is None]
+    elements += [element for element in root.all("ul") if "machine" in element.classes]
+    elements += [element for element in root.all("figure") if "piles" in element.classes]
+    courses = [
+        element
+        for element in root.all("td")
+        if "line" in element.classes and any(element.all("svg"))
+    ]
+    return [*elements, *courses]
+
+
+def table_behind(root: Element, chart: Element) -> Element | None:
+    """The table that a chart names, or that stands in its figure; of a course its row."""
+    if chart.tag == "td":
+        return chart.within("table")
+    element = chart if chart.tag == "figure" else chart.within("figure")
+    if element is None:
+        return None
+    if "piles" in element.classes and element.parent is not None:
+        return next(element.parent.all("table"), None)
+    named = element.attributes.get("aria-details")
+    there = by_id(root, named) if named else None
+    if there is not None:
+        return there if there.tag == "table" else None
+    return next(element.all("table"), None)
+
+
+def test_no_page_is_left_out() -> None:
+    assert sorted(LEAST) == PAGES
+
+
+@pytest.mark.parametrize("name", [name for name in PAGES if name not in MEASURED_ELSEWHERE])
+def test_every_row_has_the_command_that_reproduces_it(name: str) -> None:
+    root = page(name)
+    elements = rows(root)
+
+    assert len(elements) >= LEAST[name][0]
+    without = [
+        row.text.strip()[:80]
+        for row in elements
+        if not row_commands(root, row) and not has_none_recorded(row)
+    ]
+    assert without == []
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_every_chart_has_a_table_behind_it(name: str) -> None:
+    root = page(name)
+    elements = charts(root)
+
+    assert len(elements) >= LEAST[name][1]
+    for chart in elements:
+        table = table_behind(root, chart)
+        assert table is not None, chart.attributes
+        assert any(rows(table)), chart.attributes
+
+
+@pytest.mark.parametrize("name", ["history.html", "overview-with-history.html"])
+def test_beside_every_course_stand_its_latest_figure_with_its_interval_and_its_span(
+    name: str,
+) -> None:
+    root = page(name)
+    courses = [
+        element
+        for element in root.all("td")
+        if "line" in element.classes and any(element.all("svg"))
+    ]
+
+    assert courses
+    for element in courses:
+        row = element.within("tr")
+        assert row is not None
+        assert " to " in row.text.replace("\N{NO-BREAK SPACE}", " ")
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_the_figures_of_every_page_can_be_downloaded_there_or_one_link_further(name: str) -> None:
+    links = [element.attributes["href"].partition("#")[0] for element in page(name).all("a")]
+    data = [link for link in links if link.endswith((".csv", ".json", ".csv.gz", ".jsonl.gz"))]
+
+    # A run's page has its records where they lie beside the site, which these do not.
+    assert data or name == "run.html" or any("run/" in link for link in links)
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_what_is_named_as_a_detail_is_there(name: str) -> None:
+    root = page(name)
+    named = [
+        element.attributes["aria-details"]
+        for element in root.all()
+        if "aria-details" in element.attributes
+    ]
+
+    assert [name for name in named if by_id(root, name) is None] == []
+
+
+def test_lists_of_what_did_not_count_have_commands_too() -> None:
+    root = page("overview-with-history.html")
+    failed = by_id(root, "failed")
+    assert failed is not None
+
+    items = list(failed.all("li"))
+
+    assert items
+    assert all(commands(item) for item in items)
+
+
+def a_table(row: str, *, details: str = "", beside: str = "") -> Element:
+    named = f' aria-details="{details}"' if details else ""
+    return parse_html(f"<table{named}><tbody><tr>{row}</tr></tbody></table>{beside}")
+
+
+@pytest.mark.parametrize(
+    "root",
+    [
+        a_table("<td>1.0</td>"),
+        a_table("<td><code>0123abcd</code></td>"),
+        a_table("<td>1.0</td>", details="x"),
+        a_table("<td>1.0</td>", details="x", beside='<p id="x"><code>make</code></p>'),
+    ],
+)
+def test_a_row_without_a_command_is_seen_to_have_none(root: Element) -> None:
+    (row,) = rows(root)
+
+    assert row_commands(root, row) == []
+    assert not has_none_recorded(row)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "<figure><svg></svg></figure>",
+        "<figure aria-details=x><svg></svg></figure><p id=x></p>",
+        "<svg></svg><table></table>",
+    ],
+)
+def test_a_chart_without_a_table_is_seen_to_have_none(text: str) -> None:
+    root = parse_html(text)
+    (chart,) = charts(root)
+
+    assert table_behind(root, chart) is None
+
+
+@pytest.fixture(scope="module")
+def pages() -> dict[str, str]:
+    records = [an_earlier_sample(), a_sample(), a_serving_sample()]
+    return pages_of(records, series=sample_history(), compared=[COMMITS])
+
+
+def words_of(page: str) -> str:
+    return " ".join(
+        html.unescape(re.sub(r"<[^>]+>", " ", page)).replace("\N{NO-BREAK SPACE}", " ").split()
+    )
+
+
+@pytest.mark.parametrize(
+    ("page", "why"),
+    [
+        # Of a single launch.
+        (
+            "scenario/resnet50-inference.html",
+            "Counts and shares are of that one launch, and so have no interval.",
+        ),
+        (
+            "scenario/resnet50-inference.html",
+            "Every iteration of one launch, that nearest to the cell's median, with the least",
+        ),
+        (
+            "scenario/resnet50-inference.html",
+            "A launch is one observation: its median has no interval of its own.",
+        ),
+        ("run/r1.html", "What a launch took is one observation, and has no interval."),
+        # Of several launches, where the table that bounds them is another.
+        (
+            "scenario/resnet50-inference.html",
+            "Figures are medians over launches, or of the one launch that is named;",
+        ),
+        # Of others, who gave none.
+        ("claims.html", "Published figures stand as their source gave them, without an interval."),
+        ("history.html", "A point that another tool gave as a single figure has no interval."),
+        (
+            "history/io.Read.time_read-b69fd9f5.html",
+            "single figures, no interval",
+        ),
+        (COMMITS_PAGE, "Each commit was measured once"),
+        # Without a unit, for it is none.
+        ("host/bench-01-0123456789ab.html", "Distance to each node, 10 to itself"),
+    ],
+)
+def test_a_page_says_why_a_number_has_no_interval(
+    pages: dict[str, str], page: str, why: str
+) -> None:
+    assert why in words_of(pages[page])
+
+
+def test_figures_of_two_runs_stand_with_their_intervals(pages: dict[str, str]) -> None:
+    page = pages["compare/r0-r1.html"]
+    befores = re.findall(r'<td class="left">([\d.]+ m?s[^<]*) <span.*?</td>', page)
+    rows = re.findall(r'<td class="left">[\d.]+ m?s .*?</td>', page)
+
+    assert len(befores) == len(rows) == 15
+    # On one line, with the unit that both share once.
+    space = "\N{NO-BREAK SPACE}|&nbsp;"
+    interval = rf"\[[\d.,]+,(?:{space})[\d.,]+\]"
+    both = rf"<small>{interval}(?:{space}).*(?:{space}){interval}(?:{space})m?s</small></td>"
+    assert [row for row in rows if not re.search(both, row)] == []
+
+
+def test_a_spread_has_an_interval(pages: dict[str, str]) -> None:
+    spreads = re.findall(
+        r"<td>([\d.]+ %)<small>(\[[\d.]+, [\d.]+\] %)</small></td>\s*<td>\d+ ok",
+        pages["scenario/resnet50-inference.html"],
+    )
+
+    assert len(spreads) == 15
+
+
+def test_the_flag_of_a_slow_setting_has_its_interval(pages: dict[str, str]) -> None:
+    page = words_of(pages["scenario/resnet50-inference.html"])
+
+    assert re.search(r"48× slower: .*? 2.06 s \[1.99, 2.13\] s an iteration", page)
+
+
+def test_what_was_imported_without_its_command_says_so(pages: dict[str, str]) -> None:
+    assert "what was imported names none" in words_of(pages["history.html"])
+    for name in ("history/io.Read.time_read-b69fd9f5.html", COMMITS_PAGE):
+        assert "What was imported does not tell which command measured it." in words_of(pages[name])
+    assert not re.search("corebound reproduce [^<]*io.Read", pages[COMMITS_PAGE])
+
+
+EVIL = "</title></script><script>alert(1)</script><img src=x onerror=alert(2)>\"'&]]>\x07\u202e"
+
+
+def foreign() -> Iterator[tuple[Run, tuple[Launch, ...]]]:
+    """The sample's runs, in which all that comes from outside is markup."""
+    for run, launches in (an_earlier_sample(), a_sample(), a_serving_sample()):
+        commit = Commit(sha="4e1d9c7a" * 5, subject=EVIL, committed_at=NOW, dirty=False)
+        host = replace(run.host, name=EVIL, cpu_model=EVIL, kernel=EVIL)
+        sources = tuple(
+            replace(one, document={**one.document, "title": EVIL, "question": EVIL, "source": EVIL})
+            for one in run.scenarios
+        )
+        checks = tuple(replace(check, value=EVIL, why=EVIL) for check in a_preflight())
+        yield (
+            replace(run, commit=commit, host=host, scenarios=sources, preflight=checks),
+            tuple(
+                launch
+                if launch.status == "ok"
+                else replace(launch, reason=EVIL, log=EVIL, fix=EVIL)
+                for launch in launches
+            ),
+        )
+
+
+def foreign_past() -> tuple[Series, ...]:
+    commit = Commit(sha="<b>" * 10, subject=EVIL, committed_at=NOW, dirty=False)
+    imported = [
+        replace(
+            series,
+            project=EVIL,
+            host=EVIL,
+            host_name=EVIL,
+            title=EVIL,
+            cell=series.cell + EVIL,
+            points=HistoryPoints.of(replace(point, commit=commit) for point in series.points),
+        )
+        for series in sample_history()
+        if series.project
+    ]
+    return (
+        *(series for series in sample_history() if not series.project),
+        *imported,
+        a_series([1.0, 2.0]),
+    )
+
+
+@pytest.fixture(scope="module")
+def made() -> dict[str, str]:
+    imports = tuple(replace(profile, name=EVIL, source=EVIL) for profile in sample_imports())
+    return pages_of(list(foreign()), profiles=imports, series=foreign_past())
+
+
+def test_every_page_is_html_that_a_strict_parser_takes(made: dict[str, str]) -> None:
+    faults = []
+    for name, text in made.items():
+        if name.endswith(".html"):
+            parser = html5lib.HTMLParser(namespaceHTMLElements=False)
+            parser.parse(text)
+            faults += [(name, fault) for fault in parser.errors]
+
+    assert faults == []
+
+
+def test_no_foreign_text_becomes_an_element_or_an_attribute(made: dict[str, str]) -> None:
+    kinds = {name.split("/")[0] for name in made if name.endswith(".html")}
+    assert kinds >= {"index.html", "scenario", "history", "history.html", "run", "host", "compare"}
+    for name, text in made.items():
+        if not name.endswith(".html"):
+            continue
+        tree = html5lib.parse(text, namespaceHTMLElements=False)
+        # The only script is ours, by its address; an icon is a link.
+        assert [one.get("src", "")[-14:] for one in tree.iter("script")] == ["assets/site.js"]
+        assert list(tree.iter("img")) == []
+        handlers = [key for one in tree.iter() for key in one.attrib if str(key).startswith("on")]
+        assert handlers == []
+
+
+def test_the_points_of_a_zoom_cannot_end_their_script(made: dict[str, str]) -> None:
+    for name, text in made.items():
+        if name.endswith(".js"):
+            json.loads(text.removeprefix("corebound.keep(").removesuffix(");\n"))
+
+
+def test_the_feed_is_atom_that_a_reader_takes_whatever_foreign_text_says(
+    made: dict[str, str],
+) -> None:
+    feed = feedparser.parse(made["feed.xml"])
+
+    assert not feed.bozo
+    assert feed.version == "atom10"
+    assert feed.entries
+    assert all(one.id and one.updated_parsed and one.link for one in feed.entries)
+    assert "alert(1)" in feed.entries[0].summary + feed.entries[0].title
+
+
+ELSEWHERE = "else where/it's"
+
+
+@pytest.fixture(scope="module")
+def elsewhere() -> dict[str, str]:
+    return pages_of(
+        sample_records(),
+        series=sample_history(),
+        profiles=sample_imports(),
+        compared=[COMMITS],
+        records_folder=ELSEWHERE,
+    )
+
+
+def commands_of(page: str) -> list[str]:
+    """Every command of corebound's own that a page shows, as it would be copied."""
+    shown = re.findall(r"<(?:code|pre)[^>]*>(.*?)</(?:code|pre)>", page, re.DOTALL)
+    texts = (html.unescape(re.sub(r"<[^>]+>", "", one)) for one in shown)
+    return [line for text in texts for line in text.splitlines() if line.startswith("corebound ")]
+
+
+def test_every_command_on_every_page_finds_the_records_where_they_are(
+    elsewhere: dict[str, str],
+) -> None:
+    # What was asked of a run stays on its page as it was asked.
+    asked = {(f"run/{run.id}.html", shlex.join(run.argv)) for run, _ in sample_records()}
+    pages = {name: commands_of(text) for name, text in elsewhere.items() if name.endswith("html")}
+
+    takes = {path for path, command in _leaves(typer.main.get_command(app)) if _takes(command)}
+    wrong = {
+        f"{name}: {line}"
+        for name, lines in pages.items()
+        for line in lines
+        if (name, line) not in asked
+        and (_command(line) in takes) != (f"--records {shlex.quote(ELSEWHERE)}" in line)
+    }
+
+    assert wrong == set()
+    seen = {_command(line) for lines in pages.values() for line in lines}
+    assert {("run",), ("reproduce",), ("compare",), ("import", "profile")} <= seen
+
+
+def test_a_site_of_nothing_says_what_to_run_for_that_folder() -> None:
+    page = pages_of([], records_folder="r")["index.html"]
+
+    assert commands_of(page) == [
+        "corebound run scenarios --profile quick --records r",
+        "corebound report --records r",
+    ]
+
+
+def test_the_commands_in_the_data_do_too(elsewhere: dict[str, str]) -> None:
+    scenario = "data/resnet50-inference"
+    for name in (f"{scenario}.csv", f"{scenario}.json", "data/changes.csv", "feed.xml"):
+        told = re.findall(r"corebound (?:run|reproduce) .*", elsewhere[name])
+
+        assert told
+        assert all("--records 'else where/" in html.unescape(line) for line in told)
+
+
+def _leaves(group: Any, above: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
+    context = typer.Context(group)
+    for name in group.list_commands(context):
+        document = group.get_command(context, name)
+        if hasattr(document, "list_commands"):
+            yield from _leaves(document, (*above, name))
+        else:
+            yield (*above, name), document
+
+
+def _takes(command: Any) -> bool:
+    return any("--records" in one.opts for one in command.params)
+
+
+def _command(line: str) -> tuple[str, ...]:
+    parts = line.split()[1:]
+    return tuple(parts[:2] if parts[0] in {"import", "export"} else parts[:1])
+
+
+def test_where_the_records_are_is_told_to_what_reads_them() -> None:
+    assert CommandLine("corebound run a.yaml").at("my recs") == (
+        "corebound run a.yaml --records 'my recs'"
+    )
+    assert CommandLine("corebound run a.yaml").at("") == "corebound run a.yaml"
+    assert CommandLine("corebound topology", reads_records=False).at("x") == "corebound topology"
+
+
+def test_what_was_asked_for_with_a_folder_of_records_keeps_it() -> None:
+    run = replace(a_run(), argv=("corebound", "run", "a", "--records", "r"))
+
+    assert asked_command(run).at("x") == "corebound run a --records r"
+
+
+def test_a_site_of_another_folder_shows_it_and_one_of_the_usual_folder_does_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    run, launches = a_serving_sample()
+    for folder in ("my records", "reports/records"):
+        file = jsonl.file_of(run, Path(folder))
+        with contextlib.closing(jsonl.begin(run, file)) as appender:
+            for launch in launches[:4]:
+                appender.append(launch)
+
+    for parts in (["--records", "my records"], []):
+        assert CliRunner().invoke(app, ["report", *parts]).exit_code == 0
+        pages = [path.read_text() for path in Path("reports/site").rglob("*.html")]
+        told = [line for page in pages for line in commands_of(page)]
+
+        assert any("reproduce" in line for line in told)
+        assert any("--records 'my records'" in line for line in told) is bool(parts)
+
+
+LINK = '<link rel="alternate" type="application/atom+xml" title="Changes" href="feed.xml">'
+
+
+@pytest.mark.parametrize("name", ["index.html", "history.html"])
+def test_where_there_is_a_history_the_pages_about_it_name_the_feed(name: str) -> None:
+    made = pages_of((), series=[a_series([1e6] * 9, project="trees")])
+
+    assert "feed.xml" in made
+    assert LINK in made[name].partition("</head>")[0]
+
+
+def test_without_a_history_there_is_no_feed_to_name() -> None:
+    made = pages_of(())
+
+    assert "feed.xml" not in made
+    assert "atom" not in made["index.html"]
