@@ -1,0 +1,42 @@
+"""docs/architecture.md names packages and modules that exist, and no package is missing."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from support.paths import ROOT
+
+SOURCE = ROOT / "src" / "corebound"
+TEXT = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+QUOTED = re.findall(r"`([^`\s]+)`", TEXT)
+# `planning/placement`, `machine/doctor/checks_*.py`, `cli/commands/NAME.py`
+PATHS = sorted({name for name in QUOTED if re.fullmatch(r"(?:[\w*]+/)+(?:[\w*]+(?:\.py)?)?", name)})
+# The first column of the table of packages.
+PACKAGES = sorted(
+    name
+    for row in re.findall(r"^\| (`.+?) \|", TEXT, flags=re.MULTILINE)
+    for name in re.findall(r"`(\w+)`", row)
+)
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_each_path_that_it_names_exists(path: str) -> None:
+    # A word in capitals stands for the name of something new.
+    pattern = re.sub(r"[A-Z]{3,}", "*", path.rstrip("/"))
+
+    assert any(
+        list(folder.glob(pattern + suffix)) for folder in (SOURCE, ROOT) for suffix in ("", ".py")
+    )
+
+
+@pytest.mark.parametrize(("name", "path"), re.findall(r"`([A-Z]+)` in `([\w/]+\.py)`", TEXT))
+def test_each_registry_that_it_names_exists(name: str, path: str) -> None:
+    assert re.search(rf"^_?{name}\b.* = ", (SOURCE / path).read_text("utf-8"), flags=re.MULTILINE)
+
+
+def test_it_names_every_package() -> None:
+    packages = {entry.name for entry in SOURCE.iterdir() if (entry / "__init__.py").exists()}
+
+    assert packages <= set(PACKAGES)
