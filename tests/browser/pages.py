@@ -31,7 +31,7 @@ PAGES = (
     f"past/{COMMITS_PAGE}",
 )
 PHONE, DESK, HEIGHT = 390, 1280, 900
-UNFOLD = "document.querySelectorAll('details').forEach(one => one.open = true)"
+UNFOLD = "document.querySelectorAll('details').forEach(node => node.open = true)"
 
 Scheme = Literal["light", "dark"]
 

@@ -50,7 +50,7 @@ class Heard(Struct, frozen=True, kw_only=True):
     @property
     def text(self) -> str:
         """All that is said of it."""
-        said = [one.name for one in self.all("StaticText", "image") if one.name.strip()]
+        said = [node.name for node in self.all("StaticText", "image") if node.name.strip()]
         return re.sub(r"\s+", " ", " ".join(said)).strip()
 
 
@@ -81,14 +81,14 @@ def heard(page: Page) -> Heard:
 
 
 def _heard(node: dict[str, Any], nodes: dict[str, dict[str, Any]]) -> Heard:
-    told = {one["name"]: one["value"].get("value") for one in node.get("properties", [])}
-    parts = (nodes[one] for one in node.get("childIds", []) if one in nodes)
+    properties = {item["name"]: item["value"].get("value") for item in node.get("properties", [])}
+    parts = (nodes[child] for child in node.get("childIds", []) if child in nodes)
     role = node.get("role", {}).get("value", "")
     return Heard(
         role="" if node["ignored"] else role,
         name="" if node["ignored"] else node.get("name", {}).get("value", ""),
-        level=told.get("level"),
-        url=told.get("url"),
+        level=properties.get("level"),
+        url=properties.get("url"),
         parts=() if role == "StaticText" else tuple(_heard(part, nodes) for part in parts),
     )
 
@@ -100,15 +100,15 @@ def test_every_chart_is_one_image_with_a_descriptive_name(page: Page, read: Hear
     assert len(images) == drawn
     assert [image.name for image in images if len(image.name.split()) < 2] == []
     # Nothing that it is made of is read out beside it.
-    within = [one for image in images for part in image.parts for one in part.all()]
-    assert [one.name for one in within if one.name] == []
+    within = [node for image in images for part in image.parts for node in part.all()]
+    assert [node.name for node in within if node.name] == []
 
 
 def test_axis_labels_are_hidden_from_screen_readers(page: Page) -> None:
     loose = page.evaluate(
         """() => [...document.querySelectorAll('.frame > *, .frame > .plot > *')]
-            .filter(one => !one.matches('.plot, svg[role=img], [aria-hidden=true]'))
-            .map(one => one.outerHTML)"""
+            .filter(node => !node.matches('.plot, svg[role=img], [aria-hidden=true]'))
+            .map(node => node.outerHTML)"""
     )
 
     assert loose == []
@@ -125,13 +125,15 @@ def test_every_table_has_a_unique_caption(read: Heard) -> None:
 
 def test_every_column_and_row_of_a_table_has_a_header(read: Heard) -> None:
     for table in read.all("table"):
-        columns = [one.name.strip() for one in table.all("columnheader")]
+        columns = [node.name.strip() for node in table.all("columnheader")]
         rows = [row for row in table.all("row") if not any(row.all("columnheader"))]
 
         assert columns, table.name
         assert all(columns), (table.name, columns)
         assert rows
-        assert [row.text for row in rows if not any(one.name for one in row.all("rowheader"))] == []
+        assert [
+            row.text for row in rows if not any(node.name for node in row.all("rowheader"))
+        ] == []
 
 
 def test_no_status_is_a_symbol_alone(read: Heard) -> None:
@@ -143,20 +145,20 @@ def test_no_status_is_a_symbol_alone(read: Heard) -> None:
 
 
 def test_no_glyph_is_read_under_a_misleading_name(read: Heard) -> None:
-    said = [one.name for one in read.all("StaticText", "image")]
+    said = [node.name for node in read.all("StaticText", "image")]
 
     assert [text for text in said if GLYPHS.search(text)] == []
 
 
 def test_no_dash_or_slash_stands_for_a_word(read: Heard) -> None:
-    said = {one.name.strip() for one in read.all("StaticText")}
+    said = {node.name.strip() for node in read.all("StaticText")}
 
     assert said & {"–", "-", "/", "?", "!"} == set()
 
 
 def test_headings_descend_without_a_gap_from_a_single_h1(read: Heard) -> None:
-    levels = [one.level or 0 for one in read.all("heading")]
-    names = [one.name for one in read.all("heading")]
+    levels = [node.level or 0 for node in read.all("heading")]
+    names = [node.name for node in read.all("heading")]
 
     assert levels[0] == 1
     assert levels.count(1) == 1
@@ -168,7 +170,7 @@ def test_every_heading_is_read_in_reading_order(page: Page) -> None:
     # Screen readers leave a heading out of the text that is also the label of something.
     labelling = page.evaluate(
         """() => [...document.querySelectorAll('[aria-labelledby]')]
-            .flatMap(one => one.getAttribute('aria-labelledby').split(' '))
+            .flatMap(node => node.getAttribute('aria-labelledby').split(' '))
             .filter(id => document.getElementById(id).matches('h1, h2, h3, figcaption *'))"""
     )
 
@@ -187,14 +189,14 @@ def test_a_link_is_unique_by_its_name_and_row(read: Heard) -> None:
 
 def test_a_folded_element_names_its_content(read: Heard) -> None:
     found = read.within("DisclosureTriangle", ("table", "figure", "list"))
-    names = Counter((re.sub(r"\s+", " ", one.name), whole) for whole, one in found)
+    names = Counter((re.sub(r"\s+", " ", node.name), whole) for whole, node in found)
 
     assert [name for (name, _), times in names.items() if times > 1] == []
 
 
 def test_landmarks_are_few_and_have_unique_names(read: Heard) -> None:
-    roles = Counter(one.role for one in read.all())
-    named = [one.name for one in read.all("navigation", "region", "complementary")]
+    roles = Counter(node.role for node in read.all())
+    named = [node.name for node in read.all("navigation", "region", "complementary")]
 
     assert (roles["banner"], roles["main"], roles["contentinfo"]) == (1, 1, 1)
     assert all(named)
@@ -228,8 +230,8 @@ def test_a_table_is_focusable_only_where_it_scrolls(page: Page) -> None:
     wrong = page.evaluate(
         """() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => done(
             [...document.querySelectorAll('.scroll')]
-                .filter(one => (one.scrollWidth > one.clientWidth) !== (one.tabIndex === 0))
-                .map(one => one.textContent.slice(0, 60))))))"""
+                .filter(node => (node.scrollWidth > node.clientWidth) !== (node.tabIndex === 0))
+                .map(node => node.textContent.slice(0, 60))))))"""
     )
 
     assert wrong == []

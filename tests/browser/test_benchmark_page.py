@@ -93,5 +93,5 @@ def test_the_points_behind_a_chart_have_room_beside_other_charts(
 
     frame = points.locator(".scroll")
 
-    assert frame.evaluate("one => one.scrollWidth - one.clientWidth") <= 0
+    assert frame.evaluate("node => node.scrollWidth - node.clientWidth") <= 0
     page.context.close()

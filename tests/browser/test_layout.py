@@ -41,8 +41,8 @@ def boxes(page: Page, selector: str) -> list[dict[str, float]]:
     """Where elements lie that are seen, in their order."""
     found: list[dict[str, Any]] = page.evaluate(
         """selector => [...document.querySelectorAll(selector)]
-            .filter(one => one.checkVisibility())
-            .map(one => one.getBoundingClientRect().toJSON())""",
+            .filter(node => node.checkVisibility())
+            .map(node => node.getBoundingClientRect().toJSON())""",
         selector,
     )
     return found
@@ -64,8 +64,8 @@ def test_intervals_are_distinguishable_at_any_window_and_text_size(
     # 18 letters of text, of which an axis has a label of four or five each.
     assert min(plot["width"] for plot in plots) >= 12 * 16 * text_percent / 100
     assert len(labels) >= 2
-    for one, other in itertools.pairwise(labels):
-        assert one["right"] < other["left"]
+    for first, second in itertools.pairwise(labels):
+        assert first["right"] < second["left"]
     assert past.evaluate("document.documentElement.scrollWidth") <= width
 
 
@@ -75,14 +75,14 @@ def test_an_opened_command_covers_the_sticky_column_on_a_phone(
 ) -> None:
     page = opened(chromium, made / HISTORY, width=PHONE)
     page.evaluate(UNFOLD)
-    page.evaluate("document.querySelectorAll('.scroll').forEach(one => one.scrollLeft = 9999)")
+    page.evaluate("document.querySelectorAll('.scroll').forEach(node => node.scrollLeft = 9999)")
 
     at_its_left = page.evaluate(
-        """place => [...document.querySelectorAll(`#${place} td > details > code`)].map(one => {
-            one.scrollIntoView({ behavior: 'instant', block: 'center', inline: 'nearest' });
-            const { left, top } = one.getBoundingClientRect();
+        """place => [...document.querySelectorAll(`#${place} td > details > code`)].map(node => {
+            node.scrollIntoView({ behavior: 'instant', block: 'center', inline: 'nearest' });
+            const { left, top } = node.getBoundingClientRect();
             const seen = document.elementFromPoint(Math.max(left, 20) + 4, top + 8);
-            return seen === one;
+            return seen === node;
         })""",
         place,
     )
@@ -230,8 +230,11 @@ def test_a_zoom_starts_with_the_static_charts_scale(
     page.on("pageerror", lambda error: said.append(str(error)))
     labels = page.locator("figure[data-zoom] .levels span").first.locator("..").locator("span")
     still = [
-        (one.inner_text(), float(re.findall(r"[\d.]+", one.get_attribute("style") or "")[0]))
-        for one in labels.all()
+        (
+            node.inner_text(),
+            float(re.findall(r"[\d.]+", node.get_attribute("style") or "")[0]),
+        )
+        for node in labels.all()
     ]
 
     zoomed(page)
@@ -285,11 +288,11 @@ def test_numbers_of_close_changes_do_not_overlap_in_a_zoom(
 
     places = boxes(page, ".zoomed .marks span")
     assert page.locator(".zoomed .marks span").all_inner_texts() == ["1", "2", "3"]
-    for one, other in itertools.combinations(places, 2):
+    for first, second in itertools.combinations(places, 2):
         assert (
-            one["right"] <= other["left"]
-            or one["bottom"] <= other["top"]
-            or other["bottom"] <= one["top"]
+            first["right"] <= second["left"]
+            or first["bottom"] <= second["top"]
+            or second["bottom"] <= first["top"]
         )
     (moves,) = boxes(page, ".moves")
     assert min(place["top"] for place in places) >= moves["bottom"]
@@ -314,10 +317,12 @@ def test_on_a_phone_charts_in_rows_have_their_scale_above_and_margins(
     drawings = boxes(page, f"{table} td.plot svg")
 
     assert len(labels) >= 2
-    for one, other in itertools.pairwise(labels):
-        assert one["right"] < other["left"]
+    for first, second in itertools.pairwise(labels):
+        assert first["right"] < second["left"]
     assert labels[0]["top"] < drawings[0]["top"]
-    assert {(one["left"], one["right"]) for one in drawings} == {(scale["left"], scale["right"])}
+    assert {(drawing["left"], drawing["right"]) for drawing in drawings} == {
+        (scale["left"], scale["right"])
+    }
     # The frame hides what is beyond it, and dots at the edge are up to 11 pixels wide.
     (frame, *_) = boxes(page, table)
     assert drawings[0]["left"] - frame["left"] >= 5.5
@@ -330,7 +335,7 @@ def test_a_table_behind_a_strip_is_fully_visible_in_its_panel(past: Page) -> Non
 
     cut = past.evaluate(
         """() => [...document.querySelectorAll('#why figure .scroll')]
-            .map(one => one.scrollWidth - one.clientWidth)"""
+            .map(node => node.scrollWidth - node.clientWidth)"""
     )
 
     assert cut == [0, 0, 0]
@@ -352,8 +357,8 @@ def test_in_print_headings_stay_with_their_content_and_charts_fit(past: Page) ->
     past.set_viewport_size({"width": 695, "height": 1000})
 
     style = """([selector, name]) => [...document.querySelectorAll(selector)]
-        .filter(one => one.checkVisibility())
-        .map(one => getComputedStyle(one)[name])"""
+        .filter(node => node.checkVisibility())
+        .map(node => getComputedStyle(node)[name])"""
 
     # What is folded away is not printed, and so neither is what opens it or stands above it.
     folds = past.locator("summary:visible").all_inner_texts()

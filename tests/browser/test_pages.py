@@ -54,14 +54,14 @@ def test_a_page_never_scrolls_sideways(seen: Page, width: int) -> None:
 
 
 # What reaches beyond the window's sides and is in no frame that scrolls by itself.
-BEYOND = """() => [...document.querySelectorAll('body *')].filter(one => {
-    const { left, right, width } = one.getBoundingClientRect();
+BEYOND = """() => [...document.querySelectorAll('body *')].filter(node => {
+    const { left, right, width } = node.getBoundingClientRect();
     if (!width || (left > -1 && right < innerWidth + 1)) return false;
-    if (!one.checkVisibility() || one.closest('.hidden, .skip')) return false;
-    for (let up = one.parentElement; up !== document.body; up = up.parentElement)
+    if (!node.checkVisibility() || node.closest('.hidden, .skip')) return false;
+    for (let up = node.parentElement; up !== document.body; up = up.parentElement)
         if (getComputedStyle(up).overflowX !== 'visible') return false;
     return true;
-}).map(one => `${one.tagName} ${one.textContent.trim().slice(0, 40)}`)"""
+}).map(node => `${node.tagName} ${node.textContent.trim().slice(0, 40)}`)"""
 
 
 # WCAG 2.2: reflow (1.4.10) asks for a window of 320 pixels, 1.4.4 for text of twice the size.
@@ -93,9 +93,9 @@ def test_a_page_has_no_axe_violation(touched: Page, scheme: Scheme) -> None:
 
 
 def test_dark_mode_changes_colours_only(touched: Page) -> None:
-    laid_out = """() => [...document.querySelectorAll('*')].map(one => {
-        const { x, y, width, height } = one.getBoundingClientRect();
-        return [one.tagName, x, y, width, height].join(' ');
+    laid_out = """() => [...document.querySelectorAll('*')].map(node => {
+        const { x, y, width, height } = node.getBoundingClientRect();
+        return [node.tagName, x, y, width, height].join(' ');
     })"""
     touched.evaluate(UNFOLD)
     ground, places = touched.evaluate(GROUND), touched.evaluate(laid_out)
@@ -161,9 +161,9 @@ def test_a_history_is_complete_without_javascript(chromium: Browser, made: Path)
 
 def test_every_link_has_a_target(made: Path, name: str, seen: Page) -> None:
     links = seen.eval_on_selector_all(
-        "a[href], link[href]", "all => all.map(one => one.getAttribute('href'))"
+        "a[href], link[href]", "all => all.map(node => node.getAttribute('href'))"
     )
-    ids = seen.eval_on_selector_all("[id]", "all => all.map(one => one.id)")
+    ids = seen.eval_on_selector_all("[id]", "all => all.map(node => node.id)")
 
     for link in links:
         if link.startswith("#"):
@@ -180,8 +180,8 @@ def test_every_link_has_a_target(made: Path, name: str, seen: Page) -> None:
 def test_no_text_is_smaller_than_11_px(seen: Page) -> None:
     smallest = seen.evaluate(
         """() => Math.min(...[...document.querySelectorAll('body *')]
-            .filter(one => one.innerText && one.getClientRects().length)
-            .map(one => parseFloat(getComputedStyle(one).fontSize)))"""
+            .filter(node => node.innerText && node.getClientRects().length)
+            .map(node => parseFloat(getComputedStyle(node).fontSize)))"""
     )
 
     assert smallest >= 11
@@ -213,8 +213,8 @@ def test_the_keyboard_reaches_and_leaves_every_control(touched: Page) -> None:
     # A radio's group is one stop, what is folded away is none until it is opened.
     wanted = touched.evaluate(
         """() => [...document.querySelectorAll('a[href], button, summary, [tabindex="0"], input')]
-            .filter(one => one.checkVisibility() && (one.type !== 'radio' || one.checked)
-                && !one.closest('[inert]')).length"""
+            .filter(node => node.checkVisibility() && (node.type !== 'radio' || node.checked)
+                && !node.closest('[inert]')).length"""
     )
     touched.evaluate(LISTEN)
 
@@ -366,7 +366,7 @@ def test_a_change_is_fully_visible_on_a_phone(chromium: Browser, made: Path, nam
 
     hidden = page.evaluate(
         """() => [...document.querySelectorAll('.stack')]
-            .filter(one => one.parentNode.scrollWidth > one.parentNode.clientWidth).length"""
+            .filter(node => node.parentNode.scrollWidth > node.parentNode.clientWidth).length"""
     )
 
     assert hidden == 0
@@ -381,7 +381,7 @@ def test_changes_under_a_small_chart_are_fully_visible(
 
     hidden = page.evaluate(
         """() => [...document.querySelectorAll('figure .scroll')]
-            .filter(one => one.scrollWidth > one.clientWidth).length"""
+            .filter(node => node.scrollWidth > node.clientWidth).length"""
     )
 
     assert hidden == 0
@@ -400,7 +400,7 @@ def test_a_page_prints_light_complete_and_without_controls(touched: Page) -> Non
     assert (
         touched.evaluate(
             """() => Math.max(...[...document.querySelectorAll('main table, main pre, main figure')]
-            .map(one => one.getBoundingClientRect().right), 0)"""
+            .map(node => node.getBoundingClientRect().right), 0)"""
         )
         <= 700
     )
@@ -414,14 +414,14 @@ def test_an_unfolded_command_is_fully_visible(touched: Page, name: str, width: i
     seen, cut = touched.evaluate(
         """() => {
             const commands = [...document.querySelectorAll('details > code')];
-            const cut = commands.filter(one => {
-                one.scrollIntoView({ block: 'center', inline: 'nearest' });
-                const frame = (one.closest('.scroll') || document.body).getBoundingClientRect();
-                const { left, right } = one.getBoundingClientRect();
+            const cut = commands.filter(node => {
+                node.scrollIntoView({ block: 'center', inline: 'nearest' });
+                const frame = (node.closest('.scroll') || document.body).getBoundingClientRect();
+                const { left, right } = node.getBoundingClientRect();
                 return left < frame.left - 1 || right > frame.right + 1
-                    || one.scrollWidth > one.clientWidth + 1;
+                    || node.scrollWidth > node.clientWidth + 1;
             });
-            return [commands.length, cut.map(one => one.textContent)];
+            return [commands.length, cut.map(node => node.textContent)];
         }"""
     )
 
@@ -442,7 +442,7 @@ def test_a_table_of_series_in_a_long_unit_fits_a_desk(chromium: Browser, tmp_pat
     page = opened(chromium, tmp_path / "history.html")
 
     frame = page.locator(".scroll:has(> .series)")
-    over = "one => one.scrollWidth - one.clientWidth"
+    over = "node => node.scrollWidth - node.clientWidth"
     assert frame.evaluate(over) <= 0
     # On one line it would not.
     page.add_style_tag(content=".data .told { white-space: nowrap; }")
@@ -460,7 +460,7 @@ def test_a_name_with_soft_breaks_is_read_copied_and_found_as_one_word(
 
     assert page.locator("h1 wbr").count() == 3
     assert heard[0].startswith(f"{name} of sunpy")
-    copied = "one => { getSelection().selectAllChildren(one); return String(getSelection()); }"
+    copied = "node => { getSelection().selectAllChildren(node); return String(getSelection()); }"
     assert page.locator("h1 b").evaluate(copied) == name
     assert page.evaluate(f"getSelection().removeAllRanges() ?? window.find('{name}')")
     page.context.close()

@@ -25,7 +25,7 @@ SCENARIOS = 120
 LAST = f"Scenario number {SCENARIOS - 1:03}"
 TWO_MODULES = [f"{module}.time_{which}" for module in ("core", "plot") for which in range(40)]
 LAID_OUT = """() => [...document.querySelectorAll('#scenarios tbody tr a:first-child')]
-    .filter(one => one.checkVisibility({contentVisibilityAuto: true})).length"""
+    .filter(node => node.checkVisibility({contentVisibilityAuto: true})).length"""
 
 
 @pytest.fixture(scope="module")

@@ -113,7 +113,7 @@ def test_asv_stores_launches_of_every_cell_and_skips_cells_that_do_not_fit(
     assert "60000" in said
     # One sample a launch, which is what can be replicated.
     assert [len(samples) for samples in entry["samples"][:2]] == [3, 3]
-    assert all(0 < one < 1 for samples in entry["samples"][:2] for one in samples)
+    assert all(0 < sample < 1 for samples in entry["samples"][:2] for sample in samples)
     assert all(
         low <= middle <= high
         for low, middle, high in zip(

@@ -47,7 +47,7 @@ def test_the_baseline_is_measured_twice_in_blocks_and_stored(suite: Path) -> Non
     (file,) = (records / "calibrations").glob("*/*.jsonl")
     launches = jsonl.read(file).launches
     # Four blocks, the most the profile makes, of both copies; the order is the seed's.
-    assert sorted((one.block, one.cell.key) for one in launches) == [
+    assert sorted((launch.block, launch.cell.key) for launch in launches) == [
         (block, f"binding=none,copy={copy}") for block in range(4) for copy in "ab"
     ]
     kept = calibration_of(suite)

@@ -79,7 +79,7 @@ def test_a_slower_commit_is_a_regression_measured_with_interleaved_launches(toy:
         assert launch.status == "ok", launch.reason
         by_block.setdefault(launch.block, set()).add(launch.cell.commit)
     assert set(map(len, by_block.values())) == {2}
-    held = {one.commit.sha for one in stored.run.environments if one.commit}
+    held = {environment.commit.sha for environment in stored.run.environments if environment.commit}
     assert held == {toy.commits[PLANTED - 1], toy.commits[PLANTED]}
 
 
@@ -116,7 +116,7 @@ def test_bisect_names_the_planted_commit_and_resumes_after_a_kill(toy: Toy) -> N
 
     assert code == 0, err
     told = json.loads(out)
-    assert (told["outcome"], [one["sha"] for one in told["suspects"]]) == (
+    assert (told["outcome"], [suspect["sha"] for suspect in told["suspects"]]) == (
         "found",
         [toy.commits[PLANTED]],
     ), err

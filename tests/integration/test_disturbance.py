@@ -213,7 +213,7 @@ def test_resource_use_of_a_launch_is_recorded_over_time(by_itself: LaunchResult)
     assert host.peak_rss_bytes is not None
     assert worker.peak_rss_bytes is not None
     assert host.peak_rss_bytes > 5 << 20
-    (thread,) = [one for one in worker.threads if one.tid == one.pid]
+    (thread,) = [thread for thread in worker.threads if thread.tid == thread.pid]
     assert host.total("involuntary") == thread.involuntary
     assert (host.total("migrations") is None) == ("migrations" in host.unavailable)
     assert "GPU use" in host.unavailable

@@ -90,7 +90,7 @@ def test_a_process_that_keeps_a_cpu_busy_is_named() -> None:
         try:
             # Where others are busy too, another look may find it among the busiest.
             looks = (as_json()["busy processes"] for _ in range(8))
-            found = next(one for one in looks if f"({busy.pid})" in str(one["value"]))
+            found = next(check for check in looks if f"({busy.pid})" in str(check["value"]))
         finally:
             busy.kill()
 
@@ -129,9 +129,9 @@ def test_tuning_a_machine_without_warnings_changes_nothing(root: Path) -> None:
 def test_json_of_tuning_has_values_before_and_after(root: Path) -> None:
     told = json.loads(doctor_of(root, "--tune", "--json"))
 
-    assert {one["path"]: (one["before"], one["after"]) for one in told["settings"]} == {
-        path: (SPOILT[path].strip(), TUNED[path].strip()) for path in SPOILT
-    }
+    assert {
+        setting["path"]: (setting["before"], setting["after"]) for setting in told["settings"]
+    } == {path: (SPOILT[path].strip(), TUNED[path].strip()) for path in SPOILT}
 
 
 # Root may write everywhere, so it becomes somebody else once it has imported everything.

@@ -219,7 +219,9 @@ def test_pyperf_reads_each_launch_as_a_run_with_its_warm_ups(
         "hashing[binding=none,threads=default]"
     )
 
-    launches = [one for one in stored.launches if one.cell.key == "binding=none,threads=default"]
+    launches = [
+        launch for launch in stored.launches if launch.cell.key == "binding=none,threads=default"
+    ]
     walls = {launch.workers[0].wall_ns for launch in launches}
     kept = {
         tuple(

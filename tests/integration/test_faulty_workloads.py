@@ -84,7 +84,7 @@ def found(
         run = ("sh", "-c", 'echo $$ > "$0" && exec "$@"', str(within / "cgroup.procs"), *run)
     done = subprocess.run(run, cwd=suite, capture_output=True, text=True, check=False)
     assert done.returncode in {0, 4}, done.stderr
-    return {one["rule"]: one for one in json.loads(done.stdout)["findings"]}
+    return {finding["rule"]: finding for finding in json.loads(done.stdout)["findings"]}
 
 
 @pytest.mark.quick

@@ -122,10 +122,10 @@ def test_two_versions_of_numpy_run_side_by_side_each_in_its_own_environment(
     )
 
     assert {launch.status for launch in launches} == {"ok"}
-    ran = {(one.cell.environment, one.workers[0].versions["numpy"]) for one in launches}
+    ran = {(launch.cell.environment, launch.workers[0].versions["numpy"]) for launch in launches}
     assert ran == {("numpy-1.26", "1.26.4"), ("numpy", "2.4.6")}
     # They took turns: each block has both.
-    assert {(one.block, one.cell.environment) for one in launches} == {
+    assert {(launch.block, launch.cell.environment) for launch in launches} == {
         (block, name) for block in (0, 1) for name in ("numpy-1.26", "numpy")
     }
 
@@ -145,8 +145,8 @@ def test_a_missing_environment_skips_the_cell_and_names_the_command(
         matrix={"environment": ["numpy-0.1", "numpy"]},
     )
 
-    (skipped,) = (one for one in launches if one.cell.environment == "numpy-0.1")
+    (skipped,) = (launch for launch in launches if launch.cell.environment == "numpy-0.1")
     assert skipped.status == "skipped"
     assert skipped.reason == "environment `numpy-0.1` has not been made."
     assert skipped.fix == "Make it with `corebound environment make numpy-0.1`."
-    assert [one.status for one in launches if one is not skipped] == ["ok", "ok"]
+    assert [launch.status for launch in launches if launch is not skipped] == ["ok", "ok"]

@@ -61,7 +61,7 @@ profiler.export_chrome_trace(sys.argv[1])
 
 
 def top(profile: OperatorProfile, number: int) -> list[str]:
-    return [one.type for one in profile.operators[:number]]
+    return [operator.type for operator in profile.operators[:number]]
 
 
 def test_an_imported_trace_gives_the_profilers_table(tmp_path: Path) -> None:
@@ -81,8 +81,8 @@ def test_an_imported_trace_gives_the_profilers_table(tmp_path: Path) -> None:
     assert top(again, 5) == top(own, 5)
     assert again.iterations == own.iterations
     assert again.step_ns == pytest.approx(own.step_ns, rel=0.01)
-    assert {one.type: one.calls for one in again.operators} == {
-        one.type: one.calls for one in own.operators
+    assert {operator.type: operator.calls for operator in again.operators} == {
+        operator.type: operator.calls for operator in own.operators
     }
     assert list(again.phases) == list(own.phases)
 
@@ -116,11 +116,11 @@ def test_operators_of_a_users_trace_add_up(tmp_path: Path) -> None:
 
     profile = said[0]["profile"]["profile"]
     assert profile["iterations"] == 5
-    together_ns = sum(one["total_ns"] for one in profile["operators"])
+    together_ns = sum(operator["total_ns"] for operator in profile["operators"])
     assert together_ns + profile["outside_ns"] == pytest.approx(profile["step_ns"], rel=0.01)
     # Were operators missed, their time would be outside of all of them.
     assert profile["outside_ns"] < 0.2 * profile["step_ns"]
     # One product forward in each layer; backward one in the first and two in the second.
-    calls = {one["type"]: one["calls"] for one in profile["operators"]}
+    calls = {operator["type"]: operator["calls"] for operator in profile["operators"]}
     assert (calls["aten::addmm"], calls["aten::mm"]) == (2, 3)
     assert set(profile["phases"]) == {"forward", "backward", "update"}

@@ -103,7 +103,7 @@ def together(
             ]
         )
         below = processes_below(os.getpid()).keys() - others
-        assert below == {one.pid for one in launch.supervisions}
+        assert below == {supervision.pid for supervision in launch.supervisions}
         return list(made)
 
 

@@ -84,7 +84,7 @@ def test_each_cell_has_one_separate_profiling_launch(suite: Path) -> None:
 def test_the_table_of_resnet50_adds_up_to_its_step(suite: Path) -> None:
     for launch in launches_of(suite)[4:]:
         profile = profile_of(launch)
-        operators_ns = sum(one.total_ns for one in profile.operators)
+        operators_ns = sum(operator.total_ns for operator in profile.operators)
         step_ns, outside_ns = step_and_outside(profile)
 
         assert operators_ns + outside_ns == pytest.approx(step_ns, rel=0.01)
@@ -95,7 +95,9 @@ def test_the_table_of_resnet50_adds_up_to_its_step(suite: Path) -> None:
 
 
 def test_the_profile_of_resnet50_has_its_layers(suite: Path) -> None:
-    calls = {one.type: one.calls for one in profile_of(launches_of(suite)[4]).operators}
+    calls = {
+        operator.type: operator.calls for operator in profile_of(launches_of(suite)[4]).operators
+    }
 
     # 53 convolutions, each followed by a batch normalisation, and one fully connected layer.
     assert calls["aten::convolution"] == calls["aten::native_batch_norm"] == 53
@@ -183,13 +185,15 @@ def test_every_framework_lists_the_operators_of_a_training_step(
 
     assert (outcome.status, outcome.reason) == ("ok", None)
     profile = profile_of(outcome)
-    operators_ns = sum(one.total_ns for one in profile.operators)
+    operators_ns = sum(operator.total_ns for operator in profile.operators)
     step_ns, outside_ns = step_and_outside(profile)
     assert operators_ns + outside_ns == pytest.approx(step_ns, rel=0.01)
     # 7 layers multiply matrices once forward and twice backward, but the first has no
     # gradient of its inputs to find; whatever the framework calls a product.
-    products = [one for one in profile.operators if re.search("MatMul|mm$", one.type)]
-    assert sum(one.calls for one in products) == 20
+    products = [
+        operator for operator in profile.operators if re.search("MatMul|mm$", operator.type)
+    ]
+    assert sum(product.calls for product in products) == 20
 
 
 @pytest.mark.quick

@@ -78,7 +78,7 @@ def test_a_link_is_switched_to_a_new_folder_and_the_old_one_is_removed(suite: Pa
 
     assert (suite / "public").is_symlink()
     assert nights(suite / "public") == {"third"}
-    assert len([one for one in suite.glob(".public.new-*") if one.is_dir()]) == 1
+    assert len([path for path in suite.glob(".public.new-*") if path.is_dir()]) == 1
 
 
 def test_a_folder_of_something_else_is_left_alone(suite: Path) -> None:
@@ -138,7 +138,9 @@ def test_publishing_that_is_killed_leaves_one_complete_site(suite: Path, linked:
     # What was left behind is gone with the next one that ends well.
     assert publish(suite, "--to", "public").code == 0
     left = [
-        one for one in suite.glob(".public.new-*") if one.resolve() != (suite / "public").resolve()
+        path
+        for path in suite.glob(".public.new-*")
+        if path.resolve() != (suite / "public").resolve()
     ]
     assert left == []
 

@@ -67,15 +67,17 @@ def nights(toy: Toy, real: Stored, commits: list[int]) -> None:
             id=f"night{night}",
             started_at=f"2026-01-{night + 1:02}T02:00:00Z",
             commit=commit,
-            environments=tuple(replace(one, commit=commit) for one in real.run.environments),
+            environments=tuple(
+                replace(environment, commit=commit) for environment in real.run.environments
+            ),
         )
         factor = (1.002 if night % 2 else 0.998) * (1 if night < 10 else 1 + SLOWER)
         appender = jsonl.Appender(jsonl.file_of(run, records_of(toy)))
         appender.append(run)
         for launch in real.launches:
             workers = tuple(
-                replace(one, wall_ns=tuple(round(factor * ns) for ns in one.wall_ns))
-                for one in launch.workers
+                replace(worker, wall_ns=tuple(round(factor * ns) for ns in worker.wall_ns))
+                for worker in launch.workers
             )
             appender.append(replace(launch, run=run.id, workers=workers))
         appender.close()

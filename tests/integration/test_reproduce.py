@@ -74,8 +74,8 @@ def test_a_value_that_does_not_reproduce_sets_the_exit_code(suite: Path, tmp_pat
         replace(
             launch,
             workers=tuple(
-                replace(one, wall_ns=tuple(wall_ns // 10 for wall_ns in one.wall_ns))
-                for one in launch.workers
+                replace(worker, wall_ns=tuple(ns // 10 for ns in worker.wall_ns))
+                for worker in launch.workers
             ),
         )
         for launch in before.launches
@@ -109,7 +109,7 @@ def test_another_environment_is_refused_and_the_difference_is_named(
 ) -> None:
     before = the_run(suite)
     (lock,) = before.run.environments
-    package = next(one for one in lock.packages if one.startswith("numpy=="))
+    package = next(package for package in lock.packages if package.startswith("numpy=="))
     file = tmp_path / "before.jsonl"
     file.write_text(before.file.read_text().replace(package, "numpy==1.0"))
 

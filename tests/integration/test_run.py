@@ -78,7 +78,7 @@ def records(suite: Path) -> list[jsonl.Stored]:
 
 
 def launched(stored: jsonl.Stored) -> Counter[tuple[int, str, str]]:
-    return Counter((one.block, one.cell.key, one.status) for one in stored.launches)
+    return Counter((launch.block, launch.cell.key, launch.status) for launch in stored.launches)
 
 
 # Every launch of the suite. Without SMT there are no siblings, and that cell is skipped.
@@ -111,7 +111,7 @@ def left_of(suite: Path) -> Iterator[str]:
 def folders_left_of(suite: Path) -> list[Path]:
     """What runs of this suite left where temporary files go, short names for it included."""
     private = commands.private_tmp(suite)
-    names = [one for one in Path("/tmp").glob("corebound-*") if one.is_symlink()]
+    names = [path for path in Path("/tmp").glob("corebound-*") if path.is_symlink()]
     return [*private.glob("corebound-*"), *(n for n in names if n.readlink().parent == private)]
 
 
@@ -184,7 +184,7 @@ def test_a_run_killed_by_sigkill_leaves_nothing_and_resumes_without_repetition(
         assert wait_until_gone(suite) == []
         assert folders_left_of(suite) == []
         words = ["nap.yaml", "--seed", "7", "--resume"]
-    before = [one for stored in records(suite) for one in stored.launches]
+    before = [launch for stored in records(suite) for launch in stored.launches]
 
     code, _, err = run(suite, *words)
 
@@ -413,7 +413,7 @@ def test_failed_launches_are_recorded_and_set_the_exit_code(suite: Path) -> None
     assert code == 4
     assert "no bed" in err
     (stored,) = records(suite)
-    failed: list[Launch] = [one for one in stored.launches if one.status == "failed"]
+    failed: list[Launch] = [launch for launch in stored.launches if launch.status == "failed"]
     assert failed
     assert all("no bed" in str(one.reason) and "Traceback" in one.log for one in failed)
 

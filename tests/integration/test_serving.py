@@ -58,7 +58,7 @@ def test_pinned_workers_have_separate_cores_and_one_thread(served: Serve) -> Non
 
     assert (outcome.status, outcome.reason, outcome.leftover_processes) == ("ok", None, ())
     allowed = [
-        {cpus for one in worker.threads for cpus in one.allowed} for worker in outcome.workers
+        {mask for thread in worker.threads for mask in thread.allowed} for worker in outcome.workers
     ]
     cores = len(discovery.live_topology().allowed) // 2
     assert [len(one) for one in allowed] == [1, 1]

@@ -39,7 +39,7 @@ def profiled(
 ) -> tuple[dict[str, int], dict[str, int]]:
     """The phases of a step, and the time of each type of operator, in nanoseconds."""
     profile: dict[str, Any] = imported.json_from(framework, code + PROFILED, folder)
-    operators = {one["type"]: one["total_ns"] for one in profile["operators"]}
+    operators = {operator["type"]: operator["total_ns"] for operator in profile["operators"]}
     phases: dict[str, int] = profile["phases"]
     if phases:
         # Each figure is rounded to a nanosecond.

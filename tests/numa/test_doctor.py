@@ -54,7 +54,7 @@ def test_wrong_settings_are_found(told: dict[str, Any]) -> None:
 
 
 def test_tuning_fixes_the_reported_settings(told: dict[str, Any]) -> None:
-    assert [one["fault"] for one in told["outcomes"]] == [None] * len(told["wanted"])
+    assert [outcome["fault"] for outcome in told["outcomes"]] == [None] * len(told["wanted"])
     assert {told["tuned"][check]["state"] for check in SPOILT} == {"ok"}
 
 
@@ -65,6 +65,6 @@ def test_settings_are_restored_after_tuning_is_killed_at_any_moment(
 
     # Five steps a setting, each a kill of its own, and the last was let through.
     assert len(kills) == 5 * len(told["wanted"]) + 1
-    assert all(one["restored"] for one in kills)
-    assert {one["changed"] for one in kills} == set(range(len(told["wanted"]) + 1))
+    assert all(kill["restored"] for kill in kills)
+    assert {kill["changed"] for kill in kills} == set(range(len(told["wanted"]) + 1))
     assert told["restored"]

@@ -88,12 +88,12 @@ class Told(Struct, frozen=True, kw_only=True):
     def findings(self, scenario: str) -> dict[str, list[str]]:
         """What diagnosis makes of it: the cells that each rule names."""
         (source,) = [one for one in self.run.scenarios if one.document["name"] == scenario]
-        own = [one for one in self.launches if one.cell.scenario == scenario]
+        own = [launch for launch in self.launches if launch.cell.scenario == scenario]
         found = findings(study(self.run, source, own))
         return {one.rule: [cell.key for cell in one.cells] for one in found}
 
     def of(self, **axes: str) -> list[Launch]:
-        own = [one for one in self.launches if one.cell.scenario == "pages"]
+        own = [launch for launch in self.launches if launch.cell.scenario == "pages"]
         found = [one for one in own if axes.items() <= _settings(one.cell).items()]
         assert found, axes
         return found
@@ -143,10 +143,12 @@ def measured(suite: Path, scenarios: dict[str, str], *machine: str) -> Told:
 
 
 def test_every_launch_is_verified_or_skipped_with_a_reason(told: Told) -> None:
-    assert {one.status for one in told.launches} == {"ok", "skipped"}, [
-        one.reason for one in told.launches
+    assert {launch.status for launch in told.launches} == {"ok", "skipped"}, [
+        launch.reason for launch in told.launches
     ]
-    assert all(one.reason and one.fix for one in told.launches if one.status == "skipped")
+    assert all(
+        launch.reason and launch.fix for launch in told.launches if launch.status == "skipped"
+    )
 
 
 @pytest.mark.parametrize(
@@ -225,7 +227,9 @@ def test_a_thread_that_migrates_between_nodes_is_diagnosed(
 ) -> None:
     assert told.findings("wandering")["threads-migrate"] == ["binding=none"]
     topology = told.run.host.topology
-    roaming = [one for one in told.launches if one.cell.key == "binding=none" and _wanders(one)]
+    roaming = [
+        launch for launch in told.launches if launch.cell.key == "binding=none" and _wanders(launch)
+    ]
     for launch in roaming:
         seen = moves(launch, topology)
         assert seen is not None
@@ -233,11 +237,11 @@ def test_a_thread_that_migrates_between_nodes_is_diagnosed(
 
 
 def test_memory_by_node_is_sampled_over_time(told: Told) -> None:
-    wandering = [one for one in told.launches if _wanders(one)]
+    wandering = [launch for launch in told.launches if _wanders(launch)]
     assert len(wandering) == 4
     for launch in wandering:
         assert launch.host is not None
-        looked = [one for one in launch.host.windows if one.node_bytes]
+        looked = [window for window in launch.host.windows if window.node_bytes]
         assert 1 <= len(looked) <= launch.host.duration_ms / 10_000
         assert set(looked[0].node_bytes) <= {0, 1}
 
@@ -250,9 +254,9 @@ def test_offline_cpus_are_neither_planned_nor_used(told_offline: Told) -> None:
     topology = told_offline.run.host.topology
     assert set(topology.offline) == {3, 6}
     placed = {
-        one.cell.key: one.placement.slots[0].cpus
-        for one in told_offline.launches
-        if one.placement is not None and one.status == "ok"
+        launch.cell.key: launch.placement.slots[0].cpus
+        for launch in told_offline.launches
+        if launch.placement is not None and launch.status == "ok"
     }
     assert placed == {
         "binding=physical-cores": (0, 2, 4, 7),
@@ -267,7 +271,7 @@ def test_offline_cpus_are_neither_planned_nor_used(told_offline: Told) -> None:
 
 
 def test_a_cell_on_an_offline_cpu_is_skipped_with_the_cpu(told_offline: Told) -> None:
-    (skipped,) = [one for one in told_offline.launches if one.status == "skipped"]
+    (skipped,) = [launch for launch in told_offline.launches if launch.status == "skipped"]
 
     assert skipped.cell.key == "binding=cpus:2-3"
     assert "3" in str(skipped.reason)

@@ -195,17 +195,17 @@ def plan_cell(environment: str, *, folder: str = "", **scenario: Any) -> Planned
 def launch_once(
     folder: Path, environment: str, *, kind: Kind = "measure", **scenario: Any
 ) -> LaunchResult:
-    """One launch of a scenario's only cell as a run makes it, without the run around it.
+    """Launch a scenario's only cell once, as a run does.
 
-    For what one launch tells: a run starts the command line and launches twice at least.
+    A run would start the command line and launch at least twice.
     """
-    run_scenario = {"iterations": 3, **scenario.pop("measure", {})}
-    one = plan_cell(environment, folder=str(folder), measure=run_scenario, **scenario)
+    measure = {"iterations": 3, **scenario.pop("measure", {})}
+    cell = plan_cell(environment, folder=str(folder), measure=measure, **scenario)
     # As a run's: the sockets below it have room for a short name only.
     scratch = Path(tempfile.mkdtemp(prefix="corebound-"))
     with ExitStack() as stack:
         launch = launcher(stack, scratch, folder / "traces", lambda: None, gpus=0)
-        (outcome,) = launch([Job(name="one", kind=kind, block=0, position=0, planned=one)])
+        (outcome,) = launch([Job(name="one", kind=kind, block=0, position=0, planned=cell)])
         return outcome
 
 

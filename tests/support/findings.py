@@ -77,7 +77,7 @@ def measured_cell(
     launches = []
     for block in range(4):
         each_ms = tuple(one * (1 + block / 1000) for one in walls_ms or (ms,) * 30)
-        wall_ns = tuple(round(one * 1e6) for one in each_ms)
+        wall_ns = tuple(round(wall_ms * 1e6) for wall_ms in each_ms)
         cpu_ns = wall_ns if cpu_ms is None else (round(cpu_ms * 1e6),) * len(wall_ns)
         workers = []
         for slot in range(len(slots)):

@@ -36,12 +36,12 @@ class Convolution(Struct, frozen=True, kw_only=True):
 
 def parameter_count(shape: Shape) -> int:
     """Trainable numbers."""
-    return sum(one.parameter_count for one in _convolutions(shape))
+    return sum(convolution.parameter_count for convolution in _convolutions(shape))
 
 
 def forward_flops(shape: Shape) -> int:
     """Floating-point operations of the convolutions of one forward pass."""
-    return shape.batch * sum(one.flops for one in _convolutions(shape))
+    return shape.batch * sum(convolution.flops for convolution in _convolutions(shape))
 
 
 def _convolutions(shape: Shape) -> Iterator[Convolution]:

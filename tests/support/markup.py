@@ -97,4 +97,4 @@ def parse_html(page: str) -> Element:
 
 def by_id(root: Element, name: str) -> Element | None:
     """The element with this id."""
-    return next((one for one in root.all() if one.attributes.get("id") == name), None)
+    return next((element for element in root.all() if element.attributes.get("id") == name), None)

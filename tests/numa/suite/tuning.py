@@ -112,7 +112,7 @@ json.dump(
         "spoilt": {one.host_check.check: asdict(one.host_check) for one in spoilt},
         "tuned": {one.host_check.check: asdict(one.host_check) for one in tuned},
         "wanted": {change.path: change.value for change in changes},
-        "outcomes": [asdict(one) for one in outcomes],
+        "outcomes": [asdict(outcome) for outcome in outcomes],
         "kills": kills,
         "restored": settings(list(before)) == before,
     },
