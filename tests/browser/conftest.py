@@ -35,7 +35,7 @@ ARGUMENTS = (
 
 
 @pytest.fixture(scope="session")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def sites(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Three sites in a folder: of a first run, of nothing yet, and of all there can be."""
     folder = tmp_path_factory.mktemp("site")
     site.write(SiteInputs(records=[a_sample()], now=NOW), folder)
@@ -73,8 +73,8 @@ def name(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture(scope="module")
-def tabs(chromium: Browser, made: Path, name: str) -> Iterator[Tabs]:
-    tabs = Tabs(chromium, made / name)
+def tabs(chromium: Browser, sites: Path, name: str) -> Iterator[Tabs]:
+    tabs = Tabs(chromium, sites / name)
     yield tabs
     tabs.close()
 
@@ -86,13 +86,13 @@ def width() -> int:
 
 
 @pytest.fixture
-def seen(tabs: Tabs, width: int) -> Page:
+def loaded_page(tabs: Tabs, width: int) -> Page:
     """A page as it was loaded, which is looked at and left as it is."""
     return tabs[width].as_loaded()
 
 
 @pytest.fixture
-def touched(tabs: Tabs, width: int) -> Iterator[Page]:
+def fresh_page(tabs: Tabs, width: int) -> Iterator[Page]:
     """A page as it was loaded, with which a test may do as it likes."""
     tab = tabs[width]
     yield tab.as_loaded()

@@ -12,7 +12,7 @@ from support.report_sample import COMMITS_PAGE
 
 SCENARIO = "scenario/resnet50-inference.html"
 HISTORY = "past/scenario/resnet50-inference.html"
-OF_A_BENCHMARK = "past/history/io.Read.time_read-b69fd9f5.html"
+BENCHMARK_PAGE = "past/history/io.Read.time_read-b69fd9f5.html"
 PAGES = (
     "index.html",
     SCENARIO,
@@ -22,7 +22,7 @@ PAGES = (
     "past/operators.html",
     HISTORY,
     "past/history.html",
-    OF_A_BENCHMARK,
+    BENCHMARK_PAGE,
     "past/scenario/torchserve.html",
     "past/run/r1.html",
     "past/run/served.html",
@@ -36,7 +36,7 @@ UNFOLD = "document.querySelectorAll('details').forEach(node => node.open = true)
 Scheme = Literal["light", "dark"]
 
 
-def opened(
+def open_page(
     chromium: Browser,
     file: Path,
     *,
@@ -110,7 +110,7 @@ class Tabs:
             tab.page.context.close()
 
 
-def faults(page: Page, *rules: str, within: str | None = None, but: str | None = None) -> str:
+def violations(page: Page, *rules: str, within: str | None = None, but: str | None = None) -> str:
     """What axe finds fault with, as text that is empty where it is nothing.
 
     Args:

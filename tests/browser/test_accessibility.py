@@ -13,7 +13,7 @@ import pytest
 from msgspec import Struct
 from playwright.sync_api import Browser, Page, expect
 
-from browser.pages import DESK, HISTORY, PAGES, PHONE, UNFOLD, Tabs, faults, opened
+from browser.pages import DESK, HISTORY, PAGES, PHONE, UNFOLD, Tabs, open_page, violations
 from support import needs
 
 pytestmark = [pytest.mark.browser, needs.chromium, needs.libatomic]
@@ -21,16 +21,16 @@ pytestmark = [pytest.mark.browser, needs.chromium, needs.libatomic]
 GLYPHS = re.compile("[▲▼△▽✓✗→←↑↓≈•█~]")
 
 
-class Heard(Struct, frozen=True, kw_only=True):
+class AccessibleNode(Struct, frozen=True, kw_only=True):
     """A part of a page as it is read out, with the parts in it."""
 
     role: str
     name: str
     level: int | None
     url: str | None
-    parts: tuple[Heard, ...]
+    parts: tuple[AccessibleNode, ...]
 
-    def all(self, *roles: str) -> Iterator[Heard]:
+    def all(self, *roles: str) -> Iterator[AccessibleNode]:
         """This part and all in it that have one of these roles; every one without any."""
         if not roles or self.role in roles:
             yield self
@@ -39,7 +39,7 @@ class Heard(Struct, frozen=True, kw_only=True):
 
     def within(
         self, role: str, contexts: tuple[str, ...], context: str = ""
-    ) -> Iterator[tuple[str, Heard]]:
+    ) -> Iterator[tuple[str, AccessibleNode]]:
         """Each part of a role, with what the innermost of these contexts about it says."""
         if self.role == role:
             yield context, self
@@ -50,8 +50,8 @@ class Heard(Struct, frozen=True, kw_only=True):
     @property
     def text(self) -> str:
         """All that is said of it."""
-        said = [node.name for node in self.all("StaticText", "image") if node.name.strip()]
-        return re.sub(r"\s+", " ", " ".join(said)).strip()
+        texts = [node.name for node in self.all("StaticText", "image") if node.name.strip()]
+        return re.sub(r"\s+", " ", " ".join(texts)).strip()
 
 
 @pytest.fixture(scope="module", params=[PHONE, DESK])
@@ -68,32 +68,32 @@ def page(tabs: Tabs, width: int) -> Page:
 
 
 @pytest.fixture(scope="module")
-def read(page: Page) -> Heard:
+def read(page: Page) -> AccessibleNode:
     """What is read of it, once, for a tree takes the browser a while."""
     return heard(page)
 
 
-def heard(page: Page) -> Heard:
+def heard(page: Page) -> AccessibleNode:
     session = page.context.new_cdp_session(page)
     nodes = session.send("Accessibility.getFullAXTree")["nodes"]
     session.detach()
-    return _heard(nodes[0], {node["nodeId"]: node for node in nodes})
+    return _to_node(nodes[0], {node["nodeId"]: node for node in nodes})
 
 
-def _heard(node: dict[str, Any], nodes: dict[str, dict[str, Any]]) -> Heard:
+def _to_node(node: dict[str, Any], nodes: dict[str, dict[str, Any]]) -> AccessibleNode:
     properties = {item["name"]: item["value"].get("value") for item in node.get("properties", [])}
     parts = (nodes[child] for child in node.get("childIds", []) if child in nodes)
     role = node.get("role", {}).get("value", "")
-    return Heard(
+    return AccessibleNode(
         role="" if node["ignored"] else role,
         name="" if node["ignored"] else node.get("name", {}).get("value", ""),
         level=properties.get("level"),
         url=properties.get("url"),
-        parts=() if role == "StaticText" else tuple(_heard(part, nodes) for part in parts),
+        parts=() if role == "StaticText" else tuple(_to_node(part, nodes) for part in parts),
     )
 
 
-def test_every_chart_is_one_image_with_a_descriptive_name(page: Page, read: Heard) -> None:
+def test_every_chart_is_one_image_with_a_descriptive_name(page: Page, read: AccessibleNode) -> None:
     drawn = page.locator("svg:not([aria-hidden]), .machine, .piles").count()
     images = [*read.all("image")]
 
@@ -114,7 +114,7 @@ def test_axis_labels_are_hidden_from_screen_readers(page: Page) -> None:
     assert loose == []
 
 
-def test_every_table_has_a_unique_caption(read: Heard) -> None:
+def test_every_table_has_a_unique_caption(read: AccessibleNode) -> None:
     tables = [*read.all("table")]
     captions = [table.name for table in tables]
 
@@ -123,7 +123,7 @@ def test_every_table_has_a_unique_caption(read: Heard) -> None:
     assert all(any(table.all("caption")) for table in tables)
 
 
-def test_every_column_and_row_of_a_table_has_a_header(read: Heard) -> None:
+def test_every_column_and_row_of_a_table_has_a_header(read: AccessibleNode) -> None:
     for table in read.all("table"):
         columns = [node.name.strip() for node in table.all("columnheader")]
         rows = [row for row in table.all("row") if not any(row.all("columnheader"))]
@@ -136,27 +136,27 @@ def test_every_column_and_row_of_a_table_has_a_header(read: Heard) -> None:
         ] == []
 
 
-def test_no_status_is_a_symbol_alone(read: Heard) -> None:
+def test_no_status_is_a_symbol_alone(read: AccessibleNode) -> None:
     for part in read.all(
         "cell", "gridcell", "listitem", "rowheader", "button", "link", "definition"
     ):
-        said = part.text or part.name
-        assert not said or re.search(r"\w", said), (part.role, said)
+        texts = part.text or part.name
+        assert not texts or re.search(r"\w", texts), (part.role, texts)
 
 
-def test_no_glyph_is_read_under_a_misleading_name(read: Heard) -> None:
-    said = [node.name for node in read.all("StaticText", "image")]
+def test_no_glyph_is_read_under_a_misleading_name(read: AccessibleNode) -> None:
+    texts = [node.name for node in read.all("StaticText", "image")]
 
-    assert [text for text in said if GLYPHS.search(text)] == []
-
-
-def test_no_dash_or_slash_stands_for_a_word(read: Heard) -> None:
-    said = {node.name.strip() for node in read.all("StaticText")}
-
-    assert said & {"–", "-", "/", "?", "!"} == set()
+    assert [text for text in texts if GLYPHS.search(text)] == []
 
 
-def test_headings_descend_without_a_gap_from_a_single_h1(read: Heard) -> None:
+def test_no_dash_or_slash_stands_for_a_word(read: AccessibleNode) -> None:
+    texts = {node.name.strip() for node in read.all("StaticText")}
+
+    assert texts & {"–", "-", "/", "?", "!"} == set()
+
+
+def test_headings_descend_without_a_gap_from_a_single_h1(read: AccessibleNode) -> None:
     levels = [node.level or 0 for node in read.all("heading")]
     names = [node.name for node in read.all("heading")]
 
@@ -177,24 +177,24 @@ def test_every_heading_is_read_in_reading_order(page: Page) -> None:
     assert labelling == []
 
 
-def test_a_link_is_unique_by_its_name_and_row(read: Heard) -> None:
+def test_a_link_is_unique_by_its_name_and_row(read: AccessibleNode) -> None:
     places: dict[tuple[str, str], set[str | None]] = {}
-    for whole, link in read.within("link", ("row", "listitem", "paragraph")):
-        places.setdefault((link.name, whole), set()).add(link.url)
+    for container, link in read.within("link", ("row", "listitem", "paragraph")):
+        places.setdefault((link.name, container), set()).add(link.url)
 
     assert {name: urls for name, urls in places.items() if len(urls) > 1} == {}
     names = {name.casefold() for name, _ in places}
     assert not names & {"more", "here", "its page", "its host", "link", "csv", "json"}
 
 
-def test_a_folded_element_names_its_content(read: Heard) -> None:
-    found = read.within("DisclosureTriangle", ("table", "figure", "list"))
-    names = Counter((re.sub(r"\s+", " ", node.name), whole) for whole, node in found)
+def test_a_folded_element_names_its_content(read: AccessibleNode) -> None:
+    folded = read.within("DisclosureTriangle", ("table", "figure", "list"))
+    names = Counter((re.sub(r"\s+", " ", node.name), container) for container, node in folded)
 
     assert [name for (name, _), times in names.items() if times > 1] == []
 
 
-def test_landmarks_are_few_and_have_unique_names(read: Heard) -> None:
+def test_landmarks_are_few_and_have_unique_names(read: AccessibleNode) -> None:
     roles = Counter(node.role for node in read.all())
     named = [node.name for node in read.all("navigation", "region", "complementary")]
 
@@ -207,11 +207,11 @@ def test_a_page_declares_its_language(page: Page) -> None:
     assert page.locator("html").get_attribute("lang") == "en"
 
 
-def test_a_page_has_a_unique_title(chromium: Browser, made: Path) -> None:
-    page = opened(chromium, made / PAGES[0], scripts=False)
+def test_a_page_has_a_unique_title(chromium: Browser, sites: Path) -> None:
+    page = open_page(chromium, sites / PAGES[0], scripts=False)
     titles = {}
     for name in PAGES:
-        page.goto((made / name).as_uri())
+        page.goto((sites / name).as_uri())
         titles[name] = page.title()
     page.context.close()
 
@@ -223,7 +223,7 @@ def test_a_page_has_a_unique_title(chromium: Browser, made: Path) -> None:
 
 
 def test_controls_are_large_enough_or_far_enough_apart(page: Page) -> None:
-    assert faults(page, "target-size") == ""
+    assert violations(page, "target-size") == ""
 
 
 def test_a_table_is_focusable_only_where_it_scrolls(page: Page) -> None:
@@ -238,9 +238,9 @@ def test_a_table_is_focusable_only_where_it_scrolls(page: Page) -> None:
 
 
 def test_a_zoomed_chart_announces_points_by_arrow_keys_and_does_not_trap_the_focus(
-    chromium: Browser, made: Path
+    chromium: Browser, sites: Path
 ) -> None:
-    page = opened(chromium, made / HISTORY)
+    page = open_page(chromium, sites / HISTORY)
     page.get_by_role("button", name="Zoom On bench-01").press("Enter")
     slider = page.get_by_role("slider", name="Points, On bench-01")
     slider.focus()

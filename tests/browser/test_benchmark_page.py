@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page
 
-from browser.pages import DESK, PHONE, UNFOLD, Scheme, faults, opened
+from browser.pages import DESK, PHONE, UNFOLD, Scheme, open_page, violations
 from corebound.records.history import HistoryPoints, Series
 from corebound.report import site
 from corebound.report.inputs import SiteInputs
@@ -37,7 +37,7 @@ def a_cell(n: int, *, nights: int = 3, host: str = "box", figure: float | None =
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def sites(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("site")
     cells = [
         *(a_cell(n, nights=40) for n in range(70)),
@@ -61,9 +61,9 @@ def scheme(request: pytest.FixtureRequest) -> Scheme:
 
 @pytest.fixture(params=PAGES)
 def unfolded(
-    request: pytest.FixtureRequest, chromium: Browser, made: Path, width: int, scheme: Scheme
+    request: pytest.FixtureRequest, chromium: Browser, sites: Path, width: int, scheme: Scheme
 ) -> Iterator[Page]:
-    page = opened(chromium, made / str(request.param), width=width, scheme=scheme)
+    page = open_page(chromium, sites / str(request.param), width=width, scheme=scheme)
     page.evaluate(UNFOLD)
     yield page
     page.context.close()
@@ -71,23 +71,23 @@ def unfolded(
 
 def test_no_cell_scrolls_sideways_or_has_an_axe_violation(unfolded: Page, width: int) -> None:
     assert unfolded.evaluate("document.documentElement.scrollWidth") <= width
-    assert faults(unfolded) == ""
+    assert violations(unfolded) == ""
 
 
-def test_a_link_to_a_cell_without_a_chart_opens_its_table(chromium: Browser, made: Path) -> None:
-    page = opened(chromium, made / "index.html")
+def test_a_link_to_a_cell_without_a_chart_opens_its_table(chromium: Browser, sites: Path) -> None:
+    page = open_page(chromium, sites / "index.html")
     place = series_anchor(a_cell(LAST_WITHOUT_A_CHART))
 
-    page.goto(f"{(made / PAGES[0]).as_uri()}#{place}")
+    page.goto(f"{(sites / PAGES[0]).as_uri()}#{place}")
 
     assert page.locator(f"#{place}").is_visible()
     page.context.close()
 
 
 def test_the_points_behind_a_chart_have_room_beside_other_charts(
-    chromium: Browser, made: Path, width: int
+    chromium: Browser, sites: Path, width: int
 ) -> None:
-    page = opened(chromium, made / PAGES[0], width=width)
+    page = open_page(chromium, sites / PAGES[0], width=width)
     points = page.locator("figure details").first
     points.locator("summary").first.click()
 

@@ -12,7 +12,7 @@ import pytest
 from msgspec.structs import replace
 from playwright.sync_api import Browser, Page
 
-from browser.pages import DESK, HISTORY, PHONE, UNFOLD, Scheme, opened
+from browser.pages import DESK, HISTORY, PHONE, UNFOLD, Scheme, open_page
 from corebound.records.history import HistoryPoints, Series
 from corebound.report import site
 from corebound.report.inputs import SiteInputs
@@ -30,9 +30,9 @@ SIZE = "size => document.documentElement.style.fontSize = `${size}%`"
 
 
 @pytest.fixture
-def past(chromium: Browser, made: Path) -> Iterator[Page]:
+def past(chromium: Browser, sites: Path) -> Iterator[Page]:
     """A scenario with all there can be on its page, as wide as a desk's screen."""
-    page = opened(chromium, made / HISTORY)
+    page = open_page(chromium, sites / HISTORY)
     yield page
     page.context.close()
 
@@ -71,9 +71,9 @@ def test_intervals_are_distinguishable_at_any_window_and_text_size(
 
 @pytest.mark.parametrize("place", ["placement-table", "history-points", "cells"])
 def test_an_opened_command_covers_the_sticky_column_on_a_phone(
-    chromium: Browser, made: Path, place: str
+    chromium: Browser, sites: Path, place: str
 ) -> None:
-    page = opened(chromium, made / HISTORY, width=PHONE)
+    page = open_page(chromium, sites / HISTORY, width=PHONE)
     page.evaluate(UNFOLD)
     page.evaluate("document.querySelectorAll('.scroll').forEach(node => node.scrollLeft = 9999)")
 
@@ -114,9 +114,9 @@ UNDER = """() => [...document.querySelectorAll('td > details[open] > code')].map
 @pytest.mark.parametrize("width", [PHONE, 700, DESK])
 @pytest.mark.parametrize("name", ["index.html", "history.html", "scenario/torchserve.html"])
 def test_an_opened_command_hides_nothing_of_its_row(
-    chromium: Browser, made: Path, name: str, width: int
+    chromium: Browser, sites: Path, name: str, width: int
 ) -> None:
-    page = opened(chromium, made / "past" / name, width=width)
+    page = open_page(chromium, sites / "past" / name, width=width)
     page.evaluate(UNFOLD)
 
     hidden = page.evaluate(UNDER)
@@ -175,7 +175,7 @@ def of_series(chromium: Browser, folder: Path, series: Series, width: int) -> Pa
     """The page of an imported benchmark that has one series."""
     site.write(SiteInputs(records=[], now=NOW, series=[series]), folder)
     (file,) = folder.glob("history/*.html")
-    return opened(chromium, file, width=width)
+    return open_page(chromium, file, width=width)
 
 
 def test_a_zoom_draws_what_the_static_chart_draws(past: Page) -> None:
@@ -309,9 +309,9 @@ def test_numbers_of_close_changes_do_not_overlap_in_a_zoom(
     ],
 )
 def test_on_a_phone_charts_in_rows_have_their_scale_above_and_margins(
-    chromium: Browser, made: Path, name: str, table: str
+    chromium: Browser, sites: Path, name: str, table: str
 ) -> None:
-    page = opened(chromium, made / name, width=PHONE)
+    page = open_page(chromium, sites / name, width=PHONE)
     labels = boxes(page, f"{table} .axis span span")
     (scale, *_) = boxes(page, f"{table} .axis")
     drawings = boxes(page, f"{table} td.plot svg")
@@ -341,8 +341,8 @@ def test_a_table_behind_a_strip_is_fully_visible_in_its_panel(past: Page) -> Non
     assert cut == [0, 0, 0]
 
 
-def test_on_a_phone_stacked_bars_do_not_cover_their_label(chromium: Browser, made: Path) -> None:
-    page = opened(chromium, made / "past/operators.html", width=PHONE)
+def test_on_a_phone_stacked_bars_do_not_cover_their_label(chromium: Browser, sites: Path) -> None:
+    page = open_page(chromium, sites / "past/operators.html", width=PHONE)
 
     labels, rooms = boxes(page, ".pile > :first-child"), boxes(page, ".pile .room")
 

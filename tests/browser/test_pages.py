@@ -10,18 +10,18 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from browser.pages import (
+    BENCHMARK_PAGE,
     DESK,
     HEIGHT,
     HISTORY,
-    OF_A_BENCHMARK,
     PAGES,
     PHONE,
     SCENARIO,
     UNFOLD,
     Scheme,
     Tabs,
-    faults,
-    opened,
+    open_page,
+    violations,
 )
 from corebound.report import site
 from corebound.report.inputs import SiteInputs
@@ -40,17 +40,19 @@ GROUND = "getComputedStyle(document.body).backgroundColor"
 at_both_widths = pytest.mark.parametrize("width", [PHONE, DESK])
 
 
-def test_a_page_logs_nothing_and_loads_only_files(tabs: Tabs, seen: Page, width: int) -> None:
+def test_a_page_logs_nothing_and_loads_only_files(
+    tabs: Tabs, loaded_page: Page, width: int
+) -> None:
     tab = tabs[width]
 
-    assert seen.url in tab.asked
+    assert loaded_page.url in tab.asked
     assert tab.said == []
     assert [url for url in tab.asked if not url.startswith(("file:", "data:"))] == []
 
 
 @at_both_widths
-def test_a_page_never_scrolls_sideways(seen: Page, width: int) -> None:
-    assert seen.evaluate("document.documentElement.scrollWidth") <= width
+def test_a_page_never_scrolls_sideways(loaded_page: Page, width: int) -> None:
+    assert loaded_page.evaluate("document.documentElement.scrollWidth") <= width
 
 
 # What reaches beyond the window's sides and is in no frame that scrolls by itself.
@@ -67,16 +69,16 @@ BEYOND = """() => [...document.querySelectorAll('body *')].filter(node => {
 # WCAG 2.2: reflow (1.4.10) asks for a window of 320 pixels, 1.4.4 for text of twice the size.
 @pytest.mark.parametrize(("window", "text_percent"), [(320, 100), (PHONE, 200), (DESK, 200)])
 def test_content_fits_a_narrow_window_and_large_text(
-    touched: Page, window: int, text_percent: int
+    fresh_page: Page, window: int, text_percent: int
 ) -> None:
-    touched.set_viewport_size({"width": window, "height": HEIGHT})
-    touched.add_style_tag(content=f"html {{ font-size: {text_percent}%; }}")
-    folded = touched.evaluate(BEYOND)
+    fresh_page.set_viewport_size({"width": window, "height": HEIGHT})
+    fresh_page.add_style_tag(content=f"html {{ font-size: {text_percent}%; }}")
+    folded = fresh_page.evaluate(BEYOND)
 
-    touched.evaluate(UNFOLD)
+    fresh_page.evaluate(UNFOLD)
 
-    assert (folded, touched.evaluate(BEYOND)) == ([], [])
-    assert touched.evaluate("document.documentElement.scrollWidth") <= window
+    assert (folded, fresh_page.evaluate(BEYOND)) == ([], [])
+    assert fresh_page.evaluate("document.documentElement.scrollWidth") <= window
 
 
 COLOURS = ("color-contrast", "link-in-text-block")
@@ -85,25 +87,25 @@ RULES: dict[Scheme, tuple[str, ...]] = {"light": (), "dark": COLOURS}
 
 
 @pytest.mark.parametrize("scheme", RULES)
-def test_a_page_has_no_axe_violation(touched: Page, scheme: Scheme) -> None:
-    touched.emulate_media(color_scheme=scheme)
-    touched.evaluate(UNFOLD)
+def test_a_page_has_no_axe_violation(fresh_page: Page, scheme: Scheme) -> None:
+    fresh_page.emulate_media(color_scheme=scheme)
+    fresh_page.evaluate(UNFOLD)
 
-    assert faults(touched, *RULES[scheme]) == ""
+    assert violations(fresh_page, *RULES[scheme]) == ""
 
 
-def test_dark_mode_changes_colours_only(touched: Page) -> None:
+def test_dark_mode_changes_colours_only(fresh_page: Page) -> None:
     laid_out = """() => [...document.querySelectorAll('*')].map(node => {
         const { x, y, width, height } = node.getBoundingClientRect();
         return [node.tagName, x, y, width, height].join(' ');
     })"""
-    touched.evaluate(UNFOLD)
-    ground, places = touched.evaluate(GROUND), touched.evaluate(laid_out)
+    fresh_page.evaluate(UNFOLD)
+    ground, places = fresh_page.evaluate(GROUND), fresh_page.evaluate(laid_out)
 
-    touched.emulate_media(color_scheme="dark")
+    fresh_page.emulate_media(color_scheme="dark")
 
-    assert touched.evaluate(GROUND) != ground
-    assert touched.evaluate(laid_out) == places
+    assert fresh_page.evaluate(GROUND) != ground
+    assert fresh_page.evaluate(laid_out) == places
 
 
 def kind(page: str) -> str:
@@ -112,18 +114,18 @@ def kind(page: str) -> str:
     return place.parent.name if place.parent.name in OF_MANY else place.name
 
 
-def test_every_kind_of_page_is_tested(made: Path) -> None:
-    there = {kind(page.relative_to(made).as_posix()) for page in made.rglob("*.html")}
+def test_every_kind_of_page_is_tested(sites: Path) -> None:
+    there = {kind(page.relative_to(sites).as_posix()) for page in sites.rglob("*.html")}
 
     assert there == {kind(name) for name in PAGES}
 
 
 def test_a_page_has_the_same_text_without_javascript(
-    chromium: Browser, made: Path, name: str, seen: Page
+    chromium: Browser, sites: Path, name: str, loaded_page: Page
 ) -> None:
-    plain = opened(chromium, made / name, scripts=False)
+    plain = open_page(chromium, sites / name, scripts=False)
     said = []
-    for page in (plain, seen):
+    for page in (plain, loaded_page):
         assert page.locator(".verdict").inner_text().strip()
         # What scripts add is for pressing: to sort a table, and to zoom.
         said.append(
@@ -139,8 +141,8 @@ def test_a_page_has_the_same_text_without_javascript(
     assert said[0] == said[1]
 
 
-def test_a_page_is_complete_without_javascript(chromium: Browser, made: Path) -> None:
-    page = opened(chromium, made / SCENARIO, scripts=False)
+def test_a_page_is_complete_without_javascript(chromium: Browser, sites: Path) -> None:
+    page = open_page(chromium, sites / SCENARIO, scripts=False)
 
     assert "faster" in page.locator(".verdict").inner_text()
     assert page.locator(".forest tbody tr").count() == 15
@@ -149,8 +151,8 @@ def test_a_page_is_complete_without_javascript(chromium: Browser, made: Path) ->
     page.context.close()
 
 
-def test_a_history_is_complete_without_javascript(chromium: Browser, made: Path) -> None:
-    page = opened(chromium, made / HISTORY, scripts=False)
+def test_a_history_is_complete_without_javascript(chromium: Browser, sites: Path) -> None:
+    page = open_page(chromium, sites / HISTORY, scripts=False)
 
     assert "slower since 4e1d9c7a0b" in page.locator("#history h2").inner_text()
     assert page.locator("#history > figure svg[role=img]").count() == 1
@@ -159,26 +161,26 @@ def test_a_history_is_complete_without_javascript(chromium: Browser, made: Path)
     page.context.close()
 
 
-def test_every_link_has_a_target(made: Path, name: str, seen: Page) -> None:
-    links = seen.eval_on_selector_all(
+def test_every_link_has_a_target(sites: Path, name: str, loaded_page: Page) -> None:
+    links = loaded_page.eval_on_selector_all(
         "a[href], link[href]", "all => all.map(node => node.getAttribute('href'))"
     )
-    ids = seen.eval_on_selector_all("[id]", "all => all.map(node => node.id)")
+    ids = loaded_page.eval_on_selector_all("[id]", "all => all.map(node => node.id)")
 
     for link in links:
         if link.startswith("#"):
             assert link[1:] in ids
         elif not link.startswith("data:"):
             address, _, place = link.partition("#")
-            there = (made / name).parent / address
+            there = (sites / name).parent / address
             assert there.is_file(), link
             assert not place or f'id="{place}"' in there.read_text(), link
     assert len(ids) == len(set(ids))
 
 
 @at_both_widths
-def test_no_text_is_smaller_than_11_px(seen: Page) -> None:
-    smallest = seen.evaluate(
+def test_no_text_is_smaller_than_11_px(loaded_page: Page) -> None:
+    smallest = loaded_page.evaluate(
         """() => Math.min(...[...document.querySelectorAll('body *')]
             .filter(node => node.innerText && node.getClientRects().length)
             .map(node => parseFloat(getComputedStyle(node).fontSize)))"""
@@ -187,8 +189,8 @@ def test_no_text_is_smaller_than_11_px(seen: Page) -> None:
     assert smallest >= 11
 
 
-def test_the_keyboard_reaches_the_result_first(chromium: Browser, made: Path) -> None:
-    page = opened(chromium, made / SCENARIO)
+def test_the_keyboard_reaches_the_result_first(chromium: Browser, sites: Path) -> None:
+    page = open_page(chromium, sites / SCENARIO)
 
     page.keyboard.press("Tab")
 
@@ -209,27 +211,27 @@ LISTEN = """() => {
 }"""
 
 
-def test_the_keyboard_reaches_and_leaves_every_control(touched: Page) -> None:
+def test_the_keyboard_reaches_and_leaves_every_control(fresh_page: Page) -> None:
     # A radio's group is one stop, what is folded away is none until it is opened.
-    wanted = touched.evaluate(
+    wanted = fresh_page.evaluate(
         """() => [...document.querySelectorAll('a[href], button, summary, [tabindex="0"], input')]
             .filter(node => node.checkVisibility() && (node.type !== 'radio' || node.checked)
                 && !node.closest('[inert]')).length"""
     )
-    touched.evaluate(LISTEN)
+    fresh_page.evaluate(LISTEN)
 
     for _ in range(wanted):
-        touched.keyboard.press("Tab")
-    reached = touched.evaluate("new Set(stops.map(({ target }) => target)).size")
-    touched.keyboard.press("Tab")
+        fresh_page.keyboard.press("Tab")
+    reached = fresh_page.evaluate("new Set(stops.map(({ target }) => target)).size")
+    fresh_page.keyboard.press("Tab")
 
     assert reached == wanted
-    assert set(touched.evaluate("stops.map(({ outline }) => outline)")) == {"solid 2px"}
-    assert touched.evaluate("document.activeElement === document.body")
+    assert set(fresh_page.evaluate("stops.map(({ outline }) => outline)")) == {"solid 2px"}
+    assert fresh_page.evaluate("document.activeElement === document.body")
 
 
-def test_the_switch_changes_the_colours_and_print_is_light(chromium: Browser, made: Path) -> None:
-    page = opened(chromium, made / SCENARIO)
+def test_the_switch_changes_the_colours_and_print_is_light(chromium: Browser, sites: Path) -> None:
+    page = open_page(chromium, sites / SCENARIO)
     light = page.evaluate(GROUND)
 
     page.get_by_text("Dark", exact=True).click()
@@ -240,11 +242,11 @@ def test_the_switch_changes_the_colours_and_print_is_light(chromium: Browser, ma
     page.context.close()
 
 
-def test_a_page_remembers_the_light_theme(made: Path) -> None:
-    styles = (made / "assets/site.css").read_bytes()
-    scenario = (made / SCENARIO).read_bytes()
+def test_a_page_remembers_the_light_theme(sites: Path) -> None:
+    styles = (sites / "assets/site.css").read_bytes()
+    scenario = (sites / SCENARIO).read_bytes()
 
-    scripts = (made / "assets/site.js").read_bytes()
+    scripts = (sites / "assets/site.js").read_bytes()
     loaded = re.findall(rb'(?:src|href)="[^"]*assets/([^"]*)"', scenario)
 
     assert loaded == [b"site.css", b"site.js"]
@@ -255,9 +257,9 @@ def test_a_page_remembers_the_light_theme(made: Path) -> None:
 
 
 def test_a_history_zooms_by_keyboard_and_loads_the_zoom_on_demand(
-    chromium: Browser, made: Path
+    chromium: Browser, sites: Path
 ) -> None:
-    page = opened(chromium, made / HISTORY)
+    page = open_page(chromium, sites / HISTORY)
     asked: list[str] = []
     page.on("request", lambda request: asked.append(request.url))
     said: list[str] = []
@@ -297,7 +299,7 @@ def test_a_zoom_draws_points_between_gaps_and_explains_the_gaps(
         tmp_path,
     )
     (file,) = tmp_path.glob("history/*.html")
-    page = opened(chromium, file)
+    page = open_page(chromium, file)
 
     page.locator("button.zoom").click()
     page.wait_for_selector(".zoomed canvas")
@@ -324,21 +326,21 @@ def test_a_zoom_draws_points_between_gaps_and_explains_the_gaps(
 
 @pytest.mark.parametrize("scheme", RULES)
 def test_a_zoomed_history_has_no_axe_violation(
-    chromium: Browser, made: Path, scheme: Scheme
+    chromium: Browser, sites: Path, scheme: Scheme
 ) -> None:
-    page = opened(chromium, made / HISTORY, scheme=scheme)
+    page = open_page(chromium, sites / HISTORY, scheme=scheme)
     page.get_by_role("button", name="Zoom On bench-01").click()
     page.wait_for_selector(".zoomed canvas")
 
     # Around it nothing has other colours than before.
     assert page.locator("#history .zoomed").count() == 1
-    assert faults(page, *COLOURS, within="#history") == ""
-    assert faults(page, but="color-contrast") == ""
+    assert violations(page, *COLOURS, within="#history") == ""
+    assert violations(page, but="color-contrast") == ""
     page.context.close()
 
 
-def test_a_table_sorts_by_keyboard_both_ways_and_back(chromium: Browser, made: Path) -> None:
-    page = opened(chromium, made / SCENARIO)
+def test_a_table_sorts_by_keyboard_both_ways_and_back(chromium: Browser, sites: Path) -> None:
+    page = open_page(chromium, sites / SCENARIO)
     head = page.locator("#cells th", has_text="p99")
     column = "[...document.querySelectorAll('#cells tbody td:nth-child(4)')].map(c => c.innerText)"
     before = page.evaluate(column)
@@ -361,8 +363,8 @@ def test_a_table_sorts_by_keyboard_both_ways_and_back(chromium: Browser, made: P
 
 
 @pytest.mark.parametrize("name", ["history.html", "index.html"])
-def test_a_change_is_fully_visible_on_a_phone(chromium: Browser, made: Path, name: str) -> None:
-    page = opened(chromium, made / "past" / name, width=390)
+def test_a_change_is_fully_visible_on_a_phone(chromium: Browser, sites: Path, name: str) -> None:
+    page = open_page(chromium, sites / "past" / name, width=390)
 
     hidden = page.evaluate(
         """() => [...document.querySelectorAll('.stack')]
@@ -375,9 +377,9 @@ def test_a_change_is_fully_visible_on_a_phone(chromium: Browser, made: Path, nam
 
 @pytest.mark.parametrize("width", [390, 1280])
 def test_changes_under_a_small_chart_are_fully_visible(
-    chromium: Browser, made: Path, width: int
+    chromium: Browser, sites: Path, width: int
 ) -> None:
-    page = opened(chromium, made / OF_A_BENCHMARK, width=width)
+    page = open_page(chromium, sites / BENCHMARK_PAGE, width=width)
 
     hidden = page.evaluate(
         """() => [...document.querySelectorAll('figure .scroll')]
@@ -388,30 +390,30 @@ def test_changes_under_a_small_chart_are_fully_visible(
     page.context.close()
 
 
-def test_a_page_prints_light_complete_and_without_controls(touched: Page) -> None:
-    touched.emulate_media(color_scheme="dark")
+def test_a_page_prints_light_complete_and_without_controls(fresh_page: Page) -> None:
+    fresh_page.emulate_media(color_scheme="dark")
 
-    touched.emulate_media(media="print")
+    fresh_page.emulate_media(media="print")
 
-    assert touched.evaluate(GROUND) == "rgb(253, 253, 251)"
-    assert not touched.locator(".theme").is_visible()
+    assert fresh_page.evaluate(GROUND) == "rgb(253, 253, 251)"
+    assert not fresh_page.locator(".theme").is_visible()
     # A4 between its margins: nothing is cut off at the right.
-    touched.set_viewport_size({"width": 695, "height": 1000})
+    fresh_page.set_viewport_size({"width": 695, "height": 1000})
     assert (
-        touched.evaluate(
+        fresh_page.evaluate(
             """() => Math.max(...[...document.querySelectorAll('main table, main pre, main figure')]
             .map(node => node.getBoundingClientRect().right), 0)"""
         )
         <= 700
     )
-    assert touched.locator(".zoom:visible, .moves:visible").count() == 0
+    assert fresh_page.locator(".zoom:visible, .moves:visible").count() == 0
 
 
 @at_both_widths
-def test_an_unfolded_command_is_fully_visible(touched: Page, name: str, width: int) -> None:
-    touched.evaluate(UNFOLD)
+def test_an_unfolded_command_is_fully_visible(fresh_page: Page, name: str, width: int) -> None:
+    fresh_page.evaluate(UNFOLD)
 
-    seen, cut = touched.evaluate(
+    loaded_page, cut = fresh_page.evaluate(
         """() => {
             const commands = [...document.querySelectorAll('details > code')];
             const cut = commands.filter(node => {
@@ -426,9 +428,9 @@ def test_an_unfolded_command_is_fully_visible(touched: Page, name: str, width: i
     )
 
     # What was imported without its command has none.
-    assert seen or name in {"empty/index.html", OF_A_BENCHMARK, f"past/{COMMITS_PAGE}"}
+    assert loaded_page or name in {"empty/index.html", BENCHMARK_PAGE, f"past/{COMMITS_PAGE}"}
     assert cut == []
-    assert touched.evaluate("document.documentElement.scrollWidth") <= width
+    assert fresh_page.evaluate("document.documentElement.scrollWidth") <= width
 
 
 def test_a_table_of_series_in_a_long_unit_fits_a_desk(chromium: Browser, tmp_path: Path) -> None:
@@ -439,7 +441,7 @@ def test_a_table_of_series_in_a_long_unit_fits_a_desk(chromium: Browser, tmp_pat
         a_series(course, project="p", title="time", scenario="time"),
     ]
     site.write(SiteInputs(records=[], now=NOW, series=several), tmp_path)
-    page = opened(chromium, tmp_path / "history.html")
+    page = open_page(chromium, tmp_path / "history.html")
 
     frame = page.locator(".scroll:has(> .series)")
     over = "node => node.scrollWidth - node.clientWidth"
@@ -451,9 +453,9 @@ def test_a_table_of_series_in_a_long_unit_fits_a_desk(chromium: Browser, tmp_pat
 
 
 def test_a_name_with_soft_breaks_is_read_copied_and_found_as_one_word(
-    chromium: Browser, made: Path
+    chromium: Browser, sites: Path
 ) -> None:
-    page = opened(chromium, made / OF_A_BENCHMARK)
+    page = open_page(chromium, sites / BENCHMARK_PAGE)
     tree = page.context.new_cdp_session(page).send("Accessibility.getFullAXTree")
     heard = [node["name"]["value"] for node in tree["nodes"] if node["role"]["value"] == "heading"]
     name = "io.Read.time_read"

@@ -58,9 +58,9 @@ def page(request: pytest.FixtureRequest, chromium: Browser, overview: Path) -> I
     context = chromium.new_context(
         viewport={"width": request.param, "height": 900}, reduced_motion="reduce"
     )
-    opened = context.new_page()
-    opened.goto(overview.as_uri())
-    yield opened
+    open_page = context.new_page()
+    open_page.goto(overview.as_uri())
+    yield open_page
     context.close()
 
 

@@ -40,47 +40,34 @@ NOT_OURS = (
 def installed(package: str, file: str) -> Path:
     """A file of an npm package, which is installed if it is not there."""
     folder = Path.home() / ".cache/corebound" / package.replace("@", "-")
-    found = folder / "node_modules" / file
-    if not found.is_file():
+    messages = folder / "node_modules" / file
+    if not messages.is_file():
         folder.mkdir(parents=True, exist_ok=True)
         command = [str(NPM), "install", "--prefix", str(folder), "--no-audit", "--no-fund", package]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=180, check=False)
-        if done.returncode:
-            needs.missing(f"npm cannot install {package}: {done.stderr[-200:]}")
-    return found
+        result = subprocess.run(command, capture_output=True, text=True, timeout=180, check=False)
+        if result.returncode:
+            needs.missing(f"npm cannot install {package}: {result.stderr[-200:]}")
+    return messages
 
 
 def pages(folder: Path) -> list[str]:
     return [str(page) for page in sorted(folder.rglob("*.html"))]
 
 
-def test_every_page_passes_html_validate(made: Path, tmp_path: Path) -> None:
+def test_every_page_passes_html_validate(sites: Path, tmp_path: Path) -> None:
     script = installed("html-validate@10.17.0", "html-validate/bin/html-validate.mjs")
     rules = tmp_path / "rules.json"
     rules.write_text(json.dumps(RULES))
 
-    done = subprocess.run(
-        [str(NODE), str(script), "--config", str(rules), "--formatter", "text", *pages(made)],
-        capture_output=True,
-        text=True,
-        timeout=180,
-        check=False,
-    )
-
-    assert len(pages(made)) > 10
-    assert (done.returncode, done.stdout) == (0, "")
-
-
-@needs.java
-def test_every_page_and_its_style_pass_vnu(made: Path) -> None:
-    program = installed("vnu-jar@26.9.27", "vnu-jar/build/dist/vnu.jar")
-
-    done = subprocess.run(
+    result = subprocess.run(
         [
-            *(str(JAVA), "-jar", str(program), "--also-check-css", "--Werror", "--stdout"),
-            *("--format", "gnu", "--filterpattern", NOT_OURS),
-            *pages(made),
-            str(made / "assets/site.css"),
+            str(NODE),
+            str(script),
+            "--config",
+            str(rules),
+            "--formatter",
+            "text",
+            *pages(sites),
         ],
         capture_output=True,
         text=True,
@@ -88,4 +75,25 @@ def test_every_page_and_its_style_pass_vnu(made: Path) -> None:
         check=False,
     )
 
-    assert (done.returncode, done.stdout) == (0, "")
+    assert len(pages(sites)) > 10
+    assert (result.returncode, result.stdout) == (0, "")
+
+
+@needs.java
+def test_every_page_and_its_style_pass_vnu(sites: Path) -> None:
+    program = installed("vnu-jar@26.9.27", "vnu-jar/build/dist/vnu.jar")
+
+    result = subprocess.run(
+        [
+            *(str(JAVA), "-jar", str(program), "--also-check-css", "--Werror", "--stdout"),
+            *("--format", "gnu", "--filterpattern", NOT_OURS),
+            *pages(sites),
+            str(sites / "assets/site.css"),
+        ],
+        capture_output=True,
+        text=True,
+        timeout=180,
+        check=False,
+    )
+
+    assert (result.returncode, result.stdout) == (0, "")

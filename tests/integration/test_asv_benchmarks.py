@@ -65,9 +65,9 @@ def environment(project: Path) -> dict[str, str]:
     return {**os.environ, "NO_COLOR": "1", "HOME": private, lock.LOCK_VARIABLE: private}
 
 
-def asv(project: Path, *words: str) -> subprocess.CompletedProcess[str]:
+def asv(project: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        (sys.executable, "-m", "asv", *words),
+        (sys.executable, "-m", "asv", *arguments),
         cwd=project,
         env=environment(project),
         capture_output=True,
@@ -81,13 +81,13 @@ def run(project: Path) -> tuple[str, dict[str, Any]]:
     """Measure the checkout; what was said, and what asv stored."""
     sha = git(project, "rev-parse", "HEAD").strip()
     asv(project, "machine", "--yes", "--machine", "here")
-    done = asv(
+    completed = asv(
         project, "run", "--python=same", "--machine", "here", "--set-commit-hash", sha,
         "--show-stderr", "--record-samples",
     )  # fmt: skip
     (file,) = (project / ".asv" / "results" / "here").glob(f"{sha[:8]}*.json")
     result: dict[str, Any] = json.loads(file.read_text())
-    return done.stdout + done.stderr, result
+    return completed.stdout + completed.stderr, result
 
 
 @pytest.fixture(scope="module")
@@ -101,16 +101,16 @@ def measured(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str, dict[
 def test_asv_stores_launches_of_every_cell_and_skips_cells_that_do_not_fit(
     measured: tuple[Path, str, dict[str, Any]],
 ) -> None:
-    project, said, stored = measured
+    project, output, stored = measured
 
     (name,) = stored["results"]
     entry = dict(zip(stored["result_columns"], stored["results"][name], strict=False))
     assert name == "scenarios.CountUp.track_time"
     assert entry["params"] == [["'binding=none'", "'binding=one-cpu'", "'binding=cpus:60000'"]]
     # A figure for each cell that fits, and NaN, which asv writes so, for the one that does not.
-    assert [isinstance(one, float) for one in entry["result"][:2]] == [True, True], said
+    assert [isinstance(one, float) for one in entry["result"][:2]] == [True, True], output
     assert entry["result"][2] is None or entry["result"][2] != entry["result"][2]
-    assert "60000" in said
+    assert "60000" in output
     # One sample a launch, which is what can be replicated.
     assert [len(samples) for samples in entry["samples"][:2]] == [3, 3]
     assert all(0 < sample < 1 for samples in entry["samples"][:2] for sample in samples)
@@ -152,12 +152,12 @@ def test_asv_publishes_and_compares_with_the_scenarios_version(
 def test_a_broken_workload_is_a_failure_in_asv_with_its_reason(project: Path) -> None:
     (project / "scenarios" / "counting.py").write_text("def setup():\n    raise ValueError('no')\n")
 
-    said, stored = run(project)
+    output, stored = run(project)
 
     (values,) = stored["results"].values()
     entry = dict(zip(stored["result_columns"], values, strict=False))
     assert entry["result"] is None or not any(isinstance(one, float) for one in entry["result"][:2])
-    assert "no launch was ok" in said
+    assert "no launch was ok" in output
 
 
 # asv's interval of 99 % rests on order alone from 8 samples on (1 - 2/2**8 = 0.992); of fewer it
@@ -218,14 +218,14 @@ def test_asv_builds_and_measures_commits_and_finds_the_slower_one(
     monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
     asv(project, "machine", "--yes", "--machine", "here")
 
-    told = asv(project, "continuous", "--machine", "here", "--show-stderr", "HEAD~1", "HEAD")
+    report = asv(project, "continuous", "--machine", "here", "--show-stderr", "HEAD~1", "HEAD")
     compared = asv(project, "compare", "--machine", "here", "HEAD~1", "HEAD")
     ranged = asv(project, "run", "--machine", "here", "--skip-existing", "HEAD~1..HEAD")
     published = asv(project, "publish")
 
     # It says so itself, and exits with 1.
-    assert told.returncode == 1, told.stdout + told.stderr
-    assert "PERFORMANCE DECREASED" in told.stdout
+    assert report.returncode == 1, report.stdout + report.stderr
+    assert "PERFORMANCE DECREASED" in report.stdout
     assert "scenarios.Version.track_time" in compared.stdout
     # Its only commit has been measured: nothing is again.
     assert ranged.returncode == 0, ranged.stdout + ranged.stderr

@@ -32,7 +32,7 @@ def repository(tmp_path: Path) -> Path:
 
 @pytest.mark.quick
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
         ("", "cannot be told"),
         ("nonsense", "asv cannot read it"),
@@ -45,11 +45,11 @@ def repository(tmp_path: Path) -> Path:
     ],
 )
 def test_an_invalid_asv_configuration_is_an_error_message(
-    repository: Path, text: str, told: str
+    repository: Path, text: str, message: str
 ) -> None:
     (repository / "asv.conf.json").write_text(text)
 
-    with pytest.raises(InputError, match=told):
+    with pytest.raises(InputError, match=message):
         open_project(repository / "asv.conf.json", lambda _what: None)
 
 
@@ -63,16 +63,16 @@ def test_an_unknown_commit_is_an_error_message(repository: Path, revision: str) 
 
 def sleepers() -> list[int]:
     """Processes of the build below, which sleeps instead."""
-    found = []
+    builds = []
     for entry in Path("/proc").iterdir():
         if entry.name.isdecimal():
             try:
-                words = (entry / "cmdline").read_bytes().split(b"\0")
+                arguments = (entry / "cmdline").read_bytes().split(b"\0")
             except OSError:
                 continue  # it has ended
-            if words[1:3] == [b"-c", SLEEP.encode()]:
-                found.append(int(entry.name))
-    return found
+            if arguments[1:3] == [b"-c", SLEEP.encode()]:
+                builds.append(int(entry.name))
+    return builds
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
@@ -95,9 +95,9 @@ def test_a_build_ends_with_its_caller_and_releases_its_lock(
 def within(seconds: float, is_so: Callable[[], bool]) -> bool:
     """Whether something becomes so in time."""
     until = time.monotonic() + seconds
-    while not (found := is_so()) and time.monotonic() < until:
+    while not (builds := is_so()) and time.monotonic() < until:
         time.sleep(0.02)
-    return found
+    return builds
 
 
 def is_free(lock: Path) -> bool:

@@ -76,7 +76,7 @@ FUNCTIONS = tuple(one for one in BUILT_IN.values() if not one.serves)
 def test_the_catalogue_lists_the_parameters_of_the_functions(
     tmp_path: Path, imported: PreloadedFrameworks, framework: str
 ) -> None:
-    said = {
+    parameters_of = {
         built_in.targets[framework]: {
             name: kind.__name__ for name, kind in built_in.parameters.items()
         }
@@ -85,7 +85,7 @@ def test_the_catalogue_lists_the_parameters_of_the_functions(
         if framework in built_in.targets
     }
 
-    told = imported.output_of(
+    output = imported.output_of(
         framework,
         "import importlib, inspect, json\n"
         "def taken(target):\n"
@@ -93,15 +93,15 @@ def test_the_catalogue_lists_the_parameters_of_the_functions(
         "    function = getattr(importlib.import_module(module), name)\n"
         "    found = inspect.signature(function).parameters.values()\n"
         "    return {one.name: type(one.default).__name__ for one in found}\n"
-        f"print(json.dumps({{target: taken(target) for target in {list(said)!r}}}))",
+        f"print(json.dumps({{target: taken(target) for target in {list(parameters_of)!r}}}))",
         tmp_path,
     )
 
-    assert json.loads(told) == said
+    assert json.loads(output) == parameters_of
 
 
 def test_a_wrong_matrix_product_is_detected(tmp_path: Path, imported: PreloadedFrameworks) -> None:
-    told = imported.output_of(
+    output = imported.output_of(
         "numpy",
         "from corebound.worker.workload import WorkloadError\n"
         "from corebound.worker.workloads.gemm_numpy import product\n"
@@ -113,27 +113,27 @@ def test_a_wrong_matrix_product_is_detected(tmp_path: Path, imported: PreloadedF
         tmp_path,
     )
 
-    assert told.strip() == "the matrix product is wrong."
+    assert output.strip() == "the matrix product is wrong."
 
 
 def test_torchvision_loads_beside_a_torch_built_for_cpus(
     tmp_path: Path, imported: PreloadedFrameworks
 ) -> None:
-    told = imported.output_of(
+    output = imported.output_of(
         "pytorch",
         "from corebound.worker.adapters.pytorch import torchvision\n"
         "print(torchvision().models.resnet50.__name__, torchvision() is torchvision())",
         tmp_path,
     )
 
-    assert told.strip() == "resnet50 True"
+    assert output.strip() == "resnet50 True"
 
 
 def test_torchvision_is_left_alone_where_it_loads_by_itself(
     tmp_path: Path, imported: PreloadedFrameworks
 ) -> None:
     # Stands for a host where both are CUDA builds: the import does not fail.
-    told = imported.output_of(
+    output = imported.output_of(
         "pytorch",
         "import sys, types, torch\n"
         "sys.modules['torchvision'] = types.ModuleType('torchvision')\n"
@@ -143,4 +143,4 @@ def test_torchvision_is_left_alone_where_it_loads_by_itself(
         tmp_path,
     )
 
-    assert told.strip() == "False"
+    assert output.strip() == "False"

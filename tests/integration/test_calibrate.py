@@ -105,12 +105,12 @@ def test_a_regression_that_does_not_reproduce_raises_no_alarm(
 
     assert before == 1
     assert code == 0, (out, err)
-    told = json.loads(out)["changes"]
+    changes = json.loads(out)["changes"]
     # Both bindings stepped; each was asked about once, and naps are as long as ever.
-    assert [one["confirmation"]["answer"] for one in told] == ["refuted", "refuted"]
+    assert [one["confirmation"]["answer"] for one in changes] == ["refuted", "refuted"]
     assert (
-        "4 launches" in told[0]["confirmation"]["how"]
-        or "3 launches" in told[0]["confirmation"]["how"]
+        "4 launches" in changes[0]["confirmation"]["how"]
+        or "3 launches" in changes[0]["confirmation"]["how"]
     )
     # What was measured again is no night of the history.
     assert list(jsonl.files(records)) == nights

@@ -22,15 +22,15 @@ print(json.dumps(sorted(sys.modules)))
 """
 
 
-def loaded(*words: str) -> set[str]:
-    done = subprocess.run(
-        (sys.executable, "-c", SCRIPT, *words), capture_output=True, text=True, check=True
+def loaded(*arguments: str) -> set[str]:
+    completed = subprocess.run(
+        (sys.executable, "-c", SCRIPT, *arguments), capture_output=True, text=True, check=True
     )
-    return set(json.loads(done.stdout.splitlines()[-1]))
+    return set(json.loads(completed.stdout.splitlines()[-1]))
 
 
 @pytest.mark.parametrize(
-    ("words", "needless"),
+    ("arguments", "needless"),
     [
         (("report", "--help"), {"asv", "pandas", "scipy.stats", "corebound.runner.scheduler"}),
         (("import", "asv", "--help"), {"asv", "pandas", "scipy", "jinja2"}),
@@ -40,25 +40,25 @@ def loaded(*words: str) -> set[str]:
     ],
 )
 def test_a_command_loads_only_the_modules_it_needs(
-    words: tuple[str, ...], needless: set[str]
+    arguments: tuple[str, ...], needless: set[str]
 ) -> None:
-    assert not loaded(*words) & needless
+    assert not loaded(*arguments) & needless
 
 
-@pytest.mark.parametrize("words", [(), ("import",), ("environment",)])
-def test_help_lists_every_command(words: tuple[str, ...]) -> None:
-    command = (sys.executable, "-m", "corebound", *words, "--help")
+@pytest.mark.parametrize("arguments", [(), ("import",), ("environment",)])
+def test_help_lists_every_command(arguments: tuple[str, ...]) -> None:
+    command = (sys.executable, "-m", "corebound", *arguments, "--help")
 
-    said = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    output = subprocess.run(command, capture_output=True, text=True, check=True).stdout
 
-    assert "Commands:" in said
-    assert "completion" not in said
+    assert "Commands:" in output
+    assert "completion" not in output
 
 
 def test_a_misspelt_command_gets_a_suggestion() -> None:
     command = (sys.executable, "-m", "corebound", "reprot")
 
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    completed = subprocess.run(command, capture_output=True, text=True, check=False)
 
-    assert done.returncode == 2
-    assert "'report'" in done.stderr
+    assert completed.returncode == 2
+    assert "'report'" in completed.stderr

@@ -56,92 +56,96 @@ def wait_until_launched(toy: Toy, before: set[Path], process: subprocess.Popen[s
     raise AssertionError("nothing was launched")
 
 
-def compared(toy: Toy, base: int, head: int, *words: str) -> tuple[int, dict[str, Any]]:
+def compared(toy: Toy, base: int, head: int, *arguments: str) -> tuple[int, dict[str, Any]]:
     code, out, err = corebound(
-        toy.folder, "compare-commits", toy.commits[base], toy.commits[head], "--json", *words
+        toy.folder, "compare-commits", toy.commits[base], toy.commits[head], "--json", *arguments
     )
     assert out, err
-    told: dict[str, Any] = json.loads(out)
-    return code, told
+    document: dict[str, Any] = json.loads(out)
+    return code, document
 
 
 def test_a_slower_commit_is_a_regression_measured_with_interleaved_launches(toy: Toy) -> None:
-    code, told = compared(toy, PLANTED - 1, PLANTED)
+    code, document = compared(toy, PLANTED - 1, PLANTED)
 
-    (cell,) = told["cells"]
+    (cell,) = document["cells"]
     assert code == 1
     assert (cell["scenario"], cell["cell"], cell["verdict"]) == ("toy", "default", "slower")
     # How much slower, only a quiet machine could tell.
     assert cell["slowdown_interval"][0] > 1
-    stored = jsonl.read(toy.folder / told["records"])
+    stored = jsonl.read(toy.folder / document["records"])
     by_block: dict[int, set[str | None]] = {}
     for launch in stored.launches:
         assert launch.status == "ok", launch.reason
         by_block.setdefault(launch.block, set()).add(launch.cell.commit)
     assert set(map(len, by_block.values())) == {2}
-    held = {environment.commit.sha for environment in stored.run.environments if environment.commit}
-    assert held == {toy.commits[PLANTED - 1], toy.commits[PLANTED]}
+    tested = {
+        environment.commit.sha for environment in stored.run.environments if environment.commit
+    }
+    assert tested == {toy.commits[PLANTED - 1], toy.commits[PLANTED]}
 
 
 def test_the_reverse_comparison_is_an_improvement(toy: Toy) -> None:
-    code, told = compared(toy, PLANTED, PLANTED - 1)
+    code, document = compared(toy, PLANTED, PLANTED - 1)
 
     assert code == 0
-    assert [cell["verdict"] for cell in told["cells"]] == ["faster"]
+    assert [cell["verdict"] for cell in document["cells"]] == ["faster"]
 
 
 def test_a_commit_that_does_not_build_is_reported_and_both_sides_are_recorded(toy: Toy) -> None:
-    code, told = compared(toy, BROKEN, PLANTED)
+    code, document = compared(toy, BROKEN, PLANTED)
 
-    (cell,) = told["cells"]
+    (cell,) = document["cells"]
     assert code == 4
     assert cell["verdict"] is None
     assert "could not be built" in cell["missing"][0]
     assert "this commit does not build" in cell["missing"][0]
-    stored = jsonl.read(toy.folder / told["records"])
+    stored = jsonl.read(toy.folder / document["records"])
     statuses = {launch.cell.commit: launch.status for launch in stored.launches}
     assert statuses == {toy.commits[BROKEN][:10]: "skipped", toy.commits[PLANTED][:10]: "ok"}
 
 
 def test_bisect_names_the_planted_commit_and_resumes_after_a_kill(toy: Toy) -> None:
-    words = ("bisect", toy.commits[GOOD], toy.commits[BAD], "--scenario", "scenarios/toy.yaml")
+    arguments = ("bisect", toy.commits[GOOD], toy.commits[BAD], "--scenario", "scenarios/toy.yaml")
     before = {stored.file for stored in records(toy)}
-    process = start(toy.folder, *words, "--json")
+    process = start(toy.folder, *arguments, "--json")
     wait_until_launched(toy, before, process)
     process.send_signal(signal.SIGKILL)
     process.communicate()
-    kept = {stored.file: stored.launches for stored in records(toy)}
+    launches_before = {stored.file: stored.launches for stored in records(toy)}
 
-    code, out, err = corebound(toy.folder, *words, "--json")
+    code, out, err = corebound(toy.folder, *arguments, "--json")
 
     assert code == 0, err
-    told = json.loads(out)
-    assert (told["outcome"], [suspect["sha"] for suspect in told["suspects"]]) == (
+    document = json.loads(out)
+    assert (document["outcome"], [suspect["sha"] for suspect in document["suspects"]]) == (
         "found",
         [toy.commits[PLANTED]],
     ), err
-    assert told["slowdown_interval"][0] > 1
+    assert document["slowdown_interval"][0] > 1
     after = {stored.file: stored.launches for stored in records(toy)}
-    assert all(after[file][: len(launches)] == launches for file, launches in kept.items())
-    (begun,) = kept.keys() - before
-    assert str(begun.relative_to(toy.folder)) in told["records"]
+    assert all(
+        after[file][: len(launches)] == launches for file, launches in launches_before.items()
+    )
+    (new_record,) = launches_before.keys() - before
+    assert str(new_record.relative_to(toy.folder)) in document["records"]
 
 
 def test_a_finished_bisect_is_repeated_from_its_records_without_a_launch(toy: Toy) -> None:
-    words = ("bisect", toy.commits[GOOD], toy.commits[BAD], "--scenario", "scenarios/toy.yaml")
-    corebound(toy.folder, *words)
+    arguments = ("bisect", toy.commits[GOOD], toy.commits[BAD], "--scenario", "scenarios/toy.yaml")
+    corebound(toy.folder, *arguments)
     before = records(toy)
 
-    code, out, _ = corebound(toy.folder, *words)
+    code, out, _ = corebound(toy.folder, *arguments)
 
     assert code == 0
     assert f"{PLANTED}: make it" in out
     assert records(toy) == before
 
 
-def measured(toy: Toy, *words: str) -> Run:
+def measured(toy: Toy, *arguments: str) -> Run:
     """The run that `corebound run` records."""
-    code, out, err = corebound(toy.folder, "run", "scenarios/toy.yaml", "--json", *words)
+    code, out, err = corebound(toy.folder, "run", "scenarios/toy.yaml", "--json", *arguments)
     assert code == 0, err
     return jsonl.read_run(toy.folder / json.loads(out)["records"])
 
@@ -171,9 +175,9 @@ def test_a_plain_run_measures_the_working_tree_with_its_changes(toy: Toy) -> Non
     assert before == after
     # The step returns at once, so that no machine is too busy to tell.
     assert code == 0, err
-    told = json.loads(out)
-    assert [cell["verdict"] for cell in told["cells"]] == ["faster"]
-    assert told["head"]["tree"] == changed.commit.tree
+    document = json.loads(out)
+    assert [cell["verdict"] for cell in document["cells"]] == ["faster"]
+    assert document["head"]["tree"] == changed.commit.tree
     # From the snapshot, for the changes are undone: the commit takes thousands of times as long.
     code, out, err = corebound(toy.folder, "reproduce", changed.id, "--anyway", "--json")
     assert code in {0, 1}, err
@@ -198,7 +202,7 @@ def test_a_plain_run_measures_the_commit_that_is_checked_out(toy: Toy) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("arguments", "expected"),
     [
         (("compare-commits", "HEAD", "HEAD"), "the same commit"),
         (("compare-commits", "HEAD", "nowhere"), "names no commit"),
@@ -207,11 +211,11 @@ def test_a_plain_run_measures_the_commit_that_is_checked_out(toy: Toy) -> None:
         (("bisect", "HEAD", "HEAD~3", "--scenario", "scenarios/toy.yaml"), "does not descend from"),
     ],
 )
-def test_bad_input_is_an_error_message(toy: Toy, words: tuple[str, ...], told: str) -> None:
-    code, _, err = corebound(toy.folder, *words)
+def test_bad_input_is_an_error_message(toy: Toy, arguments: tuple[str, ...], expected: str) -> None:
+    code, _, err = corebound(toy.folder, *arguments)
 
     assert code == 2
-    assert told in " ".join(err.split())
+    assert expected in " ".join(err.split())
 
 
 @pytest.mark.quick

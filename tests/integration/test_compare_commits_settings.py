@@ -23,14 +23,14 @@ def setup(*, size):
 """
 
 
-def compare_commits(suite: Path, *words: str) -> tuple[int, str, str]:
+def compare_commits(suite: Path, *arguments: str) -> tuple[int, str, str]:
     # Environments that are made here are nobody else's.
     cache = str(suite.parent / "cache")
-    return corebound(suite, "compare-commits", *words, COREBOUND_CACHE=cache)
+    return corebound(suite, "compare-commits", *arguments, COREBOUND_CACHE=cache)
 
 
-def compared(suite: Path, *words: str) -> tuple[int, dict[str, Any], str]:
-    code, out, err = compare_commits(suite, *words, "--json")
+def compared(suite: Path, *arguments: str) -> tuple[int, dict[str, Any], str]:
+    code, out, err = compare_commits(suite, *arguments, "--json")
     assert out, err
     told: dict[str, Any] = json.loads(out)
     return code, told, err
@@ -110,7 +110,7 @@ def test_two_versions_of_a_package_are_built_and_the_slower_one_is_named(suite: 
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("arguments", "told"),
     [
         (("threads=1", "HEAD"), "is a configuration, but `HEAD` is a commit"),
         (("threads=1", "omp=2"), "set different keys"),
@@ -120,8 +120,8 @@ def test_two_versions_of_a_package_are_built_and_the_slower_one_is_named(suite: 
         (("numpy==1.0", "numpy==2.0"), "a package version applies to"),
     ],
 )
-def test_bad_input_is_an_error_message(suite: Path, words: tuple[str, ...], told: str) -> None:
-    code, _, err = compare_commits(suite, *words)
+def test_bad_input_is_an_error_message(suite: Path, arguments: tuple[str, ...], told: str) -> None:
+    code, _, err = compare_commits(suite, *arguments)
 
     assert code == 2
     assert told in " ".join(err.split())

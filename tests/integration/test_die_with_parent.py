@@ -16,7 +16,7 @@ from support.commands import is_running
 
 pytestmark = pytest.mark.quick
 
-STARTS_ONE = """\
+PARENT = """\
 import subprocess, sys
 from corebound.launch import die_with_parent
 
@@ -26,31 +26,31 @@ process.wait()
 """
 
 
-def becomes(pid: int, word: str) -> bool:
-    return Path(f"/proc/{pid}/cmdline").read_bytes().startswith(word.encode())
+def becomes(pid: int, argument: str) -> bool:
+    return Path(f"/proc/{pid}/cmdline").read_bytes().startswith(argument.encode())
 
 
 def test_the_wrapper_becomes_the_command_with_its_arguments_and_exit_code() -> None:
-    done = subprocess.run(
+    completed = subprocess.run(
         die_with_parent.wrap(("sh", "-c", 'echo "$0"; exit 7', "a b")),
         capture_output=True,
         check=False,
     )
 
-    assert (done.returncode, done.stdout) == (7, b"a b\n")
+    assert (completed.returncode, completed.stdout) == (7, b"a b\n")
 
 
 def test_a_missing_program_is_reported_as_a_shell_does() -> None:
-    done = subprocess.run(
+    completed = subprocess.run(
         die_with_parent.wrap(("no-such-program",)), capture_output=True, check=False
     )
 
-    assert done.returncode == 127
-    assert done.stderr == b"no-such-program: No such file or directory\n"
+    assert completed.returncode == 127
+    assert completed.stderr == b"no-such-program: No such file or directory\n"
 
 
 def test_the_command_ends_when_its_parent_is_killed() -> None:
-    with subprocess.Popen((sys.executable, "-c", STARTS_ONE), stdout=subprocess.PIPE) as starter:
+    with subprocess.Popen((sys.executable, "-c", PARENT), stdout=subprocess.PIPE) as starter:
         assert starter.stdout is not None
         pid = int(starter.stdout.readline())
         deadline_s = time.monotonic() + 30
@@ -65,9 +65,9 @@ def test_the_command_ends_when_its_parent_is_killed() -> None:
 
 
 def test_without_a_parent_the_command_does_not_start() -> None:
-    words = list(die_with_parent.wrap(("echo", "late")))
-    words[words.index(str(os.getpid()))] = "1"
+    arguments = list(die_with_parent.wrap(("echo", "late")))
+    arguments[arguments.index(str(os.getpid()))] = "1"
 
-    done = subprocess.run(words, capture_output=True, check=False)
+    completed = subprocess.run(arguments, capture_output=True, check=False)
 
-    assert (done.returncode, done.stdout) == (143, b"")
+    assert (completed.returncode, completed.stdout) == (143, b"")

@@ -92,18 +92,18 @@ def test_a_launch_beside_a_busy_process_is_disturbed_and_discarded(
     with busy_process(CPUS[-1]):
         outcome = a_launch(supervision, scratch)
 
-    ((refused, found),) = screen([outcome], may_refuse=True)
-    assert found is not None
-    assert "foreign load" in found.by
+    ((refused, disturbance),) = screen([outcome], may_refuse=True)
+    assert disturbance is not None
+    assert "foreign load" in disturbance.by
     assert refused.status == "invalid"
     assert "foreign load" in str(refused.reason)
     (worker,) = refused.workers
     assert sum(one.last - one.first + 1 for one in worker.disturbed) > 100
 
-    ((kept, found),) = screen([outcome], may_refuse=False)
-    assert kept.status == "ok"
-    assert found is not None
-    assert kept.workers[0].disturbed == worker.disturbed
+    ((accepted, disturbance),) = screen([outcome], may_refuse=False)
+    assert accepted.status == "ok"
+    assert disturbance is not None
+    assert accepted.workers[0].disturbed == worker.disturbed
 
 
 def test_one_thread_on_fully_busy_cpus_is_discarded(
@@ -114,9 +114,9 @@ def test_one_thread_on_fully_busy_cpus_is_discarded(
             stack.enter_context(busy_process(cpu))
         outcome = a_launch(supervision, scratch, cpus=tuple(CPUS))
 
-    ((refused, found),) = screen([outcome], may_refuse=True)
-    assert found is not None
-    assert "foreign load" in found.by
+    ((refused, disturbance),) = screen([outcome], may_refuse=True)
+    assert disturbance is not None
+    assert "foreign load" in disturbance.by
     assert refused.status == "invalid"
 
 
@@ -223,9 +223,9 @@ def below_the_supervisor(supervision: Supervision, *, after_s: float) -> int:
     """The worker, once it has been at work for so long."""
     until_s = time.monotonic() + 30
     while time.monotonic() < until_s:
-        found = sorted(descendants(supervision.pid))
-        if found and _cpu_s(found[0]) > after_s:
-            return found[0]
+        disturbance = sorted(descendants(supervision.pid))
+        if disturbance and _cpu_s(disturbance[0]) > after_s:
+            return disturbance[0]
         time.sleep(0.01)
     raise AssertionError("no worker came")
 
@@ -251,27 +251,27 @@ def freeze_and_thaw(supervision: Supervision, group: Path) -> None:
     state.write_text(thaw)
 
 
-def while_doing(what: Callable[[], None], launched: Callable[[], LaunchResult]) -> LaunchResult:
+def during(action: Callable[[], None], launched: Callable[[], LaunchResult]) -> LaunchResult:
     with ThreadPoolExecutor(1) as pool:
-        done = pool.submit(what)
+        completed = pool.submit(action)
         outcome = launched()
-        done.result(30)
+        completed.result(30)
     return outcome
 
 
 def test_a_suspended_launch_is_discarded_with_the_duration(
     scratch: Path, supervision: Supervision
 ) -> None:
-    outcome = while_doing(
+    outcome = during(
         lambda: stop_and_continue(supervision),
         lambda: a_launch(supervision, scratch, iterations=300),
     )
 
-    ((refused, found),) = screen([outcome], may_refuse=True)
+    ((refused, disturbance),) = screen([outcome], may_refuse=True)
     assert outcome.host is not None
     assert 1.2e9 < (outcome.host.total("suspended_ns") or 0) < 1.7e9
-    assert found is not None
-    assert "suspension" in found.by
+    assert disturbance is not None
+    assert "suspension" in disturbance.by
     assert refused.status == "invalid"
     assert "suspended for 1." in str(refused.reason)
 
@@ -279,16 +279,16 @@ def test_a_suspended_launch_is_discarded_with_the_duration(
 def test_a_launch_in_a_frozen_cgroup_is_discarded(
     scratch: Path, supervision: Supervision, freezer: Path
 ) -> None:
-    outcome = while_doing(
+    outcome = during(
         lambda: freeze_and_thaw(supervision, freezer),
         lambda: a_launch(supervision, scratch, iterations=300),
     )
 
-    ((refused, found),) = screen([outcome], may_refuse=True)
+    ((refused, disturbance),) = screen([outcome], may_refuse=True)
     assert outcome.host is not None
     assert 1.5e9 < (outcome.host.total("suspended_ns") or 0) < 2.7e9
-    assert found is not None
-    assert "suspension" in found.by
+    assert disturbance is not None
+    assert "suspension" in disturbance.by
     assert refused.status == "invalid"
 
 
@@ -319,12 +319,12 @@ def test_a_throttled_launch_is_discarded_with_the_reason(scratch: Path, quota: P
     here = Path(__file__).parent
     folders = (str(here), str(here.parent), str(quota), str(scratch))
 
-    done = subprocess.run(
+    completed = subprocess.run(
         (sys.executable, "-c", THROTTLED, *folders), check=True, capture_output=True, text=True
     )
 
-    assert done.stdout.startswith("invalid")
-    assert "throttling" in done.stdout
+    assert completed.stdout.startswith("invalid")
+    assert "throttling" in completed.stdout
 
 
 def test_a_launch_without_host_samples_is_not_judged(

@@ -25,10 +25,10 @@ SPOILT = {SWAPPINESS: "60\n", LAYOUT: "0\n", "sys/kernel/mm/ksm/run": "1\n"}
 TUNED = {SWAPPINESS: "1\n", LAYOUT: "2\n", "sys/kernel/mm/ksm/run": "0\n"}
 
 
-def doctor(*words: str) -> str:
+def doctor(*arguments: str) -> str:
     """What is said of this machine, by a process of its own: it looks at the others."""
     done = subprocess.run(
-        (sys.executable, "-m", "corebound", "doctor", *words),
+        (sys.executable, "-m", "corebound", "doctor", *arguments),
         capture_output=True,
         text=True,
         check=False,
@@ -39,15 +39,15 @@ def doctor(*words: str) -> str:
     return done.stdout
 
 
-def doctor_of(root: Path, *words: str) -> str:
+def doctor_in(root: Path, *arguments: str) -> str:
     """What is said of a folder that stands for another machine."""
-    completed = corebound(root, "doctor", *words, "--root", str(root), in_process=True)
+    completed = corebound(root, "doctor", *arguments, "--root", str(root), in_process=True)
     assert completed.code == 0, completed.err
     return completed.out
 
 
-def as_json(*words: str) -> dict[str, dict[str, str | None]]:
-    checks = json.loads(doctor(*words, "--json"))["checks"]
+def as_json(*arguments: str) -> dict[str, dict[str, str | None]]:
+    checks = json.loads(doctor(*arguments, "--json"))["checks"]
     return {seen["check"]: seen for seen in checks}
 
 
@@ -101,36 +101,36 @@ def test_a_process_that_keeps_a_cpu_busy_is_named() -> None:
 
 @pytest.mark.quick
 def test_tuning_and_restoring_leaves_a_machine_as_it_was(root: Path) -> None:
-    told = doctor_of(root, "--tune")
+    output = doctor_in(root, "--tune")
 
     assert read(root) == TUNED
     for path, value in (("vm.swappiness", "1"), ("kernel.randomize_va_space", "2")):
-        assert f"sysctl -w {path}={value}" in told
-    assert told.index("sysctl -w vm.swappiness=1") < told.index(f"/{SWAPPINESS}: 60 → 1")
-    assert f"{len(SPOILT)} of them" in doctor_of(root)
+        assert f"sysctl -w {path}={value}" in output
+    assert output.index("sysctl -w vm.swappiness=1") < output.index(f"/{SWAPPINESS}: 60 → 1")
+    assert f"{len(SPOILT)} of them" in doctor_in(root)
 
     (root / SWAPPINESS).write_text("30\n")
-    told = doctor_of(root, "--restore")
+    output = doctor_in(root, "--restore")
 
     assert read(root) == SPOILT
-    assert "had been changed to 30" in told
+    assert "had been changed to 30" in output
     assert not (root / STATE).exists()
-    assert "Nothing to restore" in doctor_of(root, "--restore")
+    assert "Nothing to restore" in doctor_in(root, "--restore")
 
 
 def test_tuning_a_machine_without_warnings_changes_nothing(root: Path) -> None:
-    doctor_of(root, "--tune")
-    doctor_of(root, "--tune")
-    doctor_of(root, "--restore")
+    doctor_in(root, "--tune")
+    doctor_in(root, "--tune")
+    doctor_in(root, "--restore")
 
     assert read(root) == SPOILT
 
 
 def test_json_of_tuning_has_values_before_and_after(root: Path) -> None:
-    told = json.loads(doctor_of(root, "--tune", "--json"))
+    output = json.loads(doctor_in(root, "--tune", "--json"))
 
     assert {
-        setting["path"]: (setting["before"], setting["after"]) for setting in told["settings"]
+        setting["path"]: (setting["before"], setting["after"]) for setting in output["settings"]
     } == {path: (SPOILT[path].strip(), TUNED[path].strip()) for path in SPOILT}
 
 
@@ -198,7 +198,7 @@ def test_killed_tuning_can_be_restored(root: Path) -> None:
         half += 0 < sum(map(_tuned, files)) < len(files)
         assert saved_settings(root)
 
-        doctor_of(root, "--restore")
+        doctor_in(root, "--restore")
 
         assert {file.read_text() for file in files} == {"powersave\n"}
         assert read(root) == SPOILT
@@ -226,7 +226,7 @@ def test_a_run_prints_host_warnings_and_records_the_checks(tmp_path: Path) -> No
     assert "warning: busy processes: " in err
     assert json.loads(out)["ending"] == "complete"
     (file,) = jsonl.files(suite / "reports" / "records")
-    kept = {seen.check: seen for seen in jsonl.read(file).run.preflight or ()}
-    assert kept["busy processes"].state == "warning"
-    assert kept["ASLR"].state in {"ok", "warning", "unavailable"}
-    assert "environments" not in kept
+    recorded = {seen.check: seen for seen in jsonl.read(file).run.preflight or ()}
+    assert recorded["busy processes"].state == "warning"
+    assert recorded["ASLR"].state in {"ok", "warning", "unavailable"}
+    assert "environments" not in recorded

@@ -41,23 +41,27 @@ Made = tuple[Environment | None, list[str], Environment]
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Made:
     """The bare environment, made once: it takes seconds."""
-    suite, said = a_suite(tmp_path_factory.mktemp("suite")), list[str]()
-    return environments.find("bare", suite), said, environments.make("bare", suite, said.append)
+    suite, messages = a_suite(tmp_path_factory.mktemp("suite")), list[str]()
+    return (
+        environments.find("bare", suite),
+        messages,
+        environments.make("bare", suite, messages.append),
+    )
 
 
 def test_an_environment_is_built_once_and_found_by_its_files_content(
     suite: Path, made: Made
 ) -> None:
-    before, said, bare = made
+    before, messages, bare = made
 
     assert before is None
-    assert said
+    assert messages
     assert bare.python == environments.python_of("bare", suite)
     assert any(package.startswith("pip==") for package in bare.lock.packages)
     assert subprocess.run((bare.python, "-c", "pass"), check=False).returncode == 0
-    said.clear()
-    assert environments.make("bare", suite, said.append) == bare
-    assert said == []
+    messages.clear()
+    assert environments.make("bare", suite, messages.append) == bare
+    assert messages == []
 
     (suite / "environments" / "bare.txt").write_text("# other content\n")
     assert environments.find("bare", suite) is None
@@ -117,10 +121,10 @@ def test_an_unknown_environment_lists_the_known_ones(suite: Path) -> None:
 
 @pytest.mark.quick
 def test_the_host_environment_needs_no_build(suite: Path) -> None:
-    found = environments.find("host", suite)
+    environment = environments.find("host", suite)
 
-    assert found is not None
-    assert any(package.startswith("corebound==") for package in found.lock.packages)
+    assert environment is not None
+    assert any(package.startswith("corebound==") for package in environment.lock.packages)
 
 
 def test_an_environment_in_use_is_not_removed(suite: Path, made: Made) -> None:

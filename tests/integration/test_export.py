@@ -51,16 +51,16 @@ ENVIRONMENT = {
 }  # fmt: skip
 
 
-def run(folder: Path, *words: str, code: int = 0) -> str:
-    done = subprocess.run(
-        words, cwd=folder, env=ENVIRONMENT, capture_output=True, text=True, check=False
+def run(folder: Path, *arguments: str, code: int = 0) -> str:
+    completed = subprocess.run(
+        arguments, cwd=folder, env=ENVIRONMENT, capture_output=True, text=True, check=False
     )
-    assert done.returncode == code, done.stdout + done.stderr
-    return done.stdout
+    assert completed.returncode == code, completed.stdout + completed.stderr
+    return completed.stdout
 
 
-def asv(folder: Path, *words: str) -> str:
-    return run(folder, sys.executable, "-m", "asv", *words)
+def asv(folder: Path, *arguments: str) -> str:
+    return run(folder, sys.executable, "-m", "asv", *arguments)
 
 
 @pytest.fixture(scope="module")
@@ -141,11 +141,11 @@ def test_asv_show_and_compare_print_the_values(project: Path, results: Path) -> 
     first, second = commits(project)
     (machine,) = [file.parent.name for file in results.glob("*/machine.json")]
 
-    shown = asv(project, "show", "--machine", machine, first)
+    output = asv(project, "show", "--machine", machine, first)
     compared = asv(project, "compare", "--machine", machine, first, second)
 
-    assert "hashing" in shown
-    assert re.search(r"\bone-cpu\b.*\bn/a\b", shown)
+    assert "hashing" in output
+    assert re.search(r"\bone-cpu\b.*\bn/a\b", output)
     assert compared.count("hashing(") == 4
 
 
@@ -172,14 +172,14 @@ def test_asv_publish_makes_graphs_of_both_commits(
 def test_exported_asv_results_import_unchanged(
     project: Path, results: Path, medians_s: dict[tuple[str, str], float], tmp_path: Path
 ) -> None:
-    told = json.loads(
+    document = json.loads(
         output_of(
             project, "import", "asv", "results", "--repo", ".", "--records", str(tmp_path), "--json"
         )
     )
     series, _ = history_files.read_all(tmp_path)
 
-    assert told["commits_the_repository_does_not_have"] == 0
+    assert document["commits_the_repository_does_not_have"] == 0
     assert by_commit(series, suffix=",environment=corebound-host") == pytest.approx(medians_s)
     assert {point.commit and point.commit.subject for one in series for point in one.points} == {
         "Begin",
@@ -223,19 +223,19 @@ def test_pyperf_reads_each_launch_as_a_run_with_its_warm_ups(
         launch for launch in stored.launches if launch.cell.key == "binding=none,threads=default"
     ]
     walls = {launch.workers[0].wall_ns for launch in launches}
-    kept = {
+    recorded = {
         tuple(
             round(value * 1e9) for value in (*(warm for _, warm in run.warmups or ()), *run.values)
         )
         for run in benchmark.get_runs()
     }
-    assert kept == walls
+    assert recorded == walls
     assert benchmark.get_unit() == "second"
 
 
 def test_pyperf_shows_checks_and_compares_them(project: Path, suites: list[str]) -> None:
-    def tool(*words: str) -> str:
-        return run(project, sys.executable, "-m", "pyperf", *words)
+    def tool(*arguments: str) -> str:
+        return run(project, sys.executable, "-m", "pyperf", *arguments)
 
     assert "hashing[binding=none,threads=default]" in tool("show", "--metadata", suites[0])
     assert "Number of run" in tool("stats", suites[0])
@@ -251,12 +251,12 @@ def test_exported_pyperf_files_import_unchanged(
     tmp_path: Path,
 ) -> None:
     for _ in range(2):
-        told = json.loads(
+        document = json.loads(
             output_of(project, "import", "pyperf", *suites, "--records", str(tmp_path), "--json")
         )
     series, _ = history_files.read_all(tmp_path)
 
-    assert (told["series"], told["points"], told["added"]) == (3, 6, 0)
+    assert (document["series"], document["points"], document["added"]) == (3, 6, 0)
     assert by_commit(series) == pytest.approx(medians_s)
 
 
@@ -268,13 +268,13 @@ def test_results_that_pyperf_measured_are_imported(tmp_path: Path) -> None:
     )  # fmt: skip
     run(tmp_path, "gzip", "--keep", "made.json")
 
-    told = json.loads(
+    document = json.loads(
         output_of(tmp_path, "import", "pyperf", "made.json.gz", "--records", "r", "--json")
     )
 
     ((series,), _) = history_files.read_all(tmp_path / "r")
     oracle = pyperf.Benchmark.load(str(tmp_path / "made.json"))
-    assert told["figures"] == 1
+    assert document["figures"] == 1
     assert (series.scenario, series.cell, series.unit) == ("summing", "default", "ns")
     assert len(series.points[0].launches) == 3
     # pyperf takes a mean of all values, corebound of each process's median.

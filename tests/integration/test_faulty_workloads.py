@@ -33,7 +33,7 @@ environment: host
 threads: 1
 matrix:
   binding: [{bindings}]
-measure: {{relaunch_disturbed: {again}, iterations: {iterations}, launches: {{min: 2, max: 2}}}}
+measure: {{relaunch_disturbed: {retries}, iterations: {iterations}, launches: {{min: 2, max: 2}}}}
 """
 WORKLOADS = """\
 import os, subprocess, time
@@ -57,19 +57,21 @@ def strays():
 """
 
 
-def found(
+def findings_of(
     suite: Path,
     function: str,
     *,
     bindings: str,
     iterations: int = 20,
-    again: int = 0,
+    retries: int = 0,
     within: Path | None = None,
 ) -> dict[str, dict[str, Any]]:
     """What a run finds of a workload, by rule; `within` is a cgroup to run it in."""
     (suite / "suspects.py").write_text(WORKLOADS)
     (suite / "suspect.yaml").write_text(
-        SCENARIO.format(function=function, bindings=bindings, iterations=iterations, again=again)
+        SCENARIO.format(
+            function=function, bindings=bindings, iterations=iterations, retries=retries
+        )
     )
     run: tuple[str, ...] = (
         sys.executable,
@@ -82,9 +84,9 @@ def found(
     )
     if within is not None:
         run = ("sh", "-c", 'echo $$ > "$0" && exec "$@"', str(within / "cgroup.procs"), *run)
-    done = subprocess.run(run, cwd=suite, capture_output=True, text=True, check=False)
-    assert done.returncode in {0, 4}, done.stderr
-    return {finding["rule"]: finding for finding in json.loads(done.stdout)["findings"]}
+    completed = subprocess.run(run, cwd=suite, capture_output=True, text=True, check=False)
+    assert completed.returncode in {0, 4}, completed.stderr
+    return {finding["rule"]: finding for finding in json.loads(completed.stdout)["findings"]}
 
 
 @pytest.mark.quick
@@ -92,7 +94,7 @@ def found(
 def test_a_workload_that_changes_its_affinity_is_named(tmp_path: Path) -> None:
     last = f'{{cpus: "{CPUS[-1]}"}}'
 
-    seen = found(tmp_path, "moves", bindings=f"none, {last}")["not-as-asked"]
+    seen = findings_of(tmp_path, "moves", bindings=f"none, {last}")["not-as-asked"]
 
     # Unbound it may move as it likes.
     assert seen["cells"] == [f"binding=cpus:{CPUS[-1]}"]
@@ -100,7 +102,7 @@ def test_a_workload_that_changes_its_affinity_is_named(tmp_path: Path) -> None:
 
 
 def test_leftover_processes_of_a_workload_are_named(tmp_path: Path) -> None:
-    seen = found(tmp_path, "strays", bindings="none")["strays"]
+    seen = findings_of(tmp_path, "strays", bindings="none")["strays"]
 
     assert seen["evidence"] == ["sleep: 2"]
 
@@ -109,9 +111,9 @@ def test_a_competing_load_is_named(tmp_path: Path) -> None:
     last = CPUS[-1]
 
     with busy_process(last):
-        seen = found(tmp_path, "counts", bindings=f'{{cpus: "{last}"}}', iterations=150, again=1)[
-            "foreign-load"
-        ]
+        seen = findings_of(
+            tmp_path, "counts", bindings=f'{{cpus: "{last}"}}', iterations=150, retries=1
+        )["foreign-load"]
 
     assert seen["cells"] == [f"binding=cpus:{last}"]
     assert any("foreign load" in line for line in seen["evidence"])
@@ -119,7 +121,9 @@ def test_a_competing_load_is_named(tmp_path: Path) -> None:
 
 
 def test_a_throttling_quota_is_named(tmp_path: Path, quota: Path) -> None:
-    seen = found(tmp_path, "counts", bindings="one-cpu", iterations=60, within=quota)["throttled"]
+    seen = findings_of(tmp_path, "counts", bindings="one-cpu", iterations=60, within=quota)[
+        "throttled"
+    ]
 
     assert "2 launches kept and marked" in seen["evidence"]
     assert any("throttling" in line for line in seen["evidence"])
@@ -143,7 +147,7 @@ def test_an_undisturbed_workload_is_valid(tmp_path: Path) -> None:
 
 
 def _is_accused(suite: Path, cpu: int) -> bool:
-    seen = found(suite, "counts", bindings=f'{{cpus: "{cpu}"}}', iterations=150)
+    seen = findings_of(suite, "counts", bindings=f'{{cpus: "{cpu}"}}', iterations=150)
     return bool(OF_THE_HOST & seen.keys())
 
 

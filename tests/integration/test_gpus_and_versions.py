@@ -40,10 +40,10 @@ def test_a_product_on_a_gpu_is_checked_against_the_cpus(
     tmp_path: Path, imported: PreloadedFrameworks
 ) -> None:
     python_of("pytorch")
-    told = imported.output_of(
+    output = imported.output_of(
         "pytorch", "import torch\nprint(torch.backends.cuda.is_built())", tmp_path / "asked"
     )
-    if told.strip() != "True":
+    if output.strip() != "True":
         pytest.skip("the environment pytorch holds a build of torch without CUDA")
 
     launches = run_scenario(
@@ -56,7 +56,7 @@ def test_a_product_on_a_gpu_is_checked_against_the_cpus(
 
 
 # No GPU is visible, so that a host that has some says the same.
-SAID = """
+MESSAGE_OF = """
 import os
 os.environ["CUDA_VISIBLE_DEVICES"] = ""
 import torch
@@ -71,7 +71,7 @@ except WorkloadError as error:
 
 
 @pytest.mark.parametrize(
-    ("call", "built", "said"),
+    ("call", "built", "message"),
     [
         ("gemm_pytorch.product(size=8, gpus=1)", False, "was built without CUDA"),
         ("gemm_pytorch.product(size=8, gpus=1)", True, "finds 0 GPUs, and 1 are asked for"),
@@ -100,12 +100,12 @@ except WorkloadError as error:
     ],
 )
 def test_unsupported_settings_of_gpus_are_refused_with_a_reason(
-    tmp_path: Path, imported: PreloadedFrameworks, call: str, built: bool, said: str
+    tmp_path: Path, imported: PreloadedFrameworks, call: str, built: bool, message: str
 ) -> None:
-    told = imported.output_of("pytorch", SAID.format(built=built, call=call), tmp_path)
+    output = imported.output_of("pytorch", MESSAGE_OF.format(built=built, call=call), tmp_path)
 
-    assert told.startswith("WorkloadError ")
-    assert said in told
+    assert output.startswith("WorkloadError ")
+    assert message in output
 
 
 def test_two_versions_of_numpy_run_side_by_side_each_in_its_own_environment(

@@ -45,7 +45,7 @@ def read(project: Path, repo: Path | None = None) -> asv_project.Read:
 
 def as_asv_has_them(project: Path) -> dict[Key, tuple[Any, Any, Any]]:
     """Value, statistics and samples of every benchmark."""
-    found = {}
+    imported = {}
     for result in iter_results(str(project / "results")):
         for name in result.get_all_result_keys():
             params = result.get_result_params(name)
@@ -57,17 +57,17 @@ def as_asv_has_them(project: Path) -> dict[Key, tuple[Any, Any, Any]]:
             )
             for combination, *row in zip(combinations, *columns, strict=True):
                 values = tuple(one.strip("'") for one in combination)
-                found[result.commit_hash, result.env_name, name, values] = tuple(row)
-    return found
+                imported[result.commit_hash, result.env_name, name, values] = tuple(row)
+    return imported
 
 
-def as_corebound_has_them(found: asv_project.Read) -> dict[Key, tuple[Series, HistoryPoint]]:
+def as_corebound_has_them(imported: asv_project.Read) -> dict[Key, tuple[Series, HistoryPoint]]:
     keyed = {
         (point.commit.sha if point.commit else "", *named(one)): (one, point)
-        for one in found.series
+        for one in imported.series
         for point in one.points
     }
-    assert len(keyed) == sum(len(one.points) for one in found.series)
+    assert len(keyed) == sum(len(one.points) for one in imported.series)
     return keyed
 
 
@@ -82,11 +82,11 @@ def test_every_number_matches_what_asv_reads(project: Path) -> None:
     expected = as_asv_has_them(project)
     units = {name: about["unit"] for name, about in known_to_asv(project).items()}
 
-    found = as_corebound_has_them(read(project))
+    imported = as_corebound_has_them(read(project))
 
-    assert found.keys() == expected.keys()
+    assert imported.keys() == expected.keys()
     for key, (value, stats, samples) in expected.items():
-        series, point = found[key]
+        series, point = imported[key]
         # Of benchmarks that are no more, asv itself has forgotten the unit.
         unit = units.get(key[2], "seconds" if "time" in key[2] else "bytes")
         assert series.unit == ("ns" if unit == "seconds" else unit)
@@ -109,12 +109,12 @@ def known_to_asv(project: Path) -> dict[str, dict[str, Any]]:
     return dict(Benchmarks.load(configuration))
 
 
-def git(repo: Path, *words: str) -> str:
+def git(repo: Path, *arguments: str) -> str:
     who = ("-c", "user.name=A", "-c", "user.email=a@example.org")
-    done = subprocess.run(
-        ("git", "-C", str(repo), *who, *words), check=True, capture_output=True, text=True
+    completed = subprocess.run(
+        ("git", "-C", str(repo), *who, *arguments), check=True, capture_output=True, text=True
     )
-    return done.stdout.strip()
+    return completed.stdout.strip()
 
 
 def test_a_repository_gives_subjects_and_dates_of_its_commits(
@@ -127,13 +127,13 @@ def test_a_repository_gives_subjects_and_dates_of_its_commits(
     hash_then = json.loads(one.read_text())["commit_hash"]
     one.write_text(one.read_text().replace(hash_then, sha))
 
-    found = read(project, tmp_path)
+    imported = read(project, tmp_path)
 
-    commits = {point.commit for series in found.series for point in series.points}
+    commits = {point.commit for series in imported.series for point in series.points}
     described = [commit for commit in commits if commit and commit.sha == sha]
     when = git(tmp_path, "show", "--no-patch", "--format=%ct")
     assert [commit.subject for commit in described] == ["Make <it> faster"]
     assert [datetime.fromisoformat(commit.committed_at).timestamp() for commit in described] == [
         float(when)
     ]
-    assert found.unknown == len({commit.sha for commit in commits if commit}) - 1
+    assert imported.unknown == len({commit.sha for commit in commits if commit}) - 1

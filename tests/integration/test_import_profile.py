@@ -76,15 +76,15 @@ def test_an_imported_trace_gives_the_profilers_table(tmp_path: Path) -> None:
 
     output_of(tmp_path, "import", "profile", str(trace), "--name", "again")
 
-    ((kept,), _) = documents.read_profiles(records)
-    again = kept.profile
-    assert top(again, 5) == top(own, 5)
-    assert again.iterations == own.iterations
-    assert again.step_ns == pytest.approx(own.step_ns, rel=0.01)
-    assert {operator.type: operator.calls for operator in again.operators} == {
+    ((imported,), _) = documents.read_profiles(records)
+    reimported = imported.profile
+    assert top(reimported, 5) == top(own, 5)
+    assert reimported.iterations == own.iterations
+    assert reimported.step_ns == pytest.approx(own.step_ns, rel=0.01)
+    assert {operator.type: operator.calls for operator in reimported.operators} == {
         operator.type: operator.calls for operator in own.operators
     }
-    assert list(again.phases) == list(own.phases)
+    assert list(reimported.phases) == list(own.phases)
 
 
 def test_an_imported_profile_does_not_disturb_runs_and_reports(tmp_path: Path) -> None:
@@ -110,11 +110,11 @@ def test_operators_of_a_users_trace_add_up(tmp_path: Path) -> None:
     (tmp_path / "by_hand.py").write_text(BY_HAND)
     subprocess.run((str(python), "by_hand.py", "a.json.gz"), cwd=tmp_path, check=True)
 
-    said: list[dict[str, Any]] = json.loads(
+    document: list[dict[str, Any]] = json.loads(
         output_of(tmp_path, "import", "profile", "a.json.gz", "--json")
     )
 
-    profile = said[0]["profile"]["profile"]
+    profile = document[0]["profile"]["profile"]
     assert profile["iterations"] == 5
     together_ns = sum(operator["total_ns"] for operator in profile["operators"])
     assert together_ns + profile["outside_ns"] == pytest.approx(profile["step_ns"], rel=0.01)

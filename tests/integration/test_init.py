@@ -32,12 +32,12 @@ async def fetched():
 """
 
 
-def shell(folder: Path, *words: str, **environment: str) -> subprocess.CompletedProcess[str]:
+def shell(folder: Path, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
     path = f"{BIN}{os.pathsep}{os.environ['PATH']}"
     # The make that runs these tests would make the user's own one talk of its depth.
     inherited = {name: value for name, value in os.environ.items() if not name.startswith("MAKE")}
     return subprocess.run(
-        words,
+        arguments,
         cwd=folder,
         env={**inherited, "PATH": path, lock.LOCK_VARIABLE: str(folder), **environment},
         capture_output=True,
@@ -75,8 +75,8 @@ def test_after_init_a_run_of_the_users_function_works(repository: Path) -> None:
     code, out, err = corebound(repository, "init", "shop.prices:total")
     assert code == 0, err
     assert "corebound run scenarios/total.yaml" in out
-    (checked, _, said) = corebound(repository, "check", "scenarios/total.yaml")
-    assert checked == 0, said
+    (checked, _, message) = corebound(repository, "check", "scenarios/total.yaml")
+    assert checked == 0, message
 
     code, out, err = corebound(
         repository, "run", "scenarios/total.yaml", "--profile", "quick", "--json"
@@ -99,12 +99,12 @@ def test_without_a_package_to_install_the_files_are_measured_as_they_are(tmp_pat
     (made / "counting.py").write_text("def count():\n    return sum(range(1000))\n")
 
     code, out, err = corebound(made, "init", "--function", "counting:count")
-    ran, told, said = corebound(made, "run", "scenarios", "--profile", "quick", "--json")
+    ran, told, message = corebound(made, "run", "scenarios", "--profile", "quick", "--json")
 
     assert code == 0, err
     assert "these commits: missing a git repository of its own and a commit and pyproject" in out
     assert not (made / "asv.conf.json").exists()
-    assert ran == 0, said
+    assert ran == 0, message
     assert json.loads(told)["cells"][0]["statuses"] == {"ok": 3}
 
 
@@ -137,9 +137,9 @@ def test_existing_files_are_kept_and_listed(repository: Path) -> None:
     before = {name: (repository / name).read_text() for name in ("Makefile", ".gitlab-ci.yml")}
 
     code, out, _ = corebound(repository, "init", "--function", "shop.prices:total")
-    again, told, _ = corebound(repository, "init", "--function", "shop.prices:total", "--json")
+    second, told, _ = corebound(repository, "init", "--function", "shop.prices:total", "--json")
 
-    assert code == again == 0
+    assert code == second == 0
     assert {name: (repository / name).read_text() for name in before} == before
     assert "include corebound.mk" in out
     assert "local: .gitlab/corebound.yml" in out
@@ -177,8 +177,10 @@ def test_workflows_are_valid_for_github_and_gitlab(repository: Path) -> None:
         ("vendor.gitlab-ci", ".gitlab/corebound.yml"),
         ("vendor.gitlab-ci", ".gitlab-ci.yml"),
     ):
-        done = shell(repository, str(BIN / "check-jsonschema"), "--builtin-schema", schema, name)
-        assert done.returncode == 0, done.stdout + done.stderr
+        completed = shell(
+            repository, str(BIN / "check-jsonschema"), "--builtin-schema", schema, name
+        )
+        assert completed.returncode == 0, completed.stdout + completed.stderr
 
 
 @needs.shellcheck
@@ -196,8 +198,8 @@ def test_shellcheck_finds_nothing_in_the_ci_scripts(repository: Path) -> None:
         file = repository / "reports" / f"{number}.sh"
         file.parent.mkdir(exist_ok=True)
         file.write_text(script)
-        done = shell(repository, "shellcheck", "--shell", "bash", str(file))
-        assert done.returncode == 0, done.stdout
+        completed = shell(repository, "shellcheck", "--shell", "bash", str(file))
+        assert completed.returncode == 0, completed.stdout
 
 
 def script_of(repository: Path, job: str) -> list[str]:
@@ -235,7 +237,7 @@ def on_github(clone: Path, job: str, **given: str) -> tuple[list[int], str, str]
     summary = clone / "reports" / "summary.md"
     summary.parent.mkdir(exist_ok=True)
     summary.unlink(missing_ok=True)
-    done = [
+    completed = [
         # The shell of steps that name none.
         shell(
             clone, "bash", "-e", "-c", step["run"], CI="true", GITHUB_ACTIONS="true",
@@ -244,8 +246,8 @@ def on_github(clone: Path, job: str, **given: str) -> tuple[list[int], str, str]
         for step in steps(clone / ".github/workflows/corebound.yml", job)
         if "run" in step
     ]  # fmt: skip
-    said = done[-1].stdout + done[-1].stderr
-    return [one.returncode for one in done], summary.read_text(), said
+    message = completed[-1].stdout + completed[-1].stderr
+    return [one.returncode for one in completed], summary.read_text(), message
 
 
 def on_gitlab(clone: Path, job: str, **given: str) -> subprocess.CompletedProcess[str]:
@@ -272,16 +274,16 @@ def test_githubs_compare_job_names_the_slower_cell(clone: Path) -> None:
         for name, revision in (("PULL_BASE", "HEAD~1"), ("PULL_HEAD", "HEAD"))
     }
 
-    codes, summary, said = on_github(clone, "compare", **shas)
+    codes, summary, message = on_github(clone, "compare", **shas)
 
-    assert codes == [0, 1], said
+    assert codes == [0, 1], message
     assert "1 of 1 cells slower" in summary
 
 
 def test_githubs_nightly_job_publishes_the_site(clone: Path) -> None:
-    codes, summary, said = on_github(clone, "nightly", COREBOUND_WEBHOOK="")
+    codes, summary, message = on_github(clone, "nightly", COREBOUND_WEBHOOK="")
 
-    assert codes == [0, 0], said
+    assert codes == [0, 0], message
     assert "no new regression" in summary
     origin = git(clone, "ls-remote", "origin", "refs/heads/gh-pages").split()
     assert origin
@@ -292,16 +294,16 @@ def test_githubs_nightly_job_publishes_the_site(clone: Path) -> None:
 def test_gitlabs_compare_script_writes_junit(clone: Path) -> None:
     base = git(clone, "rev-parse", "HEAD~1").strip()
 
-    done = on_gitlab(clone, "speed-compare", CI_MERGE_REQUEST_DIFF_BASE_SHA=base)
+    completed = on_gitlab(clone, "speed-compare", CI_MERGE_REQUEST_DIFF_BASE_SHA=base)
 
-    assert done.returncode == 1, done.stderr
+    assert completed.returncode == 1, completed.stderr
     assert "<failure" in (clone / "speed.xml").read_text()
 
 
 def test_gitlabs_nightly_script_builds_the_site_for_pages(clone: Path) -> None:
-    done = on_gitlab(clone, "speed-nightly", CI_PIPELINE_SOURCE="schedule")
+    completed = on_gitlab(clone, "speed-nightly", CI_PIPELINE_SOURCE="schedule")
 
-    assert done.returncode == 0, done.stdout + done.stderr
+    assert completed.returncode == 0, completed.stdout + completed.stderr
     assert "no new regression" in (clone / "speed.txt").read_text()
     assert "shop.prices:total" in (clone / "public" / "index.html").read_text()
     assert on_gitlab(clone, "speed-pages").returncode == 0
@@ -311,10 +313,10 @@ def test_gitlabs_nightly_script_builds_the_site_for_pages(clone: Path) -> None:
 def test_the_makefile_has_its_targets(repository: Path) -> None:
     corebound(repository, "init")
 
-    done = shell(repository, "make", "--dry-run", "speed", "speed-compare", "speed-nightly")
+    completed = shell(repository, "make", "--dry-run", "speed", "speed-compare", "speed-nightly")
 
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.splitlines() == [
+    assert completed.returncode == 0, completed.stderr
+    assert completed.stdout.splitlines() == [
         "corebound run scenarios",
         "corebound report",
         "corebound compare-commits trunk HEAD scenarios",
@@ -333,7 +335,7 @@ def test_systemd_accepts_the_units_of_a_folder_with_special_characters(
 
     assert code == 0, err
     units = [odd / "nightly" / f"corebound-nightly.{kind}" for kind in ("service", "timer")]
-    done = shell(odd, "systemd-analyze", "verify", "--man=no", *map(str, units))
-    assert done.returncode == 0, done.stderr
-    assert "corebound-nightly" not in done.stderr, done.stderr
+    completed = shell(odd, "systemd-analyze", "verify", "--man=no", *map(str, units))
+    assert completed.returncode == 0, completed.stderr
+    assert "corebound-nightly" not in completed.stderr, completed.stderr
     assert "17 2 * * * cd" in (odd / "nightly" / "crontab").read_text()

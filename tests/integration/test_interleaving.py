@@ -84,13 +84,13 @@ def together(
         matrix={"parameters": {"side": list(sides), "does": [does]}},
         measure={"iterations": iterations, "timeout_s": timeout_s},
     )
-    means = HostCapabilities(
+    capabilities = HostCapabilities(
         topology=discovery.live_topology(),
         tools=frozenset({"taskset"}),
         pythons={"host": sys.executable},
     )
     cells = expand(scenario, "a.yaml")
-    planned = plan_cells(scenario, cells, means, folder=str(suite), profile=None, seed=1)
+    planned = plan_cells(scenario, cells, capabilities, folder=str(suite), profile=None, seed=1)
     scratch = folder / "scratch"
     scratch.mkdir()
     others = processes_below(os.getpid()).keys()
@@ -136,9 +136,9 @@ def test_time_slices_are_recorded_when_they_ran(tmp_path: Path) -> None:
 
     for side, outcome in zip("ab", outcomes, strict=True):
         began_us = [time_slice.began_us for time_slice in outcome.workers[0].time_slices]
-        seen = [began for began, _ in spans(tmp_path, side)[1:]]
+        starts = [began for began, _ in spans(tmp_path, side)[1:]]
         # On a busy host one or another begins late; what they have in common is between clocks.
-        late_us = [us - ns / 1000 for us, ns in zip(began_us, seen, strict=True)]
+        late_us = [us - ns / 1000 for us, ns in zip(began_us, starts, strict=True)]
         between_us = statistics.median(late_us)
         assert statistics.median(abs(us - between_us) for us in late_us) < 5_000
 
@@ -232,9 +232,11 @@ measure: {iterations: 2000, launches: {min: 3, max: 3}, relaunch_disturbed: 0}
 def a_run(folder: Path) -> subprocess.Popen[bytes]:
     (folder / "steps_by_turns.py").write_text(STEPS)
     (folder / "turns.yaml").write_text(SCENARIO)
-    words = ("run", "turns.yaml", "--unlocked")
+    arguments = ("run", "turns.yaml", "--unlocked")
     quiet = subprocess.DEVNULL
-    return subprocess.Popen(commands.command_line(*words), cwd=folder, stdout=quiet, stderr=quiet)
+    return subprocess.Popen(
+        commands.command_line(*arguments), cwd=folder, stdout=quiet, stderr=quiet
+    )
 
 
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])

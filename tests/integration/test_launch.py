@@ -205,7 +205,7 @@ def test_a_launch_past_its_deadline_is_ended(run: Launcher, function: str, where
 
 @pytest.mark.quick
 @pytest.mark.parametrize(
-    ("function", "told"),
+    ("function", "message"),
     [
         ("raises", "in `first`: RuntimeError: the <b>oven</b> is cold"),
         ("raises_later", "in `loop`: ZeroDivisionError"),
@@ -215,11 +215,11 @@ def test_a_launch_past_its_deadline_is_ended(run: Launcher, function: str, where
         ("nothing_of_that_name", "has no function `nothing_of_that_name`"),
     ],
 )
-def test_a_failure_is_a_record_with_its_reason(run: Launcher, function: str, told: str) -> None:
+def test_a_failure_is_a_record_with_its_reason(run: Launcher, function: str, message: str) -> None:
     outcome = run(function)
 
     assert outcome.status == "failed"
-    assert told in str(outcome.reason)
+    assert message in str(outcome.reason)
     assert outcome.fix
 
 

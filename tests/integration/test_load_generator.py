@@ -180,19 +180,19 @@ def test_connections_closed_by_the_server_are_reopened(
     server: Server, generator: GeneratorClient, tmp_path: Path
 ) -> None:
     generator.order(an_order_to(server, warmup_requests=8))
-    again = Server.__new__(Server)
+    restarted = Server.__new__(Server)
     server.end()
     with socket.create_server(("127.0.0.1", server.port), reuse_port=False) as listening:
-        again.process = subprocess.Popen(
+        restarted.process = subprocess.Popen(
             (sys.executable, str(SERVER), str(listening.fileno())),
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             pass_fds=(listening.fileno(),),
         )
-    assert again.process.stdout is not None
-    again.process.stdout.readline()
+    assert restarted.process.stdout is not None
+    restarted.process.stdout.readline()
     answered = generator.go()
-    again.end()
+    restarted.end()
 
     assert (answered.ok, answered.errors) == (100, {})
 
@@ -283,7 +283,7 @@ def test_without_ab_the_error_says_how_to_install_it(server: Server, tmp_path: P
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "message"),
     [
         ({"body_file": "/nowhere/at/all"}, "/nowhere/at/all"),
         ({"host": "no.such.host.invalid"}, "no.such.host.invalid"),
@@ -292,7 +292,7 @@ def test_without_ab_the_error_says_how_to_install_it(server: Server, tmp_path: P
     ],
 )
 def test_an_impossible_order_is_an_error_without_a_traceback(
-    change: dict[str, Any], said: str, server: Server, generator: GeneratorClient
+    change: dict[str, Any], message: str, server: Server, generator: GeneratorClient
 ) -> None:
     order = an_order_to(server)
     fields = {name: getattr(order, name) for name in ("traffic", "host", "port", "path")}
@@ -300,7 +300,7 @@ def test_an_impossible_order_is_an_error_without_a_traceback(
     failure = generator.order(GeneratorOrder(**{**fields, **change}))
 
     assert isinstance(failure, protocol.Failure)
-    assert said in failure.what
+    assert message in failure.what
 
 
 def test_the_generator_runs_until_its_orders_end(server: Server, tmp_path: Path) -> None:

@@ -28,34 +28,34 @@ def suite(tmp_path: Path) -> Path:
     return repositories.nightly_suite(tmp_path)
 
 
-def start(suite: Path, *words: str) -> subprocess.Popen[str]:
-    return commands.start(suite, "nightly", "--to", "public", *words)
+def start(suite: Path, *arguments: str) -> subprocess.Popen[str]:
+    return commands.start(suite, "nightly", "--to", "public", *arguments)
 
 
 def began(step: str) -> Callable[[Path], bool]:
-    def is_so(suite: Path) -> bool:
+    def condition(suite: Path) -> bool:
         lines = repositories.read_journal(suite)
         return bool(lines) and (lines[-1].get("step"), lines[-1].get("event")) == (step, "began")
 
-    return is_so
+    return condition
 
 
 def launched(count: int) -> Callable[[Path], bool]:
-    def is_so(suite: Path) -> bool:
+    def condition(suite: Path) -> bool:
         files = jsonl.files(suite / "reports" / "records")
         return sum(file.read_bytes().count(b"\n") - 1 for file in files) >= count
 
-    return is_so
+    return condition
 
 
-def locked(suite: Path) -> bool:
+def is_locked(suite: Path) -> bool:
     return (suite / "reports" / "nights" / "lock").exists()
 
 
-def kill_when(suite: Path, is_so: Callable[[Path], bool], *words: str) -> None:
-    process = start(suite, "--update", *words)
+def kill_when(suite: Path, condition: Callable[[Path], bool], *arguments: str) -> None:
+    process = start(suite, "--update", *arguments)
     for _ in range(12_000):
-        if is_so(suite):
+        if condition(suite):
             break
         assert process.poll() is None, process.communicate()
         time.sleep(0.01)
@@ -65,20 +65,20 @@ def kill_when(suite: Path, is_so: Callable[[Path], bool], *words: str) -> None:
     process.communicate()
 
 
-def nothing_is_lost(suite: Path, kept: tuple[Launch, ...]) -> tuple[Launch, ...]:
+def check_nothing_lost(suite: Path, kept: tuple[Launch, ...]) -> tuple[Launch, ...]:
     """Readers find last night's site or all of tonight's, and no launch has gone; all there are."""
     index = repositories.published_page(suite)
-    done = {
+    completed = {
         line["step"] for line in repositories.read_journal(suite) if line.get("event") == "began"
     }
-    assert index == repositories.PREVIOUS_PAGE or ("publish" in done and "Counting" in index)
+    assert index == repositories.PREVIOUS_PAGE or ("publish" in completed and "Counting" in index)
     runs = [jsonl.read(file) for file in jsonl.files(suite / "reports" / "records")]
     launches = tuple(launch for run in runs for launch in run.launches)
     assert launches[: len(kept)] == kept
     return launches
 
 
-def goes_on_to_its_end(suite: Path, kept: tuple[Launch, ...]) -> None:
+def resume_to_end(suite: Path, kept: tuple[Launch, ...]) -> None:
     """The night ends as if it had not been killed."""
     code, out, err = repositories.run_nightly(suite, "--update")
 
@@ -90,9 +90,9 @@ def goes_on_to_its_end(suite: Path, kept: tuple[Launch, ...]) -> None:
     assert stored.faults == ()
     assert stored.launches[: len(kept)] == kept
     measured = [launch for launch in stored.launches if launch.kind == "measure"]
-    done = [(launch.block, launch.cell.key, launch.attempt) for launch in measured]
-    assert len(done) == len(set(done))
-    assert {(block, key) for block, key, _ in done} == {
+    completed = [(launch.block, launch.cell.key, launch.attempt) for launch in measured]
+    assert len(completed) == len(set(completed))
+    assert {(block, key) for block, key, _ in completed} == {
         (block, f"binding={binding}") for block in range(3) for binding in ("none", "one-cpu")
     }
     assert "Counting" in repositories.published_page(suite)
@@ -105,17 +105,17 @@ def test_a_nightly_run_killed_at_any_step_resumes_to_the_same_result(suite: Path
     repositories.push_change(suite)
     kept: tuple[Launch, ...] = ()
     for moment in (
-        locked, began("update"), began("environments"), began("doctor"), began("run"), launched(2),
-        launched(4), began("regressions"), began("report"), began("publish"),
+        is_locked, began("update"), began("environments"), began("doctor"), began("run"),
+        launched(2), launched(4), began("regressions"), began("report"), began("publish"),
     ):  # fmt: skip
         kill_when(suite, moment)
-        kept = nothing_is_lost(suite, kept)
+        kept = check_nothing_lost(suite, kept)
     # And as it tells its summary, to somebody who takes long to listen.
-    with a_hook(answers=False) as (address, posts):
+    with webhook_server(answers=False) as (address, posts):
         kill_when(suite, lambda _suite: bool(posts), "--webhook", address)
-    kept = nothing_is_lost(suite, kept)
+    kept = check_nothing_lost(suite, kept)
 
-    goes_on_to_its_end(suite, kept)
+    resume_to_end(suite, kept)
 
 
 @pytest.mark.parametrize("seed", range(2))
@@ -128,18 +128,18 @@ def test_a_nightly_run_killed_at_random_moments_loses_nothing(suite: Path, seed:
         time.sleep(chance.uniform(0.3, 5))
         process.send_signal(signal.SIGKILL)
         out, err = process.communicate()
-        kept = nothing_is_lost(suite, kept)
+        kept = check_nothing_lost(suite, kept)
         if process.returncode != -signal.SIGKILL:
             # What was left of the night took less than that.
             assert process.returncode == 0, out + err
             assert repositories.read_journal(suite)[-1]["event"] == "over"
             return
 
-    goes_on_to_its_end(suite, kept)
+    resume_to_end(suite, kept)
 
 
 @contextmanager
-def a_hook(*, answers: bool = True) -> Iterator[tuple[str, list[dict[str, Any]]]]:
+def webhook_server(*, answers: bool = True) -> Iterator[tuple[str, list[dict[str, Any]]]]:
     """The address of somebody who is told summaries, and what they were told."""
     posts: list[dict[str, Any]] = []
     over = threading.Event()
@@ -171,33 +171,33 @@ def test_a_failed_step_is_named_and_the_previous_site_stays(suite: Path, tmp_pat
     scenario = suite / "scenarios" / "counting.yaml"
     sound = scenario.read_text()
     scenario.write_text(f"{sound}nonsense: 1\n")
-    told = tmp_path / "told.txt"
+    summary = tmp_path / "told.txt"
 
-    code, out, _ = repositories.run_nightly(suite, "--summary", str(told))
+    code, out, _ = repositories.run_nightly(suite, "--summary", str(summary))
 
     assert code == 2
     assert "FAILED at `environments`" in out
     assert "nonsense" in out
-    assert told.read_text() == out
+    assert summary.read_text() == out
     assert repositories.published_page(suite) == repositories.PREVIOUS_PAGE
     # Mended, it goes on where it was.
     scenario.write_text(sound)
-    code, out, err = repositories.run_nightly(suite, "--summary", str(told))
+    code, out, err = repositories.run_nightly(suite, "--summary", str(summary))
     assert (code, "Resuming" in err) == (0, True), out + err
-    assert "no new regression" in told.read_text()
+    assert "no new regression" in summary.read_text()
 
 
 @pytest.mark.quick
 def test_failed_launches_are_reported_published_and_set_the_exit_code(suite: Path) -> None:
     (suite / "scenarios" / "steps.py").write_text("def setup():\n    raise ValueError('no')\n")
-    with a_hook() as (address, posts):
+    with webhook_server() as (address, posts):
         code, out, err = repositories.run_nightly(suite, "--json", "--webhook", address)
 
     assert code == 4, err
-    told = json.loads(out)
-    assert (told["status"], told["failed"]) == ("launches failed", None)
-    assert "some launches failed" in told["text"]
-    assert [post["text"] for post in posts] == [told["text"]]
+    summary = json.loads(out)
+    assert (summary["status"], summary["failed"]) == ("launches failed", None)
+    assert "some launches failed" in summary["text"]
+    assert [post["text"] for post in posts] == [summary["text"]]
     assert "Counting" in repositories.published_page(suite)
 
 

@@ -65,7 +65,7 @@ def is_followed_by_no_branch(suite: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("remote", "told"),
+    ("remote", "message"),
     [
         (is_gone, "not appear to be a git repository"),
         (is_rewritten, "git reset --hard @{upstream}"),
@@ -74,7 +74,7 @@ def is_followed_by_no_branch(suite: Path) -> None:
     ],
 )
 def test_a_remote_that_cannot_be_followed_is_reported_and_nothing_changes(
-    suite: Path, remote: Callable[[Path], None], told: str
+    suite: Path, remote: Callable[[Path], None], message: str
 ) -> None:
     before = head(suite)
     remote(suite)
@@ -84,7 +84,7 @@ def test_a_remote_that_cannot_be_followed_is_reported_and_nothing_changes(
 
     assert code == 4, err
     assert "FAILED at `update`" in out
-    assert told in out
+    assert message in out
     assert head(suite) == before
     assert (suite / "scenarios" / "steps.py").read_text() == steps
     assert list(jsonl.files(suite / "reports" / "records")) == []

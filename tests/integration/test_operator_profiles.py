@@ -37,8 +37,8 @@ SCENARIO = {
 }
 
 
-def done(suite: Path, *words: str) -> None:
-    code, _, err = corebound(suite, *words)
+def completed(suite: Path, *arguments: str) -> None:
+    code, _, err = corebound(suite, *arguments)
     assert code == 0, err
 
 
@@ -65,9 +65,9 @@ def suite(tmp_path_factory: pytest.TempPathFactory) -> Path:
     python_of("pytorch")
     folder = tmp_path_factory.mktemp("suite")
     (folder / "one.yaml").write_text(json.dumps(SCENARIO))  # JSON is YAML too
-    done(folder, "run", "one.yaml", "--unlocked", "--no-operators")
+    completed(folder, "run", "one.yaml", "--unlocked", "--no-operators")
     assert [launch.kind for launch in launches_of(folder)] == ["measure"] * 4
-    done(folder, "run", "--resume", "--unlocked")
+    completed(folder, "run", "--resume", "--unlocked")
     return folder
 
 
@@ -107,7 +107,7 @@ def test_the_profile_of_resnet50_has_its_layers(suite: Path) -> None:
 def test_a_resumed_run_does_not_repeat_a_profile(suite: Path) -> None:
     before = launches_of(suite)
 
-    done(suite, "run", "--resume", "--unlocked")
+    completed(suite, "run", "--resume", "--unlocked")
 
     assert launches_of(suite) == before
 
@@ -115,7 +115,7 @@ def test_a_resumed_run_does_not_repeat_a_profile(suite: Path) -> None:
 def test_the_trace_is_stored_and_linked_from_the_page(suite: Path) -> None:
     (file,) = jsonl.files(suite / "reports" / "records")
 
-    done(suite, "report")
+    completed(suite, "report")
 
     for launch in launches_of(suite)[4:]:
         assert launch.trace == f"{launch.id}.json.gz"

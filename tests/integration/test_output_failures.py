@@ -14,55 +14,55 @@ pytestmark = pytest.mark.quick
 COREBOUND = (sys.executable, "-m", "corebound")
 
 
-@pytest.mark.parametrize("words", [("schema",), ("--version",), ("--help",)])
-def test_a_closed_output_pipe_has_its_own_exit_code(words: tuple[str, ...]) -> None:
+@pytest.mark.parametrize("arguments", [("schema",), ("--version",), ("--help",)])
+def test_a_closed_output_pipe_has_its_own_exit_code(arguments: tuple[str, ...]) -> None:
     reading, writing = os.pipe()
     os.close(reading)
-    told = subprocess.run(
-        (*COREBOUND, *words), stdout=writing, stderr=subprocess.PIPE, text=True, check=False
+    result = subprocess.run(
+        (*COREBOUND, *arguments), stdout=writing, stderr=subprocess.PIPE, text=True, check=False
     )
     os.close(writing)
 
-    assert (told.returncode, told.stderr) == (141, "")
+    assert (result.returncode, result.stderr) == (141, "")
 
 
 def test_a_closed_standard_error_ends_a_command_that_writes_to_it() -> None:
     reading, writing = os.pipe()
     os.close(reading)
-    told = subprocess.run((*COREBOUND, "bogus"), stderr=writing, check=False)
+    result = subprocess.run((*COREBOUND, "bogus"), stderr=writing, check=False)
     os.close(writing)
 
-    assert told.returncode == 141
+    assert result.returncode == 141
 
 
-@pytest.mark.parametrize("words", [("schema",), ("--version",), ("--help",)])
-def test_a_full_disk_is_an_error_and_not_a_crash(words: tuple[str, ...]) -> None:
+@pytest.mark.parametrize("arguments", [("schema",), ("--version",), ("--help",)])
+def test_a_full_disk_is_an_error_and_not_a_crash(arguments: tuple[str, ...]) -> None:
     with Path("/dev/full").open("wb") as full:
-        told = subprocess.run(
-            (*COREBOUND, *words), stdout=full, stderr=subprocess.PIPE, text=True, check=False
+        result = subprocess.run(
+            (*COREBOUND, *arguments), stdout=full, stderr=subprocess.PIPE, text=True, check=False
         )
 
-    assert told.returncode == 2
-    assert told.stderr.startswith("standard output: cannot be written: No space left on device.")
+    assert result.returncode == 2
+    assert result.stderr.startswith("standard output: cannot be written: No space left on device.")
 
 
 def test_an_error_keeps_its_exit_code_where_it_cannot_be_printed() -> None:
     with Path("/dev/full").open("wb") as full:
-        told = subprocess.run((*COREBOUND, "check", "missing.yaml"), stderr=full, check=False)
+        result = subprocess.run((*COREBOUND, "check", "missing.yaml"), stderr=full, check=False)
 
-    assert told.returncode == 2
+    assert result.returncode == 2
 
 
 @pytest.mark.parametrize(("closed", "code"), [(">&-", 141), ("<&-", 0), ("2>&-", 0)])
 def test_a_descriptor_that_the_caller_closed_is_not_reused(closed: str, code: int) -> None:
-    told = subprocess.run(
+    result = subprocess.run(
         ("sh", "-c", f'"$0" -m corebound topology {closed}', sys.executable),
         capture_output=True,
         text=True,
         check=False,
     )
 
-    assert (told.returncode, told.stderr) == (code, "")
+    assert (result.returncode, result.stderr) == (code, "")
 
 
 CRASH = """
@@ -90,7 +90,7 @@ main()
     ],
 )
 def test_a_crash_is_one_line_and_its_traceback_is_saved(crash: str, tmp_path: Path) -> None:
-    told = subprocess.run(
+    result = subprocess.run(
         (sys.executable, "-c", CRASH.format(crash=crash)),
         env={**os.environ, "XDG_STATE_HOME": str(tmp_path)},
         capture_output=True,
@@ -99,16 +99,16 @@ def test_a_crash_is_one_line_and_its_traceback_is_saved(crash: str, tmp_path: Pa
     )
 
     (saved,) = (tmp_path / "corebound").iterdir()
-    assert told.returncode == 70
-    assert told.stderr.startswith("corebound: internal error: ")
-    assert told.stderr.endswith(f"{saved}\n")
-    assert told.stderr.count("\n") == 1
+    assert result.returncode == 70
+    assert result.stderr.startswith("corebound: internal error: ")
+    assert result.stderr.endswith(f"{saved}\n")
+    assert result.stderr.count("\n") == 1
     assert "Traceback" in saved.read_text()
 
 
 def test_a_crash_during_import_is_reported_the_same_way(tmp_path: Path) -> None:
     (tmp_path / "typer.py").write_text("raise ImportError('broken')")
-    told = subprocess.run(
+    result = subprocess.run(
         COREBOUND,
         env={**os.environ, "PYTHONPATH": str(tmp_path), "XDG_STATE_HOME": str(tmp_path)},
         capture_output=True,
@@ -116,13 +116,13 @@ def test_a_crash_during_import_is_reported_the_same_way(tmp_path: Path) -> None:
         check=False,
     )
 
-    assert told.returncode == 70
-    assert "internal error: ImportError: broken" in told.stderr
+    assert result.returncode == 70
+    assert "internal error: ImportError: broken" in result.stderr
 
 
 def test_a_crash_is_reported_when_its_traceback_cannot_be_saved() -> None:
     crash = "import tempfile; tempfile.tempdir = '/proc/nowhere'; raise KeyError('::error::')"
-    told = subprocess.run(
+    result = subprocess.run(
         (sys.executable, "-c", CRASH.format(crash=crash)),
         env={**os.environ, "XDG_STATE_HOME": "/proc/nowhere"},
         capture_output=True,
@@ -130,8 +130,8 @@ def test_a_crash_is_reported_when_its_traceback_cannot_be_saved() -> None:
         check=False,
     )
 
-    first, *rest = told.stderr.splitlines()
-    assert told.returncode == 70
+    first, *rest = result.stderr.splitlines()
+    assert result.returncode == 70
     assert "internal error: KeyError" in first
     assert "The traceback could not be saved" in first
     assert "Traceback (most recent call last):" in rest

@@ -99,12 +99,12 @@ def test_output_of_workers_is_kept_and_needs_no_inherited_lock(
     capfd: pytest.CaptureFixture[str],
 ) -> None:
     console = Console(file=sys.stderr, force_terminal=True)
-    taken, done = Event(), Event()
+    taken, released = Event(), Event()
 
     def refresh() -> None:
         with console._lock:
             taken.set()
-            done.wait()
+            released.wait()
 
     # As what refreshes a status may be at it when forks begin.
     with console.status("working"), ThreadPoolExecutor() as threads:
@@ -114,7 +114,7 @@ def test_output_of_workers_is_kept_and_needs_no_inherited_lock(
         try:
             assert len(list(letters)) == len(MANY)
         finally:
-            done.set()
+            released.set()
 
     assert "item 99" in capfd.readouterr().err
 

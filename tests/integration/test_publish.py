@@ -24,15 +24,15 @@ PUBLISH = (
 )
 
 
-def write_site(folder: Path, night: str) -> None:
+def write_site(folder: Path, version: str) -> None:
     """A site whose every page says which night it is of, the overview last."""
     (folder / "scenario").mkdir(parents=True, exist_ok=True)
     for number in range(PAGES):
-        (folder / "scenario" / f"{number}.html").write_text(night)
-    (folder / "index.html").write_text(night)
+        (folder / "scenario" / f"{number}.html").write_text(version)
+    (folder / "index.html").write_text(version)
 
 
-def nights(folder: Path) -> set[str]:
+def versions(folder: Path) -> set[str]:
     """Which nights a reader of the folder finds."""
     return {file.read_text() for file in folder.rglob("*.html")}
 
@@ -59,10 +59,10 @@ def test_a_published_folder_holds_only_the_new_site(suite: Path) -> None:
     (suite / "reports" / "site" / "gone.html").unlink()
     write_site(suite / "reports" / "site", "second")
 
-    done = publish(suite, "--to", "public")
+    completed = publish(suite, "--to", "public")
 
-    assert done.code == 0, done.err
-    assert nights(suite / "public") == {"second"}
+    assert completed.code == 0, completed.err
+    assert versions(suite / "public") == {"second"}
     assert not (suite / "public" / "gone.html").exists()
     assert sorted(file.name for file in suite.glob(".public*")) == [".public.lock"]
 
@@ -72,12 +72,12 @@ def test_a_link_is_switched_to_a_new_folder_and_the_old_one_is_removed(suite: Pa
     (suite / "before").mkdir()
     (suite / "public").symlink_to("before")
 
-    for night in ("second", "third"):
-        write_site(suite / "reports" / "site", night)
+    for version in ("second", "third"):
+        write_site(suite / "reports" / "site", version)
         assert publish(suite, "--to", "public").code == 0
 
     assert (suite / "public").is_symlink()
-    assert nights(suite / "public") == {"third"}
+    assert versions(suite / "public") == {"third"}
     assert len([path for path in suite.glob(".public.new-*") if path.is_dir()]) == 1
 
 
@@ -85,10 +85,10 @@ def test_a_folder_of_something_else_is_left_alone(suite: Path) -> None:
     (suite / "precious").mkdir()
     (suite / "precious" / "thesis.txt").write_text("years of work")
 
-    done = publish(suite, "--to", "precious")
+    completed = publish(suite, "--to", "precious")
 
-    assert done.code == 2
-    assert "no published site" in done.err
+    assert completed.code == 2
+    assert "no published site" in completed.err
     assert (suite / "precious" / "thesis.txt").read_text() == "years of work"
 
 
@@ -118,22 +118,22 @@ def test_publishing_that_is_killed_leaves_one_complete_site(suite: Path, linked:
     )
     moments, killed = [*range(8), *range(20, 300, 30)], 0
     for count, moment in enumerate(moments):
-        night = f"night {count}"
-        before = nights(suite / "public")
-        write_site(suite / "reports" / "site", night)
+        version = f"night {count}"
+        before = versions(suite / "public")
+        write_site(suite / "reports" / "site", version)
 
-        done = subprocess.run(
+        completed = subprocess.run(
             (sys.executable, "-c", killer, str(moment)),
             cwd=suite, capture_output=True, text=True, check=False,
         )  # fmt: skip
 
-        assert done.returncode in {0, -signal.SIGKILL}, done.stderr
-        killed += done.returncode != 0
-        found = nights(suite / "public")
+        assert completed.returncode in {0, -signal.SIGKILL}, completed.stderr
+        killed += completed.returncode != 0
+        shown = versions(suite / "public")
         assert len(list((suite / "public").rglob("*.html"))) == PAGES + 1
-        assert found in ({night}, before), moment
-        if done.returncode == 0:
-            assert found == {night}
+        assert shown in ({version}, before), moment
+        if completed.returncode == 0:
+            assert shown == {version}
     assert killed >= 8
     # What was left behind is gone with the next one that ends well.
     assert publish(suite, "--to", "public").code == 0
@@ -151,13 +151,13 @@ def test_readers_never_see_a_mix_of_two_sites(suite: Path) -> None:
     process = subprocess.Popen(
         (sys.executable, "-c", PUBLISH), cwd=suite,
     )  # fmt: skip
-    seen = set()
+    observed = set()
     while process.poll() is None:
         # One descriptor of the folder is one site, whatever takes its place meanwhile.
         folder = os.open(suite / "public", os.O_RDONLY)
         try:
             index = os.open("index.html", os.O_RDONLY, dir_fd=folder)
-            seen.add(os.read(index, 100))
+            observed.add(os.read(index, 100))
             os.close(index)
         except FileNotFoundError:
             pass  # the old folder, opened before and removed since
@@ -165,8 +165,8 @@ def test_readers_never_see_a_mix_of_two_sites(suite: Path) -> None:
             os.close(folder)
         time.sleep(0.002)
 
-    assert seen <= {b"first", b"second"}
-    assert nights(suite / "public") == {"second"}
+    assert observed <= {b"first", b"second"}
+    assert versions(suite / "public") == {"second"}
 
 
 @pytest.mark.quick
@@ -174,14 +174,14 @@ def test_each_publication_is_a_commit_and_the_checkout_is_unchanged(suite: Path)
     publish(suite, "--branch", "gh-pages")
     write_site(suite / "reports" / "site", "second")
 
-    done = publish(suite, "--branch", "gh-pages")
-    again = publish(suite, "--branch", "gh-pages")
+    completed = publish(suite, "--branch", "gh-pages")
+    second = publish(suite, "--branch", "gh-pages")
 
-    assert done.code == 0, done.err
+    assert completed.code == 0, completed.err
     assert git(suite, "rev-list", "--count", "gh-pages").strip() == "2"
     assert git(suite, "show", "gh-pages:index.html") == "second"
     assert ".nojekyll" in git(suite, "ls-tree", "--name-only", "gh-pages").split()
-    assert "(unchanged)" in again.out
+    assert "(unchanged)" in second.out
     assert git(suite, "status", "--porcelain", "--untracked-files=no") == ""
     assert git(suite, "branch", "--show-current").strip() == "main"
 
@@ -218,11 +218,11 @@ def test_a_squashed_branch_is_one_commit_and_keeps_its_cname(suite: Path) -> Non
     refused = publish(suite, "--branch", "gh-pages")
     git(suite, "worktree", "remove", "aside")
 
-    done = publish(suite, "--branch", "gh-pages", "--squash")
+    completed = publish(suite, "--branch", "gh-pages", "--squash")
 
     assert refused.code == 2
     assert "checked out" in refused.err
-    assert done.code == 0, done.err
+    assert completed.code == 0, completed.err
     assert git(suite, "rev-list", "--count", "gh-pages").strip() == "1"
     assert git(suite, "show", "gh-pages:CNAME") == "speed.example.org\n"
 
@@ -235,9 +235,9 @@ def test_a_push_continues_from_the_remote_branch(suite: Path, tmp_path: Path) ->
     git(suite, "branch", "-D", "gh-pages")
     write_site(suite / "reports" / "site", "second")
 
-    done = publish(suite, "--branch", "gh-pages", "--push", "origin")
+    completed = publish(suite, "--branch", "gh-pages", "--push", "origin")
 
-    assert done.code == 0, done.err
+    assert completed.code == 0, completed.err
     assert git(tmp_path / "remote", "rev-list", "--count", "gh-pages").strip() == "2"
     assert git(tmp_path / "remote", "show", "gh-pages:index.html") == "second"
 
@@ -252,17 +252,17 @@ def test_a_refused_push_leaves_both_branches_unchanged(suite: Path, tmp_path: Pa
     hook.chmod(0o755)
     write_site(suite / "reports" / "site", "second")
 
-    done = publish(suite, "--branch", "gh-pages", "--push", "origin")
+    completed = publish(suite, "--branch", "gh-pages", "--push", "origin")
 
-    assert done.code == 4
-    assert "no room" in done.err
+    assert completed.code == 4
+    assert "no room" in completed.err
     assert git(suite, "rev-parse", "gh-pages") == before
     assert git(tmp_path / "remote", "rev-parse", "gh-pages") == before
 
 
 @pytest.mark.quick
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "message"),
     [
         ((), "exactly one place"),
         (("--to", "a", "--branch", "b"), "exactly one place"),
@@ -274,9 +274,9 @@ def test_a_refused_push_leaves_both_branches_unchanged(suite: Path, tmp_path: Pa
         (("--branch", "gh-pages", "--repo", "/"), "no git repository"),
     ],
 )
-def test_bad_input_is_an_error_message(suite: Path, words: tuple[str, ...], told: str) -> None:
-    done = publish(suite, *words)
+def test_bad_input_is_an_error_message(suite: Path, words: tuple[str, ...], message: str) -> None:
+    completed = publish(suite, *words)
 
-    assert done.code == 2
-    assert told in done.err
-    assert "Traceback" not in done.err
+    assert completed.code == 2
+    assert message in completed.err
+    assert "Traceback" not in completed.err

@@ -21,7 +21,7 @@ PLANTED = 10
 # A busy machine may well double a figure; not so the planted commit, which trebles it.
 SLOWER, MARGIN = 2.0, 0.9
 # Of 14 nights, two a commit: the eleventh is the first of commit 9, which is as good as 8.
-EQUAL = [4 + night // 2 for night in range(14)]
+EQUAL = [4 + index // 2 for index in range(14)]
 
 
 @pytest.fixture(scope="module")
@@ -48,30 +48,30 @@ def records_of(toy: Toy) -> Path:
     return toy.folder / "reports" / "records"
 
 
-def told(toy: Toy, *words: str) -> tuple[int, dict[str, Any]]:
-    code, out, err = corebound(toy.folder, "regressions", "--json", *words)
+def document(toy: Toy, *arguments: str) -> tuple[int, dict[str, Any]]:
+    code, out, err = corebound(toy.folder, "regressions", "--json", *arguments)
     assert out, err
     (change,) = json.loads(out)["changes"]
     return code, change
 
 
-def nights(toy: Toy, real: Stored, commits: list[int]) -> None:
+def points(toy: Toy, real: Stored, commits: list[int]) -> None:
     """One for each place of a commit, as long as the run was; from the eleventh on trebled."""
     shutil.rmtree(records_of(toy))
-    for night, place in enumerate(commits):
+    for index, place in enumerate(commits):
         commit = Commit(
             sha=toy.commits[place], subject="", committed_at="2026-01-01T00:00:00Z", dirty=False
         )
         run = replace(
             real.run,
-            id=f"night{night}",
-            started_at=f"2026-01-{night + 1:02}T02:00:00Z",
+            id=f"night{index}",
+            started_at=f"2026-01-{index + 1:02}T02:00:00Z",
             commit=commit,
             environments=tuple(
                 replace(environment, commit=commit) for environment in real.run.environments
             ),
         )
-        factor = (1.002 if night % 2 else 0.998) * (1 if night < 10 else 1 + SLOWER)
+        factor = (1.002 if index % 2 else 0.998) * (1 if index < 10 else 1 + SLOWER)
         appender = jsonl.Appender(jsonl.file_of(run, records_of(toy)))
         appender.append(run)
         for launch in real.launches:
@@ -87,15 +87,15 @@ def test_a_regression_is_confirmed_by_interleaving_both_commits(
     measured: tuple[Toy, Stored],
 ) -> None:
     toy, real = measured
-    nights(toy, real, [*range(10), *[PLANTED] * 4])
+    points(toy, real, [*range(10), *[PLANTED] * 4])
     before = list(jsonl.files(records_of(toy)))
 
-    code, change = told(toy, "--confirm")
+    code, change = document(toy, "--confirm")
 
-    said = change["confirmation"]
+    confirmation = change["confirmation"]
     assert (code, change["alarm"]) == (1, True)
-    assert (said["answer"], said["both"]) == ("confirmed", True)
-    assert said["interval"][0] > 1
+    assert (confirmation["answer"], confirmation["both"]) == ("confirmed", True)
+    assert confirmation["interval"][0] > 1
     # The two were launched in turns, and are no repositories.
     (file,) = documents.confirmations_folder(records_of(toy)).glob("*/*.jsonl")
     by_block: dict[int, set[str | None]] = {}
@@ -114,25 +114,25 @@ def test_a_change_point_between_equal_commits_is_refuted_permanently(
     measured: tuple[Toy, Stored],
 ) -> None:
     toy, real = measured
-    nights(toy, real, EQUAL)
+    points(toy, real, EQUAL)
 
-    code, change = told(toy, "--confirm")
+    code, change = document(toy, "--confirm")
 
     assert (code, change["alarm"]) == (0, False)
     assert (change["confirmation"]["answer"], change["confirmation"]["both"]) == ("refuted", True)
-    assert told(toy)[0] == 0
+    assert document(toy)[0] == 0
 
 
 def test_a_scenario_that_changed_since_the_last_point_is_not_compared(
     measured: tuple[Toy, Stored],
 ) -> None:
     toy, real = measured
-    nights(toy, real, EQUAL)
+    points(toy, real, EQUAL)
     scenario = toy.folder / "scenarios" / "toy.yaml"
     before = scenario.read_text()
     scenario.write_text(before.replace("iterations: 25", "iterations: 26"))
     try:
-        code, change = told(toy, "--confirm")
+        code, change = document(toy, "--confirm")
     finally:
         scenario.write_text(before)
 

@@ -18,13 +18,13 @@ _LONGEST_S = 60
 
 
 def fetched(port: int, path: str, host: str | None = None) -> tuple[int, str]:
-    asked = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
+    requests = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
     try:
-        asked.request("GET", path, headers={"Host": host} if host else {})
-        answer = asked.getresponse()
+        requests.request("GET", path, headers={"Host": host} if host else {})
+        answer = requests.getresponse()
         return answer.status, answer.read().decode()
     finally:
-        asked.close()
+        requests.close()
 
 
 @pytest.mark.quick
@@ -35,8 +35,8 @@ def test_a_site_is_served_rebuilt_and_stopped(tmp_path: Path) -> None:
     command = commands.command_line("report", "--records", str(records), "--out", str(out))
     log = tmp_path / "log"
     with (
-        log.open("w") as told,
-        subprocess.Popen((*command, "--serve", "--port", "0"), stdout=told, stderr=told) as process,
+        log.open("w") as line,
+        subprocess.Popen((*command, "--serve", "--port", "0"), stdout=line, stderr=line) as process,
     ):
         try:
             port = int(_said(log, r"http://127\.0\.0\.1:(\d+)/"))
@@ -62,8 +62,8 @@ def test_a_site_is_served_rebuilt_and_stopped(tmp_path: Path) -> None:
 def _said(log: Path, pattern: str) -> str:
     until_s = time.monotonic() + _LONGEST_S
     while time.monotonic() < until_s:
-        if found := re.search(pattern, log.read_text()):
-            return found[1]
+        if content := re.search(pattern, log.read_text()):
+            return content[1]
         time.sleep(0.1)
     raise AssertionError(log.read_text())
 

@@ -52,16 +52,16 @@ def test_reproduce_runs_the_recorded_commit_with_the_recorded_seed(
 
     code, out, err = corebound(suite, "reproduce", f"{before.run.id}:size=1", "--json")
 
-    told: dict[str, Any] = json.loads(out or "{}")
-    assert told, err
+    document: dict[str, Any] = json.loads(out or "{}")
+    assert document, err
     # Ten times as long is what the commit that is checked out would take.
-    assert told["slowdown_ratio"] < 4
-    assert (told["cell"], told["seed"]) == ("counting[size=1]", 5)
-    assert told["launches"] == [3, 3]
-    assert code == (1 if told["holds"] is False else 0)
-    again = jsonl.read(suite / told["records"][1])
-    assert again.run.commit == before.run.commit
-    assert {launch.cell.key for launch in again.launches} == {"size=1"}
+    assert document["slowdown_ratio"] < 4
+    assert (document["cell"], document["seed"]) == ("counting[size=1]", 5)
+    assert document["launches"] == [3, 3]
+    assert code == (1 if document["holds"] is False else 0)
+    reproduced = jsonl.read(suite / document["records"][1])
+    assert reproduced.run.commit == before.run.commit
+    assert {launch.cell.key for launch in reproduced.launches} == {"size=1"}
     # It is no night.
     assert the_run(suite) == before
 
@@ -99,9 +99,9 @@ def test_another_host_is_refused_and_named(suite: Path, tmp_path: Path) -> None:
     code, _, err = corebound(suite, "reproduce", str(file), "--cell", "size=1")
 
     assert code == 3
-    said = " ".join(err.split())
-    assert "0123456789ab" in said
-    assert "0.0.0-other" in said
+    message = " ".join(err.split())
+    assert "0123456789ab" in message
+    assert "0.0.0-other" in message
 
 
 def test_another_environment_is_refused_and_the_difference_is_named(
@@ -116,23 +116,27 @@ def test_another_environment_is_refused_and_the_difference_is_named(
     code, _, err = corebound(suite, "reproduce", str(file), "--cell", "size=1")
 
     assert code == 3
-    said = " ".join(err.split())
-    assert f"+{package}" in said
-    assert "−numpy==1.0" in said
+    message = " ".join(err.split())
+    assert f"+{package}" in message
+    assert "−numpy==1.0" in message
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("arguments", "expected"),
     [
         (("nowhere",), "no run of the records"),
         (("RUN",), "2 cells with a figure"),
         (("RUN:size=9",), "0 cells with a figure"),
     ],
 )
-def test_bad_input_is_an_error_message(suite: Path, words: tuple[str, ...], told: str) -> None:
+def test_bad_input_is_an_error_message(
+    suite: Path, arguments: tuple[str, ...], expected: str
+) -> None:
     name = the_run(suite).run.id
 
-    code, _, err = corebound(suite, "reproduce", *(word.replace("RUN", name) for word in words))
+    code, _, err = corebound(
+        suite, "reproduce", *(argument.replace("RUN", name) for argument in arguments)
+    )
 
     assert code == 2
-    assert told in " ".join(err.split())
+    assert expected in " ".join(err.split())

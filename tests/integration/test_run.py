@@ -65,12 +65,12 @@ def long(suite: Path) -> Path:
     return suite
 
 
-def start(suite: Path, *words: str) -> subprocess.Popen[str]:
-    return commands.start(suite, "run", *words)
+def start(suite: Path, *arguments: str) -> subprocess.Popen[str]:
+    return commands.start(suite, "run", *arguments)
 
 
-def run(suite: Path, *words: str) -> tuple[int, str, str]:
-    return commands.corebound(suite, "run", *words)
+def run(suite: Path, *arguments: str) -> tuple[int, str, str]:
+    return commands.corebound(suite, "run", *arguments)
 
 
 def records(suite: Path) -> list[jsonl.Stored]:
@@ -82,14 +82,14 @@ def launched(stored: jsonl.Stored) -> Counter[tuple[int, str, str]]:
 
 
 # Every launch of the suite. Without SMT there are no siblings, and that cell is skipped.
-WHOLE = Counter(
+COMPLETE = Counter(
     (block, f"binding={mode}", "ok")
     for block in range(3)
     for mode in BINDINGS
     if mode != "smt-siblings" or needs.HAS_SMT
 )
 if not needs.HAS_SMT:
-    WHOLE[0, "binding=smt-siblings", "skipped"] = 1
+    COMPLETE[0, "binding=smt-siblings", "skipped"] = 1
 
 
 def left_of(suite: Path) -> Iterator[str]:
@@ -161,12 +161,15 @@ def test_a_run_launches_every_cell_and_prints_the_results(suite: Path) -> None:
     code, out, _ = run(suite, "nap.yaml", "--json")
 
     assert code == 0
-    told = json.loads(out)
-    assert told["ending"] == "complete"
-    assert told["launches"] == Counter(status for _, _, status in WHOLE)
-    assert {cell["id"] for cell in told["cells"]} >= {"nap[binding=none]", "nap[binding=one-cpu]"}
+    document = json.loads(out)
+    assert document["ending"] == "complete"
+    assert document["launches"] == Counter(status for _, _, status in COMPLETE)
+    assert {cell["id"] for cell in document["cells"]} >= {
+        "nap[binding=none]",
+        "nap[binding=one-cpu]",
+    }
     (stored,) = records(suite)
-    assert launched(stored) == WHOLE
+    assert launched(stored) == COMPLETE
     assert wait_until_gone(suite) == []
 
 
@@ -175,22 +178,22 @@ def test_a_run_killed_by_sigkill_leaves_nothing_and_resumes_without_repetition(
     suite: Path, seed: int
 ) -> None:
     chance = random.Random(seed)
-    words = ["nap.yaml", "--seed", "7"]
+    arguments = ["nap.yaml", "--seed", "7"]
     for _ in range(3):
-        process = start(suite, *words)
+        process = start(suite, *arguments)
         time.sleep(0.6 + chance.random() * 1.5)
         process.send_signal(signal.SIGKILL)
         process.communicate()
         assert wait_until_gone(suite) == []
         assert folders_left_of(suite) == []
-        words = ["nap.yaml", "--seed", "7", "--resume"]
+        arguments = ["nap.yaml", "--seed", "7", "--resume"]
     before = [launch for stored in records(suite) for launch in stored.launches]
 
-    code, _, err = run(suite, *words)
+    code, _, err = run(suite, *arguments)
 
     assert code == 0, err
     (stored,) = records(suite)
-    assert launched(stored) == WHOLE
+    assert launched(stored) == COMPLETE
     assert stored.launches[: len(before)] == tuple(before)
     assert wait_until_gone(suite) == []
 
@@ -289,10 +292,10 @@ def test_a_complete_run_has_nothing_to_resume(suite: Path) -> None:
     assert records(suite) == before
 
 
-def interrupt(suite: Path, *words: str) -> Path:
+def interrupt(suite: Path, *arguments: str) -> Path:
     """Start a run and kill it when it has recorded a launch; its file."""
     before = set(jsonl.files(suite / "reports" / "records"))
-    process = start(suite, *words)
+    process = start(suite, *arguments)
     for _ in range(1200):
         fresh = set(jsonl.files(suite / "reports" / "records")) - before
         if any(file.read_bytes().count(b"\n") > 1 for file in fresh):
@@ -313,37 +316,37 @@ def set_back(file: Path) -> Path:
     return earlier
 
 
-@pytest.mark.parametrize("words", [(), ("nap.yaml",)])
+@pytest.mark.parametrize("arguments", [(), ("nap.yaml",)])
 def test_resume_prefers_the_interrupted_run_to_a_later_complete_one(
-    suite: Path, words: tuple[str, ...]
+    suite: Path, arguments: tuple[str, ...]
 ) -> None:
     changed(suite, "nap", parameters={"seconds": 0.05})
     assert run(suite, "nap.yaml")[0] == 0
     (complete,) = jsonl.files(suite / "reports" / "records")
     before = complete.read_bytes()
-    cut_short = set_back(interrupt(suite, "nap.yaml"))
-    launches = jsonl.read(cut_short).launches
+    truncate = set_back(interrupt(suite, "nap.yaml"))
+    launches = jsonl.read(truncate).launches
 
-    code, _, err = run(suite, *words, "--resume")
+    code, _, err = run(suite, *arguments, "--resume")
 
     assert code == 0, err
-    assert str(cut_short.name) in err.replace("\n", "")
+    assert str(truncate.name) in err.replace("\n", "")
     assert complete.read_bytes() == before
-    stored = jsonl.read(cut_short)
+    stored = jsonl.read(truncate)
     assert stored.launches[: len(launches)] == launches
-    assert launched(stored) == WHOLE
+    assert launched(stored) == COMPLETE
 
 
 def test_resume_without_files_skips_a_complete_run_of_a_changed_scenario(long: Path) -> None:
     changed(long, "other", name="other", measure={"launches": {"min": 2, "max": 2}})
     assert run(long, "other.yaml", "--only", "binding=none")[0] == 0
-    cut_short = set_back(interrupt(long, "nap.yaml", "--only", "binding=none"))
+    truncate = set_back(interrupt(long, "nap.yaml", "--only", "binding=none"))
     changed(long, "other", name="other", measure={"launches": {"min": 3, "max": 3}})
 
     code, _, err = run(long, "--resume")
 
     assert code == 0, err
-    assert launched(jsonl.read(cut_short)) == Counter(
+    assert launched(jsonl.read(truncate)) == Counter(
         [(block, "binding=none", "ok") for block in range(3)]
     )
 
@@ -392,14 +395,14 @@ def test_only_one_run_measures_at_a_time(
     code, _, err = commands.corebound(long, "run", "nap.yaml", TMPDIR=elsewhere)
     waiting = start(long, "nap.yaml", "--only", "binding=none", "--wait", "10m")
     assert waiting.stderr is not None
-    told = waiting.stderr.readline()
+    message = waiting.stderr.readline()
     first.send_signal(signal.SIGTERM)
     first.communicate(timeout=30)
 
     assert code == 3, err
     assert "another run is measuring" in err
     assert f"process {first.pid}" in err
-    assert f"Waiting for the run of process {first.pid}" in told
+    assert f"Waiting for the run of process {first.pid}" in message
     waiting.communicate(timeout=60)
     assert waiting.returncode == 0
 
@@ -428,7 +431,7 @@ def test_a_run_whose_cells_all_exceed_the_host_ends_with_an_error(suite: Path) -
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("arguments", "expected"),
     [
         ((), "no scenario named"),
         (("missing.yaml",), "cannot be read"),
@@ -437,11 +440,13 @@ def test_a_run_whose_cells_all_exceed_the_host_ends_with_an_error(suite: Path) -
         (("--resume",), "no run of this host to resume"),
     ],
 )
-def test_bad_input_is_an_error_message(suite: Path, words: tuple[str, ...], told: str) -> None:
-    code, _, err = run(suite, *words)
+def test_bad_input_is_an_error_message(
+    suite: Path, arguments: tuple[str, ...], expected: str
+) -> None:
+    code, _, err = run(suite, *arguments)
 
     assert code == 2
-    assert told in " ".join(err.split())
+    assert expected in " ".join(err.split())
 
 
 @pytest.mark.quick

@@ -41,8 +41,10 @@ pytestmark = [
 
 def processes_of_servers() -> list[str]:
     """Servers and their workers among what this test has started."""
-    words = [command_line_of(pid).decode(errors="replace") for pid in processes_below(os.getpid())]
-    return [line for line in words if "torchserve" in line or "served_classifier" in line]
+    command_of = [
+        command_line_of(pid).decode(errors="replace") for pid in processes_below(os.getpid())
+    ]
+    return [line for line in command_of if "torchserve" in line or "served_classifier" in line]
 
 
 def sent(outcome: LaunchResult) -> int:
@@ -116,9 +118,9 @@ def test_a_killed_worker_shows_as_errors_and_no_request_is_lost(served: Serve) -
     def kill() -> None:
         below = processes_below(os.getpid())
         lines = {pid: Path(f"/proc/{pid}/cmdline") for pid in below}
-        words = {pid: file.read_bytes() for pid, file in lines.items() if file.exists()}
-        generating = any(b"corebound.serving.generator" in line for line in words.values())
-        workers = [pid for pid, line in words.items() if b"model_service_worker" in line]
+        command_of = {pid: file.read_bytes() for pid, file in lines.items() if file.exists()}
+        generating = any(b"corebound.serving.generator" in line for line in command_of.values())
+        workers = [pid for pid, line in command_of.items() if b"model_service_worker" in line]
         if generating and workers and not killed.is_set():
             killed.set()
             threading.Timer(2.0, lambda: os.kill(workers[0], signal.SIGKILL)).start()
@@ -166,13 +168,13 @@ def broken_model(order: ServingSpec) -> ServingSpec:
         shutil.copytree(right.folder, folder)
         (folder / right.file.name).write_bytes(b"no TorchScript")
         (folder / right.archive.name).unlink(missing_ok=True)
-        words = (
+        command_of = (
             *(str(python_of("torchserve").with_name("torch-model-archiver")), "--version", "1.0"),
             *("--model-name", "classifier", "--serialized-file", str(folder / right.file.name)),
             *("--handler", str(Path(corebound.__file__).parent / "worker" / "workloads" / HANDLER)),
             *("--export-path", str(folder)),
         )
-        assert execute(words, folder) == 0
+        assert execute(command_of, folder) == 0
         return ServedModel(folder=folder)
 
     return replace(order, model=model)

@@ -68,8 +68,8 @@ def broken(program: str, folder: Path) -> Callable[[ServingSpec], ServingSpec]:
     """
     first = folder / "bin"
     first.mkdir()
-    words = f"#!/bin/sh\ntouch {folder}/asked\nexit 1\n"
-    (first / program).write_text(words, encoding="utf-8")
+    arguments = f"#!/bin/sh\ntouch {folder}/asked\nexit 1\n"
+    (first / program).write_text(arguments, encoding="utf-8")
     (first / program).chmod(0o755)
 
     def change(order: ServingSpec) -> ServingSpec:
@@ -160,8 +160,8 @@ def litserve(tmp_path_factory: pytest.TempPathFactory) -> Watched:
 
 @pytest.fixture(params=["torchserve", "litserve"])
 def either(request: pytest.FixtureRequest) -> Watched:
-    found: Watched = request.getfixturevalue(request.param)
-    return found
+    result: Watched = request.getfixturevalue(request.param)
+    return result
 
 
 def test_both_servers_run_with_the_requested_threads(
@@ -211,7 +211,7 @@ def test_a_delayed_generator_makes_the_launch_invalid(
 ) -> None:
     held = threading.Event()
 
-    def hold_up() -> None:
+    def delay() -> None:
         generators = [
             pid
             for pid in processes_below(os.getpid())
@@ -224,7 +224,7 @@ def test_a_delayed_generator_makes_the_launch_invalid(
                 threading.Timer(after_s, os.kill, (generators[0], sign)).start()
 
     parameters = {"traffic": "constant", "rate": 10.0}
-    outcome = served(threads=1, iterations=80, parameters=parameters, tick=hold_up)
+    outcome = served(threads=1, iterations=80, parameters=parameters, tick=delay)
 
     assert held.is_set()
     assert outcome.status == "invalid"
@@ -298,14 +298,16 @@ def test_throughput_and_percentiles_match_apachebench(
             clients: tuple[Client, ...] = ("ab", "corebound") if turn % 2 else ("corebound", "ab")
             for client in clients:
                 answered = answered_by(client, server, tmp_path / f"{client}-{turn}")
-                found = latency.percentiles(answered.latencies)
-                assert found is not None
+                result = latency.percentiles(answered.latencies)
+                assert result is not None
                 assert (answered.ok, answered.errors) == (120, {})
                 each_ns = answered.duration_ns / answered.ok
-                figures[client].append((each_ns, found.p50_ns, found.p90_ns, found.p99_ns))
+                figures[client].append((each_ns, result.p50_ns, result.p90_ns, result.p99_ns))
 
-    for place in range(4):
-        theirs, ours = ([one[place] for one in figures[client]] for client in ("ab", "corebound"))
+    for position in range(4):
+        theirs, ours = (
+            [values[position] for values in figures[client]] for client in ("ab", "corebound")
+        )
         noise = max(1.5, max(theirs) / min(theirs), max(ours) / min(ours))
         ratio = statistics.median(ours) / statistics.median(theirs)
         assert 1 / noise < ratio < noise, figures

@@ -50,8 +50,8 @@ def test_ended_threads_hold_no_files_open_and_are_reported() -> None:
 
     # Fewer, where another thread of the tests' own process has ended meanwhile.
     assert descriptors() <= before
-    seen = {thread.tid for thread in watch.close()}
-    assert seen >= {os.getpid(), *ended}
+    sampled = {thread.tid for thread in watch.close()}
+    assert sampled >= {os.getpid(), *ended}
 
 
 def test_context_switches_of_ended_threads_are_kept() -> None:

@@ -22,7 +22,7 @@ def trained(
     """Three steps and a look: the losses, and the outputs of the first and the third."""
     numbers = NUMBERS.get(framework, "tensor.asnumpy()")
     given = "".join(f", {name}={value!r}" for name, value in parameters.items())
-    told = imported.json_from(
+    result = imported.json_from(
         framework,
         f"from corebound.worker.workloads.small_network_{framework} import training\n"
         f"made = training({SHAPE}{given})\n"
@@ -35,17 +35,17 @@ def trained(
         "    'first': plain(outputs[0]), 'third': plain(outputs[2])}))\n",
         cwd,
     )
-    assert isinstance(told, dict)
-    return told
+    assert isinstance(result, dict)
+    return result
 
 
-def assert_alike(one: dict[str, Any], other: dict[str, Any]) -> None:
+def assert_alike(first: dict[str, Any], second: dict[str, Any]) -> None:
     # Sums of at most 32 float32 products in another order: 1e-5 is a hundred roundings.
-    assert one["shapes"] == other["shapes"]
-    assert one["flop"] == other["flop"]
-    assert one["losses"] == pytest.approx(other["losses"], rel=1e-5)
+    assert first["shapes"] == second["shapes"]
+    assert first["flop"] == second["flop"]
+    assert first["losses"] == pytest.approx(second["losses"], rel=1e-5)
     for outputs in ("first", "third"):
-        for mine, theirs in zip(one[outputs], other[outputs], strict=True):
+        for mine, theirs in zip(first[outputs], second[outputs], strict=True):
             assert mine == pytest.approx(theirs, rel=1e-4, abs=1e-5)
 
 
@@ -98,7 +98,7 @@ def test_the_mode_does_not_change_the_result(
 def test_unsupported_settings_of_a_framework_are_refused(
     tmp_path: Path, imported: PreloadedFrameworks, framework: str, given: str, says: str
 ) -> None:
-    told = imported.json_from(
+    result = imported.json_from(
         framework,
         f"from corebound.worker.workloads.small_network_{framework} import training\n"
         "from corebound.worker.workload import WorkloadError\n"
@@ -107,13 +107,13 @@ def test_unsupported_settings_of_a_framework_are_refused(
         tmp_path,
     )
 
-    assert told.startswith(says)
+    assert result.startswith(says)
 
 
 def test_a_network_that_does_not_learn_or_is_incomplete_is_detected(
     tmp_path: Path, imported: PreloadedFrameworks
 ) -> None:
-    told = imported.json_from(
+    result = imported.json_from(
         "pytorch",
         "from corebound.worker.workloads.small_network_pytorch import training\n"
         f"made = training({SHAPE})\n"
@@ -129,10 +129,10 @@ def test_a_network_that_does_not_learn_or_is_incomplete_is_detected(
         tmp_path,
     )
 
-    assert told[0] is None
-    assert "(7, 32) outputs" in told[1]
-    assert "its loss is nan" in told[2]
-    assert "its loss went from 1.0 to nan" in told[3]
+    assert result[0] is None
+    assert "(7, 32) outputs" in result[1]
+    assert "its loss is nan" in result[2]
+    assert "its loss went from 1.0 to nan" in result[3]
 
 
 @pytest.mark.parametrize("asynchronous", [False, True])
@@ -140,7 +140,7 @@ def test_a_network_that_does_not_learn_or_is_incomplete_is_detected(
 def test_a_checkpoint_holds_the_network_and_is_removed(
     tmp_path: Path, imported: PreloadedFrameworks, steps: int, asynchronous: bool
 ) -> None:
-    told = imported.json_from(
+    result = imported.json_from(
         "mindspore",
         "from corebound.worker.workloads.checkpoint_mindspore import checkpointing\n"
         f"made = checkpointing(width=32, layers=2, steps={steps}, asynchronous={asynchronous})\n"
@@ -151,13 +151,13 @@ def test_a_checkpoint_holds_the_network_and_is_removed(
         tmp_path,
     )
 
-    assert told == [True, False]
+    assert result == [True, False]
 
 
 def test_a_checkpoint_of_other_weights_is_detected(
     tmp_path: Path, imported: PreloadedFrameworks
 ) -> None:
-    told = imported.json_from(
+    result = imported.json_from(
         "mindspore",
         "from corebound.worker.workloads.checkpoint_mindspore import checkpointing\n"
         "made = checkpointing(width=32, layers=2)\n"
@@ -170,14 +170,14 @@ def test_a_checkpoint_of_other_weights_is_detected(
         tmp_path,
     )
 
-    assert told.startswith("the checkpoint does not hold `")
+    assert result.startswith("the checkpoint does not hold `")
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float16"])
 def test_a_wrong_matrix_product_of_mindspore_is_detected(
     tmp_path: Path, imported: PreloadedFrameworks, dtype: str
 ) -> None:
-    told = imported.json_from(
+    result = imported.json_from(
         "mindspore",
         "from corebound.worker.workloads.rectangular_gemm_mindspore import product\n"
         f"made = product(rows=8, inner=33, columns=17, dtype={dtype!r})\n"
@@ -190,7 +190,7 @@ def test_a_wrong_matrix_product_of_mindspore_is_detected(
         tmp_path,
     )
 
-    assert told == ["the matrix product is wrong.", dtype]
+    assert result == ["the matrix product is wrong.", dtype]
 
 
 def test_the_classifier_starts_at_the_loss_of_a_guess_and_learns(
@@ -214,7 +214,7 @@ def test_the_classifier_starts_at_the_loss_of_a_guess_and_learns(
 def test_a_data_set_gives_valid_images_and_detects_invalid_ones(
     tmp_path: Path, imported: PreloadedFrameworks, autotune: bool
 ) -> None:
-    told = imported.json_from(
+    result = imported.json_from(
         "mindspore",
         "from corebound.worker.workloads.dataset_mindspore import pipeline\n"
         f"made = pipeline(batch=4, image=16, batches=3, autotune={autotune})\n"
@@ -228,7 +228,10 @@ def test_a_data_set_gives_valid_images_and_detects_invalid_ones(
         tmp_path,
     )
 
-    assert told == ["the data set gave (4, 3, 16, 16) images, not (4, 3, 16, 16) in 0 to 1.", False]
+    assert result == [
+        "the data set gave (4, 3, 16, 16) images, not (4, 3, 16, 16) in 0 to 1.",
+        False,
+    ]
 
 
 @pytest.mark.parametrize("framework", ["mindspore", "tensorflow"])

@@ -96,7 +96,7 @@ def test_the_blas_library_in_use_is_recorded(
 
 
 def test_a_missing_mkl_is_named(tmp_path: Path, imported: PreloadedFrameworks) -> None:
-    told = imported.output_of(
+    output = imported.output_of(
         "numpy",
         "from corebound.worker.workloads.gemm_blas_numpy import product\n"
         "from corebound.worker.workload import WorkloadError\n"
@@ -104,11 +104,11 @@ def test_a_missing_mkl_is_named(tmp_path: Path, imported: PreloadedFrameworks) -
         tmp_path,
     )
 
-    assert told.strip() == "this environment has no MKL."
+    assert output.strip() == "this environment has no MKL."
 
 
 @pytest.mark.parametrize(
-    ("made", "spoil", "says"),
+    ("made", "spoil", "message"),
     [
         # The update goes uphill.
         (
@@ -178,9 +178,9 @@ decoder_pytorch.Layer.forward = forgetful
     ],
 )
 def test_a_wrong_output_is_detected(
-    tmp_path: Path, imported: PreloadedFrameworks, made: str, spoil: str, says: str
+    tmp_path: Path, imported: PreloadedFrameworks, made: str, spoil: str, message: str
 ) -> None:
-    told = imported.output_of(
+    output = imported.output_of(
         "pytorch",
         "import torch\n"
         "from corebound.worker.workload import WorkloadError\n"
@@ -192,11 +192,11 @@ def test_a_wrong_output_is_detected(
         tmp_path,
     )
 
-    assert told.startswith(says)
+    assert output.startswith(message)
 
 
 def test_models_have_their_documented_size(tmp_path: Path, imported: PreloadedFrameworks) -> None:
-    told = imported.output_of(
+    output = imported.output_of(
         "pytorch",
         "from corebound.worker.workloads import (decoder_pytorch, encoder_pytorch,\n"
         "    image_training_pytorch, lstm_pytorch, mobilenet_pytorch)\n"
@@ -217,13 +217,13 @@ def test_models_have_their_documented_size(tmp_path: Path, imported: PreloadedFr
     lstm = 2 * 4 * (2 * 512 * 512 + 2 * 512)
     within = 4 * (512 * 512 + 512) + 2 * 512 * 2048 + 2048 + 512 + 4 * 512
     decoder = (2 * 8_000 + 256 + 2) * 512 + 4 * within
-    assert told.strip() == str([small, large, mobile, encoder, lstm, decoder])
+    assert output.strip() == str([small, large, mobile, encoder, lstm, decoder])
 
 
 def test_the_cheap_dropout_drops_a_tenth_and_keeps_the_mean(
     tmp_path: Path, imported: PreloadedFrameworks
 ) -> None:
-    told = imported.output_of(
+    output = imported.output_of(
         "pytorch",
         "import torch\n"
         "from corebound.worker.workloads.hourglass_pytorch import CheapDropout\n"
@@ -235,7 +235,7 @@ def test_the_cheap_dropout_drops_a_tenth_and_keeps_the_mean(
         tmp_path,
     )
 
-    shape, figures = told.strip().split(") ")[0], told.strip().split("]) ")[1].split()
+    shape, figures = output.strip().split(") ")[0], output.strip().split("]) ")[1].split()
     assert shape.startswith("torch.Size([1000, 1001]")
     dropped, mean, first, last = map(float, figures)
     # 26 of 256; the standard error of a share of a million is 0.0003, of an eighth 0.0009.
@@ -258,15 +258,15 @@ def test_the_tensorflow_hourglass_runs_with_little_output(tmp_path: Path, kind: 
     assert (outcome.status, outcome.reason, outcome.leftover_processes) == ("ok", None, ())
     assert outcome.workers[0].work == {"images": 2}
     # That oneDNN is on is said twice; TensorFlow has nothing to turn it off.
-    said = [line for line in outcome.log.splitlines() if "oneDNN" not in line]
-    assert all("before absl::InitializeLog()" in line for line in said)
+    messages = [line for line in outcome.log.splitlines() if "oneDNN" not in line]
+    assert all("before absl::InitializeLog()" in line for line in messages)
 
 
 @pytest.mark.parametrize("dropout", ["plain", "cheap", "none"])
 def test_the_check_of_the_tensorflow_hourglass_redraws_the_masks_of_step_one(
     tmp_path: Path, imported: PreloadedFrameworks, dropout: str
 ) -> None:
-    told = imported.output_of(
+    output = imported.output_of(
         "tensorflow",
         "from corebound.worker.adapters import tensorflow as tensorflow_adapter\n"
         "tensorflow_adapter.prepare(seed=1, intra_op=None, inter_op=None)\n"
@@ -279,13 +279,13 @@ def test_the_check_of_the_tensorflow_hourglass_redraws_the_masks_of_step_one(
         tmp_path,
     )
 
-    before, first, second = map(float, told.split()[:3])
+    before, first, second = map(float, output.split()[:3])
     assert before == pytest.approx(first, rel=1e-6)
     assert second != first
 
 
 @pytest.mark.parametrize(
-    ("spoil", "says"),
+    ("spoil", "message"),
     [
         (
             "made.inputs.assign(made.inputs * float('nan'))",
@@ -296,9 +296,9 @@ def test_the_check_of_the_tensorflow_hourglass_redraws_the_masks_of_step_one(
     ],
 )
 def test_a_wrong_step_of_the_tensorflow_hourglass_is_detected(
-    tmp_path: Path, imported: PreloadedFrameworks, spoil: str, says: str
+    tmp_path: Path, imported: PreloadedFrameworks, spoil: str, message: str
 ) -> None:
-    told = imported.output_of(
+    output = imported.output_of(
         "tensorflow",
         "from corebound.worker.adapters import tensorflow as tensorflow_adapter\n"
         "tensorflow_adapter.prepare(seed=1, intra_op=None, inter_op=None)\n"
@@ -310,13 +310,13 @@ def test_a_wrong_step_of_the_tensorflow_hourglass_is_detected(
         tmp_path,
     )
 
-    assert told.startswith(says)
+    assert output.startswith(message)
 
 
 def test_the_cheap_dropout_of_tensorflow_drops_a_tenth_and_keeps_the_mean(
     tmp_path: Path, imported: PreloadedFrameworks
 ) -> None:
-    told = imported.output_of(
+    output = imported.output_of(
         "tensorflow",
         "from corebound.worker.adapters.tensorflow import tf\n"
         "tf.random.set_seed(1)\n"
@@ -331,7 +331,7 @@ def test_the_cheap_dropout_of_tensorflow_drops_a_tenth_and_keeps_the_mean(
         tmp_path,
     )
 
-    columns, dropped, mean, first, last, same = map(float, told.split())
+    columns, dropped, mean, first, last, same = map(float, output.split())
     assert columns == 1001
     # 26 of 256; the standard error of a share of a million is 0.0003, of an eighth 0.0009.
     assert dropped == pytest.approx(26 / 256, abs=0.002)
@@ -361,7 +361,7 @@ def test_the_cpu_time_of_a_child_counts_while_it_lives() -> None:
 def test_a_checkpoint_interval_that_makes_iterations_unequal_is_refused(
     tmp_path: Path, imported: PreloadedFrameworks
 ) -> None:
-    told = imported.output_of(
+    output = imported.output_of(
         "pytorch",
         "from corebound.worker.workloads.checkpoint_pytorch import epoch\n"
         "from corebound.worker.workload import WorkloadError\n"
@@ -370,4 +370,4 @@ def test_a_checkpoint_interval_that_makes_iterations_unequal_is_refused(
         tmp_path,
     )
 
-    assert "Make `steps` a multiple of `every`" in told
+    assert "Make `steps` a multiple of `every`" in output

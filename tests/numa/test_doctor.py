@@ -23,7 +23,7 @@ pytestmark = [
 
 @pytest.fixture(scope="module")
 def told() -> dict[str, Any]:
-    done = subprocess.run(
+    completed = subprocess.run(
         (
             *(str(HERE / "numa-vm"), "run", "--sockets", "2", "--cores", "2", "--threads", "2"),
             *("--mem", "1024", "--timeout", "400", "--share", f"{SOURCE}:/src"),
@@ -35,8 +35,8 @@ def told() -> dict[str, Any]:
         text=True,
         check=False,
     )
-    assert done.returncode == 0, done.stdout + done.stderr
-    document: dict[str, Any] = json.loads(done.stdout)
+    assert completed.returncode == 0, completed.stdout + completed.stderr
+    document: dict[str, Any] = json.loads(completed.stdout)
     return document
 
 

@@ -78,7 +78,7 @@ measure: {iterations: 3, launches: {min: 2, max: 2}, timeout_s: 120}
 """
 
 
-class Told(Struct, frozen=True, kw_only=True):
+class Records(Struct, frozen=True, kw_only=True):
     """A run in the machine: its launches, and what the workload saw of itself."""
 
     run: Run
@@ -89,14 +89,14 @@ class Told(Struct, frozen=True, kw_only=True):
         """What diagnosis makes of it: the cells that each rule names."""
         (source,) = [one for one in self.run.scenarios if one.document["name"] == scenario]
         own = [launch for launch in self.launches if launch.cell.scenario == scenario]
-        found = findings(study(self.run, source, own))
-        return {one.rule: [cell.key for cell in one.cells] for one in found}
+        matching = findings(study(self.run, source, own))
+        return {one.rule: [cell.key for cell in one.cells] for one in matching}
 
     def of(self, **axes: str) -> list[Launch]:
         own = [launch for launch in self.launches if launch.cell.scenario == "pages"]
-        found = [one for one in own if axes.items() <= _settings(one.cell).items()]
-        assert found, axes
-        return found
+        matching = [one for one in own if axes.items() <= _settings(one.cell).items()]
+        assert matching, axes
+        return matching
 
 
 def _settings(cell: Cell) -> dict[str, str]:
@@ -111,17 +111,17 @@ def _settings(cell: Cell) -> dict[str, str]:
 
 
 @pytest.fixture(scope="module")
-def told(tmp_path_factory: pytest.TempPathFactory) -> Told:
+def told(tmp_path_factory: pytest.TempPathFactory) -> Records:
     suite = tmp_path_factory.mktemp("suite")
     return measured(suite, {"pages": SCENARIO, "wandering": WANDERING})
 
 
 @pytest.fixture(scope="module")
-def told_offline(tmp_path_factory: pytest.TempPathFactory) -> Told:
+def offline_records(tmp_path_factory: pytest.TempPathFactory) -> Records:
     return measured(tmp_path_factory.mktemp("offline"), {"offline": OFFLINE}, "--offline", "3,6")
 
 
-def measured(suite: Path, scenarios: dict[str, str], *machine: str) -> Told:
+def measured(suite: Path, scenarios: dict[str, str], *machine: str) -> Records:
     """Run scenarios in a machine that is booted for it, `machine` saying how it differs."""
     shutil.copy(HERE / "suite" / "pages.py", suite)
     for name, text in scenarios.items():
@@ -134,15 +134,15 @@ def measured(suite: Path, scenarios: dict[str, str], *machine: str) -> Told:
         *("--share", f"{suite}:/suite:rw", "--env", "PYTHONPATH=/src:/site", "--env", "HOME=/tmp"),
         *("--", "sh", "-c", f"cd /suite && python3.11 -m corebound run {files}"),
     )
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
+    completed = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert completed.returncode == 0, completed.stdout + completed.stderr
     (file,) = jsonl.files(suite / "reports" / "records")
     seen = [json.loads(line) for line in (suite / "told.jsonl").read_text().splitlines()]
     stored = jsonl.read(file)
-    return Told(run=stored.run, launches=stored.launches, seen=tuple(seen))
+    return Records(run=stored.run, launches=stored.launches, seen=tuple(seen))
 
 
-def test_every_launch_is_verified_or_skipped_with_a_reason(told: Told) -> None:
+def test_every_launch_is_verified_or_skipped_with_a_reason(told: Records) -> None:
     assert {launch.status for launch in told.launches} == {"ok", "skipped"}, [
         launch.reason for launch in told.launches
     ]
@@ -166,7 +166,7 @@ def test_every_launch_is_verified_or_skipped_with_a_reason(told: Told) -> None:
     ],
 )
 def test_threads_run_only_on_the_cpus_of_their_mode(
-    told: Told, binding: str, threads: str, cpus: tuple[int, ...]
+    told: Records, binding: str, threads: str, cpus: tuple[int, ...]
 ) -> None:
     for launch in told.of(
         binding=binding, threads=threads, memory="default", moment="before-start", workers="1"
@@ -176,7 +176,7 @@ def test_threads_run_only_on_the_cpus_of_their_mode(
             assert {stay.cpu for stay in thread.stays} <= set(cpus)
 
 
-def test_separate_workers_share_no_core_and_stay_on_their_node(told: Told) -> None:
+def test_separate_workers_share_no_core_and_stay_on_their_node(told: Records) -> None:
     for launch in told.of(binding="per-worker", workers="2"):
         assert launch.placement is not None
         assert [slot.cpus for slot in launch.placement.slots] == [(0, 2), (4, 6)]
@@ -185,7 +185,7 @@ def test_separate_workers_share_no_core_and_stay_on_their_node(told: Told) -> No
             assert {one for thread in worker.threads for one in thread.allowed} == {cpus}
 
 
-def test_a_worker_bound_after_start_is_bound_when_it_is_timed(told: Told) -> None:
+def test_a_worker_bound_after_start_is_bound_when_it_is_timed(told: Records) -> None:
     for launch in told.of(binding="node", moment="after-start"):
         assert launch.commands[0].argv[0].endswith("python3.11")
         allowed = {one for thread in launch.workers[0].threads for one in thread.allowed}
@@ -193,7 +193,7 @@ def test_a_worker_bound_after_start_is_bound_when_it_is_timed(told: Told) -> Non
 
 
 @pytest.mark.parametrize(("memory", "node"), [("bind", "0"), ("remote", "1")])
-def test_memory_comes_from_the_requested_node(told: Told, memory: str, node: str) -> None:
+def test_memory_comes_from_the_requested_node(told: Records, memory: str, node: str) -> None:
     launches = told.of(binding="one-cpu", memory=memory, threads="default")
 
     assert f"--membind={node}" in launches[0].commands[0].argv
@@ -202,11 +202,11 @@ def test_memory_comes_from_the_requested_node(told: Told, memory: str, node: str
     assert any(isinstance(pages, dict) and set(pages) == {node} for pages in single)
 
 
-def test_memory_on_the_other_node_is_diagnosed(told: Told) -> None:
+def test_memory_on_the_other_node_is_diagnosed(told: Records) -> None:
     for memory, node in (("bind", 0), ("remote", 1)):
         for launch in told.of(binding="one-cpu", memory=memory, threads="default"):
-            held = launch.workers[0].node_bytes
-            assert held[node] > 0.9 * sum(held.values())
+            nodes = launch.workers[0].node_bytes
+            assert nodes[node] > 0.9 * sum(nodes.values())
 
     # Where threads may run on both nodes, or could until they were bound, some of their
     # memory can be on the other by chance.
@@ -223,7 +223,7 @@ def test_memory_on_the_other_node_is_diagnosed(told: Told) -> None:
 
 
 def test_a_thread_that_migrates_between_nodes_is_diagnosed(
-    told: Told,
+    told: Records,
 ) -> None:
     assert told.findings("wandering")["threads-migrate"] == ["binding=none"]
     topology = told.run.host.topology
@@ -236,7 +236,7 @@ def test_a_thread_that_migrates_between_nodes_is_diagnosed(
         assert seen.across_nodes >= 10
 
 
-def test_memory_by_node_is_sampled_over_time(told: Told) -> None:
+def test_memory_by_node_is_sampled_over_time(told: Records) -> None:
     wandering = [launch for launch in told.launches if _wanders(launch)]
     assert len(wandering) == 4
     for launch in wandering:
@@ -250,12 +250,12 @@ def _wanders(launch: Launch) -> bool:
     return launch.cell.scenario == "wandering"
 
 
-def test_offline_cpus_are_neither_planned_nor_used(told_offline: Told) -> None:
-    topology = told_offline.run.host.topology
+def test_offline_cpus_are_neither_planned_nor_used(offline_records: Records) -> None:
+    topology = offline_records.run.host.topology
     assert set(topology.offline) == {3, 6}
     placed = {
         launch.cell.key: launch.placement.slots[0].cpus
-        for launch in told_offline.launches
+        for launch in offline_records.launches
         if launch.placement is not None and launch.status == "ok"
     }
     assert placed == {
@@ -263,15 +263,15 @@ def test_offline_cpus_are_neither_planned_nor_used(told_offline: Told) -> None:
         "binding=logical-cpus": (0, 1, 2, 4, 5, 7),
         "binding=node": (0, 1, 2),
     }
-    for launch in told_offline.launches:
+    for launch in offline_records.launches:
         for worker in launch.workers:
             assert {one for thread in worker.threads for one in thread.allowed} == {
                 placed[launch.cell.key]
             }
 
 
-def test_a_cell_on_an_offline_cpu_is_skipped_with_the_cpu(told_offline: Told) -> None:
-    (skipped,) = [launch for launch in told_offline.launches if launch.status == "skipped"]
+def test_a_cell_on_an_offline_cpu_is_skipped_with_the_cpu(offline_records: Records) -> None:
+    (skipped,) = [launch for launch in offline_records.launches if launch.status == "skipped"]
 
     assert skipped.cell.key == "binding=cpus:2-3"
     assert "3" in str(skipped.reason)

@@ -25,7 +25,7 @@ COLUMNS = [
 
 def result_file(results: dict[str, Any], **changes: Any) -> dict[str, Any]:
     """A result file of version 2."""
-    told = {
+    document = {
         "commit_hash": SHA,
         "env_name": "virtualenv-py3.11",
         "date": DATE_MS,
@@ -38,7 +38,7 @@ def result_file(results: dict[str, Any], **changes: Any) -> dict[str, Any]:
         "durations": {},
         "version": 2,
     }
-    return told | changes
+    return document | changes
 
 
 def result_tree(
@@ -50,22 +50,24 @@ def result_tree(
     (folder / "asv.conf.json").write_text(
         '{\n  // a comment, as asv allows\n  "version": 1, "project": "trees",\n}'
     )
-    for number, told in enumerate(files):
-        (machine / f"{number:08}-env.json").write_text(json.dumps(told))
+    for number, document in enumerate(files):
+        (machine / f"{number:08}-env.json").write_text(json.dumps(document))
     if benchmarks is not None:
         (folder / "results" / "benchmarks.json").write_text(json.dumps(benchmarks))
     return folder
 
 
-def only_points(found: project.Read) -> HistoryPoints:
+def only_points(project_read: project.Read) -> HistoryPoints:
     """Those of the one series there is."""
-    (series,) = found.series
+    (series,) = project_read.series
     return series.points
 
 
-def by_cell(found: project.Read) -> dict[str, Series]:
+def by_cell(project_read: project.Read) -> dict[str, Series]:
     """Series by their parameters."""
-    return {one.cell.removesuffix(",environment=virtualenv-py3.11"): one for one in found.series}
+    return {
+        one.cell.removesuffix(",environment=virtualenv-py3.11"): one for one in project_read.series
+    }
 
 
 def read_project(

@@ -183,12 +183,14 @@ def plan_cell(environment: str, *, folder: str = "", **scenario: Any) -> Planned
         **scenario,
     }
     loaded = load_document(document, "one.yaml")
-    means = HostCapabilities(
+    capabilities = HostCapabilities(
         topology=discovery.live_topology(),
         tools=frozenset({"taskset", "numactl", "java"}),
         pythons={environment: str(python)},
     )
-    (one,) = plan_cells(loaded, expand(loaded, "one"), means, folder=folder, profile=None, seed=1)
+    (one,) = plan_cells(
+        loaded, expand(loaded, "one"), capabilities, folder=folder, profile=None, seed=1
+    )
     return one
 
 

@@ -49,11 +49,11 @@ def _convolutions(shape: Shape) -> Iterator[Convolution]:
     channels, half, side = shape.channels, shape.channels // 2, shape.side
     yield Convolution(before=3, after=half, side=7, across=shape.image // 2, norm=True)
     yield from _residual(half, channels, shape.image // 2)
-    for place in range(shape.stacks):
+    for stack in range(shape.stacks):
         yield from _hourglass(channels, side, DEPTH)
         yield Convolution(before=channels, after=channels, side=1, across=side, norm=True)
         yield Convolution(before=channels, after=JOINTS, side=1, across=side, norm=False)
-        if place < shape.stacks - 1:
+        if stack < shape.stacks - 1:
             yield Convolution(before=JOINTS, after=channels, side=1, across=side, norm=False)
 
 

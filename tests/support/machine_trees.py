@@ -122,15 +122,15 @@ def a_tree(
 
     `extra` adds files or replaces them; an empty text there takes a file away.
     """
-    every = tuple(cpus)
+    all_cpus = tuple(cpus)
     base = "sys/devices/system/cpu"
     files = {} if online is None else {f"{base}/online": f"{online}\n"}
-    for cpu in every:
+    for cpu in all_cpus:
         folder = f"{base}/cpu{cpu}"
         files[f"{folder}/topology/physical_package_id"] = f"{package(cpu)}\n"
         files[f"{folder}/topology/core_id"] = f"{core(cpu)}\n"
         files[f"{folder}/topology/thread_siblings"] = f"{cpu_mask(siblings(cpu))}\n"
-        inside = in_package(cpu) if in_package else every
+        inside = in_package(cpu) if in_package else all_cpus
         files[f"{folder}/topology/core_siblings"] = f"{cpu_mask(inside)}\n"
         if cache:
             files[f"{folder}/cache/index0/level"] = "3\n"
@@ -430,7 +430,7 @@ def check_results(
     # What was gone stays gone.
     then = {path: text for path, text in LATER.items() if path in now}
     tree = ChangingTree(now, {**now, **then, **(later or {})})
-    judged = examine(
+    checks = examine(
         tree,
         topology=None if no_host else host or a_host(),
         wait=tree.wait,
@@ -439,4 +439,4 @@ def check_results(
         tools=tools,
         environments={"numpy": True} if environments is None else environments,
     )
-    return {one.host_check.check: one for one in judged}
+    return {one.host_check.check: one for one in checks}

@@ -52,10 +52,10 @@ class Element:
 
     def within(self, *tags: str) -> Element | None:
         """The nearest element of these tags that holds it."""
-        found = self.parent
-        while found is not None and found.tag not in tags:
-            found = found.parent
-        return found
+        ancestor = self.parent
+        while ancestor is not None and ancestor.tag not in tags:
+            ancestor = ancestor.parent
+        return ancestor
 
 
 class _Reader(HTMLParser):

@@ -162,24 +162,24 @@ def make_toy(
     (folder / "scenarios" / "toy_steps.py").write_text(STEPS)
     git(folder, "init", "--quiet", "--initial-branch", "main")
     work, made = float(WORK), []
-    for place in range(commits):
-        work *= 1 + slower.get(place, 0.0)
-        shape = _SHAPES[place % len(_SHAPES)].format(work=round(work))
-        (folder / "toy" / "__init__.py").write_text(f'"""Revision {place}."""\n\n\n{shape}')
-        (folder / "setup.py").write_text(BROKEN if place in broken else SETUP)
+    for position in range(commits):
+        work *= 1 + slower.get(position, 0.0)
+        shape = _SHAPES[position % len(_SHAPES)].format(work=round(work))
+        (folder / "toy" / "__init__.py").write_text(f'"""Revision {position}."""\n\n\n{shape}')
+        (folder / "setup.py").write_text(BROKEN if position in broken else SETUP)
         git(folder, "add", "--all")
-        subject = f"make it {slower[place]:.0%} slower" if place in slower else "refactor"
-        git(folder, "commit", "--quiet", "--message", f"{place}: {subject}")
+        subject = f"make it {slower[position]:.0%} slower" if position in slower else "refactor"
+        git(folder, "commit", "--quiet", "--message", f"{position}: {subject}")
         made.append(git(folder, "rev-parse", "HEAD").strip())
     return Toy(folder=folder, commits=tuple(made))
 
 
 def write_pyproject(folder: Path, name: str, **setuptools: Any) -> None:
     """Let pip install what is in a folder; `setuptools` is how its packages are found."""
-    told = "".join(f"{key} = {_toml(value)}\n" for key, value in setuptools.items())
+    settings = "".join(f"{key} = {_toml(value)}\n" for key, value in setuptools.items())
     (folder / "pyproject.toml").write_text(
         '[build-system]\nrequires = ["setuptools"]\nbuild-backend = "setuptools.build_meta"\n\n'
-        f'[project]\nname = "{name}"\nversion = "1"\n\n[tool.setuptools]\n{told}'
+        f'[project]\nname = "{name}"\nversion = "1"\n\n[tool.setuptools]\n{settings}'
     )
 
 
@@ -212,21 +212,21 @@ def write_asv_conf(folder: Path, name: str, **changes: Any) -> None:
     (folder / "asv.conf.json").write_text(json.dumps(document, indent=1))
 
 
-def git(folder: Path, *words: str) -> str:
+def git(folder: Path, *arguments: str) -> str:
     """What git says, as a person who is nobody's account."""
     person = {
         f"GIT_{role}_{what}": value
         for role in ("AUTHOR", "COMMITTER")
         for what, value in (("NAME", "Toy"), ("EMAIL", "toy@example.org"))
     }
-    done = subprocess.run(
-        ("git", "-C", str(folder), *words),
+    completed = subprocess.run(
+        ("git", "-C", str(folder), *arguments),
         check=True,
         capture_output=True,
         text=True,
         env={**os.environ, **person},
     )
-    return done.stdout
+    return completed.stdout
 
 
 PREVIOUS_PAGE = "last night"
@@ -268,9 +268,9 @@ def push_change(suite: Path, *, amended: bool = False) -> str:
     return git(elsewhere, "rev-parse", "HEAD").strip()
 
 
-def run_nightly(suite: Path, *words: str) -> tuple[int, str, str]:
+def run_nightly(suite: Path, *arguments: str) -> tuple[int, str, str]:
     """A night to its end."""
-    return commands.corebound(suite, "nightly", "--to", "public", *words)
+    return commands.corebound(suite, "nightly", "--to", "public", *arguments)
 
 
 def published_page(suite: Path) -> str:
@@ -280,6 +280,6 @@ def published_page(suite: Path) -> str:
 
 def read_journal(suite: Path) -> list[dict[str, Any]]:
     """The lines of the only night's journal."""
-    found = list((suite / "reports" / "nights").glob("*/journal.jsonl"))
-    assert len(found) <= 1, "another night was begun"
-    return [json.loads(line) for file in found for line in file.read_text().splitlines()]
+    files = list((suite / "reports" / "nights").glob("*/journal.jsonl"))
+    assert len(files) <= 1, "another night was begun"
+    return [json.loads(line) for file in files for line in file.read_text().splitlines()]
