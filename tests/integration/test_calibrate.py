@@ -50,11 +50,14 @@ def test_the_baseline_is_measured_twice_in_blocks_and_stored(suite: Path) -> Non
     assert sorted((launch.block, launch.cell.key) for launch in launches) == [
         (block, f"binding=none,copy={copy}") for block in range(4) for copy in "ab"
     ]
-    kept = calibration_of(suite)
-    assert json.loads(out)[0]["run"] == kept.run
-    assert (kept.cell, kept.blocks) == ("binding=none", 4)
-    assert [one.launches for one in kept.noise] == [3, 4]
-    assert 0 < kept.noise[1].floor_ratio < kept.noise[0].floor_ratio
+    calibration = calibration_of(suite)
+    assert json.loads(out)[0]["run"] == calibration.run
+    assert calibration.cell == "binding=none"
+    # A block with a disturbed launch does not count.
+    assert calibration.blocks in {3, 4}
+    floors = {noise.launches: noise.floor_ratio for noise in calibration.noise}
+    assert list(floors) == list(range(3, calibration.blocks + 1))
+    assert 0 < floors.get(4, 0.5 * floors[3]) < floors[3]
 
 
 def test_a_failed_calibration_is_reported_and_not_stored(suite: Path) -> None:
