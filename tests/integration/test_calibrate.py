@@ -15,6 +15,8 @@ from corebound.records.run_record import Run
 from support.commands import corebound
 from support.repositories import SLEEP, sleeping_suite
 
+pytestmark = pytest.mark.measures
+
 
 @pytest.fixture
 def suite(tmp_path: Path) -> Path:

@@ -13,6 +13,8 @@ from corebound.records import codec, jsonl
 from support.commands import corebound
 from support.repositories import commit_all, counting_suite, git
 
+pytestmark = pytest.mark.measures
+
 STEPS = "def setup(*, size):\n    return lambda: sum(range(20_000 * size))\n"
 
 
