@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import Protocol
 
@@ -24,6 +26,8 @@ class Tree(Protocol):
 # The longest of these files is /proc/cpuinfo, with about 1.5 KiB for each CPU. A larger file in
 # a saved tree is not one of them.
 _MOST_BYTES = 1 << 24
+# The kernel refuses to read /proc/sys with a buffer of more than 4 MiB (KMALLOC_MAX_SIZE).
+_CHUNK_BYTES = 1 << 16
 
 
 class Files:
@@ -40,7 +44,9 @@ class Files:
             return None
         try:
             with (self._root / path.removeprefix(self._prefix)).open("rb") as file:
-                return file.read(_MOST_BYTES).decode("utf-8", errors="replace")
+                chunks = iter(partial(file.read, _CHUNK_BYTES), b"")
+                data = b"".join(islice(chunks, _MOST_BYTES // _CHUNK_BYTES))
+                return data.decode("utf-8", errors="replace")
         except (OSError, ValueError):  # a CPU may go offline; a name may contain a NUL
             return None
 
