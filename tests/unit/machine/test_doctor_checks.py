@@ -1,4 +1,4 @@
-"""What `corebound doctor` sees: every check firing, not firing, and having nothing to see."""
+"""Specifies when each check of `corebound doctor` is ok, a warning or unavailable."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ GROUP = "sys/fs/cgroup/user.slice/cpu.max"
 V1_FOLDER = "sys/fs/cgroup/cpu,cpuacct"
 
 
-def test_a_healthy_machine_has_nothing_to_mend() -> None:
+def test_a_healthy_machine_has_nothing_to_fix() -> None:
     assert {name: one.host_check.state for name, one in check_results().items()} == dict.fromkeys(
         check_results(), "ok"
     )
@@ -85,7 +85,7 @@ def test_a_healthy_machine_has_nothing_to_mend() -> None:
         ("irqbalance", {"proc/90/stat": pid_stat("irqbalance", 1)}, "running"),
     ],
 )
-def test_what_disturbs_is_a_warning_with_a_reason_and_a_way_to_mend_it(
+def test_a_disturbing_setting_is_a_warning_with_a_reason_and_a_fix(
     check: str, files: dict[str, str | None], value: str
 ) -> None:
     found = check_results(files)
@@ -132,7 +132,7 @@ def test_what_disturbs_is_a_warning_with_a_reason_and_a_way_to_mend_it(
         ("perf_event_paranoid", ["proc/sys/kernel/perf_event_paranoid"]),
     ],
 )
-def test_what_a_host_does_not_show_is_unavailable_and_not_fine(check: str, gone: list[str]) -> None:
+def test_a_missing_file_is_unavailable_not_ok(check: str, gone: list[str]) -> None:
     seen = check_results(dict.fromkeys(gone))[check].host_check
 
     assert seen.state == "unavailable"
@@ -158,7 +158,7 @@ def test_what_a_host_does_not_show_is_unavailable_and_not_fine(check: str, gone:
         ("perf_event_paranoid", "proc/sys/kernel/perf_event_paranoid"),
     ],
 )
-def test_what_means_nothing_to_us_is_unavailable(check: str, path: str) -> None:
+def test_unexpected_content_is_unavailable(check: str, path: str) -> None:
     seen = check_results({path: "mañana \x1b[2J\n"}, later={path: "mañana \x1b[2J\n"})[
         check
     ].host_check
@@ -167,7 +167,7 @@ def test_what_means_nothing_to_us_is_unavailable(check: str, path: str) -> None:
     assert seen.value.isprintable()
 
 
-def test_a_machine_without_any_file_shows_nothing_at_all() -> None:
+def test_a_machine_without_files_has_only_unavailable_checks() -> None:
     found = check_results(dict.fromkeys(HEALTHY), no_host=True, tools=None)
 
     states = {name: one.host_check.state for name, one in found.items()}
@@ -183,7 +183,7 @@ def test_a_machine_without_any_file_shows_nothing_at_all() -> None:
     ),
     later=st.dictionaries(st.sampled_from(sorted(LATER)), st.text()),
 )
-def test_whatever_files_hold_every_check_answers_in_printable_words(
+def test_every_check_is_printable_for_any_file_content(
     files: dict[str, str | None], later: dict[str, str]
 ) -> None:
     found = check_results(files, later=later)
@@ -194,7 +194,7 @@ def test_whatever_files_hold_every_check_answers_in_printable_words(
         assert all(change.prior != change.value for change in one.changes)
 
 
-def test_a_driver_without_the_steady_governor_is_not_told_to_use_it() -> None:
+def test_a_driver_without_the_performance_governor_is_not_told_to_use_it() -> None:
     found = check_results(
         {
             POLICY.format(0): "powersave\n",
@@ -206,7 +206,7 @@ def test_a_driver_without_the_steady_governor_is_not_told_to_use_it() -> None:
     assert not found.changes
 
 
-def test_cores_that_are_being_slowed_now_are_told_from_those_that_once_were() -> None:
+def test_throttling_now_differs_from_throttling_in_the_past() -> None:
     path = f"{CPU}/cpu0/thermal_throttle/core_throttle_count"
 
     found = check_results({path: "3\n"}, later={path: "4\n"})["thermal throttling"].host_check
@@ -214,7 +214,7 @@ def test_cores_that_are_being_slowed_now_are_told_from_those_that_once_were() ->
     assert found.value == "now, 4 times since the machine started"
 
 
-def test_an_old_kernel_tells_of_smt_by_its_topology() -> None:
+def test_an_old_kernel_shows_smt_by_its_topology() -> None:
     files = {f"{CPU}/smt/active": None, f"{CPU}/smt/control": None}
 
     assert check_results(files)["SMT"].host_check.state == "ok"
@@ -228,7 +228,7 @@ def test_a_guest_cannot_be_sure_that_there_is_no_smt() -> None:
     assert found.value == "not visible (a hypervisor may hide it)"
 
 
-def test_isolated_cpus_that_we_may_not_use_are_of_no_use() -> None:
+def test_isolated_cpus_outside_the_allowed_set_are_a_warning() -> None:
     host = a_host(cores_per_node=4, allowed=frozenset({0, 1}))
 
     found = check_results({f"{CPU}/isolated": "2-3\n"}, host=host)["isolated CPUs"].host_check
@@ -246,7 +246,7 @@ def test_the_scheduler_does_not_spread_threads_over_several_isolated_cpus() -> N
     assert single.host_check.value == "1 isolated, 1 without ticks; allowed: 0-1"
 
 
-def test_interrupts_are_sent_to_the_cpus_that_are_not_ours() -> None:
+def test_interrupts_move_to_cpus_that_are_not_measured() -> None:
     found = check_results(host=a_host(cores_per_node=4, allowed=frozenset({1, 2})))["IRQ affinity"]
 
     assert found.host_check.value == "2 of 2 on CPUs 1-2"
@@ -259,7 +259,7 @@ def test_interrupts_are_sent_to_the_cpus_that_are_not_ours() -> None:
     )
 
 
-def test_interrupts_elsewhere_disturb_nobody() -> None:
+def test_interrupts_on_other_cpus_are_ok() -> None:
     host = a_host(cores_per_node=4, allowed=frozenset({2, 3}))
 
     assert check_results(host=host)["IRQ affinity"].host_check.state == "ok"
@@ -273,7 +273,7 @@ def test_interrupts_are_never_sent_to_isolated_cpus() -> None:
     assert {change.value for change in found.changes} == {"3"}
 
 
-def test_where_every_cpu_is_ours_interrupts_have_nowhere_else_to_go() -> None:
+def test_interrupts_stay_if_every_cpu_is_measured() -> None:
     found = check_results()["IRQ affinity"]
 
     assert found.host_check.value == "2 of 2 on CPUs 0-1; there are no other CPUs"
@@ -368,7 +368,7 @@ def test_busy_processes_are_named_with_their_share_of_a_cpu() -> None:
     assert (found.fix, found.undo) == ("kill -STOP 200 202", "kill -CONT 200 202")
 
 
-def test_a_record_keeps_no_ids_of_processes_which_may_be_others_when_it_is_read() -> None:
+def test_a_record_contains_no_process_ids() -> None:
     judged = check_results(
         {"proc/30/stat": pid_stat("kswapd0", 0, parent=2)},
         later={
@@ -386,7 +386,7 @@ def test_a_record_keeps_no_ids_of_processes_which_may_be_others_when_it_is_read(
     assert judged["swappiness"].recorded is judged["swappiness"].host_check
 
 
-def test_a_number_that_was_used_again_is_another_process() -> None:
+def test_a_reused_process_id_is_another_process() -> None:
     found = check_results(
         {"proc/200/stat": pid_stat("old", 1000, started=1)},
         later={
@@ -409,7 +409,7 @@ def test_corebound_itself_is_no_foreign_process() -> None:
     assert (found.state, found.value) == ("ok", "0 % of a CPU")
 
 
-def test_work_that_no_process_shows_counts_too() -> None:
+def test_load_without_a_visible_process_counts() -> None:
     found = check_results(later={"proc/stat": proc_stat(user=50, idle=10_050)})[
         "busy processes"
     ].host_check
@@ -431,7 +431,7 @@ def test_a_thread_of_the_kernel_is_named_but_cannot_be_stopped() -> None:
     assert (found.fix, found.undo) == ("find what keeps the kernel busy: top", None)
 
 
-def test_steal_is_judged_now_and_since_the_start() -> None:
+def test_steal_is_checked_now_and_since_the_start() -> None:
     # 5 of 100 ticks; 5 of 10,100 since the start.
     now = check_results(later={"proc/stat": proc_stat(idle=10_095, steal=5)})["steal"].host_check
     # 1,000 of 11,000 then, and of 11,100 now.
@@ -444,7 +444,7 @@ def test_steal_is_judged_now_and_since_the_start() -> None:
     assert (ever.state, ever.value) == ("warning", "0.0 % now, 9.0 % since the machine started")
 
 
-def test_pages_on_their_way_to_the_disk_are_seen() -> None:
+def test_swapping_during_the_check_is_detected() -> None:
     found = check_results(later={"proc/vmstat": "pswpin 0\npswpout 12\n"})["swap"].host_check
 
     assert found.value == "0 B of 8.0 GiB used, 12 pages moved during the check"
@@ -470,7 +470,7 @@ def test_numa_balancing_matters_only_between_nodes() -> None:
     )
 
 
-def test_counters_that_are_kept_from_users_do_not_bind_the_privileged() -> None:
+def test_privileged_users_ignore_perf_event_paranoid() -> None:
     files = {
         "proc/sys/kernel/perf_event_paranoid": "3\n",
         "proc/self/status": "CapEff:\t000001ffffffffff\n",
@@ -481,7 +481,7 @@ def test_counters_that_are_kept_from_users_do_not_bind_the_privileged() -> None:
     assert check_results(files, sudo=True)["perf_event_paranoid"].host_check.state == "warning"
 
 
-def test_missing_tools_say_what_is_lost_and_where_to_get_them() -> None:
+def test_missing_tools_name_the_consequence_and_the_package() -> None:
     found = check_results(tools=PROGRAMS - {"numactl"})
 
     assert found["numactl"].host_check.state == "warning"
@@ -516,5 +516,5 @@ def test_commands_write_exactly_these_settings(values: Mapping[str, str], writte
     assert command(values.items()) == written
 
 
-def test_a_long_text_from_outside_is_cut() -> None:
+def test_long_external_text_is_truncated() -> None:
     assert len(printable("x" * 1000)) == 60

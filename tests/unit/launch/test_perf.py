@@ -1,4 +1,4 @@
-"""What perf counted, as its lines tell; tests/data/perf says where recorded ones are from."""
+"""Specifies how the output of `perf stat` becomes counts and shares."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ HARDWARE = """\
 """
 
 
-def test_recorded_software_events_are_read_and_hardware_ones_say_why_not() -> None:
+def test_recorded_software_events_are_counted_and_hardware_events_have_a_reason() -> None:
     found = parse(RECORDED.read_text(encoding="utf-8"))
 
     value = found["task-clock"].value
@@ -77,11 +77,11 @@ def test_an_event_that_was_never_counted_is_absent_not_zero() -> None:
 @pytest.mark.parametrize(
     "text", ["", "\n", "# started on\n", "perf: command not found", ",,,,,", "a,b,c,d,e,f", "1,2"]
 )
-def test_what_is_no_count_is_left_out(text: str) -> None:
+def test_lines_without_a_count_are_ignored(text: str) -> None:
     assert parse(text) == {}
 
 
-def test_only_what_the_host_supports_is_asked_for() -> None:
+def test_only_supported_events_are_requested() -> None:
     group = "{cpu/slots/,cpu/topdown-retiring/}"
     counts = parse(HARDWARE.replace("1000000,,LLC", "<not supported>,,LLC"))
 
@@ -91,7 +91,7 @@ def test_only_what_the_host_supports_is_asked_for() -> None:
     assert offer.unavailable == {"LLC-load-misses": "not supported by this host"}
 
 
-def test_a_host_without_any_counter_says_so_once() -> None:
+def test_a_host_without_counters_has_one_reason() -> None:
     offer = supported_counters(["cycles"], parse(RECORDED.read_text(encoding="utf-8")))
 
     assert offer.events == ()
@@ -134,7 +134,7 @@ def hybrid(event: str, core: str, atom: str, *, modifier: str = "") -> dict[str,
     )
 
 
-def test_kinds_that_took_turns_with_other_events_are_scaled_to_the_whole_time() -> None:
+def test_multiplexed_counts_of_core_types_are_scaled_to_the_whole_time() -> None:
     # 400 × 30 % and 200 × 20 %: 160 in half of the time.
     (count,) = hybrid("cycles", "400 30.00", "200 20.00", modifier="u").values()
 
@@ -143,7 +143,7 @@ def test_kinds_that_took_turns_with_other_events_are_scaled_to_the_whole_time() 
     assert count.by_pmu == pytest.approx({"cpu_core": 120, "cpu_atom": 40})
 
 
-def test_what_one_kind_does_not_support_is_known_only_if_the_other_ran_nearly_always() -> None:
+def test_an_event_that_one_core_type_lacks_is_known_only_if_the_other_ran_nearly_always() -> None:
     lines = (
         "600,,cpu_core/LLC-load-misses/,7,{},,\n"
         "<not supported>,,cpu_atom/LLC-load-misses/,0,100.00,,\n"
@@ -154,7 +154,7 @@ def test_what_one_kind_does_not_support_is_known_only_if_the_other_ran_nearly_al
     assert (half.value, half.reason) == (None, "not supported on cpu_atom")
 
 
-def test_an_event_that_no_kind_counted_is_absent() -> None:
+def test_an_event_that_no_core_type_counted_is_none() -> None:
     text = "<not counted>,,cpu_core/cycles/,0,0.00,,\n<not counted>,,cpu_atom/cycles/,0,0.00,,\n"
 
     (count,) = parse(text).values()

@@ -1,31 +1,191 @@
-"""Odd machines: what each of their oddities is read as."""
+"""Specifies the topology read from saved, made-up and malformed /sys trees."""
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from corebound.errors import HostError
-from corebound.machine.discovery import topology
-from corebound.machine.topology import Topology, cpu_list
-from support.hwloc import our_answers
-from support.machine_trees import UNUSUAL_MACHINES, MemoryTree, a_tree, cpu_mask
+from corebound.machine.discovery import live_topology, saved_topology, topology
+from corebound.machine.topology import MOST_CPUS, Node, Topology, cpu_list
+from support.hwloc import HWLOC_ANSWERS, agree, our_answers
+from support.machine_trees import (
+    UNUSUAL_MACHINES,
+    MemoryTree,
+    a_tree,
+    cpu_mask,
+    machine_files,
+    memory_tree,
+    saved_machines,
+    write_files,
+)
+
+RICH = {
+    **UNUSUAL_MACHINES["a cgroup v1 cpuset, mounted elsewhere"],
+    **a_tree(cpus=range(8), online="0-7", cache=lambda _: range(8), nodes={0: range(8)}),
+    "sys/devices/system/cpu/cpu0/topology/die_id": "0\n",
+    "sys/devices/system/node/online": "0-1\n",
+    "sys/devices/system/node/node0/distance": "10 20\n",
+    "sys/devices/cpu_core/cpus": "0-3\n",
+    "sys/devices/cpu_atom/cpus": "4-7\n",
+}
+
+NASTY = st.one_of(
+    st.none(),
+    st.sampled_from(
+        ["", "\n", "-1", "-1\n", "0-", "7-0", "0-99999999999", "ffffffff", "zz", "1,,2", "0x1",
+         "\x00", "²", "٣", "1e9", "0-7 ", "65536", "9" * 30, "0-65535", "ffffffff," * 3000]
+    ),
+    st.text(max_size=20),
+)  # fmt: skip
+
+
+@given(st.dictionaries(st.sampled_from(sorted(RICH)), NASTY, max_size=12))
+def test_any_content_is_read_or_refused_with_a_reason(changes: dict[str, str | None]) -> None:
+    changed = {**RICH, **changes}
+    files = {path: text for path, text in changed.items() if text is not None}
+
+    found = read_or_refused(files)
+
+    if isinstance(found, HostError):
+        assert found.fix
+    else:
+        numbers = [cpu.id for cpu in found.cpus]
+        assert numbers == sorted(set(numbers))
+        assert all(
+            cpu.cache is None or cpu.id in found.caches[cpu.cache].cpus for cpu in found.cpus
+        )
+        assert not set(numbers) & set(found.offline)
+
+
+def read_or_refused(files: dict[str, str]) -> Topology | HostError:
+    try:
+        return topology(MemoryTree(files), where="a tree")
+    except HostError as error:
+        return error
+
+
+def test_directories_that_only_look_like_cpus_are_passed_over() -> None:
+    names = (
+        "cpufreq",
+        "cpuidle",
+        "cpu",
+        "cpu01",
+        "cpu-1",
+        "cpu1x",
+        f"cpu{MOST_CPUS}",
+        "cpu9999999",
+    )
+    files = a_tree(extra={f"sys/devices/system/cpu/{name}/topology/core_id": "0" for name in names})
+
+    assert [cpu.id for cpu in topology(MemoryTree(files), where="").cpus] == [0, 1, 2, 3]
+
+
+def test_a_directory_that_is_not_there_is_named() -> None:
+    with pytest.raises(HostError, match=r"nowhere/at-all: there is no such directory"):
+        saved_topology(Path("nowhere/at-all"))
+
+
+def test_an_empty_directory_is_named(tmp_path: Path) -> None:
+    with pytest.raises(HostError) as raised:
+        saved_topology(tmp_path)
+
+    assert str(raised.value).startswith(str(tmp_path))
+
+
+def test_a_file_in_place_of_a_directory_is_passed_over(tmp_path: Path) -> None:
+    (tmp_path / "sys/devices/system/cpu/cpu0").mkdir(parents=True)
+    (tmp_path / "sys/devices/system/cpu/cpu0/topology").write_text("0")
+    (tmp_path / "sys/devices/system/cpu/cpu1/topology/core_id").mkdir(parents=True)
+    (tmp_path / "sys/devices/system/cpu/online").write_bytes(b"\xff\xfe")
+
+    assert [cpu.id for cpu in saved_topology(tmp_path).cpus] == [1]
+
+
+def test_this_machine_has_a_cpu_for_us() -> None:
+    assert live_topology().allowed
+
+
+RECORDED: dict[str, Any] = json.loads(HWLOC_ANSWERS.read_text(encoding="utf-8"))
+
+
+def read(machine: str) -> Topology:
+    return topology(memory_tree(machine_files(machine)), where=machine)
+
+
+def test_every_saved_machine_has_recorded_answers() -> None:
+    assert tuple(RECORDED) == saved_machines()
+    assert len(RECORDED) == 12
+
+
+@pytest.mark.parametrize("machine", saved_machines())
+def test_our_reading_of_a_saved_machine_is_hwlocs(machine: str) -> None:
+    ours, theirs = our_answers(read(machine)), RECORDED[machine]
+
+    assert agree(ours, theirs), (ours, theirs)
+
+
+def test_files_on_a_disk_read_as_the_same_files_in_memory(tmp_path: Path) -> None:
+    machine = "hwloc_16amd64-8n2c-cpusets"
+
+    assert saved_topology(write_files(machine_files(machine), tmp_path)) == read(machine)
+
+
+def test_a_bare_sys_tree_is_read_without_cgroups(tmp_path: Path) -> None:
+    machine = "hwloc_16amd64-8n2c-cpusets"
+    host = saved_topology(write_files(machine_files(machine), tmp_path) / "sys")
+
+    assert len(host.allowed) == len(host.cpus) == 15  # of 16 one is offline
+    assert all(node.allowed for node in host.nodes)
+
+
+def test_the_hybrid_processor_shows_both_kinds_of_core() -> None:
+    host = read("hwloc_20em64t-hybrid-1p6c2t+2ca4co1t")  # 6 cores × 2 and 8 × 1, by its name
+
+    assert [cpu.id for cpu in host.cpus if cpu.kind == "performance"] == list(range(12))
+    assert [cpu.id for cpu in host.cpus if cpu.kind == "efficiency"] == list(range(12, 20))
+
+
+def test_nodes_keep_their_memory_and_distances() -> None:
+    nodes: dict[int, Node] = {
+        node.id: node for node in read("hwloc_fakememinitiators-1np2c+1npp+gi").nodes
+    }
+    far: dict[int, int] = dict(nodes[0].distances)
+
+    assert nodes[0].cpus == (0, 1)
+    assert nodes[0].memory_bytes == 0
+    assert nodes[5].memory_bytes == 97_447_340 << 10
+    assert far[5] == 11
+    assert [node.id for node in nodes.values() if node.allowed] == [5, 6, 7, 8, 9, 10]
+
+
+def test_the_cpus_of_a_cpu_that_is_offline_are_listed_as_such() -> None:
+    host = read("hwloc_offline-cpu0-node0")
+
+    assert host.offline == (0, 1, 2, 3, 21, 22, 23)
+    assert host.cpus[0].id == 4
+    assert host.cpus[0].node is None  # the kernel took node 0 away with its memory
+
 
 CPU = "sys/devices/system/cpu"
 
 
-def read(files: dict[str, str]) -> Topology:
+def read_shape(files: dict[str, str]) -> Topology:
     return topology(MemoryTree(files), where="a tree")
 
 
 def shape(name: str) -> dict[str, Any]:
-    return our_answers(read(UNUSUAL_MACHINES[name]))
+    return our_answers(read_shape(UNUSUAL_MACHINES[name]))
 
 
 @pytest.mark.parametrize("name", UNUSUAL_MACHINES)
 def test_every_core_of_an_odd_machine_has_one_key_of_its_own(name: str) -> None:
-    host = read(UNUSUAL_MACHINES[name])
+    host = read_shape(UNUSUAL_MACHINES[name])
 
     # Four machines have as many cores as `our_answers` finds sets of siblings.
     assert len({cpu.core for cpu in host.allowed}) == len(our_answers(host)["cores"])
@@ -78,7 +238,10 @@ def test_the_lists_of_siblings_decide_what_a_package_is(name: str, packages: lis
 
 
 def test_dies_are_told_apart_in_the_keys_of_their_cores() -> None:
-    keys = {cpu.core for cpu in read(UNUSUAL_MACHINES["core numbers that repeat in each die"]).cpus}
+    keys = {
+        cpu.core
+        for cpu in read_shape(UNUSUAL_MACHINES["core numbers that repeat in each die"]).cpus
+    }
 
     assert {(key.die, key.core) for key in keys} == {(die, n) for die in (0, 1) for n in range(4)}
 
@@ -98,7 +261,7 @@ def test_node_numbers_may_have_gaps_and_two_digits() -> None:
 
 
 def test_nodes_may_have_no_cpus_or_no_memory() -> None:
-    nodes = read(UNUSUAL_MACHINES["nodes without CPUs and without memory"]).nodes
+    nodes = read_shape(UNUSUAL_MACHINES["nodes without CPUs and without memory"]).nodes
 
     assert [(node.id, cpu_list(node.cpus), node.memory_bytes) for node in nodes] == [
         (0, "0-3", 1 << 30),
@@ -113,7 +276,9 @@ def test_texts_may_end_in_nul() -> None:
 
 
 def test_cpus_without_any_topology_are_cores_of_one_package() -> None:
-    host = read({f"{CPU}/online": "0-3\n", f"{CPU}/cpu0/uevent": "\n", f"{CPU}/cpu1/uevent": "\n"})
+    host = read_shape(
+        {f"{CPU}/online": "0-3\n", f"{CPU}/cpu0/uevent": "\n", f"{CPU}/cpu1/uevent": "\n"}
+    )
 
     assert our_answers(host)["cores"] == ["0", "1"]
     assert our_answers(host)["packages"] == ["0-1"]
@@ -126,7 +291,7 @@ def test_without_lists_of_siblings_numbers_tell_cores() -> None:
     files = a_tree(core=lambda cpu: cpu % 2, package=lambda _: 3)
     bare = {path: text for path, text in files.items() if not path.endswith("_siblings")}
 
-    assert our_answers(read(bare))["cores"] == ["0,2", "1,3"]
+    assert our_answers(read_shape(bare))["cores"] == ["0,2", "1,3"]
 
 
 def test_new_names_of_lists_win_over_old_ones() -> None:
@@ -135,7 +300,7 @@ def test_new_names_of_lists_win_over_old_ones() -> None:
         for cpu in range(4)
     }
 
-    assert our_answers(read(a_tree(extra=new)))["cores"] == ["0-1", "2-3"]
+    assert our_answers(read_shape(a_tree(extra=new)))["cores"] == ["0-1", "2-3"]
 
 
 def test_a_group_without_a_file_of_its_own_has_its_parents_limits() -> None:
@@ -148,7 +313,7 @@ def test_a_group_without_a_file_of_its_own_has_its_parents_limits() -> None:
         },
     )
 
-    assert our_answers(read(files))["pus"] == "6-7"
+    assert our_answers(read_shape(files))["pus"] == "6-7"
 
 
 def test_in_a_container_the_mount_itself_is_our_group() -> None:
@@ -160,7 +325,7 @@ def test_in_a_container_the_mount_itself_is_our_group() -> None:
         },
     )
 
-    assert our_answers(read(files))["pus"] == "2-3"
+    assert our_answers(read_shape(files))["pus"] == "2-3"
 
 
 def test_a_group_outside_our_namespace_leaves_the_mounts_limits() -> None:
@@ -172,7 +337,7 @@ def test_a_group_outside_our_namespace_leaves_the_mounts_limits() -> None:
         },
     )
 
-    assert our_answers(read(files))["pus"] == "1"
+    assert our_answers(read_shape(files))["pus"] == "1"
 
 
 def test_affinity_and_cpuset_both_limit() -> None:
@@ -186,7 +351,7 @@ def test_affinity_and_cpuset_both_limit() -> None:
 
 def kinds(extra: dict[str, str]) -> str:
     letters = {"performance": "P", "efficiency": "E", None: "-"}
-    return "".join(letters[cpu.kind] for cpu in read(a_tree(cpus=range(6), extra=extra)).cpus)
+    return "".join(letters[cpu.kind] for cpu in read_shape(a_tree(cpus=range(6), extra=extra)).cpus)
 
 
 def each(name: str, values: list[int]) -> dict[str, str]:
@@ -220,11 +385,11 @@ def test_highest_frequency_tells_kinds_where_base_frequency_agrees() -> None:
 @pytest.mark.parametrize("files", [{}, {f"{CPU}/online": "\n", f"{CPU}/cpu0/online": "0\n"}])
 def test_a_tree_without_cpus_is_the_hosts_fault_and_says_how_to_mend(files: dict[str, str]) -> None:
     with pytest.raises(HostError, match=r"a tree: .*no CPU that is online.\n  Name a directory"):
-        read(files)
+        read_shape(files)
 
 
 def test_a_mask_has_as_many_groups_as_it_needs() -> None:
     files = a_tree(cpus=(0, 40), siblings=lambda _: (0, 40))
 
     assert cpu_mask((0, 40)) == "00000100,00000001"
-    assert our_answers(read(files))["cores"] == ["0,40"]
+    assert our_answers(read_shape(files))["cores"] == ["0,40"]

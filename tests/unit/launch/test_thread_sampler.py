@@ -1,4 +1,4 @@
-"""How long a launch was suspended: what is evidence of it, and what is none."""
+"""Specifies what counts as a suspension of a launch."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def in_state(monkeypatch: pytest.MonkeyPatch, state: str) -> None:
     monkeypatch.setattr(thread_sampler, "_read_stat", lambda _stat: ProcessStat(line.encode()))
 
 
-def test_time_between_two_looks_at_a_stopped_process_is_suspended(
+def test_time_between_two_samples_of_a_stopped_process_is_suspended(
     watch: ThreadSampler, pass_s: Pass, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     in_state(monkeypatch, "T")
@@ -72,7 +72,7 @@ def test_a_process_that_sleeps_or_waits_for_a_disk_is_not_suspended(
 
 
 @pytest.mark.parametrize(("tracer", "suspended"), [("its own", False), ("another", True)])
-def test_a_traced_process_is_suspended_by_a_tracer_from_outside_alone(
+def test_only_a_tracer_outside_the_launch_suspends_a_process(
     watch: ThreadSampler,
     pass_s: Pass,
     monkeypatch: pytest.MonkeyPatch,
@@ -90,16 +90,14 @@ def test_a_traced_process_is_suspended_by_a_tracer_from_outside_alone(
     assert (watch.suspended_ns > 0) is suspended
 
 
-def test_a_look_that_comes_late_though_nothing_kept_it_waiting_tells_a_suspension(
-    watch: ThreadSampler, pass_s: Pass
-) -> None:
+def test_a_late_sample_without_waiting_is_a_suspension(watch: ThreadSampler, pass_s: Pass) -> None:
     pass_s(5)
     watch.sample()
 
     assert watch.suspended_ns == pytest.approx(5 * S, rel=0.1)
 
 
-def test_a_look_that_comes_late_for_it_waited_for_a_cpu_tells_none(
+def test_a_late_sample_that_waited_for_a_cpu_is_no_suspension(
     watch: ThreadSampler, pass_s: Pass, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     really_ns = thread_sampler._own_wait_ns
@@ -110,7 +108,7 @@ def test_a_look_that_comes_late_for_it_waited_for_a_cpu_tells_none(
     assert watch.suspended_ns == 0
 
 
-def test_a_frozen_cgroup_counts_from_the_second_time_that_it_is_seen(
+def test_a_frozen_cgroup_counts_from_the_second_observation(
     watch: ThreadSampler, pass_s: Pass, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(cgroups, "is_frozen", lambda _tree, _pid: True)

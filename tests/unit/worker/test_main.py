@@ -1,4 +1,4 @@
-"""Where corebound itself is under test, the workload imports the commit's, not the worker's."""
+"""Specifies which corebound a workload imports if corebound itself is under test."""
 
 from __future__ import annotations
 
@@ -33,7 +33,9 @@ def asked(library: Path, environment: Path) -> list[str]:
     return done.stdout.splitlines()
 
 
-def test_the_environments_own_corebound_is_found_and_ours_goes_on_working(tmp_path: Path) -> None:
+def test_the_environments_own_corebound_is_imported_and_the_workers_keeps_working(
+    tmp_path: Path,
+) -> None:
     theirs = tmp_path / "site" / "corebound"
     theirs.mkdir(parents=True)
     (theirs / "__init__.py").touch()
@@ -44,7 +46,7 @@ def test_the_environments_own_corebound_is_found_and_ours_goes_on_working(tmp_pa
     assert rest == "False True"
 
 
-def test_where_the_project_is_another_nothing_changes(tmp_path: Path) -> None:
+def test_nothing_changes_if_the_project_is_not_corebound(tmp_path: Path) -> None:
     (tmp_path / "site").mkdir()
 
     found, rest = asked(tmp_path / "library", tmp_path / "site")

@@ -1,4 +1,4 @@
-"""What a server is set up with before it is started: its Java, its doors, its pipes."""
+"""Specifies how servers are configured, and how lines travel over a child's pipes."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def test_java_of_java_home_comes_before_that_of_path(tmp_path: Path) -> None:
     assert find_java({"PATH": variables["PATH"]}) == str(of_path)
 
 
-def test_a_java_home_without_java_is_none_whatever_path_has(tmp_path: Path) -> None:
+def test_a_java_home_without_java_gives_none_despite_path(tmp_path: Path) -> None:
     of_path = a_program(tmp_path / "path" / "java")
 
     assert find_java({"PATH": str(of_path.parent), "JAVA_HOME": str(tmp_path / "none")}) is None
@@ -50,7 +50,7 @@ def settings_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, st
     return dict(line.split("=", 1) for line in lines)
 
 
-def test_torchserve_asks_for_no_token_and_listens_to_this_host_alone(
+def test_torchserve_needs_no_token_and_listens_on_loopback_only(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settings = settings_of(tmp_path, monkeypatch)
@@ -61,7 +61,7 @@ def test_torchserve_asks_for_no_token_and_listens_to_this_host_alone(
     assert all(address.startswith("http://127.0.0.1:") for address in addresses)
 
 
-def test_every_door_has_a_port_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_interface_has_its_own_port(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     settings = settings_of(tmp_path, monkeypatch)
 
     ports = [
@@ -72,7 +72,7 @@ def test_every_door_has_a_port_of_its_own(tmp_path: Path, monkeypatch: pytest.Mo
     assert len(set(ports)) == len(ports) == 5
 
 
-def test_lines_over_pipes_come_whole_however_they_are_cut() -> None:
+def test_lines_arrive_complete_in_any_pieces() -> None:
     pipes = Pipes()
     theirs = os.dup(pipes.child_ends[1])
     pipes.close_child_ends()
@@ -88,7 +88,7 @@ def test_lines_over_pipes_come_whole_however_they_are_cut() -> None:
     pipes.close()
 
 
-def test_a_process_that_has_ended_is_not_told_anything() -> None:
+def test_sending_to_an_ended_process_fails() -> None:
     pipes = Pipes()
     pipes.close_child_ends()
 
@@ -97,7 +97,7 @@ def test_a_process_that_has_ended_is_not_told_anything() -> None:
 
 
 @pytest.mark.parametrize(("seconds", "pause_s"), [(1, 0.01), (100, 0.25), (4000, 10.0)])
-def test_a_launch_of_an_hour_is_looked_at_as_often_as_one_of_minutes(
+def test_long_launches_are_sampled_less_often(
     seconds: int, pause_s: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     now_ns = 10**12

@@ -1,4 +1,4 @@
-"""How much CPU time our groups give us."""
+"""Specifies how CPU-time quotas of cgroups are read."""
 
 from __future__ import annotations
 
@@ -24,9 +24,7 @@ SESSION = "sys/fs/cgroup/user.slice/session/cpu.max"
         ({"proc/self/mountinfo": ""}, math.inf),
     ],
 )
-def test_the_tightest_quota_says_how_many_cpus_worth_of_time_there_is(
-    files: dict[str, str], cpus: float
-) -> None:
+def test_the_tightest_quota_limits_the_cpu_time(files: dict[str, str], cpus: float) -> None:
     now = {path: text for path, text in {**HEALTHY, **files}.items() if text is not None}
 
     assert cpus_worth(ChangingTree(now, now)) == cpus

@@ -1,4 +1,4 @@
-"""The run: blocks in seeded order, nothing lost, nothing twice; with launches that are made up."""
+"""Specifies the order of a run's launches, and that none is lost or repeated."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Proof of binding: what speaks against a launch, and what does not."""
+"""Specifies which deviations from a request make a launch invalid."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def faults(
     )
 
 
-def test_a_worker_that_stayed_in_its_slot_is_proven() -> None:
+def test_a_worker_that_stayed_in_its_slot_has_no_violations() -> None:
     worker = a_worker(threads=(a_thread(allowed=(0, 1), stays=((0, 0, 5), (1, 5, 9))),))
 
     assert faults(a_placement(cpus=(0, 1)), worker) == ()
@@ -37,7 +37,7 @@ def test_a_thread_seen_off_its_slot_is_named() -> None:
     )
 
 
-def test_an_unbound_cell_proves_nothing_and_fails_nothing() -> None:
+def test_an_unbound_cell_is_not_checked() -> None:
     worker = a_worker(threads=(a_thread(allowed=(3,), stays=((3, 0, 5),)),))
 
     assert faults(a_placement(cpus=(0, 1), bound=False), worker) == ()
@@ -50,17 +50,17 @@ def test_openmp_may_bind_a_thread_to_a_part_of_the_slot_only() -> None:
     assert faults(placement, a_worker(threads=(a_thread(allowed=(1, 2), stays=()),))) != ()
 
 
-def test_other_threads_than_asked_are_evidence() -> None:
+def test_a_wrong_thread_count_is_a_violation() -> None:
     worker = a_worker(threads_asked=4, threads_used=2)
 
     assert faults(a_placement(), worker) == ("4 threads were asked for, the framework uses 2",)
 
 
-def test_a_framework_that_cannot_say_its_threads_is_not_accused() -> None:
+def test_an_unknown_thread_count_is_no_violation() -> None:
     assert faults(a_placement(), a_worker(threads_asked=4, threads_used=None)) == ()
 
 
-def test_a_variable_that_was_changed_on_the_way_is_evidence() -> None:
+def test_a_changed_variable_is_a_violation() -> None:
     worker = replace(a_worker(), environment={"OMP_NUM_THREADS": "1"})
 
     assert faults(a_placement(), worker, env=(("OMP_NUM_THREADS", "4"),)) == (
@@ -68,11 +68,11 @@ def test_a_variable_that_was_changed_on_the_way_is_evidence() -> None:
     )
 
 
-def test_variables_that_steer_nothing_are_not_asked_back() -> None:
+def test_variables_that_control_no_threads_are_not_checked() -> None:
     assert faults(a_placement(), a_worker(), env=(("GREETING", "hello"),)) == ()
 
 
-def test_a_command_that_left_its_slot_is_evidence() -> None:
+def test_a_command_that_left_its_slot_is_a_violation() -> None:
     told = faults(a_placement(cpus=(0,)), a_worker(threads=()), command=((CpuId(1),),))
 
     assert told == ("the command was allowed CPUs 1, its slot is 0",)

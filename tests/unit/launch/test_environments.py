@@ -1,4 +1,4 @@
-"""What an environment is made of: a requirements file and all that it includes."""
+"""Specifies how requirements files and their includes identify an environment."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def write(suite: Path, **files: str) -> None:
         (suite / "environments" / f"{name.replace('__', '/')}.txt").write_text(text)
 
 
-def test_a_file_without_includes_is_known_by_its_own_content(suite: Path) -> None:
+def test_a_file_without_includes_is_identified_by_its_content(suite: Path) -> None:
     text = "numpy==2.4.6\n# -r not-an-include.txt\n"
     write(suite, own=text)
 
@@ -66,7 +66,7 @@ def test_a_change_of_an_included_file_makes_another_environment(
     assert environments.python_of("own", suite) != before
 
 
-def test_includes_are_relative_to_a_link_not_to_what_it_names(suite: Path) -> None:
+def test_includes_are_relative_to_a_link_not_to_its_target(suite: Path) -> None:
     write(suite, more__own="-r base.txt\n", base="numpy==1.26.4\n")
     (suite / "environments" / "linked.txt").symlink_to("more/own.txt")
     before = environments.python_of("linked", suite)
@@ -76,16 +76,14 @@ def test_includes_are_relative_to_a_link_not_to_what_it_names(suite: Path) -> No
     assert environments.python_of("linked", suite) != before
 
 
-def test_files_that_include_one_another_end(suite: Path) -> None:
+def test_circular_includes_terminate(suite: Path) -> None:
     write(suite, own="-r own.txt\n-r other.txt\n", other="-c own.txt\n")
 
     assert environments.find("own", suite) is None
 
 
 @pytest.mark.parametrize("odd", ["nowhere.txt", "/dev/zero", "fifo", "more", "a\0b"])
-def test_an_include_that_is_no_file_is_named_when_the_environment_is_made(
-    odd: str, suite: Path
-) -> None:
+def test_an_unreadable_include_is_named_when_the_environment_is_made(odd: str, suite: Path) -> None:
     os.mkfifo(suite / "environments" / "fifo")
     write(suite, own=f"-r {odd}\n")
 

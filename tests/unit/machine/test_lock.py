@@ -1,4 +1,4 @@
-"""The host's lock: one run at a time, whatever lies in the temporary folder."""
+"""Specifies who holds the host lock, and how others wait for it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The folder of a run's launches: room below its path, the files where TMPDIR says."""
+"""Specifies how temporary folders are named, locked and removed."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_a_folder_with_a_short_path_needs_no_other_name(monkeypatch: pytest.Monk
     assert not folder.exists()
 
 
-def test_where_no_short_name_can_be_made_it_is_said_how_long_tmpdir_may_be(
+def test_an_error_without_a_short_link_names_the_longest_tmpdir(
     temporary: Path, tmp_path: Path
 ) -> None:
     with pytest.raises(HostError) as caught, scratch.scratch_folder(tmp_path / "missing"):
@@ -71,7 +71,7 @@ def test_where_no_short_name_can_be_made_it_is_said_how_long_tmpdir_may_be(
     assert list(temporary.iterdir()) == []
 
 
-def test_a_temporary_folder_that_cannot_be_written_is_an_error_for_people(
+def test_an_unwritable_temporary_folder_is_a_user_error(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "missing"))
@@ -83,7 +83,7 @@ def test_a_temporary_folder_that_cannot_be_written_is_an_error_for_people(
         pass
 
 
-def test_what_a_killed_process_left_is_removed_by_the_next_one(
+def test_folders_of_killed_processes_are_removed_by_the_next_process(
     temporary: Path, tmp_path: Path
 ) -> None:
     with ExitStack() as stack:
@@ -158,7 +158,7 @@ def test_another_users_folder_stays(
         assert (theirs / "launch-0" / "log").read_text() == "killed"
 
 
-def test_a_folder_that_is_taken_for_one_left_while_it_is_made_is_made_once_more(
+def test_a_new_folder_removed_as_abandoned_is_created_again(
     temporary: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     make, made = tempfile.mkdtemp, []

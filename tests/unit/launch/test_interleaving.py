@@ -1,4 +1,4 @@
-"""The runner keeps off the CPUs that are measured, for as long as any launch measures on them."""
+"""Specifies when this process moves off the measured CPUs, and when it returns."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_a_launch_moves_the_process_away_and_back(moves: list[set[int]]) -> None
 
 
 @pytest.mark.parametrize("order", list(itertools.permutations(range(3))))
-def test_of_launches_at_once_the_last_to_end_moves_the_process_back(
+def test_the_last_of_concurrent_launches_moves_the_process_back(
     moves: list[set[int]], order: tuple[int, ...]
 ) -> None:
     stacks = [contextlib.ExitStack() for _ in order]
@@ -56,7 +56,7 @@ def test_of_launches_at_once_the_last_to_end_moves_the_process_back(
     assert moves == [HOME, {0, 1, 2}, HOME]
 
 
-def test_launches_on_several_cpus_keep_the_process_off_all_that_are_left(
+def test_the_process_stays_off_the_cpus_of_all_open_launches(
     moves: list[set[int]],
 ) -> None:
     first, second = contextlib.ExitStack(), contextlib.ExitStack()
@@ -68,7 +68,7 @@ def test_launches_on_several_cpus_keep_the_process_off_all_that_are_left(
     assert moves == [HOME, {0, 1, 2}, {0, 1}, {0, 1, 3}, HOME]
 
 
-def test_without_room_the_process_stays_and_says_so(moves: list[set[int]]) -> None:
+def test_without_other_cpus_the_process_stays_and_reports_it(moves: list[set[int]]) -> None:
     with keep_off_cpus(cpus(0, 1, 2, 3)) as away:
         assert not away
     with keep_off_cpus(cpus(0, 1)), keep_off_cpus(cpus(2, 3)) as away:

@@ -1,4 +1,4 @@
-"""Answers of HTTP/1.1 as they come off the wire: in any pieces, and only real ones."""
+"""Specifies how HTTP/1 responses are parsed, in any pieces, and which are refused."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ REFUSED = b"HTTP/1.1 503 Full\r\ncontent-length:0\r\nconnection: Close\r\n\r\n"
 
 
 @given(st.sampled_from([SIZED, CHUNKED, CONTINUED, EMPTY, REFUSED]), st.data())
-def test_an_answer_is_complete_with_its_last_byte_in_whatever_pieces(
+def test_a_response_is_complete_with_its_last_byte_in_any_pieces(
     answer: bytes, data: st.DataObject
 ) -> None:
     cuts = data.draw(st.lists(st.integers(1, len(answer) - 1), unique=True).map(sorted))
@@ -39,7 +39,7 @@ def test_an_answer_is_complete_with_its_last_byte_in_whatever_pieces(
         (b"HTTP/1.0 200 OK\r\nConnection: keep-alive\r\n", True),
     ],
 )
-def test_a_connection_is_kept_where_the_server_keeps_it(head: bytes, keeps: bool) -> None:
+def test_the_connection_is_kept_if_the_server_keeps_it(head: bytes, keeps: bool) -> None:
     response = Response()
 
     response.feed(head + b"Content-Length: 0\r\n\r\n")
@@ -48,7 +48,7 @@ def test_a_connection_is_kept_where_the_server_keeps_it(head: bytes, keeps: bool
 
 
 @given(st.binary())
-def test_an_answer_of_no_stated_length_ends_with_its_connection(body: bytes) -> None:
+def test_a_response_without_a_length_ends_with_its_connection(body: bytes) -> None:
     response = Response()
 
     assert not response.feed(b"HTTP/1.1 200 OK\r\n\r\n" + body)
@@ -57,7 +57,7 @@ def test_an_answer_of_no_stated_length_ends_with_its_connection(body: bytes) -> 
 
 
 @pytest.mark.parametrize("answer", [SIZED, CHUNKED])
-def test_an_answer_cut_short_is_not_complete(answer: bytes) -> None:
+def test_a_truncated_response_is_not_complete(answer: bytes) -> None:
     response = Response()
 
     response.feed(answer[:-1])
@@ -65,11 +65,11 @@ def test_an_answer_cut_short_is_not_complete(answer: bytes) -> None:
     assert not response.end()
 
 
-def test_an_answer_to_a_head_request_has_no_body() -> None:
+def test_a_response_to_head_has_no_body() -> None:
     assert Response(to_head=True).feed(b"HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\n")
 
 
-def test_the_status_is_the_servers() -> None:
+def test_the_status_is_read() -> None:
     response = Response()
 
     response.feed(REFUSED)
@@ -93,13 +93,13 @@ def test_the_status_is_the_servers() -> None:
         SIZED + b"!",
     ],
 )
-def test_what_is_no_answer_is_refused(answer: bytes) -> None:
+def test_invalid_responses_are_refused(answer: bytes) -> None:
     with pytest.raises(MalformedError):
         Response().feed(answer)
 
 
 @given(st.lists(st.binary(max_size=40), max_size=6))
-def test_nothing_a_server_says_ends_us(pieces: list[bytes]) -> None:
+def test_arbitrary_data_raises_nothing_but_malformed(pieces: list[bytes]) -> None:
     response = Response()
     try:
         for piece in pieces:
@@ -108,7 +108,7 @@ def test_nothing_a_server_says_ends_us(pieces: list[bytes]) -> None:
         assert not response.keeps or response.complete
 
 
-def test_a_request_says_where_it_goes_and_how_long_it_is() -> None:
+def test_a_request_has_host_and_content_length() -> None:
     written = request(
         method="POST", host="::1", port=80, path="/p", content_type="image/jpeg", body=b"12345"
     )
@@ -120,6 +120,6 @@ def test_a_request_says_where_it_goes_and_how_long_it_is() -> None:
 
 
 @pytest.mark.parametrize("path", ["/a b", "/a\r\nX: y", "", "/ü"])
-def test_a_path_that_would_be_another_request_is_refused(path: str) -> None:
+def test_a_path_that_would_change_the_request_is_refused(path: str) -> None:
     with pytest.raises(ValueError, match="plain"):
         request(method="GET", host="h", port=80, path=path, content_type=None, body=None)

@@ -1,4 +1,4 @@
-"""When a launch measured its load generator rather than the server."""
+"""Specifies when the load generator limited a launch of a server."""
 
 from __future__ import annotations
 
