@@ -121,7 +121,7 @@ def test_missing_project_files_are_named_and_commits_are_measured_once_they_exis
     scenario.unlink()
     _, whole, _ = corebound(repository, "init", "--function", "shop.prices:total")
 
-    assert "it lacks pyproject.toml." in lacking
+    assert "missing pyproject.toml." in lacking
     assert "delete scenarios/total.yaml, and run this again" in lacking
     assert "environment: host" in before
     assert "lacks" not in whole

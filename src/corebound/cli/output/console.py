@@ -81,7 +81,7 @@ class Stream:
         if isinstance(print_error, BrokenPipeError):
             raise SystemExit(PIPE_CLOSED) from print_error
         raise InputError(
-            what=f"it cannot be written: {print_error.strerror}.",
+            what=f"cannot be written: {print_error.strerror}.",
             where=self._name,
             fix="Free some space, or redirect the output.",
         ) from print_error
