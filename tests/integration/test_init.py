@@ -122,7 +122,7 @@ def test_missing_project_files_are_named_and_commits_are_measured_once_they_exis
     _, whole, _ = corebound(repository, "init", "--function", "shop.prices:total")
 
     assert "missing pyproject.toml." in lacking
-    assert "delete scenarios/total.yaml, and run this again" in lacking
+    assert "delete scenarios/total.yaml and run this again" in lacking
     assert "environment: host" in before
     assert "lacks" not in whole
     assert "environment: project" in scenario.read_text()
@@ -151,10 +151,10 @@ def test_existing_files_are_kept_and_listed(repository: Path) -> None:
 @pytest.mark.parametrize(
     ("label", "told"),
     [
-        ("shop.prices", "names no function"),
-        ("shop.costs:total", "there is no module shop.costs"),
+        ("shop.prices", "does not name a function"),
+        ("shop.costs:total", "no module shop.costs"),
         ("shop.prices:totals", "has no `totals`"),
-        ("shop.prices:priced", "without arguments: count"),
+        ("shop.prices:priced", "requires arguments: count"),
         ("shop.prices:fetched", "asynchronous"),
     ],
 )

@@ -269,9 +269,9 @@ def test_a_refused_push_leaves_both_branches_unchanged(suite: Path, tmp_path: Pa
         (("--to", "a", "--squash"), "require --branch"),
         (("--to", "reports/site"), "the site itself"),
         (("--to", "a", "--site", "nowhere"), "no site here"),
-        (("--branch", "a..b"), "no name of a branch"),
+        (("--branch", "a..b"), "not a valid branch name"),
         (("--branch", "gh-pages", "--push", "nowhere"), "no remote"),
-        (("--branch", "gh-pages", "--repo", "/"), "no git repository"),
+        (("--branch", "gh-pages", "--repo", "/"), "not a git repository"),
     ],
 )
 def test_bad_input_is_an_error_message(suite: Path, words: tuple[str, ...], message: str) -> None:

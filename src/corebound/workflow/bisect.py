@@ -189,14 +189,14 @@ class _Bisection:
         if ending is None:
             return ()
         ends = (ending.good, ending.bad)
-        with_both = [run for places, run in self.runs.items() if {*ends} <= {*places}]
+        with_both = [run for indices, run in self.runs.items() if {*ends} <= {*indices}]
         if not with_both:
             return ()
         prepared = with_both[-1]
         succeeded = [
             launch for launch in prepared.done if launch.kind == "measure" and launch.status == "ok"
         ]
-        names = [short_name(self.commits[place]) for place in ends]
+        names = [short_name(self.commits[index]) for index in ends]
         return noise_notes(
             self.request.records,
             prepared.run,
@@ -219,7 +219,7 @@ class _Bisection:
         if result.ending == "out of time":
             return None
         summaries = {
-            place: self._summary(place, result.launches, ask.launches) for place in ask.places
+            index: self._summary(index, result.launches, ask.launches) for index in ask.places
         }
         return Answer(
             log_ratios={
@@ -227,19 +227,19 @@ class _Bisection:
                 for first, second in pairwise(ask.places)
             },
             broken=frozenset(
-                place for place, summary in summaries.items() if not summary.count("ok")
+                index for index, summary in summaries.items() if not summary.count("ok")
             ),
         )
 
-    def _summary(self, place: int, launches: Sequence[Launch], blocks: int) -> CellSummary:
+    def _summary(self, index: int, launches: Sequence[Launch], blocks: int) -> CellSummary:
         """Summarise a commit's launches; blocks meant for a later analysis are left out."""
-        name = short_name(self.commits[place])
+        name = short_name(self.commits[index])
         of_commit = [launch for launch in launches if launch.cell.commit == name]
         analysed = [launch for launch in of_commit if launch.block < blocks]
         return summarise(of_commit[0].cell, analysed, self.loaded.scenario.measure.warmup)
 
     def _prepare(self, ask: Ask) -> PreparedRun:
-        commits = [self.commits[place] for place in ask.places]
+        commits = [self.commits[index] for index in ask.places]
         names = ", ".join(f"{commit.sha[:8]} {one_line(commit.subject)}" for commit in commits)
         self.reporter.notify(f"Comparing {names}")
         loaded = repeat_for_commits(

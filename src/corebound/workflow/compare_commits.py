@@ -29,7 +29,7 @@ class CompareCommitsResult(Struct, frozen=True, kw_only=True):
 
     Attributes:
         sides: The two sides.
-        judged: Cells in the order of the suite.
+        verdicts: Cells in the order of the suite.
         noise: The noise floor of each calibrated scenario, one sentence each.
         records: The file of the launches.
         ending: Why the launches ended.
@@ -37,7 +37,7 @@ class CompareCommitsResult(Struct, frozen=True, kw_only=True):
     """
 
     sides: Sides
-    judged: tuple[CellVerdict, ...]
+    verdicts: tuple[CellVerdict, ...]
     noise: tuple[str, ...]
     records: Path
     ending: Ending
@@ -75,31 +75,33 @@ def compare_commits(
         CoreboundError: The environments or the host do not allow the run.
     """
     with ExitStack() as stack:
-        both, plain, loaded = _resolve_sides(base, head, request, reporter.notify, margin=margin)
+        both, originals, loaded = _resolve_sides(
+            base, head, request, reporter.notify, margin=margin
+        )
         hold_host(stack, reporter.notify, unlocked=unlocked, wait_s=wait_s)
         unmade = sides.make_environments(loaded, reporter.notify)
         prepared = prepare_comparison(
             loaded, request, request.records, reporter.notify, resume=resume, unmade=unmade
         )
         result = execute_run(preflight(prepared, reporter), budget_s, reporter, stack)
-    judged = judge_cells(
+    verdicts = judge_cells(
         [pair for study in result.scenario_results() for pair in _pairs(study, both)]
     )
-    comparisons = [cell.pair.comparison for cell in judged if cell.pair.comparison]
+    comparisons = [cell.pair.comparison for cell in verdicts if cell.pair.comparison]
     noise = noise_notes(
         request.records,
         result.run,
-        [scenario.source for scenario in plain],
+        [scenario.source for scenario in originals],
         launches=min((comparison.pairs for comparison in comparisons), default=0),
         own_margin=margin is None,
     )
     return CompareCommitsResult(
         sides=both,
-        judged=judged,
+        verdicts=verdicts,
         noise=noise,
         records=result.file,
         ending=result.ending,
-        exit_code=_exit_code(judged, result),
+        exit_code=_exit_code(verdicts, result),
     )
 
 
@@ -130,11 +132,11 @@ def _resolve_sides(
     return sides.sides_of_commits(project.name, first, second), comparable, repeated
 
 
-def _exit_code(judged: Sequence[CellVerdict], result: RunResult) -> int:
+def _exit_code(verdicts: Sequence[CellVerdict], result: RunResult) -> int:
     """See `CompareCommitsResult.exit_code`."""
-    if any(cell.is_regression for cell in judged):
+    if any(cell.is_regression for cell in verdicts):
         return REGRESSION
-    if not any(cell.pair.missing for cell in judged):
+    if not any(cell.pair.missing for cell in verdicts):
         return 0
     ran_out = result.ending == "out of time" and result.exit_code in {0, NO_ANSWER}
     return NO_ANSWER if ran_out else LaunchError.exit_code

@@ -21,8 +21,8 @@ def read(status: Path) -> tuple[tuple[Decision, ...], tuple[Fault, ...]]:
         fault = Fault(
             file=str(status),
             line=None,
-            what=f"it cannot be read: {error.strerror}.",
-            fix="Name the file of decisions with --status.",
+            what=f"cannot be read: {error.strerror}.",
+            fix="Name another file of decisions with --status.",
         )
         return (), (fault,)
 
@@ -46,9 +46,9 @@ def append_decision(decision: Decision, status: Path) -> None:
         InputError: The file cannot be extended.
     """
     with report_os_errors(
-        "the decision cannot be kept",
+        "the decision cannot be stored",
         where=status,
-        fix="Name a file that can be written with --status.",
+        fix="Name a writable file with --status.",
     ):
         before = status.read_text("utf-8") if status.exists() else HEAD
         after = before + ("" if before.endswith("\n") else "\n") + entry(decision)
@@ -56,9 +56,9 @@ def append_decision(decision: Decision, status: Path) -> None:
         current, faults = read_decisions(after.encode(), str(status))
         if faults or len(current) != len(previous) + 1:
             raise InputError(
-                what="nothing can be added at the end of this file.",
+                what="a decision cannot be appended to this file.",
                 where=str(status),
-                fix="Let `decisions:` be its last key, each decision begun with `  - `.",
+                fix="Make `decisions:` the last key, and begin each decision with `  - `.",
             )
         # Write through a symbolic link instead of replacing it.
         atomic_write.put(status.resolve(), after.encode())

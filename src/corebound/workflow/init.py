@@ -134,7 +134,7 @@ def find_function(label: str, repository: Path) -> TimedFunction:
     """
     if not _FUNCTION_LABEL.fullmatch(label):
         raise _function_error(
-            label, "this names no function.", "Write it like package.module:function."
+            label, "this does not name a function.", "Write it like package.module:function."
         )
     module, _, name = label.partition(":")
     for root in SOURCE_ROOTS:
@@ -144,16 +144,14 @@ def find_function(label: str, repository: Path) -> TimedFunction:
                 _check_function(label, name, file)
                 return TimedFunction(module=module, name=name, root=root)
     searched = ", ".join(root or "." for root in SOURCE_ROOTS)
-    raise _function_error(
-        label, f"there is no module {module} in {repository}.", f"Looked for it in: {searched}."
-    )
+    raise _function_error(label, f"no module {module} in {repository}.", f"Searched: {searched}.")
 
 
 def _check_function(label: str, name: str, file: Path) -> None:
     try:
         tree = ast.parse(file.read_bytes(), filename=str(file))
     except (SyntaxError, ValueError) as error:
-        raise _function_error(label, f"{file} cannot be read: {error}.", "Mend it first.") from None
+        raise _function_error(label, f"{file} cannot be read: {error}.", "Fix it first.") from None
     node = next((node for node in tree.body if name in _bound_names(node)), None)
     if node is None:
         public = [
@@ -166,13 +164,13 @@ def _check_function(label: str, name: str, file: Path) -> None:
         raise _function_error(label, f"{file} has no `{name}`.", f"It has: {names}.")
     if isinstance(node, ast.AsyncFunctionDef):
         raise _function_error(
-            label, "it is asynchronous.", "Name a function that runs it: asyncio.run(…)."
+            label, "the function is asynchronous.", "Name one that runs it: asyncio.run(…)."
         )
     if isinstance(node, ast.FunctionDef) and (required := _required_arguments(node.args)):
         raise _function_error(
             label,
-            f"it cannot be called without arguments: {', '.join(required)}.",
-            "Name one that can, or leave it out and write the step by hand.",
+            f"the function requires arguments: {', '.join(required)}.",
+            "Name one without required arguments, or omit it and write the step by hand.",
         )
 
 
@@ -315,9 +313,9 @@ def write_files(texts: Mapping[str, str], folder: Path) -> dict[str, WriteResult
     for name, text in texts.items():
         file = folder / name
         with report_os_errors(
-            "it cannot be written",
+            "cannot be written",
             where=file,
-            fix="Name a folder that can be written; files that are there stay as they are.",
+            fix="Name a writable folder. Existing files are unchanged.",
         ):
             if file.exists() or file.is_symlink():
                 is_same = file.is_file() and file.read_bytes() == text.encode()

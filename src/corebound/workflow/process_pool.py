@@ -53,9 +53,9 @@ def forked_map(function: Callable[[_Item], _Made], items: Sequence[_Item], /) ->
         pool.shutdown()
     except BrokenProcessPool as broken:
         raise HostError(
-            what="one of its processes was killed, as the kernel does where memory runs out.",
+            what="one of its processes was killed, probably because memory ran out.",
             where="corebound",
-            fix="Give it fewer CPUs, each of which has a process: `taskset -c 0 corebound ...`.",
+            fix="Allow fewer CPUs, since each has a process: `taskset -c 0 corebound ...`.",
         ) from broken
     finally:
         # A second interrupt must not leave processes that wait for work either.

@@ -43,18 +43,20 @@ def publish_to_folder(site: Site, to: Path) -> None:
     to = to.absolute()  # not resolved: a link is switched, not followed
     if to.exists() and to.samefile(site.folder):
         raise InputError(
-            what="this is the site itself.", where=str(to), fix="Name another folder with --to."
+            what="the target is the site itself.",
+            where=str(to),
+            fix="Name another folder with --to.",
         )
     if not _may_replace(to):
         raise InputError(
-            what="this folder holds something that is no published site.",
+            what="this folder contains something other than a published site.",
             where=str(to),
             fix="Name an empty folder, or one that does not exist yet.",
         )
     with report_os_errors(
         "the site cannot be published",
         where=to,
-        fix="Make room or make that folder writable; what was there is as it was.",
+        fix="Free some space or make the folder writable. The published site is unchanged.",
     ):
         to.parent.mkdir(parents=True, exist_ok=True)
         with _publisher_lock(to):
@@ -157,7 +159,7 @@ def _exchange_folders(to: Path, fresh: Path) -> None:
     raise HostError(
         what="this file system cannot exchange two folders in one step.",
         where=str(to),
-        fix=f"Let the server show a symbolic link instead, which is turned in one step:"
+        fix=f"Let the server serve a symbolic link instead, which is switched in one step:"
         f" mv {to} {to}.first && ln -s {to.name}.first {to}",
     )
 
@@ -199,9 +201,9 @@ def open_site(folder: Path, at: str) -> Site:
     """
     if not (folder / INDEX).is_file():
         raise InputError(
-            what="there is no site here.",
+            what="no site here.",
             where=str(folder),
-            fix="Write it with `corebound report`, or name another with --site.",
+            fix="Write it with `corebound report`, or name another folder with --site.",
         )
     return Site(folder=folder, at=at)
 
@@ -310,28 +312,28 @@ class _Repository(Struct, frozen=True, kw_only=True):
 def _check_branch(repository: _Repository, branch: Branch) -> None:
     if repository.query("rev-parse", "--git-dir") is None:
         raise InputError(
-            what="this is no git repository.",
+            what="not a git repository.",
             where=str(branch.repository),
-            fix="Name one with --repo, or publish to a folder with --to.",
+            fix="Name a repository with --repo, or publish to a folder with --to.",
         )
     if repository.query("check-ref-format", "--branch", branch.name) is None:
         raise InputError(
-            what=f"`{branch.name}` is no name of a branch.",
+            what=f"`{branch.name}` is not a valid branch name.",
             where="--branch",
-            fix="Write one like gh-pages.",
+            fix="Use a name like gh-pages.",
         )
     if branch.remote and repository.query("remote", "get-url", branch.remote) is None:
         raise InputError(
-            what=f"there is no remote `{branch.remote}`.",
+            what=f"no remote `{branch.remote}`.",
             where=str(branch.repository),
-            fix="Name one that `git remote` shows.",
+            fix="Name one that `git remote` lists.",
         )
     worktrees = repository.do("worktree", "list", "--porcelain").splitlines()
     if f"branch refs/heads/{branch.name}" in worktrees:
         raise InputError(
-            what=f"the branch {branch.name} is checked out, and its files would seem changed.",
+            what=f"the branch {branch.name} is checked out; its files would appear as changed.",
             where=str(branch.repository),
-            fix="Publish to another branch, or check out another one there.",
+            fix="Publish to another branch, or check out another one in that worktree.",
         )
 
 

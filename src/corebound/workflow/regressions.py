@@ -53,7 +53,7 @@ class RegressionsResult(Struct, frozen=True, kw_only=True):
     """The change points of all histories.
 
     Attributes:
-        judged: Changes and early warnings, largest first.
+        changes: Changes and early warnings, largest first.
         failing: Series whose latest points have no results.
         not_analysed: Series whose analysis failed, so that nothing is known about them.
         series: All series.
@@ -61,16 +61,16 @@ class RegressionsResult(Struct, frozen=True, kw_only=True):
         contexts: The additional information for each change, by its id.
     """
 
-    judged: tuple[AssessedChange, ...]
+    changes: tuple[AssessedChange, ...]
     failing: tuple[Failing, ...]
     not_analysed: tuple[NotAnalysed, ...]
     series: tuple[Series, ...]
     active: tuple[Series, ...]
     contexts: Mapping[str, ChangeContext] = field(default_factory=dict)
 
-    def context_of(self, judged_change: AssessedChange) -> ChangeContext:
+    def context_of(self, change: AssessedChange) -> ChangeContext:
         """The additional information for a change; empty if there is none."""
-        return self.contexts.get(judged_change.change.id, ChangeContext())
+        return self.contexts.get(change.change.id, ChangeContext())
 
     @property
     def too_short(self) -> int:
@@ -81,25 +81,25 @@ class RegressionsResult(Struct, frozen=True, kw_only=True):
     @property
     def alarms(self) -> tuple[AssessedChange, ...]:
         """The new regressions."""
-        return tuple(change for change in self.judged if change.alarm)
+        return tuple(change for change in self.changes if change.alarm)
 
     @property
     def suspected(self) -> tuple[AssessedChange, ...]:
         """Possible regressions that do not alarm yet."""
         return tuple(
-            change for change in self.judged if change.change.is_regression and change.is_undecided
+            change for change in self.changes if change.change.is_regression and change.is_undecided
         )
 
     @property
     def gains(self) -> tuple[AssessedChange, ...]:
         """New improvements that have lasted."""
-        return tuple(change for change in self.judged if change.is_gain)
+        return tuple(change for change in self.changes if change.is_gain)
 
     @property
     def others(self) -> tuple[AssessedChange, ...]:
         """All other changes: decided, old, recovered, or possibly chance."""
         listed = {id(change) for change in (*self.alarms, *self.suspected, *self.gains)}
-        return tuple(change for change in self.judged if id(change) not in listed)
+        return tuple(change for change in self.changes if id(change) not in listed)
 
 
 class AnalysedHistory(Struct, frozen=True, kw_only=True):
@@ -124,7 +124,7 @@ class AnalysedHistory(Struct, frozen=True, kw_only=True):
         """All change points and early warnings."""
         return (*self.analysis.changes, *self.analysis.early_warnings)
 
-    def judged_changes(self) -> tuple[AssessedChange, ...]:
+    def assessed_changes(self) -> tuple[AssessedChange, ...]:
         """Judge each change by the decisions and by the confirmations stored so far."""
         confirmations, _ = documents.read_confirmations(self.records)
         return assess_changes(self.changes, self.decisions, confirmations, ended=self.retired)
@@ -133,7 +133,7 @@ class AnalysedHistory(Struct, frozen=True, kw_only=True):
         """The changes with all that is displayed with them."""
         active = tuple(series for series in self.suite.series if series.id not in self.retired)
         return RegressionsResult(
-            judged=self.judged_changes(),
+            changes=self.assessed_changes(),
             failing=failing(active),
             not_analysed=self.analysis.not_analysed,
             series=self.suite.series,
@@ -208,7 +208,7 @@ def confirm_open_changes(
     """
     due = [
         change.change
-        for change in history.judged_changes()
+        for change in history.assessed_changes()
         if change.is_open
         and (change.confirmation is None or change.confirmation.answer == "impossible")
     ]
@@ -227,7 +227,7 @@ def record_decision(
     change = next(
         (
             change
-            for change in history.judged_changes()
+            for change in history.assessed_changes()
             if change_id in {change.id, change.change.id}
         ),
         None,

@@ -207,16 +207,16 @@ def _repeat(
         add_sides: Adds the sides to a scenario; called with the scenario and `path`.
     """
     repeated = []
-    for plain in loaded:
-        selected = {key_without_axis(cell, axis) for cell in plain.cells}
-        path = scenarios.display_path(plain.path)
-        scenario = add_sides(plain.scenario, path=path)
+    for original in loaded:
+        selected = {key_without_axis(cell, axis) for cell in original.cells}
+        path = scenarios.display_path(original.path)
+        scenario = add_sides(original.scenario, path=path)
         cells = tuple(
             cell
             for cell in expand(scenario, path, profile)
             if key_without_axis(cell, axis) in selected
         )
-        repeated.append(LoadedScenario(path=plain.path, scenario=scenario, cells=cells))
+        repeated.append(LoadedScenario(path=original.path, scenario=scenario, cells=cells))
     return tuple(repeated)
 
 
@@ -338,8 +338,8 @@ def _requires(line: str, package: str) -> bool:
     match = _REQUIREMENT.fullmatch(line)
     if match is None:
         return False
-    required, wanted = (re.sub(r"[-_.]+", "-", name).lower() for name in (match[1], package))
-    return required == wanted
+    required, requested = (re.sub(r"[-_.]+", "-", name).lower() for name in (match[1], package))
+    return required == requested
 
 
 def make_environments(loaded: Sequence[LoadedScenario], notify: Notify) -> dict[str, CannotRun]:

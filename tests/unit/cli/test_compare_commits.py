@@ -34,7 +34,7 @@ def a_comparison() -> CompareCommitsResult:
     )  # fmt: skip
     return CompareCommitsResult(
         sides=sides_of_commits("shop", base, head),
-        judged=(CellVerdict(pair=pair, verdict=None, is_regression=False),),
+        verdicts=(CellVerdict(pair=pair, verdict=None, is_regression=False),),
         noise=(),
         records=Path("records/a.jsonl"),
         ending="complete",
@@ -94,7 +94,7 @@ def test_each_format_has_the_noise_floor_and_the_launches_needed(form: Format) -
                 base=Side(name="0a1b", title="begin", commit=None),
                 head=Side(name="1a1b", title="go on", commit=None),
             ),
-            judged=judge_cells([an_undecided_pair(cpu_ratio=1.5)]),
+            verdicts=judge_cells([an_undecided_pair(cpu_ratio=1.5)]),
             noise=("a-scenario: Noise floor ±2.1 %.",),
             records=Path("r.jsonl"),
             ending="complete",

@@ -10,7 +10,7 @@ from support.build import a_series
 def test_the_headline_separates_thousands() -> None:
     series = (a_series([1.0]),) * 1200
     told = RegressionsResult(
-        judged=(),
+        changes=(),
         failing=(),
         not_analysed=(),
         series=series,

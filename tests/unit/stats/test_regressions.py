@@ -494,7 +494,7 @@ def test_a_file_that_cannot_be_added_to_is_left_as_it_is(here: Path) -> None:
 
     result = CliRunner().invoke(app, ["regressions", "--status", "status.yaml", "--fixed", name])
 
-    assert "nothing can be added" in str(result.exception)
+    assert "a decision cannot be appended" in str(result.exception)
     assert status.read_text() == "decisions: []\nschema: 1\n"
 
 

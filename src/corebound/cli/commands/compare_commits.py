@@ -125,15 +125,15 @@ def formatted(comparison: CompareCommitsResult, form: Format) -> str:
 
 
 def _headline(comparison: CompareCommitsResult) -> str:
-    judged = comparison.judged
-    count = sum(cell.verdict is not None for cell in judged)
-    slower = sum(cell.is_regression for cell in judged)
+    verdicts = comparison.verdicts
+    count = sum(cell.verdict is not None for cell in verdicts)
+    slower = sum(cell.is_regression for cell in verdicts)
     headline = f"{slower} of {count} cells slower" if count else "Nothing could be compared"
-    if faster := sum(cell.verdict == "faster" for cell in judged):
+    if faster := sum(cell.verdict == "faster" for cell in verdicts):
         headline += f", {faster} faster"
-    if inconclusive := sum(cell.verdict == "undecided" for cell in judged):
+    if inconclusive := sum(cell.verdict == "undecided" for cell in verdicts):
         headline += f", {inconclusive} inconclusive"
-    if missing := sum(bool(cell.pair.missing) for cell in judged):
+    if missing := sum(bool(cell.pair.missing) for cell in verdicts):
         headline += f", {missing} without results"
     return headline + (" (the budget ran out)." if comparison.ending == "out of time" else ".")
 
@@ -145,7 +145,7 @@ def _text(comparison: CompareCommitsResult) -> str:
         f"{'':{len(sides.subject)}}→ {_side_name(sides.head)}",
         "",
     ]
-    rows = [_row(cell) for cell in comparison.judged]
+    rows = [_row(cell) for cell in comparison.verdicts]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)] if rows else []
     lines += [
         "  ".join(f"{value:<{width}}" for value, width in zip(row, widths, strict=True)).rstrip()
@@ -200,7 +200,7 @@ def _cpu_notes(comparison: CompareCommitsResult) -> tuple[str, ...]:
         f"{cell.pair.scenario}[{cell.pair.cell}]: the ratio of CPU times is"
         f" {cell.pair.cpu_ratio:.3f}×, outside that interval. The elapsed time includes waiting or"
         " other programs."
-        for cell in comparison.judged
+        for cell in comparison.verdicts
         if cell.pair.cpu_differs
     )
 
@@ -208,7 +208,7 @@ def _cpu_notes(comparison: CompareCommitsResult) -> tuple[str, ...]:
 def _reasons(comparison: CompareCommitsResult) -> tuple[str, ...]:
     """The reasons for missing results, each once: a failed build fails for all cells."""
     return tuple(
-        dict.fromkeys(reason for cell in comparison.judged for reason in cell.pair.missing)
+        dict.fromkeys(reason for cell in comparison.verdicts for reason in cell.pair.missing)
     )
 
 
@@ -226,7 +226,7 @@ def _markdown(comparison: CompareCommitsResult) -> str:
         "| verdict | cell | base | head | head ÷ base (95 %) |",
         "|---|---|---:|---:|---:|",
     ]
-    for judged in comparison.judged:
+    for judged in comparison.verdicts:
         verdict, cell, *values = _row(judged)
         verdict = f"**{verdict}**" if judged.is_regression else verdict
         lines.append(f"| {' | '.join((verdict, text.markdown(cell), *values))} |")
@@ -246,9 +246,9 @@ def _json(comparison: CompareCommitsResult) -> str:
             "head": _side_document(comparison.sides.head),
             "ending": comparison.ending,
             "records": str(comparison.records),
-            "regressions": sum(cell.is_regression for cell in comparison.judged),
+            "regressions": sum(cell.is_regression for cell in comparison.verdicts),
             "noise": comparison.noise,
-            "cells": [commit_pair_document(cell) for cell in comparison.judged],
+            "cells": [commit_pair_document(cell) for cell in comparison.verdicts],
         }
     )
 
@@ -259,7 +259,7 @@ def _side_document(side: Side) -> object:
 
 
 def _junit(comparison: CompareCommitsResult) -> str:
-    cases = [_test_case(cell) for cell in comparison.judged]
+    cases = [_test_case(cell) for cell in comparison.verdicts]
     return junit_xml("corebound compare-commits", cases, notes=comparison.noise)
 
 

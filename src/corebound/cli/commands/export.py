@@ -183,7 +183,5 @@ def _benchmarks(out: Path) -> dict[str, Any]:
 
 def _write(file: Path, data: bytes) -> None:
     """Write a file atomically."""
-    with report_os_errors(
-        "the file cannot be written", where=file, fix="Name another place with --out."
-    ):
+    with report_os_errors("cannot be written", where=file, fix="Name another path with --out."):
         atomic_write.put(file, data)

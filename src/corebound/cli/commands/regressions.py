@@ -200,32 +200,34 @@ def _sections(
         ("New improvements", result.gains),
         ("Other changes", result.others if show_all else ()),
     )
-    for heading, judged_changes in changes:
-        if judged_changes:
-            yield heading, [_change_lines(change, result, site) for change in judged_changes]
+    for heading, assessed_changes in changes:
+        if assessed_changes:
+            yield heading, [_change_lines(change, result, site) for change in assessed_changes]
     if result.failing:
         yield "Failed since", [_failing_lines(failed, site) for failed in result.failing]
     if result.not_analysed:
         yield "Not analysed", [_not_analysed_lines(failed, site) for failed in result.not_analysed]
 
 
-def _change_lines(judged: AssessedChange, result: RegressionsResult, site: str) -> tuple[str, ...]:
-    series = judged.change.series
+def _change_lines(
+    assessed: AssessedChange, result: RegressionsResult, site: str
+) -> tuple[str, ...]:
+    series = assessed.change.series
     lines = (
-        f"{judged.id}  {series_name(series)}",
-        *_description(judged, result, site),
+        f"{assessed.id}  {series_name(series)}",
+        *_description(assessed, result, site),
     )
     return tuple(line for line in lines if line)
 
 
-def _description(judged: AssessedChange, result: RegressionsResult, site: str) -> Sequence[str]:
+def _description(assessed: AssessedChange, result: RegressionsResult, site: str) -> Sequence[str]:
     """Size, place, recovery, state and commands of a change; absent parts are empty."""
-    series, context = judged.change.series, result.context_of(judged)
+    series, context = assessed.change.series, result.context_of(assessed)
     return (
-        size_with_interval(judged.change),
-        location_text(judged.change),
-        recovery_text(judged.change),
-        state_text(judged),
+        size_with_interval(assessed.change),
+        location_text(assessed.change),
+        recovery_text(assessed.change),
+        state_text(assessed),
         context.noise,
         series_link(series, site),
         f"reproduce: {shlex.join(series.reproduce)}" if series.reproduce else "",
@@ -279,27 +281,27 @@ def _between(good: HistoryPoint, bad: HistoryPoint) -> str:
     return f"commits {commits}{subject}, {when}"
 
 
-def state_text(judged: AssessedChange) -> str:
+def state_text(assessed: AssessedChange) -> str:
     """The current state of a change."""
-    parts = [_state(judged)]
-    if judged.decision is not None and judged.state != "open" and not judged.is_back:
-        parts.append(f"because {judged.decision.because}")
-    if judged.confirmation is not None:
-        parts.append(answer_words(judged.confirmation))
+    parts = [_state(assessed)]
+    if assessed.decision is not None and assessed.state != "open" and not assessed.is_back:
+        parts.append(f"because {assessed.decision.because}")
+    if assessed.confirmation is not None:
+        parts.append(answer_words(assessed.confirmation))
     return "; ".join(parts)
 
 
-def _state(judged: AssessedChange) -> str:
-    change = judged.change
-    if judged.is_back and judged.decision is not None:
-        state = f"back: marked as fixed on {judged.decision.at[:10]}, but still present"
-    elif judged.state != "open":
-        state = judged.state
+def _state(assessed: AssessedChange) -> str:
+    change = assessed.change
+    if assessed.is_back and assessed.decision is not None:
+        state = f"back: marked as fixed on {assessed.decision.at[:10]}, but still present"
+    elif assessed.state != "open":
+        state = assessed.state
     elif change.step.status != "new":
         state = change.step.status
-    elif judged.has_ended:
+    elif assessed.has_ended:
         state = f"retired: {last_day(change.series.points.moments[-1])}"
-    elif judged.alarm:
+    elif assessed.alarm:
         state = "new"
     elif not change.step.votes:
         state = "early warning: the last two nightly runs stand out"
@@ -327,7 +329,7 @@ def _document(result: RegressionsResult, site: str) -> dict[str, Any]:
         "alarms": len(result.alarms),
         "series": len(result.series),
         "too_short": result.too_short,
-        "changes": [_change_document(change, result, site) for change in result.judged],
+        "changes": [_change_document(change, result, site) for change in result.changes],
         "failing": [
             {
                 **_series_document(failed.series, site),
@@ -349,12 +351,12 @@ def _series_document(series: Series, site: str) -> dict[str, Any]:
 
 
 def _change_document(
-    judged: AssessedChange, result: RegressionsResult, site: str
+    assessed: AssessedChange, result: RegressionsResult, site: str
 ) -> dict[str, Any]:
-    context = result.context_of(judged)
+    context = result.context_of(assessed)
     return change_document(
-        judged,
-        link=series_link(judged.change.series, site),
+        assessed,
+        link=series_link(assessed.change.series, site),
         noise=context.noise,
         compare=context.compare,
     )
@@ -366,7 +368,7 @@ def _junit(result: RegressionsResult, site: str) -> str:
     Early warnings appear in the case's output and do not fail.
     """
     changes_by_series: dict[str, list[AssessedChange]] = {}
-    for change in result.judged:
+    for change in result.changes:
         changes_by_series.setdefault(change.change.series.id, []).append(change)
     errors: dict[str, list[Problem]] = {}
     for failing in result.failing:

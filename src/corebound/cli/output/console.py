@@ -57,34 +57,32 @@ class Stream:
         self._within_line = bool(last.strip()) or ("\n" not in text and self._within_line)
         try:
             return self._stream.write(text)
-        except UnicodeEncodeError as print_error:
-            shown = text.encode(print_error.encoding, "backslashreplace").decode(
-                print_error.encoding
-            )
+        except UnicodeEncodeError as error:
+            shown = text.encode(error.encoding, "backslashreplace").decode(error.encoding)
             return self._stream.write(shown)
-        except OSError as print_error:
-            self._end(print_error)
+        except OSError as error:
+            self._end(error)
 
     def flush(self) -> None:
         """Flush everything that was written."""
         try:
             self._stream.flush()
-        except OSError as print_error:
-            self._end(print_error)
+        except OSError as error:
+            self._end(error)
 
-    def _end(self, print_error: OSError) -> NoReturn:
+    def _end(self, error: OSError) -> NoReturn:
         # Python would try to write the remaining buffer again at exit, and print another error.
         with contextlib.suppress(OSError, ValueError):
             null = os.open(os.devnull, os.O_WRONLY)
             os.dup2(null, self._stream.fileno())
             os.close(null)
-        if isinstance(print_error, BrokenPipeError):
-            raise SystemExit(PIPE_CLOSED) from print_error
+        if isinstance(error, BrokenPipeError):
+            raise SystemExit(PIPE_CLOSED) from error
         raise InputError(
-            what=f"cannot be written: {print_error.strerror}.",
+            what=f"cannot be written: {error.strerror}.",
             where=self._name,
             fix="Free some space, or redirect the output.",
-        ) from print_error
+        ) from error
 
 
 class Console(rich.console.Console):
