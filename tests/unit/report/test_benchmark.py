@@ -255,7 +255,7 @@ def test_a_single_chart_has_thirty_points_behind_it() -> None:
 def test_cells_that_never_gave_a_figure_are_counted_and_named_with_the_reason() -> None:
     page = page_of(a_cell(1), a_silent_cell(10), a_silent_cell(2), a_silent_cell(3, host="arm"))
 
-    assert "3 cells never gave a figure." in plain(page.hero.support)
+    assert "3 parameter sets have no result." in plain(page.hero.support)
     assert [
         (group.machine, group.says, group.reason, group.cells) for group in page.rest.silent
     ] == [

@@ -354,7 +354,7 @@ def test_the_subject_of_a_commit_calls_nobody_and_steers_no_terminal(
 
 @pytest.mark.parametrize(
     ("name", "text"),
-    [("zzzz", "no run and no commit"), ("run", "several runs begin so"), ("", "no run")],
+    [("zzzz", "No run, commit or file"), ("run", "several runs match"), ("", "No run")],
 )
 def test_a_name_that_means_no_one_run_is_bad_input(tmp_path: Path, name: str, text: str) -> None:
     folder = kept(tmp_path, a_record(1), a_record(2))
@@ -424,7 +424,7 @@ def test_the_site_has_a_page_of_any_two_runs_that_are_asked_for(tmp_path: Path) 
 
 @pytest.mark.parametrize(
     ("name", "text"),
-    [("run01", "names no two runs"), ("run01..", "names no two"), ("run01..nobody", "begins so")],
+    [("run01", "two runs"), ("run01..", "two runs"), ("run01..nobody", "matches `nobody`")],
 )
 def test_two_runs_that_are_not_meant_are_bad_input(tmp_path: Path, name: str, text: str) -> None:
     records = kept(tmp_path, a_record(1), a_record(2))

@@ -164,7 +164,7 @@ def test_the_beginning_of_a_hash_is_enough_where_it_is_one_s_alone() -> None:
     assert resolve_commits("aaaaa", "BBBB", [series]) == ("trees", "aaaaa" * 8, "bbbbb" * 8)
     assert resolve_commits("aaa", "cccc", [series]) is None
     for unmeant in ("bbb", "cccc"):
-        with pytest.raises(InputError, match="no commit of trees that was measured begins so"):
+        with pytest.raises(InputError, match="no measured commit of trees matches"):
             resolve_commits(unmeant, "aaaaa", [series])
     with pytest.raises(InputError, match="several commits of trees begin so"):
         resolve_commits("aaaa", "bbbb", [series])

@@ -331,7 +331,7 @@ def test_a_change_that_a_re_run_refuted_is_no_news_but_undecided() -> None:
 
     assert history.status(change) == "not confirmed"
     assert tonight is not None
-    assert plain(tonight.verdict) == "Nothing got slower, nothing faster."
+    assert plain(tonight.verdict) == "No change."
     (doubt,) = tonight.doubts
     assert doubt.says.endswith("slower, clear in the history; not confirmed (2026-03-14): somehow")
 
@@ -376,7 +376,7 @@ def test_two_nights_that_stand_out_cannot_be_decided_yet() -> None:
     tonight = whats_new(known_of(stepped(1.2, nights=47, at=45)), [])
 
     assert tonight is not None
-    assert plain(tonight.verdict) == "Nothing got slower, nothing faster."
+    assert plain(tonight.verdict) == "No change."
     (doubt,) = tonight.doubts
     assert "too few yet" in doubt.says
 
@@ -442,7 +442,7 @@ def test_a_regression_that_is_no_news_is_still_said_to_be_open() -> None:
     tonight = whats_new(known_of(stepped(1.2, nights=90, at=20)), [])
 
     assert tonight is not None
-    assert plain(tonight.verdict) == "Nothing got slower, nothing faster."
+    assert plain(tonight.verdict) == "No change."
     assert "1 older regression is still open." in plain(tonight.support)
     (link,) = (piece.link for piece in tonight.support if piece.text.startswith("1 older"))
     assert link == "history.html#regressions"
@@ -559,7 +559,7 @@ def test_a_change_that_is_not_clear_ends_a_level_and_stands_in_the_table_without
         clear={},
         unclear=(change,),
         doubtful={series.id: (change,)},
-        judged={one.id: one for one in assess_changes([change], [], [])},
+        assessed={assessed.id: assessed for assessed in assess_changes([change], [], [])},
     )
 
     panel = history_panel((series,), doubted, title="a chart")
@@ -738,7 +738,7 @@ def test_the_csv_of_changes_has_also_those_that_are_not_clear() -> None:
         history,
         changes=(),
         unclear=(change,),
-        judged={one.id: one for one in assess_changes([change], [], [])},
+        assessed={assessed.id: assessed for assessed in assess_changes([change], [], [])},
     )
 
     (row,) = csv.DictReader(changes_csv(doubted).splitlines())

@@ -57,7 +57,7 @@ def test_the_headline_says_how_many_give_no_figure_any_more() -> None:
     news = tonight(history)
 
     assert words(news.verdict) == "2 cells give no figure."
-    assert words(news.support).startswith("Nothing got slower, nothing faster. ")
+    assert words(news.support).startswith("No change. ")
     assert [(row.title, row.says) for row in news.failing] == [
         ("b", f"since {day(history, 'b', 1)}: it failed"),
         ("a", f"since {day(history, 'a', 3)}: it failed"),
@@ -85,7 +85,7 @@ def test_what_has_failed_for_long_is_no_headline_and_stays_on_the_page_of_the_hi
 
     news, page = tonight(known), history.history_page(known, now=NOW)
 
-    assert words(news.verdict) == "Nothing got slower, nothing faster."
+    assert words(news.verdict) == "No change."
     assert "1 cell has given none for longer" in words(news.support)
     assert news.failing == ()
     assert [row.title for row in page.failing] == ["a"]
@@ -107,7 +107,7 @@ def test_cells_of_one_scenario_day_and_reason_are_one_row() -> None:
 def test_rows_beyond_a_first_page_are_counted_by_what_they_are(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(whats_new, "_MOST_ROWS", 4)
+    monkeypatch.setattr("corebound.report.pages.whats_new._MOST_ROWS", 4)
 
     news = tonight(build_change_history([series(f"s{n}", FAILED) for n in range(10)]))
 
@@ -153,8 +153,8 @@ def stepped(scenario: str, ratio: float, *, at: int = 45, **changes: Any) -> Ser
 
 @pytest.fixture
 def few_rows(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(whats_new, "_MOST_ROWS", 4)
-    monkeypatch.setattr(whats_new, "_LEAST_BETTER", 1)
+    monkeypatch.setattr("corebound.report.pages.whats_new._MOST_ROWS", 4)
+    monkeypatch.setattr("corebound.report.pages.whats_new._LEAST_BETTER", 1)
     monkeypatch.setattr(history, "_MOST_GROUPS", 2)
     monkeypatch.setattr(feed, "_MOST_ENTRIES", 3)
     monkeypatch.setattr(changes, "_MOST_LISTED", 2)
@@ -325,14 +325,14 @@ def test_nights_without_a_figure_tell_nothing_and_a_series_of_them_failed() -> N
 def test_the_verdict_of_the_night_says_how_many_series_cannot_tell() -> None:
     verdict, support = said_of(of(ENOUGH), of(3, cell="n=2"), of(1, project="p", cell="n=3"))
 
-    assert verdict == "Nothing got slower, nothing faster in 1 of 3 series."
+    assert verdict == "No change in 1 series; 2 have too little data."
     assert f"2 of 3 series are too short to tell: a change takes {ENOUGH} figures" in support
 
 
 def test_where_most_series_can_tell_the_verdict_is_of_all() -> None:
     verdict, support = said_of(of(ENOUGH), of(ENOUGH, cell="n=2"), of(3, cell="n=3"))
 
-    assert verdict == "Nothing got slower, nothing faster."
+    assert verdict == "No change."
     assert "1 of 3 series is too short to tell" in support
 
 

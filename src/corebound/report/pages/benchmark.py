@@ -362,11 +362,15 @@ def benchmark_hero(
             _series_counts(all_series, history),
             f"{count(len(changes), 'change')} in all.",
             _failing(all_series, history),
-            f" {count(len(silent), 'cell')} never gave a figure." if silent else "",
+            f" {_without_result(len(silent))}." if silent else "",
             "" if any(series.reproduce for series in all_series) else f" {NO_COMMAND}",
         ),
         flags=(),
     )
+
+
+def _without_result(number: int) -> str:
+    return f"{count(number, 'parameter set')} {'has' if number == 1 else 'have'} no result"
 
 
 def _verdict(

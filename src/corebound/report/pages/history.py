@@ -245,8 +245,8 @@ def _support(history: ChangeHistory) -> Text:
     return rich(
         f"{count(len(history.changes), 'change')} in "
         f"{count(len(history.histories), 'series', 'series')} of {count(points, 'point')}. "
-        "A change is named when several detectors agree and it stands as one of the whole suite; "
-        "of those, one in twenty may be false. ",
+        "A change is reported when several detectors agree and it is significant after correction "
+        "for the whole suite (5 % false discovery rate). ",
         *_failing_words(len(history.failing)),
         *not_analysed_words(len(history.not_analysed), "#not-analysed"),
         too_short_words(

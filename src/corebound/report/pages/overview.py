@@ -382,7 +382,7 @@ def _support(studies: Sequence[ScenarioResult], clear: frozenset[str]) -> Text:
     when = f"On {location}, last measured {day(newest.run.started_at)}."
     if len(studies) == 1:
         return rich(f"One scenario. {when}")
-    return rich("By the fastest rival of each: ", strong(text), f". {when}")
+    return rich("Best alternative in each scenario: ", strong(text), f". {when}")
 
 
 def _state(study: ScenarioResult, clear: frozenset[str]) -> VerdictWord:

@@ -254,8 +254,11 @@ def _no_news(history: ChangeHistory, *, able: int, every: int) -> str:
         return "Too early to tell what changed."
     # If most series are too short, or one could not be analysed, the sentence covers only the
     # others.
-    of = f" in {able:,} of {every:,} series" if 2 * able < every or history.not_analysed else ""
-    return f"Nothing got slower, nothing faster{of}."
+    if history.not_analysed:
+        return f"No change in {able:,} of {every:,} series."
+    if 2 * able < every:
+        return f"No change in {able:,} series; {every - able:,} have too little data."
+    return "No change."
 
 
 def _cell_count(changes: Sequence[Change], noun: str = "cell") -> str:
@@ -309,7 +312,7 @@ def _support(
     if short:
         many, colon, why = short.partition(":")
         parts += [strong(many), f"{colon}{why} "]
-    parts.append("New is what changed within the last 30 runs and nobody has accepted.")
+    parts.append("New: last 30 runs, not acknowledged.")
     return rich(*parts)
 
 
@@ -332,7 +335,7 @@ def _group_by_reason(history: ChangeHistory) -> dict[str, list[Change]]:
         if not change.step.votes:
             why = "in the last two runs, too few yet"
         elif not change.clear:
-            why = "not clear among so many series"
+            why = "not significant after correction"
         answer = history.answer(change)
         groups.setdefault(f"{why}; {answer}" if answer else why, []).append(change)
     return groups
