@@ -70,7 +70,7 @@ def run(
     # Without optional locks, `git status` does not rewrite the index of the user's checkout.
     settings = {"GIT_TERMINAL_PROMPT": "0", "GIT_OPTIONAL_LOCKS": "0"}
     try:
-        done = subprocess.run(
+        process = subprocess.run(
             ("git", "-C", str(folder), *arguments),
             input=stdin,
             capture_output=True,
@@ -86,7 +86,7 @@ def run(
         raise HostError(
             what=f"git {reason}.", where=str(folder), fix="Install it: `apt-get install git`."
         ) from error
-    return GitResult(returncode=done.returncode, stdout=done.stdout, stderr=done.stderr)
+    return GitResult(returncode=process.returncode, stdout=process.stdout, stderr=process.stderr)
 
 
 def query(folder: Path, *arguments: str) -> str | None:

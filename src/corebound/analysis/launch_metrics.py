@@ -12,7 +12,7 @@ from corebound.analysis.scenario_result import CellStudy
 from corebound.analysis.wording import Figure, capital, count
 from corebound.diagnosis.evidence import moves, total
 from corebound.machine.topology import Topology
-from corebound.records.launch_record import GOES_ON, Launch, Status
+from corebound.records.launch_record import CONTINUES, Launch, Status
 from corebound.records.telemetry import Counted, HostOverTime
 from corebound.stats.interference import counting, is_refused, is_spoilt
 from corebound.stats.launch_summary import CellSummary, is_too_short

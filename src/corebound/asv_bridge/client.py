@@ -22,16 +22,16 @@ _TAIL_LINES = 12
 def ask(
     file: Path,
     *,
-    say: Callable[[str], None] = lambda _what: None,
-    held: Sequence[int] = (),
+    notify: Callable[[str], None] = lambda _what: None,
+    descriptors: Sequence[int] = (),
     **request: str,
 ) -> dict[str, Any]:
     """Send asv a request about a project.
 
     Args:
         file: The project's asv.conf.json.
-        say: Called with progress messages.
-        held: Descriptors that stay open until asv has ended, even if this process ends first.
+        notify: Called with progress messages.
+        descriptors: These stay open until asv has ended, even if this process ends first.
         request: The request; with nothing but `file`, asv describes the project.
 
     Returns:
@@ -41,58 +41,58 @@ def ask(
     Raises:
         LaunchError: asv itself fails; includes the end of its output.
     """
-    asked = {"file": str(file), "parent": os.getpid(), **request}
+    message = {"file": str(file), "parent": os.getpid(), **request}
     reading, writing = os.pipe()
     # -P, because the current folder may contain any module.
     command = (sys.executable, "-P", "-m", "corebound.asv_bridge.worker", str(writing))
     with (
         os.fdopen(reading, encoding="utf-8") as answers,
-        tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as said,
+        tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as output,
         subprocess.Popen(
             command,
             stdin=subprocess.PIPE,
-            stdout=said,
+            stdout=output,
             stderr=subprocess.STDOUT,
             # Ctrl-C reaches only this process, which tells asv to end together with its children.
             start_new_session=True,
-            pass_fds=(writing, *held),
+            pass_fds=(writing, *descriptors),
             env=clean_environment(),
         ) as process,
     ):
         os.close(writing)
         try:
-            _tell(process, asked)
-            answer = _answer(answers, say)
+            _send(process, message)
+            answer = _answer(answers, notify)
         except BaseException:
             process.terminate()
             raise
         code = process.wait()
         if answer is None:
-            raise _failed(file, code, said)
+            raise _failed(file, code, output)
     return answer
 
 
-def _tell(process: subprocess.Popen[bytes], asked: dict[str, Any]) -> None:
+def _send(process: subprocess.Popen[bytes], message: dict[str, Any]) -> None:
     if process.stdin is None:
         raise ValueError("asv is asked through a pipe")
     # If the worker has already ended, its exit code gives the reason.
     with contextlib.suppress(BrokenPipeError), process.stdin as stream:
-        stream.write(f"{json.dumps(asked)}\n".encode())
+        stream.write(f"{json.dumps(message)}\n".encode())
 
 
-def _answer(answers: IO[str], say: Callable[[str], None]) -> dict[str, Any] | None:
+def _answer(answers: IO[str], notify: Callable[[str], None]) -> dict[str, Any] | None:
     """Wait for the answer; None if there is none."""
     for line in answers:
         answer: dict[str, Any] = json.loads(line)
         if "say" not in answer:
             return answer
-        say(answer["say"])
+        notify(answer["say"])
     return None
 
 
-def _failed(file: Path, code: int, said: IO[str]) -> LaunchError:
-    said.seek(0)
-    tail = "\n".join(said.read().splitlines()[-_TAIL_LINES:])
+def _failed(file: Path, code: int, output: IO[str]) -> LaunchError:
+    output.seek(0)
+    tail = "\n".join(output.read().splitlines()[-_TAIL_LINES:])
     return LaunchError(
         what=f"asv ended with {code} and gave no answer:\n{tail}",
         where=str(file),

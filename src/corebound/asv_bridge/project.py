@@ -35,7 +35,7 @@ _MOST_SNAPSHOTS = 5
 # The name of the working tree where a commit is expected.
 WORKING_TREE = "."
 
-Say = Callable[[str], None]
+Notify = Callable[[str], None]
 
 
 class Project(Struct, frozen=True, kw_only=True):
@@ -61,12 +61,12 @@ class Project(Struct, frozen=True, kw_only=True):
     outputs: tuple[Path, ...] = ()
 
     def working_tree(
-        self, say: Say, *, outputs: Sequence[Path] = (), store: Path | None = None
+        self, notify: Notify, *, outputs: Sequence[Path] = (), store: Path | None = None
     ) -> Commit:
         """The default subject of a measurement: the working tree, with uncommitted changes.
 
         Args:
-            say: Called with the differences from the checked-out commit.
+            notify: Called with the differences from the checked-out commit.
             outputs: Further folders that the measurement writes to; their contents are not edits.
             store: The folder for the snapshot; by default the one that `build` uses.
 
@@ -76,12 +76,12 @@ class Project(Struct, frozen=True, kw_only=True):
         Raises:
             InputError: The repository has no commit, or the working tree cannot be read.
         """
-        return snapshot.take(
+        return snapshot.take_snapshot(
             self.git,
             store or self.store,
             self.commit(self.checked_out),
             outputs=(*self.outputs, *outputs),
-            say=say,
+            notify=notify,
         )
 
     def commit(self, revision: str) -> Commit:
@@ -90,8 +90,8 @@ class Project(Struct, frozen=True, kw_only=True):
         Raises:
             InputError: There is no such commit.
         """
-        if kept := snapshot.find(self.store, revision):
-            sha, tree = kept
+        if snapshot_found := snapshot.find(self.store, revision):
+            sha, tree = snapshot_found
             return replace(self.commit(sha), dirty=True, tree=tree)
         arguments = ("rev-parse", "--verify", "--end-of-options", f"{revision}^{{commit}}")
         result = git.run(self.git, *arguments, timeout_s=_LONGEST_S)
@@ -113,10 +113,10 @@ class Project(Struct, frozen=True, kw_only=True):
         A merge represents all that it merged. If `bad` does not descend from `good` in that way,
         the result is empty.
         """
-        found = self._log("--first-parent", "--reverse", f"{good.sha}..{bad.sha}")
-        if not found or found[0][0][:1] != [good.sha]:
+        log = self._log("--first-parent", "--reverse", f"{good.sha}..{bad.sha}")
+        if not log or log[0][0][:1] != [good.sha]:
             return ()
-        return tuple(commit for _, commit in found)
+        return tuple(commit for _, commit in log)
 
     def is_merge(self, commit: Commit) -> bool:
         """Whether a commit has several parents."""
@@ -189,16 +189,16 @@ class Project(Struct, frozen=True, kw_only=True):
         return made
 
     def _build(self, commit: Commit, folder: Path, *, lock: int) -> None:
-        named, sha, objects = f"commit {commit.sha[:8]} ({commit.subject})", commit.sha, ""
+        label, sha, objects = f"commit {commit.sha[:8]} ({commit.subject})", commit.sha, ""
         if commit.tree is not None:
-            named = f"the working tree {commit.name}"
+            label = f"the working tree {commit.name}"
             sha = snapshot.commit_to_build(self.store, commit)
             objects = snapshot.objects_of(self.store)
-        answer = ask(self.file, held=(lock,), build=sha, folder=str(folder), objects=objects)
+        answer = ask(self.file, descriptors=(lock,), build=sha, folder=str(folder), objects=objects)
         if "failed" in answer:
             lines = [line for line in answer["failed"].splitlines() if line.strip()]
             raise BuildError(
-                what=f"{named} could not be built:\n" + "\n".join(lines[-_TAIL_LINES:]),
+                what=f"{label} could not be built:\n" + "\n".join(lines[-_TAIL_LINES:]),
                 where=str(self.file),
                 fix="Build it by hand to see more: what is run stands in that file's"
                 " build_command and install_command.",
@@ -222,36 +222,36 @@ class Project(Struct, frozen=True, kw_only=True):
             return self.environments / "snapshots" / f"{commit.tree[:12]}-{name}"
         return self.environments / "commits" / name
 
-    def _discard_old_snapshots(self, wanted: Path) -> None:
+    def _discard_old_snapshots(self, current: Path) -> None:
         """Remove the environments of all but the latest snapshots; they can be rebuilt."""
-        others = [one for one in wanted.parent.iterdir() if one != wanted]
+        others = [one for one in current.parent.iterdir() if one != current]
         others.sort(key=lambda one: one.stat().st_mtime, reverse=True)
         for folder in others[_MOST_SNAPSHOTS - 1 :]:
             shutil.rmtree(folder, ignore_errors=True)
 
-    def _log(self, *words: str) -> list[tuple[list[str], Commit]]:
+    def _log(self, *arguments: str) -> list[tuple[list[str], Commit]]:
         """Run `git log`; returns each commit with the hashes of its parents."""
         # Separated by NUL, because a subject can contain any other separator.
-        said = self._do("log", "-z", "--format=%P%x00%H%x00%s%x00%cI", *words, "--")
-        fields = iter(said.split("\0")[:-1])
+        output = self._do("log", "-z", "--format=%P%x00%H%x00%s%x00%cI", *arguments, "--")
+        fields = iter(output.split("\0")[:-1])
         return [
             (parents.split(), Commit(sha=sha, subject=subject, committed_at=at, dirty=False))
             for parents, sha, subject, at in zip(fields, fields, fields, fields, strict=True)
         ]
 
 
-def open_project(file: Path, say: Say) -> Project:
+def open_project(file: Path, notify: Notify) -> Project:
     """Read an asv.conf.json; clone a remote repository beside it, as asv does.
 
     Args:
         file: The asv.conf.json.
-        say: Called with progress messages.
+        notify: Called with progress messages.
 
     Raises:
         InputError: The file cannot be read, or names no git repository.
     """
     file = file.resolve()
-    answer = ask(file, say=say) if file.is_file() else {"unreadable": "there is no such file"}
+    answer = ask(file, notify=notify) if file.is_file() else {"unreadable": "there is no such file"}
     if "unreadable" in answer:
         raise InputError(
             what=f"the project under test cannot be told: {answer['unreadable']}.",

@@ -33,11 +33,11 @@ _REFS = "refs/snapshots/"
 _LARGE_BYTES = 100 << 20
 _MOST_NAMED = 5
 
-Say = Callable[[str], None]
+Notify = Callable[[str], None]
 
 
-def take(
-    repository: Path, store: Path, head: Commit, *, outputs: Sequence[Path] = (), say: Say
+def take_snapshot(
+    repository: Path, store: Path, head: Commit, *, outputs: Sequence[Path] = (), notify: Notify
 ) -> Commit:
     """Take a snapshot of the working tree.
 
@@ -49,7 +49,7 @@ def take(
         store: The bare repository to write to; created if missing.
         head: The checked-out commit.
         outputs: Folders that the measurement writes to; their contents are not edits.
-        say: Called with the differences and with large files.
+        notify: Called with the differences and with large files.
 
     Returns:
         `head` with the tree; `head` itself if nothing differs from it, or if the repository has no
@@ -69,26 +69,26 @@ def take(
             lock = stack.enter_context((store / "corebound.lock").open("w"))
             fcntl.flock(lock, fcntl.LOCK_EX)
         tree = _Tree(top, store)
-        tree.stage(outputs, say)
+        tree.stage(outputs, notify)
         sha = tree.write(head)
         if sha is None:
             return head
-        taken = replace(head, dirty=True, tree=sha)
-        tree.keep(taken)
+        snapshot = replace(head, dirty=True, tree=sha)
+        tree.keep(snapshot)
         changed = tree.changed(head, sha)
-    named = ", ".join(one_line(name) for name in changed[:_MOST_NAMED])
+    names = ", ".join(one_line(name) for name in changed[:_MOST_NAMED])
     more = ", …" if len(changed) > _MOST_NAMED else ""
     files = "1 file differs" if len(changed) == 1 else f"{len(changed):,} files differ"
-    say(f"Measuring the working tree, {taken.name}: {files} from HEAD ({named}{more}).")
-    return taken
+    notify(f"Measuring the working tree, {snapshot.name}: {files} from HEAD ({names}{more}).")
+    return snapshot
 
 
 def find(store: Path, name: str) -> tuple[str, str] | None:
     """Find a snapshot by name; returns the commit it was taken on, and its tree."""
     if "+dirty." not in name:
         return None
-    words = ("log", "-1", "--format=%P %T", f"{_REFS}{name}", "--")
-    result = _run(store, *words, environment=_of(store))
+    arguments = ("log", "-1", "--format=%P %T", f"{_REFS}{name}", "--")
+    result = _run(store, *arguments, environment=_store_environment(store))
     if not result.succeeded:
         return None
     parent, tree = result.text.split()
@@ -101,8 +101,8 @@ def commit_to_build(store: Path, commit: Commit) -> str:
     Raises:
         InputError: The snapshot no longer exists.
     """
-    words = ("rev-parse", "--verify", "--quiet", f"{_REFS}{commit.name}^{{commit}}")
-    result = _run(store, *words, environment=_of(store))
+    arguments = ("rev-parse", "--verify", "--quiet", f"{_REFS}{commit.name}^{{commit}}")
+    result = _run(store, *arguments, environment=_store_environment(store))
     if not result.succeeded:
         raise InputError(
             what=f"the snapshot {commit.name} is not there any more.",
@@ -114,7 +114,7 @@ def commit_to_build(store: Path, commit: Commit) -> str:
 
 def objects_of(store: Path) -> str:
     """The store as a value of GIT_ALTERNATE_OBJECT_DIRECTORIES, for checkouts."""
-    return _quoted(store / "objects")
+    return _quote(store / "objects")
 
 
 class _Tree:
@@ -129,52 +129,54 @@ class _Tree:
         self._variables = {
             "GIT_INDEX_FILE": str(self._index),
             "GIT_OBJECT_DIRECTORY": str(store / "objects"),
-            "GIT_ALTERNATE_OBJECT_DIRECTORIES": _quoted(self._objects),
+            "GIT_ALTERNATE_OBJECT_DIRECTORIES": _quote(self._objects),
         }
         self._prepare()
 
     def _prepare(self) -> None:
         """Create the store, and copy the user's index, so that unchanged files are not read."""
         if not (self._store / "HEAD").exists():
-            form = _do(self._top, "rev-parse", "--show-object-format").decode().strip()
-            words = ("init", "--quiet", "--bare", f"--object-format={form}")
-            _do(self._store, *words, environment=_of(self._store))
+            object_format = _do(self._top, "rev-parse", "--show-object-format").decode().strip()
+            arguments = ("init", "--quiet", "--bare", f"--object-format={object_format}")
+            _do(self._store, *arguments, environment=_store_environment(self._store))
         # The repository may have been moved.
         alternates = self._store / "objects" / "info" / "alternates"
         alternates.parent.mkdir(exist_ok=True)
-        alternates.write_text(f"{_quoted(self._objects)}\n", encoding="utf-8")
+        alternates.write_text(f"{_quote(self._objects)}\n", encoding="utf-8")
         # A leftover of a killed process; this process holds the store's lock.
         self._index.with_name(f"{self._index.name}.lock").unlink(missing_ok=True)
         self._index.unlink(missing_ok=True)
-        own = _do(self._top, "rev-parse", "--git-path", "index")
+        user_index = _do(self._top, "rev-parse", "--git-path", "index")
         try:
             # Keep the timestamp: git rereads files that changed at the moment the index was saved.
-            shutil.copy2(self._top / os.fsdecode(own.rstrip(b"\n")), self._index)
+            shutil.copy2(self._top / os.fsdecode(user_index.rstrip(b"\n")), self._index)
             # The user's index, and so its copy, may be read-only.
             self._index.chmod(0o600)
         except FileNotFoundError:
             self._do("read-tree", "HEAD")
 
-    def stage(self, outputs: Sequence[Path], say: Say) -> None:
+    def stage(self, outputs: Sequence[Path], notify: Notify) -> None:
         """Stage everything that differs from the index."""
-        self._look_at_everything()
-        own = [
-            f":(top,exclude,literal){one.relative_to(self._top)}"
-            for one in (each.resolve() for each in outputs)
-            if one.is_relative_to(self._top) and one != self._top
+        self._unhide_changes()
+        excluded = [
+            f":(top,exclude,literal){folder.relative_to(self._top)}"
+            for folder in (output.resolve() for output in outputs)
+            if folder.is_relative_to(self._top) and folder != self._top
         ]
-        here = ("--", ":(top)", ":(top,exclude,glob)**/__pycache__/**", *own)
-        self._do("add", "--update", *here)
+        pathspec = ("--", ":(top)", ":(top,exclude,glob)**/__pycache__/**", *excluded)
+        self._do("add", "--update", *pathspec)
         files = [
             name
-            for name in _names(self._do("ls-files", "-z", "--others", "--exclude-standard", *here))
-            if not self._is_repository(name, say)
+            for name in _names(
+                self._do("ls-files", "-z", "--others", "--exclude-standard", *pathspec)
+            )
+            if not self._is_repository(name, notify)
         ]
-        self._tell_large(files, say)
-        self._do("update-index", "--add", "--replace", "-z", "--stdin", stdin=_joined(files))
+        self._warn_large(files, notify)
+        self._do("update-index", "--add", "--replace", "-z", "--stdin", stdin=_join(files))
         self._refuse_submodules()
 
-    def _look_at_everything(self) -> None:
+    def _unhide_changes(self) -> None:
         """Include files that git was told to treat as unchanged; they may have changes."""
         assumed, skipped = [], []
         for line in _names(self._do("ls-files", "-z", "-v")):
@@ -182,37 +184,37 @@ class _Tree:
             if tag.islower():
                 assumed.append(name)
             # In a sparse checkout, most files are absent and stay as in HEAD.
-            if tag in {b"S", b"s"} and os.path.lexists(self._place(name)):
+            if tag in {b"S", b"s"} and os.path.lexists(self._path(name)):
                 skipped.append(name)
         for option, names in (("--no-assume-unchanged", assumed), ("--no-skip-worktree", skipped)):
             if names:
-                self._do("update-index", option, "-z", "--stdin", stdin=_joined(names))
+                self._do("update-index", option, "-z", "--stdin", stdin=_join(names))
 
-    def _is_repository(self, name: bytes, say: Say) -> bool:
+    def _is_repository(self, name: bytes, notify: Notify) -> bool:
         """Whether a path is a nested repository, which a commit cannot contain."""
         if not name.endswith(b"/"):
             return False
-        say(f"{one_line(os.fsdecode(name))} is a repository of its own: it is not measured.")
+        notify(f"{one_line(os.fsdecode(name))} is a repository of its own: it is not measured.")
         return True
 
-    def _tell_large(self, files: Sequence[bytes], say: Say) -> None:
+    def _warn_large(self, files: Sequence[bytes], notify: Notify) -> None:
         sizes = {name: self._size(name) for name in files}
         if sum(sizes.values()) < _LARGE_BYTES:
             return
         largest = max(sizes, key=lambda name: sizes[name])
-        say(
+        notify(
             f"warning: untracked files of {units.size(sum(sizes.values()))} are copied into the"
             f" snapshot, the largest {one_line(os.fsdecode(largest))}"
             f" ({units.size(sizes[largest])}).\n  Write those that are no part of the project into"
             " .gitignore."
         )
 
-    def _place(self, name: bytes) -> Path:
+    def _path(self, name: bytes) -> Path:
         return self._top / os.fsdecode(name)
 
     def _size(self, name: bytes) -> int:
         try:
-            return self._place(name).lstat().st_size
+            return self._path(name).lstat().st_size
         except OSError:
             return 0  # the file no longer exists; git reports this better
 
@@ -239,27 +241,34 @@ class _Tree:
         of_head = self._do("rev-parse", f"{head.sha}^{{tree}}").decode().strip()
         return None if tree == of_head else tree
 
-    def keep(self, taken: Commit) -> None:
+    def keep(self, snapshot: Commit) -> None:
         """Store the tree as a named commit, which is identical for identical trees."""
-        if taken.tree is None:
+        if snapshot.tree is None:
             raise ValueError("a snapshot has a tree")
         name, _, email = _AUTHOR.partition(" ")
         identity = {
             f"GIT_{role}_{what}": value
             for role in ("AUTHOR", "COMMITTER")
             for what, value in (
-                ("NAME", name), ("EMAIL", email.strip("<>")), ("DATE", taken.committed_at)
+                ("NAME", name), ("EMAIL", email.strip("<>")), ("DATE", snapshot.committed_at)
             )
         }  # fmt: skip
-        words = ("commit-tree", taken.tree, "-p", taken.sha, "-m", f"Snapshot {taken.name}")
-        sha = self._do(*words, identity=identity).decode().strip()
-        ref = f"{_REFS}{taken.name}"
-        _do(self._store, "update-ref", ref, sha, environment=_of(self._store))
+        arguments = (
+            "commit-tree",
+            snapshot.tree,
+            "-p",
+            snapshot.sha,
+            "-m",
+            f"Snapshot {snapshot.name}",
+        )
+        sha = self._do(*arguments, identity=identity).decode().strip()
+        ref = f"{_REFS}{snapshot.name}"
+        _do(self._store, "update-ref", ref, sha, environment=_store_environment(self._store))
 
     def changed(self, head: Commit, tree: str) -> list[str]:
         """The names of the files that differ from HEAD."""
-        words = ("diff-tree", "-r", "-z", "--name-only", f"{head.sha}^{{tree}}", tree)
-        return [os.fsdecode(name) for name in _names(self._do(*words))]
+        arguments = ("diff-tree", "-r", "-z", "--name-only", f"{head.sha}^{{tree}}", tree)
+        return [os.fsdecode(name) for name in _names(self._do(*arguments))]
 
     def _do(
         self, *arguments: str, stdin: bytes = b"", identity: Mapping[str, str] | None = None
@@ -278,20 +287,20 @@ def _top(repository: Path) -> Path | None:
     return None
 
 
-def _of(store: Path) -> dict[str, str]:
+def _store_environment(store: Path) -> dict[str, str]:
     """Environment variables that make git use the store, even under `safe.bareRepository`."""
     return {"GIT_DIR": str(store)}
 
 
-def _names(said: bytes) -> Iterator[bytes]:
-    return filter(None, said.split(b"\0"))
+def _names(output: bytes) -> Iterator[bytes]:
+    return filter(None, output.split(b"\0"))
 
 
-def _joined(names: Sequence[bytes]) -> bytes:
+def _join(names: Sequence[bytes]) -> bytes:
     return b"".join(name + b"\0" for name in names)
 
 
-def _quoted(folder: Path) -> str:
+def _quote(folder: Path) -> str:
     """A path as git expects it in lists separated by colons or newlines."""
     text = str(folder).replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
     return f'"{text}"'

@@ -30,13 +30,13 @@ from corebound.machine.procfs import processes_below
 from corebound.records import atomic_write
 
 # The settings, besides the commit, that determine an environment.
-_BUILDING = (
+_BUILD_SETTINGS = (
     "repo_subdir", "pythons", "matrix", "include", "exclude", "environment_type",
     "build_command", "install_command", "conda_channels", "conda_environment_file",
 )  # fmt: skip
 
 Answer = dict[str, Any]
-Say = Callable[[str], None]
+Notify = Callable[[str], None]
 
 
 def main() -> None:
@@ -52,11 +52,11 @@ def main() -> None:
     # Not on stdout, because asv and its children print there.
     with os.fdopen(int(sys.argv[1]), "w", encoding="utf-8") as answers:
 
-        def tell(answer: Answer) -> None:
+        def send(answer: Answer) -> None:
             answers.write(f"{json.dumps(answer)}\n")
             answers.flush()
 
-        tell(_answer(request, file, lambda what: tell({"say": what})))
+        send(_answer(request, file, lambda what: send({"say": what})))
 
 
 def _end(_number: int, _frame: object) -> NoReturn:
@@ -70,31 +70,31 @@ def _end(_number: int, _frame: object) -> NoReturn:
     os._exit(128 + signal.SIGTERM)
 
 
-def _answer(request: Answer, file: Path, say: Say) -> Answer:
+def _answer(request: Answer, file: Path, notify: Notify) -> Answer:
     try:
-        conf, repo, git = _opened(file, say)
+        conf, repo, git = _open_project(file, notify)
     except (UserError, ProcessError, ImportError, OSError) as error:
-        return {"unreadable": "\n".join(_words(error)).strip().rstrip(".")}
+        return {"unreadable": "\n".join(_messages(error)).strip().rstrip(".")}
     if repo.dvcs != "git":
         return {"unreadable": f"its repository is one of {repo.dvcs}, not of git"}
     if "build" in request:
         # The objects of a snapshot are not in the repository that asv clones.
         os.environ["GIT_ALTERNATE_OBJECT_DIRECTORIES"] = request["objects"]
-        return _built(conf, repo, request["build"], Path(request["folder"]))
-    recipe = {name: getattr(conf, name) for name in _BUILDING}
+        return _build(conf, repo, request["build"], Path(request["folder"]))
+    recipe = {name: getattr(conf, name) for name in _BUILD_SETTINGS}
     return {
         "name": conf.project,
         "branch": next(iter(conf.branches), None),
         "git": str(git),
         "environments": str(Path(conf.env_dir).absolute()),
         "outputs": [
-            str(Path(one).absolute()) for one in (conf.env_dir, conf.results_dir, conf.html_dir)
+            str(Path(path).absolute()) for path in (conf.env_dir, conf.results_dir, conf.html_dir)
         ],
         "recipe": hashlib.sha256(json.dumps(recipe, sort_keys=True).encode()).hexdigest(),
     }
 
 
-def _opened(file: Path, say: Say) -> tuple[Any, Any, Path]:
+def _open_project(file: Path, notify: Notify) -> tuple[Any, Any, Path]:
     """Read asv's configuration; returns it, the repository, and the folder of it or its mirror."""
     try:
         conf = Config.load(file.name)
@@ -103,28 +103,28 @@ def _opened(file: Path, say: Say) -> tuple[Any, Any, Path]:
     except (ValueError, TypeError, AttributeError, KeyError) as error:
         # asv explains invalid values only in some cases.
         raise UserError(f"asv cannot read it: {error}") from error
-    texts = (conf.repo, conf.project, conf.env_dir, conf.results_dir, conf.html_dir)
-    if not all(isinstance(one, str) for one in texts):
+    settings = (conf.repo, conf.project, conf.env_dir, conf.results_dir, conf.html_dir)
+    if not all(isinstance(setting, str) for setting in settings):
         raise UserError("repo, project, env_dir, results_dir and html_dir have to be texts")
     if not Path(conf.repo).exists() and not Path(conf.project).exists():
-        say(f"cloning {conf.repo}")
+        notify(f"cloning {conf.repo}")
     repo = get_repo(conf)
     # As in asv: a repository that is not local is mirrored under this name.
     git = Path(conf.repo if repo.is_local_repo(conf.repo) else conf.project).absolute()
     return conf, repo, git
 
 
-def _built(conf: Any, repo: Any, sha: str, folder: Path) -> Answer:
+def _build(conf: Any, repo: Any, sha: str, folder: Path) -> Answer:
     try:
-        made = _environment(conf, folder)
-        if made is None or not made.can_install_project():
-            why = f"no environment of type {conf.environment_type or 'virtualenv'} can be made"
-            return {"refused": why}
-        made.create()
-        made.install_project(conf, repo, sha)
-        _mark(folder, made.find_executable("python"), conf.project)
+        environment = _environment(conf, folder)
+        if environment is None or not environment.can_install_project():
+            reason = f"no environment of type {conf.environment_type or 'virtualenv'} can be made"
+            return {"refused": reason}
+        environment.create()
+        environment.install_project(conf, repo, sha)
+        _mark(folder, environment.find_executable("python"), conf.project)
     except (ProcessError, OSError) as error:
-        return {"failed": "\n".join(_words(error))}
+        return {"failed": "\n".join(_messages(error))}
     except UserError as error:
         return {"refused": str(error)}
     return {"built": sha}
@@ -138,19 +138,23 @@ def _environment(conf: Any, folder: Path) -> Any:
 
 
 def _mark(folder: Path, python: str, project: str) -> None:
-    version, found = inspect_python(Path(python))
+    version, installed = inspect_python(Path(python))
     # The project's version often contains the commit, which is compared, not a circumstance.
-    packages = [f"{one}=={what}" for one, what in found if _plain(one) != _plain(project)]
-    made = {"python": python, "version": version, "packages": packages}
-    atomic_write.put(folder / MARKER, json.dumps(made, indent=1).encode())
+    packages = [
+        f"{package}=={release}"
+        for package, release in installed
+        if _normalise(package) != _normalise(project)
+    ]
+    marker = {"python": python, "version": version, "packages": packages}
+    atomic_write.put(folder / MARKER, json.dumps(marker, indent=1).encode())
 
 
-def _plain(name: str) -> str:
+def _normalise(name: str) -> str:
     """Normalise a distribution's name as package indexes do (PEP 503, for names with - or _)."""
     return name.lower().replace("_", "-").replace(".", "-")
 
 
-def _words(error: Exception) -> Iterator[str]:
+def _messages(error: Exception) -> Iterator[str]:
     """The failure of a command, followed by its output, with the most informative part last."""
     yield str(error)
     if isinstance(error, ProcessError):

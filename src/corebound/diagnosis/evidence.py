@@ -13,7 +13,7 @@ from msgspec import Struct
 from corebound.machine.topology import Cpu, CpuId, NodeId, Topology
 from corebound.planning.models import Placement
 from corebound.records.launch_record import Launch, OperatorProfile, ThreadEvidence, Worker
-from corebound.records.telemetry import known_sum
+from corebound.records.telemetry import sum_known
 from corebound.scenario.cell import Cell
 from corebound.stats.comparison import compare
 from corebound.stats.launch_summary import CellSummary
@@ -59,7 +59,7 @@ _LEAST_BUSY_SHARE = 0.25
 def total(launch: Launch, field: Counted) -> int | None:
     """The sum of one count over all threads of a launch."""
     threads = (thread for worker in launch.workers for thread in worker.threads)
-    return known_sum(getattr(thread, field) for thread in threads)
+    return sum_known(getattr(thread, field) for thread in threads)
 
 
 def wait_share(launch: Launch) -> float | None:
@@ -379,7 +379,7 @@ def cpu_share(launch: Launch) -> float | None:
         return None
     if not launch.alternated:
         return host.share("ran_ns", cpus=len(host.cpus))
-    ran_ns, timed_ns = known_sum(window.ran_ns for window in host.windows), _timed_ns(launch)
+    ran_ns, timed_ns = sum_known(window.ran_ns for window in host.windows), _timed_ns(launch)
     return ran_ns / (timed_ns * len(host.cpus)) if ran_ns is not None and timed_ns else None
 
 

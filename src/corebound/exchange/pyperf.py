@@ -37,89 +37,95 @@ COMMAND_KEY = "corebound_command"
 _LONGEST = 2_000
 
 
-def command_of(about: Mapping[str, Any]) -> tuple[str, ...]:
+def command_of(metadata: Mapping[str, Any]) -> tuple[str, ...]:
     """The command as words; empty if the file lacks the necessary details.
 
     Args:
-        about: The benchmark's metadata.
+        metadata: The benchmark's metadata.
     """
-    own = _shell_words(about.get(COMMAND_KEY))
+    command = _shell_words(metadata.get(COMMAND_KEY))
     # A file from elsewhere can contain anything: accept only a command that measures.
-    if own[:2] == ("corebound", "run"):
-        return own
-    if "timeit_stmt" in about:
-        return _timeit(about)
-    if "command" in about:
-        measured = _shell_words(about["command"])
+    if command[:2] == ("corebound", "run"):
+        return command
+    if "timeit_stmt" in metadata:
+        return _timeit(metadata)
+    if "command" in metadata:
+        measured = _shell_words(metadata["command"])
         return (
-            (*_PYPERF, "command", *_name_option(about, "command"), "--", *measured)
+            (*_PYPERF, "command", *_name_option(metadata, "command"), "--", *measured)
             if measured
             else ()
         )
-    if "performance_version" in about:
-        named = _displayable(str(about.get("name", "")))
-        return ("pyperformance", "run", "--benchmarks", named) if named else ()
+    if "performance_version" in metadata:
+        name = _displayable(str(metadata.get("name", "")))
+        return ("pyperformance", "run", "--benchmarks", name) if name else ()
     return ()
 
 
-def _timeit(about: Mapping[str, Any]) -> tuple[str, ...]:
-    told = [_statements(about.get(f"timeit_{name}")) for name in ("setup", "teardown", "stmt")]
-    if any(one is None for one in told):
+def _timeit(metadata: Mapping[str, Any]) -> tuple[str, ...]:
+    values = [_statements(metadata.get(f"timeit_{name}")) for name in ("setup", "teardown", "stmt")]
+    if any(statement is None for statement in values):
         return ()
-    setups, teardowns, statements = (one or () for one in told)
-    duplicate = _positive(about.get("timeit_duplicate"))
+    setups, teardowns, statements = (statement or () for statement in values)
+    duplicate = _positive(metadata.get("timeit_duplicate"))
     # pyperf stores the product of the two.
-    inner = _positive(about.get("inner_loops")) // (duplicate or 1)
-    words = [*_PYPERF, "timeit", *_name_option(about, "timeit")]
-    words += [word for one in setups for word in ("--setup", one)]
-    words += [word for one in teardowns for word in ("--teardown", one)]
-    words += ["--inner-loops", str(inner)] if inner > 1 else []
-    words += ["--duplicate", str(duplicate)] if duplicate > 1 else []
-    return (*words, "--", *statements)
+    inner = _positive(metadata.get("inner_loops")) // (duplicate or 1)
+    command = [*_PYPERF, "timeit", *_name_option(metadata, "timeit")]
+    command += [argument for statement in setups for argument in ("--setup", statement)]
+    command += [argument for statement in teardowns for argument in ("--teardown", statement)]
+    command += ["--inner-loops", str(inner)] if inner > 1 else []
+    command += ["--duplicate", str(duplicate)] if duplicate > 1 else []
+    return (*command, "--", *statements)
 
 
-def _name_option(about: Mapping[str, Any], usual: str) -> tuple[str, ...]:
-    name = _displayable(str(about.get("name", usual)))
-    return ("--name", name) if name and name != usual else ()
+def _name_option(metadata: Mapping[str, Any], default: str) -> tuple[str, ...]:
+    name = _displayable(str(metadata.get("name", default)))
+    return ("--name", name) if name and name != default else ()
 
 
-def _statements(told: object) -> tuple[str, ...] | None:
+def _statements(value: object) -> tuple[str, ...] | None:
     """Statements, which pyperf stores in Python's notation, one after another.
 
     Returns:
         None if the value is something else.
     """
-    if told is None:
+    if value is None:
         return ()
     try:
-        tokens = list(tokenize.generate_tokens(io.StringIO(str(told)).readline))
-        strings = [ast.literal_eval(one.string) for one in tokens if one.type == tokenize.STRING]
+        tokens = list(tokenize.generate_tokens(io.StringIO(str(value)).readline))
+        strings = [
+            ast.literal_eval(token.string) for token in tokens if token.type == tokenize.STRING
+        ]
     except (tokenize.TokenError, SyntaxError, ValueError):
         return None
-    between = {tokenize.STRING, tokenize.NEWLINE, tokenize.ENDMARKER}
-    whole = all(one.type in between for one in tokens) and all(isinstance(s, str) for s in strings)
-    return tuple(strings) if whole and all(map(_displayable, strings)) else None
+    allowed = {tokenize.STRING, tokenize.NEWLINE, tokenize.ENDMARKER}
+    is_valid = all(token.type in allowed for token in tokens) and all(
+        isinstance(s, str) for s in strings
+    )
+    return tuple(strings) if is_valid and all(map(_displayable, strings)) else None
 
 
-def _positive(told: object) -> int:
-    return told if isinstance(told, int) and told > 0 else 0
+def _positive(value: object) -> int:
+    return value if isinstance(value, int) and value > 0 else 0
 
 
-def _shell_words(told: object) -> tuple[str, ...]:
+def _shell_words(value: object) -> tuple[str, ...]:
     """Split text into shell words; empty if it is not text or a quote is unclosed."""
-    if not isinstance(told, str):
+    if not isinstance(value, str):
         return ()
     try:
-        words = tuple(shlex.split(told))
+        arguments = tuple(shlex.split(value))
     except ValueError:
         return ()
-    return words if all(_displayable(word) for word in words if word) else ()
+    return arguments if all(_displayable(argument) for argument in arguments if argument) else ()
 
 
 def _displayable(text: str) -> str:
     """The text; empty if a terminal or a page could not display it exactly."""
-    shown = len(text) <= _LONGEST and all(one.isprintable() or one == "\n" for one in text)
-    return text if shown else ""
+    is_displayable = len(text) <= _LONGEST and all(
+        character.isprintable() or character == "\n" for character in text
+    )
+    return text if is_displayable else ""
 
 
 MARGIN = 0.02
@@ -145,17 +151,17 @@ def read(data: bytes, project: str) -> tuple[Series, ...]:
             data = gzip.decompress(data)
         except (OSError, EOFError, zlib.error) as error:
             raise Unreadable(f"its gzip is damaged: {error}.", "Fetch it again.") from None
-    told = parse_json(data)
-    if not isinstance(told, dict) or not told.get("benchmarks"):
+    content = parse_json(data)
+    if not isinstance(content, dict) or not content.get("benchmarks"):
         raise Unreadable("it is no file of pyperf.", "Name one that `pyperf -o` wrote.")
-    if told.get("version") != "1.0":
+    if content.get("version") != "1.0":
         raise Unreadable(
-            f"its format is {told.get('version')!r}, and '1.0' is known.",
+            f"its format is {content.get('version')!r}, and '1.0' is known.",
             "Write it with pyperf 1.0 or later: `pyperf convert`.",
         )
     try:
-        common = told.get("metadata") or {}
-        return tuple(_series(one, common, project) for one in told["benchmarks"])
+        common = content.get("metadata") or {}
+        return tuple(_series(benchmark, common, project) for benchmark in content["benchmarks"])
     except (AttributeError, KeyError, TypeError, ValueError, OverflowError) as error:
         if isinstance(error, Unreadable):
             raise
@@ -166,43 +172,45 @@ def _series(benchmark: Mapping[str, Any], common: Mapping[str, Any], project: st
     shared = {**common, **(benchmark.get("metadata") or {})}
     runs = [(run, {**shared, **(run.get("metadata") or {})}) for run in benchmark["runs"]]
     # Runs without values are calibrations.
-    measured = [(run, about) for run, about in runs if run.get("values")]
+    measured = [(run, metadata) for run, metadata in runs if run.get("values")]
     if not runs:
         raise Unreadable("a benchmark has no run.", _EXPORT)
-    about = (measured or runs)[0][1]
-    name = clean(str(about.get("name", "unnamed")))
-    unit, scale = _UNITS[str(about.get("unit", "second"))]
-    named = _NAMED.match(name)
-    host = clean(str(about.get("corebound_host") or about.get("hostname") or "unnamed"))
+    metadata = (measured or runs)[0][1]
+    name = clean(str(metadata.get("name", "unnamed")))
+    unit, scale = _UNITS[str(metadata.get("unit", "second"))]
+    name_match = _NAMED.match(name)
+    host = clean(str(metadata.get("corebound_host") or metadata.get("hostname") or "unnamed"))
     return Series(
         project=project,
         host=host,
-        host_name=clean(str(about.get("hostname") or host)),
-        scenario=named["scenario"] if named else name,
-        title=clean(str(about.get("description") or name)),
-        cell=named["cell"] if named else "default",
+        host_name=clean(str(metadata.get("hostname") or host)),
+        scenario=name_match["scenario"] if name_match else name,
+        title=clean(str(metadata.get("description") or name)),
+        cell=name_match["cell"] if name_match else "default",
         unit=unit,
         margin=MARGIN,
-        reproduce=command_of(about),
-        points=HistoryPoints.of([_point([run["values"] for run, _ in measured], scale, about)]),
+        reproduce=command_of(metadata),
+        points=HistoryPoints.of([_point([run["values"] for run, _ in measured], scale, metadata)]),
     )
 
 
-def _point(runs: Sequence[Sequence[float]], scale: float, about: Mapping[str, Any]) -> HistoryPoint:
+def _point(
+    runs: Sequence[Sequence[float]], scale: float, metadata: Mapping[str, Any]
+) -> HistoryPoint:
     launches = tuple(float(statistics.median(map(float, values))) * scale for values in runs)
-    usable = bool(launches) and all(0 < one < math.inf for one in launches)
+    usable = bool(launches) and all(0 < value < math.inf for value in launches)
     interval = geometric_mean_interval(launches) if usable else None
     bounded = interval is not None and math.isfinite(interval.high)
     return HistoryPoint(
-        at=_at(about),
-        run=_run_id(about),
-        commit=_commit(about),
+        at=_at(metadata),
+        run=_run_id(metadata),
+        commit=_commit(metadata),
         value=geometric_mean(launches) if usable else None,
         bounds=(interval.low, interval.high) if interval and bounded else None,
         launches=launches if usable else (),
         missing=None if usable else _missing(launches),
         environment_key=tuple(
-            (name, clean(str(about[name]))) for name in _ENVIRONMENT if name in about
+            (name, clean(str(metadata[name]))) for name in _ENVIRONMENT if name in metadata
         ),
     )
 
@@ -211,9 +219,9 @@ def _missing(launches: Sequence[float]) -> str:
     return INCOMPARABLE if launches else "no run has a value"
 
 
-def _at(about: Mapping[str, Any]) -> str:
+def _at(metadata: Mapping[str, Any]) -> str:
     """`2026-01-02 03:04:05.678`, in the measuring host's local time; pyperf keeps no zone."""
-    date = str(about.get("date", ""))
+    date = str(metadata.get("date", ""))
     at = f"{date[:10]}T{date[11:19]}Z"
     try:
         moment("date", at)
@@ -222,21 +230,21 @@ def _at(about: Mapping[str, Any]) -> str:
     return at
 
 
-def _run_id(about: Mapping[str, Any]) -> str | None:
-    return clean(str(about["corebound_run"])) if "corebound_run" in about else None
+def _run_id(metadata: Mapping[str, Any]) -> str | None:
+    return clean(str(metadata["corebound_run"])) if "corebound_run" in metadata else None
 
 
-def _commit(about: Mapping[str, Any]) -> Commit | None:
+def _commit(metadata: Mapping[str, Any]) -> Commit | None:
     """The commit, from the metadata that pyperformance and corebound write."""
-    sha = about.get("commit_id")
+    sha = metadata.get("commit_id")
     if not isinstance(sha, str) or not sha.isalnum():
         return None
     return Commit(
         sha=sha,
-        subject=clean(str(about.get("commit_subject", ""))),
-        committed_at=clean(str(about.get("commit_date") or _at(about))),
-        dirty="corebound_dirty" in about,
-        tree=clean(str(about["corebound_tree"])) if "corebound_tree" in about else None,
+        subject=clean(str(metadata.get("commit_subject", ""))),
+        committed_at=clean(str(metadata.get("commit_date") or _at(metadata))),
+        dirty="corebound_dirty" in metadata,
+        tree=clean(str(metadata["corebound_tree"])) if "corebound_tree" in metadata else None,
     )
 
 
@@ -309,8 +317,8 @@ def suite(cells: Sequence[CellOfRun]) -> str:
             "commit_subject": run.commit.subject if run.commit else "",
         }
     )
-    made = [_benchmark(one) for one in cells if one.summary.launches]
-    return f"{json.dumps({'version': '1.0', 'metadata': metadata, 'benchmarks': made})}\n"
+    benchmarks = [_benchmark(cell) for cell in cells if cell.summary.launches]
+    return f"{json.dumps({'version': '1.0', 'metadata': metadata, 'benchmarks': benchmarks})}\n"
 
 
 def _non_empty(metadata: dict[str, Any]) -> dict[str, Any]:
@@ -322,35 +330,35 @@ def _non_empty(metadata: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in lines.items() if value not in {"", None}}
 
 
-def _benchmark(one: CellOfRun) -> dict[str, Any]:
-    lock = one.environment
-    used = {summary.launch for summary in one.summary.launches}
+def _benchmark(cell: CellOfRun) -> dict[str, Any]:
+    lock = cell.environment
+    used = {summary.launch for summary in cell.summary.launches}
     return {
         "metadata": _non_empty(
             {
-                "name": one.cell.id,
-                "description": one.scenario.title,
+                "name": cell.cell.id,
+                "description": cell.scenario.title,
                 "python_version": lock.python if lock else "",
-                "corebound_scenario": one.cell.scenario,
-                "corebound_cell": one.cell.key,
-                "corebound_scenario_sha256": one.source.sha256,
-                COMMAND_KEY: _command(one),
+                "corebound_scenario": cell.cell.scenario,
+                "corebound_cell": cell.cell.key,
+                "corebound_scenario_sha256": cell.source.sha256,
+                COMMAND_KEY: _command(cell),
             }
         ),
-        "runs": [_run(launch, one.warmup) for launch in one.launches if launch.id in used],
+        "runs": [_run(launch, cell.warmup) for launch in cell.launches if launch.id in used],
     }
 
 
-def _command(one: CellOfRun) -> str:
+def _command(cell: CellOfRun) -> str:
     """The command that measures a cell again; empty if it does not fit on pyperf's one line."""
-    profile = () if one.run.profile is None else ("--profile", one.run.profile)
-    only = ("--only", one.cell.key) if one.cell.axes else ()
-    told = shlex.join(("corebound", "run", one.source.path, *profile, *only))
-    return told if " ".join(told.split()) == told else ""
+    profile = () if cell.run.profile is None else ("--profile", cell.run.profile)
+    only = ("--only", cell.cell.key) if cell.cell.axes else ()
+    command = shlex.join(("corebound", "run", cell.source.path, *profile, *only))
+    return command if " ".join(command.split()) == command else ""
 
 
 def _run(launch: Launch, warmup: Warmup) -> dict[str, Any]:
-    warm_ns, kept_ns = _parts(launch, warmup)
+    warm_ns, measured_ns = _parts(launch, warmup)
     metadata: dict[str, Any] = {
         "date": datetime.fromisoformat(launch.started_at).strftime("%Y-%m-%d %H:%M:%S"),
         "duration": launch.duration_ns / _S,
@@ -359,9 +367,12 @@ def _run(launch: Launch, warmup: Warmup) -> dict[str, Any]:
     peak = max((worker.peak_rss_bytes or 0 for worker in launch.workers), default=0)
     if peak:
         metadata["mem_max_rss"] = peak
-    run: dict[str, Any] = {"metadata": metadata, "values": [_seconds(one) for one in kept_ns]}
+    run: dict[str, Any] = {
+        "metadata": metadata,
+        "values": [_seconds(duration_ns) for duration_ns in measured_ns],
+    }
     if warm_ns:
-        run["warmups"] = [[1, _seconds(one)] for one in warm_ns]
+        run["warmups"] = [[1, _seconds(duration_ns)] for duration_ns in warm_ns]
     return run
 
 
@@ -379,11 +390,11 @@ def _parts(launch: Launch, warmup: Warmup) -> tuple[list[float], list[float]]:
     if launch.served is not None:
         return [], [summarise_launch(launch, warmup).median_ns]
     warm: list[float] = []
-    kept: list[float] = []
+    measured: list[float] = []
     for worker in launch.workers:
         if worker.wall_ns:
-            alone = replace(launch, workers=(worker,))
-            start = len(worker.wall_ns) - summarise_launch(alone, warmup).used
+            single = replace(launch, workers=(worker,))
+            start = len(worker.wall_ns) - summarise_launch(single, warmup).used
             warm += worker.wall_ns[:start]
-            kept += worker.wall_ns[start:]
-    return warm, kept
+            measured += worker.wall_ns[start:]
+    return warm, measured

@@ -61,8 +61,8 @@ def parse_json(data: bytes) -> Any:
         if data.startswith(start):
             raise Unreadable(f"it is {what}.", fix)
     try:
-        told = json.loads(data)
-        return _without_surrogates(told) if _LONE_SURROGATE.search(data) else told
+        content = json.loads(data)
+        return _without_surrogates(content) if _LONE_SURROGATE.search(data) else content
     except (ValueError, RecursionError) as error:
         raise Unreadable(f"it is no whole JSON: {error}.", DAMAGED) from None
 

@@ -55,7 +55,12 @@ class CellOfRun(Struct, frozen=True, kw_only=True):
     def trouble(self) -> str | None:
         """The outcome, in words, of the first launch that was not `ok`."""
         return next(
-            (f"{one.status}: {one.reason}" for one in self.launches if one.status != "ok"), None
+            (
+                f"{launch.status}: {launch.reason}"
+                for launch in self.launches
+                if launch.status != "ok"
+            ),
+            None,
         )
 
 
@@ -88,18 +93,18 @@ def cells_of(
         for source, scenario in sources.values()
         for cell in expand(scenario, source.path, run.profile)
     ]
-    made = [
-        _cell(run, *sources[own[0].cell.scenario], own)
+    cells = [
+        _cell(run, *sources[cell_launches[0].cell.scenario], cell_launches)
         for id_ in dict.fromkeys((*planned, *sorted(by_cell)))
-        if (own := by_cell.get(id_))
+        if (cell_launches := by_cell.get(id_))
     ]
-    return tuple(made), tuple(faults)
+    return tuple(cells), tuple(faults)
 
 
-def drop_iterations(one: CellOfRun) -> CellOfRun:
+def drop_iterations(cell: CellOfRun) -> CellOfRun:
     """Drop the iterations, which the summary covers: a history would hold millions of them."""
-    launches = tuple(replace(each, workers=(), log="", host=None) for each in one.launches)
-    return replace(one, launches=launches)
+    launches = tuple(replace(launch, workers=(), log="", host=None) for launch in cell.launches)
+    return replace(cell, launches=launches)
 
 
 def _cell(
@@ -213,30 +218,30 @@ def _row(cell: CellOfRun, launch: Launch) -> dict[str, Any]:
 def bencher(cells: Sequence[CellOfRun]) -> str:
     """The latency of each cell in nanoseconds, as Bencher expects, with its 95 % interval."""
     document = {}
-    for one, figure_ns in _medians(cells):
-        metric = {"value": figure_ns}
-        if bounds := one.summary.interval:
+    for cell, median_ns in _medians(cells):
+        metric = {"value": median_ns}
+        if bounds := cell.summary.interval:
             metric |= {"lower_value": bounds.low, "upper_value": bounds.high}
-        document[one.cell.id] = {"latency": metric}
+        document[cell.cell.id] = {"latency": metric}
     return json_file(document)
 
 
 def github_action(cells: Sequence[CellOfRun]) -> str:
     """A list of values where smaller is better, each with its interval as text."""
-    return json_file([_entry(one, figure_ns) for one, figure_ns in _medians(cells)])
+    return json_file([_entry(cell, median_ns) for cell, median_ns in _medians(cells)])
 
 
-def _entry(one: CellOfRun, figure_ns: float) -> dict[str, Any]:
-    run, bounds = one.run, one.summary.interval
-    entry: dict[str, Any] = {"name": one.cell.id, "unit": "ns", "value": figure_ns}
+def _entry(cell: CellOfRun, median_ns: float) -> dict[str, Any]:
+    run, bounds = cell.run, cell.summary.interval
+    entry: dict[str, Any] = {"name": cell.cell.id, "unit": "ns", "value": median_ns}
     if bounds:
         entry["range"] = f"{bounds.low:.0f} to {bounds.high:.0f}"
-    said = [one.scenario.title, f"{len(one.summary.launches)} launches", f"run {run.id}"]
-    entry["extra"] = "\n".join([*said, f"{run.host.name}, {run.host.cpu_model}"])
+    details = [cell.scenario.title, f"{len(cell.summary.launches)} launches", f"run {run.id}"]
+    entry["extra"] = "\n".join([*details, f"{run.host.name}, {run.host.cpu_model}"])
     return entry
 
 
 def _medians(cells: Iterable[CellOfRun]) -> Iterable[tuple[CellOfRun, float]]:
-    for one in cells:
-        if one.summary.median_ns is not None:
-            yield one, one.summary.median_ns
+    for cell in cells:
+        if cell.summary.median_ns is not None:
+            yield cell, cell.summary.median_ns

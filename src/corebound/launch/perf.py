@@ -20,7 +20,7 @@ from corebound.errors import LaunchError
 from corebound.launch.host_sampler import NO_GPUS, GpuSampler
 from corebound.launch.supervisor_client import Supervision
 from corebound.records.launch_record import ThreadEvidence
-from corebound.records.telemetry import Counters, HostOverTime, known_sum
+from corebound.records.telemetry import Counters, HostOverTime, sum_known
 
 # Events of the top-down method, counted in pipeline slots. The kernel lists them if the
 # processor supports them: on Intel, level 1 since Ice Lake and level 2 since Sapphire Rapids.

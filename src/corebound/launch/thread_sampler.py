@@ -20,7 +20,7 @@ from corebound.machine.procfs import (
 from corebound.machine.sysfs import LIVE
 from corebound.machine.topology import CpuId
 from corebound.records.launch_record import Stay, ThreadEvidence
-from corebound.records.telemetry import known_sum
+from corebound.records.telemetry import sum_known
 
 # The maximum cost of sampling, as a share of one CPU; the next sample is delayed accordingly.
 # With context switches and the samples of the host, the total must stay below 0.5 % of an
@@ -323,7 +323,7 @@ def _thread_file(pid: int, tid: int, name: str) -> bytes:
 def _peak_rss_bytes(processes: set[int]) -> int | None:
     """The sum of the processes' peaks: an upper bound of the process tree's peak."""
     peaks_kb = (line_number(procfs.read(f"/proc/{pid}/status"), b"VmHWM") for pid in processes)
-    peak_kb = known_sum(peaks_kb)
+    peak_kb = sum_known(peaks_kb)
     return None if peak_kb is None else peak_kb * 1024
 
 

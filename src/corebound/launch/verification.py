@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from corebound.machine.topology import CpuId, cpu_list
 from corebound.planning.models import Command, Placement
 from corebound.records.launch_record import ThreadEvidence, Worker
-from corebound.records.telemetry import known_sum
+from corebound.records.telemetry import sum_known
 from corebound.units import duration
 from corebound.worker import protocol
 
@@ -49,7 +49,7 @@ def binding_violations(
 
 def _between_time_slices(worker: Worker) -> Iterator[str]:
     """For a worker that alternates: excess CPU time used outside its own time slices."""
-    ran_ns = known_sum(thread.run_ns for thread in worker.threads)
+    ran_ns = sum_known(thread.run_ns for thread in worker.threads)
     if not worker.time_slices or ran_ns is None:
         return
     within_ns = sum(worker.cpu_ns[1:])

@@ -69,10 +69,10 @@ def make_folder(folder: Path) -> None:
     Raises:
         OSError: The folder cannot be created.
     """
-    missing = [one for one in (folder, *folder.parents) if not one.exists()]
+    missing = [parent for parent in (folder, *folder.parents) if not parent.exists()]
     folder.mkdir(parents=True, exist_ok=True)
-    for one in reversed(missing):
-        sync_folder(one.parent)
+    for parent in reversed(missing):
+        sync_folder(parent.parent)
 
 
 def sync_folder(folder: Path) -> None:

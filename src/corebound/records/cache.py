@@ -21,11 +21,11 @@ _DIGEST_BYTES = 16
 
 def digest(*parts: bytes) -> str:
     """A hash of these bytes, as text."""
-    told = hashlib.blake2b(digest_size=_DIGEST_BYTES)
+    hasher = hashlib.blake2b(digest_size=_DIGEST_BYTES)
     for part in parts:
-        told.update(len(part).to_bytes(8, "little"))
-        told.update(part)
-    return told.hexdigest()
+        hasher.update(len(part).to_bytes(8, "little"))
+        hasher.update(part)
+    return hasher.hexdigest()
 
 
 def file_digest(file: Path) -> str:
@@ -34,9 +34,9 @@ def file_digest(file: Path) -> str:
     Raises:
         OSError: The file cannot be read.
     """
-    with atomic_write.opened(file) as told:
+    with atomic_write.opened(file) as stream:
         return hashlib.file_digest(
-            told, lambda: hashlib.blake2b(digest_size=_DIGEST_BYTES)
+            stream, lambda: hashlib.blake2b(digest_size=_DIGEST_BYTES)
         ).hexdigest()
 
 
@@ -55,24 +55,24 @@ def code(*parts: str | Path) -> str:
     return digest(*(file.read_bytes() for file in files))
 
 
-def load(kind: type[T], beside: Path, name: str, *, version: str) -> T | None:
+def load(kind: type[T], folder: Path, name: str, *, version: str) -> T | None:
     """The cached value of this name and version; None if there is no valid one."""
     try:
-        data = atomic_write.read(beside / "cache" / name)
+        data = atomic_write.read(folder / "cache" / name)
         head, body = data[:_DIGEST_BYTES], data[_DIGEST_BYTES:]
         if bytes.fromhex(digest(body)) != head:
             return None
-        kept_version, kept = msgspec.msgpack.decode(body, type=tuple[str, msgspec.Raw])
-        if kept_version != version:
+        stored_version, stored = msgspec.msgpack.decode(body, type=tuple[str, msgspec.Raw])
+        if stored_version != version:
             return None
-        return msgspec.msgpack.decode(kept, type=kind, dec_hook=codec.decode_points)
+        return msgspec.msgpack.decode(stored, type=kind, dec_hook=codec.decode_points)
     except (OSError, msgspec.DecodeError):
         return None
 
 
-def keep(value: Any, beside: Path, name: str, *, version: str) -> None:
+def keep(value: Any, folder: Path, name: str, *, version: str) -> None:
     """Cache a value under a name; if it cannot be written, it is computed again."""
-    file = beside / "cache" / name
+    file = folder / "cache" / name
     # MessagePack has no integers of more than 64 bits, but a scenario may.
     with contextlib.suppress(OSError, OverflowError):
         body = msgspec.msgpack.encode((version, value), enc_hook=codec.encode_points)

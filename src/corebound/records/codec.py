@@ -147,7 +147,7 @@ def check_schema(head: bytes | msgspec.Raw, newest: int, read: Callable[[int], T
 
 def _encodable(value: Any) -> Any:
     if isinstance(value, dict):
-        return {_encodable(key): _encodable(each) for key, each in value.items()}
+        return {_encodable(key): _encodable(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
         return [*map(_encodable, value)]
     return encodable(value) if isinstance(value, str) else value
@@ -160,12 +160,12 @@ def _checked(record: T, check: Callable[[T], None]) -> T:
 
 def _record_of(line: bytes, kind: str) -> msgspec.Raw:
     try:
-        found = _line.decode(line)
+        decoded = _line.decode(line)
     except _DECODE_ERRORS as error:
         raise UnreadableError(str(error)) from None
-    if found.kind != kind:
-        raise UnreadableError(f"a {kind} was expected, this is a {found.kind}")
-    return found.record
+    if decoded.kind != kind:
+        raise UnreadableError(f"a {kind} was expected, this is a {decoded.kind}")
+    return decoded.record
 
 
 def canonical(document: Any) -> bytes:

@@ -20,10 +20,10 @@ _LATEST_S = 253_402_300_800
 
 def checked_out(folder: Path) -> Commit | None:
     """The commit checked out in `folder`; None if there is none."""
-    shown = git.query(folder, "log", "-1", "--format=%H%x00%s%x00%cI")
-    if shown is None:
+    output = git.query(folder, "log", "-1", "--format=%H%x00%s%x00%cI")
+    if output is None:
         return None  # no git, no repository, or no commit yet
-    sha, subject, committed_at = shown.split("\0")
+    sha, subject, committed_at = output.split("\0")
     changed = git.query(folder, "status", "--porcelain", "--untracked-files=no")
     return Commit(sha=sha, subject=subject, committed_at=committed_at, dirty=bool(changed))
 

@@ -144,12 +144,12 @@ def read_decisions(data: bytes, file: str) -> tuple[tuple[Decision, ...], tuple[
     faults = list(syntax)
     if root is None:
         return (), tuple(faults)
-    found = []
-    for one in _decisions(root, file, faults):
-        decision = _decision(one, file, faults)
+    decisions = []
+    for node in _decisions(root, file, faults):
+        decision = _decision(node, file, faults)
         if decision is not None:
-            found.append(decision)
-    return tuple(found), tuple(sorted(faults, key=lambda fault: fault.line or 0))
+            decisions.append(decision)
+    return tuple(decisions), tuple(sorted(faults, key=lambda fault: fault.line or 0))
 
 
 def entry(decision: Decision) -> str:
@@ -217,10 +217,10 @@ def _decision(node: Node, file: str, faults: list[Fault]) -> Decision | None:
             what = f"`{printable(name)}` is no key of a decision."
             faults.append(_fault(file, child, what, f"There are: {', '.join(_KEYS)}."))
     texts = {name: _text(node, name, file, faults) for name in _KEYS}
-    state = next((one for one in _STATES if one == texts["status"]), None)
+    state = next((value for value in _STATES if value == texts["status"]), None)
     if state is None and texts["status"]:
         _unknown_value(node, "status", _STATES, file, faults)
-    direction = next((one for one in _DIRECTIONS if one == texts["direction"]), None)
+    direction = next((value for value in _DIRECTIONS if value == texts["direction"]), None)
     if direction is None and texts["direction"]:
         _unknown_value(node, "direction", _DIRECTIONS, file, faults)
     for name in ("at", "after", "by"):
@@ -258,11 +258,11 @@ def _text(node: Node, name: str, file: str, faults: list[Fault]) -> str:
 
 
 def _unknown_value(
-    node: Node, name: str, known: tuple[str, ...], file: str, faults: list[Fault]
+    node: Node, name: str, values: tuple[str, ...], file: str, faults: list[Fault]
 ) -> None:
     child = node.nearest((name,))
     what = f"`{name}: {printable(child.text)}` is not known."
-    faults.append(_fault(file, child, what, f"Write one of: {', '.join(known)}."))
+    faults.append(_fault(file, child, what, f"Write one of: {', '.join(values)}."))
 
 
 def _fault(file: str, node: Node, what: str, fix: str) -> Fault:

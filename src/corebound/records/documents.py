@@ -60,16 +60,16 @@ def read_all(
         what: A description for error messages: `this calibration`.
         fix: How to fix an unreadable document.
     """
-    found: list[T] = []
+    documents: list[T] = []
     faults: list[Fault] = []
     for file in sorted(folder.glob("*.json")):
         try:
             with atomic_write.opened(file) as lines:
-                found.append(decode(lines))
+                documents.append(decode(lines))
         except (OSError, codec.UnreadableError) as error:
-            what_of_it = f"{what} cannot be read and was passed over: {error}."
-            faults.append(Fault(file=str(file), line=None, what=what_of_it, fix=fix))
-    return found, tuple(faults)
+            message = f"{what} cannot be read and was passed over: {error}."
+            faults.append(Fault(file=str(file), line=None, what=message, fix=fix))
+    return documents, tuple(faults)
 
 
 _decode_calibration = codec.decoder(Calibration, CALIBRATION_SCHEMA, validate.calibration)
@@ -80,25 +80,32 @@ def calibrations_folder(records: Path) -> Path:
     return records / "calibrations"
 
 
-def keep_calibration(one: Calibration, records: Path) -> Path:
+def keep_calibration(calibration: Calibration, records: Path) -> Path:
     """Store a calibration; earlier ones are kept.
 
     Raises:
         InputError: The file cannot be written.
     """
-    file = file_in(calibrations_folder(records), f"{one.run} {one.scenario}".encode())
-    return keep((codec.encode_document(one),), file, what="the calibration")
+    file = file_in(
+        calibrations_folder(records), f"{calibration.run} {calibration.scenario}".encode()
+    )
+    return keep((codec.encode_document(calibration),), file, what="the calibration")
 
 
 def read_calibrations(records: Path) -> tuple[tuple[Calibration, ...], tuple[Fault, ...]]:
     """All calibrations, oldest first, and the files that are not valid calibrations."""
-    found, faults = read_all(
+    calibrations, faults = read_all(
         calibrations_folder(records),
         _decode_calibration,
         what="this calibration",
         fix="Delete it; `corebound calibrate` makes another.",
     )
-    return tuple(sorted(found, key=lambda one: (one.at, one.run, one.scenario))), faults
+    return tuple(
+        sorted(
+            calibrations,
+            key=lambda calibration: (calibration.at, calibration.run, calibration.scenario),
+        )
+    ), faults
 
 
 _decode_confirmation = codec.decoder(Confirmation, CONFIRMATION_SCHEMA, validate.confirmation)
@@ -122,13 +129,15 @@ def keep_confirmation(confirmation: Confirmation, records: Path) -> Path:
 
 def read_confirmations(records: Path) -> tuple[tuple[Confirmation, ...], tuple[Fault, ...]]:
     """All confirmations, oldest first, and the files that are not valid confirmations."""
-    found, faults = read_all(
+    confirmations, faults = read_all(
         confirmations_folder(records),
         _decode_confirmation,
         what="what a re-run said",
         fix="Delete it; `corebound regressions --confirm` asks again.",
     )
-    return tuple(sorted(found, key=lambda one: (one.at, one.id))), faults
+    return tuple(
+        sorted(confirmations, key=lambda confirmation: (confirmation.at, confirmation.id))
+    ), faults
 
 
 _decode_profile = codec.decoder(ImportedProfile, PROFILE_SCHEMA, validate.imported_profile)
@@ -168,10 +177,10 @@ def keep_profile(profile: ImportedProfile, records: Path, *, rename: bool) -> Im
 
 def read_profiles(records: Path) -> tuple[tuple[ImportedProfile, ...], tuple[Fault, ...]]:
     """All stored profiles, by name, and the files that are not valid profiles."""
-    found, faults = read_all(
+    profiles, faults = read_all(
         _folder_of(records),
         _decode_profile,
         what="this profile",
         fix="Delete it and import the profile again.",
     )
-    return tuple(sorted(found, key=lambda one: (one.name, one.source))), faults
+    return tuple(sorted(profiles, key=lambda profile: (profile.name, profile.source))), faults

@@ -233,7 +233,7 @@ def _look_up(table: Sequence[T], indices: bytes) -> tuple[T, ...]:
         IndexError: An index is out of range.
         ValueError: The data is not a column.
     """
-    return tuple([table[place] for place in _unpack("i", indices)])
+    return tuple([table[index] for index in _unpack("i", indices)])
 
 
 def file_of(project: str, records: Path) -> Path:
@@ -285,5 +285,5 @@ def read_all(records: Path) -> tuple[tuple[Series, ...], tuple[Fault, ...]]:
         what="this history",
         fix="Delete it and import the history again.",
     )
-    series = (one for project in histories for one in project)
-    return tuple(sorted(series, key=lambda one: one.id)), faults
+    series = (item for project in histories for item in project)
+    return tuple(sorted(series, key=lambda item: item.id)), faults

@@ -71,10 +71,10 @@ def begin(run: Run, file: Path) -> Appender:
     Raises:
         InputError: The file cannot be written.
     """
-    with _written_here(file), contextlib.ExitStack() as stack:
+    with _reporting_write_errors(file), contextlib.ExitStack() as stack:
         atomic_write.make_folder(file.parent)
         with atomic_write.atomic_write(file) as fresh:
-            appender = Appender(fresh, shown=file)
+            appender = Appender(fresh, display_name=file)
             stack.callback(appender.close)
             appender.append(run)
         atomic_write.sync_folder(file.parent)
@@ -88,27 +88,27 @@ class Appender:
     Each record is on the disk when `append` returns. Readers need no lock.
     """
 
-    def __init__(self, file: Path, *, shown: Path | None = None) -> None:
+    def __init__(self, file: Path, *, display_name: Path | None = None) -> None:
         """Open the file and lock it until `close`; then cut off an incomplete last line.
 
         A killed run leaves such a line.
 
         Args:
             file: Created if necessary.
-            shown: The name in error messages, if the file is about to be renamed.
+            display_name: The name in error messages, if the file is about to be renamed.
 
         Raises:
             HostError: Another process appends to it; the file is left as it is.
             InputError: It cannot be written, or its file system has no locks.
         """
-        self._file = shown or file
-        with _written_here(self._file):
+        self._file = display_name or file
+        with _reporting_write_errors(self._file):
             atomic_write.make_folder(file.parent)
             flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
             self._descriptor = os.open(file, flags, 0o644)
             try:
                 self._lock()
-                length = _whole(self._descriptor)
+                length = _complete_length(self._descriptor)
                 if length < os.fstat(self._descriptor).st_size:
                     os.ftruncate(self._descriptor, length)
                 atomic_write.sync_folder(file.parent)
@@ -154,7 +154,7 @@ class Appender:
         os.close(self._descriptor)
 
 
-def _written_here(file: Path) -> AbstractContextManager[None]:
+def _reporting_write_errors(file: Path) -> AbstractContextManager[None]:
     return report_os_errors(
         "records cannot be written here",
         where=file,
@@ -162,7 +162,7 @@ def _written_here(file: Path) -> AbstractContextManager[None]:
     )
 
 
-def _whole(descriptor: int) -> int:
+def _complete_length(descriptor: int) -> int:
     """The length in bytes up to and including the last newline."""
     end = os.fstat(descriptor).st_size
     while end > 0:
@@ -181,10 +181,10 @@ def stamp(file: Path) -> str:
         InputError: The file does not exist.
     """
     try:
-        found = file.stat()
+        status = file.stat()
     except OSError as error:
         raise _unreadable(file, error) from error
-    return f"{found.st_size} {found.st_mtime_ns}"
+    return f"{status.st_size} {status.st_mtime_ns}"
 
 
 def read(file: Path) -> Stored:
@@ -203,10 +203,10 @@ def read(file: Path) -> Stored:
     run = _run(lines[0] if lines else b"", file)
     launches: list[Launch] = []
     faults: list[Fault] = []
-    known: set[tuple[str, str]] = set()
+    ids: set[tuple[str, str]] = set()
     for number, line in enumerate(lines[1:], start=2):
         try:
-            launches.append(_another(codec.decode_launch(line), known))
+            launches.append(_check_new(codec.decode_launch(line), ids))
         except codec.UnreadableError as error:
             faults.append(
                 Fault(
@@ -219,11 +219,11 @@ def read(file: Path) -> Stored:
     return Stored(file=file, run=run, launches=tuple(launches), faults=tuple(faults))
 
 
-def _another(launch: Launch, known: set[tuple[str, str]]) -> Launch:
+def _check_new(launch: Launch, ids: set[tuple[str, str]]) -> Launch:
     key = launch.id, launch.cell.id
-    if key in known:
+    if key in ids:
         raise codec.UnreadableError(f"an earlier line holds launch {launch.id[:80]} already")
-    known.add(key)
+    ids.add(key)
     return launch
 
 
@@ -234,16 +234,16 @@ def runs(folder: Path, faults: list[Fault]) -> list[tuple[Path, Run]]:
         folder: The folder.
         faults: Collects each file that cannot be read or holds no run.
     """
-    found = []
+    stored = []
     for file in files(folder):
         try:
-            found.append((file, read_run(file)))
+            stored.append((file, read_run(file)))
         except InputError as error:
-            faults.append(passed_over(file, error))
-    return found
+            faults.append(skipped_fault(file, error))
+    return stored
 
 
-def passed_over(file: Path, error: InputError) -> Fault:
+def skipped_fault(file: Path, error: InputError) -> Fault:
     """The fault for a record file that cannot be read and is skipped."""
     line = 1 if error.where.endswith(":1") else None
     what = f"this run was passed over: {error.what}"

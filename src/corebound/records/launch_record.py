@@ -9,7 +9,7 @@ from msgspec import Struct, field
 from corebound.bounds import Amount, Count, OffsetMs, Signed
 from corebound.machine.topology import CpuId
 from corebound.planning.models import Command, Placement
-from corebound.records.telemetry import Counters, Disturbance, HostOverTime, Marked
+from corebound.records.telemetry import Counters, Disturbance, DisturbedIterations, HostOverTime
 from corebound.scenario.cell import Cell
 from corebound.scenario.traffic import Answered, Traffic, Warmed
 from corebound.worker.protocol import Operator
@@ -84,7 +84,7 @@ Status = Literal["ok", "failed", "timed-out", "invalid", "skipped"]
 Kind = Literal["measure", "profile"]
 
 # The start of the fix text of a discarded launch: true while its run is in progress.
-GOES_ON = "It is launched again."
+CONTINUES = "It is launched again."
 
 
 class Stay(Struct, frozen=True, kw_only=True):
@@ -166,7 +166,7 @@ class Worker(Struct, frozen=True, kw_only=True):
     profile: OperatorProfile | None = None
     node_bytes: dict[Count, Count] = field(default_factory=dict)
     work: dict[str, Amount] = field(default_factory=dict)
-    disturbed: tuple[Marked, ...] = ()
+    disturbed: tuple[DisturbedIterations, ...] = ()
     counters: Counters | None = None
     time_slices: tuple[TimeSlice, ...] = field(default=(), name="stints")
 

@@ -33,7 +33,7 @@ Counted = Literal[
 ]
 
 
-def known_sum(values: Iterable[int | None]) -> int | None:
+def sum_known(values: Iterable[int | None]) -> int | None:
     """The sum of the known values; None if there are none."""
     known = [value for value in values if value is not None]
     return sum(known) if known else None
@@ -137,29 +137,31 @@ class HostOverTime(Struct, frozen=True, kw_only=True):
 
     def share(self, counted: Counted, *, cpus: int = 1) -> float | None:
         """A time as a share of the launch's duration on so many CPUs; None if unknown."""
-        time_ns, whole_ns = self.total(counted), self.duration_ms * 1_000_000 * cpus
-        return None if time_ns is None or not whole_ns else time_ns / whole_ns
+        time_ns, available_ns = self.total(counted), self.duration_ms * 1_000_000 * cpus
+        return None if time_ns is None or not available_ns else time_ns / available_ns
 
     @property
     def peak_rss_bytes(self) -> int | None:
         """The highest memory use of any reading; None without any."""
-        known = (one.rss_bytes for one in self.windows if one.rss_bytes is not None)
-        return max(known, default=None)
+        readings = (window.rss_bytes for window in self.windows if window.rss_bytes is not None)
+        return max(readings, default=None)
 
     @property
     def gpu_busy_shares(self) -> tuple[float, ...]:
         """The busy share of the busiest GPU at each reading; empty without GPUs."""
-        each = ([gpu.busy_share for gpu in one.gpus] for one in self.windows)
-        known = ([share for share in shares if share is not None] for shares in each)
+        all_shares = ([gpu.busy_share for gpu in window.gpus] for window in self.windows)
+        known = ([share for share in shares if share is not None] for shares in all_shares)
         return tuple(max(shares) for shares in known if shares)
 
     @property
     def frequencies_hz(self) -> tuple[int, ...]:
         """Every clock reading, in order."""
-        return tuple(one.frequency_hz for one in self.windows if one.frequency_hz is not None)
+        return tuple(
+            window.frequency_hz for window in self.windows if window.frequency_hz is not None
+        )
 
 
-class Marked(Struct, frozen=True, kw_only=True):
+class DisturbedIterations(Struct, frozen=True, kw_only=True):
     """Iterations of a worker, from `first` to `last`, that something outside disturbed."""
 
     first: Count

@@ -35,18 +35,18 @@ def keep(trace: Path, folder: Path, launch: str) -> Path:
     Raises:
         InputError: The file cannot be written.
     """
-    kept = file_of(folder, launch)
+    target_file = file_of(folder, launch)
     with (
         report_os_errors(
             "a trace could not be kept",
-            where=kept,
+            where=target_file,
             fix="Make room, then continue with `corebound run --resume`.",
         ),
-        atomic_write.atomic_write(kept) as fresh,
+        atomic_write.atomic_write(target_file) as fresh,
         trace.open("rb") as source,
         fresh.open("wb") as target,
         # Without name and time in the header, so that the same trace gives the same file.
         gzip.GzipFile(filename="", mode="wb", fileobj=target, mtime=0) as packed,
     ):
         shutil.copyfileobj(source, packed)
-    return kept
+    return target_file

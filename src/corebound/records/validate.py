@@ -36,125 +36,125 @@ _MOST = 1 << 60
 _MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,6})?(Z|[+-]\d\d:\d\d)", re.ASCII)
 
 
-def run(one: Run) -> None:
+def run(record: Run) -> None:
     """Check the first line of a file of records."""
-    moment("started_at", one.started_at)
-    _name("id", one.id)
-    _name("host.id", one.host.id)
-    if one.commit is not None:
-        _commit(one.commit)
-    for lock in one.environments:
+    moment("started_at", record.started_at)
+    _name("id", record.id)
+    _name("host.id", record.host.id)
+    if record.commit is not None:
+        _commit(record.commit)
+    for lock in record.environments:
         if lock.commit is not None:
             _commit(lock.commit)
-    _distinct("environments", (lock.name for lock in one.environments))
-    _topology(one.host.topology)
+    _distinct("environments", (lock.name for lock in record.environments))
+    _topology(record.host.topology)
 
 
-def launch(one: Launch) -> None:
+def launch(record: Launch) -> None:
     """Check a launch."""
-    moment("started_at", one.started_at)
-    _name("id", one.id)
-    _cell(one.cell)
-    slots = 0 if one.placement is None else len(one.placement.slots)
-    if one.placement is not None and not slots:
+    moment("started_at", record.started_at)
+    _name("id", record.id)
+    _cell(record.cell)
+    slots = 0 if record.placement is None else len(record.placement.slots)
+    if record.placement is not None and not slots:
         raise ValueError("`placement.slots` is empty")
-    for worker in one.workers:
+    for worker in record.workers:
         _worker(worker, slots)
-    _distinct("workers", (str(worker.slot) for worker in one.workers))
-    if one.host is not None:
-        windows = one.host.windows
-        _rising("host.windows", [at for each in windows for at in (each.from_ms, each.to_ms)])
-    if one.served is not None:
-        _served(one.served)
-    if one.status == "ok":
-        _ok(one)
+    _distinct("workers", (str(worker.slot) for worker in record.workers))
+    if record.host is not None:
+        windows = record.host.windows
+        _rising("host.windows", [at for window in windows for at in (window.from_ms, window.to_ms)])
+    if record.served is not None:
+        _served(record.served)
+    if record.status == "ok":
+        _ok(record)
 
 
-def series(one: Series) -> None:
+def series(record: Series) -> None:
     """Check a series with its points."""
-    if not 0 < one.margin <= MOST_MARGIN:
-        raise ValueError(f"the margin of {one.id} is not between 0 and {MOST_MARGIN:g}")
-    if not 0 < one.confidence < 1:
-        raise ValueError(f"the confidence of {one.id} is not between 0 and 1")
-    _points(one.points, one.id)
+    if not 0 < record.margin <= MOST_MARGIN:
+        raise ValueError(f"the margin of {record.id} is not between 0 and {MOST_MARGIN:g}")
+    if not 0 < record.confidence < 1:
+        raise ValueError(f"the confidence of {record.id} is not between 0 and 1")
+    _points(record.points, record.id)
 
 
-def calibration(one: Calibration) -> None:
+def calibration(record: Calibration) -> None:
     """Check a calibration."""
-    moment("at", one.at)
-    _interval(one.interval)
-    if not one.noise:
+    moment("at", record.at)
+    _interval(record.interval)
+    if not record.noise:
         raise ValueError("`noise` is empty")
 
 
-def confirmation(one: Confirmation) -> None:
+def confirmation(record: Confirmation) -> None:
     """Check a confirmation."""
-    moment("at", one.at)
+    moment("at", record.at)
     for name in ("after", "by"):
-        moment(name, getattr(one.location, name))
-    if one.interval is not None:
-        _interval(one.interval)
+        moment(name, getattr(record.location, name))
+    if record.interval is not None:
+        _interval(record.interval)
 
 
-def imported_profile(one: ImportedProfile) -> None:
+def imported_profile(record: ImportedProfile) -> None:
     """Check an imported profile."""
-    _profile(one.profile)
+    _profile(record.profile)
 
 
-def _ok(one: Launch) -> None:
+def _ok(launch: Launch) -> None:
     """Check the fields that only a launch that contributes to a statistic must have."""
-    if one.placement is None:
+    if launch.placement is None:
         raise ValueError("it is `ok` and has no placement")
-    if one.served is not None:
-        if not one.served.answered.ok or not one.served.answered.duration_ns:
+    if launch.served is not None:
+        if not launch.served.answered.ok or not launch.served.answered.duration_ns:
             raise ValueError("it is `ok` and no request was answered, or in no time")
         return
-    if not one.workers:
+    if not launch.workers:
         raise ValueError("it is `ok` and `workers` is empty")
-    if one.kind == "profile":
-        if one.workers[0].profile is None:
+    if launch.kind == "profile":
+        if launch.workers[0].profile is None:
             raise ValueError("it is an `ok` profile and its worker has no `profile`")
         return
-    for worker in one.workers:
+    for worker in launch.workers:
         if len(worker.cpu_ns) not in {0, len(worker.wall_ns)}:
             raise ValueError("`cpu_ns` and `wall_ns` are not equally long")
         if not worker.wall_ns or sum(map(bool, worker.wall_ns)) * 2 < len(worker.wall_ns):
             raise ValueError("it is `ok` and a worker has no iterations, or they took no time")
 
 
-def _worker(one: Worker, slots: int) -> None:
-    if slots and one.slot >= slots:
-        raise ValueError(f"`slot` {one.slot} is none of its {slots}")
-    iterations = len(one.wall_ns)
+def _worker(worker: Worker, slots: int) -> None:
+    if slots and worker.slot >= slots:
+        raise ValueError(f"`slot` {worker.slot} is none of its {slots}")
+    iterations = len(worker.wall_ns)
     # The first iteration belongs to no time slice.
-    if one.time_slices and sum(time_slice.iterations for time_slice in one.time_slices) != max(
-        iterations - 1, 0
-    ):
+    if worker.time_slices and sum(
+        time_slice.iterations for time_slice in worker.time_slices
+    ) != max(iterations - 1, 0):
         raise ValueError("`stints` do not hold the iterations of `wall_ns` after the first")
-    if any(not time_slice.iterations for time_slice in one.time_slices):
+    if any(not time_slice.iterations for time_slice in worker.time_slices):
         raise ValueError("a stint has no iteration")
-    if any(not each.first <= each.last < iterations for each in one.disturbed):
+    if any(not each.first <= each.last < iterations for each in worker.disturbed):
         raise ValueError("`disturbed` names iterations that `wall_ns` does not have")
-    for thread in one.threads:
+    for thread in worker.threads:
         _rising("stays", [at for stay in thread.stays for at in (stay.from_ms, stay.to_ms)])
-    if one.profile is not None:
-        _profile(one.profile)
+    if worker.profile is not None:
+        _profile(worker.profile)
 
 
-def _profile(one: OperatorProfile) -> None:
-    if one.iterations == 0:
+def _profile(profile: OperatorProfile) -> None:
+    if profile.iterations == 0:
         raise ValueError("it profiled 0 iterations")
-    for operator in one.operators:
-        told = (operator.total_ns, operator.quiet_ns, operator.min_ns, operator.max_ns)
+    for operator in profile.operators:
+        times_ns = (operator.total_ns, operator.quiet_ns, operator.min_ns, operator.max_ns)
         # Operators arrive over the wire, where types have no bounds.
-        if any(ns is not None and not 0 <= ns <= _MOST for ns in told):
+        if any(ns is not None and not 0 <= ns <= _MOST for ns in times_ns):
             raise ValueError(f"a time of operator `{operator.type[:80]}` is out of range")
         if not 0 <= operator.calls <= _MOST:
             raise ValueError(f"`calls` of operator `{operator.type[:80]}` is out of range")
 
 
-def _served(one: Served) -> None:
-    answered = one.answered
+def _served(served: Served) -> None:
+    answered = served.answered
     if answered.windows and not answered.window_ns:
         raise ValueError("it has windows, and `window_ns` is 0")
     for histogram in (answered.latencies, answered.lateness):
@@ -165,59 +165,62 @@ def _served(one: Served) -> None:
 def _histogram(text: str, *, at_least: int) -> None:
     # Slow to import, and needed for servers only.
     hdr = import_module("hdrh.histogram").HdrHistogram
-    own = import_module("hdrh.codec")
+    codec = import_module("hdrh.codec")
     try:
-        found = hdr.decode(text.encode())
-        counted = found.get_total_count()
+        histogram = hdr.decode(text.encode())
+        count = histogram.get_total_count()
     except (
-        *(own.HdrCookieException, own.HdrLengthException, own.HdrHistogramSettingsException),
+        *(codec.HdrCookieException, codec.HdrLengthException, codec.HdrHistogramSettingsException),
         *(zlib.error, ArithmeticError, AssertionError, LookupError, MemoryError, RuntimeError),
         *(TypeError, ValueError),
     ) as error:
         raise ValueError(f"its latencies are no HDR histogram: {error}") from None
     # Other histograms do not merge with those that corebound writes.
-    if (found.lowest_trackable_value, found.significant_figures) != _HISTOGRAM:
+    if (histogram.lowest_trackable_value, histogram.significant_figures) != _HISTOGRAM:
         raise ValueError("its latencies are a histogram of another precision")
-    if counted < at_least:
+    if count < at_least:
         raise ValueError("its latencies are an empty histogram")
 
 
-def _cell(one: Cell) -> None:
-    if len(one.scenario) > _LONGEST_NAME or len(one.key) > _LONGEST_NAME:
+def _cell(cell: Cell) -> None:
+    if len(cell.scenario) > _LONGEST_NAME or len(cell.key) > _LONGEST_NAME:
         raise ValueError("the cell's name is too long")
-    _distinct("cell.axes", (name for name, _ in one.axes))
+    _distinct("cell.axes", (name for name, _ in cell.axes))
 
 
-def _topology(one: Topology) -> None:
-    if not one.cpus:
+def _topology(topology: Topology) -> None:
+    if not topology.cpus:
         raise ValueError("the host has no CPU")
-    _distinct("topology.cpus", (str(cpu.id) for cpu in one.cpus))
-    _distinct("topology.nodes", (str(node.id) for node in one.nodes))
-    known = {cpu.id for cpu in one.cpus}
-    if any(cpu.cache is not None and cpu.cache >= len(one.caches) for cpu in one.cpus):
+    _distinct("topology.cpus", (str(cpu.id) for cpu in topology.cpus))
+    _distinct("topology.nodes", (str(node.id) for node in topology.nodes))
+    cpu_ids = {cpu.id for cpu in topology.cpus}
+    if any(cpu.cache is not None and cpu.cache >= len(topology.caches) for cpu in topology.cpus):
         raise ValueError("a CPU names a cache that the topology does not have")
-    nodes = {node.id for node in one.nodes}
-    if any(cpu.node is not None and cpu.node not in nodes for cpu in one.cpus):
+    node_ids = {node.id for node in topology.nodes}
+    if any(cpu.node is not None and cpu.node not in node_ids for cpu in topology.cpus):
         raise ValueError("a CPU names a node that the topology does not have")
-    behind = (*(node.cpus for node in one.nodes), *(cache.cpus for cache in one.caches))
-    if not all(map(known.issuperset, behind)):
+    referenced = (
+        *(node.cpus for node in topology.nodes),
+        *(cache.cpus for cache in topology.caches),
+    )
+    if not all(map(cpu_ids.issuperset, referenced)):
         raise ValueError("a node or a cache names a CPU that the topology does not have")
 
 
-def _commit(one: Commit) -> None:
+def _commit(commit: Commit) -> None:
     # It is passed to git, which reads an argument that begins with a dash as an option.
-    if not (one.sha.isascii() and one.sha.isalnum() and len(one.sha) <= _LONGEST_HASH):
-        raise ValueError(f"`sha` is no hash of a commit: {one.sha[:40]!r}")
+    if not (commit.sha.isascii() and commit.sha.isalnum() and len(commit.sha) <= _LONGEST_HASH):
+        raise ValueError(f"`sha` is no hash of a commit: {commit.sha[:40]!r}")
 
 
 def _points(points: HistoryPoints, name: str) -> None:
     if not len(points):
         raise ValueError(f"{name} has no points")
-    figures, lows, highs = (
+    values, lows, highs = (
         np.frombuffer(column, np.float64) for column in (points.values, points.lows, points.highs)
     )
     # The upper end of an interval may be infinite: two launches give hardly any information.
-    for column in (figures, lows):
+    for column in (values, lows):
         if not np.all(np.isnan(column) | ((column > 0) & (column < math.inf))):
             raise ValueError(f"{name} has a value that is not above 0 and finite")
     if not np.all((lows <= highs) | (np.isnan(lows) & np.isnan(highs))):
@@ -253,6 +256,6 @@ def _rising(name: str, moments: Sequence[int]) -> None:
 
 
 def _distinct(name: str, keys: Iterable[str]) -> None:
-    every = [*keys]
-    if len(set(every)) < len(every):
+    listed = [*keys]
+    if len(set(listed)) < len(listed):
         raise ValueError(f"two of `{name}` are the same")

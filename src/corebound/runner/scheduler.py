@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from corebound.launch.launch import LaunchResult
 from corebound.planning.models import CannotRun
 from corebound.planning.plan import PlannedCell, interleave_groups
-from corebound.records.launch_record import GOES_ON, Kind, Launch
+from corebound.records.launch_record import CONTINUES, Kind, Launch
 from corebound.records.run_record import Run
 from corebound.records.telemetry import Disturbance
 from corebound.scenario.cell import Cell
@@ -92,7 +92,7 @@ _AS_IN_RESULT = tuple(
 # A launch's result, and how it was disturbed.
 Screened = tuple[LaunchResult, Disturbance | None]
 
-_REFUSED_FIX = f"{GOES_ON} `corebound doctor` shows what else uses this host."
+_REFUSED_FIX = f"{CONTINUES} `corebound doctor` shows what else uses this host."
 
 
 def screen(

@@ -11,10 +11,10 @@ from corebound.records.launch_record import Kind, Launch, TimeSlice, Worker
 from corebound.records.telemetry import (
     Cause,
     Disturbance,
+    DisturbedIterations,
     HostOverTime,
     HostWindow,
-    Marked,
-    known_sum,
+    sum_known,
 )
 from corebound.units import duration, percent
 
@@ -101,7 +101,7 @@ def _competing_ns(window: HostWindow, *, least_waited_ns: float) -> int:
     return foreign_ns if waited_ns >= min(_LEAST_WAITED * foreign_ns, least_waited_ns) else 0
 
 
-def marked(worker: Worker, host: HostOverTime) -> tuple[Marked, ...]:
+def marked(worker: Worker, host: HostOverTime) -> tuple[DisturbedIterations, ...]:
     """The iterations of one worker that overlapped a disturbed window, as ranges.
 
     The start time of an iteration is not recorded. Iterations follow one another with well
@@ -193,7 +193,7 @@ def disturbance(
 
 def _said(cause: Cause, share: float, host: HostOverTime) -> str:
     if cause == "suspension":
-        suspended_ns = known_sum(window.suspended_ns for window in host.windows) or 0
+        suspended_ns = sum_known(window.suspended_ns for window in host.windows) or 0
         return f"its processes were suspended for {duration(suspended_ns)}"
     return _NAMES[cause].format(percent(share, 0))
 

@@ -87,7 +87,7 @@ def indexed_runs(
                 else _summarise_run(read(file), stamp)
             )
         except InputError as error:
-            faults.append(jsonl.passed_over(file, error))
+            faults.append(jsonl.skipped_fault(file, error))
             continue
         yield IndexedRun(
             file=file,

@@ -39,7 +39,7 @@ def head(folder: Path) -> Commit:
 
 
 def taken(folder: Path, say: Callable[[str], None] = SILENT, **options: tuple[Path, ...]) -> Commit:
-    return snapshot.take(folder, store_of(folder), head(folder), say=say, **options)
+    return snapshot.take_snapshot(folder, store_of(folder), head(folder), notify=say, **options)
 
 
 def store_of(folder: Path) -> Path:
@@ -185,7 +185,10 @@ def test_a_bare_repository_has_no_working_tree(repository: Path, tmp_path: Path)
 
     of_head = head(repository)
 
-    assert snapshot.take(tmp_path / "bare.git", tmp_path / "s", of_head, say=SILENT) == of_head
+    assert (
+        snapshot.take_snapshot(tmp_path / "bare.git", tmp_path / "s", of_head, notify=SILENT)
+        == of_head
+    )
 
 
 def test_a_repository_inside_is_told_and_left_out(repository: Path) -> None:
@@ -239,7 +242,7 @@ def test_a_hook_of_git_may_call_us(repository: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.setenv("GIT_DIR", "/nowhere")
     monkeypatch.setenv("GIT_INDEX_FILE", "/nowhere/index")
 
-    inside = snapshot.take(repository, store_of(repository), of_head, say=SILENT)
+    inside = snapshot.take_snapshot(repository, store_of(repository), of_head, notify=SILENT)
 
     assert inside == outside
 

@@ -20,7 +20,7 @@ from corebound.records.codec import UnreadableError
 from corebound.records.history import HistoryPoints
 from corebound.records.launch_record import Launch, TimeSlice
 from corebound.records.run_record import Commit, EnvironmentLock
-from corebound.records.telemetry import Marked
+from corebound.records.telemetry import DisturbedIterations
 from corebound.report.urls import commits_file
 from support.build import (
     a_calibration,
@@ -43,7 +43,9 @@ def alternated() -> Launch:
         TimeSlice(iterations=min(5, 29 - at), began_us=at) for at in range(0, 29, 5)
     )
     worker = replace(
-        a_worker(), time_slices=time_slices, disturbed=(Marked(first=3, last=4, by=("steal",)),)
+        a_worker(),
+        time_slices=time_slices,
+        disturbed=(DisturbedIterations(first=3, last=4, by=("steal",)),),
     )
     return a_launch(workers=(worker,))
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from corebound.records.launch_record import TimeSlice
-from corebound.records.telemetry import HostOverTime, Marked
+from corebound.records.telemetry import DisturbedIterations, HostOverTime
 from corebound.stats.interference import causes, disturbance, is_too_much, marked
 from support.build import a_host_over_time, a_window, a_worker
 
@@ -67,7 +67,7 @@ def test_iterations_that_overlap_a_disturbed_window_are_marked_the_first_never()
 
     worker = a_worker(wall_ns=(900 * MS, *[100 * MS] * 10))
 
-    assert marked(worker, host) == (Marked(first=6, last=10, by=("steal",)),)
+    assert marked(worker, host) == (DisturbedIterations(first=6, last=10, by=("steal",)),)
 
 
 def test_iterations_of_a_launch_that_alternated_are_where_their_stints_were() -> None:
@@ -76,7 +76,7 @@ def test_iterations_of_a_launch_that_alternated_are_where_their_stints_were() ->
     worker = replace(a_worker(wall_ns=(MS, *[100 * MS] * 6)), time_slices=time_slices)
     host = a_host_over_time(a_window(), a_window(from_ms=500, to_ms=1000, steal_ms=250))
 
-    assert marked(worker, host) == (Marked(first=4, last=6, by=("steal",)),)
+    assert marked(worker, host) == (DisturbedIterations(first=4, last=6, by=("steal",)),)
 
 
 def test_an_iteration_over_several_windows_has_the_causes_of_each() -> None:
@@ -85,8 +85,8 @@ def test_an_iteration_over_several_windows_has_the_causes_of_each() -> None:
     )
 
     assert marked(a_worker(wall_ns=(MS, 800 * MS, 200 * MS)), host) == (
-        Marked(first=1, last=1, by=("steal", "throttling")),
-        Marked(first=2, last=2, by=("throttling",)),
+        DisturbedIterations(first=1, last=1, by=("steal", "throttling")),
+        DisturbedIterations(first=2, last=2, by=("throttling",)),
     )
 
 

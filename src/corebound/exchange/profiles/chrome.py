@@ -10,7 +10,7 @@ import json
 from collections.abc import Iterable, Iterator
 from typing import Any, NoReturn
 
-from corebound.exchange.profiles.parts import Names, Timeline, capped, nanoseconds
+from corebound.exchange.profiles.parts import Names, Timeline, collect_spans, nanoseconds
 from corebound.exchange.reading import Unknown, Unreadable
 from corebound.worker.operator_table import Span
 
@@ -19,9 +19,9 @@ Event = dict[str, Any]
 # No single event, or value beside the events, is this long.
 _LONGEST_VALUE = 64 << 20
 # Text that was read is released in pieces, not after each event.
-_LET_GO = 1 << 20
+_RELEASED_CHARACTERS = 1 << 20
 _SPACE = " \t\r\n"
-_TORN = "Fetch or export it again: it was cut short or damaged."
+_DAMAGED = "Fetch or export it again: it was cut short or damaged."
 
 
 def trace_events(pieces: Iterable[bytes]) -> Iterator[Event]:
@@ -46,20 +46,20 @@ def trace_events(pieces: Iterable[bytes]) -> Iterator[Event]:
 
 
 def _document(text: _Text) -> Iterator[Event]:
-    found = False
-    text.take("{")
+    has_events = False
+    text.expect("{")
     while text.next() != "}":
         key = text.value()
-        text.take(":")
+        text.expect(":")
         if key == "traceEvents" and text.next() == "[":
-            found = True
+            has_events = True
             yield from _events(text)
         else:
             text.value()
         if text.next() != "}":
-            text.take(",")
-    text.take("}")
-    if not found:
+            text.expect(",")
+    text.expect("}")
+    if not has_events:
         raise Unknown(
             "it is JSON, but no Chrome trace: it has no `traceEvents`.",
             "Name a trace that a profiler exported.",
@@ -67,14 +67,14 @@ def _document(text: _Text) -> Iterator[Event]:
 
 
 def _events(text: _Text) -> Iterator[Event]:
-    text.take("[")
+    text.expect("[")
     while text.next() != "]":
         value = text.value()
         if isinstance(value, dict) and value.get("ph") is not None:
             yield value
         if text.next() != "]":
-            text.take(",")
-    text.take("]")
+            text.expect(",")
+    text.expect("]")
 
 
 class _Text:
@@ -83,7 +83,7 @@ class _Text:
     def __init__(self, pieces: Iterable[bytes]) -> None:
         self._pieces = iter(pieces)
         self._utf8 = codecs.getincrementaldecoder("utf-8-sig")()
-        self._json = json.JSONDecoder(parse_float=str, parse_constant=_no_number)
+        self._json = json.JSONDecoder(parse_float=str, parse_constant=_reject_constant)
         self._window = ""
         self._at = 0
         self._ended = False
@@ -98,11 +98,15 @@ class _Text:
             if not self._more():
                 return ""
 
-    def take(self, wanted: str) -> None:
+    def expect(self, expected: str) -> None:
         """Consume one character, which must be this one."""
-        found = self.next()
-        if found != wanted:
-            self.fail(f"`{wanted}` is missing where `{found}` stands" if found else "it ends early")
+        character = self.next()
+        if character != expected:
+            self.fail(
+                f"`{expected}` is missing where `{character}` stands"
+                if character
+                else "it ends early"
+            )
         self._at += 1
 
     def value(self) -> Any:
@@ -125,28 +129,28 @@ class _Text:
 
     def fail(self, what: str) -> NoReturn:
         """Raise an error for this input."""
-        raise Unreadable(f"it is no whole trace: {what}.", _TORN) from None
+        raise Unreadable(f"it is no whole trace: {what}.", _DAMAGED) from None
 
     def _more(self) -> bool:
         """Read at least as much again as is pending; False at the end."""
-        if self._at >= _LET_GO:
+        if self._at >= _RELEASED_CHARACTERS:
             self._window, self._at = self._window[self._at :], 0
-        wanted = max(1, len(self._window) - self._at)
-        fresh = []
+        needed = max(1, len(self._window) - self._at)
+        decoded = []
         try:
-            while wanted > 0 and not self._ended:
+            while needed > 0 and not self._ended:
                 piece = next(self._pieces, None)
                 self._ended = piece is None
-                fresh.append(self._utf8.decode(piece or b"", final=piece is None))
-                wanted -= len(fresh[-1])
+                decoded.append(self._utf8.decode(piece or b"", final=piece is None))
+                needed -= len(decoded[-1])
         except UnicodeDecodeError:
             self.fail("it is not text in UTF-8")
-        text = "".join(fresh)
+        text = "".join(decoded)
         self._window += text
         return bool(text)
 
 
-def _no_number(name: str) -> NoReturn:
+def _reject_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is no JSON")
 
 
@@ -186,5 +190,5 @@ def read(events: Iterable[Event]) -> Timeline:
                 end_ns=end_ns,
             )
 
-    kept = capped(spans())
-    return Timeline(source=SOURCE, spans=kept, marks=tuple(sorted(marks)))
+    collected = collect_spans(spans())
+    return Timeline(source=SOURCE, spans=collected, marks=tuple(sorted(marks)))

@@ -71,10 +71,10 @@ class Row(Struct, frozen=True, kw_only=True):
 
     def text(self, name: str) -> str:
         """A field, without the white space that protects it from rounding in spreadsheets."""
-        place, _ = self.table.columns[name]
-        if place >= len(self.fields):
+        index, _ = self.table.columns[name]
+        if index >= len(self.fields):
             raise Unreadable(f"row {self.number} ends before `{name}`.", _FIX)
-        return clean(self.fields[place].strip())
+        return clean(self.fields[index].strip())
 
     def optional(self, name: str | None) -> str | None:
         """A field; None if its value or its column is absent."""
@@ -132,8 +132,8 @@ def open_table(pieces: Iterable[bytes]) -> Table:
     except csv.Error as error:
         raise Unreadable(f"its first line is no heading: {error}.", _FIX) from None
     columns: dict[str, tuple[int, str]] = {}
-    for place, cell in enumerate(heading):
-        named = _HEADING.fullmatch(cell.strip())
-        name, unit = named.groups() if named else (cell, "")
-        columns.setdefault(" ".join(name.lower().replace("_", " ").split()), (place, unit))
+    for index, title in enumerate(heading):
+        heading_match = _HEADING.fullmatch(title.strip())
+        name, unit = heading_match.groups() if heading_match else (title, "")
+        columns.setdefault(" ".join(name.lower().replace("_", " ").split()), (index, unit))
     return Table(columns, len(heading), records)

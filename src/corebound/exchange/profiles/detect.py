@@ -43,36 +43,36 @@ def read(pieces: Iterable[bytes]) -> tuple[Part, ...]:
         head += piece
     if not head.strip():
         raise Unreadable("it is empty.", "Export the profile again, or leave it out.")
-    whole = chain((head,), rest)
+    content = chain((head,), rest)
     start = head.removeprefix(codecs.BOM_UTF8).lstrip()[:1]
     if start in {b"{", b"["}:
-        return (_trace(trace_events(whole)),)
+        return (_trace(trace_events(content)),)
     if xplane.matches(head):
-        return (xplane.read(whole),)
+        return (xplane.read(content),)
     first_line = head.split(b"\n", 1)[0]
     if b"," not in first_line or b"\0" in first_line:
         raise Unknown("it is no profile that is known.", _FORMATS)
-    return _table(whole)
+    return _table(content)
 
 
 def _trace(events: Iterator[Event]) -> Part:
-    seen = []
+    first_events = []
     for event in events:
-        seen.append(event)
-        whole = chain(seen, events)
-        for claims, read_trace in _READERS:
-            if claims(event):
-                return read_trace(whole)
-        if len(seen) >= _EVENTS_LOOKED_AT:
+        first_events.append(event)
+        all_events = chain(first_events, events)
+        for reader_matches, read_trace in _READERS:
+            if reader_matches(event):
+                return read_trace(all_events)
+        if len(first_events) >= _EVENTS_LOOKED_AT:
             break
     raise Unknown("it is a Chrome trace, but of no profiler that is known.", _FORMATS)
 
 
 def _table(pieces: Iterable[bytes]) -> tuple[Part, ...]:
-    sheet = open_table(pieces)
-    if mindspore.matches_table(sheet):
-        return (mindspore.read_types(sheet),)
-    parts = msprof.read_table(sheet)
+    table = open_table(pieces)
+    if mindspore.matches_table(table):
+        return (mindspore.read_types(table),)
+    parts = msprof.read_table(table)
     if parts is None:
         raise Unknown("it is a table, but none of a profiler that is known.", _FORMATS)
     return parts

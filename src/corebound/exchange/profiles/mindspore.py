@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 
 from corebound.exchange.profiles.chrome import Event
 from corebound.exchange.profiles.csv_table import Table
-from corebound.exchange.profiles.parts import Names, Sum, Sums, Timeline, capped, nanoseconds
+from corebound.exchange.profiles.parts import Names, Sum, Sums, Timeline, collect_spans, nanoseconds
 from corebound.worker.operator_table import side_by_side
 
 TRACE = "MindSpore profiler, CPU trace"
@@ -36,7 +36,7 @@ def read(events: Iterable[Event]) -> Timeline:
     Raises:
         Unreadable: A time is invalid, or no kernel ran.
     """
-    return Timeline(source=TRACE, spans=capped(side_by_side(_kernels(events))))
+    return Timeline(source=TRACE, spans=collect_spans(side_by_side(_kernels(events))))
 
 
 def _kernels(events: Iterable[Event]) -> Iterator[tuple[int, int, str]]:
@@ -50,12 +50,12 @@ def _kernels(events: Iterable[Event]) -> Iterator[tuple[int, int, str]]:
         yield begin_ns, end_ns, names.of(type_)
 
 
-def matches_table(sheet: Table) -> bool:
+def matches_table(table: Table) -> bool:
     """Whether a table lists operator types."""
-    return sheet.has(*_NEEDED)
+    return table.has(*_NEEDED)
 
 
-def read_types(sheet: Table) -> Sums:
+def read_types(table: Table) -> Sums:
     """Read the table of operator types. Times are in milliseconds, even without a named unit.
 
     The table lacks the shortest and longest time of a call. The number of iterations is the
@@ -66,10 +66,10 @@ def read_types(sheet: Table) -> Sums:
     """
     rows = []
     iterations: set[int] = set()
-    for row in sheet.rows():
+    for row in table.rows():
         calls = row.count("type occurrences")
-        if (often := row.number_or_none("execution frequency")) and calls:
-            iterations.add(round(calls / often))
+        if (frequency := row.number_or_none("execution frequency")) and calls:
+            iterations.add(round(calls / frequency))
         rows.append(
             Sum(
                 type=row.text("op type"),

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 
 from corebound.exchange.profiles.chrome import Event
 from corebound.exchange.profiles.csv_table import Row, Table
-from corebound.exchange.profiles.parts import Iterations, Part, Sum, Sums, Timeline, capped
+from corebound.exchange.profiles.parts import Iterations, Part, Sum, Sums, Timeline, collect_spans
 from corebound.exchange.profiles.parts import nanoseconds as _nanoseconds
 from corebound.exchange.reading import Unreadable
 from corebound.worker.operator_table import side_by_side
@@ -31,34 +31,34 @@ _DURATION = ("task duration", "duration")
 _US = 1000
 
 
-def read_table(sheet: Table) -> tuple[Part, ...] | None:
+def read_table(table: Table) -> tuple[Part, ...] | None:
     """Read the parts of a table, one for each device; None if msprof did not write it.
 
     Raises:
         Unreadable: The table is truncated, or a value is invalid.
     """
-    if sheet.has("op type", "core type", "count", "total time"):
-        return tuple(_statistic(sheet))
-    if sheet.has("node", "total time") and sheet.first(("task time", "dispatch time")):
-        return tuple(_aicpu(sheet))
-    if sheet.has("iteration id", "iteration end", "iteration time"):
-        return tuple(_steps(sheet))
-    named = sheet.has("op name", "op type") or sheet.has("name", "type", "accelerator core")
-    if named and sheet.first(_START) and sheet.first(_DURATION):
-        return tuple(_summary(sheet))
+    if table.has("op type", "core type", "count", "total time"):
+        return tuple(_statistic(table))
+    if table.has("node", "total time") and table.first(("task time", "dispatch time")):
+        return tuple(_aicpu(table))
+    if table.has("iteration id", "iteration end", "iteration time"):
+        return tuple(_steps(table))
+    named = table.has("op name", "op type") or table.has("name", "type", "accelerator core")
+    if named and table.first(_START) and table.first(_DURATION):
+        return tuple(_summary(table))
     return None
 
 
-def _summary(sheet: Table) -> Iterator[Timeline]:
+def _summary(table: Table) -> Iterator[Timeline]:
     """Read op_summary: one row for each call, with its start time on the device.
 
     A call's time is its Task Duration: device time, without waiting.
     """
-    type_name, start, duration = (sheet.first(names) for names in (_TYPE, _START, _DURATION))
+    type_name, start, duration = (table.first(names) for names in (_TYPE, _START, _DURATION))
     if type_name is None or start is None or duration is None:
         raise ValueError("the columns were looked for before")
     calls: dict[str | None, list[tuple[int, int, str]]] = defaultdict(list)
-    for row in sheet.rows():
+    for row in table.rows():
         if row.optional(start) is None or row.optional(duration) is None:
             continue
         begin_ns = row.time_ns(start)
@@ -71,18 +71,20 @@ def _summary(sheet: Table) -> Iterator[Timeline]:
             "none of its rows has a start and a duration.",
             "Collect with --task-time=on, and export again.",
         )
-    for device, found in calls.items():
-        yield Timeline(source=SUMMARY, spans=capped(side_by_side(found)), device=device)
+    for device, device_calls in calls.items():
+        yield Timeline(
+            source=SUMMARY, spans=collect_spans(side_by_side(device_calls)), device=device
+        )
 
 
-def _statistic(sheet: Table) -> Iterator[Sums]:
+def _statistic(table: Table) -> Iterator[Sums]:
     """Read op_statistic: one row for each operator type and kind of core, as sums.
 
     The table has neither iterations nor start times, so steps cannot be derived from it.
     """
-    low, high = (sheet.first((f"{which} time", which)) for which in ("min", "max"))
+    low, high = (table.first((f"{extreme} time", extreme)) for extreme in ("min", "max"))
     rows: dict[str | None, list[Sum]] = defaultdict(list)
-    for row in sheet.rows():
+    for row in table.rows():
         rows[row.optional(_DEVICE)].append(
             Sum(
                 type=row.text("op type"),
@@ -92,17 +94,17 @@ def _statistic(sheet: Table) -> Iterator[Sums]:
                 max_ns=row.optional_time_ns(high),
             )
         )
-    for device, found in rows.items():
-        yield Sums(source=STATISTIC, rows=tuple(found), rank=1, device=device)
+    for device, device_rows in rows.items():
+        yield Sums(source=STATISTIC, rows=tuple(device_rows), rank=1, device=device)
 
 
-def _aicpu(sheet: Table) -> Iterator[Sums]:
+def _aicpu(table: Table) -> Iterator[Sums]:
     """Read aicpu: one row for each call on the AI CPUs, by graph node; nodes have no type.
 
     A call's time is Total_time: from start to end, dispatch included.
     """
     calls: dict[str | None, dict[str, list[int]]] = defaultdict(lambda: defaultdict(list))
-    for row in sheet.rows():
+    for row in table.rows():
         calls[row.optional(_DEVICE)][row.text("node")].append(row.time_ns("total time"))
     for device, nodes in calls.items():
         yield Sums(
@@ -122,25 +124,25 @@ def _aicpu(sheet: Table) -> Iterator[Sums]:
         )
 
 
-def _steps(sheet: Table) -> Iterator[Iterations]:
+def _steps(table: Table) -> Iterator[Iterations]:
     """Read step_trace: a row for each iteration; inference has no forward start or backward end."""
     marks: dict[str | None, list[tuple[int, int]]] = defaultdict(list)
     computing: dict[str | None, list[tuple[int, int]]] = defaultdict(list)
     # Rows have an extra pair of columns for each reduction.
-    for row in sheet.rows(ragged=True):
+    for row in table.rows(ragged=True):
         if row.optional("iteration end") is None or row.optional("iteration time") is None:
             continue
         device = row.optional(_DEVICE)
         end_ns = row.time_ns("iteration end")
         marks[device].append((end_ns - max(0, row.time_ns("iteration time")), end_ns))
-        if (within := _computing(row)) is not None:
-            computing[device].append(within)
+        if (span := _computing(row)) is not None:
+            computing[device].append(span)
     if not marks:
         raise Unreadable("none of its rows has an end and a time.", "Export the profile again.")
-    for device, found in marks.items():
+    for device, device_marks in marks.items():
         yield Iterations(
             source=STEPS,
-            marks=tuple(sorted(found)),
+            marks=tuple(sorted(device_marks)),
             computing=tuple(sorted(computing[device])),
             device=device,
         )
@@ -165,19 +167,19 @@ def read(events: Iterable[Event]) -> Iterations:
     Raises:
         Unreadable: A time is invalid, or no iteration is complete.
     """
-    found: dict[str, list[tuple[int, int]]] = {"Iteration Time": [], "FP_BP Time": []}
+    by_category: dict[str, list[tuple[int, int]]] = {"Iteration Time": [], "FP_BP Time": []}
     for event in events:
         category = str(event.get("cat"))
-        if category in found and event["ph"] == "X":
+        if category in by_category and event["ph"] == "X":
             begin_ns = _nanoseconds(event.get("ts"), _US)
             length_ns = max(0, _nanoseconds(event.get("dur", 0), _US))
-            found[category].append((begin_ns, begin_ns + length_ns))
-    if not found["Iteration Time"]:
+            by_category[category].append((begin_ns, begin_ns + length_ns))
+    if not by_category["Iteration Time"]:
         raise Unreadable("it holds no iteration.", "Export the profile again.")
     return Iterations(
         source=STEPS,
-        marks=tuple(sorted(found["Iteration Time"])),
-        computing=tuple(sorted(found["FP_BP Time"])),
+        marks=tuple(sorted(by_category["Iteration Time"])),
+        computing=tuple(sorted(by_category["FP_BP Time"])),
         # The CSV table beside it names the device and rounds less, so it takes precedence.
         rank=1,
     )

@@ -87,10 +87,10 @@ class Names:
 
     def of(self, name: str) -> str:
         """The name to display."""
-        known = self._known.get(name)
-        if known is None:
-            known = self._known[name] = clean(name)
-        return known
+        cleaned = self._known.get(name)
+        if cleaned is None:
+            cleaned = self._known[name] = clean(name)
+        return cleaned
 
 
 def nanoseconds(value: object, unit_ns: int) -> int:
@@ -136,23 +136,23 @@ def text_lines(pieces: Iterable[bytes]) -> Iterator[str]:
         yield rest
 
 
-def capped(spans: Iterable[Span]) -> tuple[Span, ...]:
+def collect_spans(spans: Iterable[Span]) -> tuple[Span, ...]:
     """Collect all spans, unless they might not fit in memory.
 
     Raises:
         Unreadable: There are too many spans, or none.
     """
-    kept: list[Span] = []
+    collected: list[Span] = []
     for span in spans:
-        kept.append(span)
-        if len(kept) > MOST_SPANS:
+        collected.append(span)
+        if len(collected) > MOST_SPANS:
             raise Unreadable(
                 f"it holds more than {MOST_SPANS:,} operators.",
                 "Profile fewer iterations, or shorter ones.",
             )
-    if not any(span.type is not None for span in kept):
+    if not any(span.type is not None for span in collected):
         raise Unreadable(
             "it holds no operator that ran.",
             "Profile with the activity of the CPU, and run a step while the profiler is on.",
         )
-    return tuple(kept)
+    return tuple(collected)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from corebound.exchange.profiles.chrome import Event
-from corebound.exchange.profiles.parts import Names, Timeline, capped, nanoseconds
+from corebound.exchange.profiles.parts import Names, Timeline, collect_spans, nanoseconds
 from corebound.worker.operator_table import OWN_STEP, Span, phase_in_torch
 
 SOURCE = "PyTorch profiler, Chrome trace"
@@ -31,7 +31,7 @@ def read(events: Iterable[Event]) -> Timeline:
     threads: dict[tuple[str, str], int] = {}
     names = Names()
     marks: list[tuple[int, int]] = []
-    own: list[tuple[int, int]] = []
+    own_marks: list[tuple[int, int]] = []
 
     def spans() -> Iterable[Span]:
         for event in events:
@@ -42,7 +42,7 @@ def read(events: Iterable[Event]) -> Timeline:
             end_ns = begin_ns + max(0, nanoseconds(event.get("dur", 0), _US))
             is_step = name.startswith(_PROFILER_STEP)
             if is_step or name == OWN_STEP:
-                (marks if is_step else own).append((begin_ns, end_ns))
+                (marks if is_step else own_marks).append((begin_ns, end_ns))
             # Annotations contain operators but are none; autograd names a function after `: `.
             annotates = is_step or event["cat"] == _ANNOTATION or name.startswith("Optimizer.")
             type_ = name.partition(": ")[0]
@@ -55,11 +55,15 @@ def read(events: Iterable[Event]) -> Timeline:
                 phase=phase_in_torch(name),
             )
 
-    kept = _once(capped(spans()))
-    return Timeline(source=SOURCE, spans=kept, marks=tuple(sorted(marks) or _warm(sorted(own))))
+    collected = _merge_wrappers(collect_spans(spans()))
+    return Timeline(
+        source=SOURCE,
+        spans=collected,
+        marks=tuple(sorted(marks) or _after_warmup(sorted(own_marks))),
+    )
 
 
-def _once(spans: Sequence[Span]) -> tuple[Span, ...]:
+def _merge_wrappers(spans: Sequence[Span]) -> tuple[Span, ...]:
     """Remove an operator that is the only child of one of the same type.
 
     Many operators are two functions of one name, one of which calls the other. torch's own
@@ -67,29 +71,29 @@ def _once(spans: Sequence[Span]) -> tuple[Span, ...]:
     """
     ordered = sorted(spans, key=lambda span: (span.begin_ns, -span.end_ns))
     # For each operator, the one that represents it, and its number of direct children.
-    stands_for = list(range(len(ordered)))
-    within: list[int | None] = []
-    held = [0] * len(ordered)
+    representative = list(range(len(ordered)))
+    parents: list[int | None] = []
+    children = [0] * len(ordered)
     stacks: dict[int, list[int]] = {}
     for index, span in enumerate(ordered):
         stack = stacks.setdefault(span.thread, [])
         while stack and ordered[stack[-1]].end_ns <= span.begin_ns:
             stack.pop()
-        within.append(stack[-1] if stack else None)
+        parents.append(stack[-1] if stack else None)
         if stack:
-            held[stack[-1]] += 1
+            children[stack[-1]] += 1
         stack.append(index)
     for index, span in enumerate(ordered):
-        parent = within[index]
+        parent = parents[index]
         if parent is None or span.type is None:
             continue
-        above = stands_for[parent]
-        if held[above] == 1 and ordered[above].type == span.type:
-            stands_for[index] = above
-            held[above] = held[index]
-    return tuple(span for index, span in enumerate(ordered) if stands_for[index] == index)
+        outer = representative[parent]
+        if children[outer] == 1 and ordered[outer].type == span.type:
+            representative[index] = outer
+            children[outer] = children[index]
+    return tuple(span for index, span in enumerate(ordered) if representative[index] == index)
 
 
-def _warm(marks: list[tuple[int, int]]) -> list[tuple[int, int]]:
+def _after_warmup(marks: list[tuple[int, int]]) -> list[tuple[int, int]]:
     # In corebound's own profiles, the first iteration warms up the profiler.
     return marks[1:] if len(marks) > 1 else marks

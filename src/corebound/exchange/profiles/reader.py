@@ -44,8 +44,10 @@ def profile_of(parts: Sequence[Part]) -> tuple[str, OperatorProfile]:
     timelines = _best([part for part in parts if isinstance(part, Timeline)])
     sums = _best([part for part in parts if isinstance(part, Sums)])
     steps = _best([part for part in parts if isinstance(part, Iterations)])
-    told = {part.iterations for part in sums} - {None}
-    iterations = told.pop() if len(told) == 1 else sum(len(part.marks) for part in steps) or None
+    counts = {part.iterations for part in sums} - {None}
+    iterations = (
+        counts.pop() if len(counts) == 1 else sum(len(part.marks) for part in steps) or None
+    )
     if timelines:
         used: list[Part] = [*timelines, *steps]
         profile = _from_timelines(timelines, steps, iterations)
@@ -68,7 +70,7 @@ def _best(parts: Sequence[P]) -> list[P]:
 
 
 def _check(profile: OperatorProfile) -> None:
-    if sum(one.total_ns for one in profile.operators) > _LARGEST_NS:
+    if sum(operator.total_ns for operator in profile.operators) > _LARGEST_NS:
         raise Unreadable("its times add up to centuries.", "Export the profile again.")
 
 
@@ -84,10 +86,14 @@ def _from_timelines(
     marks = [mark for one in timelines for mark in one.marks]
     marks += [mark for one in steps for mark in one.marks]
     computing = sorted(one for part in steps for one in part.computing)
-    marked = steps_of(sorted(set(marks)), _with_phases(spans, computing) if computing else spans)
+    steps_with_spans = steps_of(
+        sorted(set(marks)), _with_phases(spans, computing) if computing else spans
+    )
     # Exports often hold the operators of only some of the iterations.
-    if whole := [step for step in marked if any(span.type is not None for span in step.spans)]:
-        table = tabulate(whole, None)
+    if with_operators := [
+        step for step in steps_with_spans if any(span.type is not None for span in step.spans)
+    ]:
+        table = tabulate(with_operators, None)
         return OperatorProfile(
             iterations=table.iterations,
             step_ns=table.step_ns,
@@ -116,24 +122,29 @@ def _with_phases(spans: Iterable[Span], computing: Sequence[tuple[int, int]]) ->
 
 def _whole_profile(spans: Sequence[Span], iterations: int | None) -> OperatorProfile:
     """A profile of everything that ran, from the first operator's start to the last one's end."""
-    ran = [span for span in spans if span.type is not None]
-    whole = Step(
-        begin_ns=min(span.begin_ns for span in ran),
-        end_ns=max(span.end_ns for span in ran),
+    operators = [span for span in spans if span.type is not None]
+    step = Step(
+        begin_ns=min(span.begin_ns for span in operators),
+        end_ns=max(span.end_ns for span in operators),
         spans=tuple(spans),
     )
-    table = tabulate([whole], None)
-    each = iterations or 1
+    table = tabulate([step], None)
+    divisor = iterations or 1
     return OperatorProfile(
         iterations=iterations,
         # The duration of an iteration without the pauses in between is unknown.
         step_ns=None if iterations else table.step_ns,
         outside_ns=None if iterations else table.outside_ns,
         operators=tuple(
-            replace(one, calls=one.calls / each, total_ns=round(one.total_ns / each), quiet_ns=None)
-            for one in table.operators
+            replace(
+                operator,
+                calls=operator.calls / divisor,
+                total_ns=round(operator.total_ns / divisor),
+                quiet_ns=None,
+            )
+            for operator in table.operators
         ),
-        phases={name: round(time_ns / each) for name, time_ns in table.phases.items()},
+        phases={name: round(time_ns / divisor) for name, time_ns in table.phases.items()},
     )
 
 
@@ -152,13 +163,15 @@ def _from_sums(
     if not by_type:
         raise Unreadable("it holds no operator that ran.", "Profile while a step runs.")
     marks = [end_ns - begin_ns for part in steps for begin_ns, end_ns in part.marks]
-    each = iterations or 1
-    operators = [_merge_rows(type_, found, each) for type_, found in by_type.items()]
+    divisor = iterations or 1
+    operators = [_merge_rows(type_, type_rows, divisor) for type_, type_rows in by_type.items()]
     return OperatorProfile(
         iterations=iterations,
         step_ns=round(sum(marks) / len(marks)) if marks else None,
         outside_ns=None,
-        operators=tuple(sorted(operators, key=lambda one: (-one.total_ns, one.type))),
+        operators=tuple(
+            sorted(operators, key=lambda operator: (-operator.total_ns, operator.type))
+        ),
         phases={},
     )
 
@@ -217,17 +230,17 @@ def read_all(
         UnreadableProfiles: Some files cannot be read; lists every one.
     """
     faults: list[Fault] = []
-    found: list[_FilePart] = []
+    parts: list[_FilePart] = []
     for path in dict.fromkeys(paths):
         try:
-            found += _read_path(path, progress, faults)
+            parts += _read_path(path, progress, faults)
         except Unreadable as error:
             faults.append(_fault(path, error))
         except OSError as error:
             faults.append(
                 _fault(path, Unreadable(f"it cannot be read: {error.strerror}.", "Check its path."))
             )
-    groups = _groups(found)
+    groups = _groups(parts)
     profiles = []
     for key, group in groups.items():
         try:
@@ -246,23 +259,23 @@ def _fault(path: Path, error: Unreadable) -> Fault:
 def _read_path(path: Path, progress: Progress, faults: list[Fault]) -> list[_FilePart]:
     if not path.is_dir():
         return [_FilePart(file=path, part=part) for part in _read_file(path, progress)]
-    found = []
-    broken = len(faults)
+    parts = []
+    faults_before = len(faults)
     for file in sorted(path.rglob("*")):
         if not file.name.endswith(_SUFFIXES) or not file.is_file():
             continue
         try:
-            found += [_FilePart(file=file, part=part) for part in _read_file(file, progress)]
+            parts += [_FilePart(file=file, part=part) for part in _read_file(file, progress)]
         except Unknown:
             continue
         except Unreadable as error:
             faults.append(_fault(file, error))
-    if not found and len(faults) == broken:
+    if not parts and len(faults) == faults_before:
         raise Unreadable(
             "no profile that is known is in this folder.",
             "Name the folder that a profiler wrote, or the file itself.",
         )
-    return found
+    return parts
 
 
 def _read_file(file: Path, progress: Progress) -> tuple[Part, ...]:
@@ -272,11 +285,11 @@ def _read_file(file: Path, progress: Progress) -> tuple[Part, ...]:
 def _pieces(file: Path, progress: Progress) -> Iterator[bytes]:
     with file.open("rb") as source:
         size = file.stat().st_size
-        done = 0
-        progress(file, done, size)
+        bytes_read = 0
+        progress(file, bytes_read, size)
         while piece := source.read(_PIECE_BYTES):
-            done += len(piece)
-            progress(file, done, size)
+            bytes_read += len(piece)
+            progress(file, bytes_read, size)
             yield piece
 
 
@@ -305,35 +318,39 @@ def _unpacked(pieces: Iterator[bytes]) -> Iterator[bytes]:
         raise Unreadable("its gzip ends early: it is torn.", "Fetch it again.")
 
 
-def _groups(found: Sequence[_FilePart]) -> dict[tuple[Path, str | None], list[_FilePart]]:
+def _groups(parts: Sequence[_FilePart]) -> dict[tuple[Path, str | None], list[_FilePart]]:
     """Group parts into profiles: by export and device; each trace is a profile of its own."""
     groups: dict[tuple[Path, str | None], list[_FilePart]] = {}
-    for one in found:
-        groups.setdefault((_export(one), _device(one)), []).append(one)
+    for file_part in parts:
+        groups.setdefault((_export(file_part), _device(file_part)), []).append(file_part)
     # step_trace_*.json names no device; if its export has only one, it belongs to that one.
     for key in [key for key in groups if key[1] is None]:
-        beside = [other for other in groups if other[0] == key[0] and other != key]
-        if len(beside) == 1 and all(isinstance(one.part, Iterations) for one in groups[key]):
-            groups[beside[0]] += groups.pop(key)
+        related = [other for other in groups if other[0] == key[0] and other != key]
+        if len(related) == 1 and all(
+            isinstance(file_part.part, Iterations) for file_part in groups[key]
+        ):
+            groups[related[0]] += groups.pop(key)
     return groups
 
 
-def _export(one: _FilePart) -> Path:
-    if one.part.source.startswith("Ascend"):
-        return one.file.parent
-    if one.part.source in {TRACE, TYPES}:
-        above = (folder for folder in one.file.parents if folder.name.endswith("_ascend_ms"))
-        return next(above, one.file.parent)
-    if one.part.source.startswith("TensorFlow"):
-        return one.file.with_name(_stem(one.file))
-    return one.file
+def _export(file_part: _FilePart) -> Path:
+    if file_part.part.source.startswith("Ascend"):
+        return file_part.file.parent
+    if file_part.part.source in {TRACE, TYPES}:
+        folders = (
+            folder for folder in file_part.file.parents if folder.name.endswith("_ascend_ms")
+        )
+        return next(folders, file_part.file.parent)
+    if file_part.part.source.startswith("TensorFlow"):
+        return file_part.file.with_name(_stem(file_part.file))
+    return file_part.file
 
 
-def _device(one: _FilePart) -> str | None:
-    if one.part.device is not None or not one.part.source.startswith("Ascend"):
-        return one.part.device
-    old = _OLD_NAME.search(one.file.name)
-    return old.group(1) if old else None
+def _device(file_part: _FilePart) -> str | None:
+    if file_part.part.device is not None or not file_part.part.source.startswith("Ascend"):
+        return file_part.part.device
+    old_name = _OLD_NAME.search(file_part.file.name)
+    return old_name.group(1) if old_name else None
 
 
 def _label(
@@ -344,10 +361,10 @@ def _label(
     """The given name, or that of the file or folder, with a suffix only if it is ambiguous."""
     export, device = key
     exports = {other for other, _ in groups}
-    own = _stem(export)
-    label = name or own or str(export.resolve().name)
+    stem = _stem(export)
+    label = name or stem or str(export.resolve().name)
     if name is not None and len(exports) > 1:
-        label = f"{name}, {own}"
+        label = f"{name}, {stem}"
     devices = [other for folder, other in groups if folder == export]
     return f"{label}, device {device}" if len(devices) > 1 and device is not None else label
 
@@ -360,12 +377,12 @@ def _stem(file: Path) -> str:
 
 
 def _profile(group: Sequence[_FilePart], label: str) -> ImportedProfile:
-    source, profile = profile_of([one.part for one in group])
+    source, profile = profile_of([file_part.part for file_part in group])
     return ImportedProfile(
         schema=PROFILE_SCHEMA,
         name=clean(label),
         source=source,
         device=_device(group[0]),
-        files=tuple(dict.fromkeys(clean(one.file.name) for one in group)),
+        files=tuple(dict.fromkeys(clean(file_part.file.name) for file_part in group)),
         profile=profile,
     )

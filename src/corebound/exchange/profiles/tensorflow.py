@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from corebound.exchange.profiles.chrome import Event
-from corebound.exchange.profiles.parts import Names, Timeline, capped, nanoseconds
+from corebound.exchange.profiles.parts import Names, Timeline, collect_spans, nanoseconds
 from corebound.worker.operator_table import Span
 
 SOURCE = "TensorFlow profiler, Chrome trace"
@@ -51,20 +51,20 @@ def read(events: Iterable[Event]) -> Timeline:
                 end_ns=end_ns,
             )
 
-    kept = capped(spans())
+    collected = collect_spans(spans())
     # The trace may hold only the first million events; the XPlane file beside it holds all.
-    return Timeline(source=SOURCE, spans=kept, marks=tuple(sorted(marks)), rank=1)
+    return Timeline(source=SOURCE, spans=collected, marks=tuple(sorted(marks)), rank=1)
 
 
-def operator_type(shown: str, full: str) -> str | None:
+def operator_type(displayed: str, full: str) -> str | None:
     """The type of an event's operator; None for events that merely run operators.
 
     In a graph, an operator is named `place:Type` and displayed as `Type`. In eager mode it is
     `EagerLocalExecute: Type`, as is a whole function, whose name begins with `__`.
     """
-    if shown and full.endswith(f":{shown}"):
-        return shown
-    before, _, type_ = (shown or full).partition(_EAGER)
+    if displayed and full.endswith(f":{displayed}"):
+        return displayed
+    before, _, type_ = (displayed or full).partition(_EAGER)
     return type_ if not before and type_ and not type_.startswith("__") else None
 
 

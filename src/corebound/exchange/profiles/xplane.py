@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from corebound.exchange.profiles.parts import Timeline, capped
+from corebound.exchange.profiles.parts import Timeline, collect_spans
 from corebound.exchange.profiles.tensorflow import operator_type
 from corebound.exchange.reading import Unreadable, clean
 from corebound.worker.operator_table import Span
@@ -40,7 +40,7 @@ def read(pieces: Iterable[bytes]) -> Timeline:
     space = memoryview(b"".join(pieces))
     marks: list[tuple[int, int]] = []
     try:
-        kept = capped(
+        collected = collect_spans(
             span
             for number, plane in _fields(space)
             if number == 1
@@ -50,7 +50,7 @@ def read(pieces: Iterable[bytes]) -> Timeline:
         raise Unreadable(
             "it is no whole XSpace: it was cut short or damaged.", "Fetch it or profile again."
         ) from None
-    return Timeline(source=SOURCE, spans=kept, marks=tuple(sorted(marks)))
+    return Timeline(source=SOURCE, spans=collected, marks=tuple(sorted(marks)))
 
 
 @dataclass(slots=True)
@@ -64,7 +64,7 @@ class _Plane:
 
 
 def _plane(data: memoryview, marks: list[tuple[int, int]]) -> Iterator[Span]:
-    plane = _opened(data)
+    plane = _read_plane(data)
     if plane.name != _HOST:
         return
     steps = {number for number, name in plane.stats.items() if name == "step_num"}
@@ -73,18 +73,18 @@ def _plane(data: memoryview, marks: list[tuple[int, int]]) -> Iterator[Span]:
         events = []
         for number, value in _fields(line):
             if number == 3:
-                start_ns = _whole(value)
+                start_ns = _int(value)
             elif number == 4:
                 events.append(_bytes(value))
         for event in events:
-            type_, begin_ns, end_ns, marked = _event(event, start_ns, plane, steps)
+            type_, begin_ns, end_ns, is_mark = _event(event, start_ns, plane, steps)
             if type_ is not None:
                 yield Span(type=type_, thread=thread, begin_ns=begin_ns, end_ns=end_ns)
-            elif marked:
+            elif is_mark:
                 marks.append((begin_ns, end_ns))
 
 
-def _opened(data: memoryview) -> _Plane:
+def _read_plane(data: memoryview) -> _Plane:
     plane = _Plane(name="", lines=[], types={}, stats={})
     for number, value in _fields(data):
         if number == 2:
@@ -93,13 +93,15 @@ def _opened(data: memoryview) -> _Plane:
             plane.lines.append(_bytes(value))
         elif number == 4:
             key, meta = _entry(value)
-            named = {field: one for field, one in _fields(meta) if field in {2, 4}}
-            full, shown = _text(named.get(2, b"")), _text(named.get(4, b""))
-            type_ = operator_type(shown, full)
+            fields = {field: content for field, content in _fields(meta) if field in {2, 4}}
+            full, displayed = _text(fields.get(2, b"")), _text(fields.get(4, b""))
+            type_ = operator_type(displayed, full)
             plane.types[key] = None if type_ is None else clean(type_)
         elif number == 5:
             key, meta = _entry(value)
-            plane.stats[key] = next((_text(one) for field, one in _fields(meta) if field == 2), "")
+            plane.stats[key] = next(
+                (_text(content) for field, content in _fields(meta) if field == 2), ""
+            )
     return plane
 
 
@@ -108,29 +110,29 @@ def _event(
 ) -> tuple[str | None, int, int, bool]:
     """The type, start, end, and whether the event marks an iteration."""
     kind = offset_ps = duration_ps = 0
-    marked = False
+    is_mark = False
     for number, value in _fields(data):
         if number == 1:
-            kind = _whole(value)
+            kind = _int(value)
         elif number == 2:
-            offset_ps = _whole(value)
+            offset_ps = _int(value)
         elif number == 3:
-            duration_ps = _whole(value)
+            duration_ps = _int(value)
         elif number == 4 and steps:
-            marked |= any(
-                field == 1 and _whole(one) in steps for field, one in _fields(_bytes(value))
+            is_mark |= any(
+                field == 1 and _int(content) in steps for field, content in _fields(_bytes(value))
             )
     begin_ns = start_ns + offset_ps // 1000
     end_ns = begin_ns + duration_ps // 1000
     if end_ns >= _LONGEST_NS:
         raise IndexError
-    return plane.types.get(kind), begin_ns, end_ns, marked
+    return plane.types.get(kind), begin_ns, end_ns, is_mark
 
 
 def _entry(value: Value) -> tuple[int, memoryview]:
     """An entry of a map whose values are messages."""
     pair = dict(_fields(_bytes(value)))
-    return _whole(pair.get(1, 0)), _bytes(pair.get(2, memoryview(b"")))
+    return _int(pair.get(1, 0)), _bytes(pair.get(2, memoryview(b"")))
 
 
 def _fields(data: memoryview) -> Fields:
@@ -172,7 +174,7 @@ def _varint(data: memoryview, at: int) -> tuple[int, int]:
             raise IndexError
 
 
-def _whole(value: Value) -> int:
+def _int(value: Value) -> int:
     if isinstance(value, int):
         return value
     raise IndexError
