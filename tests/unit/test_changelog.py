@@ -1,4 +1,4 @@
-"""Fragments of the changelog: what scripts/check_changelog.py accepts and refuses."""
+"""Which changelog fragments scripts/check_changelog.py accepts."""
 
 import runpy
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What the file system refuses, told to who named the place."""
+"""Errors of the file system name the path that the user gave."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A working tree becomes a commit of its own, and the repository stays as it was."""
+"""A snapshot commits the working tree and leaves the repository unchanged."""
 
 from __future__ import annotations
 

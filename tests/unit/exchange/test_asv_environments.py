@@ -1,4 +1,4 @@
-"""Names of environments: another name for what asv takes for the same is the same series."""
+"""asv's environment, machine and requirement names: equal ones share a series."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What was worked out before is believed only where it is whole and of the same code."""
+"""A cached value is used only if it is complete and of the same code."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Traces beside the records: whole, small, the same every time."""
+"""Traces are stored complete, compressed and reproducibly."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Result trees of asv, read: what becomes a point, what becomes a series, what is passed over."""
+"""Reading asv result trees: points, series, skipped files and repeated imports."""
 
 from __future__ import annotations
 

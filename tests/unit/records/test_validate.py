@@ -1,4 +1,4 @@
-"""Records that contradict themselves: named and passed over, and everything else goes on."""
+"""Records that contradict themselves are reported and skipped."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Points as columns are the points that they are of."""
+"""A history's points as columns equal the points they were made from."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What public projects keep of asv: where it lies, how machines are told, what is damaged there."""
+"""The result files of public asv projects: machines, layouts and damaged entries."""
 
 from __future__ import annotations
 

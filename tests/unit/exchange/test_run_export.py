@@ -1,4 +1,4 @@
-"""What of a run leaves for other tools, and what is said of the rest."""
+"""Exports of a run to CSV, Parquet, asv, pyperf, Bencher and github-action-benchmark."""
 
 from __future__ import annotations
 

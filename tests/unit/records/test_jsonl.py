@@ -1,4 +1,4 @@
-"""Records on the disk: whole or not at all, never lost, never rewritten."""
+"""Record files are written completely or not at all, and never rewritten."""
 
 from __future__ import annotations
 
