@@ -23,7 +23,6 @@ from corebound.records.launch_record import ImportedProfile
 from corebound.worker.operator_table import Span, Step, chrome_trace, tabulate
 from support import paths
 from support.report_sample import pages_of
-from unit.exchange.test_import_profiles import DATA, MSPROF, STAMP, imported
 
 DATA = paths.DATA / "profiles"
 MSPROF = DATA / "msprof"
