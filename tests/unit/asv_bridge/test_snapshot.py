@@ -58,7 +58,7 @@ def everything(folder: Path) -> dict[Path, bytes]:
     return {one: one.read_bytes() for one in folder.rglob("*") if one.is_file()}
 
 
-def test_a_tree_without_changes_is_the_commit_itself(repository: Path) -> None:
+def test_an_unchanged_tree_is_its_commit(repository: Path) -> None:
     (repository / ".gitignore").write_text("*.log\n")
     commit_all(repository)
     (repository / "noise.log").write_text("ignored")
@@ -128,7 +128,7 @@ def with_odd_ends(folder: Path) -> None:
         (with_odd_ends, {".gitattributes", "a.py"}),
     ],
 )
-def test_changes_are_in_it_and_the_repository_is_as_it_was(
+def test_changes_are_included_and_the_repository_is_unchanged(
     repository: Path, change: Callable[[Path], object], differ: set[str]
 ) -> None:
     change(repository)
@@ -150,7 +150,7 @@ def test_changes_are_in_it_and_the_repository_is_as_it_was(
     assert snapshot.find(store_of(repository), one.name) == (one.sha, one.tree)
 
 
-def test_what_measuring_writes_is_no_change(repository: Path) -> None:
+def test_output_of_the_measurement_is_no_change(repository: Path) -> None:
     (repository / "reports").mkdir()
     (repository / "reports" / "old.json").write_text("{}")
     commit_all(repository)
@@ -161,7 +161,7 @@ def test_what_measuring_writes_is_no_change(repository: Path) -> None:
     assert taken(repository).dirty
 
 
-def test_a_sparse_checkout_keeps_what_is_not_checked_out(repository: Path) -> None:
+def test_a_sparse_checkout_keeps_absent_files(repository: Path) -> None:
     git(repository, "sparse-checkout", "set", "--no-cone", "/*", "!package")
     assert not (repository / "package").exists()
     assert taken(repository) == head(repository)
@@ -171,7 +171,7 @@ def test_a_sparse_checkout_keeps_what_is_not_checked_out(repository: Path) -> No
     assert "package/c.py" in files_of(repository, taken(repository))
 
 
-def test_a_worktree_is_measured_and_not_the_checkout_beside_it(repository: Path) -> None:
+def test_a_linked_worktree_is_measured_itself(repository: Path) -> None:
     worktree = repository.parent / "worktree"
     git(repository, "worktree", "add", "--quiet", str(worktree))
     (worktree / "a.py").write_text("edited\n")
@@ -191,7 +191,7 @@ def test_a_bare_repository_has_no_working_tree(repository: Path, tmp_path: Path)
     )
 
 
-def test_a_repository_inside_is_told_and_left_out(repository: Path) -> None:
+def test_a_nested_repository_is_reported_and_skipped(repository: Path) -> None:
     git(repository, "init", "--quiet", str(repository / "inside"))
     said: list[str] = []
 
@@ -199,7 +199,7 @@ def test_a_repository_inside_is_told_and_left_out(repository: Path) -> None:
     assert said == ["inside/ is a repository of its own: it is not measured."]
 
 
-def test_a_submodule_with_changes_of_its_own_is_refused(repository: Path, tmp_path: Path) -> None:
+def test_a_submodule_with_changes_is_rejected(repository: Path, tmp_path: Path) -> None:
     library = tmp_path / "library"
     git(repository, "clone", "--quiet", str(repository), str(library))
     words = ("-c", "protocol.file.allow=always", "submodule", "add", "--quiet")
@@ -215,7 +215,7 @@ def test_a_submodule_with_changes_of_its_own_is_refused(repository: Path, tmp_pa
     assert files_of(repository, taken(repository))["library"] == "160000"
 
 
-def test_large_untracked_files_are_a_warning(
+def test_large_untracked_files_cause_a_warning(
     repository: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(snapshot, "_LARGE_BYTES", 100)
@@ -229,14 +229,14 @@ def test_large_untracked_files_are_a_warning(
     assert ".gitignore" in said[0]
 
 
-def test_what_git_cannot_read_is_an_error_for_people(repository: Path) -> None:
+def test_an_unreadable_working_tree_is_reported(repository: Path) -> None:
     (repository / ".git" / "index").write_bytes(b"no index")
 
     with pytest.raises(InputError, match="cannot be read"):
         taken(repository)
 
 
-def test_a_hook_of_git_may_call_us(repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_git_hook_may_take_a_snapshot(repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (repository / "a.py").write_text("edited\n")
     of_head, outside = head(repository), taken(repository)
     monkeypatch.setenv("GIT_DIR", "/nowhere")
@@ -247,7 +247,7 @@ def test_a_hook_of_git_may_call_us(repository: Path, monkeypatch: pytest.MonkeyP
     assert inside == outside
 
 
-def test_a_snapshot_that_is_gone_is_told(repository: Path) -> None:
+def test_a_missing_snapshot_is_reported(repository: Path) -> None:
     (repository / "a.py").write_text("edited\n")
     one = taken(repository)
 

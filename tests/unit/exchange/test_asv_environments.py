@@ -35,7 +35,7 @@ def cells(series: tuple[Series, ...]) -> dict[str, int]:
     return {one.cell: len(one.points) for one in series}
 
 
-def test_an_environment_that_only_got_another_name_goes_on(tmp_path: Path) -> None:
+def test_a_renamed_environment_continues_its_series(tmp_path: Path) -> None:
     # As a CI's Python that is `…/python` first and `…/python2` later.
     found = read_project(
         result_tree(tmp_path, *nights("python", "python", "python2"), benchmarks=TIME)
@@ -61,9 +61,7 @@ def test_another_python_other_packages_or_variables_are_another_environment(
 
 
 @pytest.mark.parametrize("untold", ["python", "requirements"])
-def test_files_that_do_not_tell_what_an_environment_is_keep_its_name(
-    tmp_path: Path, untold: str
-) -> None:
+def test_files_without_environment_details_keep_its_name(tmp_path: Path, untold: str) -> None:
     files = nights("a", "b")
     for one in files:
         del one[untold]
@@ -73,7 +71,7 @@ def test_files_that_do_not_tell_what_an_environment_is_keep_its_name(
     assert cells(found.series) == {"environment=a": 1, "environment=b": 1}
 
 
-def test_an_older_asv_that_knew_of_no_variables_had_none(tmp_path: Path) -> None:
+def test_files_of_an_older_asv_have_no_environment_variables(tmp_path: Path) -> None:
     old, new = nights("a", "b")
     del old["env_vars"]
 
@@ -82,7 +80,7 @@ def test_an_older_asv_that_knew_of_no_variables_had_none(tmp_path: Path) -> None
     }
 
 
-def test_environments_that_were_measured_side_by_side_stay_apart(tmp_path: Path) -> None:
+def test_environments_measured_at_one_commit_stay_separate(tmp_path: Path) -> None:
     # Django's asv measures each commit under conda and under virtualenv, of the same Python.
     first, second, third = nights("conda", "conda", "conda")
     beside = second | {"env_name": "virtualenv"}
@@ -92,7 +90,7 @@ def test_environments_that_were_measured_side_by_side_stay_apart(tmp_path: Path)
     assert cells(found.series) == {"environment=conda": 3, "environment=virtualenv": 1}
 
 
-def test_machines_have_environments_of_their_own(tmp_path: Path) -> None:
+def test_environments_of_different_machines_are_separate(tmp_path: Path) -> None:
     one, other = nights("a", "b")
 
     found = read_project(
@@ -102,7 +100,7 @@ def test_machines_have_environments_of_their_own(tmp_path: Path) -> None:
     assert cells(found.series) == {"environment=a": 1, "environment=b": 1}
 
 
-def test_combinations_of_parameters_go_on_each_by_itself(tmp_path: Path) -> None:
+def test_each_parameter_combination_continues_its_own_series(tmp_path: Path) -> None:
     # Two of them are written alike, so their places are behind them.
     row = {"time_it": [[1.0, 2.0, 3.0, 4.0], [["1,param2=2", "1"], ["3", "2,param2=3"]]]}
 
@@ -120,7 +118,7 @@ def kept(folder: Path) -> dict[str, int]:
     return cells(history_files.read_all(folder / "records")[0])
 
 
-def test_an_environment_that_gets_another_name_tonight_goes_on(tmp_path: Path) -> None:
+def test_an_environment_renamed_between_imports_continues(tmp_path: Path) -> None:
     *before, tonight, tomorrow = nights("a", "a", "b", "b")
     tree = result_tree(tmp_path, *before, benchmarks=TIME)
     import_asv(tree)
@@ -131,7 +129,7 @@ def test_an_environment_that_gets_another_name_tonight_goes_on(tmp_path: Path) -
     assert kept(tree) == {"environment=a": 4}
 
 
-def test_what_was_kept_as_two_series_becomes_one(tmp_path: Path) -> None:
+def test_two_stored_series_of_one_environment_are_merged(tmp_path: Path) -> None:
     # Each was imported while the other's files were not there.
     early, late = nights("b", "a")
     records = ("--records", str(tmp_path / "records"))
@@ -144,7 +142,7 @@ def test_what_was_kept_as_two_series_becomes_one(tmp_path: Path) -> None:
     assert kept(tmp_path) == {"environment=b": 2}
 
 
-def test_nights_of_environments_side_by_side_stay_apart_one_after_another(tmp_path: Path) -> None:
+def test_separate_environments_stay_separate_in_later_imports(tmp_path: Path) -> None:
     first, second = nights("conda", "conda")
     tree = result_tree(tmp_path, first, first | {"env_name": "virtualenv"}, benchmarks=TIME)
     import_asv(tree)
@@ -156,7 +154,7 @@ def test_nights_of_environments_side_by_side_stay_apart_one_after_another(tmp_pa
     assert kept(tree) == {"environment=conda": 2, "environment=virtualenv": 2}
 
 
-def test_names_that_cannot_be_shown_go_on_as_any_others(tmp_path: Path) -> None:
+def test_unprintable_names_continue_like_any_other(tmp_path: Path) -> None:
     # Half of a character, and one too long.
     long = "x" * 500
     tree = result_tree(tmp_path, *nights("\ud800", long, long), benchmarks=TIME)
@@ -184,7 +182,7 @@ def versions(*each: str, python: str = "3.11") -> list[dict[str, Any]]:
 SIX = ("1.0", "1.0.1", "1.1", "2.0", "2.0.0.1", "3")
 
 
-def test_what_is_under_test_is_followed_across_its_versions(tmp_path: Path) -> None:
+def test_a_requirement_under_test_is_one_series_across_its_versions(tmp_path: Path) -> None:
     tree = result_tree(tmp_path, *versions(*SIX), *versions(*SIX, python="3.12"), benchmarks=TIME)
 
     apart = read_project(tree)
@@ -197,7 +195,7 @@ def test_what_is_under_test_is_followed_across_its_versions(tmp_path: Path) -> N
     }
 
 
-def test_a_name_that_asv_did_not_make_goes_on_all_the_same(tmp_path: Path) -> None:
+def test_an_environment_with_a_custom_name_continues(tmp_path: Path) -> None:
     files = [told | {"env_name": f"nightly-{at}"} for at, told in enumerate(versions(*SIX))]
 
     found = read_project(
@@ -216,7 +214,7 @@ def test_a_name_that_asv_did_not_make_goes_on_all_the_same(tmp_path: Path) -> No
         ("foo1", "foo1"),
     ],
 )
-def test_of_an_environments_name_that_requirement_alone_is_left_out(
+def test_only_the_requirement_under_test_leaves_the_name(
     tmp_path: Path, environment: str, name: str
 ) -> None:
     one, *_ = nights(environment, requirements={"foo": "1"})
@@ -226,7 +224,7 @@ def test_of_an_environments_name_that_requirement_alone_is_left_out(
     assert cells(found.series) == {f"environment={name}": 1}
 
 
-def test_a_version_for_each_commit_is_told_with_what_would_follow_it(tmp_path: Path) -> None:
+def test_a_requirement_with_a_version_for_each_commit_is_reported(tmp_path: Path) -> None:
     tree = result_tree(tmp_path, *versions(*SIX), benchmarks=TIME)
 
     told = import_asv(tree)
@@ -239,7 +237,7 @@ def test_a_version_for_each_commit_is_told_with_what_would_follow_it(tmp_path: P
 
 
 @pytest.mark.parametrize("several", [SIX[:4], ("1", "1", "2", "3", "4", "5")])
-def test_versions_that_are_few_or_of_several_commits_are_those_of_a_package_beside(
+def test_few_or_shared_versions_are_an_ordinary_requirement(
     tmp_path: Path, several: tuple[str, ...]
 ) -> None:
     told = import_asv(result_tree(tmp_path, *versions(*several), benchmarks=TIME))
@@ -247,7 +245,7 @@ def test_versions_that_are_few_or_of_several_commits_are_those_of_a_package_besi
     assert told.stderr == ""
 
 
-def test_one_more_night_under_test_goes_on(tmp_path: Path) -> None:
+def test_a_further_import_under_test_continues_the_series(tmp_path: Path) -> None:
     *before, tonight = versions(*SIX)
     tree = result_tree(tmp_path, *before, benchmarks=TIME)
     import_asv(tree, "--under-test", "pip+pack/age")
@@ -263,7 +261,7 @@ def test_one_more_night_under_test_goes_on(tmp_path: Path) -> None:
     ("required", "fix"),
     [({"numpy": "2", "six": "1"}, "They require numpy, six."), ({}, "They require nothing;")],
 )
-def test_what_is_no_requirement_cannot_be_under_test(
+def test_an_unknown_requirement_under_test_is_rejected(
     tmp_path: Path, required: dict[str, str], fix: str
 ) -> None:
     tree = result_tree(tmp_path, *nights("a", requirements=required), benchmarks=TIME)
@@ -276,7 +274,7 @@ def test_what_is_no_requirement_cannot_be_under_test(
     assert raised.value.fix.startswith(fix)
 
 
-def test_a_package_that_got_another_name_is_followed_by_both(tmp_path: Path) -> None:
+def test_a_renamed_package_is_followed_under_both_names(tmp_path: Path) -> None:
     first, second = nights("py3-pip+foo1", "py3-foo2")
     files = (
         first | {"requirements": {"pip+foo": "1"}},
@@ -290,7 +288,7 @@ def test_a_package_that_got_another_name_is_followed_by_both(tmp_path: Path) -> 
     assert cells(found.series) == {"environment=py3": 2}
 
 
-def test_which_version_a_commit_was_measured_with_stands_where_its_subject_does(
+def test_the_measured_version_is_shown_with_the_commit_s_subject(
     tmp_path: Path,
 ) -> None:
     found = read_project(
@@ -302,7 +300,7 @@ def test_which_version_a_commit_was_measured_with_stands_where_its_subject_does(
     assert subjects == [f"pip+pack/age {version}" for version in SIX]
 
 
-def test_several_versions_of_one_commit_are_no_history_of_it(tmp_path: Path) -> None:
+def test_several_versions_of_one_commit_are_reported(tmp_path: Path) -> None:
     files = [told | {"commit_hash": "f" * 40} for told in versions(*SIX)]
 
     told = import_asv(

@@ -29,7 +29,7 @@ def a_clone(folder: Path, origin: str) -> Path:
 
 
 @pytest.mark.parametrize("records", [RECORDS, "kept/elsewhere", "."])
-def test_records_kept_below_the_results_are_no_results(tmp_path: Path, records: str) -> None:
+def test_records_below_the_results_are_ignored(tmp_path: Path, records: str) -> None:
     top = bare(result_tree(tmp_path, result_file({"time_it": [[1.0], []]}), benchmarks=TIME))
     own = top / records
 
@@ -41,7 +41,7 @@ def test_records_kept_below_the_results_are_no_results(tmp_path: Path, records: 
     assert len([*own.glob("histories/*.json")]) == 1
 
 
-def test_what_asv_published_into_its_results_is_passed_over_in_silence(tmp_path: Path) -> None:
+def test_pages_published_into_the_results_are_ignored(tmp_path: Path) -> None:
     top = bare(result_tree(tmp_path, result_file({"time_it": [[1.0], []]}), benchmarks=TIME))
     graph = top / "graphs" / "arch-x86_64" / "branch-main" / "time_it.json"
     graph.parent.mkdir(parents=True)
@@ -52,7 +52,7 @@ def test_what_asv_published_into_its_results_is_passed_over_in_silence(tmp_path:
     assert read_project(top).faults == ()
 
 
-def test_a_machine_that_is_called_as_a_folder_of_asvs_pages_is_read(tmp_path: Path) -> None:
+def test_a_machine_named_graphs_is_read(tmp_path: Path) -> None:
     top = bare(result_tree(tmp_path, result_file({"time_it": [[1.0], []]}), benchmarks=TIME))
     (top / "box").rename(top / "graphs")
     (top / "graphs" / "machine.json").write_text("{}")
@@ -69,7 +69,7 @@ def test_a_machine_that_is_called_as_a_folder_of_asvs_pages_is_read(tmp_path: Pa
         ("..", None),
     ],
 )
-def test_an_address_with_variables_that_nobody_filled_in_is_no_link(
+def test_an_unfilled_url_template_is_no_link(
     tmp_path: Path, repo: str, address: str | None
 ) -> None:
     tree = result_tree(tmp_path, result_file({"time_it": [[1.0], []]}))
@@ -86,7 +86,7 @@ def test_an_address_with_variables_that_nobody_filled_in_is_no_link(
         ("https://example.org/thing.git", None),
     ],
 )
-def test_commits_can_be_seen_where_the_clone_that_was_named_came_from(
+def test_commits_link_to_the_origin_of_the_named_clone(
     tmp_path: Path, origin: str, address: str | None
 ) -> None:
     top = bare(result_tree(tmp_path / "tree", result_file({"time_it": [[1.0], []]})))
@@ -95,7 +95,7 @@ def test_commits_can_be_seen_where_the_clone_that_was_named_came_from(
     assert read_project(top, repo=clone).series[0].commit_url == address
 
 
-def test_what_is_configured_goes_before_where_a_clone_came_from(tmp_path: Path) -> None:
+def test_a_configured_url_takes_precedence_over_the_origin(tmp_path: Path) -> None:
     tree = result_tree(tmp_path / "tree", result_file({"time_it": [[1.0], []]}))
     (tree / "asv.conf.json").write_text('{"show_commit_url": "https://example.org/commit/"}')
     clone = a_clone(tmp_path / "clone", "https://github.com/someone/thing")
@@ -103,7 +103,7 @@ def test_what_is_configured_goes_before_where_a_clone_came_from(tmp_path: Path) 
     assert read_project(tree, repo=clone).series[0].commit_url == "https://example.org/commit/"
 
 
-def test_a_clone_that_came_from_nowhere_has_no_links(tmp_path: Path) -> None:
+def test_a_clone_without_an_origin_has_no_links(tmp_path: Path) -> None:
     top = bare(result_tree(tmp_path / "tree", result_file({"time_it": [[1.0], []]})))
     clone = tmp_path / "clone"
     clone.mkdir()
@@ -112,7 +112,7 @@ def test_a_clone_that_came_from_nowhere_has_no_links(tmp_path: Path) -> None:
     assert read_project(top, repo=clone).series[0].commit_url is None
 
 
-def test_a_name_taken_from_a_folder_is_told_with_what_changes_it(tmp_path: Path) -> None:
+def test_a_name_guessed_from_a_folder_is_reported(tmp_path: Path) -> None:
     tree = result_tree(tmp_path / "someone", result_file({"time_it": [[1.0], []]}), benchmarks=TIME)
     bare(tree).rename(tree / ".asv")
     records = ("--records", str(tmp_path / "records"))
@@ -125,13 +125,13 @@ def test_a_name_taken_from_a_folder_is_told_with_what_changes_it(tmp_path: Path)
     assert "after its folder" not in named
 
 
-def test_a_name_that_is_configured_is_no_guess(tmp_path: Path) -> None:
+def test_a_configured_name_is_not_a_guess(tmp_path: Path) -> None:
     tree = result_tree(tmp_path, result_file({"time_it": [[1.0], []]}), benchmarks=TIME)
 
     assert "after its folder" not in import_asv(tree).stdout
 
 
-def test_a_machines_folder_is_known_by_the_benchmarks_one_folder_up(tmp_path: Path) -> None:
+def test_a_machine_s_folder_uses_the_benchmarks_above_it(tmp_path: Path) -> None:
     about = {"track_it": {"unit": "particles", "param_names": []}}
     tree = result_tree(tmp_path / "thing", result_file({"track_it": [[1.0], []]}), benchmarks=about)
     (tree / ".asv").mkdir()
@@ -142,7 +142,7 @@ def test_a_machines_folder_is_known_by_the_benchmarks_one_folder_up(tmp_path: Pa
     assert (found.project, found.series[0].unit, found.faults) == ("thing", "particles", ())
 
 
-def test_a_machines_folder_is_of_the_project_that_is_configured_above(tmp_path: Path) -> None:
+def test_a_machine_s_folder_uses_the_configuration_above_it(tmp_path: Path) -> None:
     other = result_file({"time_it": [[2.0], []]}, params={"machine": "other"})
     tree = result_tree(tmp_path, result_file({"time_it": [[1.0], []]}), benchmarks=TIME)
     (tree / "results" / "other").mkdir()
@@ -153,7 +153,7 @@ def test_a_machines_folder_is_of_the_project_that_is_configured_above(tmp_path: 
     assert (found.project, [one.host for one in found.series]) == ("trees", ["other"])
 
 
-def test_one_of_a_kind_is_told_as_one(tmp_path: Path) -> None:
+def test_a_count_of_one_is_singular(tmp_path: Path) -> None:
     tree = result_tree(
         tmp_path, result_file({"time_it": [[1.0], []], "time_old": [None, []]}), benchmarks=TIME
     )
@@ -193,7 +193,7 @@ def a_site(folder: Path) -> Path:
     return folder
 
 
-def test_a_stray_machine_beside_the_results_does_not_make_the_clone_their_folder(
+def test_a_stray_machine_folder_does_not_hide_the_results(
     tmp_path: Path,
 ) -> None:
     clone = a_clone_beside(tmp_path / "thing", "config/asv_box.conf.json")
@@ -206,15 +206,13 @@ def test_a_stray_machine_beside_the_results_does_not_make_the_clone_their_folder
 
 
 @pytest.mark.parametrize("named", [".", "results", "results/box", "config", "config/asv.conf.json"])
-def test_a_configuration_in_a_folder_beside_the_results_is_theirs(
-    tmp_path: Path, named: str
-) -> None:
+def test_a_configuration_in_a_sibling_folder_is_used(tmp_path: Path, named: str) -> None:
     found = read_project(a_clone_beside(tmp_path / "clone", "config/asv.conf.json") / named)
 
     assert (found.project, found.series[0].commit_url) == ("thing", COMMIT_URL)
 
 
-def test_a_configuration_of_any_name_finds_the_results_beside_its_folder(tmp_path: Path) -> None:
+def test_a_configuration_with_any_name_finds_its_results(tmp_path: Path) -> None:
     clone = a_clone_beside(
         tmp_path, "config/asv_box.conf.json", results_dir="../../elsewhere/results"
     )
@@ -222,7 +220,7 @@ def test_a_configuration_of_any_name_finds_the_results_beside_its_folder(tmp_pat
     assert read_project(clone / "config" / "asv_box.conf.json").project == "thing"
 
 
-def test_a_configuration_of_other_results_is_not_theirs(tmp_path: Path) -> None:
+def test_a_configuration_of_other_results_is_not_used(tmp_path: Path) -> None:
     clone = a_clone_beside(tmp_path / "clone", "config/asv.conf.json")
     result_tree(clone / "other", result_file({"time_it": [[1.0], []]}), benchmarks=TIME)
     (clone / "config" / "asv.conf.json").unlink()
@@ -231,9 +229,7 @@ def test_a_configuration_of_other_results_is_not_theirs(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("beside", ["asv.conf.json", "other/asv.conf.json"])
-def test_results_that_another_configuration_may_mean_are_not_taken(
-    tmp_path: Path, beside: str
-) -> None:
+def test_results_of_another_configuration_are_not_taken(tmp_path: Path, beside: str) -> None:
     clone = a_clone_beside(tmp_path, "config/asv.conf.json")
     (clone / beside).parent.mkdir(exist_ok=True)
     (clone / beside).write_text("{}")
@@ -242,14 +238,14 @@ def test_results_that_another_configuration_may_mean_are_not_taken(
         read_project(clone / "config")
 
 
-def test_results_can_be_read_whatever_is_in_the_folder_beside_them(tmp_path: Path) -> None:
+def test_a_damaged_sibling_configuration_does_not_matter(tmp_path: Path) -> None:
     clone = a_clone_beside(tmp_path / "clone", "config/asv.conf.json")
     (clone / "config" / "asv.conf.json").write_text("{")
 
     assert read_project(clone / "results").project == "clone"
 
 
-def test_a_configuration_of_another_name_is_to_be_named(tmp_path: Path) -> None:
+def test_a_configuration_with_another_name_must_be_given(tmp_path: Path) -> None:
     clone = a_clone_beside(tmp_path, "config/asv_box.conf.json")
 
     with pytest.raises(InputError, match=r"asv_box\.conf\.json") as caught:
@@ -259,14 +255,14 @@ def test_a_configuration_of_another_name_is_to_be_named(tmp_path: Path) -> None:
     assert "delete" not in str(caught.value)
 
 
-def test_a_configuration_among_result_files_is_no_damaged_one(tmp_path: Path) -> None:
+def test_a_configuration_among_results_is_no_damaged_result(tmp_path: Path) -> None:
     clone = a_clone_beside(tmp_path, "config/asv_box.conf.json")
     (clone / "config" / "asv_box.conf.json").rename(clone / "results" / "asv_box.conf.json")
 
     assert read_project(clone / "results").faults == ()
 
 
-def test_a_folder_of_several_projects_that_are_further_down_is_refused(tmp_path: Path) -> None:
+def test_a_folder_with_several_projects_is_rejected(tmp_path: Path) -> None:
     for name in ("one", "two"):
         result_tree(
             tmp_path / name / "clone", result_file({"time_it": [[1.0], []]}), benchmarks=TIME
@@ -284,7 +280,7 @@ def test_a_folder_of_several_projects_that_are_further_down_is_refused(tmp_path:
 
 
 @pytest.mark.parametrize("named", [".", "box"])
-def test_results_that_lie_alone_are_read(tmp_path: Path, named: str) -> None:
+def test_results_without_anything_else_are_read(tmp_path: Path, named: str) -> None:
     tree = result_tree(tmp_path / "tree", result_file({"time_it": [[1.0], []]}))
     alone = (tree / "results").rename(tmp_path / "alone")
 
@@ -292,7 +288,7 @@ def test_results_that_lie_alone_are_read(tmp_path: Path, named: str) -> None:
 
 
 @pytest.mark.parametrize("named", [".", "graphs", "graphs/arch-x86_64"])
-def test_pages_that_asv_published_are_told_from_its_results(tmp_path: Path, named: str) -> None:
+def test_published_pages_are_reported_as_such(tmp_path: Path, named: str) -> None:
     site = a_site(tmp_path / "html")
 
     with pytest.raises(InputError, match="asv publish") as caught:

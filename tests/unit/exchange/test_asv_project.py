@@ -44,7 +44,7 @@ def test_seconds_become_nanoseconds_with_their_interval_and_samples(tmp_path: Pa
     assert series.id == "trees/box/time_it[environment=virtualenv-py3.11]"
 
 
-def test_the_source_of_a_benchmark_is_kept_where_it_is_told(tmp_path: Path) -> None:
+def test_a_benchmark_s_source_is_kept(tmp_path: Path) -> None:
     source = "def time_it():\n\tsort(rows)  # <b>"
     about = {"time_it": {"unit": "seconds", "code": source}, "mem_it": {"code": ["no text"]}}
     tree = result_tree(
@@ -57,7 +57,7 @@ def test_the_source_of_a_benchmark_is_kept_where_it_is_told(tmp_path: Path) -> N
     assert history_files.decode(history_files.encode(found)) == found
 
 
-def test_other_units_stay_in_words(tmp_path: Path) -> None:
+def test_other_units_stay_as_text(tmp_path: Path) -> None:
     about = {"mem_it": {"unit": "bytes"}, "track_it": {"unit": "rows per s"}}
     tree = result_tree(
         tmp_path, result_file({"mem_it": [[280], []], "track_it": [[7], []]}), benchmarks=about
@@ -68,7 +68,7 @@ def test_other_units_stay_in_words(tmp_path: Path) -> None:
     assert found == {"mem_it": ("bytes", 280.0), "track_it": ("rows per s", 7.0)}
 
 
-def test_without_benchmarks_json_a_name_tells_the_unit(tmp_path: Path) -> None:
+def test_without_benchmarks_json_the_name_gives_the_unit(tmp_path: Path) -> None:
     tree = result_tree(
         tmp_path, result_file({"suite.S.time_it": [[1.0], []], "peakmem_it": [[1], []]})
     )
@@ -89,7 +89,7 @@ def test_without_benchmarks_json_a_name_tells_the_unit(tmp_path: Path) -> None:
         (True, "'True' is no number"),
     ],
 )
-def test_what_is_no_figure_says_why(tmp_path: Path, value: object, why: str) -> None:
+def test_a_missing_value_has_a_reason(tmp_path: Path, value: object, why: str) -> None:
     tree = result_tree(tmp_path, result_file({"time_it": [[value], []]}), benchmarks=TIME)
 
     (point,) = only_points(read(tree))
@@ -97,7 +97,7 @@ def test_what_is_no_figure_says_why(tmp_path: Path, value: object, why: str) -> 
     assert (point.value, point.missing) == (None, why)
 
 
-def test_an_interval_that_is_infinite_or_partly_missing_is_none(tmp_path: Path) -> None:
+def test_an_infinite_or_incomplete_interval_is_dropped(tmp_path: Path) -> None:
     row = [[1.0, 1.0, 1.0], [["1", "2", "3"]], "v", None, None,
            [-math.inf, None, 0.5], [math.inf, 2.0, 2.0]]  # fmt: skip
     tree = result_tree(tmp_path, result_file({"time_it": row}), benchmarks=TIME)
@@ -107,7 +107,7 @@ def test_an_interval_that_is_infinite_or_partly_missing_is_none(tmp_path: Path) 
     assert found == [None, None, (0.5e9, 2e9)]
 
 
-def test_figures_are_of_the_product_of_the_parameters_the_last_one_fastest(
+def test_values_follow_the_product_of_parameters_last_fastest(
     tmp_path: Path,
 ) -> None:
     about = {"time_it": {"unit": "seconds", "param_names": ["n", "kind"]}}
@@ -148,7 +148,7 @@ def test_a_benchmark_that_failed_as_a_whole_failed_in_every_cell(tmp_path: Path)
         (["1  2"], ["param1=1  2"]),
     ],
 )
-def test_parameters_keep_apart_what_differs(
+def test_different_parameter_values_stay_different(
     tmp_path: Path, values: list[str], cells: list[str]
 ) -> None:
     tree = result_tree(
@@ -158,7 +158,7 @@ def test_parameters_keep_apart_what_differs(
     assert list(by_cell(read(tree))) == cells
 
 
-def test_long_and_unprintable_values_are_cut_and_still_differ(tmp_path: Path) -> None:
+def test_shortened_values_still_differ(tmp_path: Path) -> None:
     values = ["x" * 5000 + "1", "x" * 5000 + "2", "\x1b[31m", "\x1b[32m"]
     tree = result_tree(tmp_path, result_file({"time_it": [[1.0] * 4, [values]]}), benchmarks=TIME)
 
@@ -168,7 +168,7 @@ def test_long_and_unprintable_values_are_cut_and_still_differ(tmp_path: Path) ->
     assert all(cell.isprintable() and len(cell) < 300 for cell in cells)
 
 
-def test_version_1_is_read_with_bare_figures_and_objects(tmp_path: Path) -> None:
+def test_version_1_is_read_with_numbers_and_objects(tmp_path: Path) -> None:
     stats = {"ci_99": [0.9, 1.1], "q_25": 1, "q_75": 1}
     results = {
         "time_bare": 0.5,
@@ -222,19 +222,19 @@ def nights(*told: str | None) -> list[dict[str, Any]]:
     ]
 
 
-def test_another_version_of_a_benchmark_is_another_circumstance(tmp_path: Path) -> None:
+def test_another_benchmark_version_is_an_environment_change(tmp_path: Path) -> None:
     tree = result_tree(tmp_path, *nights("a" * 64, "b" * 64), benchmarks=TIME)
 
     assert versions(read(tree)) == ["a" * 12, "b" * 12]
 
 
-def test_a_file_that_does_not_tell_the_version_is_no_sign_of_a_change(tmp_path: Path) -> None:
+def test_a_missing_benchmark_version_is_no_change(tmp_path: Path) -> None:
     tree = result_tree(tmp_path, *nights(None, "one", None, "two", None), benchmarks=TIME)
 
     assert versions(read(tree)) == ["one", "one", "two", "two", ""]
 
 
-def test_a_machine_that_is_described_anew_is_another_circumstance(tmp_path: Path) -> None:
+def test_another_machine_description_is_an_environment_change(tmp_path: Path) -> None:
     tree = result_tree(tmp_path, result_file({"time_it": [[1.0], []]}), benchmarks=TIME)
 
     (point,) = only_points(read(tree))
@@ -242,7 +242,7 @@ def test_a_machine_that_is_described_anew_is_another_circumstance(tmp_path: Path
     assert point.environment_key == (("cpu", "a CPU"), ("os", "Linux"), ("benchmark", ""))
 
 
-def test_environments_of_one_commit_are_series_of_their_own(tmp_path: Path) -> None:
+def test_environments_are_separate_series(tmp_path: Path) -> None:
     files = [
         result_file({"time_it": [[1.0], []]}, env_name=f"virtualenv-py3.{minor}")
         for minor in (10, 11)
@@ -296,7 +296,7 @@ def test_a_project_is_named_by_its_folder_its_configuration_or_its_results(
         (json.dumps(result_file({"x": [None, [["1"] * 100] * 9]})).encode(), "combinations"),
     ],
 )
-def test_a_damaged_file_is_refused_in_words(tmp_path: Path, data: bytes, says: str) -> None:
+def test_a_damaged_file_is_rejected_with_a_reason(tmp_path: Path, data: bytes, says: str) -> None:
     tree = result_tree(tmp_path, {})
     (tree / "results" / "box" / "00000000-env.json").write_bytes(data)
 
@@ -313,9 +313,7 @@ def test_a_damaged_file_is_refused_in_words(tmp_path: Path, data: bytes, says: s
     st.sampled_from(["results", "params", "requirements", "date", "env_name", "commit_hash"]),
     st.sampled_from([1, 2]),
 )
-def test_whatever_stands_in_a_file_it_is_read_or_refused(
-    value: object, key: str, version: int
-) -> None:
+def test_any_file_is_read_or_rejected(value: object, key: str, version: int) -> None:
     whole: dict[str, Any] = {"time_it": [[1.0], [], "v"]} if version == 2 else {"time_it": 1.0}
     data = json.dumps(result_file(whole, version=version) | {key: value}).encode()
     gathered = SeriesBuilder(NO_PROJECT)
@@ -328,7 +326,7 @@ def test_whatever_stands_in_a_file_it_is_read_or_refused(
 
 
 @given(st.lists(st.none() | st.booleans() | st.integers() | st.text() | st.lists(st.floats())))
-def test_whatever_stands_in_a_row_it_is_read_or_refused(row: list[object]) -> None:
+def test_any_row_is_read_or_rejected(row: list[object]) -> None:
     gathered = SeriesBuilder(NO_PROJECT)
 
     damaged = gathered.add(results.read(json.dumps(result_file({"time_it": row})).encode()))
@@ -338,7 +336,7 @@ def test_whatever_stands_in_a_row_it_is_read_or_refused(row: list[object]) -> No
     assert history_files.decode(history_files.encode(series)) == series
 
 
-def test_damaged_files_are_named_and_the_rest_is_read(tmp_path: Path) -> None:
+def test_damaged_files_are_reported_and_the_rest_is_read(tmp_path: Path) -> None:
     tree = result_tree(tmp_path, result_file({"time_it": [[1.0], []]}), benchmarks=TIME)
     torn = tree / "results" / "box" / "torn.json"
     torn.write_text('{"commit_hash": "')
@@ -348,14 +346,14 @@ def test_damaged_files_are_named_and_the_rest_is_read(tmp_path: Path) -> None:
     assert (found.files, [fault.file for fault in found.faults]) == (1, [str(torn)])
 
 
-def test_a_folder_without_any_result_is_refused(tmp_path: Path) -> None:
+def test_a_folder_without_results_is_rejected(tmp_path: Path) -> None:
     (tmp_path / "results").mkdir()
 
     with pytest.raises(InputError, match="no result files"):
         read(tmp_path / "results")
 
 
-def test_where_all_is_damaged_the_first_is_named(tmp_path: Path) -> None:
+def test_if_every_file_is_damaged_the_first_is_reported(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="none of its result files"):
         read(result_tree(tmp_path, {"version": 2}))
 
@@ -372,7 +370,7 @@ def test_importing_twice_changes_nothing(tmp_path: Path) -> None:
     assert again.file.read_bytes() == bytes_then
 
 
-def test_importing_more_files_adds_them_and_keeps_those_that_are_gone(tmp_path: Path) -> None:
+def test_importing_more_files_keeps_points_of_deleted_files(tmp_path: Path) -> None:
     one, two, three = nights("v", "v", None)
     records = tmp_path / "records"
     history_import.keep(
@@ -389,7 +387,7 @@ def test_importing_more_files_adds_them_and_keeps_those_that_are_gone(tmp_path: 
     assert [point.value for point in series.points] == [1e9, 2e9, 1e9]
 
 
-def test_files_that_were_read_are_not_read_again(tmp_path: Path) -> None:
+def test_unchanged_files_are_not_read_again(tmp_path: Path) -> None:
     files = [
         result_file({"time_it": [[1.0], []]}),
         result_file({"time_it": [[2.0], []]}, date=DATE_MS + 1),
@@ -413,7 +411,7 @@ def test_with_other_settings_all_files_are_read_again(tmp_path: Path) -> None:
     assert read(tree).settings != before
 
 
-def test_asvs_intervals_are_at_99_percent_and_its_commits_can_be_seen(tmp_path: Path) -> None:
+def test_asv_s_intervals_are_at_99_percent_and_its_commits_have_links(tmp_path: Path) -> None:
     tree = result_tree(tmp_path, result_file({"time_it": [[1.0], []]}))
     (tree / "asv.conf.json").write_text('{"show_commit_url": "https://example.org/commit/"}')
 
@@ -423,14 +421,14 @@ def test_asvs_intervals_are_at_99_percent_and_its_commits_can_be_seen(tmp_path: 
 
 
 @pytest.mark.parametrize("url", ["javascript:alert(1)//", "https://example.org/ x", 7])
-def test_what_is_no_address_of_the_web_is_no_link(tmp_path: Path, url: object) -> None:
+def test_only_a_web_address_becomes_a_link(tmp_path: Path, url: object) -> None:
     tree = result_tree(tmp_path, result_file({"time_it": [[1.0], []]}))
     (tree / "asv.conf.json").write_text(json.dumps({"show_commit_url": url}))
 
     assert read(tree).series[0].commit_url is None
 
 
-def test_a_file_is_read_only_when_the_one_before_it_was_taken(tmp_path: Path) -> None:
+def test_files_are_read_one_at_a_time(tmp_path: Path) -> None:
     # A history is gigabytes when it is unpacked; its files are not held together.
     tree = result_tree(tmp_path, *(result_file({"time_it": [[1.0], []]}) for _ in range(2)))
     faults: list[Fault] = []
@@ -442,7 +440,7 @@ def test_a_file_is_read_only_when_the_one_before_it_was_taken(tmp_path: Path) ->
     assert (list(files), [fault.file for fault in faults]) == ([], [str(found.files[1])])
 
 
-def test_the_commit_of_a_file_is_known_before_it_is_read_whatever_its_figures(
+def test_a_file_s_commit_is_found_without_parsing_it(
     tmp_path: Path,
 ) -> None:
     told = result_file({"time_it": [[math.nan], []]}, commit_hash="b" * 40)
@@ -467,7 +465,7 @@ def figures(found: project.Read) -> dict[str, list[float | None]]:
     }
 
 
-def test_files_need_not_have_the_same_benchmarks_nor_in_one_order(tmp_path: Path) -> None:
+def test_files_may_have_different_benchmarks_in_any_order(tmp_path: Path) -> None:
     a, b = "mem_a", "mem_b"
     files = on_days(
         {a: [[1], []], b: [[2], []]}, {b: [[3], []], a: [[4], []]}, {b: [[5], []]}, {a: [[6], []]}
@@ -478,7 +476,7 @@ def test_files_need_not_have_the_same_benchmarks_nor_in_one_order(tmp_path: Path
     assert found == {"mem_a": [1, 4, 6], "mem_b": [2, 3, 5]}
 
 
-def test_a_parameter_that_gets_another_value_leaves_the_other_series_whole(tmp_path: Path) -> None:
+def test_a_new_parameter_value_leaves_other_series_complete(tmp_path: Path) -> None:
     files = on_days(
         {"mem_a": [[1, 2], [["10", "20"]]]},
         {"mem_a": [[3, 4, 5], [["5", "10", "20"]]]},
@@ -500,7 +498,7 @@ def test_a_parameter_that_gets_another_value_leaves_the_other_series_whole(tmp_p
         ["three", [], "v", None, None, [1.0], [9.0]],
     ],
 )
-def test_of_a_damaged_benchmark_nothing_is_taken_and_nothing_moves(
+def test_a_damaged_benchmark_is_skipped_without_shifting_others(
     tmp_path: Path, damaged: list[object]
 ) -> None:
     files = on_days(
@@ -517,7 +515,7 @@ def test_of_a_damaged_benchmark_nothing_is_taken_and_nothing_moves(
     assert "1 of 2 benchmarks" in fault.what
 
 
-def test_of_a_commit_in_two_files_the_last_figure_counts_whatever_else_they_have(
+def test_of_two_files_of_a_commit_the_last_value_counts(
     tmp_path: Path,
 ) -> None:
     one, two = (

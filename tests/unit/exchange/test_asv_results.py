@@ -66,7 +66,7 @@ def test_results_are_found_without_a_configuration_and_named_by_their_project(
     )
 
 
-def test_published_pages_beside_the_results_are_not_looked_at(tmp_path: Path) -> None:
+def test_published_pages_beside_the_results_are_ignored(tmp_path: Path) -> None:
     tree = moved(
         result_tree(tmp_path, result_file({"time_it": [[1.0], []]}), benchmarks=TIME),
         ".asv/results",
@@ -88,7 +88,7 @@ def test_a_configuration_one_folder_down_is_found(tmp_path: Path) -> None:
     assert (found.project, found.files) == ("trees", 1)
 
 
-def test_of_two_configurations_one_has_to_be_named(tmp_path: Path) -> None:
+def test_of_two_configurations_one_must_be_named(tmp_path: Path) -> None:
     for name in ("one", "two"):
         result_tree(tmp_path / name, result_file({"time_it": [[1.0], []]}))
 
@@ -105,14 +105,14 @@ def test_a_configuration_is_found_from_its_results_two_folders_down(tmp_path: Pa
     assert read_project(tree / ".asv" / "results").project == "trees"
 
 
-def test_that_units_and_parameters_are_guessed_is_told(tmp_path: Path) -> None:
+def test_guessed_units_and_parameters_are_reported(tmp_path: Path) -> None:
     (fault,) = read_project(result_tree(tmp_path, result_file({"time_it": [[1.0], []]}))).faults
 
     assert fault.file.endswith("benchmarks.json")
     assert "benchmarks' names" in fault.what
 
 
-def test_benchmarks_that_benchmarks_json_no_longer_has_are_named(tmp_path: Path) -> None:
+def test_benchmarks_missing_from_benchmarks_json_are_reported(tmp_path: Path) -> None:
     tree = result_tree(
         tmp_path, result_file({"time_it": [[1.0], []], "time_old": [[1.0], []]}), benchmarks=TIME
     )
@@ -132,7 +132,7 @@ def test_benchmarks_that_benchmarks_json_no_longer_has_are_named(tmp_path: Path)
         ("..", None),
     ],
 )
-def test_commits_can_be_seen_at_the_forge_of_the_repository(
+def test_commits_link_to_the_repository_s_host(
     tmp_path: Path, repo: str, address: str | None
 ) -> None:
     tree = result_tree(tmp_path, result_file({"time_it": [[1.0], []]}))
@@ -141,7 +141,7 @@ def test_commits_can_be_seen_at_the_forge_of_the_repository(
     assert read_project(tree).series[0].commit_url == address
 
 
-def test_a_repository_of_the_configuration_that_git_cannot_read_is_told_and_left_out(
+def test_an_unreadable_configured_repository_is_reported_and_skipped(
     tmp_path: Path,
 ) -> None:
     tree = result_tree(tmp_path, result_file({"time_it": [[1.0], []]}), benchmarks=TIME)
@@ -154,7 +154,7 @@ def test_a_repository_of_the_configuration_that_git_cannot_read_is_told_and_left
     assert [fault.file for fault in found.faults] == [str(tree)]
 
 
-def test_a_repository_that_was_asked_for_has_to_be_one(tmp_path: Path) -> None:
+def test_a_repository_named_by_the_user_must_be_readable(tmp_path: Path) -> None:
     tree = result_tree(tmp_path, result_file({"time_it": [[1.0], []]}))
 
     with pytest.raises(InputError, match="git cannot read it"):
@@ -181,7 +181,7 @@ def runners(*names: str) -> list[dict[str, Any]]:
     ]
 
 
-def test_machines_that_are_named_anew_each_night_can_be_counted_as_one(tmp_path: Path) -> None:
+def test_machines_renamed_each_run_can_be_merged(tmp_path: Path) -> None:
     tree = result_tree(tmp_path, *runners("fv-az1-1", "fv-az2-7"), benchmarks=TIME)
 
     assert [one.host for one in read_project(tree).series] == ["fv-az1-1", "fv-az2-7"]
@@ -213,7 +213,7 @@ def test_machines_that_are_named_anew_each_night_can_be_counted_as_one(tmp_path:
         (0, "0"),
     ],
 )
-def test_the_size_of_memory_is_told_the_same_way_whichever_asv_wrote_it(
+def test_memory_size_is_the_same_for_every_asv_version(
     tmp_path: Path, ram: object, told: str
 ) -> None:
     tree = result_tree(
@@ -225,7 +225,7 @@ def test_the_size_of_memory_is_told_the_same_way_whichever_asv_wrote_it(
     assert dict(point.environment_key)["ram"] == told
 
 
-def test_one_damaged_benchmark_does_not_cost_the_others_of_its_file(tmp_path: Path) -> None:
+def test_one_damaged_benchmark_does_not_drop_the_others(tmp_path: Path) -> None:
     told = result_file({"time_it": [[1.0], []], "bad": [{"x": 1}, [], "v"], "worse": 3})
     found = read_project(result_tree(tmp_path, told, benchmarks=TIME | {"bad": {}, "worse": {}}))
 
@@ -236,7 +236,7 @@ def test_one_damaged_benchmark_does_not_cost_the_others_of_its_file(tmp_path: Pa
 
 
 @pytest.mark.parametrize("row", [[0.25, [], "v"], [[0.25], None, "v"], [[0.25]]])
-def test_a_figure_need_not_stand_in_a_list(tmp_path: Path, row: list[object]) -> None:
+def test_a_value_may_be_outside_a_list(tmp_path: Path, row: list[object]) -> None:
     (point,) = only_points(
         read_project(result_tree(tmp_path, result_file({"time_it": row}), benchmarks=TIME))
     )
@@ -252,14 +252,14 @@ def test_a_figure_need_not_stand_in_a_list(tmp_path: Path, row: list[object]) ->
         (b"<<<<<<< HEAD\n{}\n=======\n", "merge", "merge"),
     ],
 )
-def test_what_stands_in_a_files_place_is_told(data: bytes, says: str, fix: str) -> None:
+def test_a_placeholder_instead_of_a_file_is_reported(data: bytes, says: str, fix: str) -> None:
     with pytest.raises(Unreadable, match=says) as caught:
         results.read(data)
     assert fix in caught.value.fix
 
 
 @pytest.mark.parametrize("commit", ["a" * 200, "two\nlines", 7, ""])
-def test_what_cannot_be_a_revision_is_none(commit: object) -> None:
+def test_an_invalid_revision_is_rejected(commit: object) -> None:
     with pytest.raises(Unreadable, match="commit"):
         results.read(json.dumps(result_file({}, commit_hash=commit)).encode())
 
@@ -277,25 +277,25 @@ def test_what_cannot_be_a_revision_is_none(commit: object) -> None:
         ("np.array([1])", "np.array([1])"),
     ],
 )
-def test_values_of_parameters_are_the_same_whoever_wrote_them(value: str, shown: str) -> None:
+def test_parameter_values_are_the_same_for_every_writer(value: str, shown: str) -> None:
     assert cells_of(((value,),), ("n",), "e") == (f"n={shown},environment=e",)
 
 
-def test_combinations_that_would_be_written_alike_stay_apart() -> None:
+def test_combinations_with_equal_notation_stay_separate() -> None:
     # One is ("1,b=2", "3"), the other ("1", "2,b=3").
     cells = cells_of((("1,b=2", "1"), ("3", "2,b=3")), ("a", "b"), "e")
 
     assert len(set(cells)) == 4
 
 
-def test_two_functions_of_one_name_stay_apart(tmp_path: Path) -> None:
+def test_two_functions_with_one_name_stay_separate(tmp_path: Path) -> None:
     row = [[1.0, 2.0], [["<f at 0x1>", "<f at 0x2>"]]]
     tree = result_tree(tmp_path, result_file({"time_it": row}), benchmarks=TIME)
 
     assert list(by_cell(read_project(tree))) == ["param1=<f at 0x1>", "param1=<f at 0x2>"]
 
 
-def test_not_a_number_is_skipped_in_every_place_it_can_stand(tmp_path: Path) -> None:
+def test_nan_is_skipped_everywhere(tmp_path: Path) -> None:
     row = [[math.nan, 1.0], [["1", "2"]], "v", 1, 1.0, [math.nan, math.nan], [math.nan, 2.0]]
     tree = result_tree(tmp_path, result_file({"time_it": row}), benchmarks=TIME)
 
@@ -319,7 +319,7 @@ def circumstances(*told: dict[str, str], tmp_path: Path) -> list[dict[str, str]]
     return [dict(point.environment_key) for point in points]
 
 
-def test_what_old_files_do_not_tell_of_a_machine_is_no_sign_of_a_change(tmp_path: Path) -> None:
+def test_missing_machine_details_are_no_environment_change(tmp_path: Path) -> None:
     # asv began to tell the number of CPUs in 2019.
     found = circumstances(
         {"cpu": "Xeon"}, {"cpu": "Xeon", "num_cpu": ""}, {"cpu": "Xeon", "num_cpu": "8"},
@@ -329,7 +329,7 @@ def test_what_old_files_do_not_tell_of_a_machine_is_no_sign_of_a_change(tmp_path
     assert found == [{"cpu": "Xeon", "num_cpu": "8", "benchmark": "v"}] * 3
 
 
-def test_what_files_do_tell_stays_as_they_tell_it(tmp_path: Path) -> None:
+def test_known_machine_details_stay_unchanged(tmp_path: Path) -> None:
     found = circumstances(
         {"os": "5"}, {}, {"cpu": "Xeon", "os": "6"}, {"cpu": "EPYC"}, tmp_path=tmp_path
     )
@@ -339,7 +339,7 @@ def test_what_files_do_tell_stays_as_they_tell_it(tmp_path: Path) -> None:
     ]  # fmt: skip
 
 
-def test_of_two_files_of_one_commit_the_last_that_has_a_figure_counts(tmp_path: Path) -> None:
+def test_of_two_files_of_one_commit_the_last_with_a_value_counts(tmp_path: Path) -> None:
     same = [result_file({"time_it": [[value], []]}) for value in (1.0, 2.0, None)]
     found = read_project(result_tree(tmp_path, *same, benchmarks=TIME))
 
@@ -347,7 +347,7 @@ def test_of_two_files_of_one_commit_the_last_that_has_a_figure_counts(tmp_path: 
     assert found.duplicates == 2
 
 
-def test_an_interval_that_ends_below_nothing_is_none(tmp_path: Path) -> None:
+def test_an_interval_that_ends_below_zero_is_dropped(tmp_path: Path) -> None:
     # Three samples that differ much; a time is never negative.
     row = [[12.4], [], "v", 1, 59.7, [-22.4], [40.4]]
 
@@ -358,7 +358,7 @@ def test_an_interval_that_ends_below_nothing_is_none(tmp_path: Path) -> None:
     assert (point.value, point.bounds) == (12.4e9, None)
 
 
-def test_what_is_left_out_is_told_with_its_reason_and_how_often(tmp_path: Path) -> None:
+def test_skipped_results_are_counted_by_reason(tmp_path: Path) -> None:
     rows = [
         {"time_it": [[1.0], []], "track_it": [[value], []], "mem_it": [[0], []]}
         for value in (0, -2.5, None, math.nan, "much")
@@ -382,7 +382,7 @@ def test_what_is_left_out_is_told_with_its_reason_and_how_often(tmp_path: Path) 
     assert json.loads(import_asv(tree, "--json").stdout)["missing"]["it failed"] == 1
 
 
-def test_of_many_warnings_of_one_kind_the_first_are_shown_and_the_rest_counted(
+def test_repeated_warnings_are_counted(
     tmp_path: Path,
 ) -> None:
     tree = result_tree(tmp_path, result_file({"time_it": [[1.0], []]}), benchmarks=TIME)
@@ -396,7 +396,7 @@ def test_of_many_warnings_of_one_kind_the_first_are_shown_and_the_rest_counted(
     assert len(json.loads(import_asv(tree, "--json").stdout)["faults"]) == 20
 
 
-def test_runners_that_are_named_anew_each_night_are_told(tmp_path: Path) -> None:
+def test_machines_renamed_each_run_are_reported(tmp_path: Path) -> None:
     tree = result_tree(tmp_path, *runners(*(f"fv-az{at}" for at in range(8))), benchmarks=TIME)
 
     told = import_asv(tree)
@@ -429,9 +429,7 @@ def a_tree_anew(folder: Path, *files: dict[str, Any], benchmarks: dict[str, Any]
     key=st.sampled_from(["unit", "param_names", "pretty_name", "type", "params", "code"]),
 )
 @of_one_folder
-def test_whatever_benchmarks_json_says_it_is_taken_or_told(
-    tmp_path: Path, told: object, key: str
-) -> None:
+def test_any_benchmarks_json_is_read_or_reported(tmp_path: Path, told: object, key: str) -> None:
     tree = a_tree_anew(
         tmp_path, result_file({"time_it": [[1.0], [["1"]]]}), benchmarks={"time_it": {key: told}}
     )
@@ -451,9 +449,7 @@ def test_whatever_benchmarks_json_says_it_is_taken_or_told(
     ),
 )
 @of_one_folder
-def test_whatever_a_configuration_says_it_is_taken_or_refused_in_words(
-    tmp_path: Path, told: object, key: str
-) -> None:
+def test_any_configuration_is_read_or_rejected(tmp_path: Path, told: object, key: str) -> None:
     tree = a_tree_anew(tmp_path, result_file({"time_it": [[1.0], []]}), benchmarks=TIME)
     (tree / "asv.conf.json").write_text(json.dumps({key: told}))
 
@@ -461,7 +457,7 @@ def test_whatever_a_configuration_says_it_is_taken_or_refused_in_words(
         assert len(read_project(tree).series) == 1
 
 
-def test_where_the_configured_results_are_not_there_those_that_are_there_are_read(
+def test_default_result_folders_replace_a_missing_configured_one(
     tmp_path: Path,
 ) -> None:
     tree = result_tree(tmp_path, result_file({"time_it": [[1.0], []]}), benchmarks=TIME)
@@ -476,7 +472,7 @@ def test_deep_nesting_is_damage(opening: bytes) -> None:
         results.read(opening * 200_000)
 
 
-def test_a_file_whose_name_is_no_text_is_read_and_remembered(tmp_path: Path) -> None:
+def test_a_file_name_that_is_not_utf_8_is_read_and_cached(tmp_path: Path) -> None:
     tree = result_tree(tmp_path, result_file({"time_it": [[1.0], []]}), benchmarks=TIME)
     box = tree / "results" / "box"
     (box / "00000000-env.json").rename(box / os.fsdecode(b"\xff-env.json"))

@@ -39,7 +39,7 @@ def points_of(days: list[int], versions: list[str]) -> HistoryPoints:
     now=st.sets(st.integers(0, 24), min_size=1),
     versions=st.lists(st.sampled_from(["", "v1", "v2"]), min_size=40, max_size=40),
 )
-def test_points_that_go_at_the_end_are_joined_as_any_others(
+def test_appended_points_merge_like_any_others(
     before: set[int], now: set[int], versions: list[str]
 ) -> None:
     # As it was kept: each point with the version of the next that tells one.
@@ -51,7 +51,7 @@ def test_points_that_go_at_the_end_are_joined_as_any_others(
     assert found == history_import._merge_pair(old, new)
 
 
-def test_a_series_without_news_stays_beside_one_that_has_some() -> None:
+def test_a_series_without_new_points_stays() -> None:
     one, other = a_series([1e6]), a_series([2e6], scenario="other")
     more = replace(one, points=HistoryPoints.of([a_point(3e6, day=1)]))
 
@@ -60,7 +60,7 @@ def test_a_series_without_news_stays_beside_one_that_has_some() -> None:
     assert found == (replace(one, points=HistoryPoints.of([*one.points, *more.points])), other)
 
 
-def test_a_history_that_nothing_is_added_to_is_not_written_again(tmp_path: Path) -> None:
+def test_an_unchanged_history_is_not_rewritten(tmp_path: Path) -> None:
     series: tuple[Series, ...] = (a_series([1e6, None], project="trees"),)
     file = history_import.keep("trees", series, tmp_path).file
     before = file.stat()
@@ -71,7 +71,7 @@ def test_a_history_that_nothing_is_added_to_is_not_written_again(tmp_path: Path)
     assert (file.stat().st_ino, file.stat().st_mtime_ns) == (before.st_ino, before.st_mtime_ns)
 
 
-def test_a_series_of_which_several_files_tell_has_the_points_of_all() -> None:
+def test_a_series_in_several_files_has_all_points() -> None:
     whole = a_series([1e6, 2e6, 3e6])
     parts = [replace(whole, points=whole.points[at : at + 1]) for at in (2, 0, 1)]
 
@@ -81,7 +81,7 @@ def test_a_series_of_which_several_files_tell_has_the_points_of_all() -> None:
     assert merge(first, parts) == (whole,)
 
 
-def test_why_points_have_no_figure_is_counted_by_kind_and_told_whole(tmp_path: Path) -> None:
+def test_reasons_for_missing_values_are_counted_by_kind(tmp_path: Path) -> None:
     why = (incomparable("-2.88 %"), incomparable("0 %"), "failed: OSError: no space")
     points = HistoryPoints.of(
         replace(a_point(None, day=day), missing=reason) for day, reason in enumerate(why)
@@ -181,7 +181,7 @@ def test_a_removed_benchmark_without_parameters_keeps_its_unit(tmp_path: Path) -
 
 
 @pytest.mark.parametrize(("name", "unit"), [("time_run", "ms"), ("track_run", "seconds")])
-def test_figures_of_a_removed_benchmark_stay_in_the_unit_that_it_had(
+def test_values_of_a_removed_benchmark_keep_their_unit(
     tmp_path: Path, name: str, unit: str
 ) -> None:
     # Its name says that it is in seconds, or nothing.
@@ -199,7 +199,7 @@ def test_figures_of_a_removed_benchmark_stay_in_the_unit_that_it_had(
     assert history_files.read_all(tree / "records")[0] == before
 
 
-def test_commits_of_a_removed_benchmark_are_told_as_those_of_any_other(tmp_path: Path) -> None:
+def test_commits_of_a_removed_benchmark_are_described(tmp_path: Path) -> None:
     told = about("k", unit="unit")
     tree = result_tree(tmp_path, *nights(range(3)), benchmarks=told)
     import_asv(tree)
@@ -214,7 +214,7 @@ def test_commits_of_a_removed_benchmark_are_told_as_those_of_any_other(tmp_path:
     assert {one.commit_url for one in series(tree)} == {"https://forge.test/"}
 
 
-def test_a_benchmark_that_returns_goes_on(tmp_path: Path) -> None:
+def test_a_benchmark_that_returns_continues_its_series(tmp_path: Path) -> None:
     tree = result_tree(tmp_path, *nights(range(5)), benchmarks=about("k"))
     import_asv(tree)
     then(tree, TIME, *nights(range(5, 6), gone=True))
@@ -224,7 +224,7 @@ def test_a_benchmark_that_returns_goes_on(tmp_path: Path) -> None:
     assert kept(tree) == {"k=1": 7, "k=2": 7}
 
 
-def test_a_benchmark_that_was_gone_at_first_gets_its_names_when_it_returns(tmp_path: Path) -> None:
+def test_a_benchmark_missing_at_first_is_named_when_it_returns(tmp_path: Path) -> None:
     tree = result_tree(tmp_path, *nights(range(5)), benchmarks=TIME)
     import_asv(tree)
     assert kept(tree) == {"param1=1": 5, "param1=2": 5}
@@ -235,7 +235,7 @@ def test_a_benchmark_that_was_gone_at_first_gets_its_names_when_it_returns(tmp_p
     assert {one.unit for one in series(tree)} == {"ns"}
 
 
-def test_a_parameter_that_is_added_leaves_what_was_before_it_once(tmp_path: Path) -> None:
+def test_an_added_parameter_does_not_duplicate_earlier_points(tmp_path: Path) -> None:
     tree = result_tree(tmp_path, *nights(range(5)), benchmarks=about("n"))
     import_asv(tree)
 
@@ -245,7 +245,7 @@ def test_a_parameter_that_is_added_leaves_what_was_before_it_once(tmp_path: Path
     assert kept(tree) == {"param1=1": 5, "param1=2": 5, "n=1,m=x": 1, "n=2,m=x": 1}
 
 
-def test_of_figures_that_are_alike_each_goes_on_under_the_same_value(tmp_path: Path) -> None:
+def test_equal_results_continue_under_the_same_parameter_value(tmp_path: Path) -> None:
     constant = [a_night(at, 4.0, None, 4.0, params=[["1", "2", "3"]]) for at in range(4)]
     tree = result_tree(tmp_path, *constant, benchmarks=about("k"))
     import_asv(tree)
@@ -260,7 +260,7 @@ def test_of_figures_that_are_alike_each_goes_on_under_the_same_value(tmp_path: P
     assert [one.points.measured for one in series(tree)] == [(4e9,) * 4, (), (4e9,) * 4]
 
 
-def test_parameters_in_another_order_go_on_by_their_figures(tmp_path: Path) -> None:
+def test_reordered_parameters_are_matched_by_their_results(tmp_path: Path) -> None:
     one, other = (
         [a_night(at, at + 0.1, at + 0.2, params=params) for at in range(4)]
         for params in ([["1", "2"], ["x"]], [["x"], ["1", "2"]])
@@ -275,7 +275,7 @@ def test_parameters_in_another_order_go_on_by_their_figures(tmp_path: Path) -> N
     assert kept(tree) == {"m=x,k=1": 4, "m=x,k=2": 4}
 
 
-def test_a_series_that_has_a_point_more_stays(tmp_path: Path) -> None:
+def test_a_stored_series_with_an_additional_point_stays(tmp_path: Path) -> None:
     tree = result_tree(tmp_path, *nights(range(5)), benchmarks=about("old"))
     import_asv(tree)
     (tree / "results" / "box" / "00000002-env.json").unlink()
@@ -285,7 +285,7 @@ def test_a_series_that_has_a_point_more_stays(tmp_path: Path) -> None:
     assert kept(tree) == {"old=1": 5, "old=2": 5, "new=1": 4, "new=2": 4}
 
 
-def test_a_series_that_has_another_figure_stays(tmp_path: Path) -> None:
+def test_a_stored_series_with_a_different_value_stays(tmp_path: Path) -> None:
     first, *others = nights(range(5))
     tree = result_tree(tmp_path, first, *others, benchmarks=about("old"))
     import_asv(tree)
@@ -297,7 +297,7 @@ def test_a_series_that_has_another_figure_stays(tmp_path: Path) -> None:
     assert kept(tree) == {"old=1": 5, "new=1": 5, "new=2": 5}
 
 
-def test_another_environment_or_benchmark_of_the_same_figures_stays(tmp_path: Path) -> None:
+def test_equal_results_elsewhere_are_not_matched(tmp_path: Path) -> None:
     files = nights(range(3))
     tree = result_tree(tmp_path, *files, benchmarks=about("k"))
     import_asv(tree)
@@ -312,7 +312,7 @@ def test_another_environment_or_benchmark_of_the_same_figures_stays(tmp_path: Pa
     assert own == {f"k={at}{WHERE}" for at in "12"} | {f"j={at},environment=conda" for at in "12"}
 
 
-def test_a_new_value_tonight_is_no_name_of_one_that_was_not_measured(tmp_path: Path) -> None:
+def test_a_new_parameter_value_is_not_matched_with_an_unmeasured_one(tmp_path: Path) -> None:
     tree = result_tree(tmp_path, *nights(range(5)), benchmarks=about("k"))
     import_asv(tree)
 

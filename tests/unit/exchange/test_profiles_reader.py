@@ -55,7 +55,7 @@ def a_folder(folder: Path, *kinds: str) -> Path:
 @pytest.mark.parametrize(
     "file", ["torch.pt.trace.json.gz", "torch_unmarked.json", "tensorflow.trace.json.gz", "msprof"]
 )
-def test_operators_and_what_is_outside_add_up_to_the_step(file: str) -> None:
+def test_operators_and_time_outside_add_up_to_the_step(file: str) -> None:
     profile = one(DATA / file).profile
 
     assert profile.step_ns is not None
@@ -76,14 +76,14 @@ def test_a_torch_trace_has_the_operators_of_its_steps() -> None:
     assert list(profile.profile.phases) == ["forward", "backward", "update"]
 
 
-def test_a_trace_without_marks_is_of_all_that_was_profiled() -> None:
+def test_a_trace_without_marks_covers_everything_profiled() -> None:
     profile = one(DATA / "torch_unmarked.json").profile
 
     assert profile.iterations is None
     assert {each.quiet_ns for each in profile.operators} == {None}
 
 
-def test_traces_of_before_annotations_had_a_category_of_their_own_are_read(tmp_path: Path) -> None:
+def test_traces_without_an_annotation_category_are_read(tmp_path: Path) -> None:
     events = [
         {"ph": "X", "cat": "Operator", "name": name, "pid": 1, "tid": "7", "ts": ts, "dur": dur}
         for name, ts, dur in (
@@ -110,7 +110,7 @@ def a_torch_trace(file: Path, *operators: tuple[str, int, int]) -> ImportedProfi
     return one(file)
 
 
-def test_an_operator_that_only_calls_itself_counts_once_as_in_torchs_tables(
+def test_a_wrapper_of_the_same_operator_counts_once(
     tmp_path: Path,
 ) -> None:
     same = [
@@ -127,7 +127,7 @@ def test_an_operator_that_only_calls_itself_counts_once_as_in_torchs_tables(
     assert totals(profile) == {"aten::mean": 15_000, "aten::sum": 5_000, "aten::cat": 20_000}
 
 
-def test_tensorflows_trace_and_its_xplane_tell_the_same(tmp_path: Path) -> None:
+def test_tensorflow_s_trace_and_xplane_agree(tmp_path: Path) -> None:
     traced = one(DATA / "tensorflow.trace.json.gz")
     planes = one(DATA / "tensorflow.xplane.pb")
 
@@ -136,14 +136,14 @@ def test_tensorflows_trace_and_its_xplane_tell_the_same(tmp_path: Path) -> None:
     assert calls(traced)["_MklMatMul"] == 3
 
 
-def test_of_tensorflows_trace_and_its_xplane_in_one_folder_one_counts(tmp_path: Path) -> None:
+def test_of_tensorflow_s_trace_and_xplane_in_one_folder_one_counts(tmp_path: Path) -> None:
     for name in ("tensorflow.trace.json.gz", "tensorflow.xplane.pb"):
         shutil.copy(DATA / name, tmp_path)
 
     assert one(tmp_path).source == "TensorFlow profiler, XPlane"
 
 
-def test_mindspores_table_and_its_trace_tell_the_same() -> None:
+def test_mindspore_s_table_and_trace_agree() -> None:
     folder = one(DATA / "mindspore_ascend_ms")
     table = one(DATA / "mindspore_ascend_ms" / "FRAMEWORK" / "cpu_op_type_info_0.csv")
 
@@ -172,20 +172,20 @@ def test_the_files_of_an_ascend_export_make_one_profile() -> None:
     assert calls(profile)["MatMul"] == 2
 
 
-def test_iterations_may_come_from_the_trace_instead_of_the_table(tmp_path: Path) -> None:
+def test_iterations_may_come_from_the_trace(tmp_path: Path) -> None:
     profile = one(a_folder(tmp_path, "op_summary.csv", "step_trace.json"))
 
     assert profile.profile == one(MSPROF).profile
 
 
-def test_a_summary_alone_is_of_all_that_was_profiled(tmp_path: Path) -> None:
+def test_a_summary_alone_covers_everything_profiled(tmp_path: Path) -> None:
     profile = one(a_folder(tmp_path, "op_summary.csv"))
 
     assert profile.profile.iterations is None
     assert calls(profile)["MatMul"] == 6
 
 
-def test_a_statistic_alone_tells_no_step(tmp_path: Path) -> None:
+def test_a_statistic_alone_has_no_step(tmp_path: Path) -> None:
     profile = one(a_folder(tmp_path, "op_statistic.csv"))
 
     assert totals(profile)["MatMul"] == 1_233_750
@@ -193,7 +193,7 @@ def test_a_statistic_alone_tells_no_step(tmp_path: Path) -> None:
     assert profile.profile.step_ns is profile.profile.outside_ns is None
 
 
-def test_with_iterations_a_statistic_is_of_one(tmp_path: Path) -> None:
+def test_with_iterations_a_statistic_is_per_iteration(tmp_path: Path) -> None:
     profile = one(a_folder(tmp_path, "op_statistic.csv", "step_trace.csv", "step_trace.json"))
 
     assert (profile.profile.iterations, profile.profile.step_ns) == (3, 1_702_125)
@@ -215,7 +215,7 @@ def test_a_summary_on_another_clock_than_its_iterations_is_divided_by_their_numb
     assert totals(profile)["MatMul"] == 411_250
 
 
-def test_the_ai_cpus_count_where_no_other_file_has_them(tmp_path: Path) -> None:
+def test_ai_cpu_tables_count_only_without_a_better_source(tmp_path: Path) -> None:
     profile = one(a_folder(tmp_path, "aicpu.csv"))
 
     assert totals(profile) == {"GetNext_dequeue": 93_000}
@@ -234,7 +234,7 @@ def test_milliseconds_of_an_older_version_are_milliseconds(tmp_path: Path) -> No
     assert profile.device == "0"
 
 
-def test_the_columns_of_kernel_details_are_known_too(tmp_path: Path) -> None:
+def test_kernel_details_tables_are_read(tmp_path: Path) -> None:
     (tmp_path / "kernel_details.csv").write_text(
         "Name,Type,Accelerator Core,Start Time(us),Duration(us),Wait Time(us)\n"
         "MatMul1,MatMul,AI_CORE,10.5\t,4,0\n"
@@ -257,7 +257,7 @@ def test_each_device_of_an_export_has_a_profile(tmp_path: Path) -> None:
     ]
 
 
-def test_a_trace_that_corebound_kept_is_read_back(tmp_path: Path) -> None:
+def test_a_stored_trace_is_read_back(tmp_path: Path) -> None:
     spans = tuple(Span(type=t, thread=1, begin_ns=b, end_ns=e) for t, b, e in (
         ("MatMul", 1_000, 5_000), ("Add", 2_000, 3_000),
     ))  # fmt: skip
@@ -269,7 +269,7 @@ def test_a_trace_that_corebound_kept_is_read_back(tmp_path: Path) -> None:
     assert list(profile.operators) == tabulate(steps, None).operators
 
 
-def test_contents_decide_not_names(tmp_path: Path) -> None:
+def test_formats_are_detected_from_content(tmp_path: Path) -> None:
     packed = (DATA / "torch.pt.trace.json.gz").read_bytes()
     (tmp_path / "profile.bin").write_bytes(gzip.decompress(packed))
     (tmp_path / "x.csv").write_bytes(packed)
@@ -337,7 +337,7 @@ def test_importing_again_under_another_name_renames(tmp_path: Path) -> None:
     assert [each.name for each in documents.read_profiles(tmp_path)[0]] == ["day"]
 
 
-def test_json_holds_what_is_kept(tmp_path: Path) -> None:
+def test_json_has_the_stored_profile(tmp_path: Path) -> None:
     said = json.loads(run(str(MSPROF), "--records", str(tmp_path), "--json"))
 
     ((kept,), faults) = documents.read_profiles(tmp_path)
@@ -347,13 +347,13 @@ def test_json_holds_what_is_kept(tmp_path: Path) -> None:
     assert Path(said[0]["file"]) == documents.file_of(kept, tmp_path)
 
 
-def test_imported_profiles_are_no_runs(tmp_path: Path) -> None:
+def test_imported_profiles_are_not_runs(tmp_path: Path) -> None:
     run(str(MSPROF), "--records", str(tmp_path))
 
     assert list(jsonl.files(tmp_path)) == []
 
 
-def test_a_profile_that_cannot_be_read_back_is_named_and_passed_over(tmp_path: Path) -> None:
+def test_an_unreadable_stored_profile_is_reported_and_skipped(tmp_path: Path) -> None:
     run(str(MSPROF), "--records", str(tmp_path))
     (tmp_path / "profiles" / "torn.json").write_text('{"schema": 1,')
     (tmp_path / "profiles" / "newer.json").write_text('{"schema": 99}')
@@ -364,7 +364,7 @@ def test_a_profile_that_cannot_be_read_back_is_named_and_passed_over(tmp_path: P
     assert [Path(fault.file).name for fault in faults] == ["newer.json", "torn.json"]
 
 
-def test_nothing_is_kept_where_one_file_is_bad(tmp_path: Path) -> None:
+def test_one_bad_file_rejects_the_whole_import(tmp_path: Path) -> None:
     (tmp_path / "empty.json").write_text("")
 
     done = CliRunner().invoke(
@@ -402,7 +402,7 @@ def refused_text(folder: Path, text: str, name: str = "a.json") -> str:
     return line.removeprefix(f"{folder / name}: ")
 
 
-def test_all_bad_files_are_named_at_once(tmp_path: Path) -> None:
+def test_all_bad_files_are_reported_together(tmp_path: Path) -> None:
     (tmp_path / "empty.csv").write_text(" \n")
     (tmp_path / "foreign.json").write_text('{"a": []}')
     (tmp_path / "picture.png").write_bytes(b"\x89PNG\r\n\x1a\n\0\0")
@@ -421,7 +421,7 @@ def test_all_bad_files_are_named_at_once(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", sorted(KNOWN))
 @pytest.mark.parametrize("share", [0.3, 0.8])
-def test_a_torn_file_is_refused(tmp_path: Path, name: str, share: float) -> None:
+def test_a_truncated_file_is_rejected(tmp_path: Path, name: str, share: float) -> None:
     whole = KNOWN[name]
     cut = whole[: int(len(whole) * share)]
     if name.endswith(".csv"):
@@ -432,7 +432,7 @@ def test_a_torn_file_is_refused(tmp_path: Path, name: str, share: float) -> None
     assert refused(tmp_path / name)
 
 
-def test_a_folder_without_a_profile_is_refused(tmp_path: Path) -> None:
+def test_a_folder_without_a_profile_is_rejected(tmp_path: Path) -> None:
     (tmp_path / "notes.csv").write_text("a,b\n1,2\n")
 
     (line,) = refused(tmp_path)
@@ -440,7 +440,7 @@ def test_a_folder_without_a_profile_is_refused(tmp_path: Path) -> None:
     assert "no profile that is known is in this folder" in line
 
 
-def test_a_row_that_is_wrong_is_named(tmp_path: Path) -> None:
+def test_an_invalid_row_is_reported_by_number(tmp_path: Path) -> None:
     head = "OP Type,Core Type,Count,Total Time(us)\n"
 
     said = refused_text(tmp_path, f"{head}MatMul,AI_CORE,1,2\nAdd,AI_CORE,1,many\n", "a.csv")
@@ -448,13 +448,13 @@ def test_a_row_that_is_wrong_is_named(tmp_path: Path) -> None:
     assert said.startswith("row 3: 'many' stands where a time should.")
 
 
-def test_iterations_without_operators_ask_for_the_rest(tmp_path: Path) -> None:
+def test_iterations_without_operators_are_rejected(tmp_path: Path) -> None:
     (line,) = refused(MSPROF / f"step_trace_{STAMP}.csv")
 
     assert "Name op_summary or op_statistic of the same export with it." in line
 
 
-def test_a_profile_in_which_nothing_ran_is_refused(tmp_path: Path) -> None:
+def test_a_profile_without_operators_is_rejected(tmp_path: Path) -> None:
     event = {"ph": "X", "cat": "user_annotation", "name": "a", "ts": 1, "dur": 2}
 
     said = refused_text(tmp_path, json.dumps({"traceEvents": [event]}))
@@ -465,19 +465,19 @@ def test_a_profile_in_which_nothing_ran_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "value", ["1e400", "1e999999999", '"x"', "null", "[]", "123456789012345678901234567890"]
 )
-def test_a_time_that_is_none_is_refused(tmp_path: Path, value: str) -> None:
+def test_an_invalid_time_is_rejected(tmp_path: Path, value: str) -> None:
     event = f'{{"ph":"X","cat":"cpu_op","name":"a","ts":{value},"dur":1}}'
 
     assert "stands where a time should." in refused_text(tmp_path, f"[{event}]")
 
 
-def test_deep_nesting_is_refused(tmp_path: Path) -> None:
+def test_deep_nesting_is_rejected(tmp_path: Path) -> None:
     said = refused_text(tmp_path, '{"traceEvents": [' + "[" * 100_000)
 
     assert said.startswith("it is no whole trace")
 
 
-def test_a_gzip_that_is_torn_is_refused(tmp_path: Path) -> None:
+def test_a_truncated_gzip_is_rejected(tmp_path: Path) -> None:
     packed = gzip.compress(b'{"traceEvents": []}' * 1000)
     (tmp_path / "a.json.gz").write_bytes(packed[:-20])
 
@@ -510,7 +510,7 @@ def hostile(name: str) -> str:
     return json.dumps({"traceEvents": events})
 
 
-def test_markup_in_names_is_text_on_the_page(tmp_path: Path) -> None:
+def test_markup_in_names_is_escaped(tmp_path: Path) -> None:
     (tmp_path / "a.json").write_text(hostile("<script>alert(1)</script>"))
     profiles = imported(tmp_path / "a.json", name='"><img src=x>')
 
@@ -522,7 +522,7 @@ def test_markup_in_names_is_text_on_the_page(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["\x1b[31mred", "half \ud800", "a\nb", "x" * 5000])
-def test_names_are_made_fit_to_store_and_to_show(tmp_path: Path, name: str) -> None:
+def test_names_are_cleaned(tmp_path: Path, name: str) -> None:
     (tmp_path / "a.json").write_text(hostile(name))
 
     (profile,) = imported(tmp_path / "a.json")
@@ -578,23 +578,23 @@ def read_or_refuse(data: bytes, pieces: int = 1) -> None:
 
 
 @given(EVENTS, st.integers(1, 5))
-def test_any_events_are_read_or_refused(events: list[dict[str, Any]], pieces: int) -> None:
+def test_any_events_are_read_or_rejected(events: list[dict[str, Any]], pieces: int) -> None:
     read_or_refuse(json.dumps({"traceEvents": events}).encode(), pieces)
 
 
 @given(JSON)
-def test_any_json_is_read_or_refused(document: Any) -> None:
+def test_any_json_is_read_or_rejected(document: Any) -> None:
     read_or_refuse(json.dumps(document).encode())
 
 
 @given(st.binary(max_size=200))
 @example(b"\x0a\x0b/host:CPU,\xff\xff\xff")
-def test_any_bytes_are_read_or_refused(data: bytes) -> None:
+def test_any_bytes_are_read_or_rejected(data: bytes) -> None:
     read_or_refuse(data)
 
 
 @given(st.sampled_from(sorted(KNOWN)), st.data())
-def test_a_known_file_with_bytes_changed_is_read_or_refused(name: str, data: st.DataObject) -> None:
+def test_a_file_with_changed_bytes_is_read_or_rejected(name: str, data: st.DataObject) -> None:
     whole = KNOWN[name]
     content = bytearray(gzip.decompress(whole) if name.endswith(".gz") else whole)
     for _ in range(data.draw(st.integers(1, 4))):
@@ -609,6 +609,6 @@ def test_a_known_file_with_bytes_changed_is_read_or_refused(name: str, data: st.
         [KNOWN[name].split(b"\n")[0] for name in sorted(KNOWN) if name.endswith("csv")]
     ),
 )
-def test_any_table_is_read_or_refused(rows: list[list[str]], heading: bytes) -> None:
+def test_any_table_is_read_or_rejected(rows: list[list[str]], heading: bytes) -> None:
     text = "\n".join(",".join(row) for row in rows)
     read_or_refuse(heading + b"\n" + text.encode("utf-8", "replace"))

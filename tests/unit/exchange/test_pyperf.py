@@ -55,13 +55,13 @@ def test_a_run_gives_the_median_of_its_values_and_the_benchmark_their_geometric_
         ([{"values": [0.0]}], "only a figure above 0 can be compared"),
     ],
 )
-def test_what_is_no_figure_says_why(runs: list[dict[str, Any]], why: str) -> None:
+def test_a_missing_value_has_a_reason(runs: list[dict[str, Any]], why: str) -> None:
     point = the_point(a_suite(*runs))
 
     assert (point.value, point.launches, point.missing) == (None, (), why)
 
 
-def test_a_commit_is_the_one_that_the_metadata_tells() -> None:
+def test_the_commit_comes_from_the_metadata() -> None:
     point = the_point(a_suite({"values": [1.0]}, commit_id="abc123", corebound_dirty="yes"))
 
     assert point.commit is not None
@@ -85,7 +85,7 @@ def test_a_commit_is_the_one_that_the_metadata_tells() -> None:
         (json.dumps(a_suite()).encode(), "no run"),
     ],
 )
-def test_what_cannot_be_read_is_refused_in_words(data: bytes, says: str) -> None:
+def test_an_unreadable_file_is_rejected_with_a_reason(data: bytes, says: str) -> None:
     with pytest.raises(Unreadable, match=says):
         pyperf.read(data, "p")
 
@@ -98,7 +98,7 @@ def test_what_cannot_be_read_is_refused_in_words(data: bytes, says: str) -> None
     ),
     st.sampled_from(["values", "metadata", "runs"]),
 )
-def test_whatever_stands_in_a_file_it_is_read_or_refused(value: object, key: str) -> None:
+def test_any_file_is_read_or_rejected(value: object, key: str) -> None:
     told = a_suite({"values": [1.0, 2.0]})
     benchmark = told["benchmarks"][0]
     (benchmark["runs"][0] if key == "values" else benchmark)[key] = value
@@ -108,7 +108,7 @@ def test_whatever_stands_in_a_file_it_is_read_or_refused(value: object, key: str
         return
 
 
-def test_files_that_cannot_be_read_are_named_and_the_rest_is_read(tmp_path: Path) -> None:
+def test_unreadable_files_are_reported_and_the_rest_is_read(tmp_path: Path) -> None:
     good, bad = tmp_path / "good.json", tmp_path / "bad.json"
     good.write_text(json.dumps(a_suite({"values": [1.0]})))
     bad.write_text("{")
@@ -118,7 +118,7 @@ def test_files_that_cannot_be_read_are_named_and_the_rest_is_read(tmp_path: Path
     assert (found.files, [fault.file for fault in found.faults]) == (1, [str(bad)])
 
 
-def test_where_no_file_can_be_read_the_first_is_named(tmp_path: Path) -> None:
+def test_if_no_file_is_readable_the_first_is_reported(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="cannot be read"):
         pyperf.read_all([tmp_path / "none.json"], project="p", progress=lambda *_: None)
 
@@ -162,14 +162,14 @@ def test_where_no_file_can_be_read_the_first_is_named(tmp_path: Path) -> None:
          "corebound run a.yaml --only 'x=a b'"),
     ],
 )  # fmt: skip
-def test_the_command_is_that_which_pyperf_noted(about: dict[str, Any], command: str) -> None:
+def test_the_command_is_rebuilt_from_the_metadata(about: dict[str, Any], command: str) -> None:
     assert shlex.join(command_of(about)) == command
 
 
 @given(
     statements=st.lists(st.text(st.characters(codec="ascii"), min_size=1), min_size=1, max_size=3)
 )
-def test_whatever_statements_were_timed_it_is_they_or_nothing(statements: list[str]) -> None:
+def test_timed_statements_are_reproduced_exactly_or_not_at_all(statements: list[str]) -> None:
     told = " ".join(map(repr, statements))
 
     words = command_of({"timeit_stmt": told})
@@ -179,12 +179,12 @@ def test_whatever_statements_were_timed_it_is_they_or_nothing(statements: list[s
 
 
 @given(told=st.one_of(st.text(), st.integers(), st.none(), st.lists(st.text())))
-def test_whatever_stands_there_is_no_traceback(told: object) -> None:
+def test_invalid_metadata_raises_no_exception(told: object) -> None:
     for name in ("timeit_stmt", "timeit_setup", "command", "corebound_command", "inner_loops"):
         command_of({"timeit_stmt": "'a'"} | {name: told})
 
 
-def test_an_imported_benchmark_has_it() -> None:
+def test_an_imported_benchmark_has_its_command() -> None:
     about = {"name": "timeit", "date": "2026-01-02 03:04:05", "timeit_stmt": "'a'"}
     told = {"version": "1.0", "benchmarks": [{"metadata": about, "runs": [{"values": [1.0]}]}]}
 
@@ -193,7 +193,7 @@ def test_an_imported_benchmark_has_it() -> None:
     assert series.reproduce == ("python", "-m", "pyperf", "timeit", "--", "a")
 
 
-def test_what_corebound_exported_is_measured_again_by_corebound() -> None:
+def test_an_export_of_corebound_is_reproduced_by_corebound() -> None:
     scenario = a_scenario()
     run = a_run(scenarios=(scenario,))
     launches = tuple(a_launch(cell=cell) for cell in expand(scenario, "a.yaml"))

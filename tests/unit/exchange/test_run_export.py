@@ -83,7 +83,7 @@ def test_a_launch_is_a_sample_in_seconds_with_bounds_of_99_percent() -> None:
     assert row["stats_ci_99_b"][0] == pytest.approx(0.002 * reach, rel=1e-3)
 
 
-def test_asv_is_told_what_failed_and_what_was_skipped() -> None:
+def test_asv_s_results_mark_failed_and_skipped_cells() -> None:
     failed = a_launch(cell=CELLS[1], status="failed", reason="no memory")
     skipped = a_launch(cell=CELLS[2], status="skipped", reason="too small")
     files = asv_files(a_night(took(1), took(1, block=1), failed, skipped))
@@ -95,7 +95,7 @@ def test_asv_is_told_what_failed_and_what_was_skipped() -> None:
     assert math.isnan(absent)
 
 
-def test_axes_are_parameters_of_asv_in_the_order_of_the_file() -> None:
+def test_axes_become_parameters_in_order() -> None:
     files = asv_files(a_night(*(took(1, cell=cell) for cell in (3, 1, 0, 2))))
 
     about = files["benchmarks.json"]["matmul"]
@@ -103,7 +103,7 @@ def test_axes_are_parameters_of_asv_in_the_order_of_the_file() -> None:
     assert about["params"] == [["'none'", "'one-cpu'"], ["'default'", "'1'"]]
 
 
-def test_cells_that_are_no_product_are_values_of_one_parameter() -> None:
+def test_an_incomplete_matrix_becomes_one_parameter() -> None:
     many = [replace(CELLS[0], axes=(("a", str(number)), ("b", str(number)))) for number in range(6)]
     files = asv_files(a_night(*(a_launch(cell=cell) for cell in many)))
 
@@ -114,7 +114,7 @@ def test_cells_that_are_no_product_are_values_of_one_parameter() -> None:
     assert told["results"]["matmul"][0] == pytest.approx([0.001] * 6)
 
 
-def test_benchmarks_of_asvs_own_stay_beside_ours() -> None:
+def test_asv_s_own_benchmarks_are_kept() -> None:
     files = asv_files(a_night(took(1)), other={"name": "other"})
 
     assert files["benchmarks.json"].keys() == {"other", "matmul", "version"}
@@ -132,14 +132,14 @@ def test_a_scenario_named_version_does_not_take_the_place_of_asvs_own() -> None:
     assert told["results"].keys() == {"Version"}
 
 
-def test_of_two_runs_of_one_commit_the_later_is_what_asv_gets() -> None:
+def test_of_two_runs_of_one_commit_asv_gets_the_later() -> None:
     files = asv_files(a_night(took(5), took(7, cell=1)), a_night(took(6), run_id="r2", day=3))
 
     (told,) = [one for one in files.values() if "results" in one]
     assert told["results"]["matmul"][0][:2] == pytest.approx([0.006, 0.007])
 
 
-def test_what_an_older_form_of_a_scenario_measured_is_no_result_of_the_newer() -> None:
+def test_results_of_an_older_scenario_are_not_mixed_in() -> None:
     before = a_night(took(5), took(7, cell=1))
     run, launches = a_night(took(6), run_id="r2", day=3)
     edited = replace(run, scenarios=tuple(replace(one, sha256="1" * 64) for one in run.scenarios))
@@ -151,7 +151,7 @@ def test_what_an_older_form_of_a_scenario_measured_is_no_result_of_the_newer() -
     assert math.isnan(values[1])
 
 
-def test_the_reader_of_asv_results_takes_what_is_written() -> None:
+def test_the_asv_reader_reads_the_export() -> None:
     files = asv_export.documents(list(cells(a_night(took(1), took(2, block=1)))), {})
 
     (text,) = [text for name, text in files.items() if "corebound-" in name]
@@ -161,7 +161,7 @@ def test_the_reader_of_asv_results_takes_what_is_written() -> None:
     assert file.row_of(name, told)[-1][0] == [0.001, 0.002]
 
 
-def test_pyperf_gets_warm_ups_apart_from_values() -> None:
+def test_pyperf_gets_warm_ups_separately() -> None:
     night = a_night(took(1, warm=50), took(1, block=1))
 
     told = json.loads(pyperf.suite(cells(night)))
@@ -181,7 +181,7 @@ def test_pyperf_metadata_has_no_empty_text_and_no_lines() -> None:
     assert all(value != "" for value in told["metadata"].values())
 
 
-def test_a_table_has_a_row_for_each_launch_whatever_became_of_it() -> None:
+def test_a_table_has_a_row_for_each_launch_of_any_status() -> None:
     failed = a_launch(cell=CELLS[1], status="failed", reason="=1+1")
 
     rows = list(csv.DictReader(io.StringIO(run_export.as_csv(cells(a_night(took(1), failed))))))
@@ -233,7 +233,7 @@ def export(records: Path, *words: str) -> tuple[int, str]:
     return done.exit_code, done.output
 
 
-def test_runs_of_no_commit_are_named_and_left_out_of_asv(tmp_path: Path) -> None:
+def test_asv_exports_skip_and_report_runs_without_a_commit(tmp_path: Path) -> None:
     records = kept(
         tmp_path / "r",
         a_night(took(1)),
@@ -248,7 +248,7 @@ def test_runs_of_no_commit_are_named_and_left_out_of_asv(tmp_path: Path) -> None
     assert "skipped run r3: it measured uncommitted changes" in said
 
 
-def test_asv_gets_no_result_of_a_working_tree_with_changes_and_tables_name_its_hash(
+def test_asv_exports_skip_uncommitted_changes_and_tables_name_their_hash(
     tmp_path: Path,
 ) -> None:
     changed = replace(COMMIT, dirty=True, tree="d" * 40)
@@ -267,7 +267,7 @@ def test_asv_gets_no_result_of_a_working_tree_with_changes_and_tables_name_its_h
     assert (row["commit"], row["dirty"], row["tree"]) == (COMMIT.sha, "True", "d" * 40)
 
 
-def test_where_no_run_is_of_a_commit_asv_gets_nothing(tmp_path: Path) -> None:
+def test_without_any_commit_nothing_is_exported_to_asv(tmp_path: Path) -> None:
     records = kept(tmp_path / "r", a_night(took(1), commit=None))
 
     code, said = export(records, "asv", "--out", str(tmp_path / "results"))
@@ -277,7 +277,7 @@ def test_where_no_run_is_of_a_commit_asv_gets_nothing(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("format_", ["pyperf", "bencher", "github-action-benchmark"])
-def test_cells_without_a_figure_are_named_and_left_out(tmp_path: Path, format_: str) -> None:
+def test_cells_without_a_value_are_reported_and_skipped(tmp_path: Path, format_: str) -> None:
     failed = a_launch(cell=CELLS[1], status="failed", reason="no memory")
     records = kept(tmp_path / "r", a_night(took(1), failed))
 

@@ -7,19 +7,19 @@ from pathlib import Path
 from corebound.records import cache
 
 
-def test_what_was_kept_comes_back(tmp_path: Path) -> None:
+def test_a_cached_value_is_loaded(tmp_path: Path) -> None:
     cache.keep({"a": (1, 2)}, tmp_path, "name", version="1")
 
     assert cache.load(dict[str, tuple[int, int]], tmp_path, "name", version="1") == {"a": (1, 2)}
 
 
-def test_what_another_version_kept_is_not_believed(tmp_path: Path) -> None:
+def test_a_value_of_another_version_is_ignored(tmp_path: Path) -> None:
     cache.keep({"a": 1}, tmp_path, "name", version="1")
 
     assert cache.load(dict[str, int], tmp_path, "name", version="2") is None
 
 
-def test_a_damaged_file_is_not_believed(tmp_path: Path) -> None:
+def test_a_damaged_cache_file_is_ignored(tmp_path: Path) -> None:
     cache.keep({"a": 1}, tmp_path, "name", version="1")
     file = tmp_path / "cache" / "name"
     data = bytearray(file.read_bytes())
@@ -29,11 +29,11 @@ def test_a_damaged_file_is_not_believed(tmp_path: Path) -> None:
     assert cache.load(dict[str, int], tmp_path, "name", version="1") is None
 
 
-def test_without_a_file_there_is_nothing(tmp_path: Path) -> None:
+def test_a_missing_cache_file_gives_none(tmp_path: Path) -> None:
     assert cache.load(dict[str, int], tmp_path, "name", version="1") is None
 
 
-def test_where_nothing_can_be_written_nothing_is_kept(tmp_path: Path) -> None:
+def test_an_unwritable_folder_caches_nothing(tmp_path: Path) -> None:
     (tmp_path / "cache").write_text("in the way")
 
     cache.keep({"a": 1}, tmp_path, "name", version="1")

@@ -41,7 +41,9 @@ SEVERAL = st.lists(points(), max_size=6).map(tuple)
 
 
 @given(told=SEVERAL, at=st.integers(-7, 6), cut=st.slices(6))
-def test_they_are_a_sequence_of_points(told: tuple[HistoryPoint, ...], at: int, cut: slice) -> None:
+def test_columns_are_a_sequence_of_points(
+    told: tuple[HistoryPoint, ...], at: int, cut: slice
+) -> None:
     columns = HistoryPoints.of(told)
 
     assert len(columns) == len(told)
@@ -55,7 +57,7 @@ def test_they_are_a_sequence_of_points(told: tuple[HistoryPoint, ...], at: int, 
 
 
 @given(one=SEVERAL, other=SEVERAL)
-def test_others_go_behind_them(
+def test_columns_are_concatenated(
     one: tuple[HistoryPoint, ...], other: tuple[HistoryPoint, ...]
 ) -> None:
     assert HistoryPoints.of(one).followed_by(HistoryPoints.of(other)) == HistoryPoints.of(
@@ -64,7 +66,7 @@ def test_others_go_behind_them(
 
 
 @given(told=SEVERAL.filter(bool), data=st.data())
-def test_some_can_be_taken_in_any_order(
+def test_points_are_selected_in_any_order(
     told: tuple[HistoryPoint, ...], data: st.DataObject
 ) -> None:
     places = data.draw(st.lists(st.integers(0, len(told) - 1)))
@@ -73,7 +75,7 @@ def test_some_can_be_taken_in_any_order(
 
 
 @given(one=SEVERAL, other=SEVERAL)
-def test_they_are_equal_where_their_points_are(
+def test_equal_points_have_equal_columns(
     one: tuple[HistoryPoint, ...], other: tuple[HistoryPoint, ...]
 ) -> None:
     assert (HistoryPoints.of(one) == HistoryPoints.of(other)) == (one == other)
@@ -81,7 +83,7 @@ def test_they_are_equal_where_their_points_are(
 
 
 @given(told=SEVERAL)
-def test_a_border_is_where_circumstances_change(told: tuple[HistoryPoint, ...]) -> None:
+def test_environment_changes_are_found(told: tuple[HistoryPoint, ...]) -> None:
     columns = HistoryPoints.of(told)
 
     assert columns.environment_changes == tuple(
@@ -90,14 +92,14 @@ def test_a_border_is_where_circumstances_change(told: tuple[HistoryPoint, ...]) 
 
 
 @given(told=SEVERAL)
-def test_measured_are_the_figures_that_there_are(told: tuple[HistoryPoint, ...]) -> None:
+def test_measured_values_exclude_missing_ones(told: tuple[HistoryPoint, ...]) -> None:
     figures = tuple(point.value for point in told if point.value is not None)
 
     assert HistoryPoints.of(told).measured == figures
 
 
 @given(several=st.lists(SEVERAL.filter(bool), max_size=4))
-def test_they_come_back_from_a_file_as_they_were(several: list[tuple[HistoryPoint, ...]]) -> None:
+def test_points_survive_a_round_trip(several: list[tuple[HistoryPoint, ...]]) -> None:
     series = tuple(
         a_series([], cell=f"cell={number}", points=HistoryPoints.of(told))
         for number, told in enumerate(several)
@@ -106,7 +108,7 @@ def test_they_come_back_from_a_file_as_they_were(several: list[tuple[HistoryPoin
     assert history_files.decode(history_files.encode(series)) == series
 
 
-def test_series_of_one_file_share_what_they_have_in_common() -> None:
+def test_series_of_one_file_share_columns() -> None:
     kept = history_files.encode([a_series([1.0, 2.0]), a_series([3.0, 4.0], cell="other")])
 
     one, other = history_files.decode(kept)
@@ -115,7 +117,7 @@ def test_series_of_one_file_share_what_they_have_in_common() -> None:
     assert one.points.environment_keys is other.points.environment_keys
 
 
-def test_columns_that_differ_in_length_are_no_points() -> None:
+def test_columns_of_different_lengths_are_rejected() -> None:
     whole = HistoryPoints.of([a_point(1.0), a_point(2.0, day=1)])
 
     with pytest.raises(ValueError, match="equally long"):

@@ -33,7 +33,7 @@ def a_file(folder: Path, *, launches: int = 3) -> Path:
     return file
 
 
-def test_a_run_and_its_launches_come_back_as_they_were(tmp_path: Path) -> None:
+def test_a_run_and_its_launches_survive_a_round_trip(tmp_path: Path) -> None:
     stored = jsonl.read(a_file(tmp_path))
 
     assert stored.run == a_run()
@@ -41,7 +41,7 @@ def test_a_run_and_its_launches_come_back_as_they_were(tmp_path: Path) -> None:
     assert stored.faults == ()
 
 
-def test_a_run_from_before_budgets_were_kept_still_reads() -> None:
+def test_a_run_without_a_budget_is_read() -> None:
     document = json.loads(codec.encode(replace(a_run(), budget_s=60.0)))
     del document["record"]["budget_s"]
 
@@ -57,7 +57,7 @@ def test_a_line_is_a_record_or_unreadable(line: bytes) -> None:
 
 
 @given(cut=st.integers(min_value=1, max_value=10_000))
-def test_however_a_file_is_torn_only_the_torn_launch_is_gone(
+def test_a_truncated_file_loses_only_its_last_launch(
     cut: int, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     file = a_file(tmp_path_factory.mktemp("torn"))
@@ -75,7 +75,7 @@ def test_however_a_file_is_torn_only_the_torn_launch_is_gone(
     assert blocks == [*range(kept.count(b"\n") - 1), 9]
 
 
-def test_a_second_process_is_refused_told_who_holds_the_file_and_changes_nothing(
+def test_a_second_writer_is_rejected_and_told_the_holder(
     tmp_path: Path,
 ) -> None:
     file = tmp_path / "host" / "run.jsonl"
@@ -94,7 +94,7 @@ def test_a_second_process_is_refused_told_who_holds_the_file_and_changes_nothing
     jsonl.Appender(file).close()
 
 
-def test_a_file_without_torn_line_is_not_written_to_by_whoever_opens_it(tmp_path: Path) -> None:
+def test_opening_a_complete_file_does_not_write_to_it(tmp_path: Path) -> None:
     file = a_file(tmp_path)
     os.utime(file, (1, 1))
 
@@ -103,7 +103,7 @@ def test_a_file_without_torn_line_is_not_written_to_by_whoever_opens_it(tmp_path
     assert file.stat().st_mtime == 1
 
 
-def test_what_others_append_meanwhile_is_not_overwritten(tmp_path: Path) -> None:
+def test_records_appended_meanwhile_are_kept(tmp_path: Path) -> None:
     file = a_file(tmp_path, launches=1)
     with contextlib.closing(jsonl.Appender(file)) as appender:
         with file.open("ab") as stream:  # by whoever takes no lock, such as an editor
@@ -114,7 +114,7 @@ def test_what_others_append_meanwhile_is_not_overwritten(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("code", [errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP])
-def test_a_file_system_without_locks_is_refused_and_the_file_left_as_it_is(
+def test_a_file_system_without_locks_is_rejected(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: int
 ) -> None:
     file = a_file(tmp_path)
@@ -131,7 +131,7 @@ def test_a_file_system_without_locks_is_refused_and_the_file_left_as_it_is(
     assert file.read_bytes() == torn
 
 
-def test_a_folder_in_place_of_a_file_is_an_error_for_people(tmp_path: Path) -> None:
+def test_a_folder_instead_of_a_file_is_reported(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="records cannot be written"):
         jsonl.Appender(tmp_path)
 
@@ -145,9 +145,7 @@ def test_a_record_is_on_the_disk_before_append_returns(tmp_path: Path, synced: S
             assert synced(file)[-1] == file.read_bytes()
 
 
-def test_the_name_of_a_new_file_and_its_new_folders_are_on_the_disk_before_it_is_used(
-    tmp_path: Path, synced: Synced
-) -> None:
+def test_new_folders_are_synced_before_use(tmp_path: Path, synced: Synced) -> None:
     file = tmp_path / "records" / "host" / "run.jsonl"
 
     jsonl.begin(a_run(), file).close()
@@ -158,7 +156,7 @@ def test_the_name_of_a_new_file_and_its_new_folders_are_on_the_disk_before_it_is
     assert "records" in synced(tmp_path)[-1]
 
 
-def test_a_file_has_its_name_only_when_its_first_line_is_on_the_disk(
+def test_a_file_appears_only_after_its_first_line_is_synced(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, synced: Synced
 ) -> None:
     file = tmp_path / "host" / "run.jsonl"
@@ -177,9 +175,7 @@ def test_a_file_has_its_name_only_when_its_first_line_is_on_the_disk(
     assert of_fresh[-1] == content
 
 
-def test_a_continued_file_has_its_name_on_the_disk_before_it_is_added_to(
-    tmp_path: Path, synced: Synced
-) -> None:
+def test_a_continued_file_is_synced_before_it_grows(tmp_path: Path, synced: Synced) -> None:
     # It may have been made by a process that was killed before it had waited for that.
     file = a_file(tmp_path)
     earlier = len(synced(file.parent))
@@ -189,7 +185,7 @@ def test_a_continued_file_has_its_name_on_the_disk_before_it_is_added_to(
     assert len(synced(file.parent)) > earlier
 
 
-def test_a_damaged_line_is_named_and_the_rest_is_kept(tmp_path: Path) -> None:
+def test_a_damaged_line_is_reported_and_the_rest_is_read(tmp_path: Path) -> None:
     file = a_file(tmp_path)
     lines = file.read_bytes().split(b"\n")
     lines[2] = lines[2][:50] + b"\xff" + lines[2][51:]
@@ -201,7 +197,7 @@ def test_a_damaged_line_is_named_and_the_rest_is_kept(tmp_path: Path) -> None:
     assert [fault.line for fault in stored.faults] == [3]
 
 
-def test_records_of_a_newer_corebound_are_refused_and_say_so(tmp_path: Path) -> None:
+def test_records_of_a_newer_corebound_are_rejected(tmp_path: Path) -> None:
     file = a_file(tmp_path)
     file.write_bytes(file.read_bytes().replace(b'"schema":1', b'"schema":999', 1))
 
@@ -210,7 +206,7 @@ def test_records_of_a_newer_corebound_are_refused_and_say_so(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("content", [b"", b"\n", b"hello\n", b'{"kind":"run"}\n'])
-def test_a_file_that_is_none_is_refused(tmp_path: Path, content: bytes) -> None:
+def test_a_file_without_records_is_rejected(tmp_path: Path, content: bytes) -> None:
     file = tmp_path / "x.jsonl"
     file.write_bytes(content)
 
@@ -218,7 +214,7 @@ def test_a_file_that_is_none_is_refused(tmp_path: Path, content: bytes) -> None:
         jsonl.read(file)
 
 
-def test_a_folder_that_cannot_be_written_is_an_error_for_people(tmp_path: Path) -> None:
+def test_an_unwritable_folder_is_reported(tmp_path: Path) -> None:
     (tmp_path / "host").write_text("in the way")
 
     with pytest.raises(InputError, match="records cannot be written"):

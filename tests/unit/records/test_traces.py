@@ -17,7 +17,7 @@ def a_trace(folder: Path) -> Path:
     return file
 
 
-def test_a_trace_is_kept_under_its_launch_beside_the_records(tmp_path: Path) -> None:
+def test_a_trace_is_stored_by_its_launch(tmp_path: Path) -> None:
     folder = traces.folder_of(tmp_path / "host" / "20260102T030405Z-r1.jsonl")
 
     kept = traces.keep(a_trace(tmp_path), folder, "net-profile-0")
@@ -27,14 +27,14 @@ def test_a_trace_is_kept_under_its_launch_beside_the_records(tmp_path: Path) -> 
     assert list(folder.iterdir()) == [kept]
 
 
-def test_the_same_trace_is_the_same_file(tmp_path: Path) -> None:
+def test_storing_a_trace_is_reproducible(tmp_path: Path) -> None:
     one = traces.keep(a_trace(tmp_path), tmp_path / "one", "a").read_bytes()
     other = traces.keep(a_trace(tmp_path), tmp_path / "other", "b").read_bytes()
 
     assert one == other
 
 
-def test_a_folder_that_cannot_be_written_is_an_error_with_a_remedy(tmp_path: Path) -> None:
+def test_an_unwritable_trace_folder_is_reported(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
 
     with pytest.raises(InputError, match="--resume"):

@@ -88,7 +88,7 @@ ODD_LAUNCHES = {
 
 
 @pytest.mark.parametrize("odd", ODD_LAUNCHES.values(), ids=ODD_LAUNCHES.keys())
-def test_a_launch_that_contradicts_itself_is_refused(odd: Callable[[Any], None]) -> None:
+def test_an_inconsistent_launch_is_rejected(odd: Callable[[Any], None]) -> None:
     line = codec.encode(alternated())
     assert codec.decode_launch(line) == alternated()
     document = json.loads(line)
@@ -110,7 +110,7 @@ ODD_SERVED = {
 
 
 @pytest.mark.parametrize("odd", ODD_SERVED.values(), ids=ODD_SERVED.keys())
-def test_a_server_that_contradicts_itself_is_refused(odd: Callable[[Any], None]) -> None:
+def test_an_inconsistent_server_is_rejected(odd: Callable[[Any], None]) -> None:
     line = codec.encode(served())
     assert codec.decode_launch(line) == served()
     document = json.loads(line)
@@ -131,7 +131,7 @@ ODD_RUNS = {
 
 
 @pytest.mark.parametrize("odd", ODD_RUNS.values(), ids=ODD_RUNS.keys())
-def test_a_run_that_contradicts_itself_is_refused(odd: Callable[[Any], None]) -> None:
+def test_an_inconsistent_run_is_rejected(odd: Callable[[Any], None]) -> None:
     document = json.loads(codec.encode(a_run()))
     odd(document["record"])
 
@@ -139,7 +139,7 @@ def test_a_run_that_contradicts_itself_is_refused(odd: Callable[[Any], None]) ->
         codec.decode_run(json.dumps(document).encode())
 
 
-def test_values_nested_ten_thousand_deep_are_refused() -> None:
+def test_deeply_nested_values_are_rejected() -> None:
     line = codec.encode(a_run())[:-3] + b',"more":' + b"[" * 10_000 + b"]" * 10_000 + b"}}"
 
     with pytest.raises(UnreadableError):
@@ -156,7 +156,7 @@ def test_values_nested_ten_thousand_deep_are_refused() -> None:
         a_point(launches=(-1.0,)),
     ],
 )
-def test_a_history_that_contradicts_itself_is_named(tmp_path: Path, point: Any) -> None:
+def test_an_inconsistent_history_is_reported(tmp_path: Path, point: Any) -> None:
     file = history_files.keep(
         "p", [a_series([], project="p", points=HistoryPoints.of([point]))], tmp_path
     )
@@ -167,7 +167,7 @@ def test_a_history_that_contradicts_itself_is_named(tmp_path: Path, point: Any) 
     assert [fault.file for fault in faults] == [str(file)]
 
 
-def test_a_calibration_without_noise_is_named(tmp_path: Path) -> None:
+def test_a_calibration_without_noise_is_reported(tmp_path: Path) -> None:
     file = documents.keep_calibration(a_calibration(noise=()), tmp_path)
 
     found, faults = documents.read_calibrations(tmp_path)
@@ -176,7 +176,7 @@ def test_a_calibration_without_noise_is_named(tmp_path: Path) -> None:
     assert [fault.file for fault in faults] == [str(file)]
 
 
-def test_what_the_builders_make_is_sound() -> None:
+def test_builders_make_valid_records() -> None:
     validate.run(a_run())
     for launch in (alternated(), served(), a_profiled_launch(), a_launch(status="skipped")):
         validate.launch(launch)
@@ -218,7 +218,7 @@ def mutate(document: Any, chance: random.Random) -> None:
         document[key] = chance.choice(ODD_VALUES)
 
 
-def test_whatever_a_record_holds_commands_go_on(tmp_path: Path) -> None:
+def test_commands_survive_any_record(tmp_path: Path) -> None:
     chance = random.Random(20)  # no secret
     files = {file: file.read_bytes() for file in the_records(tmp_path / "records")}
     commands = [
@@ -251,7 +251,7 @@ HOSTILE = [
 
 
 @pytest.mark.parametrize("name", HOSTILE)
-def test_no_id_of_a_record_leads_outside_the_folder_asked_for(tmp_path: Path, name: str) -> None:
+def test_no_record_id_escapes_its_folder(tmp_path: Path, name: str) -> None:
     name = name.format(tmp_path)
     inside = tmp_path / "here"
     host = replace(a_run().host, id=name)
@@ -291,7 +291,7 @@ def test_no_id_of_a_record_leads_outside_the_folder_asked_for(tmp_path: Path, na
     assert len([*(inside / "out" / "asv").rglob("*.json")]) == 3
 
 
-def test_no_hash_of_an_imported_commit_leads_outside_the_site() -> None:
+def test_no_commit_hash_escapes_the_site() -> None:
     page = Path(commits_file("../p", "../../outside", "..\0/.."))
 
     assert page.parent == Path("compare")
