@@ -302,7 +302,7 @@ def mend_of(launch: Launch, others: Iterable[Launch]) -> str:
     outcome = (
         "It was launched again." if was_repeated else "The run ended before it was launched again."
     )
-    return f"{outcome} {fix.removeprefix(GOES_ON).lstrip()}".rstrip()
+    return f"{outcome} {fix.removeprefix(CONTINUES).lstrip()}".rstrip()
 
 
 def statuses(launches: Sequence[Launch]) -> tuple[str, ...]:

@@ -437,10 +437,10 @@ def collect_counters(
 def _kernel_counters(threads: Sequence[ThreadEvidence], support: CounterSupport) -> Counters:
     return Counters(
         source="proc",
-        task_clock_ns=known_sum(thread.run_ns for thread in threads),
-        switches=known_sum(
+        task_clock_ns=sum_known(thread.run_ns for thread in threads),
+        switches=sum_known(
             part for thread in threads for part in (thread.voluntary, thread.involuntary)
         ),
-        migrations=known_sum(thread.migrations for thread in threads),
+        migrations=sum_known(thread.migrations for thread in threads),
         unavailable=dict(support.unavailable),
     )

@@ -149,9 +149,9 @@ class ThreadSampler:
         return ThreadTotals(
             ran_ns=sum(last["run_ns"] for last in totals),
             waited_ns=sum(last["wait_ns"] for last in totals),
-            voluntary=known_sum(total.get("voluntary") for total in totals),
-            involuntary=known_sum(total.get("involuntary") for total in totals),
-            migrations=known_sum(total.get("migrations") for total in totals),
+            voluntary=sum_known(total.get("voluntary") for total in totals),
+            involuntary=sum_known(total.get("involuntary") for total in totals),
+            migrations=sum_known(total.get("migrations") for total in totals),
         )
 
     def read_counts(self) -> None:

@@ -119,7 +119,7 @@ def marked(worker: Worker, host: HostOverTime) -> tuple[DisturbedIterations, ...
     ]
     if not disturbed:
         return ()
-    ranges: list[Marked] = []
+    ranges: list[DisturbedIterations] = []
     next_window = 0
     for index, (begin_ms, end_ms) in enumerate(_spans_ms(worker), start=1):
         while next_window < len(disturbed) and disturbed[next_window][0].to_ms <= begin_ms:
@@ -128,9 +128,9 @@ def marked(worker: Worker, host: HostOverTime) -> tuple[DisturbedIterations, ...
         if not causes_here:
             continue
         if ranges and ranges[-1].last == index - 1 and ranges[-1].by == causes_here:
-            ranges[-1] = Marked(first=ranges[-1].first, last=index, by=causes_here)
+            ranges[-1] = DisturbedIterations(first=ranges[-1].first, last=index, by=causes_here)
         else:
-            ranges.append(Marked(first=index, last=index, by=causes_here))
+            ranges.append(DisturbedIterations(first=index, last=index, by=causes_here))
     return tuple(ranges)
 
 
