@@ -1,4 +1,4 @@
-"""What templates show of values, missing ones included."""
+"""Filters of templates: values with units, missing values, line breaks and code."""
 
 from __future__ import annotations
 

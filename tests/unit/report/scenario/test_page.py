@@ -1,4 +1,4 @@
-"""View: records in, words and figures out."""
+"""A scenario's page from its records: verdict, sections, commands, findings."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import io
 import json
 import math
 import re
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,27 +16,34 @@ from msgspec.structs import replace
 from corebound.analysis.change_history import build_change_history
 from corebound.analysis.commands import CommandLine
 from corebound.analysis.launch_metrics import cpu_of
-from corebound.analysis.scenario_result import ScenarioResult
+from corebound.analysis.scenario_result import ScenarioResult, findings, study
 from corebound.analysis.selection import latest_studies
 from corebound.analysis.wording import (
     binding_name,
     bounds,
+    compared_with,
+    doing,
+    full_name,
     plain,
     speedup,
     time_text,
     times_slower,
     within,
 )
+from corebound.cli.commands.run import run_document
+from corebound.records import jsonl
 from corebound.records.launch_record import Launch, Status
 from corebound.records.run_record import Run
 from corebound.report.downloads import cells_csv, cells_json
 from corebound.report.pages.overview import overview_page
 from corebound.report.pages.run import run_page
 from corebound.report.pages.whats_new import failed_rows, whats_new
+from corebound.report.render import Renderer
 from corebound.report.scenario.page import ScenarioPage, scenario_page
 from corebound.scenario.cell import Cell
 from corebound.scenario.matrix import expand
 from corebound.scenario.models import Scenario
+from corebound.workflow.execute import RunResult
 from support.build import (
     a_host,
     a_launch,
@@ -47,7 +55,10 @@ from support.build import (
     a_thread,
     a_worker,
 )
-from support.report_sample import NOW, a_sample
+from support.findings import RECORDED
+from support.markup import Element, parse_html
+from support.paths import ROOT
+from support.report_sample import NOW, a_sample, a_serving_sample
 
 BLOCKS = 6
 
@@ -115,7 +126,7 @@ def test_the_support_names_interval_medians_and_launches() -> None:
     )
 
 
-def test_a_baseline_that_nothing_beats_is_said_to_win() -> None:
+def test_a_baseline_that_nothing_beats_wins() -> None:
     assert verdict(a_study(10.0, 20.0)).startswith("No setting beats unbound here")
 
 
@@ -143,7 +154,7 @@ def test_a_noisy_difference_is_not_called_a_winner() -> None:
     assert "launches of each would decide it" in plain(a_page(result).hero.support)
 
 
-def test_no_number_of_launches_is_advised_for_the_baseline_once_more() -> None:
+def test_a_duplicate_of_the_baseline_has_no_launches_needed() -> None:
     study = a_study()
     cell = cells_of(a_scenario())["binding=one-cpu"]
     alike = [
@@ -185,7 +196,7 @@ def many_equal_settings(others: int) -> ScenarioResult:
 WOBBLE = (2.3, -1.9, 1.9, -2.4, 2.2, -1.9)
 
 
-def test_what_one_of_many_comparisons_shows_by_chance_is_no_headline() -> None:
+def test_a_headline_needs_significance_after_correction() -> None:
     result, among_many = many_equal_settings(0), many_equal_settings(40)
 
     assert result.ranked[0].comparison.verdict == "faster"
@@ -228,7 +239,7 @@ def test_a_baseline_without_a_valid_launch_leaves_nothing_to_compare_with() -> N
     assert verdict(study).startswith("There is nothing to compare with")
 
 
-def test_one_setting_alone_is_a_time_and_no_comparison() -> None:
+def test_a_single_configuration_has_a_time_and_no_comparison() -> None:
     launches = launches_of(cells_of(a_scenario())["binding=none"], 10)
 
     study = latest_studies([(a_run(), tuple(launches))])[0]
@@ -248,7 +259,7 @@ def test_the_latest_run_that_launched_a_scenario_is_shown() -> None:
     assert [study.run.id for study in latest_studies([new, empty, old])] == ["new"]
 
 
-def test_some_cells_measured_again_do_not_stand_for_the_scenario() -> None:
+def test_a_partial_run_does_not_replace_a_complete_one() -> None:
     """As the command of a row measures them."""
     cell = cells_of(a_scenario())["binding=none"]
 
@@ -269,7 +280,7 @@ def test_some_cells_measured_again_do_not_stand_for_the_scenario() -> None:
     assert shown(whole, a_record("changed", 3, only=("a=b",), scenarios=(other,))) == "changed"
 
 
-def test_cells_that_came_to_the_same_cpus_and_threads_say_so() -> None:
+def test_cells_with_the_same_cpus_and_threads_are_marked() -> None:
     scenario = a_scenario(matrix={"binding": ["none", "physical-cores"]})
     cells = cells_of(scenario)
     launches = [
@@ -293,7 +304,7 @@ def test_rows_go_from_fastest_to_slowest_with_the_baseline_among_them() -> None:
     assert [row.verdict.word for row in page.comparisons.rows] == ["reference", "slower"]
 
 
-def test_a_skipped_cell_is_listed_with_its_reason_and_no_figure() -> None:
+def test_a_skipped_cell_is_listed_with_its_reason_and_no_value() -> None:
     page = a_page(latest_studies([a_sample()])[0])
 
     assert page.comparisons is not None
@@ -302,7 +313,7 @@ def test_a_skipped_cell_is_listed_with_its_reason_and_no_figure() -> None:
     assert "no core of this host has two CPUs" in skipped.reason
 
 
-def test_an_invalid_launch_is_flagged_and_in_no_figure() -> None:
+def test_an_invalid_launch_is_flagged_and_discarded() -> None:
     page = a_page(latest_studies([a_sample()])[0])
 
     assert any(flag.title == "1 invalid launch" for flag in page.hero.flags)
@@ -310,13 +321,13 @@ def test_an_invalid_launch_is_flagged_and_in_no_figure() -> None:
     assert (row.cell.summary.count("ok"), row.other_launches) == (5, "1 invalid")
 
 
-def test_a_setting_many_times_slower_is_flagged_as_a_trap() -> None:
+def test_a_much_slower_configuration_is_flagged() -> None:
     page = a_page(a_study(10.0, 500.0))
 
     assert page.hero.flags[0].title == "50× slower: one CPU"
 
 
-def test_a_claim_that_needs_what_the_host_has_not_says_so() -> None:
+def test_a_claim_that_the_host_cannot_test_says_why() -> None:
     rows = a_page(latest_studies([a_sample()])[0]).claims
 
     assert [row.verdict.word for row in rows] == ["needs SMT", "reproduces"]
@@ -382,7 +393,7 @@ def test_the_overview_has_the_command_of_what_each_row_shows() -> None:
     assert page.rows[0].command.line.count("--only") == 2
 
 
-def test_an_undecided_row_says_how_many_launches_would_decide_it() -> None:
+def test_an_inconclusive_row_shows_the_launches_needed() -> None:
     table = a_page(latest_studies([a_sample()])[0]).comparisons
 
     assert table is not None
@@ -419,7 +430,7 @@ def test_a_thread_off_its_slot_fails_the_binding_check() -> None:
     assert check.evidence.startswith("binding proven in 0 of 1 launch")
 
 
-def test_threads_asked_and_not_used_fail_their_check() -> None:
+def test_requested_threads_that_are_not_used_fail_their_check() -> None:
     cell = cells_of(a_scenario())["binding=none"]
     launch = a_launch(cell=cell, workers=(a_worker(threads_asked=4, threads_used=2),))
 
@@ -428,7 +439,7 @@ def test_threads_asked_and_not_used_fail_their_check() -> None:
     assert page.provenance.checks[1].passed is False
 
 
-def test_a_stray_process_fails_its_check_and_is_named() -> None:
+def test_a_leftover_process_fails_its_check_and_is_named() -> None:
     launch = a_launch(cell=cells_of(a_scenario())["binding=none"], leftover_processes=("daemon",))
 
     page = a_page(latest_studies([(a_run(), (launch,))])[0])
@@ -437,7 +448,7 @@ def test_a_stray_process_fails_its_check_and_is_named() -> None:
     assert (check.passed, "daemon" in check.evidence) == (False, True)
 
 
-def test_the_strips_show_the_baseline_the_best_and_the_trap() -> None:
+def test_strips_show_the_baseline_the_best_and_a_much_slower_configuration() -> None:
     page = a_page(latest_studies([a_sample()])[0])
 
     assert page.thread_activity is not None
@@ -449,14 +460,14 @@ def test_the_strips_show_the_baseline_the_best_and_the_trap() -> None:
     ]
 
 
-def test_no_cause_is_named_where_nothing_is_decided() -> None:
+def test_no_cause_is_named_without_a_winner() -> None:
     page = a_page(a_study(10.0, 10.0))
 
     assert page.thread_activity is not None
     assert page.thread_activity.title == "Where the threads ran"
 
 
-def test_launches_without_threads_seen_have_no_strip() -> None:
+def test_launches_without_thread_samples_have_no_strip() -> None:
     cell = cells_of(a_scenario())["binding=none"]
     launch = a_launch(cell=cell, workers=(a_worker(threads=()),))
 
@@ -469,7 +480,7 @@ def test_the_overview_without_records_says_what_to_run() -> None:
     assert (plain(page.hero.verdict), page.rows) == ("No records yet.", ())
 
 
-def test_the_overview_counts_what_was_decided() -> None:
+def test_the_overview_counts_verdicts() -> None:
     scenario = a_scenario(name="another")
     cells = {key: replace(cell, scenario="another") for key, cell in cells_of(scenario).items()}
     launches = [
@@ -507,7 +518,7 @@ def test_the_csv_and_the_json_hold_the_same_cells_unrounded() -> None:
     assert lines[-1]["median_ns"] == ""
 
 
-def test_a_line_of_the_csv_can_be_joined_and_has_the_least_and_the_most_of_the_page() -> None:
+def test_csv_rows_have_join_keys_and_the_minimum_and_maximum_of_the_page() -> None:
     study = latest_studies([a_sample()])[0]
 
     (first, *_) = csv.DictReader(io.StringIO(cells_csv(study)))
@@ -524,7 +535,7 @@ def test_a_line_of_the_csv_can_be_joined_and_has_the_least_and_the_most_of_the_p
         assert first[least] != first[most]
 
 
-def test_a_machine_is_described_with_what_is_allowed() -> None:
+def test_a_machine_is_described_with_its_allowed_cpus() -> None:
     host = a_machine(topology=a_host(cpus_per_core=2, allowed=frozenset({0, 1})))
     study = a_study()
 
@@ -536,7 +547,7 @@ def test_a_machine_is_described_with_what_is_allowed() -> None:
     )
 
 
-def test_figures_too_far_for_two_decimals_keep_what_counts() -> None:
+def test_small_ratios_keep_their_significant_digits() -> None:
     assert (speedup(0.0213), speedup(1.4234)) == ("0.021×", "1.42×")
     assert bounds(0.0201, 0.0222) == "[0.020, 0.022]"
     assert bounds(12_000.0, 15_000.4) == "[12,000, 15,000]"
@@ -545,7 +556,7 @@ def test_figures_too_far_for_two_decimals_keep_what_counts() -> None:
 @pytest.mark.parametrize(
     ("low", "high"), [(0.0, math.inf), (3.8e-05, math.inf), (0.001, 973_537.0), (1.0, 101.0)]
 )
-def test_an_interval_that_says_nothing_is_named_as_such(low: float, high: float) -> None:
+def test_an_unusable_interval_is_named_as_such(low: float, high: float) -> None:
     assert bounds(low, high) == "no usable estimate yet"
     assert times_slower(0.0205) == "49× slower"
 
@@ -560,13 +571,13 @@ def test_an_interval_that_says_nothing_is_named_as_such(low: float, high: float)
         (1.0049, 1.006, "[1.005, 1.01]"),
     ],
 )
-def test_an_end_beside_1_is_written_as_precisely_as_tells_it_from_1(
+def test_a_bound_close_to_1_keeps_the_digits_that_differ_from_1(
     low: float, high: float, text: str
 ) -> None:
     assert bounds(low, high) == text
 
 
-def test_two_launches_far_apart_have_an_interval_without_an_end_and_still_a_page() -> None:
+def test_a_page_with_an_infinite_interval_renders() -> None:
     cells = cells_of(a_scenario())
     launches = [
         a_launch(cell=cell, block=block, workers=(a_worker(wall_ns=(wall_ns,) * 30),))
@@ -581,7 +592,7 @@ def test_two_launches_far_apart_have_an_interval_without_an_end_and_still_a_page
     assert within(interval.low, interval.high, time_text) == "no usable estimate yet"
 
 
-def test_a_clock_that_saw_no_time_pass_still_has_a_page() -> None:
+def test_a_page_of_durations_of_zero_renders() -> None:
     cell = cells_of(a_scenario())["binding=none"]
     launch = a_launch(cell=cell, workers=(a_worker(wall_ns=(0,) * 30),))
 
@@ -590,7 +601,7 @@ def test_a_clock_that_saw_no_time_pass_still_has_a_page() -> None:
     assert page.warmup is not None
 
 
-def test_threads_on_cpus_that_the_topology_does_not_know_are_not_drawn() -> None:
+def test_threads_on_unknown_cpus_are_not_drawn() -> None:
     cell = cells_of(a_scenario())["binding=none"]
     launch = a_launch(
         cell=cell,
@@ -601,7 +612,7 @@ def test_threads_on_cpus_that_the_topology_does_not_know_are_not_drawn() -> None
     assert a_page(latest_studies([(a_run(), (launch,))])[0]).thread_activity is None
 
 
-def test_shares_of_a_peak_that_a_cell_exceeds_are_shown_in_no_row() -> None:
+def test_no_row_shows_a_share_of_the_peak_if_any_cell_exceeds_it() -> None:
     scenario = a_scenario(workload="gemm", environment="numpy")
     cells = cells_of(scenario)
     # Of 64·10⁶ to 100·10⁶ operations in a millisecond two cores of 128 GFLOP/s are able.
@@ -629,7 +640,7 @@ def test_shares_of_a_peak_that_a_cell_exceeds_are_shown_in_no_row() -> None:
     assert shown[1] == ["", ""]
 
 
-def test_cpu_time_is_never_more_than_the_cpus_there_are_times_the_wall_time() -> None:
+def test_cpu_time_never_exceeds_wall_time_times_cpus() -> None:
     cell = cells_of(a_scenario())["binding=none"]
     # Two CPUs busy all the time: each launch's CPU time is twice its wall time.
     walls_ns = (1_000_000, 1_100_000, 4_000_000)
@@ -649,7 +660,7 @@ def test_cpu_time_is_never_more_than_the_cpus_there_are_times_the_wall_time() ->
     assert [figure.says for figure in cpu_of(one)] == ["CPU time an iteration, 2.00× its wall time"]
 
 
-def test_a_launch_that_was_made_again_successfully_has_not_failed_and_a_cell_counts_once() -> None:
+def test_a_retried_launch_has_not_failed_and_a_cell_counts_once() -> None:
     scenario = a_scenario()
     cell, other = cells_of(scenario).values()
     disturbed = a_launch(cell=cell, block=0, status="invalid", reason="disturbed")
@@ -673,3 +684,133 @@ def test_a_launch_that_was_made_again_successfully_has_not_failed_and_a_cell_cou
     assert "1 cell had launches that do not count" in plain(tonight.support)
     # Nothing replaced it.
     assert len(failed_rows(run, (disturbed,))) == 1
+
+
+def test_cores_per_worker_threads_are_named_as_written_in_the_scenario() -> None:
+    scenario = a_scenario(matrix={"threads": ["default", "cores-per-worker"]}, workers=2)
+    default, share = expand(scenario, "s.yaml")
+
+    assert full_name(share) == "cores-per-worker threads"
+    assert doing(share, default) == "Running cores-per-worker threads"
+    assert compared_with(default, share) == "cores-per-worker threads"
+
+
+def test_headline_rows_and_commands_of_a_server_use_the_same_name() -> None:
+    page = scenario_page(
+        latest_studies([a_serving_sample()])[0], findings=(), now=NOW, records_file="r.jsonl"
+    )
+
+    assert plain(page.hero.verdict).startswith("Running cores-per-worker threads is ")
+    assert any("cores-per-worker" in row.axes for row in page.cells.rows)
+    assert page.serving is not None
+    assert any("cores-per-worker threads" in full_name(row.cell.cell) for row in page.serving.rows)
+    assert any("threads=cores-per-worker" in row.command.line for row in page.cells.rows)
+
+
+TEMPLATES = ROOT / "reports" / "templates"
+_RENDERER = Renderer({path.name: path.read_text("utf-8") for path in TEMPLATES.iterdir()})
+
+
+def _stored(name: str) -> jsonl.Stored:
+    return jsonl.read(RECORDED / f"{name}.jsonl")
+
+
+def _study(name: str) -> ScenarioResult:
+    stored = _stored(name)
+    return study(stored.run, stored.run.scenarios[0], stored.launches)
+
+
+def _section(result: ScenarioResult) -> Element | None:
+    """The section of findings of a scenario's page; None if it has none."""
+    page = scenario_page(result, findings=findings(result), now=NOW, records_file="r.jsonl")
+    sections = parse_html(_RENDERER.page("scenario", page)).all("section")
+    return next(
+        (section for section in sections if section.attributes.get("id") == "findings"), None
+    )
+
+
+def test_a_finding_has_sign_and_word_settings_as_code_and_its_cells_by_name() -> None:
+    section = _section(_study("several-processes"))
+
+    assert section is not None
+    assert "▼costs time: " in section.text.replace("\n", "")
+    code = [element.text for element in section.all("code")]
+    assert {"threads: 1", "binding: per-worker"} <= set(code)
+    assert section.text.count("unbound") >= 2
+
+
+def _threads_on_one_cpu() -> ScenarioResult:
+    """Four threads and two share one CPU: one rule, whose figures differ by cell."""
+    scenario = a_scenario(matrix={"threads": [4, 2]}, baseline={"threads": 4})
+    run = a_run(scenarios=(scenario,))
+    launches = [
+        a_launch(
+            cell=cell,
+            position=place,
+            placement=a_placement(cpus=(0,), threads=threads),
+            workers=(
+                a_worker(
+                    threads=tuple(
+                        a_thread(tid=100 + index, allowed=(0,), wait_ns=900_000_000)
+                        for index in range(threads)
+                    ),
+                    threads_asked=threads,
+                    threads_used=threads,
+                ),
+            ),
+        )
+        for place, (cell, threads) in enumerate(
+            zip(expand(scenario, "s.yaml"), (4, 2), strict=True)
+        )
+    ]
+    return study(run, run.scenarios[0], launches)
+
+
+def test_values_of_the_first_of_several_cells_are_attributed_to_it() -> None:
+    (finding,) = findings(_threads_on_one_cpu())
+    section = _section(_threads_on_one_cpu())
+
+    assert "4 threads" in finding.what
+    assert [full_name(cell) for cell in finding.cells] == ["4 threads", "2 threads"]
+    assert finding.of_first
+    assert section is not None
+    assert "4 threads, whose figures these are; also with 2 threads" in section.text
+
+
+def test_values_of_a_single_cell_need_no_attribution() -> None:
+    section = _section(_study("mindspore-dispatch-threads"))
+
+    assert section is not None
+    assert "whose figures these are" not in section.text
+
+
+def test_findings_are_strongest_first() -> None:
+    found = findings(_study("mindspore-dispatch-threads"))
+
+    assert [finding.tone for finding in found] == ["bad", "warn"]
+
+
+def test_a_page_without_findings_has_no_section_for_them() -> None:
+    assert _section(_study("resnet50-inference")) is None
+
+
+def test_the_json_export_has_rules_and_cell_keys() -> None:
+    known = _study("numpy-blas")
+
+    (found,) = json.loads(cells_json(known, findings(known)))["findings"]
+
+    assert found["rule"] == "slower-blas"
+    assert found["cells"] == ["threads=1,dtype=float32,blas=mkl"]
+    assert 2.2 < found["times_ratio"] < 2.4
+
+
+def test_run_json_has_each_scenario_s_findings() -> None:
+    stored = _stored("data-loaders")
+    told = RunResult(
+        run=stored.run, file=Path("run.jsonl"), launches=stored.launches, ending="complete"
+    )
+
+    (found,) = run_document(told)["findings"]
+
+    assert (found["scenario"], found["rule"]) == ("data-loaders", "loaders")
+    assert found["fix"].startswith("Set `loaders: 2`")

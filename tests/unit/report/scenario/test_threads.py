@@ -1,4 +1,4 @@
-"""Behind every chart stands a table that says the same to who does not see it."""
+"""Thread activity and warm-up: the tables behind the charts."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def a_stay(cpu: int, from_ms: int, to_ms: int) -> Stay:
     return Stay(cpu=CpuId(cpu), from_ms=from_ms, to_ms=to_ms)
 
 
-def test_a_strip_is_told_as_the_share_of_its_time_that_each_thread_was_on_each_cpu() -> None:
+def test_a_strip_is_summarised_as_shares_of_time_per_cpu() -> None:
     # Before 0 the worker had not been told to go.
     stays = (a_stay(0, -50, 25), a_stay(1, 25, 100))
 
@@ -29,11 +29,11 @@ def test_a_strip_is_told_as_the_share_of_its_time_that_each_thread_was_on_each_c
     )
 
 
-def test_a_thread_that_was_seen_for_no_time_is_nowhere() -> None:
+def test_a_thread_without_sampled_time_has_no_cpus() -> None:
     assert cpu_shares([("thread 0", (a_stay(0, 5, 5),))]) == (("thread 0", ""),)
 
 
-def test_a_trace_is_told_in_tenths_that_leave_out_no_iteration() -> None:
+def test_a_trace_is_summarised_in_ten_segments_that_cover_all_iterations() -> None:
     (study,) = latest_studies([a_sample()])
     made = warmup(study)
     assert made is not None
@@ -46,7 +46,7 @@ def test_a_trace_is_told_in_tenths_that_leave_out_no_iteration() -> None:
         assert all(float(least) <= float(middle) for _, least, middle, _ in panel.stretches)
 
 
-def test_the_charts_of_two_runs_have_their_changes_and_their_points_beneath() -> None:
+def test_charts_of_two_runs_have_tables_of_changes_and_points() -> None:
     made = pages_of(
         [an_earlier_sample(), a_sample()], series=sample_history(), past=sample_steady_history()
     )

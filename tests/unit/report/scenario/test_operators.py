@@ -1,18 +1,26 @@
-"""Operators on the page: side by side, adding up, and who stands out."""
+"""Operator profiles of cells side by side, with comparable earlier profiles."""
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import io
 import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
+from typer.testing import CliRunner
 
-from corebound.analysis.scenario_result import ScenarioResult
-from corebound.analysis.selection import latest_studies
+from corebound.analysis.scenario_result import ScenarioResult, profiles_of
+from corebound.analysis.selection import latest_studies, with_profiles_before
 from corebound.analysis.wording import plain
+from corebound.cli.app import app
+from corebound.records import jsonl
 from corebound.records.launch_record import Launch
+from corebound.records.run_record import Commit, Run
 from corebound.records.telemetry import Disturbance
 from corebound.report.downloads import cells_json, operators_csv
 from corebound.report.scenario.operators import Operators, operators
@@ -50,11 +58,11 @@ def section(study: ScenarioResult, **traces: str) -> Operators:
     return made
 
 
-def test_without_a_profile_there_is_no_section() -> None:
+def test_a_scenario_without_profiles_has_no_section() -> None:
     assert operators(a_study(), traces={}) is None
 
 
-def test_a_profile_enters_no_figure() -> None:
+def test_profiling_launches_do_not_affect_values() -> None:
     study = a_study(*profiles())
 
     assert [launch.kind for launch in study.launches] == ["measure"] * 4
@@ -63,7 +71,7 @@ def test_a_profile_enters_no_figure() -> None:
         summarise_launch(study.profiles[0], "auto")
 
 
-def test_cells_stand_side_by_side_the_baseline_first() -> None:
+def test_cells_are_columns_with_the_baseline_first() -> None:
     (table,) = section(a_study(*profiles(add_ns=900_000))).tables
 
     assert [column.name for column in table.columns] == ["unbound", "one CPU"]
@@ -82,7 +90,7 @@ def test_a_column_adds_up_to_its_step() -> None:
     assert sum(float(row.times[0].time) for row in table.rows) == pytest.approx(1.0)
 
 
-def test_more_than_twelve_types_are_summed_up() -> None:
+def test_types_beyond_the_twelfth_are_summed() -> None:
     many = [an_operator(f"type{index:02}", 1_000_000 - index) for index in range(20)]
     cell = expand(a_scenario(), "a.yaml")[0]
 
@@ -115,7 +123,7 @@ def of_disturbed(launch: Launch, share: float = 0.45) -> Launch:
     return replace(launch, disturbance=found)
 
 
-def test_a_disturbed_profile_is_marked_and_no_sentence_rests_on_it() -> None:
+def test_a_disturbed_profile_is_marked_and_not_interpreted() -> None:
     none, one_cpu = profiles(add_ns=900_000)
     (table,) = section(a_study(none, of_disturbed(one_cpu))).tables
 
@@ -127,7 +135,7 @@ def test_a_disturbed_profile_is_marked_and_no_sentence_rests_on_it() -> None:
     assert [column.whole for column in slightly.columns] == ["unbound", "one CPU"]
 
 
-def test_a_disturbed_baseline_s_profile_heads_nothing() -> None:
+def test_a_disturbed_profile_of_the_baseline_is_not_in_the_heading() -> None:
     none, one_cpu = profiles()
 
     assert section(a_study(none, one_cpu)).title != "Where the time goes"
@@ -138,7 +146,7 @@ def test_a_disturbed_baseline_s_profile_heads_nothing() -> None:
     ]
 
 
-def test_a_profile_that_was_made_again_is_not_missing() -> None:
+def test_a_successful_second_attempt_at_a_profile_counts() -> None:
     none, one_cpu = profiles()
     found = Disturbance(share=0.45, by=("steal",), evidence=("so it was",), refused=True)
     refused = replace(none, id="a", status="invalid", reason="it was.", disturbance=found)
@@ -149,7 +157,7 @@ def test_a_profile_that_was_made_again_is_not_missing() -> None:
     assert missing.fix == "The run ended before it was launched again."
 
 
-def test_phases_are_shown_where_the_framework_tells_them() -> None:
+def test_phases_are_shown_if_the_framework_reports_them() -> None:
     cell = expand(a_scenario(), "a.yaml")[0]
     launch = a_profiled_launch(cell=cell, phases={"forward": 500_000, "backward": 400_000})
 
@@ -161,7 +169,7 @@ def test_phases_are_shown_where_the_framework_tells_them() -> None:
     ]
 
 
-def test_each_baseline_has_a_table_named_by_what_sets_it_apart() -> None:
+def test_each_baseline_has_a_table_named_by_its_differing_axes() -> None:
     scenario = a_scenario(
         workload="gemm",
         matrix={"environment": ["numpy", "pytorch"], "binding": ["none", "one-cpu"]},
@@ -175,7 +183,7 @@ def test_each_baseline_has_a_table_named_by_what_sets_it_apart() -> None:
     assert [table.title for table in made.tables] == ["environment numpy", "environment pytorch"]
 
 
-def test_what_could_not_be_profiled_says_why() -> None:
+def test_cells_without_a_profile_are_listed_with_the_reason() -> None:
     skipped = replace(
         a_launch(status="skipped", reason="NumPy has no profiler.", fix="Its figures stand."),
         kind="profile",
@@ -195,7 +203,7 @@ def test_only_traces_that_are_in_the_site_are_linked() -> None:
     assert table.traces == (("one CPU", "../traces/one.json.gz"),)
 
 
-def test_a_profile_in_which_nothing_ran_is_all_outside() -> None:
+def test_a_profile_without_operators_is_all_outside_operators() -> None:
     launch = profiles()[0]
     worker = launch.workers[0]
     assert worker.profile is not None
@@ -210,7 +218,7 @@ def test_a_profile_in_which_nothing_ran_is_all_outside() -> None:
     assert "none,outside operators,,1000000,,,1.0,,,," in operators_csv(study)
 
 
-def test_the_exports_hold_every_operator_and_what_is_left() -> None:
+def test_the_exports_contain_all_operators_and_the_rest() -> None:
     study = a_study(*profiles())
 
     lines = list(csv.DictReader(io.StringIO(operators_csv(study))))
@@ -226,7 +234,7 @@ def test_the_exports_hold_every_operator_and_what_is_left() -> None:
     assert operators_csv(a_study()) == ""
 
 
-def test_steps_are_drawn_as_piles_of_their_operators_that_fill_the_longest() -> None:
+def test_steps_are_stacked_bars_of_operators_scaled_to_the_longest() -> None:
     (table,) = section(a_study(*profiles(conv_ns=1_600_000))).tables
 
     (by_operator,) = table.stacked_bars
@@ -239,7 +247,7 @@ def test_steps_are_drawn_as_piles_of_their_operators_that_fill_the_longest() -> 
     assert one.pieces[0] == ("h0", 30.0)
 
 
-def test_phases_are_a_pile_of_their_own_for_those_that_tell_them() -> None:
+def test_phases_have_stacked_bars_of_their_own() -> None:
     none, one_cpu = expand(a_scenario(), "a.yaml")
     trained = a_profiled_launch(cell=none, phases={"forward": 600_000, "backward": 300_000})
 
@@ -250,10 +258,158 @@ def test_phases_are_a_pile_of_their_own_for_those_that_tell_them() -> None:
     assert row.pieces == (("h0", 60.0), ("h1", 30.0), ("gap", 10.0))
 
 
-def test_a_call_has_its_mean_and_its_ends() -> None:
+def test_a_call_has_its_mean_minimum_and_maximum() -> None:
     (table,) = section(a_study(*profiles())).tables
 
     name, (operator, *_) = table.calls[0]
     assert name == "conv"
     assert operator is not None
     assert (operator.mean_ns, operator.min_ns, operator.max_ns) == (300_000, 270_000, 330_000)
+
+
+SCENARIO = a_scenario()
+UNBOUND_CELL, ONE_CPU_CELL = expand(SCENARIO, "a.yaml")
+
+
+def a_night(name: str, conv_ns: int, day: int = 1, **changed: Any) -> tuple[Run, list[Launch]]:
+    """A run that measured both cells and profiled the first of them."""
+    run = replace(
+        a_run(scenarios=(SCENARIO,), run_id=name, started_at=f"2026-01-{day:02}T00:00:00Z"),
+        **changed,
+    )
+    return run, [
+        a_launch(cell=UNBOUND_CELL, run=name),
+        a_launch(cell=ONE_CPU_CELL, run=name, position=1),
+        a_profiled_launch(an_operator("conv", conv_ns), cell=UNBOUND_CELL, position=2),
+    ]
+
+
+def latest(records: Sequence[tuple[Run, Sequence[Launch]]]) -> ScenarioResult:
+    (study,) = with_profiles_before(
+        latest_studies(records),
+        [run for run, _ in records],
+        {run.id: profiles_of(launches) for run, launches in records},
+    )
+    return study
+
+
+def section_of(records: Sequence[tuple[Run, Sequence[Launch]]]) -> Operators:
+    made = operators(latest(records), traces={})
+    assert made is not None
+    return made
+
+
+def rows_of(made: Operators) -> dict[str, tuple[str, str]]:
+    (table,) = made.tables
+    return {
+        row.name: (row.times[0].time, row.times[0].ends)
+        for row in (*table.rows, *table.phases, *table.sums)
+    }
+
+
+def test_a_single_profile_has_no_range_and_its_table_says_one_launch() -> None:
+    rows = rows_of(section_of([a_night("r1", 600_000)]))
+
+    assert rows["conv"] == ("600", "")
+    assert rows["one step, profiled in one launch"] == ("700", "")
+
+
+def test_a_measured_step_has_its_interval() -> None:
+    run, launches = a_night("r1", 600_000)
+    second = a_launch(cell=UNBOUND_CELL, run="r1", block=1)
+
+    rows = rows_of(section_of([(run, [*launches, second])]))
+
+    assert rows["median step, measured"] == ("1,000", "[1,000, 1,000]")
+
+
+def test_comparable_earlier_profiles_give_the_minimum_and_maximum() -> None:
+    made = section_of(
+        [a_night("r1", 500_000), a_night("r2", 650_000, 2), a_night("r3", 600_000, 3)]
+    )
+    rows = rows_of(made)
+
+    # The figure is the latest profile's, so that the column adds up.
+    assert rows["conv"] == ("600", "[500, 650]")
+    assert rows["outside operators"] == ("100", "")
+    assert rows["one step, profiled in the latest of 3 launches"] == ("700", "[600, 750]")
+    assert "the least and the most" in made.lead
+
+
+def test_the_exports_contain_the_minimum_and_maximum() -> None:
+    study = latest([a_night("r1", 500_000), a_night("r2", 650_000, 2), a_night("r3", 600_000, 3)])
+
+    conv, outside = csv.DictReader(io.StringIO(operators_csv(study)))
+    (profile,) = json.loads(cells_json(study, ()))["profiles"]
+
+    ends = ("total_ns", "total_low_ns", "total_high_ns")
+    assert [conv[name] for name in ends] == ["600000", "500000", "650000"]
+    # Where all say the same there are no ends.
+    assert [outside[name] for name in ends] == ["100000", "", ""]
+    assert [profile["operators"][0][name] for name in ends] == [600_000, 500_000, 650_000]
+    assert profile["others_like_it"] == 2
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"commit": Commit(sha="1" * 40, subject="", committed_at="", dirty=False)},
+        {"profile": "nightly"},
+        {"scenarios": (replace(a_run(scenarios=(SCENARIO,)).scenarios[0], sha256="f" * 64),)},
+        {"host": replace(a_run().host, kernel="6.2.0")},
+        {"host": replace(a_run().host, id="another")},
+    ],
+)
+def test_profiles_of_incomparable_runs_are_ignored(changed: dict[str, Any]) -> None:
+    rows = rows_of(section_of([a_night("r1", 500_000, **changed), a_night("r2", 600_000, 2)]))
+
+    assert rows["conv"] == ("600", "")
+
+
+def test_an_operator_missing_from_an_earlier_profile_counts_as_zero_there() -> None:
+    before, latest = a_night("r1", 600_000), a_night("r2", 600_000, 2)
+    more = a_profiled_launch(
+        an_operator("conv", 600_000), an_operator("add", 300_000), cell=UNBOUND_CELL, position=2
+    )
+
+    rows = rows_of(section_of([before, (latest[0], [*latest[1][:2], more])]))
+
+    assert rows["add"] == ("0.30", "[0.00, 0.30]")
+
+
+def test_only_the_latest_of_many_earlier_profiles_count() -> None:
+    rows = rows_of(
+        section_of([a_night(f"r{day}", 500_000 + day * 1000, day) for day in range(1, 21)])
+    )
+
+    # Six profiles bound a median with 95 %.
+    assert rows["conv"] == ("520", "[515, 520]")
+    assert "one step, profiled in the latest of 6 launches" in rows
+
+
+def test_workers_of_one_launch_have_profiles_of_their_own() -> None:
+    run, (*measured, profiled) = a_night("r1", 600_000)
+    (worker,) = profiled.workers
+    (other,) = a_night("r1", 700_000)[1][-1].workers
+    launch = replace(profiled, workers=(worker, replace(other, slot=1)))
+
+    rows = rows_of(section_of([(run, [*measured, launch])]))
+
+    assert rows["conv"] == ("600", "[600, 700]")
+
+
+def test_the_site_uses_profiles_of_earlier_runs_without_reading_their_records(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for run, launches in (a_night("r1", 500_000), a_night("r2", 600_000, 2)):
+        file = jsonl.file_of(run, Path("reports/records"))
+        with contextlib.closing(jsonl.begin(run, file)) as appender:
+            for launch in launches:
+                appender.append(launch)
+
+    for _ in range(2):
+        assert CliRunner().invoke(app, ["report"]).exit_code == 0
+        page = Path("reports/site/scenario/a-scenario.html").read_text()
+        assert "one step, profiled in the latest of 2 launches" in page
+        assert "[500, 600]" in page

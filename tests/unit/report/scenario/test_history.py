@@ -1,4 +1,4 @@
-"""The heading of a scenario's history is about the cells that its chart draws."""
+"""The heading of a scenario's history describes the charted cells."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def _nights(mode: str, ratio: float, *, until: int = 60) -> Series:
     )
 
 
-def test_the_heading_is_of_what_is_drawn_and_not_of_a_larger_change_elsewhere() -> None:
+def test_the_heading_describes_charted_cells_not_a_larger_change_elsewhere() -> None:
     page = history_of(none=1.1, node=1.5)
 
     assert len(page.panel.key) == 2
@@ -72,7 +72,7 @@ def test_other_cells_are_counted_by_direction() -> None:
     assert title.endswith("; of the other cells 1 is slower and 2 are faster")
 
 
-def test_cells_that_are_drawn_and_went_both_ways_are_told_apart() -> None:
+def test_the_heading_separates_charted_regressions_and_improvements() -> None:
     title = history_of(none=1.1, one_cpu=0.9).title
 
     assert " % slower since " in title
@@ -80,24 +80,24 @@ def test_cells_that_are_drawn_and_went_both_ways_are_told_apart() -> None:
     assert " % faster since " in title
 
 
-def test_cells_that_are_drawn_and_went_one_way_are_one_span() -> None:
+def test_charted_changes_of_one_direction_are_one_range() -> None:
     title = history_of(none=1.1, one_cpu=1.3).title
 
     assert " to " in title
     assert title.count("slower") == 1
 
 
-def test_where_only_others_changed_the_heading_says_so() -> None:
+def test_the_heading_says_if_only_other_cells_changed() -> None:
     assert history_of(node=1.5).title == (
         "History: nothing new in the cells drawn; of the other cells 1 is slower"
     )
 
 
-def test_without_any_change_the_nights_are_counted() -> None:
+def test_without_a_change_the_heading_counts_runs() -> None:
     assert history_of().title == "History: nothing new in 60 runs"
 
 
-def test_of_too_few_nights_for_any_change_the_heading_says_no_more() -> None:
+def test_the_heading_of_a_short_history_says_that_it_is_too_short() -> None:
     all_series = [
         replace(series, points=series.points[:4])
         for series in (_nights(mode, 1.0) for mode in MODES)
@@ -106,7 +106,7 @@ def test_of_too_few_nights_for_any_change_the_heading_says_no_more() -> None:
     assert history_in(all_series).title == "History: too short to tell in 4 runs"
 
 
-def test_a_change_that_was_accepted_is_no_news() -> None:
+def test_an_accepted_change_is_not_new() -> None:
     all_series = [_nights(mode, 1.1 if mode == "none" else 1.0) for mode in MODES]
     (change,) = build_change_history(all_series).changes
     accepted = Decision(
@@ -121,7 +121,7 @@ def test_a_change_that_was_accepted_is_no_news() -> None:
     assert history_in(all_series, [accepted]).title == "History: nothing new in 60 runs"
 
 
-def test_a_change_in_a_series_that_has_ended_is_no_news() -> None:
+def test_a_change_in_a_retired_series_is_not_new() -> None:
     all_series = [_nights(mode, 1.0, until=100) for mode in MODES if mode != "node"]
     series = _nights("node", 1.5)
 

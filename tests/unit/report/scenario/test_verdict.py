@@ -1,20 +1,27 @@
-"""A page of a run that ended early says so, and what of it rests on disturbed launches."""
+"""Incomplete runs, disturbed launches and the noise floor in a page's verdict and notices."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
 
+from corebound.analysis.noise_floor import calibration_for, noise_words
 from corebound.analysis.scenario_result import ScenarioResult, study
 from corebound.analysis.wording import Flag, plain
+from corebound.records.calibration import Calibration
 from corebound.records.launch_record import Launch
-from corebound.records.run_record import Run
+from corebound.records.run_record import EnvironmentLock, Run
 from corebound.records.telemetry import Disturbance
 from corebound.report.scenario.cells import comparison_table
 from corebound.report.scenario.launches import launch_rows
 from corebound.report.scenario.page import ScenarioPage, scenario_page
+from corebound.report.scenario.verdict import hero
 from corebound.scenario.cell import Cell
 from corebound.scenario.matrix import expand
+from corebound.stats.noise_floor import calibrated, lock_digest
+from support import build
 from support.build import a_launch, a_placement, a_run, a_scenario, a_worker
 from support.report_sample import NOW
 
@@ -74,7 +81,7 @@ def every_cell(blocks: int) -> tuple[Launch, ...]:
     )
 
 
-def test_a_run_that_ended_before_any_launch_counts_the_cells_it_never_tried() -> None:
+def test_a_run_without_launches_counts_the_cells_it_never_launched() -> None:
     hero = page_of(studied(*map(skipped, SIBLINGS))).hero
 
     assert plain(hero.verdict) == "Nothing has been measured yet."
@@ -84,31 +91,31 @@ def test_a_run_that_ended_before_any_launch_counts_the_cells_it_never_tried() ->
     assert "SMT siblings cannot run here: no core of this host has two CPUs." in plain(hero.support)
 
 
-def test_the_cells_that_are_listed_are_counted_among_all() -> None:
+def test_the_lead_counts_the_listed_cells_of_all_cells() -> None:
     page = page_of(studied(*map(skipped, SIBLINGS)))
 
     assert page.cells.lead.startswith("2 of 6 cells; the others were never launched.")
 
 
-def test_what_is_refused_is_named_by_the_axis_that_is_refused() -> None:
+def test_skipped_cells_are_named_by_the_unsupported_value() -> None:
     flag = flag_of(studied(*map(skipped, SIBLINGS)), "skipped")
 
     assert flag.detail == "this host cannot hold SMT siblings"
 
 
-def test_what_was_tried_so_far_is_not_said_to_be_what_all_settings_have() -> None:
+def test_values_of_launched_cells_are_not_taken_for_values_of_all() -> None:
     hero = page_of(studied(*map(skipped, SIBLINGS))).hero
 
     assert "SMT siblings" not in hero.context
 
 
-def test_launches_that_took_no_time_are_not_said_to_have_taken_any() -> None:
+def test_launches_without_duration_have_no_duration_in_the_comment() -> None:
     origin = page_of(studied(*map(skipped, SIBLINGS))).provenance
 
     assert origin.comment == "measures every cell"
 
 
-def test_a_run_that_ended_early_is_flagged_with_how_many_launches_its_cells_have() -> None:
+def test_a_run_that_ended_early_is_flagged_with_its_launch_counts() -> None:
     flag = flag_of(studied(*every_cell(1)), "ended early")
 
     assert (flag.tone, flag.title) == ("warn", "The run ended early")
@@ -126,7 +133,7 @@ def test_a_run_that_ended_early_is_flagged_with_how_many_launches_its_cells_have
         ("09:00:00", 15.0, "The run ended early"),
     ],
 )
-def test_a_budget_is_named_where_it_is_what_a_run_ended_by(
+def test_the_budget_is_named_if_it_ended_the_run(
     last_at: str, lasting_s: float, title: str
 ) -> None:
     launches = (
@@ -138,7 +145,7 @@ def test_a_budget_is_named_where_it_is_what_a_run_ended_by(
     assert flag_of(studied(*launches), "ended early").title == "The run ended early"
 
 
-def test_the_time_of_a_run_is_that_of_all_its_scenarios() -> None:
+def test_the_budget_covers_all_scenarios_of_a_run() -> None:
     last = at(a_launch(cell=replace(FITTING[0], scenario="another")), "02:09:50", lasting_s=15.0)
     first = at(launched(FITTING[0]), "02:00:00", lasting_s=15.0)
 
@@ -158,20 +165,20 @@ def test_a_flag_counts_the_cells_that_were_never_launched() -> None:
     )
 
 
-def test_the_environment_tells_launches_asked_for_from_launches_made() -> None:
+def test_the_environment_distinguishes_requested_from_completed_launches() -> None:
     facts = {fact.term: fact.value for fact in page_of(studied(*every_cell(1))).provenance.facts}
 
     assert "4 launches of each cell asked for, the run ended early" in facts["Measured"]
 
 
-def test_a_run_that_was_carried_out_has_nothing_undone() -> None:
+def test_a_complete_run_has_nothing_incomplete() -> None:
     whole = studied(*every_cell(4))
 
     assert whole.incomplete is None
     assert not any("early" in flag.title for flag in page_of(whole).hero.flags)
 
 
-def test_cells_that_a_run_was_not_asked_for_are_not_undone() -> None:
+def test_cells_outside_the_selection_are_not_incomplete() -> None:
     only = "binding=none"
     chosen = [cell for cell in FITTING if cell.binding.mode == "none"]
 
@@ -183,7 +190,7 @@ def test_cells_that_a_run_was_not_asked_for_are_not_undone() -> None:
     assert page_of(result).hero.context.startswith("unbound, ")
 
 
-def test_what_is_asked_of_one_scenario_by_a_value_that_another_has_is_undone() -> None:
+def test_a_cell_selected_by_a_value_of_another_scenario_is_incomplete() -> None:
     three = [
         a_scenario(name="one", matrix={"threads": [1, 8]}),
         a_scenario(name="two", matrix={"binding": ["none"], "threads": [1, 2]}),
@@ -201,7 +208,7 @@ def test_what_is_asked_of_one_scenario_by_a_value_that_another_has_is_undone() -
     assert results[1].cells[0].cell.hidden_axes == ("binding",)
 
 
-def test_a_cell_that_was_given_up_after_two_failures_is_not_undone() -> None:
+def test_a_cell_given_up_after_two_failures_is_not_incomplete() -> None:
     failing, *cells = FITTING
     launches = [launched(cell, block) for block in range(4) for cell in cells]
     failed = [replace(launched(failing, block), status="failed") for block in range(2)]
@@ -209,7 +216,7 @@ def test_a_cell_that_was_given_up_after_two_failures_is_not_undone() -> None:
     assert studied(*map(skipped, SIBLINGS), *launches, *failed).incomplete is None
 
 
-def test_launches_that_were_refused_and_never_made_again_leave_a_cell_undone() -> None:
+def test_refused_launches_without_retry_leave_a_cell_incomplete() -> None:
     refused = replace(
         launched(FITTING[0]), status="invalid", disturbance=replace(OUTSIDE, refused=True)
     )
@@ -221,7 +228,7 @@ def test_launches_that_were_refused_and_never_made_again_leave_a_cell_undone() -
     assert (found.never, found.short, found.of) == (0, 1, 4)
 
 
-def test_a_disturbed_launch_of_a_cell_with_enough_others_is_left_out_and_flagged() -> None:
+def test_a_disturbed_launch_of_a_cell_with_enough_others_is_discarded_and_flagged() -> None:
     host = tuple(cell for cell in FITTING if cell.environment == "host")
     first, *launches = (launched(cell, block) for block in range(4) for cell in host)
 
@@ -231,7 +238,7 @@ def test_a_disturbed_launch_of_a_cell_with_enough_others_is_left_out_and_flagged
     assert flag.detail == "of 8, by foreign load: unbound, environment host"
 
 
-def test_values_that_rest_on_disturbed_launches_are_flagged() -> None:
+def test_values_based_on_disturbed_launches_are_flagged() -> None:
     host = tuple(cell for cell in FITTING if cell.environment == "host")
     first, *launches = (launched(cell, block) for block in range(2) for cell in host)
 
@@ -241,7 +248,7 @@ def test_values_that_rest_on_disturbed_launches_are_flagged() -> None:
     assert flag.detail == "of 4, by foreign load for most of its time: unbound, environment host"
 
 
-def test_rows_say_what_was_disturbed_and_what_was_left_out() -> None:
+def test_rows_show_disturbed_and_discarded_launches() -> None:
     calm, fast = (CELLS[f"environment=host,binding={mode}"] for mode in ("none", "one-cpu"))
     launches = [
         *(launched(calm, block, 10.0) for block in range(3)),
@@ -264,7 +271,7 @@ def test_rows_say_what_was_disturbed_and_what_was_left_out() -> None:
     )
 
 
-def test_the_verdict_says_that_it_rests_on_a_disturbed_launch() -> None:
+def test_the_verdict_mentions_a_disturbed_launch_it_is_based_on() -> None:
     calm, fast = (CELLS[f"environment=host,binding={mode}"] for mode in ("none", "one-cpu"))
     disturbed = replace(launched(fast, 0, 8.0), disturbance=OUTSIDE)
     launches = [launched(calm, 0, 10.0), disturbed]
@@ -275,3 +282,102 @@ def test_the_verdict_says_that_it_rests_on_a_disturbed_launch() -> None:
     assert "disturbed from outside" not in plain(
         page_of(studied(launches[0], launched(fast, 0, 8.0))).hero.support
     )
+
+
+LOCK = EnvironmentLock(name="host", sha256="", python="3.11.2", packages=("numpy==2.0",))
+CALIBRATED_SCENARIO = a_scenario()
+RUN = a_run(scenarios=(CALIBRATED_SCENARIO,), environments=(LOCK,))
+SOURCE = RUN.scenarios[0]
+
+
+def a_calibration(**changes: Any) -> Calibration:
+    """Of the scenario and the run above."""
+    same = {
+        "host": RUN.host.id,
+        "lock": lock_digest(RUN.environments, "host"),
+        "scenario": CALIBRATED_SCENARIO.name,
+        "sha256": SOURCE.sha256,
+    }
+    return build.a_calibration(**{**same, **changes})
+
+
+def test_the_latest_matching_calibration_is_used() -> None:
+    older = a_calibration()
+    newer = a_calibration(run="c2", at="2026-02-01T00:00:00Z")
+
+    assert calibration_for([newer, older], RUN, SOURCE) == newer
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"host": "another"},
+        {"sha256": "another"},
+        {"profile": "quick"},
+        {"lock": "another"},
+        {"scenario": "another"},
+    ],
+)
+def test_calibrations_of_another_host_or_scenario_are_ignored(change: dict[str, str]) -> None:
+    assert calibration_for([a_calibration(**change)], RUN, SOURCE) is None
+
+
+def test_the_noise_floor_is_for_as_many_launches_as_the_verdict() -> None:
+    assert noise_words(a_calibration(), launches=10) == (
+        "Noise floor ±2.1 % with 6 launches of each, measured 2026-01-01 by comparing the"
+        " baseline with itself: a slowdown of 4.0 % is found nine times in ten."
+    )
+    assert "±0.7 % with 30 launches" in noise_words(a_calibration(), launches=30)
+    assert "no slowdown up to tenfold" in noise_words(a_calibration(), launches=30)
+    assert noise_words(None, launches=6) == ""
+
+
+def test_the_noise_floor_is_part_of_the_verdicts_support() -> None:
+    cells = expand(CALIBRATED_SCENARIO, "s.yaml")
+    launches = [
+        a_launch(cell=cell, block=block, position=position)
+        for block in range(6)
+        for position, cell in enumerate(cells)
+    ]
+    studied = study(RUN, SOURCE, launches)
+
+    with_it = hero(studied, 0, 0, a_calibration()).support
+
+    assert "Noise floor ±2.1 %" in "".join(piece.text for piece in with_it)
+    assert with_it[: len(hero(studied, 0, 0).support)] == hero(studied, 0, 0).support
+
+
+def test_copies_of_a_cell_make_a_calibration_of_it() -> None:
+    (cell, _) = expand(CALIBRATED_SCENARIO, "s.yaml")
+    launches = [
+        a_launch(
+            cell=replace(cell, axes=(*cell.axes, ("copy", copy))),
+            block=block,
+            position=position,
+            workers=(a_worker(wall_ns=(1_000_000 + 10_000 * ((block + position) % 3),) * 30),),
+        )
+        for block in range(6)
+        for position, copy in enumerate("ab")
+    ]
+
+    calibration = calibrated(RUN, SOURCE, launches)
+
+    assert calibration is not None
+    assert (calibration.cell, calibration.blocks, calibration.lock) == (
+        cell.key,
+        6,
+        a_calibration().lock,
+    )
+    assert [one.launches for one in calibration.noise] == [6, 30]
+    assert calibration_for([calibration], RUN, SOURCE) == calibration
+
+
+def test_two_pairs_are_too_few_for_a_calibration() -> None:
+    (cell, _) = expand(CALIBRATED_SCENARIO, "s.yaml")
+    launches = [
+        a_launch(cell=replace(cell, axes=(*cell.axes, ("copy", copy))), block=block)
+        for block in range(2)
+        for copy in "ab"
+    ]
+
+    assert calibrated(RUN, SOURCE, launches) is None

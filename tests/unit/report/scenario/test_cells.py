@@ -1,0 +1,282 @@
+"""The comparison of configurations: axis, rows and notes."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from corebound.analysis.comparison import RunComparison, compare_runs
+from corebound.analysis.fairness import checks
+from corebound.analysis.scenario_result import ScenarioResult
+from corebound.analysis.selection import latest_studies
+from corebound.analysis.wording import plain
+from corebound.cli.commands import compare
+from corebound.records.launch_record import Launch
+from corebound.records.run_record import Commit, Run
+from corebound.report.charts.axis import ratio_axis
+from corebound.report.pages.compare import compare_page
+from corebound.report.pages.overview import overview_page
+from corebound.report.scenario.cells import ComparisonTable, comparison_table
+from corebound.report.scenario.threads import thread_activity
+from corebound.report.scenario.verdict import verdict_of
+from corebound.scenario.matrix import expand
+from corebound.scenario.models import Scenario
+from corebound.stats.history.series import joined, series_of_run
+from support.build import a_launch, a_placement, a_run, a_scenario, a_thread, a_worker
+from support.report_sample import NOW, pages_of, sample_history
+
+
+def noisy(*ratios: float) -> ScenarioResult:
+    """One CPU beside unbound, in one block each of these ratios."""
+    cells = {cell.key: cell for cell in expand(a_scenario(), "a-scenario.yaml")}
+    launches = [
+        a_launch(
+            cell=cells[key],
+            block=block,
+            workers=(a_worker(wall_ns=(wall_ns,) * 30),),
+            placement=a_placement(cpus=cpus, bound=len(cpus) == 1),
+        )
+        for block, ratio in enumerate(ratios)
+        for key, cpus, wall_ns in (
+            ("binding=none", (0, 1), 10_000_000),
+            ("binding=one-cpu", (0,), round(10_000_000 / ratio)),
+        )
+    ]
+    return latest_studies([(a_run(), tuple(launches))])[0]
+
+
+def table_of(study: ScenarioResult) -> ComparisonTable:
+    table = comparison_table(study)
+    assert table is not None
+    return table
+
+
+def test_the_axis_includes_the_pairs_behind_each_row() -> None:
+    # Thirty pairs of ±8 % leave an interval of some 3 % about 1.
+    table = table_of(noisy(*[0.92, 1.08, 0.95, 1.05, 1.0] * 6))
+
+    assert all(0 <= table.axis.share(dot) <= 1 for row in table.rows for dot in row.plot.dots)
+    assert "beyond the axis" not in table.lead
+    assert {row.note for row in table.rows} == {""}
+
+
+def test_pairs_beyond_the_axis_are_counted_below_the_configuration() -> None:
+    table = table_of(noisy(*[0.99, 1.01, 1.0, 0.98, 1.02] * 6, 3.0, 0.3))
+
+    (row,) = (row for row in table.rows if row.plot.dots)
+    assert row.note == "2 of 32 pairs beyond the axis: 0.30× to 3.00×"
+    assert "How many pairs lie beyond the axis stands under a setting's name." in table.lead
+
+
+def test_dots_leave_a_quarter_of_the_axis_to_the_intervals() -> None:
+    alone = ratio_axis([1.0], [(0.96, 1.04)], margin=0.02)
+    axis = ratio_axis([1.0], [(0.96, 1.04)], margin=0.02, dots=[[0.5, 2.0]])
+
+    assert axis.share(1.04) - axis.share(0.96) == pytest.approx(0.22, abs=0.03)
+    assert axis.low < alone.low < alone.high < axis.high
+
+
+def test_dots_of_a_ratio_beyond_the_axis_do_not_widen_the_axis() -> None:
+    estimates, intervals = [1.1, 1.2, 1.3, 0.02], [(1.08, 1.12), (1.18, 1.22), (1.28, 1.32)]
+
+    axis = ratio_axis(estimates, intervals, margin=0.02, dots=[[1.1], [1.2], [1.3], [0.01, 0.03]])
+
+    assert axis == ratio_axis(estimates, intervals, margin=0.02)
+
+
+def measured(scenario: Scenario, *rows: tuple[str, tuple[int, ...], float]) -> ScenarioResult:
+    """Eight launches each of (cell, its CPUs, milliseconds), half a per cent about them."""
+    cells = {cell.key: cell for cell in expand(scenario, "a-scenario.yaml")}
+    launches = [
+        a_launch(
+            cell=cells[key],
+            block=block,
+            workers=(a_worker(wall_ns=(round(ms * 1e6 * (1 + 0.005 * (-1) ** block)),) * 30),),
+            placement=a_placement(cpus=cpus, bound="none" not in key),
+        )
+        for block in range(8)
+        for key, cpus, ms in rows
+    ]
+    return latest_studies([(a_run(scenarios=(scenario,)), tuple(launches))])[0]
+
+
+def test_the_closest_configuration_is_not_a_duplicate_of_the_baseline() -> None:
+    bindings = a_scenario(matrix={"binding": ["none", "one-cpu", "physical-cores"]})
+    result = measured(
+        bindings,
+        ("binding=none", (0, 1), 10.0),
+        ("binding=one-cpu", (0,), 10.1),
+        ("binding=physical-cores", (0, 1), 10.0),
+    )
+
+    assert "Nearest of those that differ from it is one CPU at 0.99×" in plain(
+        verdict_of(result)[1]
+    )
+    (row,) = overview_page([result], now=NOW).rows
+    assert row.best is not None
+    assert row.best.name == "one CPU"
+
+
+def test_a_duplicate_of_the_baseline_is_ignored_when_all_others_are_slower() -> None:
+    bindings = a_scenario(matrix={"binding": ["none", "one-cpu", "physical-cores"]})
+    rows = (
+        ("binding=none", (0, 1), 10.0),
+        ("binding=one-cpu", (0,), 17.0),
+        ("binding=physical-cores", (0, 1), 10.0),
+    )
+
+    assert plain(verdict_of(measured(bindings, *rows))[0]) == (
+        "No setting beats unbound here: each that differs from it is slower."
+    )
+    assert plain(verdict_of(measured(bindings, *rows[:2]))[0]) == (
+        "No setting beats unbound here: every other one is slower."
+    )
+
+
+def test_a_duplicate_of_the_baseline_is_named_if_nothing_else_was_compared() -> None:
+    bindings = a_scenario(matrix={"binding": ["none", "physical-cores"]})
+    result = measured(
+        bindings, ("binding=none", (0, 1), 10.0), ("binding=physical-cores", (0, 1), 10.0)
+    )
+
+    assert "Nearest is physical cores at 1.00×" in plain(verdict_of(result)[1])
+
+
+def test_a_duplicate_of_the_baseline_never_wins_and_its_row_says_why() -> None:
+    threads = a_scenario(
+        matrix={"binding": ["none"], "threads": ["default", "per-core"]},
+        baseline={"threads": "default"},
+    )
+    result = measured(
+        threads,
+        ("binding=none,threads=default", (0, 1), 10.6),
+        ("binding=none,threads=per-core", (0, 1), 10.0),
+    )
+
+    assert result.winner is None
+    assert plain(verdict_of(result)[0]).startswith("No setting is clearly faster")
+    assert "taken alone" not in plain(verdict_of(result)[1])
+    (row,) = (row for row in table_of(result).rows if row.cell.baseline)
+    assert (row.verdict.word, row.verdict.tone) == ("faster", "plain")
+    assert "the difference is noise, or the variable itself" in row.note
+
+
+def a_record(
+    name: str, *, one_cpu_ms: float = 10.0, commit: Commit | None = None, keys: int = 2, **run: Any
+) -> tuple[Run, tuple[Launch, ...]]:
+    """A run of six launches each of unbound, 10 ms, and of one CPU."""
+    cells = {cell.key: cell for cell in expand(a_scenario(), "a-scenario.yaml")}
+    rows = (("binding=none", 10.0), ("binding=one-cpu", one_cpu_ms))[-keys:]
+    launches = tuple(
+        a_launch(
+            cell=cells[key],
+            block=block,
+            workers=(a_worker(wall_ns=(round(ms * 1e6 * (1 + 0.005 * (-1) ** block)),) * 30),),
+        )
+        for block in range(6)
+        for key, ms in rows
+    )
+    return replace(a_run(**run), id=name, commit=commit), launches
+
+
+def test_an_overview_of_two_runs_has_a_verdict_and_says_that_the_history_is_too_short() -> None:
+    records = [
+        a_record("one", started_at="2026-01-02T03:04:05Z"),
+        a_record("two", started_at="2026-01-02T03:14:05Z", one_cpu_ms=10.15),
+    ]
+
+    known = joined(one for record in records for one in series_of_run(*record))
+    page = pages_of(records, series=known)["index.html"]
+
+    assert "too short to tell" in page
+    assert "nothing new" not in page
+    assert "equivalent</small>" in page
+
+
+def compared(before: Commit | None, after: Commit | None) -> RunComparison:
+    return compare_runs(
+        a_record("one", one_cpu_ms=10.0, commit=before),
+        a_record("two", one_cpu_ms=8.0, commit=after),
+    )
+
+
+def a_commit(sha: str, *, dirty: bool = False) -> Commit:
+    return Commit(sha=sha * 40, subject="A subject", committed_at="2026-01-01", dirty=dirty)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "said"),
+    [
+        (None, None, "commit unknown: host or noise"),
+        (a_commit("a"), None, "commit unknown: host or noise"),
+        (a_commit("a"), a_commit("a"), "same commit: host or noise"),
+        (a_commit("a"), a_commit("a", dirty=True), ""),
+        (a_commit("a"), a_commit("b"), ""),
+    ],
+)
+def test_a_difference_of_no_known_commit_says_so_on_the_page_and_in_the_terminal(
+    before: Commit | None, after: Commit | None, said: str
+) -> None:
+    found = compared(before, after)
+
+    (row,) = compare_page(found, now=NOW).findings.rows
+    (told,) = (one for one in compare.text_of_runs(found).rows if one.compared.is_finding)
+    assert row.needed == said
+    assert row.verdict.tone == ("plain" if said else "good")
+    assert told.verdict == (f"▲ faster, {said.split(':', maxsplit=1)[0]}" if said else "▲ faster")
+
+
+def test_a_page_without_a_comparison_has_no_axis_and_says_that_the_baseline_is_missing() -> None:
+    (study,) = latest_studies([a_record("one", keys=1)])
+    table = comparison_table(study)
+    html = pages_of([a_record("one", keys=1)])
+
+    assert table is not None
+    assert (table.title, table.rows) == ("Nothing to compare", ())
+    assert 'class="forest"' not in html["scenario/a-scenario.html"]
+    assert "1 cell of the scenario had no launch" in html["scenario/a-scenario.html"]
+    assert "baseline not measured" in html["scenario/a-scenario.html"]
+    assert "baseline not measured" in html["index.html"]
+
+
+@pytest.mark.parametrize(
+    ("looks", "said"), [(1, "1 look: too short to see a move"), (60, "60 looks")]
+)
+def test_a_strip_shows_the_number_of_samples(looks: int, said: str) -> None:
+    run, launches = a_record("one")
+    (study,) = latest_studies([(run, tuple(replace(one, looks=looks) for one in launches))])
+
+    shown = thread_activity(study)
+
+    assert shown is not None
+    assert all(panel.caption.endswith(f", {said}") for panel in shown.panels)
+
+
+def test_the_binding_check_counts_the_samples_of_the_launch_with_fewest() -> None:
+    cell = next(one for one in expand(a_scenario(), "s.yaml") if one.key == "binding=one-cpu")
+    launches = tuple(
+        a_launch(
+            cell=cell,
+            block=block,
+            placement=a_placement(cpus=(0,), bound=True),
+            workers=(a_worker(threads=(a_thread(stays=((0, 0, 100),)),)),),
+        )
+        for block in range(3)
+    )
+    seen = tuple(replace(one, looks=looks) for one, looks in zip(launches, (7, 2, 9), strict=True))
+    (study,) = latest_studies([(a_run(), seen)])
+
+    assert checks(study)[0].evidence == (
+        "binding proven in 3 of 3 launches; the least seen had 2 looks"
+    )
+
+
+def test_a_missing_interval_and_a_missing_command_are_marked() -> None:
+    page = pages_of([], series=sample_history())["history.html"]
+
+    assert re.search(r"2\.69\sms<small>no interval</small>", page)
+    assert "no command recorded</span>" in page
+    assert "imported</span>" not in page

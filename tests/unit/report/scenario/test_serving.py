@@ -1,0 +1,591 @@
+"""Servers: throughput, latencies and worker placement of each configuration."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+
+from corebound.analysis.launch_metrics import figure_of
+from corebound.analysis.scenario_result import CellStudy, ScenarioResult, study
+from corebound.analysis.selection import latest_studies
+from corebound.analysis.server_workers import cpu_use, overlap, workers_seen
+from corebound.cli.commands.run import run_document
+from corebound.launch import perf
+from corebound.launch.perf import (
+    Count,
+    CounterSupport,
+    collect_counters,
+    supported_counters,
+    total_counts,
+)
+from corebound.machine.topology import CpuId, Topology
+from corebound.records.launch_record import Launch, Served, Worker
+from corebound.records.telemetry import Counters
+from corebound.report.charts.axis import linear_axis
+from corebound.report.charts.lines import (
+    LoadPoint,
+    TradeoffCurve,
+    percentile_position,
+    tradeoff_svg,
+)
+from corebound.report.downloads import cells_json
+from corebound.report.scenario.page import scenario_page
+from corebound.report.scenario.serving import ThroughputLatency, serving, throughput_latency
+from corebound.report.scenario.threads import thread_activity
+from corebound.scenario.matrix import expand
+from corebound.scenario.traffic import MlPerf, Shape
+from corebound.stats.launch_summary import summarise_launch
+from corebound.stats.server_summary import MeanWithInterval, ServedCell, figure_ns, summarise_served
+from corebound.workflow.execute import RunResult
+from support.build import (
+    a_cell,
+    a_host,
+    a_launch,
+    a_machine,
+    a_placement,
+    a_run,
+    a_scenario,
+    a_served,
+    a_thread,
+    a_worker,
+    an_answered,
+)
+from support.paths import DATA
+from support.report_sample import a_serving_sample
+
+NOW = "2026-03-14T09:26:53+00:00"
+SCENARIO = a_scenario(
+    workload="image-serving",
+    environment="torchserve",
+    matrix={"threads": ["default", "cores-per-worker"]},
+    parameters={"model": "resnet18", "image": 224, "concurrency": 4},
+    baseline={"threads": "default"},
+)
+
+
+def launches_of(place: int, *served: Served) -> tuple[Launch, ...]:
+    cell = expand(SCENARIO, "s.yaml")[place]
+    worker = replace(a_worker(threads=(a_thread(),)), wall_ns=(), cpu_ns=())
+    return tuple(
+        replace(
+            a_launch(cell=cell, block=block, position=place, workers=(worker,)),
+            served=one,
+        )
+        for block, one in enumerate(served)
+    )
+
+
+def studied(*launches: Launch) -> ScenarioResult:
+    run = a_run(scenarios=(SCENARIO,))
+    return study(run, run.scenarios[0], launches)
+
+
+def lasting(seconds: float) -> Served:
+    """A hundred requests answered in so many seconds."""
+    return a_served(answered=an_answered(duration_ns=round(seconds * 1e9)))
+
+
+def test_a_closed_loop_is_compared_by_time_per_successful_request() -> None:
+    # 100 answers in half a second.
+    assert figure_ns(a_served()) == 5_000_000
+
+
+@pytest.mark.parametrize("shape", ["constant", "poisson", "server", "multi-stream"])
+def test_a_fixed_rate_is_compared_by_p99(shape: Shape) -> None:
+    answered = an_answered(latencies_ns=(10_000_000,) * 98 + (70_000_000,) * 2)
+
+    # An HDR histogram of three digits: at most 0.1 % more.
+    assert figure_ns(a_served(answered=answered, shape=shape)) == pytest.approx(70e6, rel=0.001)
+
+
+def test_errors_are_counted_and_excluded_from_latencies() -> None:
+    answered = an_answered(latencies_ns=(10_000_000,) * 90, errors={"status 503": 10})
+
+    served = summarise_served(launches_of(0, a_served(answered=answered)))
+
+    assert served is not None
+    assert (served.errors, served.requests) == (10, 100)
+    assert served.p99_ns.value == pytest.approx(10e6, rel=0.001)
+
+
+def test_throughput_has_an_interval_over_launches_and_the_tail_is_of_all_requests() -> None:
+    served = summarise_served(launches_of(0, lasting(0.5), lasting(0.4)))
+
+    assert served is not None
+    # Geometric mean of 200 and 250 a second.
+    assert served.per_s.value == pytest.approx(50_000**0.5)
+    assert served.per_s.interval is not None
+    assert served.curve[-1].share == 1
+
+
+def of_latencies(number: int) -> Served:
+    """So many requests answered within 10 ms, but for one of 900 ms."""
+    latencies_ns = (10_000_000,) * (number - 1) + (900_000_000,)
+    return a_served(answered=an_answered(latencies_ns=latencies_ns))
+
+
+def test_fewer_than_1000_requests_have_no_p99_9() -> None:
+    few = launches_of(0, of_latencies(499), of_latencies(500))
+    enough = launches_of(0, of_latencies(500), of_latencies(500))
+
+    assert (served := summarise_served(few)) is not None
+    assert served.p99_9_ns is None
+    assert (served := summarise_served(enough)) is not None
+    assert served.p99_9_ns is not None
+
+
+def test_a_page_shows_no_p99_9_of_fewer_than_1000_requests() -> None:
+    few, enough = of_latencies(400), of_latencies(1_200)
+
+    section = serving(studied(*launches_of(0, few, few), *launches_of(1, enough, enough)))
+
+    assert section is not None
+    few_requests, enough_requests = section.rows
+    assert few_requests.served.p99_9_ns is None
+    assert enough_requests.served.p99_9_ns is not None
+    assert [row.p99_9_range_ns for row in section.rows] == [None, None]
+    assert "from 1,000 on" in section.lead
+
+
+def test_launches_of_fewer_than_1000_requests_do_not_bound_a_p99_9() -> None:
+    half, whole = of_latencies(600), of_latencies(1_000)
+
+    section = serving(studied(*launches_of(0, half, half), *launches_of(1, half, whole)))
+
+    assert section is not None
+    assert [row.p99_9_range_ns for row in section.rows] == [None, None]
+
+
+def test_the_axis_contains_every_drawn_latency() -> None:
+    section = serving(studied(*launches_of(0, of_latencies(150), of_latencies(150))))
+
+    assert section is not None
+    (panel,) = section.panels
+    highest = max(latency for curve in panel.curves for _, latency in curve.points)
+    assert panel.axis.low < highest < panel.axis.high
+
+
+def test_a_launch_without_a_successful_request_has_no_value() -> None:
+    with pytest.raises(ValueError, match="no figure"):
+        figure_ns(a_served(answered=an_answered(latencies_ns=(), errors={"refused": 100})))
+
+
+def test_a_servers_launch_is_summarised_like_any_other() -> None:
+    (launch,) = launches_of(0, a_served())
+
+    summary = summarise_launch(launch, "auto")
+
+    assert summary.median_ns == 5_000_000
+    # 400 ms of CPU time for 100 requests.
+    assert summary.cpu_median_ns == 4_000_000
+
+
+def test_server_configurations_are_compared_by_their_metric() -> None:
+    launches = (
+        *launches_of(0, lasting(1.0), lasting(1.1), lasting(0.9)),
+        *launches_of(1, lasting(0.5), lasting(0.55), lasting(0.45)),
+    )
+
+    result = studied(*launches)
+
+    assert result.ranked[0].comparison.speedup_ratio == pytest.approx(2)
+    assert figure_of(result.cells).heading == "Time a request"
+
+
+def test_each_server_configuration_has_intervals_and_a_command() -> None:
+    quick, slow = ([lasting(seconds) for seconds in all_] for all_ in ((0.5, 0.6), (1.0, 1.2)))
+    launches = (*launches_of(0, *slow), *launches_of(1, *quick))
+
+    section = serving(studied(*launches))
+
+    assert section is not None
+    base, other = section.rows
+    served = base.served
+    for estimate in (served.per_s, served.cpu_ns, served.p50_ns, served.p99_ns):
+        assert estimate.interval is not None
+        assert estimate.interval.contains(estimate.value)
+    assert base.command.line.count("--only") == 1
+    assert other.command.line.count("--only") == 2
+
+
+def test_the_page_shows_the_percentiles_of_each_configuration() -> None:
+    launches = (*launches_of(0, lasting(1.0)), *launches_of(1, lasting(0.5)))
+
+    section = serving(studied(*launches))
+
+    assert section is not None
+    assert [row.served.per_s.value for row in section.rows] == pytest.approx([100, 200])
+    (panel,) = section.panels
+    assert len(panel.curves) == len(panel.key) == 2
+    assert [tick.text for tick in panel.along] == ["p50", "p90", "p99", "p99.9", "p99.99"]
+
+
+def test_a_generator_that_shared_cpus_with_the_server_is_named() -> None:
+    section = serving(studied(*launches_of(0, a_served(apart=False))))
+
+    assert section is not None
+    assert "had to share CPUs with the server; it used at most 2.0" in section.notes[0]
+
+
+def test_the_notes_contain_the_mlperf_verdict() -> None:
+    verdict = MlPerf(queries=64, percentile=0.9, needed=64, satisfied=True, latency_ns=9_000_000)
+    answered = an_answered(mlperf=verdict)
+
+    section = serving(studied(*launches_of(0, a_served(answered=answered, shape="single-stream"))))
+
+    assert section is not None
+    assert "1 of 1 launch valid; 90 % of queries within 9.00 ms" in section.notes[1]
+
+
+def test_a_scenario_without_servers_has_no_serving_section() -> None:
+    cell = expand(a_scenario(), "a.yaml")[0]
+    run = a_run(scenarios=(a_scenario(),))
+
+    assert serving(study(run, run.scenarios[0], [a_launch(cell=cell)])) is None
+
+
+def test_the_percentile_axis_is_logarithmic_in_the_remaining_share() -> None:
+    assert percentile_position(0.99) - percentile_position(0.9) == pytest.approx(
+        percentile_position(0.999) - percentile_position(0.99)
+    )
+    assert percentile_position(1.0) == percentile_position(0.9999) == 1
+
+
+def test_a_page_names_the_parameters_that_the_profile_left() -> None:
+    scenario = SCENARIO.model_validate(
+        {**SCENARIO.document(), "profiles": {"quick": {"parameters": {"concurrency": 2}}}}
+    )
+    run = replace(a_run(scenarios=(scenario,)), profile="quick")
+
+    page = scenario_page(
+        study(run, run.scenarios[0], ()), findings=(), now=NOW, records_file="r.jsonl"
+    )
+
+    assert "concurrency 2" in page.hero.context
+
+
+RECORDED = DATA / "perf" / "software-6.1.csv"
+WORKERS_SCENARIO = a_scenario(
+    workload="image-serving",
+    environment="torchserve",
+    matrix={"threads": ["default", "cores-per-worker"]},
+    parameters={"model": "resnet18", "image": 224, "concurrency": 4},
+    baseline={"threads": "default"},
+)
+TWO_CORES = {CpuId(0): 0, CpuId(1): 1}
+# perf's lines for two workers, as perf-stat(1) gives them: 1,000 slots and 3,000.
+ONE = """\
+600,,cpu_core/topdown-retiring/,1000,100.00,,
+50,,cpu_core/topdown-bad-spec/,1000,100.00,,
+50,,cpu_core/topdown-fe-bound/,1000,100.00,,
+300,,cpu_core/topdown-be-bound/,1000,100.00,,
+100,,cpu_core/topdown-mem-bound/,1000,100.00,,
+7000,,node-load-misses,1000,100.00,,
+"""
+TWO = """\
+900,,cpu_core/topdown-retiring/,1000,50.00,,
+150,,cpu_core/topdown-bad-spec/,1000,50.00,,
+150,,cpu_core/topdown-fe-bound/,1000,50.00,,
+1800,,cpu_core/topdown-be-bound/,1000,50.00,,
+600,,cpu_core/topdown-mem-bound/,1000,50.00,,
+1000,,node-load-misses,1000,50.00,,
+"""
+
+
+def a_worker_on(
+    slot: int, *stays: tuple[int, int, int], run_ns: int = 10**9, counters: Counters | None = None
+) -> Worker:
+    """A worker without samples, as a server's are; stays are (cpu, from_ms, to_ms)."""
+    worker = a_worker(slot=slot, threads=(a_thread(tid=100 + slot, stays=stays, run_ns=run_ns),))
+    return replace(worker, wall_ns=(), cpu_ns=(), counters=counters)
+
+
+def a_launch_of(
+    *workers: Worker, place: int = 0, block: int = 0, counters: Counters | None = None
+) -> Launch:
+    """A launch of a second; without counters, as of a corebound that had none."""
+    launch = a_launch(
+        cell=expand(WORKERS_SCENARIO, "s.yaml")[place],
+        block=block,
+        position=place,
+        workers=workers,
+        placement=replace(
+            a_placement(cpus=(0, 1), bound=False), slots=a_placement().slots * len(workers)
+        ),
+    )
+    answered = an_answered(duration_ns=10**9)
+    return replace(launch, served=a_served(answered=answered), counters=counters)
+
+
+def result_of_workers(*launches: Launch, topology: Topology | None = None) -> ScenarioResult:
+    host = a_machine() if topology is None else a_machine(topology=topology)
+    run = replace(a_run(scenarios=(WORKERS_SCENARIO,)), host=host)
+    return study(run, run.scenarios[0], launches)
+
+
+def test_cpu_time_is_divided_among_the_cpus_a_worker_was_sampled_on() -> None:
+    # 800 ms of CPU time, seen 750 ms on CPU 0 and 250 ms on CPU 1; before 0 does not count.
+    launch = a_launch_of(
+        a_worker_on(0, (1, -500, 0), (0, 0, 750), (1, 750, 1000), run_ns=8 * 10**8)
+    )
+
+    assert cpu_use(launch) == {0: pytest.approx(0.6), 1: pytest.approx(0.2)}
+
+
+def test_workers_overlap_where_they_share_a_core_at_the_same_time() -> None:
+    # On CPU 0 for 400 ms together of the 1,000 ms that some worker was there; 1 has no other.
+    launch = a_launch_of(a_worker_on(0, (0, 0, 700)), a_worker_on(1, (0, 300, 1000), (1, 0, 1000)))
+
+    # 400 of 1000 + 1000 ms.
+    assert overlap(launch, TWO_CORES) == pytest.approx(0.2)
+
+
+def test_two_cpus_of_one_core_are_shared() -> None:
+    launch = a_launch_of(a_worker_on(0, (0, 0, 1000)), a_worker_on(1, (1, 0, 1000)))
+
+    assert overlap(launch, {CpuId(0): 0, CpuId(1): 0}) == 1
+    assert overlap(launch, TWO_CORES) == 0
+
+
+def test_threads_of_one_worker_do_not_overlap_with_themselves() -> None:
+    worker = a_worker_on(0, (0, 0, 1000))
+    twice = replace(worker, threads=(*worker.threads, a_thread(tid=7, stays=((0, 0, 1000),))))
+
+    assert overlap(a_launch_of(twice), TWO_CORES) == 0
+
+
+class Written:
+    """Stands for a `perf stat` that has written this."""
+
+    def __init__(self, text: str, reason: str | None = None) -> None:
+        self._text = text
+        self.reason = reason
+
+    def close(self) -> dict[str, Count]:
+        return perf.parse(self._text)
+
+
+def count(
+    *perfs: Written, offer: CounterSupport | None = None, workers: int = 2
+) -> tuple[Counters, tuple[Counters, ...]]:
+    """Of the whole launch, and of each worker; each has one thread that ran 5 ns."""
+    found = collect_counters(
+        offer or CounterSupport(), perfs, [(a_thread(run_ns=5),)] * workers, None
+    )
+    return found.whole, found.workers
+
+
+def test_counters_cover_the_servers_process_tree_and_each_worker() -> None:
+    beside = ONE.replace("100,,cpu_core/topdown-mem", "300,,cpu_core/topdown-mem")
+
+    whole, workers = count(Written(ONE), Written(TWO), Written(beside))
+
+    assert [one.slots["core_bound"] for one in workers] == pytest.approx([0.2, 0.4])
+    # (200 + 1200 + 0) of 1000 + 3000 + 1000 slots.
+    assert whole.slots["core_bound"] == pytest.approx(0.28)
+    assert whole.remote_loads == 7000 + 1000 + 7000
+    assert whole.running_share == 0.5
+
+
+def test_a_counter_missing_for_one_worker_is_unavailable_with_its_reason() -> None:
+    lost = TWO.replace("1000,,node", "<not counted>,,node")
+
+    whole, workers = count(Written(ONE), Written(lost))
+
+    assert whole.remote_loads is None
+    assert whole.unavailable == {"node-load-misses": "not counted"}
+    assert workers[0].remote_loads == 7000
+
+
+def test_if_perf_fails_kernel_counts_and_its_message_remain() -> None:
+    whole, workers = count(Written(ONE), Written("", "perf: not permitted"))
+
+    assert (whole.source, whole.task_clock_ns) == ("proc", 10)
+    assert whole.unavailable == {"hardware counters": "perf: not permitted"}
+    assert workers == ()
+
+
+def test_on_a_host_without_counters_they_are_unavailable_with_the_reason() -> None:
+    # What perf recorded on such a host.
+    offer = supported_counters(["cycles"], perf.parse(RECORDED.read_text(encoding="utf-8")))
+
+    whole, workers = count(offer=offer)
+
+    assert whole.unavailable == {"hardware counters": "not supported by this host"}
+    assert (whole.slots, workers) == ({}, ())
+
+
+def test_an_event_counted_by_some_workers_only_is_not_summed() -> None:
+    found = total_counts([{"cycles": Count(value=1.0, running_share=1.0)}, {}])
+
+    assert found["cycles"].value is None
+
+
+COUNTED = Counters(
+    source="perf", remote_loads=9_000, slots={"core_bound": 0.25, "memory_bound": 0.125}
+)
+NOT_COUNTED = Counters(
+    source="proc", unavailable={"hardware counters": "not supported by this host"}
+)
+
+
+def test_the_page_shows_core_bound_shares_of_the_tree_and_of_workers() -> None:
+    workers = [
+        a_worker_on(slot, (slot, 0, 1000), counters=replace(COUNTED, slots={"core_bound": share}))
+        for slot, share in enumerate((0.2, 0.3))
+    ]
+    known = result_of_workers(a_launch_of(*workers, counters=COUNTED))
+
+    section, strips = serving(known), thread_activity(known)
+
+    assert section is not None
+    assert section.rows[0].workers.core_bound == pytest.approx(0.25)
+    assert not any("core bound" in note for note in section.notes)
+    assert strips is not None
+    said = {figure.says: figure.value for figure in strips.panels[0].values}
+    assert said["of slots core bound (2 workers: 20 %, 30 %)"] == "25 %"
+    assert said["of slots memory bound"] == "12 %"
+
+
+def test_without_counters_the_page_says_unavailable_and_why() -> None:
+    section = serving(
+        result_of_workers(a_launch_of(a_worker_on(0, (0, 0, 1000)), counters=NOT_COUNTED))
+    )
+
+    assert section is not None
+    assert section.rows[0].workers.core_bound is None
+    assert "core bound" not in section.rows[0].workers.spans
+    assert (
+        "core bound and memory bound (not supported by this host); remote loads"
+        " (not supported by this host)" in section.notes[-1]
+    )
+
+
+def test_strips_do_not_repeat_what_the_section_marks_as_unavailable() -> None:
+    found = thread_activity(
+        result_of_workers(a_launch_of(a_worker_on(0, (0, 0, 1000)), counters=NOT_COUNTED))
+    )
+
+    assert found is not None
+    assert [figure.says for figure in found.panels[0].values if not figure.known] == []
+
+
+def test_remote_memory_is_shown_on_hosts_with_several_nodes() -> None:
+    worker = replace(a_worker_on(0, (0, 0, 1000)), node_bytes={0: 300, 1: 100})
+    known = result_of_workers(a_launch_of(worker), topology=a_host(nodes=2, cores_per_node=2))
+
+    (cell,) = known.cells
+
+    assert workers_seen(cell, known.run.host).remote_memory == pytest.approx(0.25)
+
+
+def test_each_server_configuration_has_a_strip_with_a_colour_per_worker() -> None:
+    launches = [
+        a_launch_of(
+            *(a_worker_on(slot, (slot, 0, 1000)) for slot in range(2)), place=place, block=block
+        )
+        for place in range(2)
+        for block in range(2)
+    ]
+
+    found = thread_activity(result_of_workers(*launches))
+
+    assert found is not None
+    assert found.key == ((0, "worker 0"), (1, "worker 1"))
+    assert len(found.panels) == 2
+    assert [track.name for track in found.panels[0].strip.tracks] == ["worker 0", "worker 1"]
+    shown = [figure.value for figure in found.panels[0].values]
+    assert shown[0] == "CPU 0 100 %, CPU 1 100 %"
+
+
+def test_the_exports_contain_the_same_worker_values() -> None:
+    launch = a_launch_of(a_worker_on(0, (0, 0, 500)), counters=NOT_COUNTED)
+    known = result_of_workers(launch)
+    told = RunResult(run=known.run, file=Path("r.jsonl"), launches=(launch,), ending="complete")
+
+    (exported,) = json.loads(cells_json(known, ()))["cells"]
+    (printed,) = run_document(told)["cells"]
+
+    assert exported["serving"] == printed["serving"]
+    # A hundred good answers in a second.
+    assert exported["serving"]["requests_per_s"] == pytest.approx(100)
+    assert (exported["serving"]["requests"], exported["serving"]["errors"]) == (100, 0)
+    workers = exported["serving"]["workers"]
+    assert workers["cpu_use"] == {"0": 1.0}
+    assert workers["core_bound_share"] is None
+    assert workers["unavailable"]["core bound and memory bound"] == "not supported by this host"
+
+
+Known = list[tuple[CellStudy, ServedCell]]
+
+
+def known() -> Known:
+    """The sample's four set-ups."""
+    (study,) = latest_studies([a_serving_sample()])
+    return [(cell, served) for cell in study.cells if (served := summarise_served(cell.launches))]
+
+
+def driven(rates: dict[str, float]) -> Known:
+    """One set-up under several loads: what was asked, and what came out."""
+    cell, served = known()[0]
+    return [
+        (
+            replace(cell, cell=a_cell(axes=(("parameters.rate", name),))),
+            replace(served, per_s=MeanWithInterval(value=got, interval=None)),
+        )
+        for name, got in rates.items()
+    ]
+
+
+def drawn(of: Known) -> ThroughputLatency:
+    found = throughput_latency(of)
+    assert found is not None
+    return found
+
+
+def test_each_configuration_is_a_numbered_point_named_in_the_key() -> None:
+    found = drawn(known())
+
+    assert [len(curve.spots) for curve in found.curves] == [1, 1, 1, 1]
+    assert [number for _, _, number in found.marks] == [1, 2, 3, 4]
+    assert found.key[0] == (1, "m-none", "unbound, default threads, wait policy default")
+
+
+def test_configurations_that_differ_only_in_load_form_one_line() -> None:
+    found = drawn(driven({"20": 18.0, "5": 5.0, "10": 10.0}))
+
+    assert [spot.per_s for spot in found.curves[0].spots] == [5.0, 10.0, 18.0]
+    assert len(found.key) == 1
+
+
+def test_a_single_point_makes_no_chart() -> None:
+    assert throughput_latency(known()[:1]) is None
+
+
+@pytest.mark.parametrize(("most", "scale"), [(20.0, "linear"), (200.0, "log")])
+def test_throughputs_far_apart_are_on_a_logarithmic_axis(most: float, scale: str) -> None:
+    assert drawn(driven({"5": 5.0, "9": most})).across.scale == scale
+
+
+def test_p99_is_drawn_in_the_captions_unit_and_described_in_words() -> None:
+    found = drawn(known())
+
+    (_, served) = known()[0]
+    assert found.curves[0].spots[0].latency == pytest.approx(served.p99_ns.value / 1e6)
+    assert "p99, ms," in found.caption
+    assert "requests/s at a p99 of" in found.says
+
+
+def test_both_intervals_cross_at_the_point() -> None:
+    spot = LoadPoint(per_s=5, latency=2, per_s_ends=(4, 6), latency_ends=(1, 3))
+    curve = TradeoffCurve(mode="m-none", dash=0, spots=(spot,))
+
+    svg = tradeoff_svg([curve], linear_axis(0, 10), linear_axis(0, 4), "<says>")
+
+    assert re.search(r'class="whisker m-none" d="M400.0 500.0H600.0M500.0 750.0V250.0"', svg)
+    assert "&lt;says&gt;" in svg
+    assert 'class="ln' not in svg
