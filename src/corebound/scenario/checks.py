@@ -262,7 +262,7 @@ def _binding(values: dict[str, LocatedValue]) -> Iterator[Flaw]:
         yield bind.path, what, "Write `backend: taskset`, or `bind: before-start`."
     if mode == "smt-siblings" and values["smt"].value is False:
         what = "`smt: false` leaves no siblings for `binding: smt-siblings`."
-        yield values["smt"].path, what, "Remove one, or remove that cell with `exclude`."
+        yield values["smt"].path, what, "Remove one, or exclude that cell."
     memory = values["memory"]
     if (
         backend.value == "taskset"
@@ -325,7 +325,9 @@ def _gpus(gpus: LocatedValue, workload: str, most: int, framework: str) -> Itera
         yield gpus.path, what, f"Write {most} at most."
 
 
-_ON_GPUS = join_words(sorted({framework for one in BUILT_IN.values() for framework in one.gpus}))
+_ON_GPUS = join_words(
+    sorted({framework for built_in in BUILT_IN.values() for framework in built_in.gpus})
+)
 
 
 def _framework_settings(values: dict[str, LocatedValue], framework: str) -> Iterator[Flaw]:

@@ -199,8 +199,8 @@ def expand(scenario: Scenario, path: str, profile: ProfileName | None = None) ->
         `include` adds.
     """
     where = path if scenario.line is None else f"{path}:{scenario.line}"
-    changed, kept = apply_profile(scenario, profile)
-    return shorten_labels([_cell(point, changed, where) for point in kept])
+    changed, selected = apply_profile(scenario, profile)
+    return shorten_labels([_cell(point, changed, where) for point in selected])
 
 
 def apply_profile(

@@ -65,13 +65,13 @@ class Expected(Struct, frozen=True, kw_only=True):
     choices: tuple[str, ...] = ()
 
 
-def join_words(words: Sequence[str], last: str = "or") -> str:
-    """Join words into a list for a sentence.
+def join_words(items: Sequence[str], last: str = "or") -> str:
+    """Join items into a list for a sentence.
 
     >>> join_words(["a", "b", "c"])
     'a, b or c'
     """
-    return f" {last} ".join(filter(None, (", ".join(words[:-1]), words[-1])))
+    return f" {last} ".join(filter(None, (", ".join(items[:-1]), items[-1])))
 
 
 def one_of(noun: str, choices: tuple[str, ...], more: str = "") -> Expected:

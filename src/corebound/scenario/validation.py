@@ -265,21 +265,21 @@ def validate(root: Node) -> ValidatedTree:
     nulls = tuple(_missing_values(root, ()))
     removed = [*_flawed_paths(root, ()), *(null.path for null in nulls)]
     root = _without(root, frozenset(removed))
-    scenario, problems_found = _build(root)
+    scenario, faults = _build(root)
     problems = (
         *nulls,
-        *(one for one in problems_found if not _is_consequence(one.path, removed, root)),
+        *(fault for fault in faults if not _is_consequence(fault.path, removed, root)),
     )
     # Removing a value may make its parent invalid in turn. That is not a fault of the file,
     # so it is not reported; each round moves up at least one level.
     for _ in range(MOST_DEPTH):
-        removed += [path for one in problems_found if (path := _absent_path(one)) is not None]
-        if scenario is not None or len(problems_found) == MOST_PROBLEMS:
+        removed += [path for fault in faults if (path := _absent_path(fault)) is not None]
+        if scenario is not None or len(faults) == MOST_PROBLEMS:
             break
         root = _with_placeholders(
-            _without(root, frozenset(_path_to_remove(one.path, root) for one in problems_found))
+            _without(root, frozenset(_path_to_remove(fault.path, root) for fault in faults))
         )
-        scenario, problems_found = _build(root)
+        scenario, faults = _build(root)
     return ValidatedTree(
         scenario=scenario, root=root, problems=problems, removed=tuple(dict.fromkeys(removed))
     )

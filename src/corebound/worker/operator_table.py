@@ -106,7 +106,7 @@ def tabulate(steps: Sequence[Step], trace: str | None) -> Profile:
         iterations=len(steps),
         step_ns=round(statistics.fmean(step.wall_ns for step in middle)),
         outside_ns=round(statistics.fmean(step.outside_ns for step in middle)),
-        operators=sorted(operators, key=lambda one: (-one.total_ns, one.type)),
+        operators=sorted(operators, key=lambda operator: (-operator.total_ns, operator.type)),
         phases=_phases(middle),
         trace=trace,
     )
@@ -140,11 +140,11 @@ def side_by_side(calls: Iterable[tuple[int, int, str]]) -> Iterator[Span]:
         calls: The start, end (in nanoseconds) and type of each operator, in any order.
     """
     free: list[tuple[int, int]] = []  # (when it ended, thread)
-    for began_ns, ended_ns, type_ in sorted(calls):
-        idle = free and free[0][0] <= began_ns
+    for begin_ns, end_ns, type_ in sorted(calls):
+        idle = free and free[0][0] <= begin_ns
         thread = heapq.heappop(free)[1] if idle else len(free)
-        heapq.heappush(free, (ended_ns, thread))
-        yield Span(type=type_, thread=thread, begin_ns=began_ns, end_ns=ended_ns)
+        heapq.heappush(free, (end_ns, thread))
+        yield Span(type=type_, thread=thread, begin_ns=begin_ns, end_ns=end_ns)
 
 
 def chrome_trace(steps: Iterable[Step]) -> str:
@@ -167,8 +167,8 @@ def chrome_trace(steps: Iterable[Step]) -> str:
     return json.dumps({"traceEvents": events})
 
 
-def _operator(type_: str, every: Sequence[_Shared], middle: Sequence[_Shared]) -> Operator:
-    calls = [step.calls.get(type_, []) for step in every]
+def _operator(type_: str, all_steps: Sequence[_Shared], middle: Sequence[_Shared]) -> Operator:
+    calls = [step.calls.get(type_, []) for step in all_steps]
     return Operator(
         type=type_,
         calls=statistics.fmean(len(step.calls.get(type_, ())) for step in middle),
@@ -225,11 +225,11 @@ def _share(step: Step) -> _Shared:
         if span.type is not None:
             by_type[span.type].append(share_ns)
             by_phase[phase or "forward"] += share_ns
-    told = any(phases)
+    has_phases = any(phases)
     return _Shared(
         wall_ns=step.end_ns - step.begin_ns,
         calls=dict(by_type),
-        phases=dict(by_phase) if told else {},
+        phases=dict(by_phase) if has_phases else {},
     )
 
 
@@ -278,7 +278,7 @@ def _divide(
     active: set[int] = set()
     at_ns = begin_ns
     for when_ns, begins, call in edges:
-        for one in active:
-            yield one, (when_ns - at_ns) / len(active)
+        for span in active:
+            yield span, (when_ns - at_ns) / len(active)
         at_ns = when_ns
         (active.add if begins else active.discard)(call)

@@ -21,17 +21,20 @@ def on(host: HostOverTime, *, refused: int = 0) -> CellEvidence:
     """A cell of four launches of 100 ms iterations over that host."""
     launches = []
     for place, launch in enumerate(measured_cell(100.0, axes=(("threads", "1"),)).launches):
-        workers = tuple(replace(one, disturbed=marked(one, host)) for one in launch.workers)
-        found = disturbance(workers, host)
-        is_refused = found is not None and place < refused
-        if found is not None:
-            found = replace(found, refused=is_refused)
+        workers = tuple(
+            replace(finding_of_cell, disturbed=marked(finding_of_cell, host))
+            for finding_of_cell in launch.workers
+        )
+        finding = disturbance(workers, host)
+        is_refused = finding is not None and place < refused
+        if finding is not None:
+            finding = replace(finding, refused=is_refused)
         launches.append(
             replace(
                 launch,
                 workers=workers,
                 host=host,
-                disturbance=found,
+                disturbance=finding,
                 status="invalid" if is_refused else "ok",
             )
         )
@@ -59,29 +62,29 @@ def windows(*, bad: int = 6, **figures: int) -> HostOverTime:
 def test_a_cause_that_disturbed_most_of_a_launch_is_reported_with_its_fix(
     figures: dict[str, int], rule: str, says: str, fixes: str
 ) -> None:
-    found = findings_in(on(windows(**figures)))
+    finding = findings_in(on(windows(**figures)))
 
-    assert list(found) == [rule]
-    assert cell_keys(found[rule]) == ["threads=1"]
-    assert any(says in line and "50 % of" in line for line in found[rule].evidence)
-    assert fixes in found[rule].fix
-    assert found[rule].times_ratio == 2.0
+    assert list(finding) == [rule]
+    assert cell_keys(finding[rule]) == ["threads=1"]
+    assert any(says in line and "50 % of" in line for line in finding[rule].evidence)
+    assert fixes in finding[rule].fix
+    assert finding[rule].times_ratio == 2.0
 
 
 def test_discarded_and_kept_launches_are_counted_separately() -> None:
-    found = findings_in(on(windows(steal_ms=250), refused=2))["steal"]
+    finding = findings_in(on(windows(steal_ms=250), refused=2))["steal"]
 
-    assert found.evidence[-2:] == ("2 launches kept and marked", "2 launches without results")
+    assert finding.evidence[-2:] == ("2 launches kept and marked", "2 launches without results")
 
 
 def test_a_second_cause_that_took_almost_nothing_is_not_reported() -> None:
     stolen = a_window(from_ms=3000, to_ms=3500, steal_ms=150, foreign_ms=400, waited_ms=400)
     host = windows(foreign_ms=400, waited_ms=400)
 
-    found = findings_in(on(replace(host, windows=(*host.windows, stolen))))
+    finding = findings_in(on(replace(host, windows=(*host.windows, stolen))))
 
     # 150 ms of 3.5 s on one CPU: 0.04 of it.
-    assert list(found) == ["foreign-load"]
+    assert list(finding) == ["foreign-load"]
 
 
 @pytest.mark.parametrize(
@@ -98,8 +101,10 @@ def test_a_quiet_launch_is_not_reported(host: HostOverTime) -> None:
 
 
 def counting(counters: Counters | None) -> CellEvidence:
-    one = measured_cell(10.0, slots=((0, 1),))
-    return cell_evidence([replace(launch, counters=counters) for launch in one.launches])
+    finding_of_cell = measured_cell(10.0, slots=((0, 1),))
+    return cell_evidence(
+        [replace(launch, counters=counters) for launch in finding_of_cell.launches]
+    )
 
 
 def slots(memory: float, core: float) -> Counters:
@@ -143,11 +148,11 @@ def test_counters_of_real_processors_are_classified(
 
 
 def test_slots_that_wait_for_memory_are_memory_bound() -> None:
-    found = findings_in(counting(slots(0.5, 0.1)))
+    finding = findings_in(counting(slots(0.5, 0.1)))
 
-    assert list(found) == ["memory-bound"]
-    assert "50 % of its pipeline slots" in found["memory-bound"].what
-    assert found["memory-bound"].evidence[0] == "instructions per cycle: 0.80"
+    assert list(finding) == ["memory-bound"]
+    assert "50 % of its pipeline slots" in finding["memory-bound"].what
+    assert finding["memory-bound"].evidence[0] == "instructions per cycle: 0.80"
 
 
 def test_slots_that_wait_for_units_are_core_bound() -> None:
@@ -172,9 +177,9 @@ def test_loads_from_another_node_are_reported() -> None:
     far = Counters(source="perf", llc_misses=1000, remote_loads=400)
     near = replace(far, remote_loads=20)
 
-    found = findings_in(counting(far), topology=TWO_NODES)
+    finding = findings_in(counting(far), topology=TWO_NODES)
 
-    assert "40 % of the loads" in found["remote-loads"].what
+    assert "40 % of the loads" in finding["remote-loads"].what
     assert findings_in(counting(near), topology=TWO_NODES) == {}
     assert findings_in(counting(far)) == {}
 
@@ -184,7 +189,7 @@ def test_spinning_is_bounded_by_the_least_cpu_time_of_the_same_work() -> None:
     spins = measured_cell(10.0, cpu_ms=40.0, axes=(("threads", "4"), ("batch", "1")))
     best = measured_cell(10.0, cpu_ms=10.0, axes=(("threads", "1"), ("batch", "1")))
     other = measured_cell(10.0, cpu_ms=1.0, axes=(("threads", "1"), ("batch", "8")))
-    among = [one.summary for one in (spins, best, other)]
+    among = [finding_of_cell.summary for finding_of_cell in (spins, best, other)]
 
     assert spin_share(spins.summary, among) == pytest.approx(0.75)
     assert spin_share(best.summary, among) == 0.0

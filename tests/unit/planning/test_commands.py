@@ -123,10 +123,10 @@ def test_the_cells_own_variables_take_precedence() -> None:
 
 
 def test_the_framework_gets_its_thread_counts() -> None:
-    told = a_cell(threads=Threads(rule=2, inter_op=1))
-    placement = place(told, DUAL)
+    cell = a_cell(threads=Threads(rule=2, inter_op=1))
+    placement = place(cell, DUAL)
     assert isinstance(placement, Placement)
 
-    assert (intra_op(told, placement), told.threads.inter_op) == (2, 1)
-    own = replace(told, threads=Threads(rule=2, intra_op=6))
+    assert (intra_op(cell, placement), cell.threads.inter_op) == (2, 1)
+    own = replace(cell, threads=Threads(rule=2, intra_op=6))
     assert (intra_op(own, placement), own.threads.inter_op) == (6, None)

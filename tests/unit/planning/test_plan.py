@@ -23,22 +23,20 @@ from support.build import a_host, a_scenario
 def block(**scenario: Any) -> tuple[tuple[PlannedCell, ...], dict[str, str]]:
     """Every cell of a scenario on a host of eight CPUs, and whom each is compared with."""
     loaded = a_scenario(**scenario)
-    means = HostCapabilities(
+    host = HostCapabilities(
         topology=a_host(nodes=2, cores_per_node=4),
         tools=frozenset({"taskset", "numactl"}),
         pythons={loaded.environment or "host": "/usr/bin/python3"},
     )
     cells = expand(loaded, "a.yaml")
-    planned = plan_cells(loaded, cells, means, folder="/suite", profile=None, seed=1)
+    planned = plan_cells(loaded, cells, host, folder="/suite", profile=None, seed=1)
     baselines = baselines_of(cells, cells, loaded)
     pairs = zip(cells, baselines, strict=True)
     return planned, {cell.key: base.key for cell, base in pairs if base is not None}
 
 
 def parted(**scenario: Any) -> list[list[str]]:
-    return [
-        [one.cell.label for one in company] for company in interleave_groups(*block(**scenario))
-    ]
+    return [[cell.cell.label for cell in group] for group in interleave_groups(*block(**scenario))]
 
 
 def sides(*names: str, **scenario: Any) -> dict[str, Any]:
@@ -76,9 +74,9 @@ def test_frameworks_that_work_between_steps_alternate_only_on_request() -> None:
 
 
 def test_cells_of_several_workers_never_alternate() -> None:
-    asked = {"workers": 2, "measure": {"alternate": "always"}}
+    requested = {"workers": 2, "measure": {"alternate": "always"}}
 
-    assert parted(**sides("a", "b", **asked)) == [["a"], ["b"]]
+    assert parted(**sides("a", "b", **requested)) == [["a"], ["b"]]
 
 
 def test_alternate_never_disables_alternation() -> None:
@@ -88,7 +86,7 @@ def test_alternate_never_disables_alternation() -> None:
 def test_a_cell_whose_baseline_is_not_in_the_block_is_launched_on_its_own() -> None:
     planned, baselines = block(**sides("a", "b", "c"))
 
-    assert [len(one) for one in interleave_groups(planned[1:], baselines)] == [1, 1]
+    assert [len(cell) for cell in interleave_groups(planned[1:], baselines)] == [1, 1]
 
 
 names = st.lists(st.sampled_from("abcdefghijklmnop"), min_size=1, max_size=16, unique=True)
@@ -101,11 +99,11 @@ def test_every_cell_is_in_one_group_and_no_group_is_too_large(
     planned, baselines = block(**sides(*order))
     some = data.draw(st.permutations(planned))
 
-    found = interleave_groups(some, baselines)
+    groups = interleave_groups(some, baselines)
 
-    assert sorted(one.cell.key for company in found for one in company) == sorted(
-        one.cell.key for one in planned
+    assert sorted(cell.cell.key for group in groups for cell in group) == sorted(
+        cell.cell.key for cell in planned
     )
-    assert max(map(len, found)) == min(len(order), MOST_INTERLEAVED)
-    for company in found:
-        assert [one for one in some if one in company] == list(company)
+    assert max(map(len, groups)) == min(len(order), MOST_INTERLEAVED)
+    for group in groups:
+        assert [cell for cell in some if cell in group] == list(group)

@@ -24,7 +24,7 @@ def faults(text: str) -> str:
 
 
 @pytest.mark.parametrize(
-    ("parameters", "said"),
+    ("parameters", "message"),
     [
         ("{model: resnet18, image: 224}", "`traffic: closed` needs `concurrency`"),
         ("{model: resnet18, concurrency: 2}", "f.yaml:7: `image-serving` needs `image`."),
@@ -58,24 +58,24 @@ def faults(text: str) -> str:
         ),
     ],
 )
-def test_contradictory_traffic_is_a_fault(parameters: str, said: str) -> None:
-    assert said in faults(f"parameters: {parameters}\n")
+def test_contradictory_traffic_is_a_fault(parameters: str, message: str) -> None:
+    assert message in faults(f"parameters: {parameters}\n")
 
 
 @pytest.mark.parametrize(
-    ("profile", "said"),
+    ("profile", "message"),
     [
         ("{rate: 3.0}", "f.yaml:9: `rate` means nothing to `traffic: closed`."),
         ("{traffic: poisson}", "f.yaml:7: `concurrency` means nothing to `traffic: poisson`."),
         ("{query: 2}", "f.yaml:9: `query` means nothing to `traffic: closed`."),
     ],
 )
-def test_the_traffic_of_a_profile_is_checked_too(profile: str, said: str) -> None:
+def test_the_traffic_of_a_profile_is_checked_too(profile: str, message: str) -> None:
     text = f"profiles:\n  quick: {{parameters: {profile}}}\n"
 
     found = faults(f"parameters: {{model: resnet18, image: 224, concurrency: 9}}\n{text}")
 
-    assert said in found
+    assert message in found
 
 
 def test_cells_that_a_profile_leaves_out_are_not_checked_under_it() -> None:
@@ -119,7 +119,7 @@ def test_a_profile_keeps_some_cells_and_changes_parameters() -> None:
 
 
 @pytest.mark.parametrize(
-    ("profile", "said"),
+    ("profile", "message"),
     [
         ("{only: [{workers: 3}]}", "no cell matches it"),
         ("{only: [{}]}", "this entry is empty"),
@@ -127,5 +127,5 @@ def test_a_profile_keeps_some_cells_and_changes_parameters() -> None:
         ("{parameters: {concurency: 2}}", "Did you mean `concurrency`?"),
     ],
 )
-def test_a_profile_without_effect_is_a_fault(profile: str, said: str) -> None:
-    assert said in faults(f"{CLOSED}profiles:\n  quick: {profile}\n")
+def test_a_profile_without_effect_is_a_fault(profile: str, message: str) -> None:
+    assert message in faults(f"{CLOSED}profiles:\n  quick: {profile}\n")

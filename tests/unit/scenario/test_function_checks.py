@@ -150,9 +150,9 @@ WRONG: dict[str, tuple[str, str]] = {
 }
 
 
-@pytest.mark.parametrize(("text", "said"), WRONG.values(), ids=WRONG)
-def test_each_fault_is_reported_once_with_its_line(text: str, said: str) -> None:
-    assert faults(text, of_a_source()) == said
+@pytest.mark.parametrize(("text", "message"), WRONG.values(), ids=WRONG)
+def test_each_fault_is_reported_once_with_its_line(text: str, message: str) -> None:
+    assert faults(text, of_a_source()) == message
 
 
 @pytest.mark.parametrize(
@@ -235,7 +235,7 @@ def test_no_source_makes_reading_fail(source: bytes, name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "environment_is_made", "said"),
+    ("name", "environment_is_made", "message"),
     [
         ("miner", True, "no module `miner` is beside this file or in environment `host`. Did you"),
         ("miner", False, "no module `miner` is beside this file. Did you mean `mine`?"),
@@ -255,7 +255,7 @@ def test_no_source_makes_reading_fail(source: bytes, name: str) -> None:
     ],
 )
 def test_a_module_is_searched_where_a_worker_imports_it(
-    name: str, environment_is_made: bool, said: str, tmp_path: Path
+    name: str, environment_is_made: bool, message: str, tmp_path: Path
 ) -> None:
     for folder in ("package", "folder", "dynamic"):
         (tmp_path / folder).mkdir()
@@ -267,12 +267,12 @@ def test_a_module_is_searched_where_a_worker_imports_it(
     (tmp_path / "random.py").write_text("")
     python = Path(sys.executable) if environment_is_made else None
 
-    found = faults(
+    result = faults(
         f"workload: {name}:product\n",
         lambda module, _environment: find_module.find(module, folder=tmp_path, python=python),
     )
 
-    if said:
-        assert said in found
+    if message:
+        assert message in result
     else:
-        assert "no module" not in found
+        assert "no module" not in result

@@ -49,26 +49,26 @@ def assert_planned(scenario: Scenario, profile: ProfileName | None) -> None:
     """Whatever `load` accepts can be planned, with any profile."""
     cells = expand(scenario, "f.yaml", profile)
     pythons = {cell.environment: "/made/bin/python" for cell in cells}
-    means = HostCapabilities(topology=HOST, tools=TOOLS, pythons=pythons)
+    host = HostCapabilities(topology=HOST, tools=TOOLS, pythons=pythons)
 
-    planned = plan_cells(scenario, cells, means, folder="/f", profile=profile, seed=0)
+    planned = plan_cells(scenario, cells, host, folder="/f", profile=profile, seed=0)
 
     assert [one.cell for one in planned] == list(cells)
 
 
 def survives(data: bytes) -> None:
     """The file gives a scenario with cells, or faults that can be read and found."""
-    found = loaded_or_faults(data)
-    if isinstance(found, Scenario):
-        cells = expand(found, "f.yaml")
+    result = loaded_or_faults(data)
+    if isinstance(result, Scenario):
+        cells = expand(result, "f.yaml")
         assert cells
         assert len({cell.key for cell in cells}) == len(cells)
-        assert measure_for(found, "quick").iterations >= 1
+        assert measure_for(result, "quick").iterations >= 1
         for profile in (None, "quick", "nightly"):
-            assert_planned(found, profile)
+            assert_planned(result, profile)
         return
-    assert found
-    for fault in found:
+    assert result
+    for fault in result:
         assert fault.line is not None
         assert 1 <= fault.line <= len(data.splitlines()) + 1
         assert fault.what.endswith(".")
@@ -245,13 +245,13 @@ def documents(draw: st.DrawFn) -> dict[str, Any]:
 @given(documents())
 def test_a_scenarios_document_loads_as_the_same_scenario(document: dict[str, Any]) -> None:
     loaded = load(json.dumps(document).encode(), "f.yaml")
-    kept = json.loads(json.dumps(loaded.document()))
+    remaining = json.loads(json.dumps(loaded.document()))
 
-    again = load_document(kept, "f.yaml")
+    reloaded = load_document(remaining, "f.yaml")
 
-    assert again.document() == loaded.document()
-    assert list(again.document()["matrix"]) == list(document["matrix"])
-    assert [cell.key for cell in expand(again, "f.yaml")] == [
+    assert reloaded.document() == loaded.document()
+    assert list(reloaded.document()["matrix"]) == list(document["matrix"])
+    assert [cell.key for cell in expand(reloaded, "f.yaml")] == [
         cell.key for cell in expand(loaded, "f.yaml")
     ]
 

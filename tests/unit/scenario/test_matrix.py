@@ -222,9 +222,9 @@ def test_a_profile_changes_only_what_it_names() -> None:
 def test_the_default_quick_profile_never_measures_more(
     measure: dict[str, Any], iterations: int, launches: tuple[int, int]
 ) -> None:
-    found = measure_for(a_scenario(measure=measure), "quick")
+    cells = measure_for(a_scenario(measure=measure), "quick")
 
-    assert (found.iterations, (found.launches.min, found.launches.max)) == (iterations, launches)
+    assert (cells.iterations, (cells.launches.min, cells.launches.max)) == (iterations, launches)
 
 
 SCENARIO = a_scenario(

@@ -38,14 +38,14 @@ FOUR: dict[str, Any] = {"binding": ["none", "node"], "threads": ["default", 2]}
 
 def baselines(scenario: Scenario) -> dict[str, str | None]:
     cells = expand(scenario, "a.yaml")
-    found = zip(cells, baselines_of(cells, cells, scenario), strict=True)
-    return {cell.key: baseline.key if baseline else None for cell, baseline in found}
+    pairs = zip(cells, baselines_of(cells, cells, scenario), strict=True)
+    return {cell.key: baseline.key if baseline else None for cell, baseline in pairs}
 
 
 def test_a_baseline_that_names_every_axis_is_one_cell_for_all() -> None:
-    found = baselines(a_scenario(matrix=FOUR, baseline={"binding": "node", "threads": 2}))
+    pairs = baselines(a_scenario(matrix=FOUR, baseline={"binding": "node", "threads": 2}))
 
-    assert set(found.values()) == {"binding=node,threads=2"}
+    assert set(pairs.values()) == {"binding=node,threads=2"}
 
 
 def test_a_baseline_equals_its_cell_on_the_axes_it_does_not_name() -> None:
@@ -64,9 +64,9 @@ def test_without_a_baseline_the_first_cell_is_the_baseline() -> None:
 def test_a_cell_whose_baseline_was_excluded_has_none() -> None:
     matrix = {**FOUR, "exclude": [{"binding": "none", "threads": 2}]}
 
-    found = baselines(a_scenario(matrix=matrix, baseline={"binding": "none"}))
+    pairs = baselines(a_scenario(matrix=matrix, baseline={"binding": "none"}))
 
-    assert found["binding=node,threads=2"] is None
+    assert pairs["binding=node,threads=2"] is None
 
 
 def test_a_baseline_that_names_no_axis_makes_each_cell_its_own_baseline() -> None:

@@ -274,7 +274,7 @@ Write how many times as fast it was, or swap the sides.""",
 f.yaml:6: `bind: after-start` has nothing to bind with `binding: none`. \
 Choose another binding, or remove that cell with `exclude`.
 f.yaml:7: `smt: false` leaves no siblings for `binding: smt-siblings`. \
-Remove one, or remove that cell with `exclude`.
+Remove one, or exclude that cell.
 f.yaml:9: `backend: taskset` cannot do `memory: bind`. \
 Write `backend: auto` or `backend: numactl`.""",
     ),

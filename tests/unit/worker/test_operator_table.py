@@ -25,7 +25,7 @@ def table(*steps: Step) -> Profile:
 
 
 def times(profile: Profile) -> dict[str, int]:
-    return {one.type: one.total_ns for one in profile.operators}
+    return {operator.type: operator.total_ns for operator in profile.operators}
 
 
 def test_an_operators_time_excludes_the_operators_within_it() -> None:
@@ -82,11 +82,11 @@ def test_a_disturbed_step_does_not_count() -> None:
 
 
 def test_the_quiet_time_takes_each_call_at_its_shortest() -> None:
-    one = a_step(a_span("a", 0, 10), a_span("a", 10, 60))
+    operator = a_step(a_span("a", 0, 10), a_span("a", 10, 60))
     other = a_step(a_span("a", 0, 40), a_span("a", 40, 60))
 
     # The first call took 10 at best, the second 20.
-    assert table(one, other).operators[0].quiet_ns == 30
+    assert table(operator, other).operators[0].quiet_ns == 30
 
 
 def test_the_quiet_time_ignores_a_step_with_another_number_of_calls() -> None:
@@ -143,13 +143,13 @@ def test_the_table_adds_up_to_the_step(made: list[Step]) -> None:
     # Each figure is rounded by itself.
     assert total_ns == pytest.approx(profile.step_ns, abs=1 + len(profile.operators))
     assert profile.outside_ns >= 0
-    for one in profile.operators:
-        assert one.quiet_ns is not None
-        assert one.min_ns is not None
-        assert one.max_ns is not None
-        assert 0 <= one.min_ns <= one.max_ns
+    for operator in profile.operators:
+        assert operator.quiet_ns is not None
+        assert operator.min_ns is not None
+        assert operator.max_ns is not None
+        assert 0 <= operator.min_ns <= operator.max_ns
         # Half a nanosecond may be lost in each.
-        assert one.quiet_ns <= one.max_ns * max(1.0, _most_calls(made, one.type)) + 1
+        assert operator.quiet_ns <= operator.max_ns * max(1.0, _most_calls(made, operator.type)) + 1
 
 
 def _most_calls(made: list[Step], type_: str) -> float:

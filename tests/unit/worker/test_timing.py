@@ -40,52 +40,52 @@ class CountedTurns:
         self.handed_over += 1
 
 
-def timed(clock: Clock, baton: CountedTurns | None, iterations: int) -> Timings:
+def timed(clock: Clock, turns: CountedTurns | None, iterations: int) -> Timings:
     return iterate(
         clock.step,
         iterations=iterations,
         wall_ns=lambda: clock.now_ns,
         cpu_ns=lambda: clock.now_ns,
-        turn_signal=baton,
+        turn_signal=turns,
     )
 
 
 def test_each_long_iteration_is_a_time_slice_and_the_last_hands_over_to_none() -> None:
     clock = Clock(*[2 * MS] * 3)
-    baton = CountedTurns(clock, 3, others_ns=5 * MS)
+    turns = CountedTurns(clock, 3, others_ns=5 * MS)
 
-    made = timed(clock, baton, 3)
+    timings = timed(clock, turns, 3)
 
-    assert list(made.walls) == [2 * MS] * 3
-    assert list(made.lengths) == [1, 1, 1]
-    assert list(made.began_us) == [5_000, 12_000, 19_000]
-    assert baton.handed_over == 2
+    assert list(timings.walls) == [2 * MS] * 3
+    assert list(timings.lengths) == [1, 1, 1]
+    assert list(timings.began_us) == [5_000, 12_000, 19_000]
+    assert turns.handed_over == 2
 
 
 def test_short_iterations_share_a_time_slice_of_a_millisecond() -> None:
     clock = Clock(*[MS // 4] * 6)
 
-    made = timed(clock, CountedTurns(clock, 9), 6)
+    timings = timed(clock, CountedTurns(clock, 9), 6)
 
-    assert list(made.lengths) == [4, 2]
+    assert list(timings.lengths) == [4, 2]
 
 
 def test_the_last_worker_continues_without_a_break() -> None:
     clock = Clock(*[2 * MS] * 5)
-    baton = CountedTurns(clock, 2)
+    turns = CountedTurns(clock, 2)
 
-    made = timed(clock, baton, 5)
+    timings = timed(clock, turns, 5)
 
-    assert list(made.lengths) == [1, 1, 3]
-    assert baton.handed_over == 2
+    assert list(timings.lengths) == [1, 1, 3]
+    assert turns.handed_over == 2
 
 
 def test_without_a_turn_signal_there_are_no_time_slices() -> None:
-    made = timed(Clock(1, 2, 3), None, 3)
+    timings = timed(Clock(1, 2, 3), None, 3)
 
-    assert list(made.walls) == [1, 2, 3]
-    assert not made.lengths
-    assert not made.began_us
+    assert list(timings.walls) == [1, 2, 3]
+    assert not timings.lengths
+    assert not timings.began_us
 
 
 @given(
@@ -97,12 +97,12 @@ def test_time_slices_contain_every_iteration_once_and_end_when_long_enough(
 ) -> None:
     clock = Clock(*lengths)
 
-    made = timed(clock, CountedTurns(clock, times), len(lengths))
+    timings = timed(clock, CountedTurns(clock, times), len(lengths))
 
-    assert list(made.walls) == lengths
-    assert sum(made.lengths) == len(lengths)
+    assert list(timings.walls) == lengths
+    assert sum(timings.lengths) == len(lengths)
     begin = 0
-    for length in made.lengths[: min(times, len(made.lengths) - 1)]:
+    for length in timings.lengths[: min(times, len(timings.lengths) - 1)]:
         time_slice = lengths[begin : begin + length]
         assert sum(time_slice) >= protocol.TIME_SLICE_NS > sum(time_slice[:-1])
         begin += length

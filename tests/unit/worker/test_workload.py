@@ -31,10 +31,10 @@ def test_each_call_is_timed_separately() -> None:
 
 
 def test_only_the_call_is_between_the_readings_of_the_wall_clock() -> None:
-    done: list[str] = []
+    finished: list[str] = []
 
     def noted(what: str) -> int:
-        done.append(what)
+        finished.append(what)
         return 0
 
     measure(
@@ -44,7 +44,7 @@ def test_only_the_call_is_between_the_readings_of_the_wall_clock() -> None:
         cpu_ns=lambda: noted("cpu"),
     )
 
-    assert done == ["cpu", *["wall", "step", "wall", "cpu"] * 2]
+    assert finished == ["cpu", *["wall", "step", "wall", "cpu"] * 2]
 
 
 def test_no_iterations_give_no_samples() -> None:
@@ -101,7 +101,7 @@ class Awaitable:
 
 
 @pytest.mark.parametrize(
-    ("step", "said"),
+    ("step", "message"),
     [
         (a_coroutine, "returned a coroutine"),
         (an_asynchronous_generator, "returned an asynchronous generator"),
@@ -110,11 +110,11 @@ class Awaitable:
     ],
 )
 def test_a_step_that_returns_unfinished_work_is_rejected(
-    step: Callable[[], object], said: str
+    step: Callable[[], object], message: str
 ) -> None:
     workload = FunctionWorkload(step, "steps:made")
 
-    with pytest.raises(WorkloadError, match=f"a step of `steps:made` {said}"):
+    with pytest.raises(WorkloadError, match=f"a step of `steps:made` {message}"):
         workload.check(workload.step())
 
 
@@ -173,14 +173,14 @@ def test_an_asynchronous_workload_is_awaited_on_one_event_loop() -> None:
 
 
 @pytest.mark.parametrize(
-    ("step", "said"),
+    ("step", "message"),
     [(lambda: 42, "int, which cannot be awaited"), (a_generator, "a generator")],
 )
 def test_a_step_that_cannot_be_awaited_is_rejected_with_async(
-    step: Callable[[], object], said: str
+    step: Callable[[], object], message: str
 ) -> None:
     workload = AsyncWorkload(lambda: step, "steps:made")
 
-    with pytest.raises(WorkloadError, match=f"a step of `steps:made` returned {said}"):
+    with pytest.raises(WorkloadError, match=f"a step of `steps:made` returned {message}"):
         workload.step()
     workload.teardown()
