@@ -116,7 +116,7 @@ def requirements(name: str, suite: Path) -> Path:
     raise InputError(
         what=f"there is no environment `{name}`.",
         where=str(suite / "environments" / f"{name}.txt"),
-        fix=f"Write that file, one pinned package a line, or use one of: "
+        fix=f"Write that file, one pinned package per line, or use one of: "
         f"{', '.join((HOST, *names(suite)))}.",
     )
 
@@ -278,7 +278,7 @@ def _unused(folder: Path) -> Iterator[None]:
         HostError: a process is making it or running in it.
     """
     in_use = HostError(
-        what="a process makes this environment, or runs in it.",
+        what="a process is making this environment or running in it.",
         where=str(folder),
         fix="Wait for it to end, or stop it.",
     )
@@ -311,7 +311,7 @@ def make(name: str, suite: Path, report: Callable[[str], None]) -> Environment:
     for included, content in _included_files(file):
         if content is None:
             raise InputError(
-                what=f"it includes {included}, which is not a file that can be read.",
+                what=f"it includes {included}, which is not a readable file.",
                 where=str(file),
                 fix="Correct the line that begins with -r or -c; paths are relative to its file.",
             )
@@ -330,9 +330,9 @@ def make(name: str, suite: Path, report: Callable[[str], None]) -> Environment:
     environment = find(name, suite)
     if environment is None:
         raise LaunchError(
-            what="the environment vanished while it was made.",
+            what="the environment was removed while it was being made.",
             where=str(folder),
-            fix="Keep other programs away from that folder, and make it again.",
+            fix="Make it again, and let no other program change that folder.",
         )
     return environment
 
@@ -357,7 +357,7 @@ def describe_python(python: Path, name: str) -> Environment:
         version, packages_found = inspect_python(python)
     except (OSError, subprocess.CalledProcessError, ValueError):
         raise InputError(
-            what="this is no Python interpreter that runs.",
+            what="this is not a working Python interpreter.",
             where=str(python),
             fix="Name the program of an environment: its bin/python.",
         ) from None
@@ -579,7 +579,7 @@ def _build(folder: Path, file: Path, report: Callable[[str], None], lock: int) -
         (
             "its packages could not be listed",
             (*pip, "list", "--format", "json"),
-            "Check that the requirements file leaves pip as it is.",
+            "Check that the requirements file does not change pip.",
         ),
     )
     output: list[str] = []

@@ -342,7 +342,7 @@ class HostSampler:
     def sample(self) -> None:
         """Take a sample: close the current window and open the next."""
         if self._previous is None:
-            raise ValueError("a host is marked before it is looked at")
+            raise ValueError("the sampler has not been started")
         began_ns = time.thread_time_ns()
         now = self._snapshot()
         self._windows.append(

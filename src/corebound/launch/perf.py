@@ -209,6 +209,9 @@ PATIENCE_S = 2.0
 _ENVIRONMENT = {"PATH": os.environ.get("PATH", os.defpath), "LC_ALL": "C"}
 
 
+_NO_MESSAGE = "it ended without a message"
+
+
 class CounterSupport(Struct, frozen=True, kw_only=True):
     """The counters that this host can collect for a launch.
 
@@ -244,7 +247,7 @@ def detect_counters() -> CounterSupport:
     except (OSError, subprocess.TimeoutExpired) as error:
         return CounterSupport(unavailable={"hardware counters": f"perf could not be run: {error}"})
     if process.returncode != 0:
-        message = (process.stderr.strip().splitlines() or ["it ended without a word"])[0]
+        message = (process.stderr.strip().splitlines() or [_NO_MESSAGE])[0]
         return CounterSupport(unavailable={"hardware counters": f"perf: {message}"})
     return supported_counters(events, parse(process.stderr))
 
@@ -368,8 +371,10 @@ class Perf:
     def _last_message(self) -> str:
         with contextlib.suppress(OSError):
             lines = self._log.read_text(encoding="utf-8", errors="replace").split("\n")
-            return next((line.strip() for line in lines if line.strip()), "it ended without a word")
-        return "it ended without a word"
+            return next(
+                (line.strip() for line in lines if line.strip()), "it ended without a message"
+            )
+        return "it ended without a message"
 
 
 class LaunchCounters(Struct, frozen=True, kw_only=True):

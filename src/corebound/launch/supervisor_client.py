@@ -125,7 +125,7 @@ class Supervision:
             raise LaunchError(
                 what=f"the worker could not be started: {answer['error']}.",
                 where=argv[0],
-                fix="Check that the program exists and may be executed.",
+                fix="Check that the program exists and is executable.",
             )
         return int(answer["pid"])
 

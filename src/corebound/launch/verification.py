@@ -84,7 +84,7 @@ def _thread_name(thread: ThreadEvidence) -> str:
 def _wrong_thread_count(worker: Worker) -> Iterator[str]:
     requested, used = worker.threads_asked, worker.threads_used
     if requested is not None and used is not None and requested != used:
-        yield f"{requested} threads were asked for, the framework uses {used}"
+        yield f"{requested} threads were requested, the framework uses {used}"
 
 
 def _wrong_environment(command: Command, worker: Worker) -> Iterator[str]:

@@ -188,7 +188,7 @@ def _answer(server: Server) -> tuple[int, bytes]:
         return answer.status, answer.read()
     except (OSError, http.client.HTTPException) as error:
         raise ServerError(
-            what=f"it gave no answer: {str(error) or type(error).__name__}.",
+            what=f"it did not answer: {str(error) or type(error).__name__}.",
             where=server.distribution,
             fix="See its output in the launch's log.",
         ) from error

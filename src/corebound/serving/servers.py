@@ -132,7 +132,7 @@ class TorchServe:
         """
         if find_java() is None:
             raise ServerError(
-                what="TorchServe needs Java, and there is none on this host.",
+                what="TorchServe needs Java, which is not installed on this host.",
                 where="torchserve",
                 fix="Install it: `apt-get install default-jre-headless`.",
             )

@@ -88,7 +88,7 @@ def test_an_unreadable_include_is_named_when_the_environment_is_made(odd: str, s
     write(suite, own=f"-r {odd}\n")
 
     assert environments.find("own", suite) is None
-    with pytest.raises(InputError, match="which is not a file that can be read"):
+    with pytest.raises(InputError, match="which is not a readable file"):
         environments.make("own", suite, lambda _what: None)
     assert not list(suite.glob("cache/**/*"))
 

@@ -53,7 +53,7 @@ def test_openmp_may_bind_a_thread_to_a_part_of_the_slot_only() -> None:
 def test_a_wrong_thread_count_is_a_violation() -> None:
     worker = a_worker(threads_asked=4, threads_used=2)
 
-    assert faults(a_placement(), worker) == ("4 threads were asked for, the framework uses 2",)
+    assert faults(a_placement(), worker) == ("4 threads were requested, the framework uses 2",)
 
 
 def test_an_unknown_thread_count_is_no_violation() -> None:

@@ -140,7 +140,7 @@ def saved_settings(root: Path) -> tuple[SavedSetting, ...]:
         return ()
     except (OSError, ValueError) as error:
         raise HostError(
-            what=f"what settings were before they were changed cannot be read: {error}.",
+            what=f"the saved settings cannot be read: {error}.",
             where=str(file),
             fix="Set them by hand as you want them (`corebound doctor` names them), and"
             " remove that file; a restart resets them too.",
@@ -267,7 +267,7 @@ def _exclusive_lock(root: Path) -> Iterator[None]:
 
 def _no_state(path: Path, error: OSError) -> HostError:
     return HostError(
-        what=f"what settings are cannot be kept: {error.strerror}. Nothing more is changed.",
+        what=f"the current settings cannot be saved: {error.strerror}. Nothing more is changed.",
         where=str(path),
-        fix="Let root run it, with /run writable.",
+        fix="Run it as root, with a writable /run.",
     )

@@ -99,7 +99,7 @@ def _target(order: GeneratorOrder) -> Target:
         address = socket.getaddrinfo(order.host, order.port, type=socket.SOCK_STREAM)[0][4]
     except OSError as error:
         raise HostError(
-            what=f"its name leads to no address: {error.strerror}.",
+            what=f"the name cannot be resolved: {error.strerror}.",
             where=order.host,
             fix="Give the server's address, such as 127.0.0.1.",
         ) from error
@@ -115,9 +115,9 @@ def _target(order: GeneratorOrder) -> Target:
         )
     except ValueError as error:
         raise InputError(
-            what=f"it makes no request: {error}.",
+            what=f"this is not a valid request: {error}.",
             where=f"{order.method} {order.path}",
-            fix="Write spaces and other letters in the path as %20 and the like.",
+            fix="Percent-encode spaces and non-ASCII letters in the path, such as %20.",
         ) from error
     return Target(
         host=str(address[0]), port=order.port, request=request, is_head=order.method == "HEAD"
@@ -133,7 +133,7 @@ def _body(file: str | None) -> bytes | None:
         raise InputError(
             what=f"the body of the requests cannot be read: {error.strerror}.",
             where=file,
-            fix="Name a file that exists and may be read.",
+            fix="Name a readable file.",
         ) from error
 
 
@@ -143,9 +143,9 @@ def _allow_connections(order: GeneratorOrder) -> None:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if hard != resource.RLIM_INFINITY and needed > hard:
         raise HostError(
-            what=f"{needed} open files are needed and {hard} allowed.",
+            what=f"{needed} open files are needed, but only {hard} are allowed.",
             where="this host",
-            fix="Ask for fewer connections, or raise the limit (`ulimit -n`).",
+            fix="Use fewer connections, or raise the limit (`ulimit -n`).",
         )
     if soft != resource.RLIM_INFINITY and needed > soft:
         resource.setrlimit(resource.RLIMIT_NOFILE, (needed, hard))

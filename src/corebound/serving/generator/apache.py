@@ -93,7 +93,7 @@ def answered(
         latencies_ms = _latencies_ms(percentiles, times)
         duration_s = float(_search(r"Time taken for tests:\s+([\d.]+) seconds", output) or "")
     except (ValueError, IndexError) as error:
-        raise _unusable(f"its figures cannot be read ({error})") from error
+        raise _unusable(f"its output cannot be read ({error})") from error
     if len(latencies_ms) != requests:
         raise _unusable(f"it gave {len(latencies_ms)} times for {requests} requests")
     connections = min(order.traffic.concurrency or 1, requests)
@@ -166,7 +166,7 @@ def _unusable(what: str) -> LaunchError:
     return LaunchError(
         what=f"{what}.",
         where="ab",
-        fix="See that the server keeps up, or drop `client: ab`: it gives up early.",
+        fix="Check that the server keeps up, or remove `client: ab`: ab gives up early.",
     )
 
 
