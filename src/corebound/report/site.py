@@ -156,10 +156,10 @@ def _scenarios(
     above = {launch: f"../{file}" for launch, file in traces.items()}
     for study in studies:
         name = study.scenario.name
-        found = findings(study)
+        scenario_findings = findings(study)
         page = scenario_page(
             study,
-            findings=found,
+            findings=scenario_findings,
             now=inputs.now,
             records_file=jsonl.file_of(study.run, Path()).as_posix(),
             traces=above,
@@ -167,7 +167,7 @@ def _scenarios(
             calibrations=inputs.calibrations,
         )
         yield f"data/{name}.csv", cells_csv(study, inputs.records_folder)
-        yield f"data/{name}.json", cells_json(study, found, inputs.records_folder)
+        yield f"data/{name}.json", cells_json(study, scenario_findings, inputs.records_folder)
         if operators := operators_csv(study):
             yield f"data/{name}.operators.csv", operators
         if all_series := history.grown(project=None, scenario=name):
@@ -181,32 +181,34 @@ def _benchmarks(
 ) -> Iterator[tuple[str, str]]:
     # Each benchmark has three files: its points as CSV, where thousands of lines are similar (our
     # own scenarios have dozens), its points as a script, and its page.
-    wanted: list[tuple[tuple[str, ...], ImportedBenchmark]] = []
-    for one in benchmarks_of(history):
-        data = f"data/history/{benchmark_slug(one.project, one.name)}"
-        files = (f"{data}.csv.gz", f"{data}.js", benchmark_file(one.project, one.name))
-        key = _benchmark_key(inputs, one.project, one.series, history)
+    stale: list[tuple[tuple[str, ...], ImportedBenchmark]] = []
+    for benchmark in benchmarks_of(history):
+        data = f"data/history/{benchmark_slug(benchmark.project, benchmark.name)}"
+        files = (f"{data}.csv.gz", f"{data}.js", benchmark_file(benchmark.project, benchmark.name))
+        key = _benchmark_key(inputs, benchmark.project, benchmark.series, history)
         # Every file is checked, so that each is remembered under its key if it is made.
-        held = [key is not None and holds(file, key) for file in files]
-        if not all(held):
-            wanted.append((files, one))
+        fresh = [key is not None and holds(file, key) for file in files]
+        if not all(fresh):
+            stale.append((files, benchmark))
 
-    def made(told: tuple[tuple[str, ...], ImportedBenchmark]) -> list[tuple[str, str]]:
-        files, one = told
-        page = benchmark_page(one.project, one.series, history, now=inputs.now, silent=one.silent)
+    def render(item: tuple[tuple[str, ...], ImportedBenchmark]) -> list[tuple[str, str]]:
+        files, benchmark = item
+        page = benchmark_page(
+            benchmark.project, benchmark.series, history, now=inputs.now, silent=benchmark.silent
+        )
         texts = (
-            history_csv(one.series),
-            points_script(charted(one.series, history)),
+            history_csv(benchmark.series),
+            points_script(charted(benchmark.series, history)),
             renderer.page("benchmark", page),
         )
         return list(zip(files, texts, strict=True))
 
     # The first page is made in this process: that compiles the templates once, instead of in each
     # process that makes the others.
-    every = itertools.chain(map(made, wanted[:1]), inputs.mapper(made, wanted[1:]))
+    every = itertools.chain(map(render, stale[:1]), inputs.mapper(render, stale[1:]))
     for done, texts in enumerate(every, start=1):
         yield from texts
-        inputs.progress("pages of benchmarks", done, len(wanted))
+        inputs.progress("pages of benchmarks", done, len(stale))
 
 
 def _benchmark_key(

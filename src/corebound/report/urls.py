@@ -31,14 +31,14 @@ def host_file(host: str) -> str:
     return f"host/{path_component(host)}.html"
 
 
-def comparison_file(run: Run, other: Run) -> str:
+def comparison_file(run: Run, other_run: Run) -> str:
     """The page that compares two runs, the earlier one first."""
-    return f"compare/{path_component(run.id)}-{path_component(other.id)}.html"
+    return f"compare/{path_component(run.id)}-{path_component(other_run.id)}.html"
 
 
-def comparison_data(run: Run, other: Run) -> str:
+def comparison_data(run: Run, other_run: Run) -> str:
     """The download of every value on that page."""
-    return f"data/{comparison_file(run, other).removesuffix('.html')}.csv"
+    return f"data/{comparison_file(run, other_run).removesuffix('.html')}.csv"
 
 
 def host_data(host: str) -> str:

@@ -56,10 +56,11 @@ def describe_series(values: Sequence[float]) -> str:
     >>> describe_series((2.0, math.nan, 3.0)), describe_series((2.0,))
     ('2 figures, the last 50.0 % above the first', '1 figure')
     """
-    seen = [value for value in values if not math.isnan(value)]
-    if len(seen) == 1:
+    finite_values = [value for value in values if not math.isnan(value)]
+    if len(finite_values) == 1:
         return "1 figure"
-    return f"{len(seen):,} figures, the last {_relative(seen[-1] / seen[0])} the first"
+    change = _relative(finite_values[-1] / finite_values[0])
+    return f"{len(finite_values):,} figures, the last {change} the first"
 
 
 def _relative(share: float) -> str:

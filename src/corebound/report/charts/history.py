@@ -180,10 +180,10 @@ def sparkline_svg(values: Sequence[float], mode: str) -> str:
         mode: CSS class of the colour.
     """
     columns = _columns(values)
-    seen = [value for value in columns if value is not None]
-    if not seen:
+    finite_values = [value for value in columns if value is not None]
+    if not finite_values:
         return ""
-    low, high = math.log(_limited(min(seen))), math.log(_limited(max(seen)))
+    low, high = math.log(_limited(min(finite_values))), math.log(_limited(max(finite_values)))
     spare = math.log(_SPARK_LEAST_SPAN) - (high - low)
     if spare > 0:
         low, high = low - spare / 2, high + spare / 2
@@ -218,8 +218,8 @@ def _columns(values: Sequence[float]) -> list[float | None]:
     columns: list[float | None] = []
     for column in range(count):
         stretch = values[column * len(values) // count : (column + 1) * len(values) // count]
-        seen = [value for value in stretch if not math.isnan(value)]
-        columns.append(statistics.median_low(seen) if seen else None)
+        finite_values = [value for value in stretch if not math.isnan(value)]
+        columns.append(statistics.median_low(finite_values) if finite_values else None)
     return columns
 
 
@@ -274,11 +274,11 @@ def _y(axis: Axis, value: float) -> int:
 
 def _ys(axis: Axis, values: Sequence[float]) -> list[int]:
     """`_y` of many values at once."""
-    held = np.clip(np.asarray(values, dtype=np.float64), -_MOST, _MOST)
+    limited = np.clip(np.asarray(values, dtype=np.float64), -_MOST, _MOST)
     if axis.scale == "linear":
-        shares = (held - axis.low) / (axis.high - axis.low)
+        shares = (limited - axis.low) / (axis.high - axis.low)
     else:
         # Values that are not above 0 are drawn at the lower edge.
-        above = np.where(held > 0, held, axis.low)
+        above = np.where(limited > 0, limited, axis.low)
         shares = np.log(above / axis.low) / math.log(axis.high / axis.low)
     return [*map(int, np.rint((1 - np.clip(shares, 0.0, 1.0)) * _SIZE).tolist())]

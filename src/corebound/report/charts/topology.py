@@ -58,15 +58,15 @@ def topology_html(boxes: tuple[Box, ...]) -> str:
 
 def describe_topology(boxes: tuple[Box, ...]) -> str:
     """A machine and the used part of it: `1 socket, 2 cores, 2 CPUs; used: CPUs 0-1`."""
-    parts = [part for box in boxes for part in _nested(box)]
-    kinds: Counter[str] = Counter(part.kind for part in parts)
+    nested = [part for box in boxes for part in _nested(box)]
+    kinds: Counter[str] = Counter(part.kind for part in nested)
     held = ", ".join(
         f"{kinds[kind]:,} {name if kinds[kind] == 1 else many}"
         for kind, name, many in _KINDS
         if kinds[kind]
     )
     cpus: dict[str, list[int]] = {}
-    for part in parts:
+    for part in nested:
         if part.kind == "cpu":
             for state in filter(None, (part.off, "used" if part.taken else "")):
                 cpus.setdefault(state, []).append(int(part.name))

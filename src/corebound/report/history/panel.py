@@ -51,11 +51,11 @@ class EnvironmentChanges(Struct, frozen=True, kw_only=True):
 def environment_changes(all_series: Sequence[Series], history: ChangeHistory) -> EnvironmentChanges:
     """Each environment change once, with the cells that it affects."""
     groups: dict[tuple[str, str], list[str]] = {}
-    for one in all_series:
-        for index in one.points.environment_changes:
-            point = one.points[index]
-            what = differing(one.points.environment_keys[index - 1], point.environment_key)
-            groups.setdefault((point.at, what), []).append(history.label(one).name)
+    for each_series in all_series:
+        for index in each_series.points.environment_changes:
+            point = each_series.points[index]
+            what = differing(each_series.points.environment_keys[index - 1], point.environment_key)
+            groups.setdefault((point.at, what), []).append(history.label(each_series).name)
     if len(groups) > _MOST_MARKED:
         return EnvironmentChanges(marked=(), told=_changing_values(all_series))
     return EnvironmentChanges(
@@ -78,8 +78,8 @@ def _changing_values(all_series: Sequence[Series]) -> tuple[EnvironmentChange, .
     """For each changing environment value, how often it changed, and its values."""
     times: dict[str, set[str]] = {}
     kinds: dict[str, dict[str, None]] = {}
-    for one in all_series:
-        points = one.points
+    for each_series in all_series:
+        points = each_series.points
         for index in points.environment_changes:
             old, new = (
                 dict(points.environment_keys[index - 1]),
@@ -137,10 +137,10 @@ def latest_points(
         most: The largest number of nightly runs.
     """
     by_night: dict[tuple[str, str], dict[str, HistoryPoint]] = {}
-    for one in all_series:
+    for each_series in all_series:
         # Only the latest points of each series can be among the latest of all.
-        for point in one.points[-most:]:
-            by_night.setdefault((point.at, point.run or ""), {})[one.id] = point
+        for point in each_series.points[-most:]:
+            by_night.setdefault((point.at, point.run or ""), {})[each_series.id] = point
     latest = sorted(by_night.items(), reverse=True)[:most]
     rows = []
     for (at, _), points in latest:

@@ -99,11 +99,11 @@ def series_track(
     numbers = np.array([line.places[moment.at] for moment in points.moments])
     is_seen = ~np.isnan(points.values)
     values = np.flatnonzero(is_seen).tolist()
-    kept = [values[at] for at, _ in envelope(points.measured, most=most)]
+    indices = [values[at] for at, _ in envelope(points.measured, most=most)]
     gaps = gaps_before(points, numbers)
     runs: list[list[Dot]] = []
     last = -1
-    for index, dot in zip(kept, _dots(points, kept, line, length), strict=True):
+    for index, dot in zip(indices, _dots(points, indices, line, length), strict=True):
         if last < 0 or gaps[index] > gaps[last]:
             runs.append([])
         runs[-1].append(dot)
@@ -179,6 +179,6 @@ def levels_between(series: Series, changes: Sequence[Change]) -> Iterator[tuple[
     starts = segment_starts(series, changes)
     values = np.array(series.points.values)
     for begin, end in zip(starts, (*starts[1:], values.size), strict=True):
-        seen = begin + np.flatnonzero(~np.isnan(values[begin:end]))
-        if seen.size:
-            yield int(seen[0]), int(seen[-1]), statistics.median(values[seen].tolist())
+        indices = begin + np.flatnonzero(~np.isnan(values[begin:end]))
+        if indices.size:
+            yield int(indices[0]), int(indices[-1]), statistics.median(values[indices].tolist())

@@ -119,11 +119,11 @@ def uncharted_series(
     """
     # Changed series come first, clear or not and however old, because lists of changes link to
     # them.
-    first = sorted(all_series, key=lambda series: not history.every(series))[:_MOST_ROWS]
-    shown = {series.id for series in first}
+    listed = sorted(all_series, key=lambda series: not history.every(series))[:_MOST_ROWS]
+    shown_ids = {series.id for series in listed}
     rows, unshown = [], []
     for series, name in zip(all_series, names, strict=True):
-        if series.id in shown:
+        if series.id in shown_ids:
             rows.append(_uncharted_row(series, name, history))
         else:
             unshown.append(f"{name}, on {series.host_name}" if name else f"on {series.host_name}")
@@ -158,8 +158,8 @@ def _uncharted_row(series: Series, name: str, history: ChangeHistory) -> Unchart
 def _without_values(all_series: Sequence[Series]) -> tuple[SeriesWithoutValues, ...]:
     ordered = sorted(all_series, key=natural_place)
     groups: dict[tuple[str, str], list[str]] = {}
-    for one, name in zip(ordered, own_axes(ordered), strict=True):
-        groups.setdefault((one.host_name, why_no_history(one)), []).append(name)
+    for each_series, name in zip(ordered, own_axes(ordered), strict=True):
+        groups.setdefault((each_series.host_name, why_no_history(each_series)), []).append(name)
     return tuple(
         SeriesWithoutValues(
             says=count(len(cells), "cell"),
@@ -193,16 +193,18 @@ def machine_facts(all_series: Sequence[Series], history: ChangeHistory) -> Itera
     """
     latest: dict[str, tuple[Moment, EnvironmentKey]] = {}
     machines: dict[str, list[Series]] = {}
-    for one in all_series:
-        last = one.points.moments[-1], one.points.environment_keys[-1]
-        latest[one.host_name] = max(latest.get(one.host_name, last), last, key=_when)
-        machines.setdefault(one.host_name, []).append(one)
+    for each_series in all_series:
+        last = each_series.points.moments[-1], each_series.points.environment_keys[-1]
+        latest[each_series.host_name] = max(
+            latest.get(each_series.host_name, last), last, key=_when
+        )
+        machines.setdefault(each_series.host_name, []).append(each_series)
     called = environments(all_series)
-    over = {
+    is_retired = {
         name: all(series.id in history.ended for series in all_series)
         for name, all_series in machines.items()
     }
-    for name in sorted(machines, key=lambda name: (over[name], name)):
+    for name in sorted(machines, key=lambda name: (is_retired[name], name)):
         moment, circumstances = latest[name]
         parts = [f"{of} {value}" for of, value in circumstances if value and of != _VERSION]
         parts += [f"environment {called[whole]}" for whole in environments(machines[name])]
@@ -380,9 +382,9 @@ def _verdict(
     history: ChangeHistory,
 ) -> Text:
     """What is new, else what is still open, else whether a change could be detected."""
-    going = [series for series in all_series if series.id not in history.ended]
+    active = [series for series in all_series if series.id not in history.ended]
     if len({change.series.id for change in news}) > 1:
-        return _verdict_of_many(going, news)
+        return _verdict_of_many(active, news)
     if news:
         largest = max(news, key=lambda change: abs(change.step.ratio - 1))
         since = largest.first_bad.at[:10]
@@ -391,16 +393,18 @@ def _verdict(
     if old:
         are = "is" if old == 1 else "are"
         return rich(TextSpan(count(old, "older regression"), "bad"), f" {are} still open.")
-    failing = sum(series.id in history.failing for series in going)
+    failing = sum(series.id in history.failing for series in active)
     if failing:
-        which = f"{failing:,} of {len(going):,} cells" if len(going) > 1 else "It"
+        which = f"{failing:,} of {len(active):,} cells" if len(active) > 1 else "It"
         return rich(
             f"{which} {give_or_gives(failing)} ", TextSpan("no figure", "bad"), " any more."
         )
-    return _no_news(all_series, going, history)
+    return _no_news(all_series, active, history)
 
 
-def _no_news(all_series: Sequence[Series], going: Sequence[Series], history: ChangeHistory) -> Text:
+def _no_news(
+    all_series: Sequence[Series], active: Sequence[Series], history: ChangeHistory
+) -> Text:
     """The statement that nothing is new, or why that is unknown."""
     reasons = [
         history.not_analysed[series.id]
@@ -410,7 +414,7 @@ def _no_news(all_series: Sequence[Series], going: Sequence[Series], history: Cha
     if reasons:
         which = f"{len(reasons):,} of {len(all_series):,} cells" if len(all_series) > 1 else "It"
         return rich(f"{which} ", TextSpan("could not be analysed", "bad"), f": {reasons[0]}")
-    if going and all(series.id in history.too_short for series in going):
+    if active and all(series.id in history.too_short for series in active):
         return rich("Too early to tell what changed.")
     return rich("Nothing new.")
 
@@ -451,15 +455,15 @@ def _events(
     said: list[str | TextSpan] = []
     for group in groups[:_MOST_EVENTS]:
         first = min((change.series for change in group), key=natural_place)
-        there = [
+        on_host = [
             series
             for series in all_series
             if series.host == first.host and series.id not in history.ended
         ]
         row = change_group(group, history).head
         # A link's text has to be unique, so it includes the size.
-        name = f"{_cells_of_event(group, first, there)} {row.size.word}"
-        own = _distinguishing_parameters([change.series for change in group], there)
+        name = f"{_cells_of_event(group, first, on_host)} {row.size.word}"
+        own = _distinguishing_parameters([change.series for change in group], on_host)
         said += [
             strong(name, f"#{series_anchor(first)}"),
             f", all {', '.join(own)}," if own else "",
@@ -558,10 +562,10 @@ class ImportedBenchmark(NamedTuple):
 def benchmarks_of(history: ChangeHistory) -> Iterator[ImportedBenchmark]:
     """Every imported benchmark with a history, by project and name."""
     groups: dict[tuple[str, str], tuple[list[Series], list[Series]]] = {}
-    for one in history.series:
-        if one.project is not None:
-            found = groups.setdefault((one.project, one.scenario), ([], []))
-            found[0 if has_grown(one) else 1].append(one)
+    for each_series in history.series:
+        if each_series.project is not None:
+            found = groups.setdefault((each_series.project, each_series.scenario), ([], []))
+            found[0 if has_grown(each_series) else 1].append(each_series)
     for (project, benchmark), (all_series, silent) in sorted(groups.items()):
         if all_series:
             yield ImportedBenchmark(project, benchmark, tuple(all_series), tuple(silent))

@@ -315,19 +315,21 @@ def commit_events(history: ChangeHistory) -> tuple[CommitEvent, ...]:
     Changes of an imported project are grouped across machines, because its points are commits.
     Changes of our own scenarios are grouped by host.
     """
-    told = [
+    all_events = [
         event
         for changes in group_by_commits(history.changes)
         if (event := _commit_event(changes)) is not None
     ]
-    latest = sorted(told, key=lambda event: event.since, reverse=True)[:_MOST_EVENTS]
+    latest = sorted(all_events, key=lambda event: event.since, reverse=True)[:_MOST_EVENTS]
     # Several nightly runs on several hosts may measure the same commit.
     seen: Counter[str] = Counter()
     events = []
-    for one in latest:
-        seen[one.place] += 1
-        times = seen[one.place]
-        events.append(one if times == 1 else replace(one, place=f"{one.place}-{times}"))
+    for candidate in latest:
+        seen[candidate.place] += 1
+        times = seen[candidate.place]
+        events.append(
+            candidate if times == 1 else replace(candidate, place=f"{candidate.place}-{times}")
+        )
     return tuple(events)
 
 

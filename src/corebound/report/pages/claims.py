@@ -115,8 +115,8 @@ def claims_page(studies: Sequence[ScenarioResult], *, now: str) -> ClaimsPage | 
     claimed = [(study, found) for study in studies if (found := judge_claims(study))]
     if not claimed:
         return None
-    every = [one for _, found in claimed for one in found]
-    compared = [one.comparison for one in every if one.comparison is not None]
+    all_claims = [one for _, found in claimed for one in found]
+    compared = [one.comparison for one in all_claims if one.comparison is not None]
     margin = max(study.measure.margin for study, _ in claimed)
     axis = comparison_axis(compared, margin=margin) if compared else None
     ordered = sorted(claimed, key=lambda pair: _source_first(pair[0]))
@@ -128,7 +128,7 @@ def claims_page(studies: Sequence[ScenarioResult], *, now: str) -> ClaimsPage | 
             here="Claims",
             made=f"Page made {day(now)}.",
         ),
-        hero=_hero(claimed, every),
+        hero=_hero(claimed, all_claims),
         axis=axis,
         ticks=ratio_ticks(axis) if axis else (),
         groups=tuple(_group(study, found) for study, found in ordered),

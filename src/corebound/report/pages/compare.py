@@ -241,7 +241,7 @@ def _run(what: str, run: Run) -> tuple[str, str, str]:
     return what, f"{run.id}, {day(run.started_at)}{commit}", f"../{run_file(run)}"
 
 
-def _row(found: RunComparison, cell: ComparedCell) -> CompareRow:
+def _row(run_comparison: RunComparison, cell: ComparedCell) -> CompareRow:
     comparison = cell.comparison
     before, after = side_by_side(
         _value_with_bounds(cell.before),
@@ -250,8 +250,8 @@ def _row(found: RunComparison, cell: ComparedCell) -> CompareRow:
     )
     verdict = verdict_word(comparison.verdict) if comparison else NOT_COMPARED
     doubt = ""
-    if cell.is_finding and found.code is not None:
-        verdict, doubt = replace(verdict, tone="plain"), f"{found.code}: host or noise"
+    if cell.is_finding and run_comparison.code is not None:
+        verdict, doubt = replace(verdict, tone="plain"), f"{run_comparison.code}: host or noise"
     if comparison and not cell.clear and comparison.verdict in {"faster", "slower"}:
         verdict = verdict_word("undecided")
     return CompareRow(
@@ -267,7 +267,7 @@ def _row(found: RunComparison, cell: ComparedCell) -> CompareRow:
         interval=compared_bounds(comparison),
         verdict=verdict,
         needed=doubt or (to_decide(comparison.launches_needed) if comparison else ""),
-        command=again_command(found.before, found.after, cell.cell),
+        command=again_command(run_comparison.before, run_comparison.after, cell.cell),
     )
 
 

@@ -137,8 +137,8 @@ def _checks(runs: Sequence[Run]) -> tuple[CheckHistory, ...]:
     """Checks that warn now come first, then those that warned before, then the others."""
     groups: dict[str, list[tuple[Run, HostCheck]]] = {}
     for run in runs:
-        for one in run.preflight or ():
-            groups.setdefault(one.check, []).append((run, one))
+        for host_check in run.preflight or ():
+            groups.setdefault(host_check.check, []).append((run, host_check))
     rows = [_check(check, looks) for check, looks in groups.items()]
     order = {"warning": 0, "ok": 1, "unavailable": 2}
     return tuple(

@@ -179,18 +179,18 @@ def _label(profile: ImportedProfile, place: int) -> Label:
     )
 
 
-def _source(one: ImportedProfile, place: int) -> SourceRow:
-    profile = one.profile
+def _source(imported: ImportedProfile, place: int) -> SourceRow:
+    profile = imported.profile
     together_ns = sum(operator.total_ns for operator in profile.operators)
     return SourceRow(
-        label=Label(mode=_label(one, place).mode, name=one.name, more=""),
-        source=one.source,
-        device=one.device or "",
+        label=Label(mode=_label(imported, place).mode, name=imported.name, more=""),
+        source=imported.source,
+        device=imported.device or "",
         iterations="–" if profile.iterations is None else f"{profile.iterations:,}",
         step="–"
         if profile.step_ns is None or profile.iterations is None
         else duration(basis_ns(profile)),
         operators=duration(together_ns),
-        files=one.files,
-        command=import_command(one),
+        files=imported.files,
+        command=import_command(imported),
     )

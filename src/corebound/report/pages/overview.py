@@ -99,14 +99,14 @@ def scenario_trend(
     if not all_series:
         return None
     by_cell = {series.cell: series for series in all_series}
-    shown = next((by_cell[key] for key in chosen if key in by_cell), all_series[0])
+    shown_series = next((by_cell[key] for key in chosen if key in by_cell), all_series[0])
     last = last_change(all_series, history)
     return Trend(
-        mode=history.label(shown).mode,
-        figures=shown.points.values,
-        latest=latest_of(shown),
-        span=figures_span(shown),
-        runs=count(len(shown.points), "run"),
+        mode=history.label(shown_series).mode,
+        figures=shown_series.points.values,
+        latest=latest_of(shown_series),
+        span=figures_span(shown_series),
+        runs=count(len(shown_series.points), "run"),
         points=f"scenario/{study.scenario.name}.html#history",
         status=_change_state(study, all_series, history),
         change=size_word(last) if last else None,
@@ -334,10 +334,12 @@ def _winner(study: ScenarioResult, clear: frozenset[str]) -> BaselineComparison 
 
 def _noise(studies: Sequence[ScenarioResult], calibrations: Sequence[Calibration]) -> Text:
     """The sizes of the noise floors, if scenarios were calibrated."""
-    found = [calibration_for(calibrations, study.run, study.source) for study in studies]
+    scenario_calibrations = [
+        calibration_for(calibrations, study.run, study.source) for study in studies
+    ]
     known = [
         max(calibration.noise, key=lambda each: each.launches)
-        for calibration in found
+        for calibration in scenario_calibrations
         if calibration
     ]
     if not known:

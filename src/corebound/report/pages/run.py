@@ -132,15 +132,15 @@ def run_page(
 
 
 def _verdict(launches: Sequence[Launch]) -> Text:
-    made = _started(launches)
-    lost = [launch for launch in made if launch.status != "ok"]
+    started = _started(launches)
+    lost = [launch for launch in started if launch.status != "ok"]
     if not launches:
         return rich("No launch was recorded.")
-    if not made:
+    if not started:
         return rich("No launch was made.")
     if not lost:
         return rich("Every launch ", TextSpan("counts", "good"), ".")
-    text = f"{len(lost)} of {count(len(made), 'launch', 'launches')}"
+    text = f"{len(lost)} of {count(len(started), 'launch', 'launches')}"
     return rich(
         text, " ", TextSpan("do not count" if len(lost) > 1 else "does not count", "bad"), "."
     )

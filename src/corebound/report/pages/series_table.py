@@ -146,9 +146,9 @@ def series_groups(all_series: Iterable[Series], history: ChangeHistory) -> tuple
         history: All histories with their changes.
     """
     groups: dict[tuple[str, str], dict[str, list[Series]]] = {}
-    for one in all_series:
-        key = (one.project or "", one.host)
-        groups.setdefault(key, {}).setdefault(one.scenario, []).append(one)
+    for each_series in all_series:
+        key = (each_series.project or "", each_series.host)
+        groups.setdefault(key, {}).setdefault(each_series.scenario, []).append(each_series)
     return tuple(
         group
         for (project, _), scenarios in sorted(
@@ -201,10 +201,10 @@ def _group_title(project: str, series: Series) -> str:
 
 def _row(all_series: Sequence[Series], history: ChangeHistory) -> SeriesRow:
     last = last_change(all_series, history)
-    going = [series for series in all_series if series.id not in history.ended]
+    active = [series for series in all_series if series.id not in history.ended]
     # A retired series cannot represent active ones, nor one that has hardly begun the others.
-    chosen = last.series if last else min(going or all_series, key=_longest_first)
-    over = f", {len(all_series) - len(going):,} ended" if 0 < len(going) < len(all_series) else ""
+    chosen = last.series if last else min(active or all_series, key=_longest_first)
+    over = f", {len(all_series) - len(active):,} ended" if 0 < len(active) < len(all_series) else ""
     values = chosen.points.values
     return SeriesRow(
         title=chosen.title,
