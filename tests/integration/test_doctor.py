@@ -107,7 +107,7 @@ def test_tuning_and_restoring_leaves_a_machine_as_it_was(root: Path) -> None:
     for path, value in (("vm.swappiness", "1"), ("kernel.randomize_va_space", "2")):
         assert f"sysctl -w {path}={value}" in output
     assert output.index("sysctl -w vm.swappiness=1") < output.index(f"/{SWAPPINESS}: 60 → 1")
-    assert f"{len(SPOILT)} of them" in doctor_in(root)
+    assert f"--tune has changed {len(SPOILT)} settings" in doctor_in(root)
 
     (root / SWAPPINESS).write_text("30\n")
     output = doctor_in(root, "--restore")
