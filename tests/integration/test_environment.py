@@ -139,7 +139,7 @@ def test_an_environment_in_use_is_not_removed(suite: Path, made: Made) -> None:
         assert process.stdout is not None
         process.stdout.readline()
 
-        with pytest.raises(HostError, match="runs in it"):
+        with pytest.raises(HostError, match="running in it"):
             environments.remove("bare")
         process.communicate()
     assert environments.find("bare", suite) == bare
