@@ -166,7 +166,7 @@ def test_the_beginning_of_a_hash_is_enough_where_it_is_one_s_alone() -> None:
     for unmeant in ("bbb", "cccc"):
         with pytest.raises(InputError, match="no measured commit of trees matches"):
             resolve_commits(unmeant, "aaaaa", [series])
-    with pytest.raises(InputError, match="several commits of trees begin so"):
+    with pytest.raises(InputError, match="several commits of trees match"):
         resolve_commits("aaaa", "bbbb", [series])
     with pytest.raises(InputError, match="several imported projects have both: trees, woods"):
         resolve_commits("aaaaa", "bbbb", [series, replace(series, project="woods")])
