@@ -90,7 +90,7 @@ def throughput_latency(cells: Sequence[tuple[CellStudy, ServedCell]]) -> Through
         for cell, served in cells
     )
     return ThroughputLatency(
-        caption=f"p99, {unit}, against good answers a second; lower and further right is better",
+        caption=f"p99, {unit}, against successful requests/s; lower and further right is better",
         curves=curves,
         across=across,
         up=up,
@@ -228,7 +228,7 @@ def serving(result: ScenarioResult) -> Serving | None:
     return Serving(
         title="Throughput and tail latency",
         lead=(
-            "Good answers a second, and what requests took: geometric means over launches with"
+            "Successful requests/s, and what requests took: geometric means over launches with"
             " their 95 % interval; the 99.9th percentile is of all requests of all launches,"
             " from 1,000 on."
             " Errors are counted, and enter no latency. Cores shared: of the time that a core had a"

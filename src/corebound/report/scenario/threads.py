@@ -344,7 +344,7 @@ def _panel_values(
     if involuntary is not None:
         values.append(Figure(value=f"{involuntary:,}", says="involuntary switches in this launch"))
     if waiting is not None:
-        values.append(Figure(value=percent(waiting, 0), says="of ready time spent waiting"))
+        values.append(Figure(value=percent(waiting, 0), says="run-queue wait"))
     if remote is not None:
         values.append(Figure(value=percent(remote, 0), says="of memory on another node"))
     worker = launch.workers[0]
@@ -354,7 +354,7 @@ def _panel_values(
         values.append(Figure(value=f"{worker.threads_used}", says=f"{text} ({requested})"))
     values.extend(cpu_of(cell))
     if spin is not None:
-        values.append(Figure(value=percent(spin, 0), says="of it spinning, at most"))
+        values.append(Figure(value=percent(spin, 0), says="spin-wait (upper bound)"))
     return tuple(values)
 
 

@@ -192,7 +192,7 @@ def _unsteady_launches(result: ScenarioResult) -> Flag | None:
     total = sum(len(cell.summary.launches) for cell in result.cells)
     return Flag.warning(
         title=f"{count(unsettled, 'launch', 'launches')} never became steady",
-        detail=f"of {total}; counted, because leaving them out would flatter",
+        detail=f"of {total}; included, to avoid bias",
         link="#launches",
     )
 

@@ -774,14 +774,14 @@ def test_values_of_the_first_of_several_cells_are_attributed_to_it() -> None:
     assert [full_name(cell) for cell in finding.cells] == ["4 threads", "2 threads"]
     assert finding.of_first
     assert section is not None
-    assert "4 threads, whose figures these are; also with 2 threads" in section.text
+    assert "4 threads (values shown), also 2 threads" in section.text
 
 
 def test_values_of_a_single_cell_need_no_attribution() -> None:
     section = _section(_study("mindspore-dispatch-threads"))
 
     assert section is not None
-    assert "whose figures these are" not in section.text
+    assert "(values shown)" not in section.text
 
 
 def test_findings_are_strongest_first() -> None:
