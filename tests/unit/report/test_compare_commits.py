@@ -168,7 +168,7 @@ def test_the_beginning_of_a_hash_is_enough_where_it_is_one_s_alone() -> None:
             resolve_commits(unmeant, "aaaaa", [series])
     with pytest.raises(InputError, match="several commits of trees match"):
         resolve_commits("aaaa", "bbbb", [series])
-    with pytest.raises(InputError, match="several imported projects have both: trees, woods"):
+    with pytest.raises(InputError, match="several projects have both: trees, woods"):
         resolve_commits("aaaaa", "bbbb", [series, replace(series, project="woods")])
 
 
