@@ -28,12 +28,12 @@ from corebound.records.decisions import Answer
 from corebound.stats.comparison import Comparison, compare
 from corebound.stats.history.change_point import ChangePoint
 from corebound.stats.history.early_warnings import (
-    ASK_AGAIN_NIGHTS,
-    alarms,
-    both_say,
+    RERUN_EXPIRES_POINTS,
     early_warning,
+    evaluate_commit_comparison,
+    evaluate_rerun,
     is_final,
-    rerun_says,
+    raises_alarm,
 )
 
 YEAR = 365
@@ -66,7 +66,7 @@ class Asked:
 
     step: ChangePoint
     said: Answer | None = None
-    night: int = -ASK_AGAIN_NIGHTS
+    night: int = -RERUN_EXPIRES_POINTS
 
 
 @dataclass(slots=True)
@@ -81,7 +81,7 @@ class Watch:
         self, step: ChangePoint, night: int, truth: Truth, rng: np.random.Generator, *, voted: bool
     ) -> None:
         said = None if self.way == "vote" else self._said(step, night, truth, rng)
-        if alarms(is_accepted=voted, answer=said, is_commit_comparison=self.way == "both"):
+        if raises_alarm(is_accepted=voted, answer=said, is_commit_comparison=self.way == "both"):
             note(self.alarmed, night, step)
 
     def _said(
@@ -95,7 +95,7 @@ class Watch:
         final = known.said is not None and is_final(
             known.said, is_commit_comparison=self.way == "both", is_covered=covered
         )
-        if not final and night - known.night >= ASK_AGAIN_NIGHTS:
+        if not final and night - known.night >= RERUN_EXPIRES_POINTS:
             again = _present if self.way == "present" else _both
             known.said, known.night = again(step, night, truth, rng), night
             known.step = step
@@ -107,7 +107,7 @@ def _present(step: ChangePoint, night: int, truth: Truth, _rng: np.random.Genera
     first = max(0, night + 1 - GOOD_NIGHTS)
     good = (truth.noise + truth.levels)[first : step.last_good + 1]
     again = truth.levels[night] + truth.noise[night + 1]
-    return rerun_says(
+    return evaluate_rerun(
         np.exp(good).tolist(), math.exp(again), direction=step.direction, ratio=step.ratio
     )
 
@@ -123,7 +123,7 @@ def _both(step: ChangePoint, _night: int, truth: Truth, rng: np.random.Generator
     )
     compared: Comparison | None = compare(bad, good, margin=MARGIN)
     assert compared is not None
-    return both_say(compared, direction=step.direction, ratio=step.ratio)
+    return evaluate_commit_comparison(compared, direction=step.direction, ratio=step.ratio)
 
 
 class Year(Struct, frozen=True):

@@ -17,7 +17,12 @@ from scipy import optimize, signal, special, stats
 from benchmarks.simulation.histories import rate
 from benchmarks.simulation.verdicts import CELL, STEADY, TYPICAL_NS
 from corebound.stats.intervals import geometric_mean_interval
-from corebound.stats.launch_summary import LaunchSummary, effective_sample_size, gather, p99_ns
+from corebound.stats.launch_summary import (
+    LaunchSummary,
+    combine_launches,
+    effective_sample_size,
+    p99_ns,
+)
 
 LAUNCHES = (6, 10, 20, 30)
 SHARE = 0.99
@@ -133,7 +138,7 @@ def _covers(logs: Array, tail: Tail) -> bool | None:
         )
         for block, one in enumerate(logs)
     ]
-    found = gather(CELL, summaries, ["ok"] * len(summaries)).p99_interval
+    found = combine_launches(CELL, summaries, ["ok"] * len(summaries)).p99_interval
     return None if found is None else found.contains(TYPICAL_NS * math.exp(tail.truth))
 
 

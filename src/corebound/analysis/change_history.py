@@ -31,13 +31,13 @@ _ANSWERS: dict[Answer, str] = {
 }
 
 
-def answer_words(confirmation: Confirmation) -> str:
+def rerun_note(confirmation: Confirmation) -> str:
     """The result of a re-run, its date, and how it was measured."""
     return f"{_ANSWERS[confirmation.answer]} ({confirmation.at[:10]}): {confirmation.how}"
 
 
 # The colour class of series that have no binding mode.
-PLAIN_MODE = "m-history"
+NO_BINDING_MODE = "m-history"
 
 
 class ChangeHistory(Struct, frozen=True, kw_only=True):
@@ -82,7 +82,7 @@ class ChangeHistory(Struct, frozen=True, kw_only=True):
     @property
     def histories(self) -> tuple[Series, ...]:
         """The series with enough points to show a history."""
-        return tuple(series for series in self.series if has_grown(series))
+        return tuple(series for series in self.series if has_history(series))
 
     @property
     def news(self) -> tuple[Change, ...]:
@@ -144,7 +144,7 @@ class ChangeHistory(Struct, frozen=True, kw_only=True):
     def answer(self, change: Change) -> str:
         """The result of a re-run, with its date and method; empty without a re-run."""
         confirmation = self.assessed[change.id].confirmation
-        return "" if confirmation is None else answer_words(confirmation)
+        return "" if confirmation is None else rerun_note(confirmation)
 
     def label(self, series: Series) -> Label:
         """The name of a series' cell within its scenario."""
@@ -153,14 +153,14 @@ class ChangeHistory(Struct, frozen=True, kw_only=True):
             return label(cell)
         short_names = self.environments.get(series.project or "", {})
         name = cell_name(series, short_names) or "the only one"
-        return Label(mode=PLAIN_MODE, name=name, more="")
+        return Label(mode=NO_BINDING_MODE, name=name, more="")
 
     def grown(self, *, project: str | None, scenario: str) -> tuple[Series, ...]:
         """The series of one scenario that have enough points to show a history, by id."""
         return tuple(
             series
             for series in self.series
-            if series.project == project and series.scenario == scenario and has_grown(series)
+            if series.project == project and series.scenario == scenario and has_history(series)
         )
 
 
@@ -187,7 +187,7 @@ def build_change_history(
     """
     suite = tuple(sorted(series, key=lambda entry: entry.id))
     retired = ended(suite)
-    grown = [entry for entry in suite if has_grown(entry)]
+    grown = [entry for entry in suite if has_history(entry)]
     analysis = analyse(suite, ended=retired, memory=memory, mapper=mapper, progress=progress)
     changes, early_warnings = analysis.changes, analysis.early_warnings
     not_analysed = {entry.series.id: entry.reason for entry in analysis.not_analysed}
@@ -200,7 +200,7 @@ def build_change_history(
     )
     return ChangeHistory(
         series=suite,
-        changes=tuple(sorted(accepted, key=_place, reverse=True)),
+        changes=tuple(sorted(accepted, key=_sort_key, reverse=True)),
         clear=_by_series(accepted),
         unclear=others,
         doubtful=_by_series(others),
@@ -242,14 +242,14 @@ def _at(change: Change) -> int:
     return change.step.at
 
 
-def _place(change: Change) -> tuple[str, float, str]:
+def _sort_key(change: Change) -> tuple[str, float, str]:
     return change.first_bad.at, abs(change.step.ratio - 1), change.id
 
 
 EMPTY_HISTORY = ChangeHistory(series=(), clear={}, unclear=(), cells={})
 
 
-def has_grown(series: Series) -> bool:
+def has_history(series: Series) -> bool:
     """Whether a series has enough points to show a history: two values.
 
     For an imported series one value is enough, because no other page shows it.
@@ -259,15 +259,15 @@ def has_grown(series: Series) -> bool:
     return len(tuple(itertools.islice(values, needed))) == needed
 
 
-def size_word(change: Change) -> VerdictWord:
+def change_size(change: Change) -> VerdictWord:
     """The size and direction of a change: `▼ 4.5 % slower`.
 
     A change by a factor of two or more is given as a multiple.
     """
-    return sizes_word((change,))
+    return change_sizes((change,))
 
 
-def sizes_word(changes: Sequence[Change]) -> VerdictWord:
+def change_sizes(changes: Sequence[Change]) -> VerdictWord:
     """The range of sizes of changes in one direction: `▼ 4.5 to 7.1 % slower`.
 
     Args:
@@ -282,11 +282,11 @@ def sizes_word(changes: Sequence[Change]) -> VerdictWord:
     return VerdictWord(
         tone="bad" if worse else "good",
         sign="▼" if worse else "▲",
-        word=f"{' to '.join(ends)} {way_word(changes[0])}",
+        word=f"{' to '.join(ends)} {change_direction(changes[0])}",
     )
 
 
-def way_word(change: Change) -> str:
+def change_direction(change: Change) -> str:
     """The direction of a change: slower or faster for times, more or less for other units."""
     if change.series.unit == "ns":
         return "slower" if change.is_up else "faster"
@@ -303,7 +303,7 @@ def _amount(change: Change) -> tuple[str, str]:
 
 
 def size_interval(change: Change) -> str:
-    """The 95 % interval of the size, in the unit of `size_word`; empty if it is unknown."""
+    """The 95 % interval of the size, in the unit of `change_size`; empty if it is unknown."""
     interval = change.step.interval
     if interval is None:
         return ""
@@ -318,7 +318,7 @@ def size_interval(change: Change) -> str:
 
 def size_with_interval(change: Change) -> str:
     """The size of a change: `▼ 4.5 % slower, 95 % interval [3.9, 5.1] %`."""
-    word, interval = size_word(change), size_interval(change)
+    word, interval = change_size(change), size_interval(change)
     uncertainty = f"95 % interval {interval}" if interval else "too few nights for an interval"
     return f"{word.sign} {word.word}, {uncertainty}"
 
@@ -326,7 +326,7 @@ def size_with_interval(change: Change) -> str:
 _ALL, _PART, _MORE = "undone", "partly undone", "more than undone"
 
 
-def recovery_words(change: Change) -> str:
+def recovered_amount(change: Change) -> str:
     """How much of a change was recovered, and in how many change points: `partly undone`.
 
     Args:
@@ -337,16 +337,16 @@ def recovery_words(change: Change) -> str:
     return f"{'' if is_clear else 'perhaps '}{amount}{count}"
 
 
-def left_words(changes: Sequence[Change]) -> str:
+def remaining_change(changes: Sequence[Change]) -> str:
     """The level after the recoveries relative to before the changes; empty if equal.
 
     Args:
-        changes: At least one; all have the same `recovery_words`.
+        changes: At least one; all have the same `recovered_amount`.
     """
     amount = _recovered(changes[0])[0]
     if amount == _ALL:
         return ""
-    size = sizes_word([_since(change) for change in changes])
+    size = change_sizes([_since(change) for change in changes])
     return f"{'still ' if amount == _PART else ''}{size.word} than before it"
 
 
@@ -395,7 +395,7 @@ def is_digest(value: str) -> bool:
     return _DIGEST.fullmatch(value) is not None
 
 
-def differing(environment: EnvironmentKey, other_environment: EnvironmentKey) -> str:
+def environment_difference(environment: EnvironmentKey, other_environment: EnvironmentKey) -> str:
     """The differences from one environment to the other; empty if they are the same.
 
     >>> differing((("kernel", "6.1"), ("os", "a")), (("kernel", "7.0"), ("os", "a")))

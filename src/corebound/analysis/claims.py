@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from corebound.analysis.scenario_result import ScenarioResult, compare_cells
 from corebound.analysis.selection import title_of, varying_axes
-from corebound.analysis.wording import count, to_decide
+from corebound.analysis.wording import count, launches_to_decide
 from corebound.machine.identity import Host
 from corebound.scenario.cell import Cell
 from corebound.scenario.models import Claim
@@ -83,7 +83,7 @@ def _judge(claim: Claim, comparison: Comparison | None) -> tuple[Judgement, str]
     if comparison is None:
         return "not measured", "one of the two cells has no valid launch on this host"
     if comparison.verdict == "undecided":
-        return "undecided", to_decide(comparison.launches_needed)
+        return "undecided", launches_to_decide(comparison.launches_needed)
     if comparison.verdict != "faster":
         slower = comparison.verdict == "slower"
         return "does not", "it is slower here" if slower else "no difference here"

@@ -70,12 +70,12 @@ def import_command(profile: ImportedProfile) -> CommandLine:
     return CommandLine(f"corebound import profile {file} --name {shlex.quote(profile.name)}")
 
 
-def asked_command(run: Run) -> CommandLine:
+def original_command(run: Run) -> CommandLine:
     """The command that started a run."""
     return CommandLine(shlex.join(run.argv), reads_records="--records" not in run.argv)
 
 
-def row_command(study: ScenarioResult, cell: CellStudy) -> CommandLine:
+def cell_command(study: ScenarioResult, cell: CellStudy) -> CommandLine:
     """The command that measures a cell again, together with its baseline if it has one."""
     return reproduce_command(study, (cell.baseline, cell.cell) if cell.baseline else (cell.cell,))
 
@@ -114,7 +114,7 @@ def cells_command(run: Run, cells: Sequence[Cell]) -> CommandLine:
     source = run.source_of(cells[0].scenario)
     # `corebound run` does not build commits.
     if source is None or any(cell.commit is not None for cell in cells):
-        return asked_command(run)
+        return original_command(run)
     return _run(run, source, cells)
 
 
@@ -150,14 +150,16 @@ def between_command(
         good: The point before the change.
         bad: The point after the change.
     """
-    asv_commands = [continuous_words(item, good.commit, bad.commit) for item in series]
+    asv_commands = [asv_continuous_arguments(item, good.commit, bad.commit) for item in series]
     if not all(asv_commands):
         return series_command(series)
     lines = dict.fromkeys(map(shlex.join, asv_commands))
     return CommandLine("\n".join(lines), reads_records=False)
 
 
-def continuous_words(series: Series, good: Commit | None, bad: Commit | None) -> tuple[str, ...]:
+def asv_continuous_arguments(
+    series: Series, good: Commit | None, bad: Commit | None
+) -> tuple[str, ...]:
     """The asv command that compares two commits of a series; empty unless asv measured two commits.
 
     >>> from support.build import a_point, a_series
@@ -208,7 +210,7 @@ def _is_of_existing(series: Series) -> bool:
     return series.cell.rpartition("environment=")[2].startswith("existing-")
 
 
-def again_command(before: Run, after: Run, cell: Cell) -> CommandLine:
+def compare_again_command(before: Run, after: Run, cell: Cell) -> CommandLine:
     """The command that repeats the comparison of two runs of a cell.
 
     If each run measured a different clean commit, the command measures both commits interleaved.
@@ -222,7 +224,7 @@ def again_command(before: Run, after: Run, cell: Cell) -> CommandLine:
     """
     source = after.source_of(cell.scenario)
     if source is None:
-        return asked_command(after)
+        return original_command(after)
     item, two = before.commit, after.commit
     if item is None or two is None or item.dirty or two.dirty or item.sha == two.sha:
         return _run(after, source, (cell,))
@@ -237,10 +239,10 @@ def _run(run: Run, source: ScenarioSource, cells: Sequence[Cell]) -> CommandLine
     arguments = ["corebound", "run", source.path]
     for cell in cells:
         arguments += ["--only", cell.key]
-    return CommandLine(shlex.join([*arguments, *_way(run)]))
+    return CommandLine(shlex.join([*arguments, *_run_options(run)]))
 
 
-def _way(run: Run) -> list[str]:
+def _run_options(run: Run) -> list[str]:
     """The options that a run was measured with."""
     arguments = ["--seed", str(run.seed)]
     return arguments if run.profile is None else [*arguments, "--profile", run.profile]

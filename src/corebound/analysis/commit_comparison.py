@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from msgspec import Struct
 
-from corebound.analysis.change_history import ChangeHistory, differing
+from corebound.analysis.change_history import ChangeHistory, environment_difference
 from corebound.analysis.comparison import Compared, apply_fdr
 from corebound.analysis.series_names import series_name
 from corebound.errors import InputError
@@ -85,7 +85,7 @@ def compare_commits(
             only_in_one += ((series_name(series), sha) for sha in indices)
             continue
         first, second = series.points[indices[before]], series.points[indices[after]]
-        if difference := differing(first.environment_key, second.environment_key):
+        if difference := environment_difference(first.environment_key, second.environment_key):
             not_comparable.append((series_name(series), difference))
             continue
         if series.id in history.not_analysed:

@@ -10,7 +10,7 @@ from typing import Literal, TypeVar
 from msgspec import Struct
 from msgspec.structs import replace
 
-from corebound.analysis.change_history import differing
+from corebound.analysis.change_history import environment_difference
 from corebound.analysis.host_records import Record, by_host
 from corebound.analysis.wording import count
 from corebound.errors import InputError
@@ -19,7 +19,7 @@ from corebound.records.run_record import Commit, Run
 from corebound.scenario.cell import Cell
 from corebound.scenario.models import Scenario, measure_for
 from corebound.stats.between_runs import BetweenRuns, EarlierRun, between_runs
-from corebound.stats.comparison import Comparison, Verdict, compare, shift
+from corebound.stats.comparison import Comparison, Verdict, compare, delay_difference
 from corebound.stats.history.series import environment_keys_of_run, launches_by_cell
 from corebound.stats.launch_summary import CellSummary, summarise
 from corebound.stats.multiplicity import benjamini_hochberg
@@ -27,7 +27,7 @@ from corebound.stats.noise_floor import COPIES, COPY
 from corebound.units import percent
 
 
-def commit_words(commit: Commit) -> str:
+def commit_title(commit: Commit) -> str:
     """A commit's name, which shows whether uncommitted changes were measured, and its subject.
 
     >>> commit_words(Commit(sha="a" * 40, subject="s", committed_at="", dirty=True, tree="b" * 40))
@@ -37,11 +37,11 @@ def commit_words(commit: Commit) -> str:
 
 
 # The number of earlier runs to search for a comparable one.
-_MOST_BACK = 10
+_MAX_RUNS_BACK = 10
 
 # The number of latest earlier runs that show how much runs differ. The number of pairs grows with
 # its square.
-_MOST_EARLIER = 60
+_MAX_EARLIER_RUNS = 60
 _COPIES = frozenset(f"{COPY}={name}" for name in COPIES)
 
 RUNS_CAVEAT = (
@@ -228,7 +228,7 @@ def earlier_runs(
             commit=by_run[run][0].commit,
             delay=statistics.fmean([result.delay for result in by_run[run]]),
         )
-        for run in sorted(by_run)[-_MOST_EARLIER:]
+        for run in sorted(by_run)[-_MAX_EARLIER_RUNS:]
     ]
 
 
@@ -262,7 +262,7 @@ def compare_runs(before: Record, after: Record, past: PastResults | None = None)
     not_comparable = tuple(
         (name, difference)
         for name in shared
-        if (difference := differing(environments[name], other_environments[name]))
+        if (difference := environment_difference(environments[name], other_environments[name]))
     )
     different = {name for name, _ in not_comparable}
     comparable = [name for name in shared if name not in different]
@@ -341,7 +341,7 @@ def _compared(
                 clear=False,
                 margin=measure.margin,
                 between=between,
-                delay_ratio=math.exp(shift(summary_after, summary_before))
+                delay_ratio=math.exp(delay_difference(summary_after, summary_before))
                 if summary_after.launches and summary_before.launches
                 else 1.0,
             )
@@ -406,7 +406,7 @@ def _nearest(
 
     `earlier` is oldest first.
     """
-    for before in earlier[: -1 - _MOST_BACK : -1]:
+    for before in earlier[: -1 - _MAX_RUNS_BACK : -1]:
         try:
             return [compare_runs(before, latest, past)]
         except InputError:
@@ -421,42 +421,42 @@ def _differs(run: Run, other: Run) -> bool:
     return commit is not None and other_commit is not None and commit.sha != other_commit.sha
 
 
-def compared_words(items: Sequence[Compared], noun: tuple[str, str]) -> str:
+def comparison_summary(items: Sequence[Compared], noun: tuple[str, str]) -> str:
     """A summary of all comparisons, findings included.
 
     Args:
         items: What was measured twice.
         noun: The name of one item, singular and plural.
     """
-    unclear, unknown = unclear_in(items), unknown_in(items)
+    unclear, unknown = count_no_difference(items), count_not_compared(items)
     text = f"{count(len(items) - unknown, *noun)} compared, {unclear:,} without a clear difference"
     return f"{text}; {unknown:,} more not compared, for a figure is missing" if unknown else text
 
 
-def unclear_words(items: Sequence[Compared]) -> str:
+def no_difference_note(items: Sequence[Compared]) -> str:
     """Why the remaining comparisons are not findings, with the number for each reason."""
-    unclear, unknown = unclear_in(items), unknown_in(items)
+    unclear, unknown = count_no_difference(items), count_not_compared(items)
     parts = [f"No clear difference: {unclear:,}"] if unclear else []
     parts += [f"not compared, for a figure is missing: {unknown:,}"] if unknown else []
     text = "; ".join(parts)
     return text[:1].upper() + text[1:]
 
 
-def unknown_in(items: Iterable[Compared]) -> int:
+def count_not_compared(items: Iterable[Compared]) -> int:
     """The number of items that were not compared because a value is missing."""
     return sum(item.comparison is None for item in items)
 
 
-def unclear_in(items: Iterable[Compared]) -> int:
+def count_no_difference(items: Iterable[Compared]) -> int:
     """The number of comparisons without a clear difference."""
     return sum(item.comparison is not None and not item.is_finding for item in items)
 
 
 # From this ratio on, the text mentions that other programs delayed the two runs unequally.
-_TELLING_DELAY = 1.02
+_NOTABLE_DELAY = 1.02
 
 
-def spread_words(between: BetweenRuns) -> str:
+def run_spread_note(between: BetweenRuns) -> str:
     """How much runs of one cell differ without a change, and how that is known."""
     spread = percent(between.spread_ratio)
     if between.runs:
@@ -467,7 +467,7 @@ def spread_words(between: BetweenRuns) -> str:
     return f"The interval assumes that runs differ by {spread}: too few earlier runs are known."
 
 
-def run_to_run_words(comparison: RunComparison) -> str:
+def run_variation_note(comparison: RunComparison) -> str:
     """How much runs differ without a change; the intervals of all cells include this."""
     compared = [cell for cell in comparison.cells if cell.comparison]
     estimated = [cell.between for cell in compared if cell.between.runs]
@@ -486,7 +486,7 @@ def run_to_run_words(comparison: RunComparison) -> str:
             f"Too few comparable earlier runs of {count(len(assumed), 'cell', 'cells')} are known;"
             f" {percent(assumed[0].spread_ratio)} is assumed."
         )
-    delayed = sum(cell.delay_ratio >= _TELLING_DELAY for cell in compared)
+    delayed = sum(cell.delay_ratio >= _NOTABLE_DELAY for cell in compared)
     if delayed:
         sentences.append(
             f"Other programs delayed the two runs unequally in {count(delayed, 'cell', 'cells')};"

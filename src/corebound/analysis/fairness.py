@@ -14,7 +14,7 @@ from corebound.stats.interference import is_refused
 from corebound.units import percent
 
 # Sampling threads costs CPU time. Above this share it could affect the results.
-_MOST_LOOKING = 0.005
+_MAX_SAMPLING_SHARE = 0.005
 
 
 class Check(Struct, frozen=True, kw_only=True):
@@ -40,7 +40,7 @@ def checks(study: ScenarioResult) -> tuple[Check, ...]:
         _steady(study),
         _leftover_processes(tried),
         _environment(tried),
-        _looking(tried),
+        _sampling_cost(tried),
         _host(study),
         *_peak(study),
     )
@@ -76,9 +76,9 @@ _ENVIRONMENT = _Rule(
     holds="Every launch of an environment ran the same versions",
     fails="Launches of one environment ran different versions",
 )
-_LOOKING = _Rule(
-    holds=f"Looking at threads cost under {percent(_MOST_LOOKING)} of a CPU",
-    fails=f"Looking at threads cost more than {percent(_MOST_LOOKING)} of a CPU",
+_SAMPLING_COST = _Rule(
+    holds=f"Looking at threads cost under {percent(_MAX_SAMPLING_SHARE)} of a CPU",
+    fails=f"Looking at threads cost more than {percent(_MAX_SAMPLING_SHARE)} of a CPU",
 )
 _HOST = _Rule(
     holds="Nothing on the host stood out when the run began",
@@ -97,7 +97,7 @@ def _binding(launches: Sequence[Launch]) -> Check:
     verified = [
         launch for launch in bound if launch.status in {"ok", "invalid"} and not is_refused(launch)
     ]
-    proven = [launch for launch in verified if launch.status == "ok" and _kept(launch)]
+    proven = [launch for launch in verified if launch.status == "ok" and _kept_to_slots(launch)]
     passed = len(proven) == len(verified)
     evidence = f"binding proven in {len(proven)} of {count(len(verified), 'launch', 'launches')}"
     if not passed:
@@ -107,7 +107,7 @@ def _binding(launches: Sequence[Launch]) -> Check:
     return _BINDING.judged(evidence, passed=passed)
 
 
-def _kept(launch: Launch) -> bool:
+def _kept_to_slots(launch: Launch) -> bool:
     """Whether threads were sampled, and all of them only on the CPUs of their slot."""
     placement = launch.placement
     if placement is None:
@@ -206,13 +206,13 @@ def _environment(launches: Sequence[Launch]) -> Check:
     return _ENVIRONMENT.judged(evidence, passed=not differing)
 
 
-def _looking(launches: Sequence[Launch]) -> Check:
+def _sampling_cost(launches: Sequence[Launch]) -> Check:
     spent_ns = sum(launch.look_ns for launch in launches)
     wall_ns = sum(launch.duration_ns for launch in launches)
     share = spent_ns / wall_ns if wall_ns else 0.0
     looks = sum(launch.looks for launch in launches)
     evidence = f"{percent(share, 2)} over {count(looks, 'look')}"
-    return _LOOKING.judged(evidence, passed=share <= _MOST_LOOKING)
+    return _SAMPLING_COST.judged(evidence, passed=share <= _MAX_SAMPLING_SHARE)
 
 
 def _host(study: ScenarioResult) -> Check:

@@ -12,8 +12,8 @@ from corebound.records.launch_record import Launch
 from corebound.records.run_record import Run
 from corebound.scenario.cell import Cell
 from corebound.stats.interference import is_refused
-from corebound.stats.launch_summary import CellSummary, gather
-from corebound.stats.sample_size import given_up
+from corebound.stats.launch_summary import CellSummary, combine_launches
+from corebound.stats.sample_size import is_given_up
 
 # Records store the start of a launch rounded to a second.
 _ROUNDED_S = 1.0
@@ -90,7 +90,9 @@ def find_incomplete(
 
 def _is_given_up(summary: CellSummary, made: Sequence[Launch]) -> bool:
     """Whether the run gave up the cell. `made` leaves out refused launches: a run repeats those."""
-    return given_up(gather(summary.cell, summary.launches, [launch.status for launch in made]))
+    return is_given_up(
+        combine_launches(summary.cell, summary.launches, [launch.status for launch in made])
+    )
 
 
 def spent_budget(run: Run, launches: Sequence[Launch]) -> str:

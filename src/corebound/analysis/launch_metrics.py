@@ -9,12 +9,12 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from msgspec import Struct
 
 from corebound.analysis.scenario_result import CellStudy
-from corebound.analysis.wording import Figure, capital, count
+from corebound.analysis.wording import Fact, capital, count
 from corebound.diagnosis.evidence import moves, total
 from corebound.machine.topology import Topology
 from corebound.records.launch_record import CONTINUES, Launch, Status
 from corebound.records.telemetry import Counted, HostOverTime
-from corebound.stats.interference import counting, is_refused, is_spoilt
+from corebound.stats.interference import is_mostly_disturbed, is_refused, select_undisturbed
 from corebound.stats.launch_summary import CellSummary, is_too_short
 from corebound.stats.server_summary import BY_P90, BY_TAIL
 from corebound.units import duration, percent, ratio, size
@@ -40,12 +40,12 @@ _REQUEST = Metric(
 )
 _P90 = Metric(heading="p90", says="90th percentile", unit="request", each="a request")
 _P99 = Metric(heading="p99", says="99th percentile", unit="request", each="a request")
-_SEVERAL = Metric(
+_SEVERAL_METRICS = Metric(
     heading="Figure", says="time a request or percentile", unit="request", each="a request"
 )
 
 
-def figure_of(cells: Iterable[CellStudy]) -> Metric:
+def metric_of(cells: Iterable[CellStudy]) -> Metric:
     """The metric of these cells; servers may use several metrics."""
     shapes = {
         launch.served.traffic.shape
@@ -58,7 +58,7 @@ def figure_of(cells: Iterable[CellStudy]) -> Metric:
     names = {
         _P99 if shape in BY_TAIL else _P90 if shape in BY_P90 else _REQUEST for shape in shapes
     }
-    return names.pop() if len(names) == 1 else _SEVERAL
+    return names.pop() if len(names) == 1 else _SEVERAL_METRICS
 
 
 def migrations(launch: Launch) -> int | None:
@@ -78,7 +78,7 @@ def threads(launch: Launch) -> int | None:
     return sum(len(worker.threads) for worker in launch.workers) or None
 
 
-def whole_ns(launch: Launch) -> int | None:
+def total_wall_ns(launch: Launch) -> int | None:
     """The time of all iterations of the slowest worker of a launch, warm-ups included."""
     if launch.served is not None:
         return launch.served.answered.duration_ns
@@ -110,19 +110,21 @@ def span_of(
 
 
 def _behind(cell: CellStudy) -> list[Launch]:
-    return counting([launch for launch in cell.launches if launch.status == "ok"], is_spoilt)
+    return select_undisturbed(
+        [launch for launch in cell.launches if launch.status == "ok"], is_mostly_disturbed
+    )
 
 
-def cpu_of(cell: CellStudy) -> Iterator[Figure]:
+def cpu_of(cell: CellStudy) -> Iterator[Fact]:
     """CPU time of an iteration, and its ratio to the wall time."""
     summary = cell.summary
     if summary.cpu_median_ns is not None and (busy := summary.cpus_busy) is not None:
-        yield Figure(
+        yield Fact(
             value=duration(summary.cpu_median_ns),
-            says=f"CPU time {figure_of((cell,)).each}, {ratio(busy)} its wall time",
+            says=f"CPU time {metric_of((cell,)).each}, {ratio(busy)} its wall time",
         )
     elif is_too_short(summary):
-        yield Figure(value="–", says="CPU time: an iteration is too short for its clock")
+        yield Fact(value="–", says="CPU time: an iteration is too short for its clock")
 
 
 def disturbed(cell: CellStudy) -> tuple[Launch, ...]:
@@ -137,7 +139,7 @@ def left_out(cell: CellStudy) -> tuple[Launch, ...]:
     return tuple(launch for launch in cell.launches if launch.id in ids)
 
 
-def disturbed_words(*summaries: CellSummary) -> str:
+def disturbed_note(*summaries: CellSummary) -> str:
     """How many launches of these values were disturbed or left out; empty if none were."""
     disturbed_count = sum(summary.disturbed for summary in summaries)
     total = sum(len(summary.launches) for summary in summaries)
@@ -152,7 +154,7 @@ def disturbed_words(*summaries: CellSummary) -> str:
     return ", ".join(parts)
 
 
-def host_seen(launch: Launch) -> tuple[Figure, ...]:
+def host_facts(launch: Launch) -> tuple[Fact, ...]:
     """The state of the host while the launch was timed; unavailable values say so.
 
     Empty for records of a corebound version that did not sample the host.
@@ -171,7 +173,7 @@ def host_seen(launch: Launch) -> tuple[Figure, ...]:
         _clock(host),
     ]
     if launch.disturbance is not None:
-        strongest = Figure(
+        strongest = Fact(
             value=percent(launch.disturbance.share, 0),
             says=f"disturbed by {' and '.join(launch.disturbance.by)}",
         )
@@ -179,7 +181,7 @@ def host_seen(launch: Launch) -> tuple[Figure, ...]:
     return tuple(figures)
 
 
-def moved(launch: Launch, topology: Topology) -> tuple[Figure, ...]:
+def migration_facts(launch: Launch, topology: Topology) -> tuple[Fact, ...]:
     """Where threads were seen to move; empty if threads were not sampled or none moved."""
     seen_moves = moves(launch, topology)
     if seen_moves is None:
@@ -190,76 +192,76 @@ def moved(launch: Launch, topology: Topology) -> tuple[Figure, ...]:
         (seen_moves.across_nodes, "across nodes"),
     )
     parts = [f"{number:,} {where}" for number, where in each if number]
-    return (Figure(value=", ".join(parts), says="of these seen"),) if parts else ()
+    return (Fact(value=", ".join(parts), says="of these seen"),) if parts else ()
 
 
-def _split(host: HostOverTime) -> Iterator[Figure]:
+def _split(host: HostOverTime) -> Iterator[Fact]:
     user, system = host.total("user_ns"), host.total("system_ns")
     if user is not None and system is not None and user + system:
         share = system / (user + system)
-        yield Figure(value=percent(share, 0), says="of its CPU time in the kernel")
+        yield Fact(value=percent(share, 0), says="of its CPU time in the kernel")
 
 
-def _memory(host: HostOverTime) -> Iterator[Figure]:
+def _memory(host: HostOverTime) -> Iterator[Fact]:
     peak, minor, major = host.peak_rss_bytes, host.total("minor_faults"), host.total("major_faults")
     if peak is not None:
-        yield Figure(value=size(peak), says="memory at most")
+        yield Fact(value=size(peak), says="memory at most")
     if minor is not None and major is not None:
-        yield Figure(value=f"{minor:,} and {major:,}", says="minor and major page faults")
+        yield Fact(value=f"{minor:,} and {major:,}", says="minor and major page faults")
 
 
-def _gpus(host: HostOverTime) -> Iterator[Figure]:
+def _gpus(host: HostOverTime) -> Iterator[Fact]:
     """The use of the busiest GPU; empty for a launch that uses no GPU."""
     if shares := host.gpu_busy_shares:
-        yield Figure(value=percent(statistics.fmean(shares), 0), says="of the time a GPU was busy")
+        yield Fact(value=percent(statistics.fmean(shares), 0), says="of the time a GPU was busy")
     elif any(window.gpus for window in host.windows):
-        yield Figure(value=_UNAVAILABLE, says="how busy the GPU was")
+        yield Fact(value=_UNAVAILABLE, says="how busy the GPU was")
 
 
 _PRESSURES: tuple[Counted, ...] = ("cpu_pressure_ns", "memory_pressure_ns", "io_pressure_ns")
 _UNAVAILABLE = "unavailable"
 
 
-def _shares(shares: Iterable[float | None], says: str) -> Figure:
+def _shares(shares: Iterable[float | None], says: str) -> Fact:
     each = ["unknown" if share is None else percent(share) for share in shares]
     is_known = any(text != "unknown" for text in each)
-    return Figure(value=", ".join(each) if is_known else _UNAVAILABLE, says=says)
+    return Fact(value=", ".join(each) if is_known else _UNAVAILABLE, says=says)
 
 
-def _share(share: float | None, says: str) -> Figure:
+def _share(share: float | None, says: str) -> Fact:
     return _shares((share,), says)
 
 
-def _throttled(host: HostOverTime) -> Figure:
+def _throttled(host: HostOverTime) -> Fact:
     """CPU quota throttling. Without a quota the text differs from that of an unused quota."""
     share = host.share("throttled_ns")
     if share is None and "throttling" in host.unavailable:
-        return Figure(value="no quota", says="throttled by a quota")
+        return Fact(value="no quota", says="throttled by a quota")
     return _share(share, "throttled by a quota")
 
 
-def _clock(host: HostOverTime) -> Figure:
+def _clock(host: HostOverTime) -> Fact:
     clocks = host.frequencies_hz
     if not clocks:
-        return Figure(value=_UNAVAILABLE, says="clock")
+        return Fact(value=_UNAVAILABLE, says="clock")
     least, most = (f"{hz / 1e9:.2f}" for hz in (min(clocks), max(clocks)))
-    return Figure(value=f"{least} to {most} GHz" if least != most else f"{least} GHz", says="clock")
+    return Fact(value=f"{least} to {most} GHz" if least != most else f"{least} GHz", says="clock")
 
 
-def counted(launch: Launch) -> tuple[Figure, ...]:
+def counter_facts(launch: Launch) -> tuple[Fact, ...]:
     """Hardware counters of the launch; empty for records of a corebound version without them."""
     counters = launch.counters
     if counters is None:
         return ()
     per_cycle = counters.instructions_per_cycle
     if per_cycle is None and not counters.slots:
-        return (Figure(value=_UNAVAILABLE, says="hardware counters"),)
+        return (Fact(value=_UNAVAILABLE, says="hardware counters"),)
     instructions = _UNAVAILABLE if per_cycle is None else f"{per_cycle:.2f}"
     all_cycles = sum(counters.cycles_by_pmu.values())
     return (
-        Figure(value=instructions, says="instructions a cycle"),
+        Fact(value=instructions, says="instructions a cycle"),
         *(
-            Figure(value=percent(cycles / all_cycles, 0), says=f"of its cycles on {pmu}")
+            Fact(value=percent(cycles / all_cycles, 0), says=f"of its cycles on {pmu}")
             for pmu, cycles in counters.cycles_by_pmu.items()
             if all_cycles
         ),
@@ -283,7 +285,7 @@ def evidence_of(launch: Launch) -> tuple[str, ...]:
     return tuple(reason for reason in launch.evidence if reason not in (launch.reason or ""))
 
 
-def mend_of(launch: Launch, others: Iterable[Launch]) -> str:
+def fix_of(launch: Launch, others: Iterable[Launch]) -> str:
     """How the user can fix it; for a refused launch also whether it was repeated.
 
     Args:
@@ -305,7 +307,7 @@ def mend_of(launch: Launch, others: Iterable[Launch]) -> str:
     return f"{outcome} {fix.removeprefix(CONTINUES).lstrip()}".rstrip()
 
 
-def statuses(launches: Sequence[Launch]) -> tuple[str, ...]:
+def status_counts(launches: Sequence[Launch]) -> tuple[str, ...]:
     """The number of launches per status, such as `88 ok` and `3 skipped`.
 
     Profiling launches are counted separately.

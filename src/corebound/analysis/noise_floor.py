@@ -39,7 +39,7 @@ def noise_at(calibration: Calibration, launches: int) -> Noise:
     return max(not_larger, key=lambda noise: noise.launches) if not_larger else calibration.noise[0]
 
 
-def noise_words(calibration: Calibration | None, *, launches: int) -> str:
+def noise_floor_note(calibration: Calibration | None, *, launches: int) -> str:
     """The noise floor in a sentence; empty if it is unknown.
 
     Args:
@@ -60,7 +60,9 @@ def noise_words(calibration: Calibration | None, *, launches: int) -> str:
     )
 
 
-def floors(calibrations: Iterable[Calibration], run: Run, *, launches: int) -> tuple[str, ...]:
+def noise_floor_notes(
+    calibrations: Iterable[Calibration], run: Run, *, launches: int
+) -> tuple[str, ...]:
     """The noise floor of each calibrated scenario of a run: `resnet50: Noise …`.
 
     Args:
@@ -73,7 +75,7 @@ def floors(calibrations: Iterable[Calibration], run: Run, *, launches: int) -> t
         (source, calibration_for(all_calibrations, run, source)) for source in run.scenarios
     )
     return tuple(
-        f"{source.document['name']}: {noise_words(calibration, launches=launches)}"
+        f"{source.document['name']}: {noise_floor_note(calibration, launches=launches)}"
         for source, calibration in by_source
         if calibration is not None
     )

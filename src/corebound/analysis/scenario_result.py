@@ -19,7 +19,7 @@ from corebound.scenario.matrix import expand, shorten_labels
 from corebound.scenario.models import Measure, Scenario, measure_for
 from corebound.scenario.select import baselines_of, filter_cells
 from corebound.stats.comparison import Comparison, compare
-from corebound.stats.interference import is_spoilt
+from corebound.stats.interference import is_mostly_disturbed
 from corebound.stats.intervals import Interval
 from corebound.stats.launch_summary import CellSummary, LaunchSummary, summarise
 from corebound.stats.multiplicity import holm
@@ -331,7 +331,7 @@ def profiles_of(launches: Iterable[Launch]) -> Profiles:
     return tuple(
         (launch.cell.id, profiles)
         for launch in launches
-        if launch.kind == "profile" and launch.status == "ok" and not is_spoilt(launch)
+        if launch.kind == "profile" and launch.status == "ok" and not is_mostly_disturbed(launch)
         for profiles in [
             tuple(worker.profile for worker in launch.workers if worker.profile is not None)
         ]
@@ -339,7 +339,7 @@ def profiles_of(launches: Iterable[Launch]) -> Profiles:
     )
 
 
-class Profiled(Struct, frozen=True, kw_only=True):
+class CellProfile(Struct, frozen=True, kw_only=True):
     """A cell's profile: that of its first worker.
 
     Attributes:
@@ -359,7 +359,7 @@ class Profiled(Struct, frozen=True, kw_only=True):
     disturbed: bool
 
 
-def profiled(study: ScenarioResult) -> tuple[Profiled, ...]:
+def cell_profiles(study: ScenarioResult) -> tuple[CellProfile, ...]:
     """The cells with a profile, in the order of the file."""
     profiles = []
     for launch in study.profiles:
@@ -372,7 +372,7 @@ def profiled(study: ScenarioResult) -> tuple[Profiled, ...]:
                 if cell == launch.cell.id
             ]
             profiles.append(
-                Profiled(
+                CellProfile(
                     cell=launch.cell,
                     launch=launch,
                     profile=profile,
@@ -387,7 +387,7 @@ def profiled(study: ScenarioResult) -> tuple[Profiled, ...]:
                         *(profile for worker_profiles in earlier for profile in worker_profiles),
                     ),
                     launches=1 + len(earlier),
-                    disturbed=is_spoilt(launch),
+                    disturbed=is_mostly_disturbed(launch),
                 )
             )
     return tuple(profiles)
@@ -395,7 +395,7 @@ def profiled(study: ScenarioResult) -> tuple[Profiled, ...]:
 
 def findings(study: ScenarioResult) -> tuple[Finding, ...]:
     """Diagnose a scenario; findings are ordered by strength."""
-    profiles = {cell.cell.key: cell.profile for cell in profiled(study) if not cell.disturbed}
+    profiles = {cell.cell.key: cell.profile for cell in cell_profiles(study) if not cell.disturbed}
     return diagnose(
         Evidence(
             cells=tuple(

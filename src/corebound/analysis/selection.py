@@ -81,7 +81,7 @@ def by_baseline(cells: Sequence[CellStudy]) -> tuple[CellGroup, ...]:
         CellGroup(
             title=title_of(group[0].cell, axes),
             cells=tuple(
-                (without(cell.cell, axes), cell)
+                (drop_axes(cell.cell, axes), cell)
                 for cell in sorted(group, key=lambda cell: cell.baseline is not None)
             ),
         )
@@ -100,7 +100,7 @@ def title_of(cell: Cell, axes: Sequence[str]) -> str:
     return ", ".join(axis_value(cell, axis) for axis in axes)
 
 
-def without(cell: Cell, axes: Sequence[str]) -> Cell:
+def drop_axes(cell: Cell, axes: Sequence[str]) -> Cell:
     """The cell without these axes, for a shorter name."""
     return replace(cell, axes=tuple(pair for pair in cell.axes if pair[0] not in axes))
 
@@ -128,22 +128,22 @@ def with_profiles_before(
         reverse=True,
     )
     return tuple(
-        replace(result, profiles_before=_before(result, latest_first, profiles))
+        replace(result, profiles_before=_earlier_profiles(result, latest_first, profiles))
         for result in studies
     )
 
 
-def _before(
+def _earlier_profiles(
     study: ScenarioResult, runs: Sequence[Run], profiles: Mapping[str, Profiles]
 ) -> Profiles:
     if not study.profiles:
         return ()
     own = {launch.cell.id for launch in study.profiles}
-    comparable = [run for run in runs if _is_before(run, study)][:_MOST_RUNS]
+    comparable = [run for run in runs if _is_comparable_earlier(run, study)][:_MOST_RUNS]
     return tuple(profile for run in comparable for profile in profiles[run.id] if profile[0] in own)
 
 
-def _is_before(run: Run, study: ScenarioResult) -> bool:
+def _is_comparable_earlier(run: Run, study: ScenarioResult) -> bool:
     """Whether a run is earlier and differs in nothing that may change an operator profile."""
     own, source = study.run, run.source_of(study.scenario.name)
     environments = {launch.cell.environment for launch in study.profiles}

@@ -31,10 +31,10 @@ from corebound.analysis.launch_metrics import (
     span_of,
     switches,
     threads,
-    whole_ns,
+    total_wall_ns,
 )
 from corebound.analysis.scenario_result import CellStudy
-from corebound.analysis.server_workers import workers_seen
+from corebound.analysis.server_workers import worker_activity
 from corebound.diagnosis.evidence import Finding
 from corebound.machine.identity import Host
 from corebound.records.calibration import Noise
@@ -164,8 +164,8 @@ def cell_row(cell: CellStudy) -> dict[str, Any]:
         **_span_columns("switches", cell, switches),
         "threads": median_of(cell, threads),
         **_span_columns("threads", cell, threads),
-        "whole_ns": median_of(cell, whole_ns),
-        **_span_columns("whole", cell, whole_ns, "_ns"),
+        "whole_ns": median_of(cell, total_wall_ns),
+        **_span_columns("whole", cell, total_wall_ns, "_ns"),
         "baseline": cell.baseline.key if cell.baseline else None,
         **comparison_document(comparison, "speedup_ratio"),
         **interval_columns("speedup", comparison.interval if comparison else None, "_ratio"),
@@ -205,7 +205,7 @@ def _estimate(name: str, estimate: MeanWithInterval) -> dict[str, Any]:
 
 
 def _workers(cell: CellStudy, host: Host) -> dict[str, Any]:
-    workers = workers_seen(cell, host)
+    workers = worker_activity(cell, host)
     return {
         "cpu_use": {str(cpu): use for cpu, use in workers.cpu_use.items()},
         "worker_overlap_share": workers.overlap,

@@ -28,26 +28,30 @@ def series_name(series: Series) -> str:
     return f"{series.scenario}{cell} on {series.host_name}"
 
 
-def short_names(series: Sequence[Series]) -> tuple[str, ...]:
+def short_series_names(series: Sequence[Series]) -> tuple[str, ...]:
     """Short names of these series, without the parameters and the machine that all share."""
     return tuple(
         f"{item.scenario}{f'[{axes}]' if axes else ''}{f' on {host}' if host else ''}"
-        for item, axes, host in zip(series, _own_axes(series, ","), _own_hosts(series), strict=True)
+        for item, axes, host in zip(
+            series, _distinct_axes(series, ","), _distinct_hosts(series), strict=True
+        )
     )
 
 
-def short_cells(series: Sequence[Series]) -> tuple[str, ...]:
+def short_cell_names(series: Sequence[Series]) -> tuple[str, ...]:
     """Short names of the series of one benchmark, without the benchmark's name; never empty."""
     return tuple(
         ", ".join(part for part in (axes, f"on {host}" if host else "") if part)
         or f"on {item.host_name}"
-        for item, axes, host in zip(series, own_axes(series), _own_hosts(series), strict=True)
+        for item, axes, host in zip(
+            series, distinct_axes(series), _distinct_hosts(series), strict=True
+        )
     )
 
 
-def own_axes(series: Sequence[Series]) -> list[str]:
+def distinct_axes(series: Sequence[Series]) -> list[str]:
     """For each series the parameters that not all share; empty if there are none."""
-    return _own_axes(series, ", ")
+    return _distinct_axes(series, ", ")
 
 
 def shared_axes(series: Sequence[Series]) -> str:
@@ -79,7 +83,7 @@ def environments(series: Iterable[Series]) -> dict[str, str]:
     }
 
 
-def natural_place(series: Series) -> tuple[tuple[str, Natural], ...]:
+def natural_sort_key(series: Series) -> tuple[tuple[str, Natural], ...]:
     """A sort key for series: parameter by parameter, with numbers by their size."""
     return _place(series.cell)
 
@@ -156,7 +160,7 @@ def _of(series: Series) -> tuple[str, ...]:
     return axes(series.cell)
 
 
-def _own_axes(series: Sequence[Series], between: str) -> list[str]:
+def _distinct_axes(series: Sequence[Series], between: str) -> list[str]:
     shared, short_forms = _shared(series), long_environments(series)
     return [
         between.join(short_forms.get(axis, axis) for axis in _of(item) if axis not in shared)
@@ -187,7 +191,7 @@ def _cut(axis: str) -> str:
     return f"{uncut if len(uncut) > len(_ENVIRONMENT) else begin}…"
 
 
-def _own_hosts(series: Sequence[Series]) -> list[str]:
+def _distinct_hosts(series: Sequence[Series]) -> list[str]:
     has_many = len({item.host for item in series}) > 1
     return [item.host_name if has_many else "" for item in series]
 

@@ -16,16 +16,16 @@ from corebound.records.launch_record import Launch, Stay, Worker
 from corebound.records.telemetry import Counters
 
 # The name of these values in the reason for their absence.
-_LEVELS = "core bound and memory bound"
+BOUND_LEVELS = "core bound and memory bound"
 
 
-_ELSEWHERE = "memory on another node"
+MEMORY_ON_OTHER_NODE = "memory on another node"
 
 
 _NOT_COUNTED = "not counted"
 
 
-class WorkersSeen(Struct, frozen=True, kw_only=True):
+class WorkerActivity(Struct, frozen=True, kw_only=True):
     """The workers of one server configuration: medians over its `ok` launches, None if unavailable.
 
     Attributes:
@@ -56,7 +56,7 @@ class WorkersSeen(Struct, frozen=True, kw_only=True):
     spans: Mapping[str, tuple[float, float]]
 
 
-def workers_seen(cell: CellStudy, host: Host) -> WorkersSeen:
+def worker_activity(cell: CellStudy, host: Host) -> WorkerActivity:
     """Collect the values of a server configuration's workers on this host."""
     launches = [
         launch for launch in cell.launches if launch.status == "ok" and launch.served is not None
@@ -74,7 +74,7 @@ def workers_seen(cell: CellStudy, host: Host) -> WorkersSeen:
     by_worker = next(
         (shares for launch in reversed(launches) if (shares := _of_workers(launch))), ()
     )
-    return WorkersSeen(
+    return WorkerActivity(
         cpu_use={
             cpu: statistics.median(use.get(cpu, 0.0) for use in uses)
             for cpu in sorted({cpu for use in uses for cpu in use})
@@ -185,10 +185,10 @@ def _unavailable(launches: Sequence[Launch], *, one_node: bool) -> dict[str, str
                 "",
             )
             level = "the processor does not tell core bound from memory bound"
-            reasons.setdefault(_LEVELS, overall or narrower or level)
+            reasons.setdefault(BOUND_LEVELS, overall or narrower or level)
         if counters is None or counters.remote_loads is None:
             reason = overall or unavailable.get("node-load-misses", _NOT_COUNTED)
             reasons.setdefault("remote loads", reason)
     if launches and one_node:
-        reasons[_ELSEWHERE] = "the host has one node"
+        reasons[MEMORY_ON_OTHER_NODE] = "the host has one node"
     return reasons

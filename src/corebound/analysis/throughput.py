@@ -49,22 +49,22 @@ def throughput(cell: CellStudy, *, bare: bool = False) -> ValueWithBounds:
     """
     rates = _rates(cell)
     return ValueWithBounds(
-        value=", ".join(_written(rate.value, unit, bare=bare) for unit, rate in rates.items()),
+        value=", ".join(_rate_text(rate.value, unit, bare=bare) for unit, rate in rates.items()),
         ends=", ".join(
-            within(rate.interval.low, rate.interval.high, partial(_written, unit=unit, bare=bare))
+            within(rate.interval.low, rate.interval.high, partial(_rate_text, unit=unit, bare=bare))
             for unit, rate in rates.items()
             if rate.interval is not None
         ),
     )
 
 
-def peak_words(cell: CellStudy, scenario: Scenario, host: Host) -> str:
+def peak_share_text(cell: CellStudy, scenario: Scenario, host: Host) -> str:
     """`50 % of 2 cores' 32-bit peak`; empty if the share is unknown."""
     share = peak_share(cell, scenario, host)
     return "" if share is None else _shared(share)
 
 
-def peak_holds(study: ScenarioResult) -> bool:
+def is_peak_plausible(study: ScenarioResult) -> bool:
     """Whether no cell exceeds the computed peak.
 
     If one does, the peak assumes a wrong clock and no share of it is meaningful. A fairness check
@@ -81,7 +81,7 @@ def throughput_unit(cells: Sequence[CellStudy]) -> str:
     return _unit(first[0]) if len(units) == 1 and len(first) == 1 else ""
 
 
-def _written(rate: float, unit: str, *, bare: bool) -> str:
+def _rate_text(rate: float, unit: str, *, bare: bool) -> str:
     if math.isinf(rate):
         return "∞"
     number = significant(rate / 1e9 if unit == _FLOP else rate)

@@ -13,7 +13,7 @@ from corebound.machine.doctor.result import State
 from corebound.records.history import Moment, Series
 from corebound.scenario.cell import BindingMode, Cell
 from corebound.stats.comparison import Comparison, Verdict
-from corebound.stats.history.regressions import least_figures
+from corebound.stats.history.regressions import min_values_to_detect
 from corebound.stats.intervals import is_usable
 from corebound.units import duration, percent, ratio, significant, time_unit
 
@@ -74,7 +74,7 @@ class ValueWithBounds(Struct, frozen=True, kw_only=True):
     ends: str = ""
 
 
-class Figure(Struct, frozen=True, kw_only=True):
+class Fact(Struct, frozen=True, kw_only=True):
     """A value and its description; an unknown value is replaced by a word."""
 
     value: str
@@ -131,7 +131,7 @@ def check_sign(state: State) -> tuple[Tone, str]:
     return _CHECKS[state]
 
 
-def to_decide(launches: int | None) -> str:
+def launches_to_decide(launches: int | None) -> str:
     """The launches needed, shown below an inconclusive verdict; empty if unknown.
 
     >>> to_decide(1200), to_decide(None)
@@ -365,7 +365,7 @@ def day(moment: str) -> str:
     return f"{moment[:10]} {moment[11:16]} UTC" if len(moment) >= 16 else moment
 
 
-def spent(value_ns: float) -> str:
+def total_time(value_ns: float) -> str:
     """The total time of launches, which may be minutes.
 
     >>> spent(90e9), spent(3_660e9)
@@ -382,7 +382,7 @@ def time_text(value_ns: float | None) -> str:
     return "∞" if value_ns > _LONGEST_NS else duration(value_ns)
 
 
-def too_short_words(short: int, every: int) -> str:
+def too_short_note(short: int, every: int) -> str:
     """A sentence with the number of series that are too short; empty if all are long enough.
 
     >>> too_short_words(1, 2)[:40]
@@ -392,7 +392,7 @@ def too_short_words(short: int, every: int) -> str:
         return ""
     of = f"All {short:,}" if 1 < short == every else f"{short:,} of {every:,}"
     are = "is" if short == 1 else "are"
-    needed = f"a change takes {least_figures()} figures under the same circumstances"
+    needed = f"a change takes {min_values_to_detect()} figures under the same circumstances"
     return f"{of} series {are} too short to tell: {needed}."
 
 
@@ -431,18 +431,18 @@ def _size_unit(size_bytes: float) -> tuple[float, str]:
     return next(((float(size), name) for size, name in units if size_bytes >= size), (1.0, "bytes"))
 
 
-def figure_text(series: Series, figure: float) -> str:
+def value_text(series: Series, figure: float) -> str:
     """A value of a series with its unit."""
     length, unit = display_unit(series, [figure])
     return f"{significant(figure / length)} {unit}".strip()
 
 
-def latest_of(series: Series) -> ValueWithBounds:
+def latest_value(series: Series) -> ValueWithBounds:
     """The last value of a series, with its interval."""
     last = next((point for point in reversed(series.points) if point.value is not None), None)
     if last is None or last.value is None:
         return ValueWithBounds(value="–")
-    value = figure_text(series, last.value)
+    value = value_text(series, last.value)
     if last.bounds is None:
         return ValueWithBounds(value=value)
     length, unit = display_unit(series, [last.value])
@@ -450,7 +450,7 @@ def latest_of(series: Series) -> ValueWithBounds:
     return ValueWithBounds(value=value, ends=ends)
 
 
-def lack_of(series: Series) -> str:
+def missing_since(series: Series) -> str:
     """The date since which a series has points but no values; else empty."""
     points = series.points
     at = len(points)
@@ -465,7 +465,7 @@ def interval_name(series: Iterable[Series]) -> str:
     return f"{percent(shares.pop(), 0)} interval" if len(shares) == 1 else "interval"
 
 
-def figures_span(series: Series) -> str:
+def value_range(series: Series) -> str:
     """The range of a series' values; empty if it has none."""
     figures = series.points.measured
     if not figures:

@@ -16,15 +16,15 @@ from msgspec import to_builtins
 from corebound.analysis.change_history import ChangeHistory
 from corebound.analysis.commands import (
     CommandLine,
-    again_command,
-    asked_command,
     between_command,
-    row_command,
+    cell_command,
+    compare_again_command,
+    original_command,
 )
 from corebound.analysis.commit_comparison import CommitComparison
 from corebound.analysis.comparison import RunComparison
 from corebound.analysis.host_records import HostStudy
-from corebound.analysis.scenario_result import Profiled, ScenarioResult, profiled
+from corebound.analysis.scenario_result import CellProfile, ScenarioResult, cell_profiles
 from corebound.analysis.serialize import (
     cell_row,
     change_row,
@@ -52,7 +52,7 @@ def operators_csv(study: ScenarioResult) -> str:
     As on the page, a time is that of the latest launch. Its ends are the minimum and maximum of all
     comparable profiles.
     """
-    profiled_cells = profiled(study)
+    profiled_cells = cell_profiles(study)
     if not profiled_cells:
         return ""
     axes = tuple(
@@ -71,7 +71,7 @@ def operators_csv(study: ScenarioResult) -> str:
     return csv_text(lines)
 
 
-def profile_data(profiled_cell: Profiled) -> dict[str, Any]:
+def profile_data(profiled_cell: CellProfile) -> dict[str, Any]:
     """A cell's profile; times are per iteration, except those of a call."""
     profile = profiled_cell.profile
     return {
@@ -155,12 +155,12 @@ def cells_json(study: ScenarioResult, findings: Sequence[Finding], records: str 
             {
                 "axes": dict(cell.cell.axes),
                 **cell_row(cell),
-                "command": row_command(study, cell).at(records),
+                "command": cell_command(study, cell).at(records),
                 "serving": serving_document(cell, run.host),
             }
             for cell in study.cells
         ],
-        "profiles": [profile_data(profiled_cell) for profiled_cell in profiled(study)],
+        "profiles": [profile_data(profiled_cell) for profiled_cell in cell_profiles(study)],
         "findings": findings_document(findings),
     }
     return json_file(document)
@@ -183,7 +183,7 @@ def cells_csv(study: ScenarioResult, records: str = "") -> str:
             }
             | {f"axis_{axis}": dict(cell.cell.axes).get(axis, "") for axis in axes}
             | cell_row(cell)
-            | {"command": row_command(study, cell).at(records)}
+            | {"command": cell_command(study, cell).at(records)}
             for cell in study.cells
         ]
     )
@@ -225,7 +225,7 @@ def comparison_csv(comparison: RunComparison, records: str = "") -> str:
         [
             {
                 **compared_cell_row(comparison, cell),
-                "command": again_command(comparison.before, comparison.after, cell.cell).at(
+                "command": compare_again_command(comparison.before, comparison.after, cell.cell).at(
                     records
                 ),
             }
@@ -257,7 +257,7 @@ def _run(run: Run, records: str) -> dict[str, Any]:
         "started_at": run.started_at,
         **commit_columns(run.commit),
         "kernel": run.host.kernel,
-        "command": asked_command(run).at(records),
+        "command": original_command(run).at(records),
         "checks": None
         if checks is None
         else [

@@ -165,12 +165,12 @@ FILTERS: dict[str, Callable[..., str]] = {
     "ratio": _or_dash(units.ratio),
     "speedup": _or_dash(wording.speedup),
     "day": _or_dash(wording.day),
-    "elapsed": _or_dash(wording.spent),
+    "elapsed": _or_dash(wording.total_time),
     # Ranges; nothing for None.
     "interval": _interval,
     "span": _span,
     "comparison_interval": wording.compared_bounds,
-    "launches_needed": wording.to_decide,
+    "launches_needed": wording.launches_to_decide,
     # Names and counts: `3|count_of("launch", "launches")`.
     "count_of": wording.count,
     "and_more": wording.and_more,
@@ -214,8 +214,8 @@ class Renderer:
             FILTERS,
             label=wording.label,
             verdict_word=wording.verdict_word,
-            latest_value=wording.latest_of,
-            value_range=wording.figures_span,
+            latest_value=wording.latest_value,
+            value_range=wording.value_range,
             command_lines=partial(_command_lines, records=records),
         )
         self._environment.globals.update(

@@ -19,16 +19,16 @@ from corebound.records.telemetry import Disturbance
 from corebound.scenario.cell import Cell
 from corebound.scenario.models import Scenario
 from corebound.scenario.select import baselines_of
-from corebound.stats.interference import disturbance, is_refused, is_too_much, marked
+from corebound.stats.interference import disturbance, disturbed_ranges, is_refused, is_too_much
 from corebound.stats.launch_summary import (
     CellSummary,
     LaunchSummary,
     Warmup,
-    counted_from,
-    gather,
+    combine_launches,
+    first_used_iteration,
     summarise_launch,
 )
-from corebound.stats.sample_size import telling, unfinished
+from corebound.stats.sample_size import most_informative_cells, unfinished
 
 
 def block_order(keys: Iterable[str], *, seed: int, scenario: str, block: int) -> tuple[str, ...]:
@@ -126,10 +126,12 @@ def _marked(result: LaunchResult, warmup: Warmup) -> Screened:
     host = result.host
     if host is None:
         return result, None
-    workers = tuple(replace(worker, disturbed=marked(worker, host)) for worker in result.workers)
+    workers = tuple(
+        replace(worker, disturbed=disturbed_ranges(worker, host)) for worker in result.workers
+    )
     # Detecting the warm-up is slow, and most launches are not disturbed.
     is_disturbed = any(worker.disturbed for worker in workers)
-    warm = [counted_from(worker, warmup) for worker in workers] if is_disturbed else ()
+    warm = [first_used_iteration(worker, warmup) for worker in workers] if is_disturbed else ()
     return replace(result, workers=workers), disturbance(workers, host, warm=warm)
 
 
@@ -223,7 +225,7 @@ class ScenarioProgress:
                 self._job_outside_blocks(key, "profile", "profile"),
                 attempt=self._refused_profiles[key],
             )
-            for keys in telling(summaries, self._baselines)
+            for keys in most_informative_cells(summaries, self._baselines)
             for key in keys
             if self.by_key[key].measure.operators is not None and key not in self._profiled
         )
@@ -280,7 +282,7 @@ class ScenarioProgress:
             if record.status == "ok" and record.id not in self._summaries:
                 self._summaries[record.id] = summarise_launch(record, warmup)
         summaries = [self._summaries[record.id] for record in launches if record.status == "ok"]
-        return gather(cell, summaries, [record.status for record in launches])
+        return combine_launches(cell, summaries, [record.status for record in launches])
 
 
 class Observer(Protocol):

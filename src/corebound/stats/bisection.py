@@ -25,7 +25,7 @@ _SMALLEST_LOOK = 3
 LogRatios = Mapping[tuple[int, int], Mapping[int, float]]
 
 
-class Ask(Struct, frozen=True, kw_only=True):
+class LaunchRequest(Struct, frozen=True, kw_only=True):
     """A request to measure this many launches of each of these places, block by block.
 
     Earlier measurements of the same places count.
@@ -35,7 +35,7 @@ class Ask(Struct, frozen=True, kw_only=True):
     launches: int
 
 
-class Answer(Struct, frozen=True, kw_only=True):
+class LaunchResults(Struct, frozen=True, kw_only=True):
     """The results for each place and the next one, and the places that cannot be measured."""
 
     log_ratios: LogRatios
@@ -70,7 +70,7 @@ class BisectionOutcome(Struct, frozen=True, kw_only=True):
     tests: int
 
 
-def looks(least: int, most: int) -> tuple[int, ...]:
+def launch_counts(least: int, most: int) -> tuple[int, ...]:
     """The numbers of launches after which to test: doubling, from `least` to `most`.
 
     >>> looks(6, 30), looks(2, 2)
@@ -83,7 +83,7 @@ def looks(least: int, most: int) -> tuple[int, ...]:
     return (*counts, most) if most > counts[-1] else tuple(counts)
 
 
-def share(test: int, planned: int) -> float:
+def error_share(test: int, planned: int) -> float:
     """The error probability of one test, chosen so that all tests together keep within ALPHA.
 
     The planned tests share half of ALPHA equally. Commits that cannot be measured can require
@@ -117,7 +117,7 @@ def sign(differences: Sequence[float], level: float) -> Literal[-1, 0, 1]:
 
 def search(
     last: int, *, least: int, most: int, margin: float
-) -> Generator[Ask, Answer, BisectionOutcome]:
+) -> Generator[LaunchRequest, LaunchResults, BisectionOutcome]:
     """Search the line of commits from 0, which is good, to `last`, which is bad.
 
     The search first compares the two ends. Then it repeatedly measures the commit in the
@@ -136,7 +136,7 @@ def search(
     Returns:
         The outcome.
     """
-    return (yield from _Search(last, looks(least, most), margin).run())
+    return (yield from _Search(last, launch_counts(least, most), margin).run())
 
 
 class _Search:
@@ -155,7 +155,7 @@ class _Search:
         # The log ratios of the ends; after the last test, those of the last pair.
         self._logs: list[float] | None = None
 
-    def run(self) -> Generator[Ask, Answer, BisectionOutcome]:
+    def run(self) -> Generator[LaunchRequest, LaunchResults, BisectionOutcome]:
         """See `search`."""
         outcome = yield from self._ends()
         if outcome is not None:
@@ -167,11 +167,11 @@ class _Search:
             outcome = yield from self._last()
         return self._ending(outcome or ("found" if self._bad - self._good == 1 else "range"))
 
-    def _ends(self) -> Generator[Ask, Answer, Outcome | None]:
+    def _ends(self) -> Generator[LaunchRequest, LaunchResults, Outcome | None]:
         """Test whether the ends differ; None if they do."""
         level = self._level() / len(self._looks)
         for launches in self._looks:
-            answer = yield Ask(places=(self._good, self._bad), launches=launches)
+            answer = yield LaunchRequest(places=(self._good, self._bad), launches=launches)
             self._logs = _log_ratios(answer, self._good, self._bad)
             if self._logs is None:
                 return "broken"
@@ -183,14 +183,14 @@ class _Search:
                 return None
         return "undecided"
 
-    def _halve(self, place: int) -> Generator[Ask, Answer, None]:
+    def _halve(self, place: int) -> Generator[LaunchRequest, LaunchResults, None]:
         """Move one end to the commit in the middle, or set that commit aside."""
         # One more than the number of looks, for the test after the last look.
         level = self._level() / (len(self._looks) + 1)
         before: list[float] | None = None
         after: list[float] | None = None
         for launches in self._looks:
-            answer = yield Ask(places=(self._good, place, self._bad), launches=launches)
+            answer = yield LaunchRequest(places=(self._good, place, self._bad), launches=launches)
             before = _log_ratios(answer, self._good, place)
             after = _log_ratios(answer, place, self._bad)
             if before is None or after is None:
@@ -208,14 +208,14 @@ class _Search:
         else:
             self._aside[place] = (self._good, self._bad)
 
-    def _last(self) -> Generator[Ask, Answer, Outcome | None]:
+    def _last(self) -> Generator[LaunchRequest, LaunchResults, Outcome | None]:
         """Measure the last pair afresh, with the most launches, so that earlier data add no bias.
 
         Returns:
             None if the two can be told apart.
         """
         level = self._level()
-        answer = yield Ask(places=(self._good, self._bad), launches=self._looks[-1])
+        answer = yield LaunchRequest(places=(self._good, self._bad), launches=self._looks[-1])
         self._logs = _log_ratios(answer, self._good, self._bad)
         if self._logs is not None and sign(self._logs, level) == self._way:
             return None
@@ -244,7 +244,7 @@ class _Search:
     def _level(self) -> float:
         """The error probability of the next test."""
         self._tests += 1
-        return share(self._tests - 1, self._planned)
+        return error_share(self._tests - 1, self._planned)
 
     def _ending(self, outcome: Outcome) -> BisectionOutcome:
         logs = self._logs
@@ -259,7 +259,7 @@ class _Search:
         )
 
 
-def _log_ratios(answer: Answer, good: int, bad: int) -> list[float] | None:
+def _log_ratios(answer: LaunchResults, good: int, bad: int) -> list[float] | None:
     """Logarithms of time at `bad` over time at `good`, for each block that has every place.
 
     None if one of the two cannot be measured, or fewer than two blocks are complete.

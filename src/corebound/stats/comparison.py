@@ -63,9 +63,9 @@ def _by_time_slices(cell: CellSummary, baseline: CellSummary) -> dict[int, float
 
 
 # The probability that this many launches decide. With 50 %, every second forecast would fail.
-_LIKELY = 0.8
+_DECIDES_PROBABILITY = 0.8
 # A forecast from the spread of a few launches is pointless beyond what anyone would wait for.
-_MOST_LAUNCHES = 100_000
+_MAX_LAUNCHES = 100_000
 # Each unknown is evaluated at the midpoints of this many equally likely parts.
 _PARTS = (np.arange(25) + 0.5) / 25
 
@@ -110,9 +110,9 @@ def launches_needed(effect: ObservedEffect, *, room: float) -> int | None:
     truths = effect.middle + np.outer(sigmas / root, special.ndtri(_PARTS))
 
     def decides(n: int) -> bool:
-        return _decided(n, effect, truths, sigmas[:, None], room) >= _LIKELY
+        return _decided(n, effect, truths, sigmas[:, None], room) >= _DECIDES_PROBABILITY
 
-    low, high = effect.launches, _MOST_LAUNCHES
+    low, high = effect.launches, _MAX_LAUNCHES
     if not decides(high):
         return None
     while high - low > 1:
@@ -291,8 +291,14 @@ def _estimate(
         return None
     blocks = () if between else tuple(log_ratios(cell, baseline).items())
     if len(blocks) < 2:
-        unpaired = _priced(_unpaired(_flat(logs), _flat(baseline_logs)), adaptive=adaptive)
-        return unpaired if between is None else _widened(unpaired, between, shift(cell, baseline))
+        unpaired = _widen_for_stopping(
+            _unpaired(_flat(logs), _flat(baseline_logs)), adaptive=adaptive
+        )
+        return (
+            unpaired
+            if between is None
+            else _add_run_variation(unpaired, between, delay_difference(cell, baseline))
+        )
     (estimate,) = paired_estimates(np.array([[log for _, log in blocks]]), adaptive=adaptive)
     return replace(estimate, blocks=blocks)
 
@@ -305,7 +311,7 @@ def paired_estimates(rows: Array, *, adaptive: bool) -> list[LogRatioEstimate]:
         adaptive: As in `compare`.
     """
     return [
-        _priced(
+        _widen_for_stopping(
             LogRatioEstimate(
                 blocks=(),
                 middle=middle.mean,
@@ -319,7 +325,7 @@ def paired_estimates(rows: Array, *, adaptive: bool) -> list[LogRatioEstimate]:
     ]
 
 
-def _priced(estimate: LogRatioEstimate, *, adaptive: bool) -> LogRatioEstimate:
+def _widen_for_stopping(estimate: LogRatioEstimate, *, adaptive: bool) -> LogRatioEstimate:
     """Widen the error to correct for stopping based on the spread."""
     if adaptive and estimate.error is not None:
         return replace(estimate, error=estimate.error * PRICE_OF_STOPPING)
@@ -352,7 +358,7 @@ def _unpaired(logs: Sequence[float], baseline_logs: Sequence[float]) -> LogRatio
     return LogRatioEstimate(blocks=(), middle=middle, error=error, freedom=freedom, launches=fewest)
 
 
-def shift(cell: CellSummary, baseline: CellSummary) -> float:
+def delay_difference(cell: CellSummary, baseline: CellSummary) -> float:
     """How much more other programs can have delayed one run than the other, as a logarithm."""
     delay, other_delay = (
         statistics.fmean([launch.delay for launch in side.launches]) for side in (cell, baseline)
@@ -360,7 +366,9 @@ def shift(cell: CellSummary, baseline: CellSummary) -> float:
     return abs(delay - other_delay)
 
 
-def _widened(estimate: LogRatioEstimate, between: BetweenRuns, delayed: float) -> LogRatioEstimate:
+def _add_run_variation(
+    estimate: LogRatioEstimate, between: BetweenRuns, delayed: float
+) -> LogRatioEstimate:
     """Add the variation between two runs, which more launches cannot reduce."""
     if estimate.error is None or estimate.freedom is None:
         return estimate

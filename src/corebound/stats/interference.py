@@ -101,7 +101,7 @@ def _competing_ns(window: HostWindow, *, least_waited_ns: float) -> int:
     return foreign_ns if waited_ns >= min(_LEAST_WAITED * foreign_ns, least_waited_ns) else 0
 
 
-def marked(worker: Worker, host: HostOverTime) -> tuple[DisturbedIterations, ...]:
+def disturbed_ranges(worker: Worker, host: HostOverTime) -> tuple[DisturbedIterations, ...]:
     """The iterations of one worker that overlapped a disturbed window, as ranges.
 
     The start time of an iteration is not recorded. Iterations follow one another with well
@@ -163,7 +163,7 @@ def disturbance(
     """The disturbances of a launch, with `refused` not yet set; None if there were none.
 
     Args:
-        workers: Its workers, with the iterations that `marked` found. Without any
+        workers: Its workers, with the iterations that `disturbed_ranges` found. Without any
             iterations, as for a server, the share is of time.
         host: The host's telemetry.
         warm: For each worker, how many iterations at its start are not used. If empty,
@@ -186,12 +186,12 @@ def disturbance(
         by=tuple(by),
         evidence=(
             f"{percent(share, 0)} of {what} overlapped a disturbance",
-            *(_said(cause, lost_by_cause[cause], host) for cause in by),
+            *(_describe(cause, lost_by_cause[cause], host) for cause in by),
         ),
     )
 
 
-def _said(cause: Cause, share: float, host: HostOverTime) -> str:
+def _describe(cause: Cause, share: float, host: HostOverTime) -> str:
     if cause == "suspension":
         suspended_ns = sum_known(window.suspended_ns for window in host.windows) or 0
         return f"its processes were suspended for {duration(suspended_ns)}"
@@ -241,14 +241,14 @@ def _share(workers: Sequence[Worker], host: HostOverTime, warm: Sequence[int]) -
         hits = sum(
             at in used
             for worker, used in zip(workers, counted, strict=True)
-            for at in _each(worker)
+            for at in _disturbed_iterations(worker)
         )
         return hits / iterations
     disturbed_windows = (window for window in host.windows if causes(window, len(host.cpus)))
     return sum(window.to_ms - window.from_ms for window in disturbed_windows) / host.duration_ms
 
 
-def _each(worker: Worker) -> Iterator[int]:
+def _disturbed_iterations(worker: Worker) -> Iterator[int]:
     for marked_range in worker.disturbed:
         yield from range(marked_range.first, marked_range.last + 1)
 
@@ -280,19 +280,19 @@ def is_too_much(
     return host.duration_ms >= LEAST_SEEN_MS or lost_share >= LEAST_LOST_OF_SHORT
 
 
-def is_spoilt(launch: Launch) -> bool:
+def is_mostly_disturbed(launch: Launch) -> bool:
     """Whether a launch's value or profile mostly reflects a disturbance, discarded or not."""
     return is_too_much(launch.disturbance, launch.host, launch.kind)
 
 
-def counting(launches: Sequence[T], is_disturbed: Callable[[T], bool]) -> list[T]:
+def select_undisturbed(launches: Sequence[T], is_disturbed: Callable[[T], bool]) -> list[T]:
     """The `ok` launches of a cell that its values are computed from.
 
     All undisturbed launches if there are enough of them, else all.
 
     Args:
         launches: Its `ok` launches, as records or summaries.
-        is_disturbed: Whether a launch is disturbed, as in `is_spoilt`.
+        is_disturbed: Whether a launch is disturbed, as in `is_mostly_disturbed`.
     """
     undisturbed = [launch for launch in launches if not is_disturbed(launch)]
     return undisturbed if len(undisturbed) >= _LEAST_UNDISTURBED else list(launches)

@@ -14,7 +14,7 @@ from msgspec import Struct
 from corebound.records.launch_record import Launch, Served, Status, Worker
 from corebound.scenario.cell import Cell
 from corebound.scenario.models import WarmupIterations, WarmupSeconds
-from corebound.stats.interference import counting, delay, is_spoilt
+from corebound.stats.interference import delay, is_mostly_disturbed, select_undisturbed
 from corebound.stats.intervals import (
     Interval,
     geometric_mean,
@@ -22,7 +22,7 @@ from corebound.stats.intervals import (
     variation_interval,
 )
 from corebound.stats.latency import percentiles
-from corebound.stats.server_summary import figure_ns
+from corebound.stats.server_summary import judged_value_ns
 from corebound.stats.warmup import SteadyState, steady_state, unsettled_start, worst
 
 # One iteration in a hundred takes longer than p99. With fewer iterations, possibly none does.
@@ -198,7 +198,7 @@ def summarise_launch(launch: Launch, warmup: Warmup) -> LaunchSummary:
         raise ValueError(f"launch {launch.id} was profiled, not measured")
     if launch.served is not None:
         return _summarise_served(launch, launch.served)
-    used = [_kept(worker, warmup) for worker in launch.workers if worker.wall_ns]
+    used = [_drop_warmup(worker, warmup) for worker in launch.workers if worker.wall_ns]
     if not used:
         raise ValueError(f"launch {launch.id} has no samples")
     wall_ns = [sample for part in used for sample in part.wall_ns]
@@ -217,7 +217,7 @@ def summarise_launch(launch: Launch, warmup: Warmup) -> LaunchSummary:
         independent=sum(effective_sample_size(part.wall_ns) for part in used),
         time_slices_ns=tuple(time_slice for part in used for time_slice in part.time_slices_ns),
         alternated=launch.alternated,
-        disturbed=is_spoilt(launch),
+        disturbed=is_mostly_disturbed(launch),
         delay=delay(launch.host),
     )
 
@@ -231,14 +231,14 @@ def _summarise_served(launch: Launch, served: Served) -> LaunchSummary:
     return LaunchSummary(
         launch=launch.id,
         block=launch.block,
-        median_ns=figure_ns(served),
+        median_ns=judged_value_ns(served),
         p99_ns=float(tail.p99_ns) if tail and tail.count >= LEAST_FOR_P99 else None,
         cpu_median_ns=served.cpu_ns / answered.ok,
         used=answered.ok,
         steady=state,
         settled=state.kind in {"steady", "warm-up then steady"},
         independent=float(answered.ok),
-        disturbed=is_spoilt(launch),
+        disturbed=is_mostly_disturbed(launch),
         delay=delay(launch.host),
     )
 
@@ -258,10 +258,10 @@ def summarise(cell: Cell, launches: Iterable[Launch], warmup: Warmup) -> CellSum
         if launch.status == "ok"
         and (launch.served is not None or any(worker.wall_ns for worker in launch.workers))
     ]
-    return gather(cell, summaries, [launch.status for launch in attempted])
+    return combine_launches(cell, summaries, [launch.status for launch in attempted])
 
 
-def gather(
+def combine_launches(
     cell: Cell, summaries: Iterable[LaunchSummary], statuses: Iterable[Status]
 ) -> CellSummary:
     """Combine launches that are already summarised.
@@ -277,7 +277,7 @@ def gather(
         statuses: The statuses of all its launches.
     """
     in_order = sorted(summaries, key=lambda summary: (summary.block, summary.launch))
-    by_block = counting(in_order, lambda summary: summary.disturbed)
+    by_block = select_undisturbed(in_order, lambda summary: summary.disturbed)
     medians_ns = [summary.median_ns for summary in by_block]
     p99s_ns = [summary.p99_ns for summary in by_block if summary.p99_ns is not None]
     enough = bool(by_block) and all(
@@ -304,7 +304,7 @@ def is_too_short(cell: CellSummary) -> bool:
     return cell.median_ns is not None and cell.median_ns < LEAST_FOR_CPU_NS
 
 
-class _Kept(Struct, frozen=True, kw_only=True):
+class _SteadySamples(Struct, frozen=True, kw_only=True):
     """The samples of one worker that remain after its warm-up."""
 
     wall_ns: Sequence[int]
@@ -314,7 +314,7 @@ class _Kept(Struct, frozen=True, kw_only=True):
     settled: bool
 
 
-def counted_from(worker: Worker, warmup: Warmup) -> int:
+def first_used_iteration(worker: Worker, warmup: Warmup) -> int:
     """Index of the first iteration of a worker that its launch's value uses.
 
     Args:
@@ -322,11 +322,11 @@ def counted_from(worker: Worker, warmup: Warmup) -> int:
         warmup: `Measure.warmup`.
     """
     wall_ns = worker.wall_ns
-    start = _warm(wall_ns, warmup, steady_state(wall_ns))
+    start = _warmup_length(wall_ns, warmup, steady_state(wall_ns))
     return start if start < len(wall_ns) else unsettled_start(len(wall_ns))
 
 
-def _warm(wall_ns: Sequence[int], warmup: Warmup, state: SteadyState) -> int:
+def _warmup_length(wall_ns: Sequence[int], warmup: Warmup, state: SteadyState) -> int:
     """How many samples the warm-up takes; a fixed warm-up can exceed their number."""
     if isinstance(warmup, WarmupIterations):
         return warmup.iterations
@@ -335,15 +335,15 @@ def _warm(wall_ns: Sequence[int], warmup: Warmup, state: SteadyState) -> int:
     return state.start
 
 
-def _kept(worker: Worker, warmup: Warmup) -> _Kept:
+def _drop_warmup(worker: Worker, warmup: Warmup) -> _SteadySamples:
     """Drop a worker's warm-up."""
     wall_ns = worker.wall_ns
     state = steady_state(wall_ns)
-    start = _warm(wall_ns, warmup, state)
+    start = _warmup_length(wall_ns, warmup, state)
     settled = state.kind in {"steady", "warm-up then steady"} and state.start <= start
     if start >= len(wall_ns):
         start, settled = unsettled_start(len(wall_ns)), False
-    return _Kept(
+    return _SteadySamples(
         wall_ns=wall_ns[start:],
         cpu_ns=worker.cpu_ns[start:] if len(worker.cpu_ns) == len(wall_ns) else (),
         time_slices_ns=tuple(_time_slices_ns(worker, start)),

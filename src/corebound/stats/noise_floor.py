@@ -56,7 +56,9 @@ def noise(
     # Without interpolation, which cannot handle infinite bounds.
     detectable = float(
         np.quantile(
-            [needed(interval, margin) for interval in intervals], _POWER, method="inverted_cdf"
+            [detectable_slowdown(interval, margin) for interval in intervals],
+            _POWER,
+            method="inverted_cdf",
         )
     )
     return Noise(
@@ -90,7 +92,7 @@ def experiments(
     return [estimate for estimate in intervals if estimate is not None]
 
 
-def needed(interval: Interval, margin: float) -> float:
+def detectable_slowdown(interval: Interval, margin: float) -> float:
     """The least slowdown, as a logarithm, for which an experiment would have been `slower`.
 
     A slowdown moves the whole interval of a speed-up down. The interval must lie below 1, and

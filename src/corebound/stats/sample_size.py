@@ -45,11 +45,11 @@ def unfinished(
         if key in baselines and baselines[key] in by_key and baselines[key] != key
     }
     # A baseline whose compared cells are all given up is treated like any other cell.
-    leading = {compared[key] for key in compared if not given_up(by_key[key])}
+    leading = {compared[key] for key in compared if not is_given_up(by_key[key])}
     open_keys = {
         key
         for key, summary in by_key.items()
-        if not given_up(summary) and summary.attempts < launches.max
+        if not is_given_up(summary) and summary.attempts < launches.max
     }
     selected = {
         key
@@ -57,22 +57,22 @@ def unfinished(
         if by_key[key].attempts < launches.min
         or (
             key not in leading
-            and not _narrow(by_key[key], by_key.get(compared.get(key, "")), launches)
+            and not _is_precise(by_key[key], by_key.get(compared.get(key, "")), launches)
         )
     }
     return frozenset(selected | ({compared[key] for key in selected & compared.keys()} & open_keys))
 
 
-def given_up(summary: CellSummary) -> bool:
+def is_given_up(summary: CellSummary) -> bool:
     """Whether a cell gets no more launches, because none was ever `ok`."""
     if summary.count("ok"):
         return False
     return summary.count("skipped") > 0 or summary.attempts >= _ATTEMPTS_BEFORE_GIVING_UP
 
 
-def _narrow(summary: CellSummary, baseline: CellSummary | None, launches: Launches) -> bool:
+def _is_precise(summary: CellSummary, baseline: CellSummary | None, launches: Launches) -> bool:
     """Whether the reported value of this cell is as precise as requested."""
-    if baseline is None or given_up(baseline):
+    if baseline is None or is_given_up(baseline):
         interval = summary.interval
     else:
         interval = speedup_interval(summary, baseline, adaptive=True)
@@ -110,7 +110,7 @@ def needs_more_launches(
 _TRAP_RATIO = 2.0
 
 
-def telling(
+def most_informative_cells(
     summaries: Sequence[CellSummary], baselines: Mapping[str, str]
 ) -> tuple[tuple[str, ...], ...]:
     """Choose, for every baseline, the cells that best show where time goes.
@@ -137,11 +137,11 @@ def telling(
         own = rivals.setdefault(base, [])
         if key != base and key in medians_ns:
             own.append(key)
-    chosen = (_chosen(base, own, medians_ns) for base, own in rivals.items())
+    chosen = (_informative(base, own, medians_ns) for base, own in rivals.items())
     return tuple(keys for keys in chosen if keys)
 
 
-def _chosen(base: str, rivals: list[str], medians_ns: Mapping[str, float]) -> tuple[str, ...]:
+def _informative(base: str, rivals: list[str], medians_ns: Mapping[str, float]) -> tuple[str, ...]:
     ranked = sorted(rivals, key=lambda key: medians_ns[key])
     keys = [base] if base in medians_ns else []
     keys += ranked[:1]

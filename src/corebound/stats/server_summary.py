@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from corebound.records.launch_record import Launch, Served
 from corebound.scenario.traffic import OPEN_SHAPES, Shape
-from corebound.stats.interference import counting, is_spoilt
+from corebound.stats.interference import is_mostly_disturbed, select_undisturbed
 from corebound.stats.intervals import Interval, geometric_mean, geometric_mean_interval
 from corebound.stats.latency import (
     PercentilePoint,
@@ -63,7 +63,7 @@ class ServedCell(Struct, frozen=True, kw_only=True):
     curve: tuple[PercentilePoint, ...]
 
 
-def figure_ns(served: Served) -> float:
+def judged_value_ns(served: Served) -> float:
     """The value that a launch is judged by; less is better.
 
     For saturating traffic (`closed`, `offline`) it is the time per successful request, which is
@@ -86,13 +86,13 @@ def figure_ns(served: Served) -> float:
 
 def answered_per_s(launches: Iterable[Launch]) -> MeanWithInterval | None:
     """Requests answered per second, as in `ServedCell`; None if no launch is `ok`."""
-    served_launches = _good(launches)
+    served_launches = _served_launches(launches)
     return _estimate(served_launches, _per_s) if served_launches else None
 
 
 def summarise_served(launches: Iterable[Launch]) -> ServedCell | None:
     """Summarise the launches of one cell; None if none is `ok`."""
-    served_launches = _good(launches)
+    served_launches = _served_launches(launches)
     if not served_launches:
         return None
     latencies_by_launch = [percentiles(served.answered.latencies) for served in served_launches]
@@ -104,9 +104,15 @@ def summarise_served(launches: Iterable[Launch]) -> ServedCell | None:
     return ServedCell(
         launches=len(served_launches),
         per_s=_estimate(served_launches, _per_s),
-        p50_ns=_of([float(latencies.p50_ns) for latencies in latencies_by_launch if latencies]),
-        p90_ns=_of([float(latencies.p90_ns) for latencies in latencies_by_launch if latencies]),
-        p99_ns=_of([float(latencies.p99_ns) for latencies in latencies_by_launch if latencies]),
+        p50_ns=_geometric_mean(
+            [float(latencies.p50_ns) for latencies in latencies_by_launch if latencies]
+        ),
+        p90_ns=_geometric_mean(
+            [float(latencies.p90_ns) for latencies in latencies_by_launch if latencies]
+        ),
+        p99_ns=_geometric_mean(
+            [float(latencies.p99_ns) for latencies in latencies_by_launch if latencies]
+        ),
         p99_9_ns=p99_9_ns(all_latencies),
         cpu_ns=_estimate(
             served_launches, lambda served: max(served.cpu_ns, 1) / served.answered.ok
@@ -122,11 +128,11 @@ def p99_9_ns(latencies: Percentiles) -> int | None:
     return latencies.p99_9_ns if latencies.count >= LEAST_FOR_P99_9 else None
 
 
-def _good(launches: Iterable[Launch]) -> list[Served]:
+def _served_launches(launches: Iterable[Launch]) -> list[Served]:
     launches_ok = [
         launch for launch in launches if launch.status == "ok" and launch.served is not None
     ]
-    counted = (launch.served for launch in counting(launches_ok, is_spoilt))
+    counted = (launch.served for launch in select_undisturbed(launches_ok, is_mostly_disturbed))
     return [launch for launch in counted if launch is not None and launch.answered.ok]
 
 
@@ -135,8 +141,8 @@ def _per_s(served: Served) -> float:
 
 
 def _estimate(launches: Sequence[Served], value_of: Callable[[Served], float]) -> MeanWithInterval:
-    return _of([value_of(served) for served in launches])
+    return _geometric_mean([value_of(served) for served in launches])
 
 
-def _of(values: Sequence[float]) -> MeanWithInterval:
+def _geometric_mean(values: Sequence[float]) -> MeanWithInterval:
     return MeanWithInterval(value=geometric_mean(values), interval=geometric_mean_interval(values))

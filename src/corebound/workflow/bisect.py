@@ -17,7 +17,7 @@ from corebound.errors import NO_ANSWER, InputError, LaunchError
 from corebound.machine.doctor.result import HostCheck
 from corebound.records.launch_record import Launch
 from corebound.records.run_record import Commit
-from corebound.stats.bisection import Answer, Ask, BisectionOutcome, search
+from corebound.stats.bisection import BisectionOutcome, LaunchRequest, LaunchResults, search
 from corebound.stats.comparison import log_ratios
 from corebound.stats.launch_summary import CellSummary, summarise
 from corebound.text import one_line
@@ -175,7 +175,7 @@ class _Bisection:
             most=self.max_launches,
             margin=self.loaded.scenario.measure.margin,
         )
-        answer: Answer | None = None
+        answer: LaunchResults | None = None
         while True:
             step = _next(searching, answer)
             if isinstance(step, BisectionOutcome):
@@ -204,7 +204,7 @@ class _Bisection:
             launches=min(sum(launch.cell.commit == name for launch in succeeded) for name in names),
         )
 
-    def _answer(self, ask: Ask) -> Answer | None:
+    def _answer(self, ask: LaunchRequest) -> LaunchResults | None:
         """Compare the requested commits; None if the time ran out."""
         prepared = self.runs.get(ask.places) or self._prepare(ask)
         tasks = with_launches(prepared.tasks, ask.launches)
@@ -221,7 +221,7 @@ class _Bisection:
         summaries = {
             index: self._summary(index, result.launches, ask.launches) for index in ask.places
         }
-        return Answer(
+        return LaunchResults(
             log_ratios={
                 (first, second): log_ratios(summaries[first], summaries[second])
                 for first, second in pairwise(ask.places)
@@ -238,7 +238,7 @@ class _Bisection:
         analysed = [launch for launch in of_commit if launch.block < blocks]
         return summarise(of_commit[0].cell, analysed, self.loaded.scenario.measure.warmup)
 
-    def _prepare(self, ask: Ask) -> PreparedRun:
+    def _prepare(self, ask: LaunchRequest) -> PreparedRun:
         commits = [self.commits[index] for index in ask.places]
         names = ", ".join(f"{commit.sha[:8]} {one_line(commit.subject)}" for commit in commits)
         self.reporter.notify(f"Comparing {names}")
@@ -260,8 +260,9 @@ class _Bisection:
 
 
 def _next(
-    searching: Generator[Ask, Answer, BisectionOutcome], answer: Answer | None
-) -> Ask | BisectionOutcome:
+    searching: Generator[LaunchRequest, LaunchResults, BisectionOutcome],
+    answer: LaunchResults | None,
+) -> LaunchRequest | BisectionOutcome:
     """The next request of the search, or its end."""
     try:
         return next(searching) if answer is None else searching.send(answer)

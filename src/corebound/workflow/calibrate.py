@@ -11,7 +11,7 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from corebound.analysis.noise_floor import floors
+from corebound.analysis.noise_floor import noise_floor_notes
 from corebound.planning.plan import PlannedCell
 from corebound.records import documents, jsonl
 from corebound.records.calibration import Calibration
@@ -118,7 +118,7 @@ def noise_notes(
         run, scenarios=tuple(sources), environments=_plain_environments(run.environments)
     )
     calibrations, _ = documents.read_calibrations(records)
-    notes = floors(calibrations, as_calibrated, launches=launches)
+    notes = noise_floor_notes(calibrations, as_calibrated, launches=launches)
     suffix = "" if own_margin else " This uses the scenario's own margin."
     return tuple(f"{note}{suffix}" for note in notes)
 

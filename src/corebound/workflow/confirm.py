@@ -22,7 +22,7 @@ from corebound.scenario.cell import PROJECT, Cell
 from corebound.scenario.matrix import expand
 from corebound.scenario.models import Scenario
 from corebound.stats.comparison import Comparison
-from corebound.stats.history.early_warnings import both_say, rerun_says
+from corebound.stats.history.early_warnings import evaluate_commit_comparison, evaluate_rerun
 from corebound.stats.history.regressions import Change
 from corebound.stats.history.series import series_of_run
 from corebound.workflow.execute import Reporter, execute_run, hold_host
@@ -170,7 +170,9 @@ def confirm_by_commits(change: Change, pair: CommitPair, measure_pair: MeasurePa
     bounds = comparison.interval
     return _confirmation(
         change,
-        answer=both_say(comparison, direction=change.step.direction, ratio=change.step.ratio),
+        answer=evaluate_commit_comparison(
+            comparison, direction=change.step.direction, ratio=change.step.ratio
+        ),
         how=f"commits {pair.good.sha[:10]} and {pair.bad.sha[:10]} were measured interleaved,"
         f" {comparison.pairs} launches of each",
         both=True,
@@ -274,7 +276,7 @@ def _confirm_by_present_state(
     low, high = point.bounds or (math.nan, math.nan)
     return _confirmation(
         change,
-        answer=rerun_says(
+        answer=evaluate_rerun(
             good, point.value, direction=change.step.direction, ratio=change.step.ratio
         ),
         how=f"the present state was measured again with {len(point.launches)} launches and"

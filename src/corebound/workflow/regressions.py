@@ -8,8 +8,8 @@ from pathlib import Path
 
 from msgspec import Struct, field
 
-from corebound.analysis.commands import continuous_words
-from corebound.analysis.noise_floor import calibration_for, noise_words
+from corebound.analysis.commands import asv_continuous_arguments
+from corebound.analysis.noise_floor import calibration_for, noise_floor_note
 from corebound.errors import InputError
 from corebound.records import documents
 from corebound.records.calibration import Calibration
@@ -274,13 +274,15 @@ def _noise(change: Change, suite: Suite, calibrations: tuple[Calibration, ...]) 
         return ""
     source = run.source_of(change.series.scenario)
     calibration = calibration_for(calibrations, run, source) if source else None
-    return noise_words(calibration, launches=len(last.launches))
+    return noise_floor_note(calibration, launches=len(last.launches))
 
 
 def _compare_command(change: Change, suite: Suite) -> tuple[str, ...]:
     pair = commit_pair(change, suite)
     if pair is None:
-        return continuous_words(change.series, change.last_good.commit, change.first_bad.commit)
+        return asv_continuous_arguments(
+            change.series, change.last_good.commit, change.first_bad.commit
+        )
     command = (
         "corebound", "compare-commits", pair.good.sha[:10], pair.bad.sha[:10], str(pair.path),
     )  # fmt: skip

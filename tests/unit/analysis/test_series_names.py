@@ -14,11 +14,11 @@ from corebound.analysis.series_names import (
     cell_name,
     environments,
     long_environments,
-    natural_place,
+    natural_sort_key,
     parameters,
     shared_axes,
-    short_cells,
-    short_names,
+    short_cell_names,
+    short_series_names,
 )
 from corebound.records.history import Series
 from support.build import a_series
@@ -64,21 +64,21 @@ def test_what_all_cells_share_stands_in_the_title_and_not_beside_each() -> None:
     cells = of("(m, n)=100, 5,v=d,environment=py3", "(m, n)=9, 2,v=d,environment=py3")
 
     assert shared_axes(cells) == "v=d, environment=py3"
-    assert short_cells(cells) == ("(m, n)=100, 5", "(m, n)=9, 2")
-    assert short_names(cells) == ("b[(m, n)=100, 5]", "b[(m, n)=9, 2]")
+    assert short_cell_names(cells) == ("(m, n)=100, 5", "(m, n)=9, 2")
+    assert short_series_names(cells) == ("b[(m, n)=100, 5]", "b[(m, n)=9, 2]")
 
 
 def test_parameters_are_in_order_of_their_size_and_texts_behind_numbers() -> None:
     cells = of(*(f"n={n},k=a" for n in (10, 2, "None", 1e-3, "-1", 100_000_000, 50_000_000)))
 
-    assert [one.cell for one in sorted(cells, key=natural_place)] == [
+    assert [one.cell for one in sorted(cells, key=natural_sort_key)] == [
         f"n={n},k=a" for n in ("-1", 1e-3, 2, 10, 50_000_000, 100_000_000, "None")
     ]
 
 
 @given(cells=st.lists(st.text(max_size=20)))
 def test_any_cells_have_an_order(cells: list[str]) -> None:
-    places = sorted(natural_place(one) for one in of(*cells))
+    places = sorted(natural_sort_key(one) for one in of(*cells))
 
     assert all(one <= other for one, other in itertools.pairwise(places))
 
@@ -111,7 +111,7 @@ def test_what_an_environment_is_called_follows_from_its_own_project() -> None:
 def test_environments_that_are_cut_alike_are_still_told_apart() -> None:
     first, second = of(f"{LONG}-a", f"{LONG}-b")
 
-    assert short_cells([first, second]) == (
+    assert short_cell_names([first, second]) == (
         "environment=conda-py3.7-astropy… (1)",
         "environment=conda-py3.7-astropy… (2)",
     )

@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from corebound.analysis.scenario_result import CellStudy
-from corebound.analysis.throughput import peak_words, throughput, throughput_unit
+from corebound.analysis.throughput import peak_share_text, throughput, throughput_unit
 from corebound.machine.identity import Host
 from corebound.scenario.models import Scenario
 from corebound.stats.intervals import Interval
@@ -54,7 +54,7 @@ def a_study(
 
 def shown(study: CellStudy, scenario: Scenario = GEMM, host: Host | None = None) -> str:
     """The throughput, and its share of the peak where one is known."""
-    of_peak = peak_words(study, scenario, host or a_machine())
+    of_peak = peak_share_text(study, scenario, host or a_machine())
     return ", ".join(filter(None, (throughput(study).value, of_peak)))
 
 

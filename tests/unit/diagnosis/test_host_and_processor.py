@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from corebound.diagnosis.evidence import CellEvidence, spin_share
 from corebound.launch import perf
 from corebound.records.telemetry import Counters, HostOverTime
-from corebound.stats.interference import disturbance, marked
+from corebound.stats.interference import disturbance, disturbed_ranges
 from support.build import a_host, a_host_over_time, a_window
 from support.findings import cell_evidence, cell_keys, findings_in, measured_cell
 from support.paths import DATA
@@ -22,7 +22,7 @@ def on(host: HostOverTime, *, refused: int = 0) -> CellEvidence:
     launches = []
     for place, launch in enumerate(measured_cell(100.0, axes=(("threads", "1"),)).launches):
         workers = tuple(
-            replace(finding_of_cell, disturbed=marked(finding_of_cell, host))
+            replace(finding_of_cell, disturbed=disturbed_ranges(finding_of_cell, host))
             for finding_of_cell in launch.workers
         )
         finding = disturbance(workers, host)
@@ -74,7 +74,10 @@ def test_a_cause_that_disturbed_most_of_a_launch_is_reported_with_its_fix(
 def test_discarded_and_kept_launches_are_counted_separately() -> None:
     finding = findings_in(on(windows(steal_ms=250), refused=2))["steal"]
 
-    assert finding.evidence[-2:] == ("2 launches kept and marked", "2 launches without results")
+    assert finding.evidence[-2:] == (
+        "2 launches kept and marked",
+        "2 launches without results",
+    )
 
 
 def test_a_second_cause_that_took_almost_nothing_is_not_reported() -> None:

@@ -14,7 +14,7 @@ import pytest
 from msgspec.structs import replace
 from typer.testing import CliRunner
 
-from corebound.analysis.change_history import build_change_history, size_interval, size_word
+from corebound.analysis.change_history import build_change_history, change_size, size_interval
 from corebound.analysis.commit_comparison import compare_commits
 from corebound.analysis.wording import plain
 from corebound.cli.app import app
@@ -219,7 +219,7 @@ def test_a_size_is_that_of_the_figure_and_its_tone_that_of_the_judgement(
 ) -> None:
     (change,) = analyse([a_rate(step)]).changes
 
-    verdict = size_word(change)
+    verdict = change_size(change)
     low, high = map(float, size_interval(change)[1:].partition("]")[0].split(", "))
 
     assert (verdict.tone, verdict.sign) == (tone, sign)

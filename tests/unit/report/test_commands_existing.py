@@ -8,8 +8,8 @@ import pytest
 
 from corebound.analysis.commands import (
     CommandLine,
+    asv_continuous_arguments,
     between_command,
-    continuous_words,
     point_command,
 )
 from corebound.records.history import Series
@@ -36,7 +36,7 @@ def test_a_commit_is_only_told_there(parameters: str) -> None:
 def test_two_commits_are_not_measured_in_turns_there() -> None:
     series = of_asv("environment=existing-py_usr_bin_python")
 
-    assert continuous_words(series, GOOD.commit, BAD.commit) == ()
+    assert asv_continuous_arguments(series, GOOD.commit, BAD.commit) == ()
     assert between_command((series,), GOOD, BAD) == CommandLine(
         r"asv run --bench '^io\.read\b'", reads_records=False
     )

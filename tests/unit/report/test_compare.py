@@ -23,7 +23,7 @@ from corebound.analysis.comparison import (
     compare_runs,
     latest_comparisons,
     past_results,
-    run_to_run_words,
+    run_variation_note,
 )
 from corebound.analysis.host_records import host_studies
 from corebound.analysis.scenario_result import study
@@ -511,7 +511,7 @@ def test_a_run_that_others_delayed_is_told_and_is_no_finding() -> None:
     assert plain.verdict == "slower"
     assert {cell.verdict for cell in comparison.cells} == {"undecided"}
     assert comparison.cells[0].delay_ratio == pytest.approx(1.5)
-    assert "delayed the two runs unequally in 2 cells" in run_to_run_words(comparison)
+    assert "delayed the two runs unequally in 2 cells" in run_variation_note(comparison)
 
 
 def without_figure(record: Record) -> Record:

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from corebound.analysis.change_history import ChangeHistory, build_change_history
 from corebound.analysis.commit_comparison import compare_commits
-from corebound.analysis.series_names import short_names
+from corebound.analysis.series_names import short_series_names
 from corebound.analysis.wording import plain
 from corebound.cli.app import app
 from corebound.errors import InputError
@@ -57,7 +57,7 @@ def test_what_got_worse_is_clear_and_comes_first() -> None:
     assert first.comparison is not None
     assert first.comparison.verdict == "slower"
     assert first.comparison.speedup_ratio == pytest.approx(1 / 1.1, rel=0.05)
-    assert short_names([series.series for series in comparison.series]) == (
+    assert short_series_names([series.series for series in comparison.series]) == (
         "io.read[n=2]",
         "io.read[n=1]",
     )

@@ -18,7 +18,7 @@ import typer
 from msgspec.structs import replace
 from typer.testing import CliRunner
 
-from corebound.analysis.commands import CommandLine, asked_command
+from corebound.analysis.commands import CommandLine, original_command
 from corebound.cli.app import app
 from corebound.records import jsonl
 from corebound.records.history import HistoryPoints, Series
@@ -517,7 +517,7 @@ def test_where_the_records_are_is_told_to_what_reads_them() -> None:
 def test_what_was_asked_for_with_a_folder_of_records_keeps_it() -> None:
     run = replace(a_run(), argv=("corebound", "run", "a", "--records", "r"))
 
-    assert asked_command(run).at("x") == "corebound run a --records r"
+    assert original_command(run).at("x") == "corebound run a --records r"
 
 
 def test_a_site_of_another_folder_shows_it_and_one_of_the_usual_folder_does_not(

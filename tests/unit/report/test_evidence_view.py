@@ -6,9 +6,9 @@ from collections.abc import Iterable
 
 from msgspec.structs import replace
 
-from corebound.analysis.launch_metrics import counted, cpu_of, host_seen, moved
+from corebound.analysis.launch_metrics import counter_facts, cpu_of, host_facts, migration_facts
 from corebound.analysis.scenario_result import CellStudy, study
-from corebound.analysis.wording import Figure
+from corebound.analysis.wording import Fact
 from corebound.records.telemetry import Counters, Disturbance, GpuUse, HostWindow
 from corebound.scenario.matrix import expand
 from support.build import (
@@ -23,7 +23,7 @@ from support.build import (
 )
 
 
-def told(figures: Iterable[Figure]) -> dict[str, str]:
+def told(figures: Iterable[Fact]) -> dict[str, str]:
     return {one.says: one.value for one in figures}
 
 
@@ -39,7 +39,7 @@ def test_figures_are_shares_of_the_time_that_was_watched() -> None:
     fast = a_window(from_ms=500, to_ms=1000, throttled_ms=0, cpu_pressure_ns=25_000_000)
     host = a_host_over_time(window, replace(fast, frequency_hz=3_400_000_000), cpus=(0, 1))
 
-    assert told(host_seen(replace(a_launch(), host=host))) == {
+    assert told(host_facts(replace(a_launch(), host=host))) == {
         "stolen by the hypervisor": "1.2 %",
         "of its CPUs used by others": "2.5 %",
         "CPU, memory and I/O pressure on the host": "5.0 %, unknown, unknown",
@@ -51,16 +51,16 @@ def test_figures_are_shares_of_the_time_that_was_watched() -> None:
 def test_what_the_host_does_not_tell_is_unavailable_and_never_zero() -> None:
     host = a_host_over_time(a_window(steal_ms=None, foreign_ms=None, throttled_ms=None))
 
-    assert set(told(host_seen(replace(a_launch(), host=host))).values()) == {"unavailable"}
+    assert set(told(host_facts(replace(a_launch(), host=host))).values()) == {"unavailable"}
     without = replace(host, unavailable={"throttling": "no cgroup above it rations CPU time"})
-    assert told(host_seen(replace(a_launch(), host=without)))["throttled by a quota"] == "no quota"
+    assert told(host_facts(replace(a_launch(), host=without)))["throttled by a quota"] == "no quota"
 
 
 def test_memory_faults_and_what_the_kernel_took_are_told_where_they_were_seen() -> None:
     early = a_window(user_ns=90, system_ns=10, rss_bytes=3 << 30, minor_faults=700, major_faults=0)
     late = a_window(user_ns=60, system_ns=40, rss_bytes=1 << 30, minor_faults=300, major_faults=2)
 
-    figures = told(host_seen(replace(a_launch(), host=a_host_over_time(early, late))))
+    figures = told(host_facts(replace(a_launch(), host=a_host_over_time(early, late))))
 
     assert figures["of its CPU time in the kernel"] == "25 %"
     assert figures["memory at most"] == "3.0 GiB"
@@ -75,7 +75,7 @@ def test_the_busiest_gpu_is_told_over_the_whole_launch() -> None:
         return a_window(gpus=tuple(uses))
 
     def gpu(*windows: HostWindow) -> str | None:
-        figures = told(host_seen(replace(a_launch(), host=a_host_over_time(*windows))))
+        figures = told(host_facts(replace(a_launch(), host=a_host_over_time(*windows))))
         return figures.get("of the time a GPU was busy", figures.get("how busy the GPU was"))
 
     assert gpu(busy(0.1, 0.9), busy(0.5, 0.2)) == "70 %"
@@ -89,7 +89,7 @@ def test_moves_that_were_seen_are_told_by_how_far_they_went() -> None:
     launch = a_launch(workers=(a_worker(threads=(a_thread(stays=stays),)),))
     host = a_host(nodes=2, cores_per_node=2, cpus_per_core=2)
 
-    assert told(moved(launch, host)) == {
+    assert told(migration_facts(launch, host)) == {
         "of these seen": "1 within a core, 1 across cores, 2 across nodes"
     }
 
@@ -98,21 +98,21 @@ def test_a_launch_that_was_disturbed_says_so_first() -> None:
     found = Disturbance(share=0.75, by=("steal", "foreign load"), evidence=())
     launch = replace(a_launch(), host=a_host_over_time(a_window()), disturbance=found)
 
-    first = host_seen(launch)[0]
+    first = host_facts(launch)[0]
 
     assert (first.value, first.says) == ("75 %", "disturbed by steal and foreign load")
 
 
 def test_records_of_a_corebound_that_did_not_look_have_no_such_figures() -> None:
-    assert host_seen(a_launch()) == counted(a_launch()) == ()
+    assert host_facts(a_launch()) == counter_facts(a_launch()) == ()
 
 
 def test_counters_that_a_host_has_not_are_unavailable() -> None:
     plain = replace(a_launch(), counters=Counters(source="proc", task_clock_ns=1))
     some = replace(a_launch(), counters=Counters(source="perf", cycles=10, instructions=25))
 
-    assert told(counted(plain)) == {"hardware counters": "unavailable"}
-    assert told(counted(some)) == {
+    assert told(counter_facts(plain)) == {"hardware counters": "unavailable"}
+    assert told(counter_facts(some)) == {
         "instructions a cycle": "2.50",
         "of slots core bound and memory bound": "unavailable",
     }

@@ -19,8 +19,8 @@ from msgspec.structs import replace
 from corebound.analysis.change_history import (
     ChangeHistory,
     build_change_history,
+    change_size,
     size_interval,
-    size_word,
 )
 from corebound.analysis.wording import plain
 from corebound.records.decisions import Answer, Confirmation, Decision
@@ -268,7 +268,7 @@ def test_a_size_says_which_way_with_its_interval_about_it(ratio: float, word: st
     series = stepped(ratio)
     (change,) = known_of(series).of(series)
 
-    verdict = size_word(change)
+    verdict = change_size(change)
     ends, _, unit = size_interval(change)[1:].partition("]")
     low, high = map(float, ends.split(", "))
 
@@ -300,7 +300,7 @@ def test_a_multiple_has_as_many_digits_as_its_interval(
     )
     told = replace(change, step=step)
 
-    assert size_word(told).word == says
+    assert change_size(told).word == says
     assert size_interval(told) == ends
 
 
@@ -308,7 +308,7 @@ def test_what_is_no_time_gets_more_and_not_slower() -> None:
     series = stepped(1.1, unit="bytes")
     (change,) = known_of(series).of(series)
 
-    assert size_word(change).word.endswith("more")
+    assert change_size(change).word.endswith("more")
 
 
 def test_a_change_that_was_accepted_is_no_news() -> None:

@@ -21,7 +21,7 @@ from corebound.report.pages import changes, feed, history
 from corebound.report.pages.benchmark import benchmark_hero
 from corebound.report.pages.series_table import series_groups
 from corebound.report.pages.whats_new import WhatsNew, whats_new
-from corebound.stats.history.regressions import least_figures, too_short
+from corebound.stats.history.regressions import min_values_to_detect, too_short
 from support.build import a_point, a_series
 from support.report_sample import NOW
 from support.series import Observation, find_change_points
@@ -257,7 +257,7 @@ def test_the_headline_calls_nothing_slower_that_is_no_time(unit: str, text: str)
     assert "".join(piece.text for piece in tonight.verdict) == text
 
 
-ENOUGH = least_figures()
+ENOUGH = min_values_to_detect()
 
 
 def of(figures: int, **changes: object) -> Series:

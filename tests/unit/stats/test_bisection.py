@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 
 from corebound.stats.bisection import (
     ALPHA,
-    Answer,
-    Ask,
     BisectionOutcome,
-    looks,
+    LaunchRequest,
+    LaunchResults,
+    error_share,
+    launch_counts,
     search,
-    share,
     sign,
 )
 
@@ -49,7 +49,7 @@ def simulate(
     noise: Noise,
     seed: int = 0,
     broken: frozenset[int] = frozenset(),
-    asked: list[Ask] | None = None,
+    asked: list[LaunchRequest] | None = None,
     most: int = 30,
 ) -> BisectionOutcome:
     """Search a line of commits whose cost is planted; blocks drift, launches are noisy."""
@@ -59,7 +59,7 @@ def simulate(
         costs.append(costs[-1] * (1 + slower.get(place, 0.0)))
     searching = search(last, least=6, most=most, margin=0.02)
     kept: dict[tuple[int, ...], dict[int, dict[int, float]]] = {}
-    answer: Answer | None = None
+    answer: LaunchResults | None = None
     while True:
         try:
             ask = searching.send(answer) if answer is not None else next(searching)
@@ -81,7 +81,7 @@ def simulate(
             for one, two in pairwise(ask.places)
             if not {one, two} & out
         }
-        answer = Answer(log_ratios=ratios, broken=out)
+        answer = LaunchResults(log_ratios=ratios, broken=out)
 
 
 @pytest.mark.parametrize("last", [1, 2, 3, 7, 29, 200])
@@ -111,7 +111,7 @@ def test_whatever_was_planted_the_ends_of_the_search_enclose_it(
 
 
 def test_of_commits_without_a_difference_none_is_searched() -> None:
-    asked: list[Ask] = []
+    asked: list[LaunchRequest] = []
 
     ending = simulate(29, {}, noise=gaussian(0.003), asked=asked)
 
@@ -154,7 +154,7 @@ def test_the_wrong_commit_is_named_in_at_most_one_search_of_twenty(noise: Noise)
 def test_where_processes_are_of_two_kinds_a_single_look_errs_more_often_than_its_share() -> None:
     # Measured: 0.85 % of 4,000, at a share of 0.07 %. That the search keeps within ALPHA all the
     # same, above, is therefore empirical: docs/commits.md has the figures.
-    chance, noise, level = random.Random(5), two_kinds(0.003, 0.06), share(0, 7) / 5
+    chance, noise, level = random.Random(5), two_kinds(0.003, 0.06), error_share(0, 7) / 5
     trials = 1000
     wrong = sum(
         sign([math.log(noise(chance) / noise(chance)) for _ in range(6)], level) != 0
@@ -200,7 +200,7 @@ def test_an_end_that_does_not_build_ends_the_search() -> None:
 
 def test_a_clear_difference_takes_few_launches_and_a_small_one_more() -> None:
     def launches(change: float) -> int:
-        asked: list[Ask] = []
+        asked: list[LaunchRequest] = []
         simulate(29, {11: change}, noise=gaussian(0.01), asked=asked)
         most = {ask.places: ask.launches * len(ask.places) for ask in asked}
         return sum(most.values())
@@ -210,12 +210,12 @@ def test_a_clear_difference_takes_few_launches_and_a_small_one_more() -> None:
 
 @given(planned=st.integers(2, 30), tests=st.integers(1, 200))
 def test_all_tests_together_keep_within_the_error_allowed(planned: int, tests: int) -> None:
-    assert sum(share(test, planned) for test in range(tests)) <= ALPHA + 1e-12
+    assert sum(error_share(test, planned) for test in range(tests)) <= ALPHA + 1e-12
 
 
 @given(least=st.integers(2, 100), more=st.integers(0, 100))
 def test_looks_rise_to_the_most_launches(least: int, more: int) -> None:
-    found = looks(least, least + more)
+    found = launch_counts(least, least + more)
 
     assert list(found) == sorted(set(found))
     assert found[0] == max(least, 3)

@@ -12,7 +12,13 @@ from numpy.typing import NDArray
 
 from corebound.stats.comparison import Comparison, compare
 from corebound.stats.launch_summary import CellSummary, summarise
-from corebound.stats.noise_floor import LEAST_PAIRS, experiments, needed, noise, spread_ratio
+from corebound.stats.noise_floor import (
+    LEAST_PAIRS,
+    detectable_slowdown,
+    experiments,
+    noise,
+    spread_ratio,
+)
 from support.build import a_cell, a_launch, a_worker
 
 MARGIN = 0.001
@@ -186,7 +192,9 @@ def test_a_calibration_finds_as_much_as_compare_where_one_launch_in_ten_is_slow(
     drawn = experiments(known_pairs(), launches=10, adaptive=adaptive, seed=1)
 
     for slowdown in (0.02, 0.03, 0.05):
-        promised = np.mean([needed(one, 0.02) <= math.log1p(slowdown) for one in drawn])
+        promised = np.mean(
+            [detectable_slowdown(one, 0.02) <= math.log1p(slowdown) for one in drawn]
+        )
         real = compared_for_real(250, slowdown=slowdown, adaptive=adaptive)
         found = np.mean([one.verdict == "slower" for one in real])
         # Of 250 trials a rate of one half has a standard deviation of 3.2 %, and less elsewhere.

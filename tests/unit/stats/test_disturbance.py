@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from corebound.records.launch_record import TimeSlice
 from corebound.records.telemetry import DisturbedIterations, HostOverTime
-from corebound.stats.interference import causes, disturbance, is_too_much, marked
+from corebound.stats.interference import causes, disturbance, disturbed_ranges, is_too_much
 from support.build import a_host_over_time, a_window, a_worker
 
 MS = 1_000_000
@@ -67,7 +67,7 @@ def test_iterations_that_overlap_a_disturbed_window_are_marked_the_first_never()
 
     worker = a_worker(wall_ns=(900 * MS, *[100 * MS] * 10))
 
-    assert marked(worker, host) == (DisturbedIterations(first=6, last=10, by=("steal",)),)
+    assert disturbed_ranges(worker, host) == (DisturbedIterations(first=6, last=10, by=("steal",)),)
 
 
 def test_iterations_of_a_launch_that_alternated_are_where_their_stints_were() -> None:
@@ -76,7 +76,7 @@ def test_iterations_of_a_launch_that_alternated_are_where_their_stints_were() ->
     worker = replace(a_worker(wall_ns=(MS, *[100 * MS] * 6)), time_slices=time_slices)
     host = a_host_over_time(a_window(), a_window(from_ms=500, to_ms=1000, steal_ms=250))
 
-    assert marked(worker, host) == (DisturbedIterations(first=4, last=6, by=("steal",)),)
+    assert disturbed_ranges(worker, host) == (DisturbedIterations(first=4, last=6, by=("steal",)),)
 
 
 def test_an_iteration_over_several_windows_has_the_causes_of_each() -> None:
@@ -84,7 +84,7 @@ def test_an_iteration_over_several_windows_has_the_causes_of_each() -> None:
         a_window(steal_ms=250), a_window(from_ms=500, to_ms=1000, throttled_ms=250)
     )
 
-    assert marked(a_worker(wall_ns=(MS, 800 * MS, 200 * MS)), host) == (
+    assert disturbed_ranges(a_worker(wall_ns=(MS, 800 * MS, 200 * MS)), host) == (
         DisturbedIterations(first=1, last=1, by=("steal", "throttling")),
         DisturbedIterations(first=2, last=2, by=("throttling",)),
     )
@@ -110,7 +110,7 @@ def test_marks_are_those_of_looking_at_every_iteration_and_window(
         ):
             expected.add(index)
 
-    found = marked(a_worker(wall_ns=tuple(walls)), a_host_over_time(*windows))
+    found = disturbed_ranges(a_worker(wall_ns=tuple(walls)), a_host_over_time(*windows))
 
     assert {at for one in found for at in range(one.first, one.last + 1)} == expected
 
@@ -129,7 +129,7 @@ def test_more_than_half_of_the_iterations_is_too_much(bad: int, *, too_much: boo
     # 200 of 10 ms over four windows of 500 ms.
     host = a_half_stolen_host(bad=bad)
     worker = a_worker(wall_ns=(MS, *[10 * MS] * 200))
-    worker = replace(worker, disturbed=marked(worker, host))
+    worker = replace(worker, disturbed=disturbed_ranges(worker, host))
 
     found = disturbance((worker,), host)
 
@@ -146,7 +146,7 @@ def test_a_launch_of_less_than_a_second_has_to_lose_a_quarter_of_a_cpu(
     # 120 of 500 ms is 24 %; more than a tenth, which marks it.
     host = a_host_over_time(a_window(foreign_ms=lost_ms, waited_ms=lost_ms))
 
-    found = disturbance((replace(a_worker(), disturbed=marked(a_worker(), host)),), host)
+    found = disturbance((replace(a_worker(), disturbed=disturbed_ranges(a_worker(), host)),), host)
 
     assert found is not None
     assert found.share == 1.0
@@ -161,7 +161,7 @@ def test_only_iterations_that_enter_the_value_count() -> None:
     ]
     host = a_host_over_time(*windows)
     worker = a_worker(wall_ns=(MS, *[10 * MS] * 200))
-    worker = replace(worker, disturbed=marked(worker, host))
+    worker = replace(worker, disturbed=disturbed_ranges(worker, host))
 
     whole, after = (disturbance((worker,), host, warm=warm) for warm in ((), (101,)))
 
@@ -181,7 +181,7 @@ def test_a_suspended_launch_is_too_much_however_few_iterations_it_hit() -> None:
     )
     worker = a_worker(wall_ns=(MS, *[5 * MS] * 100, 5000 * MS, *[5 * MS] * 100))
 
-    found = disturbance((replace(worker, disturbed=marked(worker, host)),), host)
+    found = disturbance((replace(worker, disturbed=disturbed_ranges(worker, host)),), host)
 
     assert found is not None
     assert found.by == ("suspension",)

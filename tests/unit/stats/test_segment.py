@@ -129,7 +129,7 @@ def test_what_is_found_is_hardly_ever_other_than_in_the_whole() -> None:
     for seed in range(20):
         values = nights(440, (100, 0.05), (330, -0.06), (415, 0.05), seed=seed)
         segment = a_segment(values)
-        grown, whole = analyse_segment(segment, SegmentCache()), module._whole(segment)
+        grown, whole = analyse_segment(segment, SegmentCache()), module._analyse_whole(segment)
         other += [step.at for step in grown.steps] != [step.at for step in whole.steps]
 
     # docs/adr/0015: of real series 2 in 100.
@@ -144,7 +144,7 @@ def test_where_nothing_stands_out_no_detector_is_asked(
     assert segment.before is not None
     memory = SegmentCache()
     known = analyse_segment(segment.before, memory)
-    monkeypatch.setattr(module, "search_on", None)
+    monkeypatch.setattr(module, "extend_search", None)
 
     assert analyse_segment(segment, memory) is known
 

@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from corebound.records.decisions import Answer
 from corebound.stats.comparison import Comparison, Verdict
 from corebound.stats.history.early_warnings import (
-    alarms,
-    both_say,
     early_warning,
+    evaluate_commit_comparison,
+    evaluate_rerun,
     is_final,
-    rerun_says,
+    raises_alarm,
 )
 from corebound.stats.intervals import Interval
 from support.series import Observation, find_change_points, history_arrays
@@ -94,20 +94,20 @@ def test_no_night_at_all_is_no_suspicion() -> None:
 def test_a_re_run_is_held_against_the_good_nights(rerun: float, answer: Answer) -> None:
     good = [night.figure for night in nights() if night.figure is not None]
 
-    assert rerun_says(good, rerun, direction="up", ratio=1.05) == answer
-    down = rerun_says([1 / one for one in good], 1 / rerun, direction="down", ratio=1 / 1.05)
+    assert evaluate_rerun(good, rerun, direction="up", ratio=1.05) == answer
+    down = evaluate_rerun([1 / one for one in good], 1 / rerun, direction="down", ratio=1 / 1.05)
     assert down == answer
 
 
 def test_good_nights_of_two_kinds_leave_it_open() -> None:
     good = [1.0, 1.06] * 20
 
-    assert rerun_says(good, 1.06, direction="up", ratio=1.05) == "undecided"
+    assert evaluate_rerun(good, 1.06, direction="up", ratio=1.05) == "undecided"
 
 
 @given(st.lists(st.floats(0.5, 2.0), max_size=1), st.floats(0.5, 2.0))
 def test_next_to_no_good_nights_never_confirm(good: list[float], rerun: float) -> None:
-    assert rerun_says(good, rerun, direction="up", ratio=1.05) != "confirmed"
+    assert evaluate_rerun(good, rerun, direction="up", ratio=1.05) != "confirmed"
 
 
 def compared(verdict: Verdict, speedup_ratio: float, *, p_value: float = 0.001) -> Comparison:
@@ -135,19 +135,19 @@ def compared(verdict: Verdict, speedup_ratio: float, *, p_value: float = 0.001) 
     ],
 )
 def test_what_both_commits_say(comparison: Comparison, answer: Answer) -> None:
-    assert both_say(comparison, direction="up", ratio=1.05) == answer
+    assert evaluate_commit_comparison(comparison, direction="up", ratio=1.05) == answer
 
 
 def test_a_suspicion_alarms_only_where_both_commits_confirm_it() -> None:
-    assert alarms(is_accepted=False, answer="confirmed", is_commit_comparison=True)
-    assert not alarms(is_accepted=False, answer="confirmed", is_commit_comparison=False)
-    assert not alarms(is_accepted=False, answer=None, is_commit_comparison=False)
+    assert raises_alarm(is_accepted=False, answer="confirmed", is_commit_comparison=True)
+    assert not raises_alarm(is_accepted=False, answer="confirmed", is_commit_comparison=False)
+    assert not raises_alarm(is_accepted=False, answer=None, is_commit_comparison=False)
 
 
 def test_a_vote_alarms_unless_it_is_refuted() -> None:
-    assert alarms(is_accepted=True, answer=None, is_commit_comparison=False)
-    assert alarms(is_accepted=True, answer="undecided", is_commit_comparison=True)
-    assert not alarms(is_accepted=True, answer="refuted", is_commit_comparison=False)
+    assert raises_alarm(is_accepted=True, answer=None, is_commit_comparison=False)
+    assert raises_alarm(is_accepted=True, answer="undecided", is_commit_comparison=True)
+    assert not raises_alarm(is_accepted=True, answer="refuted", is_commit_comparison=False)
 
 
 def test_what_one_night_refuted_is_asked_again_and_what_the_commits_did_is_not() -> None:

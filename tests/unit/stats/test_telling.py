@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from corebound.records.launch_record import Status
 from corebound.stats.launch_summary import CellSummary, summarise
-from corebound.stats.sample_size import telling
+from corebound.stats.sample_size import most_informative_cells
 from support.build import a_cell, a_launch, a_worker
 
 
@@ -19,7 +19,9 @@ def chosen(**medians_ns: int | None) -> tuple[tuple[str, ...], ...]:
     """What is chosen where every cell is compared with the one named `base`."""
     summaries = [a_summary(name, median_ns) for name, median_ns in medians_ns.items()]
     keys = [summary.cell.key for summary in summaries]
-    return telling(summaries, {key: "binding=base" for key in keys if key != "binding=base"})
+    return most_informative_cells(
+        summaries, {key: "binding=base" for key in keys if key != "binding=base"}
+    )
 
 
 def test_a_baseline_and_its_fastest_rival_are_looked_into() -> None:
@@ -47,7 +49,9 @@ def test_what_was_never_measured_tells_nothing() -> None:
 def test_every_baseline_has_its_own() -> None:
     summaries = [a_summary(name, 100) for name in ("a1", "b1", "a2", "b2")]
 
-    assert telling(summaries, {"binding=a2": "binding=a1", "binding=b2": "binding=b1"}) == (
+    assert most_informative_cells(
+        summaries, {"binding=a2": "binding=a1", "binding=b2": "binding=b1"}
+    ) == (
         ("binding=a1", "binding=a2"),
         ("binding=b1", "binding=b2"),
     )

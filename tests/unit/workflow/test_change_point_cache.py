@@ -27,13 +27,13 @@ def imported(project: str) -> Series:
 def searched(monkeypatch: pytest.MonkeyPatch) -> list[incremental.Segment]:
     """What was looked at anew."""
     found: list[incremental.Segment] = []
-    whole = incremental._whole
+    whole = incremental._analyse_whole
 
     def noted(one: incremental.Segment) -> incremental.SegmentResult:
         found.append(one)
         return whole(one)
 
-    monkeypatch.setattr(incremental, "_whole", noted)
+    monkeypatch.setattr(incremental, "_analyse_whole", noted)
     return found
 
 

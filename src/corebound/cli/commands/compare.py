@@ -25,18 +25,18 @@ from corebound.analysis.comparison import (
     Compared,
     ComparedCell,
     RunComparison,
-    commit_words,
+    commit_title,
     compare_runs,
-    run_to_run_words,
-    unclear_in,
-    unknown_in,
+    count_no_difference,
+    count_not_compared,
+    run_variation_note,
 )
 from corebound.analysis.host_records import Record
-from corebound.analysis.launch_metrics import disturbed_words
-from corebound.analysis.noise_floor import floors
+from corebound.analysis.launch_metrics import disturbed_note
+from corebound.analysis.noise_floor import noise_floor_notes
 from corebound.analysis.serialize import commit_comparison_document, run_comparison_document
-from corebound.analysis.series_names import short_names
-from corebound.analysis.wording import compared_bounds, count, figure_text
+from corebound.analysis.series_names import short_series_names
+from corebound.analysis.wording import compared_bounds, count, value_text
 from corebound.cli.options import Json, Records
 from corebound.cli.output.console import Console
 from corebound.cli.output.json import print_json
@@ -150,7 +150,9 @@ def _compare(before: str, after: str, records: Path) -> ComparisonText:
     _warn((*faults, *damaged))
     past = earlier_results_of_pair(records, (first.run, second.run))
     result = compare_runs(*record_pair, past)
-    return text_of_runs(result, floors(calibrations, result.after, launches=result.launches))
+    return text_of_runs(
+        result, noise_floor_notes(calibrations, result.after, launches=result.launches)
+    )
 
 
 def _record(stored: Stored, faults: list[Fault]) -> Record:
@@ -174,7 +176,7 @@ def text_of_runs(result: RunComparison, noise: Sequence[str] = ()) -> Comparison
         rows=tuple(_cell_row(cell, result) for cell in result.cells),
         closing=(
             *_closing(result, _CELLS, "runs"),
-            f"{RUNS_CAVEAT} {run_to_run_words(result)}".strip(),
+            f"{RUNS_CAVEAT} {run_variation_note(result)}".strip(),
             *noise,
         ),
         document=run_comparison_document(result, noise),
@@ -185,7 +187,7 @@ def _cell_row(cell: ComparedCell, result: RunComparison) -> Row:
     remarks = (
         _verdict(cell),
         result.code if cell.is_finding else None,
-        disturbed_words(cell.before, cell.after),
+        disturbed_note(cell.before, cell.after),
     )
     return Row(
         name=cell.cell.id,
@@ -200,7 +202,7 @@ def _cell_row(cell: ComparedCell, result: RunComparison) -> Row:
 
 def text_of_commits(result: CommitComparison) -> ComparisonText:
     """Prepare the output for two commits of an imported project."""
-    names = short_names([compared.series for compared in result.series])
+    names = short_series_names([compared.series for compared in result.series])
     return ComparisonText(
         before=_commit_name(result.project, result.before),
         after=_commit_name(result.project, result.after),
@@ -271,7 +273,7 @@ def _shown_rows(result: ComparisonText, *, show_all: bool) -> list[Row]:
 
 def _hidden(result: ComparisonText, *, show_all: bool) -> list[str]:
     compared = [row.compared for row in result.rows]
-    unclear, unknown = unclear_in(compared), unknown_in(compared)
+    unclear, unknown = count_no_difference(compared), count_not_compared(compared)
     if show_all or not unclear + unknown:
         return []
     parts = []
@@ -322,11 +324,11 @@ def _less_or_more(compared: ComparedSeries) -> str:
 
 
 def _value(compared: ComparedSeries, point: HistoryPoint) -> str:
-    return "–" if point.value is None else figure_text(compared.series, point.value)
+    return "–" if point.value is None else value_text(compared.series, point.value)
 
 
 def _run_name(run: Run) -> str:
-    commit = f", commit {commit_words(run.commit)}" if run.commit else ""
+    commit = f", commit {commit_title(run.commit)}" if run.commit else ""
     return f"{run.id}, {run.started_at}, {run.host.name}{commit}"
 
 

@@ -12,14 +12,14 @@ from rich.text import Text
 
 from corebound import text as corebound_text
 from corebound.analysis.change_history import (
-    answer_words,
     commit_range,
-    left_words,
-    recovery_words,
+    recovered_amount,
+    remaining_change,
+    rerun_note,
     size_with_interval,
 )
 from corebound.analysis.serialize import change_document, series_document
-from corebound.analysis.wording import count, day, last_day, too_short_words
+from corebound.analysis.wording import count, day, last_day, too_short_note
 from corebound.cli.options import Config, Json, Records, Status, Wait, wait_seconds
 from corebound.cli.output.console import Console
 from corebound.cli.output.json import indented_json
@@ -187,7 +187,7 @@ def headline(result: RegressionsResult) -> str:
     retired = len(result.series) - len(result.active)
     suffix = f", {retired:,} of them retired" if retired else ""
     sentence = f"{', '.join(parts)}, in {count(len(result.series), 'series', 'series')}{suffix}."
-    return f"{sentence} {too_short_words(result.too_short, len(result.active))}".rstrip()
+    return f"{sentence} {too_short_note(result.too_short, len(result.active))}".rstrip()
 
 
 def _sections(
@@ -265,8 +265,8 @@ def recovery_text(change: Change) -> str:
     between = change.back_between
     if between is None:
         return ""
-    left = left_words((change,))
-    return f"{recovery_words(change)}: {_between(*between)}{f'; {left}' if left else ''}"
+    left = remaining_change((change,))
+    return f"{recovered_amount(change)}: {_between(*between)}{f'; {left}' if left else ''}"
 
 
 def _between(good: HistoryPoint, bad: HistoryPoint) -> str:
@@ -287,7 +287,7 @@ def state_text(assessed: AssessedChange) -> str:
     if assessed.decision is not None and assessed.state != "open" and not assessed.is_back:
         parts.append(f"because {assessed.decision.because}")
     if assessed.confirmation is not None:
-        parts.append(answer_words(assessed.confirmation))
+        parts.append(rerun_note(assessed.confirmation))
     return "; ".join(parts)
 
 

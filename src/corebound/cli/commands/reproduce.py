@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from corebound import units
-from corebound.analysis.comparison import RUNS_CAVEAT, spread_words
+from corebound.analysis.comparison import RUNS_CAVEAT, run_spread_note
 from corebound.analysis.serialize import between_runs_document, comparison_document
 from corebound.cli.options import Config, Json, Records, Unlocked, Wait, wait_seconds
 from corebound.cli.output.console import Console
@@ -144,7 +144,7 @@ def _text(result: ReproduceResult) -> str:
         (
             *lines,
             RUNS_CAVEAT,
-            spread_words(result.between),
+            run_spread_note(result.between),
             *result.noise,
             f"Records: {result.records[1]}",
         )

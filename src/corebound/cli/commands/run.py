@@ -14,8 +14,8 @@ from rich.table import Table
 from rich.text import Text
 
 from corebound import units
-from corebound.analysis.launch_metrics import disturbed_words
-from corebound.analysis.noise_floor import calibration_for, noise_at, noise_words
+from corebound.analysis.launch_metrics import disturbed_note
+from corebound.analysis.noise_floor import calibration_for, noise_at, noise_floor_note
 from corebound.analysis.scenario_result import CellStudy, ScenarioResult, findings
 from corebound.analysis.serialize import cell_document, findings_document
 from corebound.analysis.wording import NO_BASELINE, compared_bounds
@@ -133,7 +133,7 @@ def print_run(result: RunResult, console: Console) -> None:
     for study in studies:
         console.print(_table(study, differing))
         calibration = calibration_for(calibrations, study.run, study.source)
-        if floor := noise_words(calibration, launches=_fewest_launches(study)):
+        if floor := noise_floor_note(calibration, launches=_fewest_launches(study)):
             console.print(Text(floor))
     if any(
         study.ranked and not calibration_for(calibrations, study.run, study.source)
@@ -218,7 +218,7 @@ def _row(cell: CellStudy, differing: frozenset[str]) -> Sequence[str]:
     median_ns, comparison, label = cell.summary.median_ns, cell.comparison, cell.cell.label
     if median_ns is None:
         return label, "–", "–", "–", ", ".join(status for status, _ in cell.summary.counts)
-    disturbed = disturbed_words(cell.summary)
+    disturbed = disturbed_note(cell.summary)
     if comparison is None:
         word = "baseline" if cell.baseline is None else NO_BASELINE.word
         return label, units.duration(median_ns), "", "", "; ".join(filter(None, (word, disturbed)))

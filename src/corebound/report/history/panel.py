@@ -7,7 +7,12 @@ from collections.abc import Iterator, Sequence
 
 from msgspec import Struct
 
-from corebound.analysis.change_history import ChangeHistory, differing, is_digest, size_word
+from corebound.analysis.change_history import (
+    ChangeHistory,
+    change_size,
+    environment_difference,
+    is_digest,
+)
 from corebound.analysis.commands import CommandLine, point_command
 from corebound.analysis.wording import Label, count, day, display_unit, interval_name, within
 from corebound.records.history import HistoryPoint, HistoryPoints, Series
@@ -54,7 +59,9 @@ def environment_changes(all_series: Sequence[Series], history: ChangeHistory) ->
     for each_series in all_series:
         for index in each_series.points.environment_changes:
             point = each_series.points[index]
-            what = differing(each_series.points.environment_keys[index - 1], point.environment_key)
+            what = environment_difference(
+                each_series.points.environment_keys[index - 1], point.environment_key
+            )
             groups.setdefault((point.at, what), []).append(history.label(each_series).name)
     if len(groups) > _MOST_MARKED:
         return EnvironmentChanges(marked=(), told=_changing_values(all_series))
@@ -380,7 +387,7 @@ def _alt_text(
     unit: str,
 ) -> str:
     points = sum(len(series.points.measured) for series in all_series)
-    latest = [f"{size_word(change).word} since {day(change.since)}" for change, _ in pairs[::-1]]
+    latest = [f"{change_size(change).word} since {day(change.since)}" for change, _ in pairs[::-1]]
     more = len(latest) - _MOST_DESCRIBED
     parts = [*latest[:_MOST_DESCRIBED], *([f"{count(more, 'earlier change')}"] if more > 0 else [])]
     return (

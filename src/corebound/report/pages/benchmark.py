@@ -11,21 +11,21 @@ from typing import NamedTuple
 from msgspec import Struct
 
 from corebound.analysis.change_history import (
-    PLAIN_MODE,
+    NO_BINDING_MODE,
     ChangeHistory,
-    has_grown,
-    size_word,
-    way_word,
+    change_direction,
+    change_size,
+    has_history,
 )
 from corebound.analysis.commands import NO_COMMAND
 from corebound.analysis.series_names import (
     Natural,
     axes,
+    distinct_axes,
     environments,
-    natural_place,
-    own_axes,
+    natural_sort_key,
     shared_axes,
-    short_cells,
+    short_cell_names,
 )
 from corebound.analysis.wording import (
     Text,
@@ -37,7 +37,7 @@ from corebound.analysis.wording import (
     day,
     interval_name,
     last_measured,
-    latest_of,
+    latest_value,
     rich,
     strong,
 )
@@ -144,21 +144,21 @@ def _uncharted_row(series: Series, name: str, history: ChangeHistory) -> Unchart
         place=series_anchor(series),
         cell=name or "the only one",
         machine=series.host_name,
-        mode=PLAIN_MODE,
+        mode=NO_BINDING_MODE,
         figures=series.points.values,
-        latest=latest_of(series),
+        latest=latest_value(series),
         when=series.points.moments[-1].at[:10],
         points=count(len(series.points.measured), "point"),
-        change=size_word(last) if last else None,
+        change=change_size(last) if last else None,
         unchanged=no_change([series], history),
         since=last.since[:10] if last else "",
     )
 
 
 def _without_values(all_series: Sequence[Series]) -> tuple[SeriesWithoutValues, ...]:
-    ordered = sorted(all_series, key=natural_place)
+    ordered = sorted(all_series, key=natural_sort_key)
     groups: dict[tuple[str, str], list[str]] = {}
-    for each_series, name in zip(ordered, own_axes(ordered), strict=True):
+    for each_series, name in zip(ordered, distinct_axes(ordered), strict=True):
         groups.setdefault((each_series.host_name, why_no_history(each_series)), []).append(name)
     return tuple(
         SeriesWithoutValues(
@@ -263,7 +263,7 @@ def select_charts(all_series: Sequence[Series], history: ChangeHistory) -> Chart
             not begun,
             asks[series.id],
             series.host,
-            natural_place(series),
+            natural_sort_key(series),
         )
 
     ordered = sorted(all_series, key=place)
@@ -388,7 +388,7 @@ def _verdict(
     if news:
         largest = max(news, key=lambda change: abs(change.step.ratio - 1))
         since = largest.first_bad.at[:10]
-        return rich(_tinted(size_word(largest).word, largest), f" since {since}.")
+        return rich(_tinted(change_size(largest).word, largest), f" since {since}.")
     old = sum(change.is_regression and history.status(change) == "open" for change in changes)
     if old:
         are = "is" if old == 1 else "are"
@@ -434,7 +434,7 @@ def _verdict_of_many(all_series: Sequence[Series], changes: Sequence[Change]) ->
     for is_regression in (True, False):
         alike = [change for change in changes if change.is_regression is is_regression]
         if alike:
-            word = way_word(alike[0])
+            word = change_direction(alike[0])
             number = f"{len({change.series.id for change in alike}):,}"
             got = f", {number} " if parts else f"{number} of {len(all_series):,} cells got "
             parts += [got, _tinted(word, alike[0])]
@@ -454,7 +454,7 @@ def _events(
     groups = sorted(group_changes(changes, history), key=len, reverse=True)
     said: list[str | TextSpan] = []
     for group in groups[:_MOST_EVENTS]:
-        first = min((change.series for change in group), key=natural_place)
+        first = min((change.series for change in group), key=natural_sort_key)
         on_host = [
             series
             for series in all_series
@@ -565,7 +565,7 @@ def benchmarks_of(history: ChangeHistory) -> Iterator[ImportedBenchmark]:
     for each_series in history.series:
         if each_series.project is not None:
             found = groups.setdefault((each_series.project, each_series.scenario), ([], []))
-            found[0 if has_grown(each_series) else 1].append(each_series)
+            found[0 if has_history(each_series) else 1].append(each_series)
     for (project, benchmark), (all_series, silent) in sorted(groups.items()):
         if all_series:
             yield ImportedBenchmark(project, benchmark, tuple(all_series), tuple(silent))
@@ -592,7 +592,7 @@ def benchmark_page(
     slug = benchmark_slug(project, all_series[0].scenario)
     choice = select_charts(all_series, history)
     # Rows without a chart show the machine in a column of its own.
-    cells = dict(zip((series.id for series in all_series), own_axes(all_series), strict=True))
+    cells = dict(zip((series.id for series in all_series), distinct_axes(all_series), strict=True))
     return BenchmarkPage(
         head=Head(
             title=f"{title}: history",
@@ -624,7 +624,9 @@ def _charts(
 ) -> tuple[BenchmarkChart, ...]:
     if not shown:
         return ()
-    names = dict(zip((series.id for series in all_series), short_cells(all_series), strict=True))
+    names = dict(
+        zip((series.id for series in all_series), short_cell_names(all_series), strict=True)
+    )
     points = _ALL_POINTS if len(all_series) <= MANY_SERIES else _ALL_POINTS // 2
     most = min(max(points // len(shown), _LEAST_POINTS), 500)
     nights = min(max(_ALL_NIGHTS // len(shown), _LEAST_NIGHTS), MOST_ROWS)

@@ -11,12 +11,12 @@ from msgspec.structs import replace
 from corebound.analysis.change_history import (
     ChangeHistory,
     _recovered,
+    change_size,
+    change_sizes,
     commit_range,
-    left_words,
-    recovery_words,
+    recovered_amount,
+    remaining_change,
     size_interval,
-    size_word,
-    sizes_word,
 )
 from corebound.analysis.commands import CommandLine, between_command
 from corebound.analysis.wording import Label, Tone, VerdictWord, and_more, day, display_unit
@@ -106,7 +106,7 @@ def change_row(change: Change, history: ChangeHistory, *, number: int = 0) -> Ch
     return ChangeRow(
         id=change.id,
         number=number,
-        size=size_word(change),
+        size=change_size(change),
         interval=size_interval(change),
         levels=levels_text(change),
         status=VerdictWord(tone=_STATUS_TONES.get(status, "plain"), sign="", word=status),
@@ -141,11 +141,11 @@ def recovery_note(changes: Sequence[Change]) -> RecoveryNote | None:
         return None
     series = changes[0].series
     return RecoveryNote(
-        says=f"{recovery_words(changes[0])} {day(series.points.moments[first.at].at)}",
+        says=f"{recovered_amount(changes[0])} {day(series.points.moments[first.at].at)}",
         commits=commit_range(good, bad),
         subject=bad.commit.subject if bad.commit else "",
         link=range_link(series, good, bad),
-        left=left_words(changes),
+        left=remaining_change(changes),
     )
 
 
@@ -255,7 +255,7 @@ def change_group(changes: Sequence[Change], history: ChangeHistory) -> ChangeGro
     bad = min((change.first_bad for change in changes), key=_moment)
     head = replace(
         rows[0],
-        size=sizes_word(largest_first),
+        size=change_sizes(largest_first),
         interval="",
         levels="",
         commits=commit_range(good, bad),
@@ -375,7 +375,7 @@ def _commit_event(changes: Sequence[Change]) -> CommitEvent | None:
 
 def _benchmark_sizes(changes: Sequence[Change]) -> tuple[str, str, VerdictWord]:
     largest = max(changes, key=_size)
-    return largest.series.title, series_url(largest.series), sizes_word(changes)
+    return largest.series.title, series_url(largest.series), change_sizes(changes)
 
 
 def _largest(changes: Sequence[Change]) -> float:

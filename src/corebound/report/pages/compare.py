@@ -10,17 +10,17 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from corebound.analysis.change_history import EMPTY_HISTORY, ChangeHistory
-from corebound.analysis.commands import CommandLine, again_command
+from corebound.analysis.commands import CommandLine, compare_again_command
 from corebound.analysis.comparison import (
     RUNS_CAVEAT,
     ComparedCell,
     RunComparison,
-    commit_words,
-    compared_words,
-    run_to_run_words,
-    unclear_words,
+    commit_title,
+    comparison_summary,
+    no_difference_note,
+    run_variation_note,
 )
-from corebound.analysis.noise_floor import floors
+from corebound.analysis.noise_floor import noise_floor_notes
 from corebound.analysis.wording import (
     NO_ESTIMATE,
     NOT_COMPARED,
@@ -34,11 +34,11 @@ from corebound.analysis.wording import (
     day,
     full_name,
     label,
+    launches_to_decide,
     mode_class,
     rich,
     speedup,
     time_text,
-    to_decide,
     verdict_word,
     within,
 )
@@ -134,7 +134,7 @@ def compare_page(
         calibrations: Calibrations of any host and scenario.
         history: The histories, in which both runs are marked.
     """
-    noise = floors(calibrations, comparison.after, launches=comparison.launches)
+    noise = noise_floor_notes(calibrations, comparison.after, launches=comparison.launches)
     findings = [cell for cell in comparison.cells if cell.is_finding]
     cells = [cell for cell in comparison.cells if not cell.is_finding]
     unclear = _table(comparison, cells)
@@ -156,8 +156,8 @@ def compare_page(
             context=title,
             verdict=comparison_verdict([cell.comparison for cell in findings if cell.comparison]),
             support=rich(
-                f"{compared_words(comparison.cells, ('cell', 'cells'))}. {RUNS_CAVEAT}",
-                f" {run_to_run_words(comparison)}",
+                f"{comparison_summary(comparison.cells, ('cell', 'cells'))}. {RUNS_CAVEAT}",
+                f" {run_variation_note(comparison)}",
                 *(f" {floor}" for floor in noise),
             ),
             flags=(),
@@ -166,7 +166,7 @@ def compare_page(
         runs=(_run("Before", comparison.before), _run("After", comparison.after)),
         findings=_table(comparison, findings),
         others=unclear,
-        folded=unclear_words(cells),
+        folded=no_difference_note(cells),
         decides=LAUNCHES_NEEDED_NOTE if any(row.needed for row in unclear.rows) else "",
         unlike=comparison.unlike,
         alone=comparison.alone,
@@ -237,7 +237,7 @@ def _table(comparison: RunComparison, cells: Sequence[ComparedCell]) -> RatioTab
 
 
 def _run(what: str, run: Run) -> tuple[str, str, str]:
-    commit = f", commit {commit_words(run.commit)}" if run.commit else ""
+    commit = f", commit {commit_title(run.commit)}" if run.commit else ""
     return what, f"{run.id}, {day(run.started_at)}{commit}", f"../{run_file(run)}"
 
 
@@ -266,8 +266,8 @@ def _row(run_comparison: RunComparison, cell: ComparedCell) -> CompareRow:
         speedup=speedup(comparison.speedup_ratio) if comparison else "–",
         interval=compared_bounds(comparison),
         verdict=verdict,
-        needed=doubt or (to_decide(comparison.launches_needed) if comparison else ""),
-        command=again_command(run_comparison.before, run_comparison.after, cell.cell),
+        needed=doubt or (launches_to_decide(comparison.launches_needed) if comparison else ""),
+        command=compare_again_command(run_comparison.before, run_comparison.after, cell.cell),
     )
 
 

@@ -10,8 +10,8 @@ from msgspec.structs import replace
 from corebound.analysis.change_history import ChangeHistory
 from corebound.analysis.commands import NO_COMMAND, CommandLine, between_command
 from corebound.analysis.commit_comparison import COMMITS_CAVEAT, CommitComparison, ComparedSeries
-from corebound.analysis.comparison import compared_words, unclear_words
-from corebound.analysis.series_names import series_name, short_cells
+from corebound.analysis.comparison import comparison_summary, no_difference_note
+from corebound.analysis.series_names import series_name, short_cell_names
 from corebound.analysis.wording import (
     NOT_COMPARED,
     Label,
@@ -84,7 +84,7 @@ def commits_page(comparison: CommitComparison, history: ChangeHistory, *, now: s
                 words=("worse", "better"),
             ),
             support=rich(
-                f"{compared_words(comparison.series, ('series', 'series'))}. {COMMITS_CAVEAT}",
+                f"{comparison_summary(comparison.series, ('series', 'series'))}. {COMMITS_CAVEAT}",
                 _of_samples(comparison.series),
                 ""
                 if all(_reproduce_command(series) for series in comparison.series)
@@ -99,7 +99,7 @@ def commits_page(comparison: CommitComparison, history: ChangeHistory, *, now: s
         ),
         findings=_table(findings, history),
         others=_table(all_series[:_MOST_UNCLEAR], history),
-        folded=unclear_words(all_series),
+        folded=no_difference_note(all_series),
         decides=f"{left_out:,} more are not shown; the CSV below has all." if left_out else "",
         unlike=_limit(comparison.unlike),
         alone=_limit(comparison.alone),
@@ -131,7 +131,7 @@ def _table(all_series: Sequence[ComparedSeries], history: ChangeHistory) -> Rati
         rows=tuple(
             _row(series, replace(history.label(series.series), name=name, more=""))
             for series, name in zip(
-                all_series, short_cells([series.series for series in all_series]), strict=True
+                all_series, short_cell_names([series.series for series in all_series]), strict=True
             )
         ),
     )

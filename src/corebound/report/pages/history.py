@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from corebound.analysis.change_history import ChangeHistory, has_grown
-from corebound.analysis.series_names import natural_place, parameters
+from corebound.analysis.change_history import ChangeHistory, has_history
+from corebound.analysis.series_names import natural_sort_key, parameters
 from corebound.analysis.wording import (
     Text,
     TextSpan,
@@ -17,7 +17,7 @@ from corebound.analysis.wording import (
     day,
     rich,
     strong,
-    too_short_words,
+    too_short_note,
 )
 from corebound.records.history import Series
 from corebound.report.elements import Head, Hero
@@ -75,7 +75,7 @@ def series_without_history(history: ChangeHistory) -> tuple[SeriesWithoutHistory
     groups: dict[tuple[str, str], dict[str, list[Series]]] = {}
     names = {series_page(series) for series in history.histories}
     for series in history.series:
-        if not has_grown(series):
+        if not has_history(series):
             reasons = groups.setdefault(
                 (series.project or series.host_name, why_no_history(series)), {}
             )
@@ -102,7 +102,7 @@ def _cells(all_series: Sequence[Series]) -> str:
     """The names of the cells, with machines for imported series; our own series are on one host."""
     cells = {series.cell for series in all_series}
     # asv has an environment in every cell.
-    names = dict.fromkeys(parameters(series) for series in sorted(all_series, key=natural_place))
+    names = dict.fromkeys(parameters(series) for series in sorted(all_series, key=natural_sort_key))
     text = "; ".join(filter(None, names))
     if len(names) > _MOST_CELLS or len(names) < len(cells):
         text = count(len(cells), "cell")
@@ -249,7 +249,7 @@ def _support(history: ChangeHistory) -> Text:
         "for the whole suite (5 % false discovery rate). ",
         *_failing_words(len(history.failing)),
         *not_analysed_words(len(history.not_analysed), "#not-analysed"),
-        too_short_words(
+        too_short_note(
             sum(series.id in history.too_short for series in all_series), len(all_series)
         ),
     )

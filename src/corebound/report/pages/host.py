@@ -7,10 +7,10 @@ from itertools import groupby
 
 from msgspec import Struct
 
-from corebound.analysis.commands import CALIBRATE, DOCTOR, TOPOLOGY, CommandLine, asked_command
-from corebound.analysis.comparison import commit_words
+from corebound.analysis.commands import CALIBRATE, DOCTOR, TOPOLOGY, CommandLine, original_command
+from corebound.analysis.comparison import commit_title
 from corebound.analysis.host_records import HostStudy, Record
-from corebound.analysis.noise_floor import noise_words
+from corebound.analysis.noise_floor import noise_floor_note
 from corebound.analysis.wording import Tone, check_sign, count, day, rich
 from corebound.machine.doctor.result import HostCheck, State
 from corebound.records.calibration import Calibration
@@ -81,7 +81,9 @@ class HostPage(Struct, frozen=True, kw_only=True):
 def _noise(calibration: Calibration) -> Fact:
     return Fact(
         term=f"{calibration.scenario}, {calibration.profile or 'no profile'}",
-        value=noise_words(calibration, launches=max(each.launches for each in calibration.noise)),
+        value=noise_floor_note(
+            calibration, launches=max(each.launches for each in calibration.noise)
+        ),
     )
 
 
@@ -123,9 +125,9 @@ def host_page(study: HostStudy, *, now: str) -> HostPage:
             (
                 day(run.started_at),
                 f"../{run_file(run)}",
-                commit_words(run.commit) if run.commit else "–",
+                commit_title(run.commit) if run.commit else "–",
                 run.host.kernel,
-                asked_command(run),
+                original_command(run),
             )
             for run in study.latest_runs
         ),

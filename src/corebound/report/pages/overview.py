@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from corebound.analysis.change_history import EMPTY_HISTORY, ChangeHistory, size_word
+from corebound.analysis.change_history import EMPTY_HISTORY, ChangeHistory, change_size
 from corebound.analysis.claims import judge_claims
-from corebound.analysis.commands import FIRST, CommandLine, reproduce_command, row_command
+from corebound.analysis.commands import FIRST, CommandLine, cell_command, reproduce_command
 from corebound.analysis.host_records import Record
-from corebound.analysis.launch_metrics import statuses
+from corebound.analysis.launch_metrics import status_counts
 from corebound.analysis.noise_floor import calibration_for
 from corebound.analysis.scenario_result import BaselineComparison, ScenarioResult
 from corebound.analysis.wording import (
@@ -26,12 +26,12 @@ from corebound.analysis.wording import (
     compared_with,
     count,
     day,
-    figures_span,
     label,
-    latest_of,
+    latest_value,
     rich,
     speedup,
     strong,
+    value_range,
     verdict_word,
 )
 from corebound.errors import Fault
@@ -104,12 +104,12 @@ def scenario_trend(
     return Trend(
         mode=history.label(shown_series).mode,
         figures=shown_series.points.values,
-        latest=latest_of(shown_series),
-        span=figures_span(shown_series),
+        latest=latest_value(shown_series),
+        span=value_range(shown_series),
         runs=count(len(shown_series.points), "run"),
         points=f"scenario/{study.scenario.name}.html#history",
         status=_change_state(study, all_series, history),
-        change=size_word(last) if last else None,
+        change=change_size(last) if last else None,
         unchanged=no_change(all_series, history),
         since=last.since[:10] if last else "",
     )
@@ -404,7 +404,7 @@ def _state(study: ScenarioResult, clear: frozenset[str]) -> VerdictWord:
 def _row(study: ScenarioResult, history: ChangeHistory, clear: frozenset[str]) -> OverviewRow:
     duel = study.leader
     comparison = duel.comparison if duel else None
-    first, *rest = statuses(study.launches) or ("none",)
+    first, *rest = status_counts(study.launches) or ("none",)
     return OverviewRow(
         name=study.scenario.name,
         address=f"scenario/{study.scenario.name}.html",
@@ -421,7 +421,7 @@ def _row(study: ScenarioResult, history: ChangeHistory, clear: frozenset[str]) -
         host=study.run.host.name,
         when=day(study.run.started_at),
         run=run_file(study.run),
-        command=row_command(study, duel.cell) if duel else reproduce_command(study, ()),
+        command=cell_command(study, duel.cell) if duel else reproduce_command(study, ()),
         past=scenario_trend(
             study,
             [cell.cell.key for cell in (duel.cell if duel else None, study.baseline) if cell],

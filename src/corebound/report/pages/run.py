@@ -6,8 +6,13 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from corebound.analysis.commands import CommandLine, asked_command, launch_command, scenario_command
-from corebound.analysis.launch_metrics import evidence_of, mend_of, reason_of, statuses
+from corebound.analysis.commands import (
+    CommandLine,
+    launch_command,
+    original_command,
+    scenario_command,
+)
+from corebound.analysis.launch_metrics import evidence_of, fix_of, reason_of, status_counts
 from corebound.analysis.wording import (
     Text,
     TextSpan,
@@ -17,8 +22,8 @@ from corebound.analysis.wording import (
     day,
     full_name,
     rich,
-    spent,
     time_text,
+    total_time,
 )
 from corebound.errors import Fault
 from corebound.machine.doctor.result import HostCheck
@@ -121,7 +126,7 @@ def run_page(
         ),
         host=f"../{host_file(run.host.id)}",
         raw=f"../{raw_file(run)}" if raw else "",
-        command=asked_command(run),
+        command=original_command(run),
         facts=_facts(run),
         scenarios=_scenarios(run, launches),
         checks=None if run.preflight is None else tuple(_check(check) for check in run.preflight),
@@ -166,10 +171,10 @@ def _count_words(launches: Sequence[Launch]) -> str:
 
 
 def _support(run: Run, launches: Sequence[Launch]) -> str:
-    parts = ", ".join(statuses(launches)) or "no launch"
+    parts = ", ".join(status_counts(launches)) or "no launch"
     spent_ns = sum(launch.duration_ns for launch in _started(launches))
     scenarios = count(len(run.scenarios), "scenario")
-    took = f" The launches took {spent(spent_ns)} together." if spent_ns else ""
+    took = f" The launches took {total_time(spent_ns)} together." if spent_ns else ""
     return f"{scenarios}; {parts}.{took}"
 
 
@@ -213,7 +218,9 @@ def _scenarios(
     cells_of = [launch.cell for launch in launches]
     for source in run.scenarios:
         name = str(source.document.get("name", ""))
-        text = ", ".join(statuses([launch for launch in launches if launch.cell.scenario == name]))
+        text = ", ".join(
+            status_counts([launch for launch in launches if launch.cell.scenario == name])
+        )
         title = str(source.document.get("title") or name)
         cells = tuple({cell.id: cell for cell in cells_of if cell.scenario == name}.values())
         command = scenario_command(run, source, cells)
@@ -235,7 +242,7 @@ def _check(check: HostCheck) -> CheckRow:
 
 
 def _launch(run: Run, launch: Launch, launches: Sequence[Launch]) -> RunLaunch:
-    notes = [reason_of(launch), *evidence_of(launch), mend_of(launch, launches)]
+    notes = [reason_of(launch), *evidence_of(launch), fix_of(launch, launches)]
     if launch.leftover_processes:
         notes.append(f"outlived its worker and was ended: {', '.join(launch.leftover_processes)}")
     return RunLaunch(

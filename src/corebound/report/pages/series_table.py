@@ -8,25 +8,25 @@ from operator import itemgetter
 
 from msgspec import Struct
 
-from corebound.analysis.change_history import ChangeHistory, size_word
+from corebound.analysis.change_history import ChangeHistory, change_size
 from corebound.analysis.commands import CommandLine, latest_command, series_command
-from corebound.analysis.series_names import Natural, natural_place, own_axes
+from corebound.analysis.series_names import Natural, distinct_axes, natural_sort_key
 from corebound.analysis.wording import (
     Label,
     ValueWithBounds,
     VerdictWord,
     count,
-    figures_span,
     interval_name,
-    lack_of,
     last_day,
     last_measured,
     last_moment,
-    latest_of,
+    latest_value,
+    missing_since,
+    value_range,
 )
 from corebound.records.history import Series, reason_kind
 from corebound.report.urls import series_url
-from corebound.stats.history.detection import RECENT_NIGHTS
+from corebound.stats.history.detection import RECENT_POINTS
 from corebound.stats.history.regressions import Change, Failing
 
 
@@ -82,7 +82,7 @@ def _since(day: str, reason: str) -> str:
 
 def is_recent(failing_series: Failing) -> bool:
     """Whether it is as recent as a change that counts as new."""
-    return failing_series.points <= RECENT_NIGHTS
+    return failing_series.points <= RECENT_POINTS
 
 
 def give_or_gives(number: int) -> str:
@@ -214,11 +214,11 @@ def _row(all_series: Sequence[Series], history: ChangeHistory) -> SeriesRow:
         shown=_representative_name(chosen, all_series, history),
         mode=history.label(chosen).mode,
         figures=values,
-        latest=latest_of(chosen),
-        lacking=lack_of(chosen),
-        span=figures_span(chosen),
+        latest=latest_value(chosen),
+        lacking=missing_since(chosen),
+        span=value_range(chosen),
         points=count(len(chosen.points.measured), "point"),
-        change=size_word(last) if last else None,
+        change=change_size(last) if last else None,
         unchanged=no_change(all_series, history),
         since=last.since[:10] if last else "",
         command=latest_command(chosen),
@@ -233,11 +233,11 @@ def _representative_name(
         return ""
     if chosen.project is None:
         return history.label(chosen).whole
-    return own_axes(all_series)[all_series.index(chosen)]
+    return distinct_axes(all_series)[all_series.index(chosen)]
 
 
 def _longest_first(series: Series) -> tuple[int, tuple[tuple[str, Natural], ...]]:
-    return -len(series.points), natural_place(series)
+    return -len(series.points), natural_sort_key(series)
 
 
 def no_change(all_series: Iterable[Series], history: ChangeHistory) -> str:

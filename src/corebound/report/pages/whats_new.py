@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
 
-from corebound.analysis.change_history import ChangeHistory, sizes_word
+from corebound.analysis.change_history import ChangeHistory, change_sizes
 from corebound.analysis.commands import CommandLine, cells_command
 from corebound.analysis.host_records import Record, by_host
 from corebound.analysis.wording import (
@@ -22,7 +22,7 @@ from corebound.analysis.wording import (
     last_moment,
     rich,
     strong,
-    too_short_words,
+    too_short_note,
 )
 from corebound.records.history import Series
 from corebound.records.launch_record import Launch
@@ -155,7 +155,7 @@ def whats_new(history: ChangeHistory, records: Sequence[Record]) -> WhatsNew | N
             older=_still_open(history),
             doubts=len({change.series.id for change in history.undecided}),
             failed=failed_cells,
-            short=too_short_words(short, len(all_series)),
+            short=too_short_note(short, len(all_series)),
             not_analysed=len(history.not_analysed),
         ),
         changed=tuple(change_group(changes, history) for changes in rows),
@@ -320,7 +320,7 @@ def _inconclusive(history: ChangeHistory) -> list[Notice]:
     """Change points that are not clear, and early warnings; grouped."""
     return [
         series_notice(
-            [change.series for change in group], history, f"{sizes_word(group).word}, {why}"
+            [change.series for change in group], history, f"{change_sizes(group).word}, {why}"
         )
         for why, changes in _group_by_reason(history).items()
         for group in _group_by_scenario(changes)

@@ -7,20 +7,25 @@ from collections.abc import Callable, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from corebound.analysis.commands import CommandLine, reproduce_command, row_command
+from corebound.analysis.commands import CommandLine, cell_command, reproduce_command
 from corebound.analysis.launch_metrics import (
-    disturbed_words,
-    figure_of,
+    disturbed_note,
+    fix_of,
     median_of,
-    mend_of,
+    metric_of,
     migrations,
     span_of,
     switches,
     threads,
-    whole_ns,
+    total_wall_ns,
 )
 from corebound.analysis.scenario_result import CellStudy, ScenarioResult
-from corebound.analysis.throughput import peak_holds, peak_words, throughput, throughput_unit
+from corebound.analysis.throughput import (
+    is_peak_plausible,
+    peak_share_text,
+    throughput,
+    throughput_unit,
+)
 from corebound.analysis.wording import (
     NO_BASELINE,
     NOT_MEASURED,
@@ -226,7 +231,7 @@ def _comparison_row(
     notes = (
         equivalent_cell_note(cell),
         caveat,
-        disturbed_words(cell.summary),
+        disturbed_note(cell.summary),
         _beyond_axis_note(cell, axis),
     )
     if cell.baseline is None:
@@ -239,7 +244,7 @@ def _comparison_row(
         verdict=verdict,
         note="; ".join(filter(None, notes)),
         is_best=is_best,
-        command=row_command(result, cell),
+        command=cell_command(result, cell),
     )
 
 
@@ -272,7 +277,7 @@ def _unmeasured_cells(result: ScenarioResult) -> tuple[UnmeasuredCells, ...]:
         launch = cell.launches[-1]
         reason = launch.reason or "; ".join(launch.evidence) or "no reason was recorded."
         cell_label = label(cell.cell)
-        key = (cell_label.name, launch.status, reason, mend_of(launch, cell.launches))
+        key = (cell_label.name, launch.status, reason, fix_of(launch, cell.launches))
         groups.setdefault(key, []).append(cell.cell)
     return tuple(
         UnmeasuredCells(
@@ -373,7 +378,7 @@ def cell_table(result: ScenarioResult) -> CellTable:
         scale_ns = next((cell.summary.median_ns for cell in result.cells if cell.is_measured), None)
     unit_ns, unit = time_unit(scale_ns or 1e6)
     rate = throughput_unit(result.cells)
-    show_peak = peak_holds(result)
+    show_peak = is_peak_plausible(result)
     rows = tuple(
         _cell_row(result, cell, axes, with_unit=not rate, show_peak=show_peak)
         for cell in result.cells
@@ -381,7 +386,7 @@ def cell_table(result: ScenarioResult) -> CellTable:
     heading = f"Throughput, {rate}" if rate else "Throughput"
     return CellTable(
         lead=_cells_lead(result),
-        metric=figure_of(result.cells).heading,
+        metric=metric_of(result.cells).heading,
         axes=tuple(axis.removeprefix("parameters.").replace("_", " ") for axis in axes),
         unit=unit,
         unit_ns=unit_ns,
@@ -391,7 +396,7 @@ def cell_table(result: ScenarioResult) -> CellTable:
 
 
 def _cells_lead(result: ScenarioResult) -> str:
-    metric = figure_of(result.cells)
+    metric = metric_of(result.cells)
     unit = metric.unit
     return (
         f"{_cell_count(result)}. {metric.heading}: geometric mean over launches of each"
@@ -439,17 +444,17 @@ def _cell_row(
         cell=cell,
         axes=tuple(_axis_text(cell, axis) for axis in axes),
         verdict=_cell_verdict(cell),
-        command=row_command(result, cell),
+        command=cell_command(result, cell),
         cpu_ns=MedianAndRange(
             median=cell.summary.cpu_median_ns,
             range=span_of(cell, lambda launch: cpu_ns.get(launch.id)),
         ),
-        total_ns=over_launches(whole_ns),
+        total_ns=over_launches(total_wall_ns),
         threads=over_launches(threads),
         switches=over_launches(switches),
         migrations=over_launches(migrations),
         throughput=throughput(cell, bare=not with_unit),
-        peak=peak_words(cell, result.scenario, result.run.host) if show_peak else "",
+        peak=peak_share_text(cell, result.scenario, result.run.host) if show_peak else "",
     )
 
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from corebound.analysis.change_history import ChangeHistory, sizes_word, way_word
+from corebound.analysis.change_history import ChangeHistory, change_direction, change_sizes
 from corebound.analysis.commands import CommandLine, series_command
 from corebound.analysis.scenario_result import ScenarioResult
 from corebound.analysis.wording import Label, count, full_name
@@ -152,14 +152,14 @@ def _by_direction(changes: Sequence[Change]) -> dict[str, list[Change]]:
     """Changes grouped by the word for their direction, regressions first."""
     groups: dict[str, list[Change]] = {}
     for change in sorted(changes, key=lambda change: not change.is_regression):
-        groups.setdefault(way_word(change), []).append(change)
+        groups.setdefault(change_direction(change), []).append(change)
     return groups
 
 
 def _changes_text(changes: Sequence[Change]) -> str:
     """Changes of one direction: `6.3 to 6.5 % slower since 4e1d9c7a0b`."""
     first = min(changes, key=lambda change: change.first_bad.at)
-    return f"{sizes_word(changes).word} since {_since_text(first)}"
+    return f"{change_sizes(changes).word} since {_since_text(first)}"
 
 
 def _since_text(change: Change) -> str:

@@ -9,7 +9,13 @@ from itertools import pairwise
 from msgspec import Struct
 
 from corebound.analysis.commands import CommandLine, launch_command, reproduce_command
-from corebound.analysis.launch_metrics import evidence_of, figure_of, mend_of, reason_of, statuses
+from corebound.analysis.launch_metrics import (
+    evidence_of,
+    fix_of,
+    metric_of,
+    reason_of,
+    status_counts,
+)
 from corebound.analysis.scenario_result import CellStudy, ScenarioResult, typical_launch
 from corebound.analysis.wording import Label, Tone, count, full_name, label, mode_class
 from corebound.records.launch_record import Launch
@@ -73,7 +79,7 @@ def launch_variation(result: ScenarioResult) -> LaunchVariation | None:
         for cell, median_ns in sorted(cells, key=lambda pair: pair[1])
     )
     axis = _variation_axis([ratio for row in rows for ratio in row.ratios])
-    metric = figure_of(cell for cell, _ in cells)
+    metric = metric_of(cell for cell, _ in cells)
     return LaunchVariation(
         lead=f"{metric.heading} of each launch, beside the figure of all of them: a dot is a"
         " launch, a fresh process. Left of the line is faster.",
@@ -330,7 +336,7 @@ def launch_rows(result: ScenarioResult) -> tuple[LaunchRow, ...]:
             launch=launch,
             summary=summary,
             reason=_DISCARDED if launch.id in discarded else reason_of(launch),
-            fix=mend_of(launch, result.launches),
+            fix=fix_of(launch, result.launches),
             evidence=launch.disturbance.evidence
             if launch.disturbance and summary and summary.disturbed
             else evidence_of(launch),
@@ -361,4 +367,4 @@ def log_tail(launch: Launch, *, even_ok: bool = False) -> str:
 
 def launch_counts(result: ScenarioResult) -> str:
     """The number of launches per status: `88 ok, 1 invalid, 3 skipped`."""
-    return ", ".join(statuses(result.launches))
+    return ", ".join(status_counts(result.launches))

@@ -9,9 +9,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from corebound.analysis.commands import CommandLine, reproduce_command
-from corebound.analysis.launch_metrics import mend_of
-from corebound.analysis.scenario_result import Profiled, ScenarioResult, profiled
-from corebound.analysis.selection import title_of, varying_axes, without
+from corebound.analysis.launch_metrics import fix_of
+from corebound.analysis.scenario_result import CellProfile, ScenarioResult, cell_profiles
+from corebound.analysis.selection import drop_axes, title_of, varying_axes
 from corebound.analysis.wording import Label, Text, count, full_name, label, rich
 from corebound.records.launch_record import OperatorProfile
 from corebound.report.scenario.cells import UnmeasuredCells
@@ -585,7 +585,7 @@ def operators(result: ScenarioResult, *, traces: Mapping[str, str]) -> Operators
     axes = varying_axes([group[0].cell for group in groups])
     tables = tuple(
         _group_table(
-            [replace(cell, cell=without(cell.cell, axes)) for cell in group],
+            [replace(cell, cell=drop_axes(cell.cell, axes)) for cell in group],
             title_of(group[0].cell, axes),
             traces,
             reproduce_command(result, [cell.cell for cell in group]),
@@ -607,7 +607,7 @@ def operators(result: ScenarioResult, *, traces: Mapping[str, str]) -> Operators
     )
 
 
-def _basis_note(groups: Sequence[Sequence[Profiled]]) -> str:
+def _basis_note(groups: Sequence[Sequence[CellProfile]]) -> str:
     """What the values of a column come from, and so what the brackets below them contain."""
     if any(profile.others for group in groups for profile in group):
         return (
@@ -618,10 +618,10 @@ def _basis_note(groups: Sequence[Sequence[Profiled]]) -> str:
     return "It is one launch a cell, and so has no interval."
 
 
-def _by_baseline(result: ScenarioResult) -> list[list[Profiled]]:
+def _by_baseline(result: ScenarioResult) -> list[list[CellProfile]]:
     """Profiled cells by baseline, which comes first, then fastest first."""
-    groups: dict[str, list[Profiled]] = {}
-    for cell in profiled(result):
+    groups: dict[str, list[CellProfile]] = {}
+    for cell in cell_profiles(result):
         measured = result.find(cell.cell)
         baseline = measured.baseline if measured else None
         groups.setdefault((baseline or cell.cell).key, []).append(cell)
@@ -634,7 +634,7 @@ def _by_baseline(result: ScenarioResult) -> list[list[Profiled]]:
     ]
 
 
-def _operators_title(groups: Sequence[Sequence[Profiled]]) -> str:
+def _operators_title(groups: Sequence[Sequence[CellProfile]]) -> str:
     dominants = [None if group[0].disturbed else dominant(group[0].profile) for group in groups]
     if len(dominants) == 1 and dominants[0] is not None:
         operator, share = dominants[0]
@@ -643,7 +643,7 @@ def _operators_title(groups: Sequence[Sequence[Profiled]]) -> str:
 
 
 def _group_table(
-    group: Sequence[Profiled], title: str, traces: Mapping[str, str], command: CommandLine
+    group: Sequence[CellProfile], title: str, traces: Mapping[str, str], command: CommandLine
 ) -> OperatorTable:
     columns = [
         Column(
@@ -689,7 +689,7 @@ def _unprofiled_cells(result: ScenarioResult) -> tuple[UnmeasuredCells, ...]:
                 label=cell_label,
                 status=launch.status,
                 reason=reason,
-                fix=mend_of(launch, result.profiles),
+                fix=fix_of(launch, result.profiles),
                 command=reproduce_command(result, (launch.cell,)),
             ),
         )

@@ -10,7 +10,7 @@ from corebound.analysis.commands import CommandLine, reproduce_command
 from corebound.analysis.fairness import Check, checks
 from corebound.analysis.scenario_result import ScenarioResult
 from corebound.analysis.throughput import factors
-from corebound.analysis.wording import count, day, spent
+from corebound.analysis.wording import count, day, total_time
 from corebound.machine.identity import Host
 from corebound.machine.peak_flops import Peak
 from corebound.machine.topology import Topology, cpu_list
@@ -62,8 +62,8 @@ def _command_comment(result: ScenarioResult) -> str:
     if not spent_ns:
         return "measures every cell"
     if result.incomplete is None:
-        return f"measures every cell again; its launches took {spent(spent_ns)} here"
-    return f"measures every cell; the launches until the run ended took {spent(spent_ns)} here"
+        return f"measures every cell again; its launches took {total_time(spent_ns)} here"
+    return f"measures every cell; the launches until the run ended took {total_time(spent_ns)} here"
 
 
 def _run_facts(result: ScenarioResult, records_file: str) -> tuple[Fact, ...]:

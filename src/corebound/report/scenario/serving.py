@@ -7,13 +7,18 @@ from collections.abc import Iterable, Mapping, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from corebound.analysis.commands import CommandLine, row_command
+from corebound.analysis.commands import CommandLine, cell_command
 from corebound.analysis.launch_metrics import span_of
 from corebound.analysis.scenario_result import CellStudy, ScenarioResult
 from corebound.analysis.selection import CellGroup, by_baseline
-from corebound.analysis.server_workers import _ELSEWHERE, _LEVELS, WorkersSeen, workers_seen
+from corebound.analysis.server_workers import (
+    BOUND_LEVELS,
+    MEMORY_ON_OTHER_NODE,
+    WorkerActivity,
+    worker_activity,
+)
 from corebound.analysis.wording import (
-    Figure,
+    Fact,
     count,
     full_name,
     mode_class,
@@ -162,7 +167,7 @@ class ServingRow(Struct, frozen=True, kw_only=True):
 
     cell: CellStudy
     served: ServedCell
-    workers: WorkersSeen
+    workers: WorkerActivity
     p99_9_range_ns: tuple[float, float] | None
     command: CommandLine
 
@@ -218,9 +223,9 @@ def serving(result: ScenarioResult) -> Serving | None:
         ServingRow(
             cell=cell,
             served=served,
-            workers=workers_seen(cell, result.run.host),
+            workers=worker_activity(cell, result.run.host),
             p99_9_range_ns=span_of(cell, _p99_9_ns),
-            command=row_command(result, cell),
+            command=cell_command(result, cell),
         )
         for cell, served in cells
     )
@@ -351,7 +356,7 @@ def _latency_panel(grouped: CellGroup, served_of: Mapping[str, ServedCell]) -> L
 UNAVAILABLE = "unavailable"
 
 
-def worker_values(workers: WorkersSeen) -> tuple[Figure, ...]:
+def worker_values(workers: WorkerActivity) -> tuple[Fact, ...]:
     """The values that a page shows of a server configuration's workers.
 
     Unavailable values are marked as such, unless `reasons` covers them with one reason for all.
@@ -361,7 +366,7 @@ def worker_values(workers: WorkersSeen) -> tuple[Figure, ...]:
     if workers.core_bound_workers:
         by_worker = ", ".join(percent(share, 0) for share in workers.core_bound_workers)
         bound_text += f" ({count(len(workers.core_bound_workers), 'worker')}: {by_worker})"
-    used = Figure(
+    used = Fact(
         value=use_text or UNAVAILABLE,
         says="used by workers" if use_text else "CPU use",
         known=bool(use_text),
@@ -369,12 +374,15 @@ def worker_values(workers: WorkersSeen) -> tuple[Figure, ...]:
     overlap = "of busy cores' time with two workers or more"
     remote_text = "of memory on another node"
     shares = (
-        (_worker_value(workers.core_bound, bound_text, "core-bound share"), _LEVELS),
+        (_worker_value(workers.core_bound, bound_text, "core-bound share"), BOUND_LEVELS),
         (
             _worker_value(workers.memory_bound, "of slots memory bound", "memory-bound share"),
-            _LEVELS,
+            BOUND_LEVELS,
         ),
-        (_worker_value(workers.remote_memory, remote_text, "share of remote memory"), _ELSEWHERE),
+        (
+            _worker_value(workers.remote_memory, remote_text, "share of remote memory"),
+            MEMORY_ON_OTHER_NODE,
+        ),
     )
     return (
         used,
@@ -383,10 +391,10 @@ def worker_values(workers: WorkersSeen) -> tuple[Figure, ...]:
     )
 
 
-def _worker_value(ratio: float | None, says: str, name: str) -> Figure:
+def _worker_value(ratio: float | None, says: str, name: str) -> Fact:
     """A share and its description; if unavailable, `name` names the missing value."""
     is_known = ratio is not None
-    return Figure(value=share_text(ratio), says=says if is_known else name, known=is_known)
+    return Fact(value=share_text(ratio), says=says if is_known else name, known=is_known)
 
 
 def share_text(ratio: float | None) -> str:
@@ -394,7 +402,7 @@ def share_text(ratio: float | None) -> str:
     return UNAVAILABLE if ratio is None else percent(ratio, 0)
 
 
-def unavailable_note(configurations: Iterable[WorkersSeen]) -> str | None:
+def unavailable_note(configurations: Iterable[WorkerActivity]) -> str | None:
     """Why values are unavailable, as a sentence; None if all are available."""
     reasons = {
         name: reason for workers in configurations for name, reason in workers.unavailable.items()

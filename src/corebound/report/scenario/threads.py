@@ -9,16 +9,16 @@ from msgspec import Struct
 
 from corebound.analysis.commands import CommandLine, plan_command, reproduce_command
 from corebound.analysis.launch_metrics import (
-    counted,
+    counter_facts,
     cpu_of,
-    host_seen,
+    host_facts,
     median_of,
+    migration_facts,
     migrations,
-    moved,
 )
 from corebound.analysis.scenario_result import CellStudy, ScenarioResult, typical_launch
-from corebound.analysis.server_workers import worker_stays, workers_seen
-from corebound.analysis.wording import Figure, Label, binding_name, count, full_name, label
+from corebound.analysis.server_workers import worker_activity, worker_stays
+from corebound.analysis.wording import Fact, Label, binding_name, count, full_name, label
 from corebound.diagnosis.evidence import remote_share, spin_share, total, wait_share
 from corebound.machine.topology import Cpu, CpuId, NodeId, cpu_list
 from corebound.records.launch_record import Launch, Stay, ThreadEvidence
@@ -123,7 +123,7 @@ class StripPanel(Struct, frozen=True, kw_only=True):
     nodes: tuple[Tick, ...]
     times: tuple[Tick, ...]
     height_px: int
-    values: tuple[Figure, ...]
+    values: tuple[Fact, ...]
     cpu_shares: tuple[tuple[str, str], ...]
     command: CommandLine
 
@@ -302,11 +302,11 @@ def _strip_panel(
     shares = cpu_shares(tracks_by_name)
     breaks = range(1, len(cpus))
     spin = spin_share(cell.summary, [other.summary for other in result.cells])
-    moves = moved(launch, result.run.host.topology)
+    moves = migration_facts(launch, result.run.host.topology)
     remote = remote_share(launch, nodes) if launch.served is None else None
     values = _panel_values(cell, launch, moves, remote, spin)
     if launch.served is not None:
-        values = (*worker_values(workers_seen(cell, result.run.host)), *values)
+        values = (*worker_values(worker_activity(cell, result.run.host)), *values)
     return StripPanel(
         label=label(cell.cell),
         caption=f"launch {launch.id}, {_samples_text(launch.looks)}",
@@ -331,39 +331,39 @@ def _strip_panel(
 def _panel_values(
     cell: CellStudy,
     launch: Launch,
-    moves: Sequence[Figure],
+    moves: Sequence[Fact],
     remote: float | None,
     spin: float | None,
-) -> tuple[Figure, ...]:
-    values: list[Figure] = []
+) -> tuple[Fact, ...]:
+    values: list[Fact] = []
     migration_count, involuntary = migrations(launch), total(launch, "involuntary")
     waiting = wait_share(launch)
     if migration_count is not None:
-        values.append(Figure(value=f"{migration_count:,}", says="migrations in this launch"))
+        values.append(Fact(value=f"{migration_count:,}", says="migrations in this launch"))
     values.extend(moves)
     if involuntary is not None:
-        values.append(Figure(value=f"{involuntary:,}", says="involuntary switches in this launch"))
+        values.append(Fact(value=f"{involuntary:,}", says="involuntary switches in this launch"))
     if waiting is not None:
-        values.append(Figure(value=percent(waiting, 0), says="run-queue wait"))
+        values.append(Fact(value=percent(waiting, 0), says="run-queue wait"))
     if remote is not None:
-        values.append(Figure(value=percent(remote, 0), says="of memory on another node"))
+        values.append(Fact(value=percent(remote, 0), says="of memory on another node"))
     worker = launch.workers[0]
     if worker.threads_used is not None:
         requested = "default" if worker.threads_asked is None else f"{worker.threads_asked} asked"
         text = "thread used" if worker.threads_used == 1 else "threads used"
-        values.append(Figure(value=f"{worker.threads_used}", says=f"{text} ({requested})"))
+        values.append(Fact(value=f"{worker.threads_used}", says=f"{text} ({requested})"))
     values.extend(cpu_of(cell))
     if spin is not None:
-        values.append(Figure(value=percent(spin, 0), says="spin-wait (upper bound)"))
+        values.append(Fact(value=percent(spin, 0), says="spin-wait (upper bound)"))
     return tuple(values)
 
 
-def _host_and_counters(launch: Launch) -> tuple[Figure, ...]:
+def _host_and_counters(launch: Launch) -> tuple[Fact, ...]:
     """Host values and hardware counters of a launch; those of a server are counted per worker."""
-    return (*host_seen(launch), *(counted(launch) if launch.served is None else ()))
+    return (*host_facts(launch), *(counter_facts(launch) if launch.served is None else ()))
 
 
-def _side_by_side(launches: Sequence[Sequence[Figure]]) -> dict[str, tuple[str, ...]]:
+def _side_by_side(launches: Sequence[Sequence[Fact]]) -> dict[str, tuple[str, ...]]:
     """For each value, in order of appearance, that of each launch; a dash if it has none."""
     by_name = [{value.says: value.value for value in values} for values in launches]
     names = dict.fromkeys(value.says for values in launches for value in values)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from corebound.analysis.incomplete_run import IncompleteRun
-from corebound.analysis.launch_metrics import disturbed, figure_of, left_out
-from corebound.analysis.noise_floor import noise_words
+from corebound.analysis.launch_metrics import disturbed, left_out, metric_of
+from corebound.analysis.noise_floor import noise_floor_note
 from corebound.analysis.scenario_result import BaselineComparison, CellStudy, ScenarioResult
 from corebound.analysis.wording import (
     Flag,
@@ -105,7 +105,7 @@ def _times_text(cell: CellStudy) -> str:
     summary = cell.summary
     interval = summary.interval
     interval_text = f" {within(interval.low, interval.high, time_text)}" if interval else ""
-    text = f"{time_text(summary.median_ns)}{interval_text} {figure_of((cell,)).each}"
+    text = f"{time_text(summary.median_ns)}{interval_text} {metric_of((cell,)).each}"
     if summary.cpu_median_ns is None:
         return text
     return f"{text}, {duration(summary.cpu_median_ns)} of CPU time"
@@ -239,7 +239,7 @@ def hero(
         calibration: The host's calibration that applies to it; None if there is none.
     """
     verdict, support = verdict_of(result)
-    noise_text = noise_words(calibration, launches=_launches_per_cell(result))
+    noise_text = noise_floor_note(calibration, launches=_launches_per_cell(result))
     context = (
         *_hidden_axes(result),
         *(f"{name} {value}" for name, value in _fixed_parameters(result).items()),
@@ -391,7 +391,7 @@ def _single_cell(cell: CellStudy) -> tuple[Text, Text]:
         if interval
         else "One launch gives no interval. "
     )
-    subject = f"One {figure_of((cell,)).unit} takes "
+    subject = f"One {metric_of((cell,)).unit} takes "
     verdict = rich(subject, TextSpan(time_text(summary.median_ns), "good"), ".")
     launches = count(len(summary.launches), "launch", "launches")
     return verdict, rich(between, f"{capital(full_name(cell.cell))}, {launches}.")
@@ -431,7 +431,7 @@ def _interval_spans(comparison: Comparison) -> tuple[str | TextSpan, ...]:
 def _value_spans(cell: CellStudy, baseline: CellStudy) -> tuple[str | TextSpan, ...]:
     summary, baseline_summary = cell.summary, baseline.summary
     return (
-        f" {figure_of((cell,)).says.capitalize()} ",
+        f" {metric_of((cell,)).says.capitalize()} ",
         *_value_and_interval(summary),
         " against ",
         *_value_and_interval(baseline_summary),

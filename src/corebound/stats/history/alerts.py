@@ -9,7 +9,7 @@ from collections.abc import Container, Iterable, Sequence
 from msgspec import Struct
 
 from corebound.records.decisions import ChangeLocation, Confirmation, Decision, State
-from corebound.stats.history.early_warnings import ASK_AGAIN_NIGHTS, alarms, is_final
+from corebound.stats.history.early_warnings import RERUN_EXPIRES_POINTS, is_final, raises_alarm
 from corebound.stats.history.regressions import Change
 
 
@@ -81,12 +81,12 @@ def assess_changes(
         ended: Ids of retired series, which have no recent points.
     """
     return tuple(
-        _judged(change, decisions, confirmations, is_retired=change.series.id in ended)
+        _assess(change, decisions, confirmations, is_retired=change.series.id in ended)
         for change in changes
     )
 
 
-def _judged(
+def _assess(
     change: Change,
     decisions: Sequence[Decision],
     confirmations: Sequence[Confirmation],
@@ -96,7 +96,7 @@ def _judged(
     decision = _decision(change, decisions)
     confirmation = _confirmation(change, confirmations)
     state: State = "open" if decision is None else decision.state
-    is_back = decision is not None and _is_back(change, decision)
+    is_back = decision is not None and _has_returned(change, decision)
     # Reopening a change asks for its alarm, even if its series is retired.
     has_ended = is_retired and decision is None
     needs_attention = is_back or (state == "open" and change.step.status == "new" and not has_ended)
@@ -109,7 +109,7 @@ def _judged(
         is_back=is_back,
         alarm=change.is_regression
         and needs_attention
-        and alarms(
+        and raises_alarm(
             is_accepted=change.clear,
             answer=None if confirmation is None else confirmation.answer,
             is_commit_comparison=confirmation is not None and confirmation.both,
@@ -122,7 +122,7 @@ def _decision(change: Change, decisions: Sequence[Decision]) -> Decision | None:
     matching = [
         decision
         for decision in decisions
-        if decision.id == change.id or _is_of(decision.location, change)
+        if decision.id == change.id or _overlaps(decision.location, change)
     ]
     return matching[-1] if matching else None
 
@@ -132,7 +132,7 @@ def _confirmation(change: Change, confirmations: Sequence[Confirmation]) -> Conf
     matching = [
         confirmation
         for confirmation in confirmations
-        if confirmation.id == change.id or _is_of(confirmation.location, change)
+        if confirmation.id == change.id or _overlaps(confirmation.location, change)
     ]
     latest = max(matching, key=lambda confirmation: confirmation.at, default=None)
     if latest is None or is_final(
@@ -144,18 +144,18 @@ def _confirmation(change: Change, confirmations: Sequence[Confirmation]) -> Conf
     since = sum(
         point.value is not None and point.at > latest.last_point for point in change.series.points
     )
-    return latest if since < ASK_AGAIN_NIGHTS else None
+    return latest if since < RERUN_EXPIRES_POINTS else None
 
 
-def _is_of(location: ChangeLocation, change: Change) -> bool:
+def _overlaps(location: ChangeLocation, change: Change) -> bool:
     return location.overlaps(change.place)
 
 
-def _is_back(change: Change, decision: Decision) -> bool:
-    return decision.state == "fixed" and _is_there_since(change, decision.at)
+def _has_returned(change: Change, decision: Decision) -> bool:
+    return decision.state == "fixed" and _is_present_since(change, decision.at)
 
 
-def _is_there_since(change: Change, moment: str) -> bool:
+def _is_present_since(change: Change, moment: str) -> bool:
     """Whether the points after a moment are closer to the bad level than to the good one."""
     points, change_point = change.series.points, change.step
     after = [
@@ -168,14 +168,14 @@ def _is_there_since(change: Change, moment: str) -> bool:
         for earlier in points[: change_point.at]
         if earlier.value is not None
     ]
-    if len(after) < ASK_AGAIN_NIGHTS or not before:
+    if len(after) < RERUN_EXPIRES_POINTS or not before:
         return False
     # The series may have changed earlier: the good level is that of the points just before.
-    good = statistics.median(before[-_LATELY:])
+    good = statistics.median(before[-_LEVEL_POINTS:])
     shift = statistics.median(after) - good
     return shift / math.log(change_point.ratio) > _HALF
 
 
 # The number of points that give the level just before a change point.
-_LATELY = 20
+_LEVEL_POINTS = 20
 _HALF = 0.5

@@ -35,7 +35,7 @@ from corebound.stats.intervals import CONFIDENCE, Array, Interval
 # Smaller changes do not matter; a scenario can set another threshold.
 THRESHOLD = 0.02
 # A change that began longer ago is not new, even on the first look at the history.
-RECENT_NIGHTS = 30
+RECENT_POINTS = 30
 # Seed of the permutation test, fixed so that results are reproducible.
 _SEED = 0
 
@@ -73,7 +73,7 @@ def change_points_of(
         segment = Segment(values=values, errors=errors, threshold=threshold, seed=_SEED)
         change_points = analyse_segment(segment, cache).steps
         by_segment.append([change_point.moved(present) for change_point in change_points])
-    from_all_segments = steps_by_turns(
+    from_all_segments = change_points_across_segments(
         history,
         deduplicate_change_points(by_segment),
         threshold=threshold,
@@ -82,7 +82,7 @@ def change_points_of(
     )
     merged = deduplicate_change_points(
         [
-            _with_recoveries(
+            _add_recoveries(
                 deduplicate_change_points([segment_points, from_all_segments.get(which, ())]),
                 threshold,
             )
@@ -93,10 +93,10 @@ def change_points_of(
         replace(
             change_point,
             status="old"
-            if change_point.status == "new" and _long_ago(change_point, n)
+            if change_point.status == "new" and _is_old(change_point, n)
             else change_point.status,
             recovery=change_point.recovery
-            and _as_told(change_point, change_point.recovery, merged),
+            and _relocated_recovery(change_point, change_point.recovery, merged),
         )
         for change_point in merged
     )
@@ -120,19 +120,19 @@ def deduplicate_change_points(by_segment: Sequence[Sequence[ChangePoint]]) -> li
         duplicates = (
             at
             for at, (segment, known) in enumerate(merged)
-            if segment != which and _are_one(known, change_point)
+            if segment != which and _may_be_same_change(known, change_point)
         )
         at = next(duplicates, None)
         if at is None:
             merged.append((which, change_point))
         else:
-            merged[at] = (merged[at][0], _narrowed(merged[at][1], change_point))
+            merged[at] = (merged[at][0], _narrow_location(merged[at][1], change_point))
     return sorted(
         (change_point for _, change_point in merged), key=lambda change_point: change_point.at
     )
 
 
-def _are_one(change_point: ChangePoint, other: ChangePoint) -> bool:
+def _may_be_same_change(change_point: ChangePoint, other: ChangePoint) -> bool:
     """Whether two segments may show the same change."""
     return change_point.direction == other.direction and _overlap(change_point, other)
 
@@ -143,21 +143,21 @@ def _overlap(change_point: ChangePoint, other: ChangePoint | Recovery) -> bool:
     )
 
 
-def _narrowed(change_point: ChangePoint, other: ChangePoint) -> ChangePoint:
+def _narrow_location(change_point: ChangePoint, other: ChangePoint) -> ChangePoint:
     last_good = max(change_point.last_good, other.last_good)
     first_bad = min(change_point.first_bad, other.first_bad)
     at = min(max(change_point.at, last_good + 1), first_bad)
     return replace(change_point, last_good=last_good, first_bad=first_bad, at=at)
 
 
-def _with_recoveries(change_points: Sequence[ChangePoint], threshold: float) -> list[ChangePoint]:
+def _add_recoveries(change_points: Sequence[ChangePoint], threshold: float) -> list[ChangePoint]:
     """Add to the change points of one segment how far later ones reversed them."""
     return [
         replace(
             change_point,
             status="recovered"
             if any(
-                _undone(change_points[index : later + 1], threshold)
+                _cancel_out(change_points[index : later + 1], threshold)
                 for later in range(index + 1, len(change_points))
             )
             else change_point.status,
@@ -193,7 +193,7 @@ def _recovery(
     return recovery
 
 
-def _as_told(
+def _relocated_recovery(
     change_point: ChangePoint, recovery: Recovery, change_points: Sequence[ChangePoint]
 ) -> Recovery:
     """A recovery with the location of the reported change point that caused it."""
@@ -205,30 +205,30 @@ def _as_told(
     return recovery
 
 
-def _undone(change_points: Sequence[ChangePoint], threshold: float) -> bool:
+def _cancel_out(change_points: Sequence[ChangePoint], threshold: float) -> bool:
     """Whether the changes cancel out, within the threshold."""
     return abs(sum(math.log(change_point.ratio) for change_point in change_points)) < math.log1p(
         threshold
     )
 
 
-def _long_ago(change_point: ChangePoint, points: int) -> bool:
-    return points - change_point.at > RECENT_NIGHTS
+def _is_old(change_point: ChangePoint, points: int) -> bool:
+    return points - change_point.at > RECENT_POINTS
 
 
 # Fewer points hardly define a level; before a change point, half as many are enough.
-_OF_A_LEVEL = 8
+_MIN_SEGMENT_POINTS = 8
 # A segment whose last point is older than this no longer alternates.
-_LATELY = 30
+_RECENT_POINTS = 30
 # No detector uses more points; this allows as many on either side of the middle.
 _WINDOW = 2 * REACH
 # Closer to a level that changed than to one that did not.
 _HALF = 0.5
 # Variance of the level of normal values, relative to that of their mean.
-_OF_LEVEL = math.pi / 3
+_LEVEL_VARIANCE = math.pi / 3
 
 
-def steps_by_turns(
+def change_points_across_segments(
     history: HistoryArrays,
     change_points: Sequence[ChangePoint],
     *,
@@ -258,7 +258,7 @@ def steps_by_turns(
     segments: dict[int, Places] = {}
     for segment, places in enumerate(history.segments):
         measured = places[(places >= since) & ~np.isnan(history.logs[places])]
-        if measured.size >= _OF_A_LEVEL and measured[-1] >= n - _LATELY:
+        if measured.size >= _MIN_SEGMENT_POINTS and measured[-1] >= n - _RECENT_POINTS:
             segments[segment] = measured
     if len(segments) < 2:
         return {}
@@ -277,7 +277,7 @@ def steps_by_turns(
     edges = (since, *(joint_point.at for joint_point in joint_points), n)
     for joint_point, begin, end in zip(joint_points, edges, edges[2:], strict=False):
         sides = _sides(history.logs, segments, begin, joint_point.at, end)
-        for segment, change_point in _sized(
+        for segment, change_point in _sized_change_points(
             joint_point, sides, rho=result.rho, threshold=threshold
         ):
             by_segment.setdefault(segment, []).append(change_point)
@@ -298,11 +298,11 @@ def _sides(
     return {
         segment: (left, right)
         for segment, (left, right) in sides.items()
-        if left.size >= _OF_A_LEVEL // 2 and right.size
+        if left.size >= _MIN_SEGMENT_POINTS // 2 and right.size
     }
 
 
-def _sized(
+def _sized_change_points(
     change_point: ChangePoint,
     sides: Mapping[int, tuple[Array, Array]],
     *,
@@ -330,7 +330,7 @@ def _sized(
         return
     # The points of one segment share the error of its level.
     uncertain = inflation(right.size, rho) / right.size + sum(
-        (after.size / right.size) ** 2 * _OF_LEVEL * inflation(before.size, rho) / before.size
+        (after.size / right.size) ** 2 * _LEVEL_VARIANCE * inflation(before.size, rho) / before.size
         for before, after in sides.values()
     )
     spread = spread_of(np.concatenate((left, right - size)))

@@ -256,7 +256,7 @@ _LIKELIHOOD_GAIN = 8.0
 _LEAST_GAIN = 5.0
 # 22,000 times as likely. If points fall into two groups, a change can be this clear while means
 # and ranks hardly show it. These two then need only agree, which happens by chance 1 time in 10.
-_PLAIN_GAIN = 10.0
+_CLEAR_GAIN = 10.0
 _AGREED_LEVEL = 0.1
 # In standard deviations: what a cut must gain to justify one more piece.
 SEGMENT_PENALTY = 5.0
@@ -431,11 +431,11 @@ def poll(stretch: CutContext) -> CutDecision:
     that were outliers before.
     """
     sides, rho = stretch.sides, stretch.rho
-    if not stretch.large or like_earlier_spikes(stretch):
+    if not stretch.large or resembles_earlier_spikes(stretch):
         return _REFUSED
     nights = inflation(sides.nights, rho)
     gain = sides.likelihood / nights
-    plain = gain >= _PLAIN_GAIN and min(stretch.lengths) >= _SHORT
+    plain = gain >= _CLEAR_GAIN and min(stretch.lengths) >= _SHORT
     t_level = t_p_value(*sides.trimmed, rho=rho, own_error=stretch.own_error)
     votes = (
         Vote(detector="likelihood", found=gain >= _LIKELIHOOD_GAIN),
@@ -488,7 +488,7 @@ def is_short(*lengths: int) -> bool:
     return min(lengths) < _SHORT
 
 
-def like_earlier_spikes(stretch: CutContext) -> bool:
+def resembles_earlier_spikes(stretch: CutContext) -> bool:
     """Whether this run of points could be spikes of the kind that occur anyway.
 
     A point counts as a spike if its distance from its level is most of the change, in the

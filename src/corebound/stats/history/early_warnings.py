@@ -23,14 +23,14 @@ from corebound.stats.history.change_point import (
     ratio_of,
 )
 from corebound.stats.history.detection import THRESHOLD
-from corebound.stats.history.incremental import believable
+from corebound.stats.history.incremental import limit_errors
 from corebound.stats.history.shift_tests import correlation, hodges_lehmann_shift, median
 from corebound.stats.intervals import Array
 
 # The first point may be a spike; a second one like it is unlikely to be one too.
-EARLY_NIGHTS = 2
+WARNING_POINTS = 2
 # After a re-run refutes or is undecided, this many new points can still overturn it.
-ASK_AGAIN_NIGHTS = 3
+RERUN_EXPIRES_POINTS = 3
 # With fewer earlier points, none stands out.
 _LEAST_BEFORE = 5
 # If points were normal, one in a hundred would lie this far off in this direction.
@@ -62,24 +62,24 @@ def early_warning(
         max((change_point.at for change_point in change_points), default=0)
     )
     values = history.logs[places]
-    before, latest = values[:-EARLY_NIGHTS], values[-EARLY_NIGHTS:]
+    before, latest = values[:-WARNING_POINTS], values[-WARNING_POINTS:]
     if before.size < _LEAST_BEFORE or any(
-        change_point.at >= places[-EARLY_NIGHTS] for change_point in change_points
+        change_point.at >= places[-WARNING_POINTS] for change_point in change_points
     ):
         return None
     size = hodges_lehmann_shift(before, latest)
     side = math.copysign(1.0, size)
     if not all(stands_out(before, float(value), side=side) for value in latest):
         return None
-    errors = believable(history.errors[places], values)
-    uncertainty = normal_quantile(_LEVEL) * float(errors[-EARLY_NIGHTS:].max())
+    errors = limit_errors(history.errors[places], values)
+    uncertainty = normal_quantile(_LEVEL) * float(errors[-WARNING_POINTS:].max())
     if abs(size) < max(math.log1p(threshold) * (1 - 1e-9), uncertainty):
         return None
     nearer = min(latest, key=lambda value: side * value)
-    first = int(places[-EARLY_NIGHTS])
+    first = int(places[-WARNING_POINTS])
     return ChangePoint(
         at=first,
-        last_good=int(places[-EARLY_NIGHTS - 1]),
+        last_good=int(places[-WARNING_POINTS - 1]),
         first_bad=first,
         direction="up" if size > 0 else "down",
         before=level_of(median(before)),
@@ -109,7 +109,7 @@ def stands_out(before: Array, value: float, *, side: float) -> bool:
     )
 
 
-def rerun_says(
+def evaluate_rerun(
     good: Sequence[float], rerun: float, *, direction: Direction, ratio: float
 ) -> Answer:
     """Evaluate a re-run of the present state for a suspected change.
@@ -140,7 +140,9 @@ def rerun_says(
     return "undecided"
 
 
-def both_say(comparison: Comparison, *, direction: Direction, ratio: float) -> Answer:
+def evaluate_commit_comparison(
+    comparison: Comparison, *, direction: Direction, ratio: float
+) -> Answer:
     """Evaluate a comparison of the bad commit with the good one for a suspected change.
 
     Args:
@@ -161,7 +163,7 @@ def both_say(comparison: Comparison, *, direction: Direction, ratio: float) -> A
     return "confirmed" if is_half and is_certain and comparison.verdict == expected else "undecided"
 
 
-def alarms(*, is_accepted: bool, answer: Answer | None, is_commit_comparison: bool) -> bool:
+def raises_alarm(*, is_accepted: bool, answer: Answer | None, is_commit_comparison: bool) -> bool:
     """Whether a change raises an alarm.
 
     A comparison of the two commits, launched in turns, decides by itself. A re-run of the

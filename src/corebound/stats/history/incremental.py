@@ -14,7 +14,13 @@ from msgspec.structs import replace
 
 from corebound.stats.history.change_point import ChangePoint, level_of, ratio_of
 from corebound.stats.history.detectors import REACH, CutSides
-from corebound.stats.history.search import MIN_LEVEL_POINTS, Cut, rough_spread, search, search_on
+from corebound.stats.history.search import (
+    MIN_LEVEL_POINTS,
+    Cut,
+    extend_search,
+    rough_spread,
+    search,
+)
 from corebound.stats.history.shift_tests import (
     hodges_lehmann_shift,
     inflation,
@@ -27,7 +33,7 @@ from corebound.stats.history.shift_tests import (
 from corebound.stats.intervals import CONFIDENCE, Array, Interval
 
 # After a change, this many points are few: all detectors run, whatever the values.
-_FEW = 16
+_MIN_POINTS_TO_SKIP = 16
 # In standard errors of the rank test, for independent points. The rank detector votes at 2.58. In
 # a series without a change, the clearest of two hundred cuts rarely exceeds this value.
 _CLEAR = 3.0
@@ -48,7 +54,7 @@ def needs_rescan(values: Array, *, first: int, threshold: float) -> bool:
         the likelihood does not favour the clearest cut.
     """
     n = values.size
-    if n < _FEW:
+    if n < _MIN_POINTS_TO_SKIP:
         return True
     off = values - median(values)
     spread = spread_of(off)
@@ -73,11 +79,11 @@ _WHOLE_EVERY = 32
 # A shorter segment is always analysed whole: its noise is uncertain, and the analysis is fast.
 _WHOLE_UP_TO = 320
 # Own errors may exceed the point-to-point variation by this factor.
-_BELIEVED = 2.0
+_MAX_ERROR_RATIO = 2.0
 # With fewer points that report an error, the typical error is unknown.
-_TELLING = 8
+_MIN_REPORTED_ERRORS = 8
 # This many points before the new ones are analysed again; votes use half as many.
-_AGAIN = REACH
+_REANALYSED_POINTS = REACH
 
 
 class Segment(Struct, frozen=True, kw_only=True):
@@ -106,7 +112,7 @@ class Segment(Struct, frozen=True, kw_only=True):
     @property
     def believed(self) -> Array:
         """The errors, reduced to what the values support."""
-        return believable(self.errors, self.values)
+        return limit_errors(self.errors, self.values)
 
     @property
     def before(self) -> Segment | None:
@@ -138,7 +144,7 @@ class SegmentResult(Struct, frozen=True, kw_only=True):
     rho: float
 
 
-def believable(errors: Array, values: Array) -> Array:
+def limit_errors(errors: Array, values: Array) -> Array:
     """Reduce the points' own standard errors to what their variation supports.
 
     A random error also shows as a difference between successive points. So most errors should
@@ -152,9 +158,9 @@ def believable(errors: Array, values: Array) -> Array:
         values: Their logarithms, in time order.
     """
     reported = errors[errors > 0]
-    if reported.size < _TELLING:
+    if reported.size < _MIN_REPORTED_ERRORS:
         return errors
-    return errors * min(1.0, _BELIEVED * rough_spread(values) / median(reported))
+    return errors * min(1.0, _MAX_ERROR_RATIO * rough_spread(values) / median(reported))
 
 
 # The keys of the requested results, and the results among them that are new.
@@ -211,15 +217,15 @@ def analyse_segment(segment: Segment, cache: SegmentCache) -> SegmentResult:
             cache.get(before.key)  # keep it for later points
         return result
     result = (
-        _whole(segment)
+        _analyse_whole(segment)
         if before is None
-        else _grown(segment, before, analyse_segment(before, cache))
+        else _extend(segment, before, analyse_segment(before, cache))
     )
     cache.asked[key] = result
     return result
 
 
-def _whole(segment: Segment) -> SegmentResult:
+def _analyse_whole(segment: Segment) -> SegmentResult:
     cuts = search(
         segment.values,
         segment.believed,
@@ -229,16 +235,17 @@ def _whole(segment: Segment) -> SegmentResult:
     edges = (0, *(cut.at for cut in cuts), segment.values.size)
     return SegmentResult(
         steps=tuple(
-            _step(segment, cut, around) for cut, around in zip(cuts, _around(edges), strict=True)
+            _change_point(segment, cut, around)
+            for cut, around in zip(cuts, _around(edges), strict=True)
         ),
         places=tuple(cut.likeliest for cut in cuts),
         rho=cuts[0].rho if cuts else 0.0,
     )
 
 
-def _grown(segment: Segment, before: Segment, result: SegmentResult) -> SegmentResult:
+def _extend(segment: Segment, before: Segment, result: SegmentResult) -> SegmentResult:
     """Update the result of the segment's first points with the points added since."""
-    since = before.values.size - _AGAIN
+    since = before.values.size - _REANALYSED_POINTS
     last = max(result.places[-1] if result.places else 0, since - REACH)
     needs_search = needs_rescan(
         segment.values[last:],
@@ -251,7 +258,7 @@ def _grown(segment: Segment, before: Segment, result: SegmentResult) -> SegmentR
     settled_count = sum(
         1 for _ in itertools.takewhile(lambda step: step.first_bad < since, result.steps)
     )
-    cuts = search_on(
+    cuts = extend_search(
         segment.values,
         segment.believed,
         threshold=math.log1p(segment.threshold),
@@ -265,13 +272,14 @@ def _grown(segment: Segment, before: Segment, result: SegmentResult) -> SegmentR
     at = (*(step.at for step in result.steps[:settled_count]), *(cut.at for cut in cuts))
     edges = tuple(_around((0, *at, segment.values.size)))
     settled = (
-        step if around == other else _levelled(segment, step, around, rho)
+        step if around == other else _with_new_levels(segment, step, around, rho)
         for step, around, other in zip(
             result.steps[:settled_count], edges, earlier_edges, strict=False
         )
     )
     added = (
-        _step(segment, cut, around) for cut, around in zip(cuts, edges[settled_count:], strict=True)
+        _change_point(segment, cut, around)
+        for cut, around in zip(cuts, edges[settled_count:], strict=True)
     )
     return SegmentResult(
         steps=(*settled, *added),
@@ -285,7 +293,7 @@ def _around(edges: Sequence[int]) -> Iterator[tuple[int, int, int]]:
     return zip(edges, edges[1:], edges[2:], strict=False)
 
 
-def _step(segment: Segment, cut: Cut, around: tuple[int, int, int]) -> ChangePoint:
+def _change_point(segment: Segment, cut: Cut, around: tuple[int, int, int]) -> ChangePoint:
     ratio, interval = _ratio(segment, around, cut.rho)
     begin, end, _ = around
     return ChangePoint(
@@ -311,7 +319,7 @@ def _places(n: int, rho: float) -> float:
     return n / inflation(n, rho)
 
 
-def _levelled(
+def _with_new_levels(
     segment: Segment, step: ChangePoint, around: tuple[int, int, int], rho: float
 ) -> ChangePoint:
     """An earlier change point, with its levels recomputed."""

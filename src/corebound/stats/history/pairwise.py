@@ -17,9 +17,9 @@ from corebound.stats.intervals import CONFIDENCE, Array, Interval
 # With fewer points their noise is unknown, and two points cannot be compared.
 MIN_NOISE_POINTS = 10
 # With fewer points, the median of a level is close to each of them.
-_LEAST_OF_A_LEVEL = 5
+_MIN_LEVEL_POINTS = 5
 # Noise changes over the years; this many points around the two determine it.
-_MOST_NIGHTS = 300
+_MAX_NOISE_POINTS = 300
 
 
 def compare_points(
@@ -41,7 +41,7 @@ def compare_points(
 
     Returns:
         The comparison; without an interval and a p-value, and `undecided`, if fewer than
-        `LEAST_NIGHTS` points determine the noise. None if one of the two has no value.
+        `MIN_LEVEL_POINTS` points determine the noise. None if one of the two has no value.
 
     Raises:
         ValueError: `margin` is not above 0.
@@ -86,7 +86,7 @@ def _residuals(history: HistoryArrays, changed: Sequence[int], *, around: tuple[
     residuals: list[Array] = []
     places: list[NDArray[np.int64]] = []
     for indices in _levels(history, sorted(changed)):
-        if indices.size >= _LEAST_OF_A_LEVEL:
+        if indices.size >= _MIN_LEVEL_POINTS:
             level = history.logs[indices]
             # The median of few points is closer to them than the true level is.
             shrunk = math.sqrt(indices.size / (indices.size - 1))
@@ -96,7 +96,7 @@ def _residuals(history: HistoryArrays, changed: Sequence[int], *, around: tuple[
         return np.empty(0)
     indices = np.concatenate(places)
     away = np.minimum(*(np.abs(indices - place) for place in around))
-    near = np.argsort(away, kind="stable")[:_MOST_NIGHTS]
+    near = np.argsort(away, kind="stable")[:_MAX_NOISE_POINTS]
     return np.concatenate(residuals)[near]
 
 

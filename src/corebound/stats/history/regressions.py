@@ -26,7 +26,7 @@ from corebound.stats.history.shift_tests import median, spread_of
 from corebound.stats.multiplicity import benjamini_hochberg
 
 # Fewer points hardly determine a spread.
-_OF_A_LEVEL = 5
+_MIN_LEVEL = 5
 
 
 class Change(Struct, frozen=True, kw_only=True):
@@ -150,7 +150,7 @@ def arrays_of(series: Series) -> HistoryArrays:
     return HistoryArrays(logs=np.log(values), errors=errors, segments=segments)
 
 
-class _Shown(Struct, frozen=True, kw_only=True):
+class _SeriesResult(Struct, frozen=True, kw_only=True):
     """The result for one series: its change points and early warning, or the error."""
 
     steps: tuple[ChangePoint, ...] = ()
@@ -183,7 +183,7 @@ def analyse(
     """
     cache = memory or SegmentCache()
 
-    def analyse_one(series: Series) -> _Shown:
+    def analyse_one(series: Series) -> _SeriesResult:
         # The only place that catches an error in the analysis of one series, in any process. The
         # error must not lose the results of all other series. It is a bug in corebound, so any
         # exception is caught, and each is reported with the changes.
@@ -197,8 +197,8 @@ def analyse(
             if series.id not in ended:
                 early = early_warning(history, change_points, threshold=series.margin)
         except Exception as error:  # noqa: BLE001  # one series must not cost the site
-            return _Shown(error=_in_a_line(error))
-        return _Shown(steps=change_points, early=early, news=own_cache.news)
+            return _SeriesResult(error=_one_line(error))
+        return _SeriesResult(steps=change_points, early=early, news=own_cache.news)
 
     change_points: list[tuple[Series, ChangePoint]] = []
     early: list[Change] = []
@@ -213,20 +213,20 @@ def analyse(
         cache.learn(result.news)
         progress(number, len(suite))
     return Analysis(
-        changes=tuple(sorted(_judged_together(change_points), key=_largest_first)),
+        changes=tuple(sorted(_correct_over_suite(change_points), key=_largest_first)),
         early_warnings=tuple(sorted(early, key=_largest_first)),
         not_analysed=tuple(sorted(not_analysed, key=lambda failure: failure.series.id)),
     )
 
 
-def _in_a_line(error: Exception) -> str:
+def _one_line(error: Exception) -> str:
     """The exception and its location in one line, for a bug report."""
     last = traceback.extract_tb(error.__traceback__)[-1]
     text = " ".join(traceback.format_exception_only(error)[-1].split())
     return f"{text} ({Path(last.filename).name}, line {last.lineno})"
 
 
-def _judged_together(change_points: Sequence[tuple[Series, ChangePoint]]) -> Iterator[Change]:
+def _correct_over_suite(change_points: Sequence[tuple[Series, ChangePoint]]) -> Iterator[Change]:
     clear = benjamini_hochberg([change_point.p_value for _, change_point in change_points])
     significant = {
         (series.id, change_point.at)
@@ -257,7 +257,7 @@ def level_spread(series: Series, change_points: Sequence[ChangePoint]) -> float 
     logs = history.logs[
         history.level_since(max((change_point.at for change_point in change_points), default=0))
     ]
-    if logs.size < _OF_A_LEVEL:
+    if logs.size < _MIN_LEVEL:
         return None
     return spread_of(logs - median(logs))
 
@@ -270,14 +270,14 @@ def failing(suite: Iterable[Series]) -> tuple[Failing, ...]:
     """
     results = []
     for series in suite:
-        missing = _failures_at_the_end(series.points)
+        missing = _trailing_failures(series.points)
         if 0 < missing < len(series.points):
             since = series.points[-missing]
             results.append(Failing(series=series, since=since, points=missing))
     return tuple(sorted(results, key=lambda failure: (-failure.points, failure.series.id)))
 
 
-def _failures_at_the_end(points: HistoryPoints) -> int:
+def _trailing_failures(points: HistoryPoints) -> int:
     reasons = reversed(points.missing or [None] * len(points))
     ends = zip(reversed(points.values), reasons, strict=True)
     failed = (math.isnan(value) and is_failure(reason) for value, reason in ends)
@@ -289,14 +289,14 @@ def _largest_first(change: Change) -> tuple[float, str]:
 
 
 # A change a hundred times the threshold, with little noise.
-_PLAIN = 100 * THRESHOLD
+_CLEAR_SHIFT = 100 * THRESHOLD
 _NOISE = 1e-3
 # Uncorrelated noise: fractional parts of multiples of the golden ratio.
 _GOLDEN = 0.6180339887
 
 
 @cache
-def least_figures() -> int:
+def min_values_to_detect() -> int:
     """How many values in one environment the search needs to find the clearest change.
 
     The result comes from the search itself: its detectors and its spike rule each need some values.
@@ -312,7 +312,7 @@ def least_figures() -> int:
 
 def _is_found(at: int, length: int) -> bool:
     noise = _NOISE * (np.arange(length) * _GOLDEN % 1)
-    levels = np.repeat([0.0, _PLAIN], [at, length - at])
+    levels = np.repeat([0.0, _CLEAR_SHIFT], [at, length - at])
     return bool(search(levels + noise, np.zeros(length), threshold=THRESHOLD, seed=0))
 
 
@@ -322,9 +322,9 @@ def too_short(suite: Iterable[Series]) -> tuple[Series, ...]:
     Only values from the latest environment count, because no commit accounts for differences
     from earlier ones. A series without any value failed, and is not included.
     """
-    return tuple(series for series in suite if 0 < _figures(series) < least_figures())
+    return tuple(series for series in suite if 0 < _value_count(series) < min_values_to_detect())
 
 
-def _figures(series: Series) -> int:
+def _value_count(series: Series) -> int:
     history = arrays_of(series)
     return int(np.count_nonzero(~np.isnan(history.logs[history.latest])))

@@ -18,10 +18,10 @@ from corebound.stats.history.detectors import (
     best_split,
     decide,
     is_short,
-    like_earlier_spikes,
     p_value_of,
     poll,
     potts_cuts,
+    resembles_earlier_spikes,
 )
 from corebound.stats.history.location import LocationInterval, locate
 from corebound.stats.history.shift_tests import correlation_of, mean_error, median, spread_of
@@ -80,7 +80,7 @@ class CutEvaluator:
         start, end = self._neighbours(cuts, at)
         if not self._is_large(start, at, end):
             return 1.0
-        if is_short(at - start, end - at) and like_earlier_spikes(self._stretch(cuts, at)):
+        if is_short(at - start, end - at) and resembles_earlier_spikes(self._stretch(cuts, at)):
             return 1.0
         return p_value_of(self._sides_of(start, at, end), self.noise(cuts).rho)
 
@@ -256,13 +256,13 @@ def search(values: Array, own_errors: Array, *, threshold: float, seed: int) -> 
         return ()
     evaluator = CutEvaluator(values, own_errors, threshold=threshold, seed=seed)
     rough = rough_spread(values)
-    cuts = _proposed(values, max(_PLAIN_PENALTY * rough, threshold))
-    cuts = _placed(evaluator, _without_the_unelected(evaluator, cuts, 0), 0)
-    likely = _proposed(values, max(SEGMENT_PENALTY * rough, threshold))
-    return _told(evaluator, _with_more(evaluator, cuts, likely, first=0, since=0), 0)
+    cuts = _propose(values, max(_PLAIN_PENALTY * rough, threshold))
+    cuts = _relocate(evaluator, _drop_rejected(evaluator, cuts, 0), 0)
+    likely = _propose(values, max(SEGMENT_PENALTY * rough, threshold))
+    return _final_cuts(evaluator, _add_accepted(evaluator, cuts, likely, first=0, since=0), 0)
 
 
-def search_on(
+def extend_search(
     values: Array,
     own_errors: Array,
     *,
@@ -284,7 +284,7 @@ def search_on(
         seed: As in `search`.
         settled: The fixed cuts, as reported (`Cut.at`), in order.
         pending: The later cuts that are voted on again (`Cut.likeliest`), in order, each at
-            least `LEAST_NIGHTS` after the one before it.
+            least `MIN_LEVEL_POINTS` after the one before it.
         since: The first index for additional cuts; from a new point, no detector looks
             further back.
 
@@ -294,11 +294,13 @@ def search_on(
     evaluator = CutEvaluator(values, own_errors, threshold=threshold, seed=seed)
     # Earlier points are needed to detect a change where the search begins.
     begin = max(since - REACH, 0)
-    proposed = _proposed(values[begin:], max(SEGMENT_PENALTY * rough_spread(values), threshold))
+    proposed = _propose(values[begin:], max(SEGMENT_PENALTY * rough_spread(values), threshold))
     likely = tuple(begin + cut for cut in proposed if begin + cut >= since)
     first = len(settled)
-    cuts = _placed(evaluator, settled + pending, first)
-    return _told(evaluator, _with_more(evaluator, cuts, likely, first=first, since=since), first)
+    cuts = _relocate(evaluator, settled + pending, first)
+    return _final_cuts(
+        evaluator, _add_accepted(evaluator, cuts, likely, first=first, since=since), first
+    )
 
 
 def rough_spread(values: Array) -> float:
@@ -306,9 +308,9 @@ def rough_spread(values: Array) -> float:
     return spread_of(np.diff(values)) / math.sqrt(2)
 
 
-def _told(evaluator: CutEvaluator, cuts: Cuts, first: int) -> tuple[Cut, ...]:
+def _final_cuts(evaluator: CutEvaluator, cuts: Cuts, first: int) -> tuple[Cut, ...]:
     """Vote on each cut from the first on with the others in place, and locate it."""
-    cuts = _without_the_unelected(evaluator, _placed(evaluator, cuts, first), first)
+    cuts = _drop_rejected(evaluator, _relocate(evaluator, cuts, first), first)
     rho = evaluator.noise(cuts).rho
     # The votes apply to the likeliest locations; the median of those possible is reported.
     decisions = [evaluator.election(cuts, at) for at in cuts[first:]]
@@ -331,11 +333,11 @@ def _told(evaluator: CutEvaluator, cuts: Cuts, first: int) -> tuple[Cut, ...]:
     return tuple(result)
 
 
-def _proposed(values: Array, penalty: float) -> Cuts:
-    return _tidy(potts_cuts(values, penalty=penalty), values.size)
+def _propose(values: Array, penalty: float) -> Cuts:
+    return _drop_short_pieces(potts_cuts(values, penalty=penalty), values.size)
 
 
-def _tidy(cuts: Cuts, n: int) -> Cuts:
+def _drop_short_pieces(cuts: Cuts, n: int) -> Cuts:
     """Drop cuts that leave too few points; for a spike, drop both of its cuts."""
     remaining = list(cuts)
     while True:
@@ -349,7 +351,7 @@ def _tidy(cuts: Cuts, n: int) -> Cuts:
         remaining = [cut for cut in remaining if cut not in dropped]
 
 
-def _without_the_unelected(evaluator: CutEvaluator, cuts: Cuts, first: int) -> Cuts:
+def _drop_rejected(evaluator: CutEvaluator, cuts: Cuts, first: int) -> Cuts:
     """Drop the least certain cut until every remaining one from the first on is accepted."""
     while (worst := _least_certain(evaluator, cuts, first)) is not None:
         cuts = tuple(cut for cut in cuts if cut != worst)
@@ -368,30 +370,30 @@ def _least_certain(evaluator: CutEvaluator, cuts: Cuts, first: int) -> int | Non
     return None
 
 
-def _with_more(
+def _add_accepted(
     evaluator: CutEvaluator, cuts: Cuts, proposed: Cuts, *, first: int, since: int
 ) -> Cuts:
     """Add the clearest cut that is accepted beside the others, until none is."""
     while True:
         candidates = sorted({*proposed, *evaluator.splits(cuts, since)} - set(cuts))
         p_values = {
-            at: evaluator.p_value(_and(cuts, at), at)
+            at: evaluator.p_value(_with_cut(cuts, at), at)
             for at in candidates
             if evaluator.may_be_cut(cuts, at)
         }
         # The clearest first, so that most detectors rarely run.
         for at in sorted(p_values, key=lambda at: p_values[at]):
-            if evaluator.election(_and(cuts, at), at).elected:
-                cuts = _placed(evaluator, _and(cuts, at), first)
+            if evaluator.election(_with_cut(cuts, at), at).elected:
+                cuts = _relocate(evaluator, _with_cut(cuts, at), first)
                 break
         else:
-            elsewhere = _plain_elsewhere(evaluator, cuts, since)
+            elsewhere = _clear_cut_near_split(evaluator, cuts, since)
             if elsewhere is None:
                 return cuts
-            cuts = _placed(evaluator, _and(cuts, elsewhere), first)
+            cuts = _relocate(evaluator, _with_cut(cuts, elsewhere), first)
 
 
-def _plain_elsewhere(evaluator: CutEvaluator, cuts: Cuts, since: int) -> int | None:
+def _clear_cut_near_split(evaluator: CutEvaluator, cuts: Cuts, since: int) -> int | None:
     """The first clear and accepted cut at the likeliest location near a piece's best split.
 
     If points fall into two groups, the split may lie a few points beside a change, and be
@@ -400,17 +402,17 @@ def _plain_elsewhere(evaluator: CutEvaluator, cuts: Cuts, since: int) -> int | N
     for split in sorted(evaluator.splits(cuts, since)):
         if evaluator.explains(cuts, split):
             at = evaluator.located(cuts, split).likeliest
-            extended = _and(cuts, at)
+            extended = _with_cut(cuts, at)
             if evaluator.poll(extended, at).plain and evaluator.election(extended, at).elected:
                 return at
     return None
 
 
-def _and(cuts: Cuts, at: int) -> Cuts:
+def _with_cut(cuts: Cuts, at: int) -> Cuts:
     return tuple(sorted((*cuts, at)))
 
 
-def _placed(evaluator: CutEvaluator, cuts: Cuts, first: int) -> Cuts:
+def _relocate(evaluator: CutEvaluator, cuts: Cuts, first: int) -> Cuts:
     """Move every cut from the first on to its likeliest location between its neighbours."""
     for at in cuts[first:]:
         moved = evaluator.located(cuts, at).likeliest

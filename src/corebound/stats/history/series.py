@@ -23,7 +23,7 @@ from corebound.scenario.models import (
     WarmupSeconds,
     measure_for,
 )
-from corebound.stats.history.detection import RECENT_NIGHTS
+from corebound.stats.history.detection import RECENT_POINTS
 from corebound.stats.interference import delay
 from corebound.stats.launch_summary import CellSummary, summarise
 from corebound.stats.noise_floor import lock_digest
@@ -205,9 +205,9 @@ def _digest(value: object) -> str:
 
 
 # A machine idle for more than this many times its longest pause is not expected back.
-_QUIET = 2
+_PAUSE_FACTOR = 2
 # The length of the date in a moment.
-_OF_DAY = 10
+_DATE_LENGTH = 10
 
 
 def ended(suite: Iterable[Series]) -> frozenset[str]:
@@ -226,8 +226,8 @@ def ended(suite: Iterable[Series]) -> frozenset[str]:
     for (project, host), group in by_host.items():
         own = moments[project, host]
         others = [each for (of, name), each in moments.items() if of == project and name != host]
-        since = own[-RECENT_NIGHTS:][0]
-        is_retired = _is_gone(
+        since = own[-RECENT_POINTS:][0]
+        is_retired = _is_retired_host(
             own, {at for each in others for at in each[bisect_right(each, own[-1]) :]}
         )
         retired |= {
@@ -243,13 +243,13 @@ def _moments(group: Iterable[Series]) -> list[str]:
     return sorted({moment.at for column in columns for moment in column})
 
 
-def _is_gone(own: Sequence[str], later: Collection[str]) -> bool:
+def _is_retired_host(own: Sequence[str], later: Collection[str]) -> bool:
     """Whether a machine is no longer used, from its own moments and later ones of others."""
-    if len(later) < RECENT_NIGHTS:
+    if len(later) < RECENT_POINTS:
         return False
     try:
-        days = np.array([at[:_OF_DAY] for at in (*own, max(later))], dtype="datetime64[D]")
+        days = np.array([at[:_DATE_LENGTH] for at in (*own, max(later))], dtype="datetime64[D]")
     except ValueError:  # another tool's moment may not be a date
         return False
     *before, quiet = np.diff(days).astype(int).tolist()
-    return bool(quiet > _QUIET * max(before, default=0))
+    return bool(quiet > _PAUSE_FACTOR * max(before, default=0))

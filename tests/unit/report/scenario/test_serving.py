@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from corebound.analysis.launch_metrics import figure_of
+from corebound.analysis.launch_metrics import metric_of
 from corebound.analysis.scenario_result import CellStudy, ScenarioResult, study
 from corebound.analysis.selection import latest_studies
-from corebound.analysis.server_workers import cpu_use, overlap, workers_seen
+from corebound.analysis.server_workers import cpu_use, overlap, worker_activity
 from corebound.cli.commands.run import run_document
 from corebound.launch import perf
 from corebound.launch.perf import (
@@ -39,7 +39,12 @@ from corebound.report.scenario.threads import thread_activity
 from corebound.scenario.matrix import expand
 from corebound.scenario.traffic import MlPerf, Shape
 from corebound.stats.launch_summary import summarise_launch
-from corebound.stats.server_summary import MeanWithInterval, ServedCell, figure_ns, summarise_served
+from corebound.stats.server_summary import (
+    MeanWithInterval,
+    ServedCell,
+    judged_value_ns,
+    summarise_served,
+)
 from corebound.workflow.execute import RunResult
 from support.build import (
     a_cell,
@@ -91,7 +96,7 @@ def lasting(seconds: float) -> Served:
 
 def test_a_closed_loop_is_compared_by_time_per_successful_request() -> None:
     # 100 answers in half a second.
-    assert figure_ns(a_served()) == 5_000_000
+    assert judged_value_ns(a_served()) == 5_000_000
 
 
 @pytest.mark.parametrize("shape", ["constant", "poisson", "server", "multi-stream"])
@@ -99,7 +104,9 @@ def test_a_fixed_rate_is_compared_by_p99(shape: Shape) -> None:
     answered = an_answered(latencies_ns=(10_000_000,) * 98 + (70_000_000,) * 2)
 
     # An HDR histogram of three digits: at most 0.1 % more.
-    assert figure_ns(a_served(answered=answered, shape=shape)) == pytest.approx(70e6, rel=0.001)
+    assert judged_value_ns(a_served(answered=answered, shape=shape)) == pytest.approx(
+        70e6, rel=0.001
+    )
 
 
 def test_errors_are_counted_and_excluded_from_latencies() -> None:
@@ -171,7 +178,7 @@ def test_the_axis_contains_every_drawn_latency() -> None:
 
 def test_a_launch_without_a_successful_request_has_no_value() -> None:
     with pytest.raises(ValueError, match="no figure"):
-        figure_ns(a_served(answered=an_answered(latencies_ns=(), errors={"refused": 100})))
+        judged_value_ns(a_served(answered=an_answered(latencies_ns=(), errors={"refused": 100})))
 
 
 def test_a_servers_launch_is_summarised_like_any_other() -> None:
@@ -193,7 +200,7 @@ def test_server_configurations_are_compared_by_their_metric() -> None:
     result = studied(*launches)
 
     assert result.ranked[0].comparison.speedup_ratio == pytest.approx(2)
-    assert figure_of(result.cells).heading == "Time a request"
+    assert metric_of(result.cells).heading == "Time a request"
 
 
 def test_each_server_configuration_has_intervals_and_a_command() -> None:
@@ -480,7 +487,7 @@ def test_remote_memory_is_shown_on_hosts_with_several_nodes() -> None:
 
     (cell,) = known.cells
 
-    assert workers_seen(cell, known.run.host).remote_memory == pytest.approx(0.25)
+    assert worker_activity(cell, known.run.host).remote_memory == pytest.approx(0.25)
 
 
 def test_each_server_configuration_has_a_strip_with_a_colour_per_worker() -> None:

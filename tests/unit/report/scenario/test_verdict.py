@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from corebound.analysis.noise_floor import calibration_for, noise_words
+from corebound.analysis.noise_floor import calibration_for, noise_floor_note
 from corebound.analysis.scenario_result import ScenarioResult, study
 from corebound.analysis.wording import Flag, plain
 from corebound.records.calibration import Calibration
@@ -323,13 +323,13 @@ def test_calibrations_of_another_host_or_scenario_are_ignored(change: dict[str, 
 
 
 def test_the_noise_floor_is_for_as_many_launches_as_the_verdict() -> None:
-    assert noise_words(a_calibration(), launches=10) == (
+    assert noise_floor_note(a_calibration(), launches=10) == (
         "Noise floor ±2.1 % with 6 launches of each, measured 2026-01-01 by comparing the"
         " baseline with itself: a slowdown of 4.0 % is found nine times in ten."
     )
-    assert "±0.7 % with 30 launches" in noise_words(a_calibration(), launches=30)
-    assert "no slowdown up to tenfold" in noise_words(a_calibration(), launches=30)
-    assert noise_words(None, launches=6) == ""
+    assert "±0.7 % with 30 launches" in noise_floor_note(a_calibration(), launches=30)
+    assert "no slowdown up to tenfold" in noise_floor_note(a_calibration(), launches=30)
+    assert noise_floor_note(None, launches=6) == ""
 
 
 def test_the_noise_floor_is_part_of_the_verdicts_support() -> None:
