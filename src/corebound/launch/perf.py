@@ -135,7 +135,7 @@ def total_counts(counts_of_each: Sequence[Mapping[str, Count]]) -> dict[str, Cou
 
     >>> one = {"cycles": Count(value=10.0, running_share=1.0)}
     >>> two = {"cycles": Count(value=5.0, running_share=0.5)}
-    >>> together([one, two])["cycles"].value
+    >>> total_counts([one, two])["cycles"].value
     15.0
     """
     absent = Count(value=None, running_share=0.0, reason="not counted")
@@ -183,7 +183,7 @@ def slot_shares(counts: Mapping[str, float]) -> dict[str, float]:
     of them is core bound (Yasin, A Top-Down Method for Performance Analysis and Counters
     Architecture, ISPASS 2014).
 
-    >>> slots({"topdown-retiring": 50, "topdown-bad-spec": 5, "topdown-fe-bound": 5,
+    >>> slot_shares({"topdown-retiring": 50, "topdown-bad-spec": 5, "topdown-fe-bound": 5,
     ...        "topdown-be-bound": 40, "topdown-mem-bound": 30})["core_bound"]
     0.1
     """

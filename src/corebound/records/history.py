@@ -43,9 +43,9 @@ def is_failure(missing: str | None) -> bool:
 def reason_kind(missing: str) -> str:
     """The kind of reason why points have no value: the text without the measured value.
 
-    >>> kind_of(incomparable("0 bytes"))
+    >>> reason_kind(incomparable("0 bytes"))
     'only a figure above 0 can be compared'
-    >>> kind_of("failed: OSError: no space")
+    >>> reason_kind("failed: OSError: no space")
     'failed: OSError: no space'
     """
     return INCOMPARABLE if missing.endswith(INCOMPARABLE) else missing

@@ -247,8 +247,8 @@ def bound_percentile(latencies: Sequence[float], *, share: float) -> PercentileB
         latencies: n, in any order and unit; infinite if a query had no response.
         share: The percentile as a share, in (0, 1).
 
-    >>> estimate(range(1, 65), share=0.9)
-    Estimate(needed=64, value=64, discarded=0)
+    >>> bound_percentile(range(1, 65), share=0.9)
+    PercentileBound(needed=64, value=64, discarded=0)
     """
     n = len(latencies)
     needed = least_within(1, share=share) + 1

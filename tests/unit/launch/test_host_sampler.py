@@ -89,7 +89,7 @@ def test_a_gpu_without_the_package_names_what_to_install() -> None:
     def missing(name: str) -> Any:
         raise ImportError(name)
 
-    assert "corebound[gpu]" in str(gpu_sampler(gpus=1, load=missing).reason)
+    assert "pip install nvidia-ml-py" in str(gpu_sampler(gpus=1, load=missing).reason)
 
 
 def test_nvidias_package_has_every_function_that_is_called() -> None:

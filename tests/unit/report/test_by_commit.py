@@ -106,7 +106,7 @@ def test_only_scenarios_of_the_project_alone_are_comparable() -> None:
 
 
 def test_a_scenario_with_commits_of_its_own_is_refused() -> None:
-    with pytest.raises(ScenarioFaults, match="commits of its own"):
+    with pytest.raises(ScenarioFaults, match="already names commits"):
         with_compared_commits(a_project(matrix={"commit": ["v1", "v2"]}), (BASE, HEAD), "a.yaml")
 
 

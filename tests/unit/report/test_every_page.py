@@ -277,7 +277,7 @@ def words_of(page: str) -> str:
         # Of several launches, where the table that bounds them is another.
         (
             "scenario/resnet50-inference.html",
-            "Figures are medians over launches, or of the one launch that is named;",
+            "Values are medians over launches, or of the one launch that is named;",
         ),
         # Of others, who gave none.
         ("claims.html", "Published figures stand as their source gave them, without an interval."),

@@ -29,8 +29,10 @@ _USABLE_SHARE = 0.95
 def normalise_facet(name: str, text: str) -> str:
     """A property of a machine as asv reports it; memory in one unit, since asv has changed its own.
 
-    >>> facet("ram", "16428936"), facet("ram", "16GB"), facet("os", "Linux")
-    ('16 GiB', '16 GiB', 'Linux')
+    >>> normalise_facet("ram", "16428936"), normalise_facet("ram", "16GB")
+    ('16 GiB', '16 GiB')
+    >>> normalise_facet("os", "Linux")
+    'Linux'
     """
     size_gib = _memory_gib(text) if name == "ram" else None
     if size_gib is None:

@@ -247,7 +247,7 @@ def _note_position(share: float) -> str:
 
     In the second half, a phone has no room for text right of the cut.
 
-    >>> _place(0.25), _place(0.75)
+    >>> _note_position(0.25), _note_position(0.75)
     ('left:25.0%', 'right:25.0%')
     """
     side, distance = ("right", 1 - share) if share > 0.5 else ("left", share)
