@@ -1,11 +1,20 @@
-"""One row of an interval table: an estimate, its interval, and dots for the pairs behind it."""
+"""Interval tables: their axis, and the chart of each row with its estimate, interval and pairs."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 from msgspec import Struct
 
 from corebound.report.charts.alt_text import describe_interval, img_attributes
-from corebound.report.charts.axis import Axis
+from corebound.report.charts.axis import Axis, ratio_axis, ratio_tick
+from corebound.report.elements import Tick
+from corebound.stats.comparison import Comparison
+
+# Explains the number below an inconclusive verdict.
+LAUNCHES_NEEDED_NOTE = (
+    "Under what is undecided: how many launches of each would decide it at this noise."
+)
 
 _WIDTH = 1000
 _HEIGHT = 40
@@ -32,6 +41,53 @@ class IntervalPlot(Struct, frozen=True, kw_only=True):
     high: float | None
     dots: tuple[float, ...]
     margin: float
+
+
+def comparison_plot(comparison: Comparison | None, *, mode: str, margin: float) -> IntervalPlot:
+    """The chart of a comparison, if there is one; `mode` is the CSS class of its colour."""
+    interval = comparison.interval if comparison else None
+    return IntervalPlot(
+        mode=mode,
+        estimate=comparison.speedup_ratio if comparison else None,
+        low=interval.low if interval else None,
+        high=interval.high if interval else None,
+        dots=tuple(ratio for _, ratio in comparison.per_block) if comparison else (),
+        margin=margin,
+    )
+
+
+def comparison_axis(
+    comparisons: Sequence[Comparison], *, margin: float, with_pairs: bool = False
+) -> Axis:
+    """One axis for several comparisons.
+
+    Args:
+        comparisons: The comparisons to draw.
+        margin: The share on either side of 1 that must be on the axis.
+        with_pairs: Whether the pairs behind them are drawn too.
+    """
+    return ratio_axis(
+        [comparison.speedup_ratio for comparison in comparisons],
+        [
+            (comparison.interval.low, comparison.interval.high)
+            for comparison in comparisons
+            if comparison.interval
+        ],
+        margin=margin,
+        dots=[[ratio for _, ratio in comparison.per_block] for comparison in comparisons]
+        if with_pairs
+        else (),
+    )
+
+
+def ratio_ticks(axis: Axis) -> tuple[Tick, ...]:
+    """The labels of a ratio axis; where space is short every other one is hidden, but never 1."""
+    texts = [(tick, ratio_tick(tick)) for tick in axis.ticks]
+    index_of_1 = axis.ticks.index(1.0) if 1.0 in axis.ticks else 0
+    return tuple(
+        Tick(at=round(axis.share(tick) * 100, 2), text=text, minor=(index - index_of_1) % 2 == 1)
+        for index, (tick, text) in enumerate(texts)
+    )
 
 
 def interval_svg(plot: IntervalPlot, axis: Axis) -> str:

@@ -22,9 +22,13 @@ from corebound.analysis.wording import (
     speedup,
 )
 from corebound.report.charts.axis import Axis
-from corebound.report.charts.intervals import IntervalPlot
+from corebound.report.charts.intervals import (
+    IntervalPlot,
+    comparison_axis,
+    comparison_plot,
+    ratio_ticks,
+)
 from corebound.report.elements import Head, Hero, Tick
-from corebound.report.scenario.cells import comparison_axis, ratio_ticks
 from corebound.scenario.select import claim_pairs
 from corebound.units import ratio
 
@@ -184,11 +188,4 @@ def _plot(one: ClaimResult, *, margin: float) -> IntervalPlot | None:
     comparison = one.comparison
     if comparison is None or one.faster is None:
         return None
-    return IntervalPlot(
-        mode=mode_class(one.faster.binding.mode),
-        estimate=comparison.speedup_ratio,
-        low=comparison.interval.low if comparison.interval else None,
-        high=comparison.interval.high if comparison.interval else None,
-        dots=tuple(value for _, value in comparison.per_block),
-        margin=margin,
-    )
+    return comparison_plot(comparison, mode=mode_class(one.faster.binding.mode), margin=margin)

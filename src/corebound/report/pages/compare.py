@@ -45,15 +45,15 @@ from corebound.analysis.wording import (
 from corebound.records.calibration import Calibration
 from corebound.records.run_record import Run
 from corebound.report.charts.axis import Axis
-from corebound.report.charts.intervals import IntervalPlot
-from corebound.report.elements import Head, Hero, Tick
-from corebound.report.history.panel import HistoryPanel, history_panel
-from corebound.report.scenario.cells import (
+from corebound.report.charts.intervals import (
     LAUNCHES_NEEDED_NOTE,
+    IntervalPlot,
     comparison_axis,
     comparison_plot,
     ratio_ticks,
 )
+from corebound.report.elements import Head, Hero, Tick
+from corebound.report.history.panel import HistoryPanel, history_panel
 from corebound.report.urls import comparison_data, comparison_file, run_file
 from corebound.stats.comparison import Comparison
 from corebound.stats.intervals import Interval

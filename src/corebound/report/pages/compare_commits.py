@@ -28,6 +28,7 @@ from corebound.analysis.wording import (
 )
 from corebound.records.history import HistoryPoint
 from corebound.records.run_record import Commit
+from corebound.report.charts.intervals import comparison_axis, comparison_plot, ratio_ticks
 from corebound.report.elements import Head, Hero
 from corebound.report.history.panel import HistoryPanel, history_panel
 from corebound.report.pages.changes import commit_link
@@ -38,7 +39,6 @@ from corebound.report.pages.compare import (
     comparison_verdict,
     side_by_side,
 )
-from corebound.report.scenario.cells import comparison_axis, comparison_plot, ratio_ticks
 from corebound.report.urls import commits_data, commits_file, series_url
 from corebound.units import significant
 

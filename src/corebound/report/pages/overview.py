@@ -38,11 +38,11 @@ from corebound.errors import Fault
 from corebound.records.calibration import Calibration
 from corebound.records.history import Series
 from corebound.report.charts.axis import Axis
-from corebound.report.charts.intervals import IntervalPlot
+from corebound.report.charts.intervals import IntervalPlot, comparison_axis, ratio_ticks
 from corebound.report.elements import Head, Hero, Tick, damaged_records
 from corebound.report.pages.series_table import SeriesGroup, last_change, no_change, series_groups
 from corebound.report.pages.whats_new import WhatsNew, whats_new
-from corebound.report.scenario.cells import cell_plot, comparison_axis, ratio_ticks
+from corebound.report.scenario.cells import cell_plot
 from corebound.report.scenario.verdict import (
     budget_note,
     lost_launches_text,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -43,19 +43,19 @@ from corebound.analysis.wording import (
     verdict_word,
 )
 from corebound.records.launch_record import Launch
-from corebound.report.charts.axis import Axis, ratio_axis, ratio_tick
-from corebound.report.charts.intervals import IntervalPlot
+from corebound.report.charts.axis import Axis
+from corebound.report.charts.intervals import (
+    LAUNCHES_NEEDED_NOTE,
+    IntervalPlot,
+    comparison_axis,
+    comparison_plot,
+    ratio_ticks,
+)
 from corebound.report.elements import Tick
 from corebound.report.scenario.verdict import baseline_name
 from corebound.scenario.cell import Cell
-from corebound.stats.comparison import Comparison
 from corebound.stats.launch_summary import LEAST_FOR_CPU_NS, is_too_short
 from corebound.units import duration, percent, time_unit
-
-# Explains the number below an inconclusive verdict.
-LAUNCHES_NEEDED_NOTE = (
-    "Under what is undecided: how many launches of each would decide it at this noise."
-)
 
 
 class ComparisonRow(Struct, frozen=True, kw_only=True):
@@ -126,57 +126,10 @@ def comparison_table(result: ScenarioResult) -> ComparisonTable | None:
     )
 
 
-def comparison_axis(
-    comparisons: Sequence[Comparison], *, margin: float, with_pairs: bool = False
-) -> Axis:
-    """One axis for several comparisons.
-
-    Args:
-        comparisons: The comparisons to draw.
-        margin: The share on either side of 1 that must be on the axis.
-        with_pairs: Whether the pairs behind them are drawn too.
-    """
-    return ratio_axis(
-        [comparison.speedup_ratio for comparison in comparisons],
-        [
-            (comparison.interval.low, comparison.interval.high)
-            for comparison in comparisons
-            if comparison.interval
-        ],
-        margin=margin,
-        dots=[[ratio for _, ratio in comparison.per_block] for comparison in comparisons]
-        if with_pairs
-        else (),
-    )
-
-
 def cell_plot(cell: CellStudy, *, margin: float) -> IntervalPlot:
     """The chart in a cell's row; the baseline is a dot at 1."""
     plot = comparison_plot(cell.comparison, mode=mode_class(cell.cell.binding.mode), margin=margin)
     return plot if cell.comparison or cell.baseline else replace(plot, estimate=1.0)
-
-
-def comparison_plot(comparison: Comparison | None, *, mode: str, margin: float) -> IntervalPlot:
-    """The chart of a comparison, if there is one; `mode` is the CSS class of its colour."""
-    interval = comparison.interval if comparison else None
-    return IntervalPlot(
-        mode=mode,
-        estimate=comparison.speedup_ratio if comparison else None,
-        low=interval.low if interval else None,
-        high=interval.high if interval else None,
-        dots=tuple(ratio for _, ratio in comparison.per_block) if comparison else (),
-        margin=margin,
-    )
-
-
-def ratio_ticks(axis: Axis) -> tuple[Tick, ...]:
-    """The labels of a ratio axis; where space is short every other one is hidden, but never 1."""
-    texts = [(tick, ratio_tick(tick)) for tick in axis.ticks]
-    index_of_1 = axis.ticks.index(1.0) if 1.0 in axis.ticks else 0
-    return tuple(
-        Tick(at=round(axis.share(tick) * 100, 2), text=text, minor=(index - index_of_1) % 2 == 1)
-        for index, (tick, text) in enumerate(texts)
-    )
 
 
 def _by_speed(cell: CellStudy) -> tuple[float, bool]:
