@@ -43,9 +43,7 @@ def test_a_full_disk_is_an_error_and_not_a_crash(arguments: tuple[str, ...]) -> 
         )
 
     assert result.returncode == 2
-    assert result.stderr.startswith(
-        "standard output: it cannot be written: No space left on device."
-    )
+    assert result.stderr.startswith("standard output: cannot be written: No space left on device.")
 
 
 def test_an_error_keeps_its_exit_code_where_it_cannot_be_printed() -> None:

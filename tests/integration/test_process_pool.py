@@ -63,8 +63,8 @@ def test_an_abandoned_iteration_leaves_no_process() -> None:
 
 PARENT = """\
 import os, time
-from corebound.workflow.process_pool import forked
-pids = forked(lambda _: os.getpid(), range(100))
+from corebound.workflow.process_pool import forked_map
+pids = forked_map(lambda _: os.getpid(), range(100))
 print(next(pids), flush=True)
 time.sleep(600)
 """

@@ -398,7 +398,7 @@ def is_digest(value: str) -> bool:
 def environment_difference(environment: EnvironmentKey, other_environment: EnvironmentKey) -> str:
     """The differences from one environment to the other; empty if they are the same.
 
-    >>> differing((("kernel", "6.1"), ("os", "a")), (("kernel", "7.0"), ("os", "a")))
+    >>> environment_difference((("kernel", "6.1"), ("os", "a")), (("kernel", "7.0"), ("os", "a")))
     'kernel 6.1 to 7.0'
     """
     values, other_values = dict(environment), dict(other_environment)

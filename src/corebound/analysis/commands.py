@@ -164,7 +164,7 @@ def asv_continuous_arguments(
 
     >>> from support.build import a_point, a_series
     >>> asv = a_series([], reproduce=("asv", "run", "--bench", "a"))
-    >>> continuous_words(asv, a_point(day=1).commit, a_point(day=17).commit)
+    >>> asv_continuous_arguments(asv, a_point(day=1).commit, a_point(day=17).commit)
     ('asv', 'continuous', '--bench', 'a', '0000000000', '0000000000')
     """
     if good is None or bad is None or good.sha == bad.sha or series.reproduce[:2] != ("asv", "run"):

@@ -30,7 +30,7 @@ from corebound.units import percent
 def commit_title(commit: Commit) -> str:
     """A commit's name, which shows whether uncommitted changes were measured, and its subject.
 
-    >>> commit_words(Commit(sha="a" * 40, subject="s", committed_at="", dirty=True, tree="b" * 40))
+    >>> commit_title(Commit(sha="a" * 40, subject="s", committed_at="", dirty=True, tree="b" * 40))
     'aaaaaaaaaa+dirty.bbbbbbb s'
     """
     return f"{commit.name} {commit.subject}".rstrip()

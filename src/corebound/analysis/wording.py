@@ -134,7 +134,7 @@ def check_sign(state: State) -> tuple[Tone, str]:
 def launches_to_decide(launches: int | None) -> str:
     """The launches needed, shown below an inconclusive verdict; empty if unknown.
 
-    >>> to_decide(1200), to_decide(None)
+    >>> launches_to_decide(1200), launches_to_decide(None)
     ('about 1,200 launches each', '')
     """
     return f"about {launches:,} launches each" if launches else ""
@@ -368,7 +368,7 @@ def day(moment: str) -> str:
 def total_time(value_ns: float) -> str:
     """The total time of launches, which may be minutes.
 
-    >>> spent(90e9), spent(3_660e9)
+    >>> total_time(90e9), total_time(3_660e9)
     ('90.0 s', '61 minutes')
     """
     minutes = value_ns / 60e9
@@ -385,7 +385,7 @@ def time_text(value_ns: float | None) -> str:
 def too_short_note(short: int, every: int) -> str:
     """A sentence with the number of series that are too short; empty if all are long enough.
 
-    >>> too_short_words(1, 2)[:40]
+    >>> too_short_note(1, 2)[:40]
     '1 of 2 series is too short to tell: a ch'
     """
     if not short:

@@ -73,7 +73,7 @@ class BisectionOutcome(Struct, frozen=True, kw_only=True):
 def launch_counts(least: int, most: int) -> tuple[int, ...]:
     """The numbers of launches after which to test: doubling, from `least` to `most`.
 
-    >>> looks(6, 30), looks(2, 2)
+    >>> launch_counts(6, 30), launch_counts(2, 2)
     ((6, 12, 24, 30), (3,))
     """
     first = max(least, _SMALLEST_LOOK)
