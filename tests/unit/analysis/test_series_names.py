@@ -1,4 +1,4 @@
-"""What series are called, parameter by parameter, and the order that they stand in."""
+"""Specifies the names of series, parameter by parameter, and their order."""
 
 from __future__ import annotations
 

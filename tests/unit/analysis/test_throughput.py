@@ -1,4 +1,4 @@
-"""How much a cell gets done in a second, and what its cores could do."""
+"""Specifies a cell's throughput, and its share of what its cores can do."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runs of one cell differ by themselves: by how much is learned, and widens what compares two."""
+"""Specifies how the spread between runs of one cell is estimated, and how it widens comparisons."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The search for a commit: told what was planted, at most one time in twenty told wrong."""
+"""Specifies the search for a commit: it finds the planted one, and errs at most once in twenty."""
 
 from __future__ import annotations
 

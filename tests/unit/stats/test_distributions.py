@@ -1,4 +1,4 @@
-"""Distributions and differences: as SciPy and a look at everything have them."""
+"""Specifies distributions and pairwise differences, checked against SciPy and brute force."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Many comparisons: the whole family alarms no more often than one may."""
+"""Specifies corrections for many comparisons, with their rates of false alarms."""
 
 from __future__ import annotations
 

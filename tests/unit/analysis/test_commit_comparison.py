@@ -1,4 +1,4 @@
-"""Two commits over a suite: what is told has to hold among all that was compared."""
+"""Specifies verdicts on a suite at two commits, corrected for many comparisons."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Steps that circumstances which come by turns show together, when each has seen few nights."""
+"""Specifies shifts that several alternating environments show only together."""
 
 from __future__ import annotations
 

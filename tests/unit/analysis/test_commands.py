@@ -1,4 +1,4 @@
-"""The commands of a page's rows: each makes its own row again, and no other."""
+"""Specifies the commands shown with results: each reproduces its own row and no other."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from corebound.analysis.commands import (
     CommandLine,
+    asv_continuous_arguments,
     between_command,
     cells_command,
     import_command,
@@ -28,7 +29,7 @@ from corebound.analysis.launch_metrics import migrations, span_of
 from corebound.analysis.scenario_result import study
 from corebound.analysis.selection import latest_studies
 from corebound.analysis.wording import ends
-from corebound.records.history import HistoryPoint, HistoryPoints
+from corebound.records.history import HistoryPoint, HistoryPoints, Series
 from corebound.records.launch_record import Launch
 from corebound.records.run_record import Run
 from corebound.scenario.cell import Cell
@@ -277,3 +278,41 @@ def test_a_row_of_several_changed_cells_measures_all_of_them() -> None:
 
     # Three cells got slower, three others faster.
     assert [line.count("--only") for line in own] == [3, 3]
+
+
+GOOD, BAD = a_point(1.0, day=1), a_point(1.0, day=17)
+ASV = ("asv", "run", "--bench", r"^io\.read\b")
+
+
+def of_asv(cell: str, **changes: Any) -> Series:
+    return a_series([], project="trees", cell=cell, reproduce=ASV, **changes)
+
+
+@pytest.mark.parametrize("parameters", ["", "n=1,"])
+def test_a_commit_is_only_told_there(parameters: str) -> None:
+    series = of_asv(f"{parameters}environment=existing-py_usr_bin_python")
+
+    assert point_command(series, BAD) == CommandLine(
+        r"asv run --python=same --set-commit-hash 0000000000 --bench '^io\.read\b'",
+        reads_records=False,
+    )
+
+
+def test_two_commits_are_not_measured_in_turns_there() -> None:
+    series = of_asv("environment=existing-py_usr_bin_python")
+
+    assert asv_continuous_arguments(series, GOOD.commit, BAD.commit) == ()
+    assert between_command((series,), GOOD, BAD) == CommandLine(
+        r"asv run --bench '^io\.read\b'", reads_records=False
+    )
+
+
+@pytest.mark.parametrize(
+    "cell",
+    ["environment=virtualenv-py3.11", "n=environment=existing,environment=virtualenv-py3.11"],
+)
+def test_everywhere_else_asv_takes_the_commit_itself(cell: str) -> None:
+    command = point_command(of_asv(cell), BAD)
+
+    assert command is not None
+    assert command.line == r"asv run --bench '^io\.read\b' '0000000000^!'"

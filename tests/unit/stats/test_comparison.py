@@ -1,6 +1,8 @@
-"""Is a cell faster than its baseline, and can one be sure?"""
+"""Specifies verdicts on a cell and its baseline, and how many more launches would decide."""
 
 from __future__ import annotations
+
+import math
 
 import numpy as np
 import pytest
@@ -11,7 +13,14 @@ from msgspec.structs import replace
 from corebound.records.launch_record import Launch, TimeSlice
 from corebound.scenario.models import WarmupIterations
 from corebound.stats.between_runs import BetweenRuns
-from corebound.stats.comparison import Comparison, compare, speedup_interval
+from corebound.stats.comparison import (
+    Comparison,
+    ObservedEffect,
+    compare,
+    launches_needed,
+    speedup_interval,
+)
+from corebound.stats.intervals import CONFIDENCE, log_interval
 from corebound.stats.launch_summary import CellSummary, summarise
 from support.build import a_cell, a_launch, a_worker
 
@@ -346,3 +355,74 @@ def test_an_interval_that_decided_when_to_stop_is_a_tenth_wider() -> None:
 def test_a_margin_is_above_0() -> None:
     with pytest.raises(ValueError, match="margin"):
         compare(a_summary(1e9), a_summary(1e9), margin=0.0)
+
+
+ROOM = math.log1p(0.02)
+
+
+def undecided(logs: np.ndarray) -> bool:
+    interval = log_interval(
+        float(logs.mean()),
+        standard_error=float(logs.std(ddof=1)) / math.sqrt(logs.size),
+        freedom=logs.size - 1,
+        confidence=CONFIDENCE,
+    )
+    fits = math.log(interval.low) >= -ROOM and math.log(interval.high) <= ROOM
+    return interval.contains(1.0) and not fits
+
+
+def observed_effect(logs: np.ndarray) -> ObservedEffect:
+    error = float(logs.std(ddof=1)) / math.sqrt(logs.size)
+    return ObservedEffect(
+        middle=float(logs.mean()), error=error, freedom=logs.size - 1, launches=logs.size
+    )
+
+
+def test_as_many_as_forecast_decide_four_times_in_five() -> None:
+    # The truth drawn at random, as whoever forecasts has to take it: 0 % to 4 %.
+    rng = np.random.default_rng(7)
+    decided: list[bool] = []
+    while len(decided) < 300:
+        logs = rng.normal(rng.uniform(0, 0.04), 0.03, 2000)
+        if not undecided(logs[:8]):
+            continue
+        needed = launches_needed(observed_effect(logs[:8]), room=ROOM)
+        assert needed is not None
+        decided.append(not undecided(logs[: min(needed, 2000)]))
+
+    # 300 at 80 %: standard deviation 2.3 %.
+    assert np.mean(decided) == pytest.approx(0.8, abs=0.1)
+
+
+@given(
+    middle=st.floats(-0.1, 0.1),
+    error=st.floats(1e-4, 0.5),
+    launches=st.integers(2, 60),
+)
+def test_it_is_more_than_there_are(middle: float, error: float, launches: int) -> None:
+    so_far = ObservedEffect(middle=middle, error=error, freedom=launches - 1, launches=launches)
+
+    needed = launches_needed(so_far, room=ROOM)
+
+    assert needed is None or needed > launches
+
+
+def test_a_spread_that_nothing_decides_has_no_number() -> None:
+    hopeless = ObservedEffect(middle=0.0, error=1.0, freedom=59_999, launches=60_000)
+
+    assert launches_needed(hopeless, room=ROOM) is None
+
+
+def test_a_wider_margin_needs_fewer_launches() -> None:
+    # Equal cells whose launches differ by 4 %: an interval fits the margin once 1.96 × 4 % / √n
+    # is below it, so n is 16 at least for 2 %, and 62 for 1 %.
+    so_far = ObservedEffect(middle=0.0, error=0.04 / math.sqrt(10), freedom=9, launches=10)
+
+    needed = [launches_needed(so_far, room=math.log1p(margin)) for margin in (0.01, 0.02, 0.04)]
+
+    assert needed[0] is not None
+    assert needed[1] is not None
+    assert needed[2] is not None
+    assert needed[0] > 62
+    assert needed[0] > needed[1] > needed[2]
+    assert needed[1] > 16

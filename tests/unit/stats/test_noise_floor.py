@@ -1,4 +1,4 @@
-"""What a calibration promises holds in experiments that it has not seen."""
+"""Specifies what a calibration promises, checked in simulated experiments."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `corebound regressions` tells, what people decide, and what alarms."""
+"""Specifies `corebound regressions`: changes, decisions, alarms and failed analyses."""
 
 from __future__ import annotations
 
@@ -10,12 +10,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from defusedxml.ElementTree import fromstring
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 from typer.testing import CliRunner, Result
 
 from corebound.analysis.change_history import build_change_history
+from corebound.analysis.commit_comparison import compare_commits
 from corebound.cli.app import app
 from corebound.errors import InputError
 from corebound.records import documents, history_files
@@ -30,7 +32,9 @@ from corebound.records.decisions import (
     read_decisions,
 )
 from corebound.records.history import HistoryPoints, Series
+from corebound.stats.history import regressions
 from corebound.stats.history.alerts import AssessedChange, assess_changes
+from corebound.stats.history.change_point import HistoryArrays
 from corebound.stats.history.early_warnings import early_warning
 from corebound.stats.history.regressions import Change, analyse, arrays_of, failing
 from corebound.workflow import decisions_file
@@ -84,7 +88,7 @@ def a_confirmation(
     )
 
 
-def one(change: Change, *known: Decision | Confirmation) -> AssessedChange:
+def assessed(change: Change, *known: Decision | Confirmation) -> AssessedChange:
     (found,) = assess_changes(
         [change],
         [each for each in known if isinstance(each, Decision)],
@@ -94,7 +98,7 @@ def one(change: Change, *known: Decision | Confirmation) -> AssessedChange:
 
 
 def test_a_new_regression_that_nobody_decided_about_alarms() -> None:
-    assert one(a_change()).alarm
+    assert assessed(a_change()).alarm
 
 
 def test_a_gain_alarms_nobody() -> None:
@@ -102,12 +106,12 @@ def test_a_gain_alarms_nobody() -> None:
     (change,) = analyse([a_series(figures)]).changes
 
     assert not change.is_regression
-    assert not one(change).alarm
+    assert not assessed(change).alarm
 
 
 def test_an_accepted_step_does_not_alarm_and_a_reopened_one_does() -> None:
-    assert not one(a_change(), a_decision("accepted")).alarm
-    assert one(a_change(), a_decision("accepted"), a_decision("open")).alarm
+    assert not assessed(a_change(), a_decision("accepted")).alarm
+    assert assessed(a_change(), a_decision("accepted"), a_decision("open")).alarm
 
 
 def test_an_accepted_step_stays_accepted_as_its_place_is_told_better() -> None:
@@ -116,13 +120,13 @@ def test_an_accepted_step_stays_accepted_as_its_place_is_told_better() -> None:
         change for until in range(51, 61) for change in analyse([a_series(figures[:until])]).changes
     ]  # night by night, from the first on which it is seen at all
 
-    told = {one(a_change(), a_decision("accepted", change=change)).state for change in seen}
+    told = {assessed(a_change(), a_decision("accepted", change=change)).state for change in seen}
 
     assert told == {"accepted"}
 
 
 def test_of_two_decisions_the_last_counts() -> None:
-    found = one(a_change(), a_decision("fixed"), a_decision("accepted"))
+    found = assessed(a_change(), a_decision("fixed"), a_decision("accepted"))
 
     assert found.state == "accepted"
 
@@ -133,7 +137,7 @@ def test_a_decision_about_another_step_of_the_series_says_nothing() -> None:
         decision, id="other", location=replace(decision.location, by=decision.location.after)
     )
 
-    assert one(a_change(), other).alarm
+    assert assessed(a_change(), other).alarm
 
 
 def test_a_fixed_step_that_is_gone_is_quiet() -> None:
@@ -141,15 +145,17 @@ def test_a_fixed_step_that_is_gone_is_quiet() -> None:
         analyse([a_series(nights(70, step=50, back=60))]).changes, key=lambda c: c.step.at
     )
 
-    assert not one(first, a_decision("fixed", change=first, at=first.series.points[59].at)).alarm
+    assert not assessed(
+        first, a_decision("fixed", change=first, at=first.series.points[59].at)
+    ).alarm
 
 
 def test_a_fixed_step_that_is_still_there_three_pointslater_alarms() -> None:
     change = a_change()
     points = change.series.points
 
-    assert not one(change, a_decision("fixed", at=points[-3].at)).alarm
-    back = one(change, a_decision("fixed", at=points[-4].at))
+    assert not assessed(change, a_decision("fixed", at=points[-3].at)).alarm
+    back = assessed(change, a_decision("fixed", at=points[-4].at))
     assert back.alarm
     assert back.is_back
 
@@ -168,23 +174,23 @@ def test_a_refuted_step_does_not_alarm_until_three_more_pointsshow_it() -> None:
     change = a_change()
     points = change.series.points
 
-    assert not one(change, a_confirmation("refuted")).alarm
-    assert not one(change, a_confirmation("refuted", seen=points[-3].at)).alarm
-    assert one(change, a_confirmation("refuted", seen=points[-4].at)).alarm
+    assert not assessed(change, a_confirmation("refuted")).alarm
+    assert not assessed(change, a_confirmation("refuted", seen=points[-3].at)).alarm
+    assert assessed(change, a_confirmation("refuted", seen=points[-4].at)).alarm
     # Commits do not change with the nights, but a change may prove to be beside them.
     both = a_confirmation("refuted", both=True, seen=points[0].at)
-    assert not one(change, both).alarm
-    assert one(
+    assert not assessed(change, both).alarm
+    assert assessed(
         change, replace(both, location=replace(both.location, after=change.first_bad.at))
     ).alarm
 
 
 @pytest.mark.parametrize("answer", ["undecided", "impossible", "confirmed"])
 def test_a_vote_that_no_re_run_refutes_alarms(answer: Answer) -> None:
-    assert one(a_change(), a_confirmation(answer)).alarm
+    assert assessed(a_change(), a_confirmation(answer)).alarm
 
 
-def a_suspicion() -> Change:
+def an_early_warning() -> Change:
     series = a_series([*nights(60), 108e6, 109e6])
     step = early_warning(arrays_of(series), ())
     assert step is not None
@@ -192,17 +198,17 @@ def a_suspicion() -> Change:
 
 
 def test_two_pointsthat_stand_out_are_suspected_and_alarm_once_both_commits_confirm() -> None:
-    change = a_suspicion()
+    change = an_early_warning()
 
     assert change.step.at == 60
-    assert not one(change).alarm
-    assert one(change).is_open
-    assert not one(change, a_confirmation("confirmed", change=change)).alarm
-    assert one(change, a_confirmation("confirmed", change=change, both=True)).alarm
+    assert not assessed(change).alarm
+    assert assessed(change).is_open
+    assert not assessed(change, a_confirmation("confirmed", change=change)).alarm
+    assert assessed(change, a_confirmation("confirmed", change=change, both=True)).alarm
 
 
 def test_what_is_not_clear_among_the_suites_steps_is_suspected_only() -> None:
-    told = one(replace(a_change(), clear=False))
+    told = assessed(replace(a_change(), clear=False))
 
     assert told.is_open
     assert not told.alarm
@@ -212,7 +218,7 @@ def test_the_state_of_a_change_is_known_by_the_id_it_has_today() -> None:
     change = a_change()
     earlier = replace(a_decision("accepted"), id="as it was called when it was seen first")
 
-    assert [one.state for one in assess_changes([change], [earlier], [])] == ["accepted"]
+    assert [assessed.state for assessed in assess_changes([change], [earlier], [])] == ["accepted"]
 
 
 def test_a_series_that_ends_without_figures_has_failed_since() -> None:
@@ -251,7 +257,7 @@ def test_a_series_fails_from_its_first_point_after_a_value_on_whatever_the_value
     since_then = missing(a_series([1.5, 1.0, 0.9, 1.0]), BELOW_0, "it failed", "it failed")
     never_compared = missing(a_series([1.5, 1.0]), BELOW_0, "it failed")
 
-    assert [one.points for one in failing([since_then, never_compared])] == [2, 1]
+    assert [assessed.points for assessed in failing([since_then, never_compared])] == [2, 1]
 
 
 def test_a_series_that_gives_a_value_again_has_failed_no_more() -> None:
@@ -336,19 +342,19 @@ def test_a_file_of_another_schema_is_refused(schema: bytes) -> None:
 
 
 @pytest.fixture
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
 
-def keep(*series: Series) -> None:
+def store_series(*series: Series) -> None:
     history_files.keep("proj", [replace(each, project="proj") for each in series], RECORDS)
 
 
 RECORDS = Path("reports/records")
 
 
-def call(*words: str) -> Result:
+def regressions_command(*words: str) -> Result:
     result = CliRunner().invoke(app, ["regressions", *words])
     assert result.exception is None or isinstance(result.exception, SystemExit)
     return result
@@ -356,14 +362,14 @@ def call(*words: str) -> Result:
 
 @pytest.mark.parametrize("words", [(), ("--records", "mistyped")])
 def test_where_nothing_can_be_judged_that_is_no_good_night(
-    here: Path, words: tuple[str, ...]
+    empty_folder: Path, words: tuple[str, ...]
 ) -> None:
     with pytest.raises(InputError, match="no results to analyse"):
         CliRunner().invoke(app, ["regressions", *words], catch_exceptions=False)
 
 
-def test_a_history_that_cannot_be_read_is_no_good_night(here: Path) -> None:
-    keep(a_series(nights(step=50), project="p"))
+def test_a_history_that_cannot_be_read_is_no_good_night(empty_folder: Path) -> None:
+    store_series(a_series(nights(step=50), project="p"))
     (file,) = (RECORDS / "histories").iterdir()
     file.write_bytes(file.read_bytes()[:100])
 
@@ -371,10 +377,12 @@ def test_a_history_that_cannot_be_read_is_no_good_night(here: Path) -> None:
         CliRunner().invoke(app, ["regressions"], catch_exceptions=False)
 
 
-def test_a_regression_is_told_with_all_it_takes_to_look_at_it_and_exits_with_1(here: Path) -> None:
-    keep(a_series(nights(step=50)), a_series(nights(seed=2), scenario="other"))
+def test_a_regression_is_told_with_all_it_takes_to_look_at_it_and_exits_with_1(
+    empty_folder: Path,
+) -> None:
+    store_series(a_series(nights(step=50)), a_series(nights(seed=2), scenario="other"))
 
-    result = call("--site", "https://example.org/perf/")
+    result = regressions_command("--site", "https://example.org/perf/")
 
     assert result.exit_code == 1
     assert "1 new regression, in 2 series." in result.stdout
@@ -387,37 +395,37 @@ def test_a_regression_is_told_with_all_it_takes_to_look_at_it_and_exits_with_1(h
     assert "reproduce: corebound run matmul.yaml" in result.stdout
 
 
-def test_it_is_accepted_once_and_never_alarms_again_and_comments_stay(here: Path) -> None:
-    keep(a_series(nights(step=50)))
-    name = json.loads(call("--json").stdout)["changes"][0]["id"]
-    status = here / "reports" / "regressions.yaml"
+def test_it_is_accepted_once_and_never_alarms_again_and_comments_stay(empty_folder: Path) -> None:
+    store_series(a_series(nights(step=50)))
+    name = json.loads(regressions_command("--json").stdout)["changes"][0]["id"]
+    status = empty_folder / "reports" / "regressions.yaml"
     status.parent.mkdir(exist_ok=True)
     status.write_text("# ours\nschema: 1\ndecisions: # none yet\n# so far")
 
     refused = CliRunner().invoke(app, ["regressions", "--accept", name])
-    accepted = call("--accept", name, "--because", 'it "checks": more')
+    accepted = regressions_command("--accept", name, "--because", 'it "checks": more')
 
     assert refused.exit_code != 0
     assert accepted.exit_code == 0
     assert status.read_text().startswith("# ours\nschema: 1\ndecisions: # none yet\n# so far\n  - ")
-    assert call().exit_code == 0
-    listed = call("--all")
+    assert regressions_command().exit_code == 0
+    listed = regressions_command("--all")
     assert 'accepted; because it "checks": more' in listed.stdout
-    assert call("--reopen", name).exit_code == 0
-    assert call().exit_code == 1
+    assert regressions_command("--reopen", name).exit_code == 0
+    assert regressions_command().exit_code == 1
 
 
 def test_what_was_said_to_be_fixed_and_is_there_all_the_same_is_back_in_every_format(
-    here: Path,
+    empty_folder: Path,
 ) -> None:
     series = a_series(nights(step=50))
     (change,) = analyse([replace(series, project="proj")]).changes
-    keep(series)
-    status = here / "reports" / "regressions.yaml"
+    store_series(series)
+    status = empty_folder / "reports" / "regressions.yaml"
     status.parent.mkdir(exist_ok=True)
     status.write_text(HEAD + entry(a_decision("fixed", change=change)))
 
-    said = {form: call("--format", form) for form in ("text", "md", "json", "junit")}
+    said = {form: regressions_command("--format", form) for form in ("text", "md", "json", "junit")}
 
     assert {result.exit_code for result in said.values()} == {1}
     assert json.loads(said["json"].stdout)["changes"][0]["state"] == "back"
@@ -434,10 +442,14 @@ def test_what_was_said_to_be_fixed_and_is_there_all_the_same_is_back_in_every_fo
 
 
 @pytest.mark.parametrize("form", ["text", "md", "junit"])
-def test_every_format_has_size_interval_commits_link_and_the_command(form: str, here: Path) -> None:
-    keep(a_series(nights(step=50)))
+def test_every_format_has_size_interval_commits_link_and_the_command(
+    form: str, empty_folder: Path
+) -> None:
+    store_series(a_series(nights(step=50)))
 
-    said = call("--format", form, "--site", "https://example.org/perf").stdout.replace("\\", "")
+    said = regressions_command(
+        "--format", form, "--site", "https://example.org/perf"
+    ).stdout.replace("\\", "")
 
     assert re.search(r"▼ [78]\.\d % slower, 95 % interval \[[6-8]\.\d, [7-9]\.\d\]", said)
     assert re.search(r"commits 0{8}\w\w\.\.0{8}\w\w \(change 5\d\), nightly runs 2026-", said)
@@ -446,35 +458,40 @@ def test_every_format_has_size_interval_commits_link_and_the_command(form: str, 
 
 
 @pytest.mark.parametrize("form", ["text", "md"])
-def test_what_recovered_is_told_with_the_commits_that_it_did_in(form: str, here: Path) -> None:
-    keep(a_series(nights(70, step=50, back=60)))
+def test_what_recovered_is_told_with_the_commits_that_it_did_in(
+    form: str, empty_folder: Path
+) -> None:
+    store_series(a_series(nights(70, step=50, back=60)))
 
-    said = call("--all", "--format", form).stdout.replace("\\", "")
+    said = regressions_command("--all", "--format", form).stdout.replace("\\", "")
 
     assert re.search(
         r"undone: commits 0{10}\.\.0{10} \(change 60\), nightly runs 2026-03-01 ", said
     )
 
 
-def test_a_history_of_commits_is_told_with_their_dates_and_no_nights(here: Path) -> None:
+def test_a_history_of_commits_is_told_with_their_dates_and_no_nights(empty_folder: Path) -> None:
     series = a_series(nights(step=50))
     dated = [
         replace(point, at=point.commit.committed_at, run=None)
         for point in series.points
         if point.commit is not None
     ]
-    keep(replace(series, points=HistoryPoints.of(dated)))
+    store_series(replace(series, points=HistoryPoints.of(dated)))
 
-    said = call().stdout
+    said = regressions_command().stdout
 
     assert re.search(r"\(change 5\d\), of 20\d\d-\d\d-\d\d \d\d:\d\d UTC to 20", said)
     assert "nights" not in said
 
 
-def test_a_recovery_is_data_too(here: Path) -> None:
-    keep(a_series(nights(70, step=50, back=60)))
+def test_a_recovery_is_data_too(empty_folder: Path) -> None:
+    store_series(a_series(nights(70, step=50, back=60)))
 
-    told = {one["step"]: one["recovery"] for one in json.loads(call("--json").stdout)["changes"]}
+    told = {
+        assessed["step"]: assessed["recovery"]
+        for assessed in json.loads(regressions_command("--json").stdout)["changes"]
+    }
 
     assert told["new"] is None
     found = told["recovered"]
@@ -486,10 +503,10 @@ def test_a_recovery_is_data_too(here: Path) -> None:
     assert (found["steps"], found["whole"], found["clear"]) == (1, True, True)
 
 
-def test_a_file_that_cannot_be_added_to_is_left_as_it_is(here: Path) -> None:
-    keep(a_series(nights(step=50)))
-    name = json.loads(call("--json").stdout)["changes"][0]["id"]
-    status = here / "status.yaml"
+def test_a_file_that_cannot_be_added_to_is_left_as_it_is(empty_folder: Path) -> None:
+    store_series(a_series(nights(step=50)))
+    name = json.loads(regressions_command("--json").stdout)["changes"][0]["id"]
+    status = empty_folder / "status.yaml"
     status.write_text("decisions: []\nschema: 1\n")
 
     result = CliRunner().invoke(app, ["regressions", "--status", "status.yaml", "--fixed", name])
@@ -498,29 +515,29 @@ def test_a_file_that_cannot_be_added_to_is_left_as_it_is(here: Path) -> None:
     assert status.read_text() == "decisions: []\nschema: 1\n"
 
 
-def test_an_id_that_is_none_is_told(here: Path) -> None:
-    keep(a_series(nights()))
+def test_an_id_that_is_none_is_told(empty_folder: Path) -> None:
+    store_series(a_series(nights()))
 
     result = CliRunner().invoke(app, ["regressions", "--fixed", "nope"])
 
     assert "no change `nope`" in str(result.exception)
 
 
-def test_failing_points_are_told_and_are_no_regression(here: Path) -> None:
+def test_failing_points_are_told_and_are_no_regression(empty_folder: Path) -> None:
     series = a_series([*nights(20), None, None])
     points = (
         *series.points[:-2],
         *(replace(p, missing="out of memory") for p in series.points[-2:]),
     )
-    keep(replace(series, points=HistoryPoints.of(points)))
+    store_series(replace(series, points=HistoryPoints.of(points)))
 
-    result = call()
+    result = regressions_command()
 
     assert result.exit_code == 0
     assert "no result since 2026-01-21T02:00:00Z, 2 nightly runs: out of memory" in result.stdout
 
 
-def an_ended_suite() -> tuple[Series, ...]:
+def a_retired_suite() -> tuple[Series, ...]:
     """A regression whose series then ended, one that stands out at its end, and one that goes on.
 
     A retired environment is like this: its host has runs long after its own last one.
@@ -535,41 +552,43 @@ def an_ended_suite() -> tuple[Series, ...]:
     )
 
 
-def test_nothing_in_a_series_that_has_ended_is_news_as_on_the_site(here: Path) -> None:
-    keep(*an_ended_suite())
+def test_nothing_in_a_series_that_has_ended_is_news_as_on_the_site(empty_folder: Path) -> None:
+    store_series(*a_retired_suite())
 
-    told = json.loads(call("--json").stdout)
+    told = json.loads(regressions_command("--json").stdout)
 
     assert told["alarms"] == 0
     assert told["failing"] == []
     assert [change["ended"] for change in told["changes"]] == [True]
-    assert "No new regression, in 4 series, 3 of them retired." in call().stdout
-    assert "retired" in call("--all").stdout
+    assert "No new regression, in 4 series, 3 of them retired." in regressions_command().stdout
+    assert "retired" in regressions_command("--all").stdout
     assert news_of_the_site() == []
 
 
-def test_a_change_that_is_reopened_is_news_even_where_its_series_has_ended(here: Path) -> None:
-    keep(*an_ended_suite())
-    (change,) = json.loads(call("--json").stdout)["changes"]
-    call("--reopen", change["id"])
+def test_a_change_that_is_reopened_is_news_even_where_its_series_has_ended(
+    empty_folder: Path,
+) -> None:
+    store_series(*a_retired_suite())
+    (change,) = json.loads(regressions_command("--json").stdout)["changes"]
+    regressions_command("--reopen", change["id"])
 
-    assert json.loads(call("--json").stdout)["alarms"] == 1
+    assert json.loads(regressions_command("--json").stdout)["alarms"] == 1
     assert news_of_the_site() == [change["id"]]
 
 
 def news_of_the_site() -> list[str]:
     every, _ = history_files.read_all(RECORDS)
     decisions, _ = decisions_file.read(decisions_file.STATUS)
-    return [one.id for one in build_change_history(every, decisions=decisions).news]
+    return [assessed.id for assessed in build_change_history(every, decisions=decisions).news]
 
 
-def test_junit_is_well_formed_whatever_foreign_names_hold(here: Path) -> None:
+def test_junit_is_well_formed_whatever_foreign_names_hold(empty_folder: Path) -> None:
     worse = a_series(nights(step=50), title=FOREIGN, cell=FOREIGN, reproduce=("a", FOREIGN))
     points = [a_point(1.0, day=58), a_point(None, day=59, missing=FOREIGN)]
     failed = a_series([1.0], scenario=FOREIGN, points=HistoryPoints.of(points))
-    keep(worse, failed)
+    store_series(worse, failed)
 
-    result = call("--format", "junit")
+    result = regressions_command("--format", "junit")
 
     suite = parse_xml(result.stdout)
     assert result.exit_code == 1
@@ -577,19 +596,21 @@ def test_junit_is_well_formed_whatever_foreign_names_hold(here: Path) -> None:
     assert len(suite.findall("testcase/failure")) == len(suite.findall("testcase/error")) == 1
 
 
-def test_text_obeys_no_foreign_escape_and_markdown_shows_foreign_marks(here: Path) -> None:
-    keep(a_series(nights(step=50), title=FOREIGN))
+def test_text_obeys_no_foreign_escape_and_markdown_shows_foreign_marks(empty_folder: Path) -> None:
+    store_series(a_series(nights(step=50), title=FOREIGN))
 
-    assert "\x1b" not in call().stdout
-    shown = call("--format", "md").stdout
+    assert "\x1b" not in regressions_command().stdout
+    shown = regressions_command("--format", "md").stdout
     assert "\x1b" not in shown
     assert r"\<b\>a \& 'b'" in shown
 
 
-def test_an_imported_history_cannot_be_measured_again_and_alarms_as_before(here: Path) -> None:
-    keep(a_series(nights(step=50)))
+def test_an_imported_history_cannot_be_measured_again_and_alarms_as_before(
+    empty_folder: Path,
+) -> None:
+    store_series(a_series(nights(step=50)))
 
-    result = call("--confirm")
+    result = regressions_command("--confirm")
 
     assert result.exit_code == 1
     assert "could not be measured again" in result.stdout
@@ -598,12 +619,14 @@ def test_an_imported_history_cannot_be_measured_again_and_alarms_as_before(here:
 
 
 @pytest.mark.parametrize("form", ["text", "md", "junit", "json"])
-def test_what_asv_measured_is_asked_again_at_both_its_commits(form: str, here: Path) -> None:
-    keep(a_series(nights(step=50), reproduce=("asv", "run", "--bench", "matmul")))
-    (change,) = json.loads(call("--json").stdout)["changes"]
+def test_what_asv_measured_is_asked_again_at_both_its_commits(
+    form: str, empty_folder: Path
+) -> None:
+    store_series(a_series(nights(step=50), reproduce=("asv", "run", "--bench", "matmul")))
+    (change,) = json.loads(regressions_command("--json").stdout)["changes"]
     shas = [change[name]["commit"][:10] for name in ("last_good", "first_bad")]
 
-    told = call("--format", form).stdout
+    told = regressions_command("--format", form).stdout
 
     again = ["asv", "continuous", "--bench", "matmul", *shas]
     if form == "json":
@@ -612,7 +635,7 @@ def test_what_asv_measured_is_asked_again_at_both_its_commits(form: str, here: P
         assert f"both commits: {' '.join(again)}" in told.replace("\\", "")
 
 
-def test_a_damaged_confirmation_is_named_and_passed_over(here: Path) -> None:
+def test_a_damaged_confirmation_is_named_and_passed_over(empty_folder: Path) -> None:
     file = documents.keep_confirmation(a_confirmation("refuted"), RECORDS)
     file.with_name("0.json").write_text("{")
 
@@ -620,3 +643,109 @@ def test_a_damaged_confirmation_is_named_and_passed_over(here: Path) -> None:
 
     assert [each.answer for each in found] == ["refuted"]
     assert len(faults) == 1
+
+
+STEADY = [1e6 * (1 + night * 7 % 5 / 1000) for night in range(60)]
+STEPPED = [figure * (1.2 if night >= 40 else 1.0) for night, figure in enumerate(STEADY)]
+
+
+def a_series_named(scenario: str, figures: list[float]) -> Series:
+    return a_series(figures, project="p", scenario=scenario, title=scenario)
+
+
+@pytest.fixture
+def one_analysis_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Makes the analysis of the history called `odd` fail."""
+    course_of = regressions.arrays_of
+
+    def failing(series: Series) -> HistoryArrays:
+        if series.scenario == "odd":
+            raise ZeroDivisionError("float\ndivision by zero")
+        return course_of(series)
+
+    monkeypatch.setattr(regressions, "arrays_of", failing)
+
+
+@pytest.fixture
+def records(tmp_path: Path, one_analysis_fails: None) -> Path:
+    """Enough series for several processes, one of which cannot be analysed."""
+    others = [a_series_named(f"steady{number}", STEADY) for number in range(20)]
+    history_files.keep("p", [*others, a_series_named("odd", STEADY)], tmp_path)
+    return tmp_path
+
+
+def run_corebound(*words: str) -> Result:
+    return CliRunner().invoke(app, [*words], catch_exceptions=False)
+
+
+def test_the_others_are_analysed(one_analysis_fails: None) -> None:
+    odd = a_series_named("odd", STEADY)
+
+    found = analyse([a_series_named("a", STEPPED), odd, a_series_named("b", STEADY)])
+
+    assert [change.series.scenario for change in found.changes] == ["a"]
+    (one,) = found.not_analysed
+    assert one.series == odd
+    assert one.reason.startswith("ZeroDivisionError: float division by zero (test_not_analysed.py")
+
+
+def test_a_figure_without_a_logarithm_is_a_reason() -> None:
+    (one,) = analyse([a_series_named("odd", [0.0, *STEADY])]).not_analysed
+
+    assert one.reason.startswith("ValueError: a figure is above 0 and finite, or absent (")
+
+
+@pytest.mark.parametrize("form", ["text", "md", "json", "junit"])
+def test_the_gate_names_it_and_has_no_answer(records: Path, form: str) -> None:
+    result = run_corebound("regressions", "--format", form, "--records", str(records))
+
+    assert result.exit_code == 5
+    assert "ZeroDivisionError: float division by zero" in result.stdout
+    assert "Traceback" not in result.output
+    if form == "text":
+        assert "No new regression, 1 not analysed, in 21 series." in result.stdout
+    elif form == "json":
+        (told,) = json.loads(result.stdout)["not_analysed"]
+        assert told["scenario"] == "odd"
+    elif form == "junit":
+        suite = fromstring(result.stdout)
+        assert suite.attrib["errors"] == "1"
+
+
+def test_a_regression_elsewhere_is_told_as_ever(records: Path) -> None:
+    history_files.keep("q", [a_series_named("stepped", STEPPED)], records)
+
+    result = run_corebound("regressions", "--records", str(records))
+
+    assert result.exit_code == 1
+    assert "1 new regression, 1 not analysed" in result.stdout
+
+
+def test_the_site_has_its_page_and_names_it(records: Path) -> None:
+    out = records / "site"
+
+    result = run_corebound("report", "--records", str(records), "--out", str(out))
+
+    assert result.exit_code == 0
+    assert "its changes could not be analysed: ZeroDivisionError" in result.stderr
+    assert "1 series could not be analysed" in (out / "index.html").read_text()
+    history = (out / "history.html").read_text()
+    assert 'id="not-analysed"' in history
+    assert "ZeroDivisionError: float division by zero" in history
+    (page,) = [file for file in (out / "history").iterdir() if "odd" in file.name]
+    assert "could not be analysed" in page.read_text()
+    assert len([*(out / "history").iterdir()]) == 21
+
+
+def test_two_of_its_commits_are_not_compared(one_analysis_fails: None) -> None:
+    odd, other = a_series_named("odd", STEADY), a_series_named("other", STEADY)
+    one, two = (other.points.moments[at].commit for at in (20, 50))
+    assert one is not None
+    assert two is not None
+
+    found = compare_commits("p", one.sha, two.sha, build_change_history([odd, other]))
+
+    assert [one.series.scenario for one in found.series] == ["other"]
+    ((name, why),) = found.unlike
+    assert "odd" in name
+    assert why == "its history could not be analysed"

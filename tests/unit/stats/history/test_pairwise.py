@@ -1,4 +1,4 @@
-"""Two points of one history against one another, by how nights differ."""
+"""Specifies the comparison of two points of one history."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from corebound.stats.history.pairwise import MIN_NOISE_POINTS, compare_points
 LOGS = st.lists(st.floats(-1, 1), min_size=30, max_size=60)
 
 
-def a_course(logs: list[float], *, kernels: str = "", error: float = 0.0) -> HistoryArrays:
+def a_history(logs: list[float], *, kernels: str = "", error: float = 0.0) -> HistoryArrays:
     """A night a figure, in one kernel, or each in that of its letter."""
     values = np.array(logs, dtype=np.float64)
     told = kernels or "a" * len(logs)
@@ -47,7 +47,7 @@ def width_of(found: Comparison | None) -> float:
 def test_a_step_is_told_from_the_nights_about_it() -> None:
     logs = noise(40) + [0.2 + value for value in noise(40, seed=2)]
 
-    found = compare_points(a_course(logs), 10, 70, changed=(40,), margin=0.02)
+    found = compare_points(a_history(logs), 10, 70, changed=(40,), margin=0.02)
 
     assert found is not None
     assert found.verdict == "slower"
@@ -61,7 +61,7 @@ def test_a_step_is_told_from_the_nights_about_it() -> None:
 def test_two_nights_of_one_level_are_told_apart_once_in_twenty(kind: str) -> None:
     wrong = tries = 0
     for seed in range(40):
-        course = a_course(noise(60, seed=seed, kind=kind))
+        course = a_history(noise(60, seed=seed, kind=kind))
         for before, after in ((5, 50), (20, 21), (30, 59)):
             found = compare_points(course, before, after, changed=(), margin=0.001)
             assert found is not None
@@ -75,12 +75,12 @@ def test_of_a_night_without_a_figure_there_is_nothing_to_tell() -> None:
     logs = noise(30)
     logs[3] = math.nan
 
-    assert compare_points(a_course(logs), 3, 9, changed=(), margin=0.02) is None
+    assert compare_points(a_history(logs), 3, 9, changed=(), margin=0.02) is None
 
 
 def test_of_few_nights_the_noise_is_not_known() -> None:
     found = compare_points(
-        a_course([0.0, *noise(MIN_NOISE_POINTS - 2)]), 0, 5, changed=(), margin=0.02
+        a_history([0.0, *noise(MIN_NOISE_POINTS - 2)]), 0, 5, changed=(), margin=0.02
     )
 
     assert found is not None
@@ -88,8 +88,8 @@ def test_of_few_nights_the_noise_is_not_known() -> None:
 
 
 def test_points_that_are_unsure_themselves_are_not_surer_together() -> None:
-    sure = compare_points(a_course(noise(40)), 3, 9, changed=(), margin=0.02)
-    unsure = compare_points(a_course(noise(40), error=0.5), 3, 9, changed=(), margin=0.02)
+    sure = compare_points(a_history(noise(40)), 3, 9, changed=(), margin=0.02)
+    unsure = compare_points(a_history(noise(40), error=0.5), 3, 9, changed=(), margin=0.02)
 
     assert width_of(unsure) > width_of(sure)
 
@@ -98,7 +98,7 @@ def test_points_that_are_unsure_themselves_are_not_surer_together() -> None:
 def test_the_other_way_round_it_is_the_reciprocal(
     logs: list[float], places: tuple[int, int]
 ) -> None:
-    course = a_course(logs)
+    course = a_history(logs)
     one = compare_points(course, *places, changed=(), margin=0.02)
     other = compare_points(course, *reversed(places), changed=(), margin=0.02)
 
@@ -112,7 +112,7 @@ def test_the_other_way_round_it_is_the_reciprocal(
 def test_figures_as_far_apart_as_floats_can_be_have_a_ratio() -> None:
     logs = [math.log(5e-324)] * 20 + [math.log(1.7e308)] * 20
 
-    found = compare_points(a_course(logs), 0, 39, changed=(20,), margin=0.02)
+    found = compare_points(a_history(logs), 0, 39, changed=(20,), margin=0.02)
 
     assert found is not None
     assert found.verdict == "slower"

@@ -1,4 +1,4 @@
-"""From launches to what a cell measures."""
+"""Specifies the values of a cell that its launches give, and which launches count."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A fairness check that failed says what failed, never what would have been had it passed."""
+"""Specifies the fairness checks and what each reports when it fails."""
 
 from __future__ import annotations
 

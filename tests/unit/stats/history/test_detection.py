@@ -1,4 +1,4 @@
-"""Steps in a history: found where they are, and not where they are not."""
+"""Specifies the change points found in a history, their recovery and their error rates."""
 
 from __future__ import annotations
 
@@ -262,7 +262,7 @@ def test_nights_without_a_figure_are_passed_over_and_widen_where_the_step_may_be
     assert (step.last_good, step.at, step.first_bad) == (47, 51, 51)
 
 
-def told(nights: list[Observation], reach: Callable[[int], float]) -> list[Observation]:
+def with_intervals(nights: list[Observation], reach: Callable[[int], float]) -> list[Observation]:
     """Nights that say themselves how far off they may be, as a factor."""
     return [
         Observation(
@@ -281,15 +281,15 @@ def test_nights_that_are_uncertain_by_themselves_make_no_step() -> None:
     nights = a_history((30, 40.0), (3, 42.0), noise=0.002)
 
     assert [step.at for step in find_change_points(nights)] == [30]
-    assert [step.at for step in find_change_points(told(nights, lambda _: 1.004))] == [30]
-    assert find_change_points(told(nights, lambda at: 1.3 if at >= 30 else 1.004)) == ()
+    assert [step.at for step in find_change_points(with_intervals(nights, lambda _: 1.004))] == [30]
+    assert find_change_points(with_intervals(nights, lambda at: 1.3 if at >= 30 else 1.004)) == ()
 
 
 def test_what_all_nights_say_of_themselves_counts_as_far_as_they_differ() -> None:
     """asv's interval of two samples is as wide as if nothing was known."""
     nights = a_history((48, 40.0), (12, 44.0), noise=0.02)
 
-    (step,) = find_change_points(told(nights, lambda _: 1.38))
+    (step,) = find_change_points(with_intervals(nights, lambda _: 1.38))
 
     assert step.at == 48
     assert step.interval is not None

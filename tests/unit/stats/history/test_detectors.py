@@ -1,4 +1,4 @@
-"""The detectors of steps, each against what is known to be right."""
+"""Specifies each change-point detector, checked against a reference."""
 
 from __future__ import annotations
 

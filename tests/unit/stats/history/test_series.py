@@ -1,24 +1,27 @@
-"""What a run adds to the history of its cells, and what of a history is a change."""
+"""Specifies what a run adds to a history, and which series are retired."""
 
 from __future__ import annotations
 
 import itertools
 import random
+from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
 from msgspec.structs import replace
 
 from corebound.records import codec, history_files
+from corebound.records.history import HistoryPoints, Series
 from corebound.records.launch_record import Launch
 from corebound.records.run_record import Commit, EnvironmentLock, Run
 from corebound.scenario.matrix import expand
 from corebound.scenario.select import select
 from corebound.stats.history.incremental import SegmentCache, SegmentResult
 from corebound.stats.history.regressions import analyse
-from corebound.stats.history.series import joined, series_of_run
-from support.build import a_launch, a_machine, a_run, a_scenario, a_series
+from corebound.stats.history.series import ended, joined, series_of_run
+from support.build import a_launch, a_machine, a_point, a_run, a_scenario, a_series
 
 SCENARIO = a_scenario(name="matmul")
 CELLS = expand(SCENARIO, "matmul.yaml", None)
@@ -216,3 +219,48 @@ def test_a_night_more_is_another_segment() -> None:
     analyse([a_series([1e6] * 10)], memory=second)
 
     assert not first.asked.keys() & second.asked.keys()
+
+
+def a_series_on(host: str, days: Iterable[int], **changes: Any) -> Series:
+    points = HistoryPoints.of(a_point(day=day) for day in days)
+    return a_series([], host=host, host_name=host, points=points, **{"project": "p", **changes})
+
+
+def hosts_of(*suite: Series) -> set[str]:
+    found = ended(suite)
+    return {one.host for one in suite if one.id in found}
+
+
+def test_a_series_has_ended_where_its_host_has_thirty_moments_since() -> None:
+    old = a_series_on("a", range(10), cell="old")
+
+    assert ended([old, a_series_on("a", range(39))]) == frozenset()
+    assert ended([old, a_series_on("a", range(41))]) == {old.id}
+
+
+def test_a_machine_that_is_quiet_for_longer_than_ever_has_ended_where_others_go_on() -> None:
+    assert hosts_of(a_series_on("old", range(20)), a_series_on("new", range(60))) == {"old"}
+    assert hosts_of(a_series_on("old", range(20)), a_series_on("new", range(45))) == set()
+
+
+def test_a_machine_that_measures_now_and_then_goes_on() -> None:
+    monthly = range(0, 120, 30)
+
+    assert hosts_of(a_series_on("monthly", monthly), a_series_on("nightly", range(140))) == set()
+    assert hosts_of(a_series_on("monthly", monthly), a_series_on("nightly", range(160))) == {
+        "monthly"
+    }
+
+
+def test_machines_of_other_projects_say_nothing() -> None:
+    assert (
+        hosts_of(a_series_on("old", range(20)), a_series_on("new", range(60), project="q")) == set()
+    )
+
+
+@pytest.mark.parametrize("moment", ["tonight", "2026-13-45"])
+def test_what_is_no_date_ends_nothing(moment: str) -> None:
+    points = HistoryPoints.of(a_point(at=moment) for _ in range(2))
+    odd = a_series([], host="odd", host_name="odd", points=points, project="p")
+
+    assert ended([odd, a_series_on("new", range(60))]) == frozenset()

@@ -1,4 +1,4 @@
-"""Which iterations something outside disturbed, and when that is too many."""
+"""Specifies which iterations count as disturbed, and when a launch has too many of them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Two nights that stand out are suspected; a re-run says whether they were an accident."""
+"""Specifies early warnings from two points, and how re-runs confirm or refute them."""
 
 from __future__ import annotations
 

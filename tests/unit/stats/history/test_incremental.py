@@ -1,4 +1,4 @@
-"""Segments that grow: what is found does not depend on how they did."""
+"""Specifies that adding points one by one finds the same changes as a full analysis."""
 
 from __future__ import annotations
 

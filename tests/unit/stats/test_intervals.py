@@ -1,0 +1,259 @@
+"""Specifies confidence intervals, trimmed means and bounds on a spread."""
+
+from __future__ import annotations
+
+import math
+import random
+import statistics
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import optimize, stats
+
+from corebound.stats.intervals import (
+    LEAST,
+    Interval,
+    TrimmedMean,
+    adaptive_trimmed_mean,
+    geometric_mean,
+    geometric_mean_interval,
+    variation_interval,
+)
+from corebound.stats.launch_summary import summarise
+from support.build import a_cell, a_launch, a_worker
+
+times = st.floats(1.0, 1e12)
+
+
+@given(ratios=st.lists(times, min_size=2, max_size=40))
+def test_the_interval_of_a_time_is_never_negative_and_holds_its_middle(
+    ratios: list[float],
+) -> None:
+    interval = geometric_mean_interval(ratios)
+
+    assert interval is not None
+    assert 0 <= interval.low <= interval.high
+    middle = geometric_mean(ratios)
+    assert interval.low <= middle * (1 + 1e-9)
+    assert middle * (1 - 1e-9) <= interval.high
+
+
+@given(ratios=st.lists(times, min_size=2, max_size=20), factor=st.floats(1e-3, 1e3))
+def test_another_unit_scales_the_interval(ratios: list[float], factor: float) -> None:
+    interval = geometric_mean_interval(ratios)
+    scaled = geometric_mean_interval([ratio * factor for ratio in ratios])
+
+    assert interval is not None
+    assert scaled is not None
+    # A few units in the last place of the logarithms, times t(0.975, 1) = 12.7.
+    assert scaled.high == pytest.approx(interval.high * factor, rel=1e-9)
+
+
+@pytest.mark.parametrize("ratios", [[], [1.0], [1.0, 0.0], [0.0, 0.0]])
+def test_what_has_no_factor_between_has_no_interval(ratios: list[float]) -> None:
+    assert geometric_mean_interval(ratios) is None
+
+
+@pytest.mark.parametrize(
+    # Student's factors of n - 1 degrees of freedom at 95 %, by any printed table.
+    ("n", "factor"),
+    [(2, 12.706), (3, 4.303), (5, 2.776), (10, 2.262), (31, 2.042)],
+)
+def test_an_interval_reaches_as_far_as_the_table_of_students_t_says(n: int, factor: float) -> None:
+    logs = [float(k) for k in range(n)]
+
+    interval = geometric_mean_interval([math.exp(log) for log in logs])
+
+    assert interval is not None
+    # The variance of 0 … n - 1 is n (n + 1) / 12.
+    error = math.sqrt((n + 1) / 12)
+    assert math.log(interval.low) == pytest.approx((n - 1) / 2 - factor * error, abs=0.001 * n)
+    assert math.log(interval.high) == pytest.approx((n - 1) / 2 + factor * error, abs=0.001 * n)
+
+
+def test_the_ends_belong_to_an_interval() -> None:
+    interval = Interval(low=0.98, high=1.02, confidence=0.95)
+
+    inside = [interval.contains(value) for value in (0.98, 1.0, 1.02)]
+    outside = [interval.contains(value) for value in (0.9799, 1.0201)]
+
+    assert inside == [True] * 3
+    assert outside == [False] * 2
+
+
+def test_equal_numbers_leave_no_doubt() -> None:
+    interval = geometric_mean_interval([3e6] * 5)
+
+    assert interval is not None
+    assert interval.relative_half_width == pytest.approx(0.0, abs=1e-12)
+
+
+def test_two_far_apart_numbers_tell_next_to_nothing_but_do_not_fail() -> None:
+    # exp(710) is beyond a float; t(0.975, 1) = 12.7 times the spread is further.
+    interval = geometric_mean_interval([1.0, 1e300])
+
+    assert interval is not None
+    assert interval.high == math.inf
+    assert interval.relative_half_width == math.inf
+
+
+def test_the_half_width_is_the_factor_to_either_end() -> None:
+    assert Interval(low=1 / 1.05, high=1.05, confidence=0.95).relative_half_width == pytest.approx(
+        0.05
+    )
+
+
+@pytest.mark.parametrize("confidence", [0.0, 1.0, 95.0])
+def test_a_confidence_lies_between_0_and_1(confidence: float) -> None:
+    with pytest.raises(ValueError, match="between 0 and 1"):
+        geometric_mean_interval([1.0, 2.0], confidence=confidence)
+
+
+def test_a_low_end_is_not_above_the_high_end() -> None:
+    with pytest.raises(ValueError, match="low end"):
+        Interval(low=2.0, high=1.0, confidence=0.95)
+
+
+values = st.lists(st.floats(-100, 100).map(lambda x: round(x, 3)), min_size=2, max_size=40)
+STEADY = (0.9, 1.1, 1.0, 0.8, 1.2, 1.05, 0.95, 1.15, 0.85, 1.0)
+
+
+def test_where_nothing_stands_out_it_is_the_mean_with_students_interval() -> None:
+    found = adaptive_trimmed_mean(STEADY)
+
+    told = stats.ttest_1samp(STEADY, 0).confidence_interval(0.95)
+    assert found.mean == pytest.approx(statistics.fmean(STEADY))
+    assert found.freedom == 9
+    assert found.mean + found.reach == pytest.approx(told.high)
+
+
+def test_what_is_far_out_is_left_out_and_counts_in_the_error_as_the_outermost_that_stays() -> None:
+    far = (*STEADY[:8], 60.0, -90.0)
+
+    found = adaptive_trimmed_mean(far)
+
+    assert found.mean == pytest.approx(stats.trim_mean(far, 0.2))
+    assert found.freedom == 5
+    assert found.reach < 0.5
+
+
+def test_its_error_is_that_of_the_trimmed_t() -> None:
+    far = (*STEADY[:8], 60.0, -90.0)
+    still = stats.ttest_ind(far, [0.0] * 9 + [1e-12], equal_var=False, trim=0.2)
+
+    assert adaptive_trimmed_mean(far).mean / adaptive_trimmed_mean(far).error == pytest.approx(
+        still.statistic
+    )
+
+
+def test_two_equal_kinds_are_no_outliers() -> None:
+    kinds = (0.0, 6.0) * 8
+
+    assert adaptive_trimmed_mean(kinds).mean == 3.0
+    assert adaptive_trimmed_mean(kinds).freedom == 15
+
+
+def test_of_few_none_is_left_out() -> None:
+    assert adaptive_trimmed_mean((1.0,) * (LEAST - 2) + (1000.0,)).mean > 100
+
+
+@given(values=values, shift=st.integers(-1000, 1000))
+def test_what_all_are_moved_by_moves_the_middle_alone(values: list[float], shift: int) -> None:
+    before, after = (
+        adaptive_trimmed_mean(values),
+        adaptive_trimmed_mean([value + shift for value in values]),
+    )
+
+    assert nearly_equal(after.mean, before.mean + shift)
+    assert nearly_equal(after.error, before.error)
+
+
+@given(values=values)
+def test_the_other_way_round_it_is_the_same(values: list[float]) -> None:
+    found, mirrored = (
+        adaptive_trimmed_mean(values),
+        adaptive_trimmed_mean([-value for value in values]),
+    )
+
+    assert nearly_equal(mirrored.mean, -found.mean)
+    assert nearly_equal(mirrored.error, found.error)
+
+
+@given(values=values)
+def test_it_lies_among_the_numbers_and_its_error_is_none_or_more(values: list[float]) -> None:
+    found: TrimmedMean = adaptive_trimmed_mean(values)
+
+    assert min(values) - 1e-9 <= found.mean <= max(values) + 1e-9
+    assert found.error >= 0
+    assert 1 <= found.freedom < len(values)
+
+
+def nearly_equal(one: float, other: float) -> bool:
+    return math.isclose(one, other, rel_tol=1e-6, abs_tol=1e-6)
+
+
+def of_spread(ratio: float, n: int) -> list[float]:
+    """Numbers whose standard deviation is this share of their mean."""
+    z = np.linspace(-1.0, 1.0, n)
+    return list(1.0 + ratio * z / z.std(ddof=1))
+
+
+@pytest.mark.parametrize("n", [4, 6, 20])
+@pytest.mark.parametrize("ratio", [0.01, 0.05, 0.15])
+def test_it_is_near_the_exact_interval_of_normal_numbers(ratio: float, n: int) -> None:
+    # sqrt(n) * mean / sd has a noncentral t distribution: exact, and too slow for a page.
+    t = math.sqrt(n) / ratio
+
+    def exact(share: float) -> float:
+        def off(true: float) -> float:
+            return float(stats.nct.cdf(t, n - 1, math.sqrt(n) / true)) - share
+
+        return float(optimize.brentq(off, ratio / 20, min(ratio * 40, 3.0)))
+
+    found = variation_interval(of_spread(ratio, n))
+
+    assert found is not None
+    assert found.low == pytest.approx(exact(0.025), rel=0.01)
+    assert found.high == pytest.approx(exact(0.975), rel=0.08)
+
+
+def test_it_holds_the_spread_of_few_launches_as_often_as_it_says() -> None:
+    noise = random.Random(11)
+    held = 0
+    for _ in range(2000):
+        found = variation_interval([noise.gauss(1.0, 0.02) for _ in range(6)])
+        held += found is not None and found.contains(0.02)
+
+    # 95 % of 2,000, give or take three standard errors of 0.5 %.
+    assert 0.935 <= held / 2000 <= 0.965
+
+
+def test_what_nobody_can_tell_has_no_bound() -> None:
+    assert variation_interval([]) is None
+    assert variation_interval([1.0]) is None
+    assert variation_interval([0.0, 0.0]) is None
+    assert variation_interval([1.0, 0.0]) is None
+    wild = variation_interval([*[1.0] * 5, 1e6])
+    assert wild is not None
+    assert math.isinf(wild.high)
+
+
+def test_launches_that_took_the_same_have_no_spread() -> None:
+    found = variation_interval([5.0, 5.0, 5.0])
+
+    assert found is not None
+    assert (found.low, found.high) == (0.0, 0.0)
+
+
+def test_a_cells_spread_lies_within_its_interval() -> None:
+    launches = [
+        a_launch(block=block, workers=(a_worker(wall_ns=(wall_ns,) * 30),))
+        for block, wall_ns in enumerate((100, 104, 99, 103))
+    ]
+    cell = summarise(a_cell(), launches, "auto")
+
+    assert cell.spread_ratio is not None
+    assert cell.spread_interval is not None
+    assert cell.spread_interval.low < cell.spread_ratio < cell.spread_interval.high
