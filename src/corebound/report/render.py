@@ -214,6 +214,7 @@ class Renderer:
             FILTERS,
             label=wording.label,
             verdict_word=wording.verdict_word,
+            check_sign=wording.check_sign,
             latest_value=wording.latest_value,
             value_range=wording.value_range,
             command_lines=partial(_command_lines, records=records),

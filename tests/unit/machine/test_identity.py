@@ -154,7 +154,7 @@ def test_a_claim_about_gpus_is_judged_by_the_hosts(
 
     (row,) = claim_rows(study)
 
-    assert (row.verdict.word, row.detail) == (word, detail)
+    assert (row.verdict.word, row.result.detail) == (word, detail)
 
 
 def test_a_record_of_before_says_that_neither_was_looked_for() -> None:

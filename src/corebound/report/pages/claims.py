@@ -14,12 +14,10 @@ from corebound.analysis.wording import (
     Text,
     TextSpan,
     VerdictWord,
-    compared_bounds,
     count,
     day,
     mode_class,
     rich,
-    speedup,
 )
 from corebound.report.charts.axis import Axis
 from corebound.report.charts.intervals import (
@@ -29,8 +27,8 @@ from corebound.report.charts.intervals import (
     ratio_ticks,
 )
 from corebound.report.elements import Head, Hero, Tick
+from corebound.scenario.models import Scenario
 from corebound.scenario.select import claim_pairs
-from corebound.units import ratio
 
 _WORDS: dict[Judgement, VerdictWord] = {
     "reproduces": VerdictWord(tone="good", sign="✓", word="reproduces"),
@@ -41,26 +39,30 @@ _WORDS: dict[Judgement, VerdictWord] = {
 
 
 class ClaimRow(Struct, frozen=True, kw_only=True):
-    """A published claim with the local result; `command` may be empty."""
+    """A published claim with the local result.
 
-    says: str
-    pair: str
-    published: str
-    measured: str
-    interval: str
-    verdict: VerdictWord
-    detail: str
+    Attributes:
+        plot: The comparison of its cells; None if they cannot be compared.
+        command: Measures both cells.
+    """
+
+    result: ClaimResult
+    plot: IntervalPlot | None
     command: CommandLine
+
+    @property
+    def verdict(self) -> VerdictWord:
+        """Whether it reproduces, or what the host lacks."""
+        if self.result.judgement == "needs":
+            return VerdictWord(tone="plain", sign="–", word=self.result.needs)
+        return _WORDS[self.result.judgement]
 
 
 class ClaimsGroup(Struct, frozen=True, kw_only=True):
-    """The claims of one source, by scenario."""
+    """The claims of one scenario."""
 
-    name: str
-    title: str
-    address: str
-    source: str
-    rows: tuple[tuple[ClaimRow, IntervalPlot | None], ...]
+    scenario: Scenario
+    rows: tuple[ClaimRow, ...]
 
 
 class ClaimsPage(Struct, frozen=True, kw_only=True):
@@ -75,34 +77,23 @@ class ClaimsPage(Struct, frozen=True, kw_only=True):
 
 def claim_rows(study: ScenarioResult) -> tuple[ClaimRow, ...]:
     """The claims of a scenario as its own page shows them."""
-    return tuple(_row(study, one) for one in judge_claims(study))
-
-
-def _row(study: ScenarioResult, one: ClaimResult) -> ClaimRow:
-    comparison = one.comparison
-    if one.judgement == "needs":
-        verdict = VerdictWord(tone="plain", sign="–", word=one.needs)
-    else:
-        verdict = _WORDS[one.judgement]
-    return ClaimRow(
-        says=one.claim.says,
-        pair=one.pair,
-        published=ratio(one.claim.published_ratio) if one.claim.published_ratio else "–",
-        measured=speedup(comparison.speedup_ratio) if comparison else "–",
-        interval=compared_bounds(comparison),
-        verdict=verdict,
-        detail=one.detail,
-        command=_command(study, one),
+    return tuple(
+        ClaimRow(
+            result=result,
+            plot=_plot(result, margin=study.measure.margin),
+            command=_command(study, result),
+        )
+        for result in judge_claims(study)
     )
 
 
-def _command(study: ScenarioResult, one: ClaimResult) -> CommandLine:
+def _command(study: ScenarioResult, result: ClaimResult) -> CommandLine:
     """The command that measures both sides, on this host or on one that meets the claim's needs.
 
     If the run's profile leaves the cells out, it measures the whole scenario without a profile.
     """
-    pairs = [(one.faster, one.than)] if one.faster and one.than else []
-    pairs = pairs or [*claim_pairs(one.claim, study.planned)]
+    pairs = [(result.faster, result.than)] if result.faster and result.than else []
+    pairs = pairs or [*claim_pairs(result.claim, study.planned)]
     cells = dict.fromkeys(cell for faster, than in pairs for cell in (than, faster))
     if not cells:
         return CommandLine(shlex.join(("corebound", "run", study.source.path)))
@@ -116,11 +107,11 @@ def claims_page(studies: Sequence[ScenarioResult], *, now: str) -> ClaimsPage | 
         studies: One result per scenario.
         now: ISO timestamp of the page.
     """
-    claimed = [(study, found) for study in studies if (found := judge_claims(study))]
+    claimed = [(study, rows) for study in studies if (rows := claim_rows(study))]
     if not claimed:
         return None
-    all_claims = [one for _, found in claimed for one in found]
-    compared = [one.comparison for one in all_claims if one.comparison is not None]
+    results = [row.result for _, rows in claimed for row in rows]
+    compared = [result.comparison for result in results if result.comparison is not None]
     margin = max(study.measure.margin for study, _ in claimed)
     axis = comparison_axis(compared, margin=margin) if compared else None
     ordered = sorted(claimed, key=lambda pair: _source_first(pair[0]))
@@ -132,17 +123,17 @@ def claims_page(studies: Sequence[ScenarioResult], *, now: str) -> ClaimsPage | 
             here="Claims",
             made=f"Page made {day(now)}.",
         ),
-        hero=_hero(claimed, all_claims),
+        hero=_hero([study for study, _ in claimed], results),
         axis=axis,
         ticks=ratio_ticks(axis) if axis else (),
-        groups=tuple(_group(study, found) for study, found in ordered),
+        groups=tuple(ClaimsGroup(scenario=study.scenario, rows=rows) for study, rows in ordered),
     )
 
 
-def _hero(
-    claimed: Sequence[tuple[ScenarioResult, Sequence[ClaimResult]]], every: Sequence[ClaimResult]
-) -> Hero:
-    counts = {word: sum(one.judgement == word for one in every) for word in (*_WORDS, "needs")}
+def _hero(studies: Sequence[ScenarioResult], results: Sequence[ClaimResult]) -> Hero:
+    counts = {
+        word: sum(result.judgement == word for result in results) for word in (*_WORDS, "needs")
+    }
     tried = counts["reproduces"] + counts["does not"]
     verdict: Text
     if tried:
@@ -155,15 +146,15 @@ def _hero(
         "not measured": counts["not measured"],
         "need another host": counts["needs"],
     }
-    said = ", ".join(f"{number} {word}" for word, number in rest.items() if number)
-    hosts = list(dict.fromkeys(study.run.host.name for study, _ in claimed))
-    where = hosts[0] if len(hosts) == 1 else count(len(hosts), "host")
+    others = ", ".join(f"{number} {word}" for word, number in rest.items() if number)
+    hosts = list(dict.fromkeys(study.run.host.name for study in studies))
+    location = hosts[0] if len(hosts) == 1 else count(len(hosts), "host")
     return Hero(
         title="Claims",
         question="Does what was published hold on this host?",
         context="",
         verdict=verdict,
-        support=rich(f"On {where}. {f'Beside them: {said}.' if said else ''}".strip()),
+        support=rich(f"On {location}. {f'Beside them: {others}.' if others else ''}".strip()),
         flags=(),
     )
 
@@ -174,18 +165,9 @@ def _source_first(study: ScenarioResult) -> tuple[bool, str, str]:
     return source is None, source or "", study.scenario.name
 
 
-def _group(study: ScenarioResult, found: Sequence[ClaimResult]) -> ClaimsGroup:
-    return ClaimsGroup(
-        name=study.scenario.name,
-        title=study.scenario.title,
-        address=f"scenario/{study.scenario.name}.html#claims",
-        source=study.scenario.source or "",
-        rows=tuple((_row(study, one), _plot(one, margin=study.measure.margin)) for one in found),
-    )
-
-
-def _plot(one: ClaimResult, *, margin: float) -> IntervalPlot | None:
-    comparison = one.comparison
-    if comparison is None or one.faster is None:
+def _plot(result: ClaimResult, *, margin: float) -> IntervalPlot | None:
+    if result.comparison is None or result.faster is None:
         return None
-    return comparison_plot(comparison, mode=mode_class(one.faster.binding.mode), margin=margin)
+    return comparison_plot(
+        result.comparison, mode=mode_class(result.faster.binding.mode), margin=margin
+    )

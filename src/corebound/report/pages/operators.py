@@ -13,12 +13,12 @@ from corebound.records.launch_record import ImportedProfile
 from corebound.report.elements import Head, Hero
 from corebound.report.scenario.operators import (
     Column,
+    Operators,
     OperatorTable,
     basis_ns,
     operator_table,
     operators,
 )
-from corebound.units import duration
 
 # More columns cannot be compared at a glance or distinguished by colour.
 _MOST_COLUMNS = 6
@@ -26,38 +26,35 @@ _COLOURS = ("m-physical-cores", "m-one-cpu", "m-node", "m-smt-siblings", "m-logi
 
 
 class SourceRow(Struct, frozen=True, kw_only=True):
-    """The source of an imported profile; missing values are a dash.
+    """The source of an imported profile.
 
-    `command` imports it again.
+    Attributes:
+        imported: The profile with its source.
+        label: Its name, in the colour of its column.
+        step_ns: The time of a step; None if unknown.
+        operators_ns: The time of all its operators.
+        command: Imports it again.
     """
 
+    imported: ImportedProfile
     label: Label
-    source: str
-    device: str
-    iterations: str
-    step: str
-    operators: str
-    files: tuple[str, ...]
+    step_ns: float | None
+    operators_ns: float
     command: CommandLine
 
 
-class ScenarioLink(Struct, frozen=True, kw_only=True):
-    """A link to the operators of a scenario, on its own page."""
-
-    title: str
-    address: str
-    says: str
-
-
 class OperatorsPage(Struct, frozen=True, kw_only=True):
-    """The content of the page; sections without content are empty."""
+    """The content of the page; sections without content are empty.
+
+    `scenarios` are those with operator tables on their own pages.
+    """
 
     head: Head
     hero: Hero
     lead: str
     tables: tuple[OperatorTable, ...]
     sources: tuple[SourceRow, ...]
-    scenarios: tuple[ScenarioLink, ...]
+    scenarios: tuple[tuple[ScenarioResult, Operators], ...]
 
 
 def operators_page(
@@ -70,8 +67,12 @@ def operators_page(
         profiles: Imported profiles, in display order.
         now: ISO timestamp of the page.
     """
-    links = tuple(link for study in studies if (link := _link(study)) is not None)
-    if not links and not profiles:
+    profiled = tuple(
+        (study, section)
+        for study in studies
+        if (section := operators(study, traces={})) is not None and section.tables
+    )
+    if not profiled and not profiles:
         return None
     return OperatorsPage(
         head=Head(
@@ -85,31 +86,20 @@ def operators_page(
             title="Operators",
             question="Where does the time of a step go?",
             context="",
-            verdict=_verdict(profiles, links),
+            verdict=_verdict(profiles, scenarios=len(profiled)),
             support=_support(profiles),
             flags=(),
         ),
         lead=_lead(profiles),
         tables=_tables(profiles),
         sources=tuple(_source(profile, place) for place, profile in enumerate(profiles)),
-        scenarios=links,
+        scenarios=profiled,
     )
 
 
-def _link(study: ScenarioResult) -> ScenarioLink | None:
-    made = operators(study, traces={})
-    if made is None or not made.tables:
-        return None
-    return ScenarioLink(
-        title=study.scenario.title,
-        address=f"scenario/{study.scenario.name}.html#operators",
-        says=made.title,
-    )
-
-
-def _verdict(profiles: Sequence[ImportedProfile], links: Sequence[ScenarioLink]) -> Text:
+def _verdict(profiles: Sequence[ImportedProfile], *, scenarios: int) -> Text:
     if not profiles:
-        return rich("Operators were profiled in ", strong(count(len(links), "scenario")), ".")
+        return rich("Operators were profiled in ", strong(count(scenarios, "scenario")), ".")
     elsewhere = f"{count(len(profiles), 'profile')} made elsewhere"
     if len(profiles) > 1:
         return rich(strong(elsewhere), ", side by side.")
@@ -181,16 +171,11 @@ def _label(profile: ImportedProfile, place: int) -> Label:
 
 def _source(imported: ImportedProfile, place: int) -> SourceRow:
     profile = imported.profile
-    together_ns = sum(operator.total_ns for operator in profile.operators)
+    is_step_known = profile.step_ns is not None and profile.iterations is not None
     return SourceRow(
+        imported=imported,
         label=Label(mode=_label(imported, place).mode, name=imported.name, more=""),
-        source=imported.source,
-        device=imported.device or "",
-        iterations="–" if profile.iterations is None else f"{profile.iterations:,}",
-        step="–"
-        if profile.step_ns is None or profile.iterations is None
-        else duration(basis_ns(profile)),
-        operators=duration(together_ns),
-        files=imported.files,
+        step_ns=basis_ns(profile) if is_step_known else None,
+        operators_ns=sum(operator.total_ns for operator in profile.operators),
         command=import_command(imported),
     )

@@ -17,12 +17,9 @@ from corebound.analysis.wording import (
     Text,
     TextSpan,
     Tone,
-    check_sign,
     count,
     day,
-    full_name,
     rich,
-    time_text,
     total_time,
 )
 from corebound.errors import Fault
@@ -36,31 +33,23 @@ from corebound.report.urls import host_file, raw_file, run_file
 
 
 class RunLaunch(Struct, frozen=True, kw_only=True):
-    """One launch, whatever its status; `command` launches its cell again."""
+    """One launch, whatever its status.
 
-    id: str
-    scenario: str
-    cell: str
-    tone: Tone
-    status: str
-    started: str
-    whole: str
+    Attributes:
+        notes: Why it has no result or does not count, and what to do.
+        log: The end of its log.
+        command: Launches its cell again.
+    """
+
+    launch: Launch
     notes: tuple[str, ...]
     log: str
     command: CommandLine
-    is_lost: bool
 
-
-class CheckRow(Struct, frozen=True, kw_only=True):
-    """A result of the doctor from the start of the run."""
-
-    tone: Tone
-    sign: str
-    state: str
-    check: str
-    value: str
-    why: str
-    fix: str
+    @property
+    def tone(self) -> Tone:
+        """The tone of its status."""
+        return status_tone(self.launch.status)
 
 
 class RunPage(Struct, frozen=True, kw_only=True):
@@ -85,7 +74,7 @@ class RunPage(Struct, frozen=True, kw_only=True):
     command: CommandLine
     facts: tuple[Fact, ...]
     scenarios: tuple[tuple[str, str, str, CommandLine], ...]
-    checks: tuple[CheckRow, ...] | None
+    checks: tuple[HostCheck, ...] | None
     troubles: tuple[RunLaunch, ...]
     launches: tuple[RunLaunch, ...]
     listed: str
@@ -129,8 +118,8 @@ def run_page(
         command=original_command(run),
         facts=_facts(run),
         scenarios=_scenarios(run, launches),
-        checks=None if run.preflight is None else tuple(_check(check) for check in run.preflight),
-        troubles=tuple(row for row in rows if row.is_lost),
+        checks=run.preflight,
+        troubles=tuple(row for row in rows if row.launch.status not in {"ok", "skipped"}),
         launches=rows,
         listed=_count_words(launches),
     )
@@ -228,33 +217,13 @@ def _scenarios(
     return tuple(rows)
 
 
-def _check(check: HostCheck) -> CheckRow:
-    tone, sign = check_sign(check.state)
-    return CheckRow(
-        tone=tone,
-        sign=sign,
-        state=check.state,
-        check=check.check,
-        value=check.value,
-        why=check.why,
-        fix=check.fix or "",
-    )
-
-
 def _launch(run: Run, launch: Launch, launches: Sequence[Launch]) -> RunLaunch:
     notes = [reason_of(launch), *evidence_of(launch), fix_of(launch, launches)]
     if launch.leftover_processes:
         notes.append(f"outlived its worker and was ended: {', '.join(launch.leftover_processes)}")
     return RunLaunch(
-        id=launch.id,
-        scenario=launch.cell.scenario,
-        cell=full_name(launch.cell),
-        tone=status_tone(launch.status),
-        status=launch.status if launch.kind == "measure" else f"{launch.status}, operators",
-        started=launch.started_at[11:19],
-        whole=time_text(launch.duration_ns) if launch.status != "skipped" else "–",
+        launch=launch,
         notes=tuple(note for note in notes if note),
         log=log_tail(launch, even_ok=True),
         command=launch_command(run, launch),
-        is_lost=launch.status not in {"ok", "skipped"},
     )

@@ -331,8 +331,8 @@ def test_a_claim_that_the_host_cannot_test_says_why() -> None:
     rows = a_page(latest_studies([a_sample()])[0]).claims
 
     assert [row.verdict.word for row in rows] == ["needs SMT", "reproduces"]
-    assert rows[0].detail == "which this host does not have"
-    assert rows[0].published == "1.39×"
+    assert rows[0].result.detail == "which this host does not have"
+    assert rows[0].result.claim.published_ratio == 1.39
 
 
 @pytest.mark.parametrize(("one_cpu_ms", "word"), [(8.0, "reproduces"), (10.0, "does not")])
