@@ -210,7 +210,6 @@ def _tuned(file: Path) -> bool:
     return file.read_text() != "powersave\n"
 
 
-@pytest.mark.quick
 def test_a_run_prints_host_warnings_and_records_the_checks(tmp_path: Path) -> None:
     suite = counting_suite(
         tmp_path,

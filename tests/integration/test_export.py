@@ -243,7 +243,6 @@ def test_pyperf_shows_checks_and_compares_them(project: Path, suites: list[str])
     assert "Benchmark" in compared or "not significant" in compared
 
 
-@pytest.mark.quick
 def test_exported_pyperf_files_import_unchanged(
     project: Path,
     suites: list[str],
@@ -287,7 +286,6 @@ def latest(project: Path, medians_s: dict[tuple[str, str], float]) -> dict[str, 
     return {key: value * 1e9 for (own, key), value in medians_s.items() if own == sha}
 
 
-@pytest.mark.quick
 def test_dashboards_get_the_latest_run(
     project: Path, medians_s: dict[tuple[str, str], float], tmp_path: Path
 ) -> None:

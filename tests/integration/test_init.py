@@ -129,7 +129,6 @@ def test_missing_project_files_are_named_and_commits_are_measured_once_they_exis
     assert (repository / "asv.conf.json").is_file()
 
 
-@pytest.mark.quick
 def test_existing_files_are_kept_and_listed(repository: Path) -> None:
     (repository / "Makefile").write_text("all:\n\techo mine\n")
     (repository / ".gitlab-ci.yml").write_text("test: {script: [make]}\n")
@@ -309,7 +308,6 @@ def test_gitlabs_nightly_script_builds_the_site_for_pages(clone: Path) -> None:
     assert on_gitlab(clone, "speed-pages").returncode == 0
 
 
-@pytest.mark.quick
 def test_the_makefile_has_its_targets(repository: Path) -> None:
     corebound(repository, "init")
 

@@ -112,7 +112,6 @@ def test_an_asynchronous_step_is_awaited_if_the_scenario_asks_for_it(run: Launch
     assert all(wall_ns >= 50_000_000 for wall_ns in worker.wall_ns)
 
 
-@pytest.mark.quick
 def test_a_launch_records_the_affinity_of_its_threads(run: Launcher) -> None:
     outcome = run("short", cpus=(CPUS[-1],), iterations=20_000)
 
@@ -176,7 +175,6 @@ def test_the_users_thread_variables_do_not_reach_the_worker(
     assert run("short").workers[0].environment == {}
 
 
-@pytest.mark.quick
 def test_leftover_processes_are_named_and_ended(run: Launcher) -> None:
     outcome = run("leaves_strays")
 

@@ -67,7 +67,6 @@ def test_a_published_folder_holds_only_the_new_site(suite: Path) -> None:
     assert sorted(file.name for file in suite.glob(".public*")) == [".public.lock"]
 
 
-@pytest.mark.quick
 def test_a_link_is_switched_to_a_new_folder_and_the_old_one_is_removed(suite: Path) -> None:
     (suite / "before").mkdir()
     (suite / "public").symlink_to("before")

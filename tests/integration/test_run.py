@@ -269,7 +269,6 @@ def test_a_workload_can_create_sockets_under_a_long_temporary_path(
     assert list(longer.glob("corebound-*")) == []
 
 
-@pytest.mark.quick
 def test_ctrl_c_ends_the_launch_and_keeps_the_measured_launches(long: Path) -> None:
     process = start(long, "long.yaml")
     wait_until_measuring(long)
@@ -407,7 +406,6 @@ def test_only_one_run_measures_at_a_time(
     assert waiting.returncode == 0
 
 
-@pytest.mark.quick
 def test_failed_launches_are_recorded_and_set_the_exit_code(suite: Path) -> None:
     (suite / "nap.py").write_text("def setup(*, seconds):\n    raise ValueError('no bed')\n")
 

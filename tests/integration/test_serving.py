@@ -53,7 +53,6 @@ def sent(outcome: LaunchResult) -> int:
     return answered.ok + sum(answered.errors.values())
 
 
-@pytest.mark.quick
 @needs.two_cpus
 def test_pinned_workers_have_separate_cores_and_one_thread(served: Serve) -> None:
     outcome = served(binding="launcher")

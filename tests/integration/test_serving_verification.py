@@ -183,6 +183,7 @@ def test_servers_listen_on_the_loopback_interface_only(either: Watched) -> None:
     assert either.addresses <= LOOPBACK
 
 
+@pytest.mark.quick
 def test_host_samples_and_counters_are_recorded(litserve: Watched) -> None:
     outcome, offer = litserve.outcome, perf.detect_counters()
 
