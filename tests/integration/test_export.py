@@ -15,7 +15,7 @@ import pyperf
 import pytest
 from asv.results import iter_results
 
-from corebound.exchange.run_export import cells_of
+from corebound.exchange.run_export import exported_cells
 from corebound.records import history_files, jsonl
 from corebound.records.history import Series
 from support.commands import output_of
@@ -94,7 +94,7 @@ def medians_s(project: Path) -> dict[tuple[str, str], float]:
     found = {}
     for file in jsonl.files(project / "reports" / "records"):
         stored = jsonl.read(file)
-        cells, faults = cells_of(stored.run, stored.launches, "")
+        cells, faults = exported_cells(stored.run, stored.launches, "")
         assert not faults
         for one in cells:
             assert stored.run.commit is not None

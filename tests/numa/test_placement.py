@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 from msgspec import Struct
 
-from corebound.analysis.scenario_result import findings, study
+from corebound.analysis.scenario_result import analyse_scenario, findings
 from corebound.diagnosis.evidence import moves
 from corebound.records import jsonl
 from corebound.records.launch_record import Launch
@@ -89,7 +89,7 @@ class Records(Struct, frozen=True, kw_only=True):
         """What diagnosis makes of it: the cells that each rule names."""
         (source,) = [one for one in self.run.scenarios if one.document["name"] == scenario]
         own = [launch for launch in self.launches if launch.cell.scenario == scenario]
-        matching = findings(study(self.run, source, own))
+        matching = findings(analyse_scenario(self.run, source, own))
         return {one.rule: [cell.key for cell in one.cells] for one in matching}
 
     def of(self, **axes: str) -> list[Launch]:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
-from corebound.analysis.scenario_result import findings, study
+from corebound.analysis.scenario_result import analyse_scenario, findings
 from corebound.diagnosis.diagnose import diagnose
 from corebound.diagnosis.evidence import CellEvidence, Evidence, Finding
 from corebound.machine.topology import CpuId, Topology
@@ -27,7 +27,7 @@ def findings_of_record(name: str) -> dict[str, Finding]:
     assert not stored.faults
     (source,) = stored.run.scenarios
     assert stored.launches
-    found = findings(study(stored.run, source, stored.launches))
+    found = findings(analyse_scenario(stored.run, source, stored.launches))
     return {one.rule: one for one in found}
 
 

@@ -16,8 +16,8 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from corebound.analysis.comparison import PastResults, past_results
 from corebound.analysis.host_records import Record
+from corebound.analysis.run_comparison import PastResults, past_results
 from corebound.machine.doctor.result import HostCheck, State
 from corebound.planning.models import Placement
 from corebound.records.calibration import Calibration

@@ -20,7 +20,7 @@ from corebound.scenario.cell import Cell
 from corebound.stats.history.alerts import AssessedChange, assess_changes
 from corebound.stats.history.incremental import SegmentCache
 from corebound.stats.history.regressions import Change, Failing, analyse, failing, too_short
-from corebound.stats.history.series import ended
+from corebound.stats.history.series import retired_series
 from corebound.units import significant
 
 _ANSWERS: dict[Answer, str] = {
@@ -50,12 +50,12 @@ class ChangeHistory(Struct, frozen=True, kw_only=True):
         clear: The same changes by series id, oldest first.
         unclear: All other changes, largest first.
         doubtful: The changes in `unclear` by series id, oldest first.
-        suspicions: Early warnings: shifts in the last two points only, not yet confirmed by the
+        early_warnings: Shifts in the last two points only, not yet confirmed by the
             detectors; largest first.
         assessed: For the id of each change and early warning, the decision about it and the
             results of re-runs.
         cells: The cells of our own scenarios, by scenario name and cell key.
-        ended: Ids of retired series: they have no recent point, while other series of their host or
+        retired_series: Ids of series that have no recent point, while other series of their host or
             machine have. No change in them is new.
         too_short: Ids of the series with too few points to detect a change.
         failing: The other series whose latest points have no value, by id.
@@ -71,9 +71,9 @@ class ChangeHistory(Struct, frozen=True, kw_only=True):
     cells: Mapping[tuple[str, str], Cell]
     changes: tuple[Change, ...] = ()
     doubtful: Mapping[str, tuple[Change, ...]] = field(default_factory=dict)
-    suspicions: tuple[Change, ...] = ()
+    early_warnings: tuple[Change, ...] = ()
     assessed: Mapping[str, AssessedChange] = field(default_factory=dict)
-    ended: frozenset[str] = frozenset()
+    retired_series: frozenset[str] = frozenset()
     too_short: frozenset[str] = frozenset()
     failing: Mapping[str, Failing] = field(default_factory=dict)
     not_analysed: Mapping[str, str] = field(default_factory=dict)
@@ -97,7 +97,7 @@ class ChangeHistory(Struct, frozen=True, kw_only=True):
         """
         return tuple(
             change
-            for group in (self.changes, self.unclear, self.suspicions)
+            for group in (self.changes, self.unclear, self.early_warnings)
             for change in group
             if self.assessed[change.id].is_undecided
         )
@@ -130,9 +130,9 @@ class ChangeHistory(Struct, frozen=True, kw_only=True):
             return "not clear"
         if assessed.is_undecided:
             return "not confirmed"
-        if change.step.status == "recovered":
+        if change.change_point.status == "recovered":
             return "recovered"
-        if change.series.id in self.ended:
+        if change.series.id in self.retired_series:
             return "ended"
         return "open" if change.is_regression else "kept"
 
@@ -166,7 +166,7 @@ class ChangeHistory(Struct, frozen=True, kw_only=True):
 
 def build_change_history(
     series: Iterable[Series],
-    studies: Sequence[ScenarioResult] = (),
+    results: Sequence[ScenarioResult] = (),
     *,
     decisions: Sequence[Decision] = (),
     confirmations: Sequence[Confirmation] = (),
@@ -178,7 +178,7 @@ def build_change_history(
 
     Args:
         series: Our own series, joined over the runs, and imported ones.
-        studies: The results of the scenarios that define the cells of our own series.
+        results: The results of the scenarios that define the cells of our own series.
         decisions: Decisions that people made about changes, in the order of their file.
         confirmations: Results of re-runs of changes.
         memory: Change points that earlier analyses found.
@@ -186,12 +186,14 @@ def build_change_history(
         progress: As in `analyse`.
     """
     suite = tuple(sorted(series, key=lambda entry: entry.id))
-    retired = ended(suite)
+    retired = retired_series(suite)
     grown = [entry for entry in suite if has_history(entry)]
-    analysis = analyse(suite, ended=retired, memory=memory, mapper=mapper, progress=progress)
+    analysis = analyse(suite, retired=retired, memory=memory, mapper=mapper, progress=progress)
     changes, early_warnings = analysis.changes, analysis.early_warnings
     not_analysed = {entry.series.id: entry.reason for entry in analysis.not_analysed}
-    assessed = assess_changes((*changes, *early_warnings), decisions, confirmations, ended=retired)
+    assessed = assess_changes(
+        (*changes, *early_warnings), decisions, confirmations, retired=retired
+    )
     accepted = [entry.change for entry in assessed if entry.change.clear or entry.alarm]
     accepted_ids = {entry.id for entry in accepted}
     others, other_warnings = (
@@ -204,12 +206,12 @@ def build_change_history(
         clear=_by_series(accepted),
         unclear=others,
         doubtful=_by_series(others),
-        suspicions=other_warnings,
+        early_warnings=other_warnings,
         assessed={entry.change.id: entry for entry in assessed},
         cells={
-            (study.scenario.name, cell.key): cell for study in studies for cell in study.planned
+            (result.scenario.name, cell.key): cell for result in results for cell in result.planned
         },
-        ended=retired,
+        retired_series=retired,
         too_short=frozenset(
             entry.id
             for entry in too_short(entry for entry in suite if entry.id not in not_analysed)
@@ -239,11 +241,11 @@ def _by_series(changes: Iterable[Change]) -> dict[str, tuple[Change, ...]]:
 
 
 def _at(change: Change) -> int:
-    return change.step.at
+    return change.change_point.at
 
 
 def _sort_key(change: Change) -> tuple[str, float, str]:
-    return change.first_bad.at, abs(change.step.ratio - 1), change.id
+    return change.first_bad.at, abs(change.change_point.ratio - 1), change.id
 
 
 EMPTY_HISTORY = ChangeHistory(series=(), clear={}, unclear=(), cells={})
@@ -273,7 +275,7 @@ def change_sizes(changes: Sequence[Change]) -> VerdictWord:
     Args:
         changes: At least one change; all have the same unit.
     """
-    by_size = sorted(changes, key=lambda change: abs(change.step.ratio - 1))
+    by_size = sorted(changes, key=lambda change: abs(change.change_point.ratio - 1))
     (smallest, smallest_unit), (largest, largest_unit) = _amount(by_size[0]), _amount(by_size[-1])
     ends = [largest + largest_unit]
     if smallest + smallest_unit != largest + largest_unit:
@@ -295,7 +297,7 @@ def change_direction(change: Change) -> str:
 
 def _amount(change: Change) -> tuple[str, str]:
     """The size of a change, and its unit."""
-    ratio = change.step.ratio
+    ratio = change.change_point.ratio
     factor = ratio if change.is_up else 1 / ratio
     if factor >= 2:
         return significant(factor), "×"
@@ -304,11 +306,11 @@ def _amount(change: Change) -> tuple[str, str]:
 
 def size_interval(change: Change) -> str:
     """The 95 % interval of the size, in the unit of `change_size`; empty if it is unknown."""
-    interval = change.step.interval
+    interval = change.change_point.interval
     if interval is None:
         return ""
     ends = (interval.low, interval.high)
-    ratio = change.step.ratio
+    ratio = change.change_point.ratio
     if max(ratio, 1 / ratio) >= 2:
         ends = ends if change.is_up else (1 / ends[1], 1 / ends[0])
         return f"[{significant(ends[0])}, {significant(ends[1])}]×"
@@ -352,7 +354,7 @@ def remaining_change(changes: Sequence[Change]) -> str:
 
 def _recovered(change: Change) -> tuple[str, int, bool]:
     """How much was recovered, in how many change points, and whether the last of them is clear."""
-    recovery = change.step.recovery
+    recovery = change.change_point.recovery
     if recovery is None:
         return "", 0, False
     amount = _PART
@@ -364,9 +366,16 @@ def _recovered(change: Change) -> tuple[str, int, bool]:
 
 def _since(change: Change) -> Change:
     """A change as if it went from the level before it to the level after its recovery."""
-    left = change.step.recovery.left if change.step.recovery else change.step.ratio
+    left = (
+        change.change_point.recovery.left
+        if change.change_point.recovery
+        else change.change_point.ratio
+    )
     return replace(
-        change, step=replace(change.step, ratio=left, direction="up" if left > 1 else "down")
+        change,
+        change_point=replace(
+            change.change_point, ratio=left, direction="up" if left > 1 else "down"
+        ),
     )
 
 

@@ -43,14 +43,14 @@ class ClaimResult(Struct, frozen=True, kw_only=True):
     detail: str
 
 
-def judge_claims(study: ScenarioResult) -> tuple[ClaimResult, ...]:
+def judge_claims(result: ScenarioResult) -> tuple[ClaimResult, ...]:
     """The results of a scenario's claims, one for each pair of cells that a claim covers."""
-    return tuple(one for claim in study.scenario.claims for one in _judge_claim(study, claim))
+    return tuple(one for claim in result.scenario.claims for one in _judge_claim(result, claim))
 
 
-def _judge_claim(study: ScenarioResult, claim: Claim) -> Iterator[ClaimResult]:
-    needs, why = _missing_need(claim, study.run.host)
-    pairs = claim_pairs(claim, study.planned)
+def _judge_claim(result: ScenarioResult, claim: Claim) -> Iterator[ClaimResult]:
+    needs, why = _missing_need(claim, result.run.host)
+    pairs = claim_pairs(claim, result.planned)
     if needs or not pairs:
         yield ClaimResult(
             claim=claim,
@@ -65,7 +65,7 @@ def _judge_claim(study: ScenarioResult, claim: Claim) -> Iterator[ClaimResult]:
         return
     axes = varying_axes([one for one, _ in pairs])
     for one, two in pairs:
-        comparison = compare_cells(study, one, two)
+        comparison = compare_cells(result, one, two)
         judgement, detail = _judge(claim, comparison)
         yield ClaimResult(
             claim=claim,

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from corebound.analysis.scenario_result import CellStudy, ScenarioResult
+from corebound.analysis.scenario_result import CellResult, ScenarioResult
 from corebound.records.history import HistoryPoint, Series
 from corebound.records.launch_record import ImportedProfile, Launch
 from corebound.records.run_record import Commit, Run, ScenarioSource
@@ -42,21 +42,21 @@ TOPOLOGY = CommandLine("corebound topology", reads_records=False)
 DOCTOR = CommandLine("corebound doctor", reads_records=False)
 
 
-def reproduce_command(study: ScenarioResult, cells: Sequence[Cell]) -> CommandLine:
+def reproduce_command(result: ScenarioResult, cells: Sequence[Cell]) -> CommandLine:
     """The command that measures these cells again, with the run's seed and profile.
 
     Args:
-        study: The scenario's result.
+        result: The scenario's result.
         cells: The cells to measure; empty means all.
     """
-    return _run(study.run, study.source, cells)
+    return _run(result.run, result.source, cells)
 
 
-def plan_command(study: ScenarioResult, cell: Cell) -> CommandLine:
+def plan_command(result: ScenarioResult, cell: Cell) -> CommandLine:
     """The command that shows where a cell is placed and how it is started, without launching it."""
-    arguments = ["corebound", "plan", study.source.path, "--only", cell.key]
-    if study.run.profile is not None:
-        arguments += ["--profile", study.run.profile]
+    arguments = ["corebound", "plan", result.source.path, "--only", cell.key]
+    if result.run.profile is not None:
+        arguments += ["--profile", result.run.profile]
     return CommandLine(shlex.join(arguments), reads_records=False)
 
 
@@ -75,9 +75,9 @@ def original_command(run: Run) -> CommandLine:
     return CommandLine(shlex.join(run.argv), reads_records="--records" not in run.argv)
 
 
-def cell_command(study: ScenarioResult, cell: CellStudy) -> CommandLine:
+def cell_command(result: ScenarioResult, cell: CellResult) -> CommandLine:
     """The command that measures a cell again, together with its baseline if it has one."""
-    return reproduce_command(study, (cell.baseline, cell.cell) if cell.baseline else (cell.cell,))
+    return reproduce_command(result, (cell.baseline, cell.cell) if cell.baseline else (cell.cell,))
 
 
 def launch_command(run: Run, launch: Launch) -> CommandLine:

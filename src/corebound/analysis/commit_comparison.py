@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from msgspec import Struct
 
 from corebound.analysis.change_history import ChangeHistory, environment_difference
-from corebound.analysis.comparison import Compared, apply_fdr
+from corebound.analysis.run_comparison import Compared, apply_fdr
 from corebound.analysis.series_names import series_name
 from corebound.errors import InputError
 from corebound.records.history import HistoryPoint, Series
@@ -46,16 +46,16 @@ class CommitComparison(Struct, frozen=True, kw_only=True):
         project: The project's name.
         before, after: The commits.
         series: Series measured at both commits in the same environment, by change over noise.
-        unlike: Names of series that are not comparable, and what differs.
-        alone: Names of series measured at only one of the commits, and its hash.
+        not_comparable: Names of series that are not comparable, and what differs.
+        only_in_one: Names of series measured at only one of the commits, and its hash.
     """
 
     project: str
     before: Commit
     after: Commit
     series: tuple[ComparedSeries, ...]
-    unlike: tuple[tuple[str, str], ...]
-    alone: tuple[tuple[str, str], ...]
+    not_comparable: tuple[tuple[str, str], ...]
+    only_in_one: tuple[tuple[str, str], ...]
 
 
 def compare_commits(
@@ -104,8 +104,8 @@ def compare_commits(
         before=commits[before],
         after=commits[after],
         series=tuple(by_noise),
-        unlike=tuple(not_comparable),
-        alone=tuple(only_in_one),
+        not_comparable=tuple(not_comparable),
+        only_in_one=tuple(only_in_one),
     )
 
 
@@ -123,7 +123,7 @@ def _places(series: Series, shas: Sequence[str], commits: dict[str, Commit]) -> 
 
 
 def _compared(series: Series, indices: tuple[int, int], history: ChangeHistory) -> ComparedSeries:
-    change_points = [change.step.at for change in history.of(series)]
+    change_points = [change.change_point.at for change in history.of(series)]
     before, after = indices[::-1] if series.more_is_better else indices
     return ComparedSeries(
         series=series,

@@ -28,21 +28,21 @@ class Check(Struct, frozen=True, kw_only=True):
     evidence: str
 
 
-def checks(study: ScenarioResult) -> tuple[Check, ...]:
+def checks(result: ScenarioResult) -> tuple[Check, ...]:
     """All checks of a scenario; empty if the scenario has no launch."""
-    tried = [launch for launch in study.launches if launch.status != "skipped"]
+    tried = [launch for launch in result.launches if launch.status != "skipped"]
     if not tried:
         return ()
     return (
         _binding(tried),
         _threads(tried),
-        _order(tried, study),
-        _steady(study),
+        _order(tried, result),
+        _steady(result),
         _leftover_processes(tried),
         _environment(tried),
         _sampling_cost(tried),
-        _host(study),
-        *_peak(study),
+        _host(result),
+        *_peak(result),
     )
 
 
@@ -149,7 +149,7 @@ def _threads(launches: Sequence[Launch]) -> Check:
     )
 
 
-def _order(launches: Sequence[Launch], study: ScenarioResult) -> Check:
+def _order(launches: Sequence[Launch], result: ScenarioResult) -> Check:
     blocks: dict[int, list[Launch]] = {}
     for launch in launches:
         blocks.setdefault(launch.block, []).append(launch)
@@ -158,7 +158,7 @@ def _order(launches: Sequence[Launch], study: ScenarioResult) -> Check:
         for block in blocks.values()
     }
     cells = {launch.cell.key for launch in launches}
-    seed = f"seed {study.run.seed}"
+    seed = f"seed {result.run.seed}"
     alternated = sum(bool(launch.alternated) for launch in launches)
     if alternated:
         seed += f"; {count(alternated, 'launch', 'launches')} alternated, iteration by iteration"
@@ -170,9 +170,9 @@ def _order(launches: Sequence[Launch], study: ScenarioResult) -> Check:
     )
 
 
-def _steady(study: ScenarioResult) -> Check:
-    launches = sum(len(cell.summary.launches) for cell in study.cells)
-    unsettled = sum(cell.summary.unsettled for cell in study.cells)
+def _steady(result: ScenarioResult) -> Check:
+    launches = sum(len(cell.summary.launches) for cell in result.cells)
+    unsettled = sum(cell.summary.unsettled for cell in result.cells)
     evidence = f"{launches - unsettled} of {count(launches, 'launch', 'launches')} did"
     return _STEADY.judged(evidence, passed=unsettled == 0 if launches else None)
 
@@ -215,8 +215,8 @@ def _sampling_cost(launches: Sequence[Launch]) -> Check:
     return _SAMPLING_COST.judged(evidence, passed=share <= _MAX_SAMPLING_SHARE)
 
 
-def _host(study: ScenarioResult) -> Check:
-    host_checks = study.run.preflight
+def _host(result: ScenarioResult) -> Check:
+    host_checks = result.run.preflight
     if host_checks is None:
         return _HOST.judged("not looked at", passed=None)
     warnings = [check.check for check in host_checks if check.state == "warning"]
@@ -227,12 +227,12 @@ def _host(study: ScenarioResult) -> Check:
     return _HOST.judged(evidence, passed=not warnings)
 
 
-def _peak(study: ScenarioResult) -> Iterator[Check]:
+def _peak(result: ScenarioResult) -> Iterator[Check]:
     """Check that no cell exceeds its cores' peak; no check if no cell has a peak share."""
     ratios = [
         share.ratio
-        for cell in study.cells
-        if (share := peak_share(cell, study.scenario, study.run.host)) is not None
+        for cell in result.cells
+        if (share := peak_share(cell, result.scenario, result.run.host)) is not None
     ]
     if not ratios:
         return

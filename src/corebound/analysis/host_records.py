@@ -31,7 +31,7 @@ def moment(record: Record) -> tuple[str, str]:
 _MOST_RUNS = 100
 
 
-class HostStudy(Struct, frozen=True, kw_only=True):
+class HostRecords(Struct, frozen=True, kw_only=True):
     """A host with its runs and calibrations.
 
     Attributes:
@@ -48,9 +48,9 @@ class HostStudy(Struct, frozen=True, kw_only=True):
         return self.runs[: -_MOST_RUNS - 1 : -1]
 
 
-def host_studies(
+def group_by_host(
     records: Sequence[Record], calibrations: Sequence[Calibration] = ()
-) -> tuple[HostStudy, ...]:
+) -> tuple[HostRecords, ...]:
     """Each host of the records, by id.
 
     Args:
@@ -58,7 +58,7 @@ def host_studies(
         calibrations: Calibrations of any host.
     """
     return tuple(
-        HostStudy(runs=tuple(run for run, _ in own), calibrations=_latest(host, calibrations))
+        HostRecords(runs=tuple(run for run, _ in own), calibrations=_latest(host, calibrations))
         for host, own in by_host(records).items()
     )
 

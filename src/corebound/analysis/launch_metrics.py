@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from msgspec import Struct
 
-from corebound.analysis.scenario_result import CellStudy
+from corebound.analysis.scenario_result import CellResult
 from corebound.analysis.wording import Fact, capital, count
 from corebound.diagnosis.evidence import moves, total
 from corebound.machine.topology import Topology
@@ -45,7 +45,7 @@ _SEVERAL_METRICS = Metric(
 )
 
 
-def metric_of(cells: Iterable[CellStudy]) -> Metric:
+def metric_of(cells: Iterable[CellResult]) -> Metric:
     """The metric of these cells; servers may use several metrics."""
     shapes = {
         launch.served.traffic.shape
@@ -66,7 +66,7 @@ def migrations(launch: Launch) -> int | None:
     return total(launch, "migrations")
 
 
-def switches(launch: Launch) -> int | None:
+def context_switches(launch: Launch) -> int | None:
     """Context switches of all threads of a launch, voluntary and involuntary."""
     counts = [total(launch, "voluntary"), total(launch, "involuntary")]
     available = [number for number in counts if number is not None]
@@ -85,7 +85,7 @@ def total_wall_ns(launch: Launch) -> int | None:
     return max((sum(worker.wall_ns) for worker in launch.workers), default=0) or None
 
 
-def median_of(cell: CellStudy, metric: Callable[[Launch], int | None]) -> float | None:
+def median_of(cell: CellResult, metric: Callable[[Launch], int | None]) -> float | None:
     """The median of a count over the launches behind the cell's value."""
     counts = [metric(launch) for launch in _behind(cell)]
     available = [number for number in counts if number is not None]
@@ -93,7 +93,7 @@ def median_of(cell: CellStudy, metric: Callable[[Launch], int | None]) -> float 
 
 
 def span_of(
-    cell: CellStudy, metric: Callable[[Launch], float | None]
+    cell: CellResult, metric: Callable[[Launch], float | None]
 ) -> tuple[float, float] | None:
     """The minimum and maximum over the launches behind the cell's value.
 
@@ -109,13 +109,13 @@ def span_of(
     return None if ends[0] == ends[1] else ends
 
 
-def _behind(cell: CellStudy) -> list[Launch]:
+def _behind(cell: CellResult) -> list[Launch]:
     return select_undisturbed(
         [launch for launch in cell.launches if launch.status == "ok"], is_mostly_disturbed
     )
 
 
-def cpu_of(cell: CellStudy) -> Iterator[Fact]:
+def cpu_of(cell: CellResult) -> Iterator[Fact]:
     """CPU time of an iteration, and its ratio to the wall time."""
     summary = cell.summary
     if summary.cpu_median_ns is not None and (busy := summary.cpus_busy) is not None:
@@ -127,13 +127,13 @@ def cpu_of(cell: CellStudy) -> Iterator[Fact]:
         yield Fact(value="–", says="CPU time: an iteration is too short for its clock")
 
 
-def disturbed(cell: CellStudy) -> tuple[Launch, ...]:
+def disturbed(cell: CellResult) -> tuple[Launch, ...]:
     """The launches behind a cell's value that are marked as disturbed from outside."""
     ids = {summary.launch for summary in cell.summary.launches if summary.disturbed}
     return tuple(launch for launch in cell.launches if launch.id in ids)
 
 
-def left_out(cell: CellStudy) -> tuple[Launch, ...]:
+def left_out(cell: CellResult) -> tuple[Launch, ...]:
     """The disturbed launches that are left out of a cell's value because it has enough others."""
     ids = {summary.launch for summary in cell.summary.left_out}
     return tuple(launch for launch in cell.launches if launch.id in ids)

@@ -55,8 +55,8 @@ def placement_signature(launches: Iterable[Launch]) -> object:
     return None
 
 
-class CellStudy(Struct, frozen=True, kw_only=True):
-    """A cell that was launched, successfully or not.
+class CellResult(Struct, frozen=True, kw_only=True):
+    """The result of one cell that was launched, successfully or not.
 
     Attributes:
         cell: The cell.
@@ -64,9 +64,9 @@ class CellStudy(Struct, frozen=True, kw_only=True):
         summary: The summary of its `ok` launches.
         baseline: The cell it is compared with; None for the baseline itself.
         comparison: Its speed against the baseline's; None if one of the two has no values.
-        twin: The equivalent cell: an earlier cell of the scenario that has the same CPUs, memory
-            and threads on this host. The two can differ only by noise and by whether the kernel
-            enforces the binding. None if there is none.
+        equivalent_cell: An earlier cell of the scenario that has the same CPUs, memory and threads
+            on this host. The two can differ only by noise and by whether the kernel enforces the
+            binding. None if there is none.
     """
 
     cell: Cell
@@ -74,7 +74,7 @@ class CellStudy(Struct, frozen=True, kw_only=True):
     summary: CellSummary
     baseline: Cell | None
     comparison: Comparison | None
-    twin: Cell | None
+    equivalent_cell: Cell | None
 
     @property
     def is_measured(self) -> bool:
@@ -90,14 +90,17 @@ class CellStudy(Struct, frozen=True, kw_only=True):
 class BaselineComparison(Struct, frozen=True, kw_only=True):
     """A cell, its baseline, and the result of their comparison."""
 
-    cell: CellStudy
-    baseline: CellStudy
+    cell: CellResult
+    baseline: CellResult
     comparison: Comparison
 
     @property
     def is_same_placement(self) -> bool:
         """Whether both have the same CPUs, memory and threads, so that it repeats the baseline."""
-        cell, baseline = self.cell.twin or self.cell.cell, self.baseline.twin or self.baseline.cell
+        cell, baseline = (
+            self.cell.equivalent_cell or self.cell.cell,
+            self.baseline.equivalent_cell or self.baseline.cell,
+        )
         return cell.key == baseline.key
 
     @property
@@ -128,14 +131,14 @@ class ScenarioResult(Struct, frozen=True, kw_only=True):
     scenario: Scenario
     measure: Measure
     planned: tuple[Cell, ...]
-    by_key: Mapping[str, CellStudy]
+    by_key: Mapping[str, CellResult]
     ranked: tuple[BaselineComparison, ...]
     profiles: tuple[Launch, ...]
     incomplete: IncompleteRun | None
     profiles_before: Profiles = ()
 
     @property
-    def cells(self) -> tuple[CellStudy, ...]:
+    def cells(self) -> tuple[CellResult, ...]:
         """The cells with a launch, in the order of the file."""
         return tuple(self.by_key.values())
 
@@ -163,7 +166,7 @@ class ScenarioResult(Struct, frozen=True, kw_only=True):
             and not comparison.is_itself
         ]
         return next(
-            (comparison for comparison in faster if comparison.cell.twin is None),
+            (comparison for comparison in faster if comparison.cell.equivalent_cell is None),
             next(iter(faster), None),
         )
 
@@ -177,7 +180,7 @@ class ScenarioResult(Struct, frozen=True, kw_only=True):
         return self.winner or next(iter(rivals or self.ranked), None)
 
     @property
-    def baseline(self) -> CellStudy | None:
+    def baseline(self) -> CellResult | None:
         """The leader's baseline, or the first cell without a baseline."""
         leader = self.leader
         if leader is not None:
@@ -190,12 +193,14 @@ class ScenarioResult(Struct, frozen=True, kw_only=True):
         named = {cell.baseline.key: cell.baseline for cell in self.cells if cell.baseline}
         return tuple(named[key] for key in named)
 
-    def find(self, cell: Cell | None) -> CellStudy | None:
+    def find(self, cell: Cell | None) -> CellResult | None:
         """The result of a cell; None if it was never launched."""
         return self.by_key.get(cell.key) if cell else None
 
 
-def study(run: Run, source: ScenarioSource, launches: Sequence[Launch]) -> ScenarioResult:
+def analyse_scenario(
+    run: Run, source: ScenarioSource, launches: Sequence[Launch]
+) -> ScenarioResult:
     """Compute the result of one scenario in one run.
 
     Args:
@@ -228,20 +233,20 @@ def study(run: Run, source: ScenarioSource, launches: Sequence[Launch]) -> Scena
     summaries = {key: replace(summaries[key], cell=by_key[key]) for key in keys}
     planned = tuple(by_key.get(cell.key, cell) for cell in planned)
     by_placement: dict[object, Cell] = {}
-    cells: dict[str, CellStudy] = {}
+    cells: dict[str, CellResult] = {}
     baselines = baselines_of([by_key[key] for key in keys], planned, scenario)
     for key, baseline_found in zip(keys, baselines, strict=True):
         cell = by_key[key]
         baseline = None if baseline_found is None or baseline_found.key == key else baseline_found
         baseline_key = "" if baseline is None else baseline.key
         signature = placement_signature(launched[key])
-        cells[key] = CellStudy(
+        cells[key] = CellResult(
             cell=cell,
             launches=tuple(launched[key]),
             summary=summaries[key],
             baseline=baseline,
             comparison=_compared(summaries[key], summaries.get(baseline_key), measure),
-            twin=by_placement.get(signature) if signature else None,
+            equivalent_cell=by_placement.get(signature) if signature else None,
         )
         if signature:
             by_placement.setdefault(signature, cell)
@@ -276,7 +281,7 @@ def study(run: Run, source: ScenarioSource, launches: Sequence[Launch]) -> Scena
     )
 
 
-def _ranked(cells: Mapping[str, CellStudy]) -> tuple[BaselineComparison, ...]:
+def _ranked(cells: Mapping[str, CellResult]) -> tuple[BaselineComparison, ...]:
     comparisons = [
         BaselineComparison(cell=cell, baseline=cells[cell.baseline.key], comparison=cell.comparison)
         for cell in cells.values()
@@ -300,7 +305,7 @@ def compare_cells(result: ScenarioResult, cell: Cell, other: Cell) -> Comparison
     return _compared(first.summary, second.summary, result.measure)
 
 
-def typical_launch(cell: CellStudy) -> tuple[Launch, LaunchSummary] | None:
+def typical_launch(cell: CellResult) -> tuple[Launch, LaunchSummary] | None:
     """The launch to show for a cell: its median is nearest to the cell's.
 
     Of equals it is the earliest.
@@ -359,16 +364,16 @@ class CellProfile(Struct, frozen=True, kw_only=True):
     disturbed: bool
 
 
-def cell_profiles(study: ScenarioResult) -> tuple[CellProfile, ...]:
+def cell_profiles(result: ScenarioResult) -> tuple[CellProfile, ...]:
     """The cells with a profile, in the order of the file."""
     profiles = []
-    for launch in study.profiles:
+    for launch in result.profiles:
         profile = launch.workers[0].profile if launch.workers else None
         if launch.status == "ok" and profile is not None:
-            measured_cell = study.find(launch.cell)
+            measured_cell = result.find(launch.cell)
             earlier = [
                 worker_profiles
-                for cell, worker_profiles in study.profiles_before
+                for cell, worker_profiles in result.profiles_before
                 if cell == launch.cell.id
             ]
             profiles.append(
@@ -393,9 +398,9 @@ def cell_profiles(study: ScenarioResult) -> tuple[CellProfile, ...]:
     return tuple(profiles)
 
 
-def findings(study: ScenarioResult) -> tuple[Finding, ...]:
+def findings(result: ScenarioResult) -> tuple[Finding, ...]:
     """Diagnose a scenario; findings are ordered by strength."""
-    profiles = {cell.cell.key: cell.profile for cell in cell_profiles(study) if not cell.disturbed}
+    profiles = {cell.cell.key: cell.profile for cell in cell_profiles(result) if not cell.disturbed}
     return diagnose(
         Evidence(
             cells=tuple(
@@ -405,10 +410,10 @@ def findings(study: ScenarioResult) -> tuple[Finding, ...]:
                     summary=cell.summary,
                     profile=profiles.get(cell.cell.key),
                 )
-                for cell in study.cells
+                for cell in result.cells
             ),
-            topology=study.run.host.topology,
-            margin=study.measure.margin,
-            adaptive=study.measure.launches.follow_spread,
+            topology=result.run.host.topology,
+            margin=result.measure.margin,
+            adaptive=result.measure.launches.follow_spread,
         )
     )

@@ -8,14 +8,19 @@ from typing import NamedTuple
 from msgspec import Struct
 from msgspec.structs import replace
 
-from corebound.analysis.scenario_result import CellStudy, Profiles, ScenarioResult, study
+from corebound.analysis.scenario_result import (
+    CellResult,
+    Profiles,
+    ScenarioResult,
+    analyse_scenario,
+)
 from corebound.analysis.wording import axis_value
 from corebound.records.launch_record import Launch
 from corebound.records.run_record import Run, ScenarioSource
 from corebound.scenario.cell import Cell
 
 
-def latest_studies(records: Sequence[tuple[Run, Sequence[Launch]]]) -> tuple[ScenarioResult, ...]:
+def latest_results(records: Sequence[tuple[Run, Sequence[Launch]]]) -> tuple[ScenarioResult, ...]:
     """The result of the latest run of every scenario in the records, by scenario name.
 
     A run of selected cells counts only if no run measured the whole of the same file. A run that
@@ -38,7 +43,8 @@ def latest_studies(records: Sequence[tuple[Run, Sequence[Launch]]]) -> tuple[Sce
                 latest[name] = _Candidate(run, source, launches, launched)
     ordered = (latest[name] for name in sorted(latest))
     return tuple(
-        study(candidate.run, candidate.source, candidate.launches) for candidate in ordered
+        analyse_scenario(candidate.run, candidate.source, candidate.launches)
+        for candidate in ordered
     )
 
 
@@ -67,12 +73,12 @@ class CellGroup(Struct, frozen=True, kw_only=True):
     """
 
     title: str
-    cells: tuple[tuple[Cell, CellStudy], ...]
+    cells: tuple[tuple[Cell, CellResult], ...]
 
 
-def by_baseline(cells: Sequence[CellStudy]) -> tuple[CellGroup, ...]:
+def by_baseline(cells: Sequence[CellResult]) -> tuple[CellGroup, ...]:
     """Group cells by their baseline, in the order of the file."""
-    groups: dict[str, list[CellStudy]] = {}
+    groups: dict[str, list[CellResult]] = {}
     for cell in cells:
         key = cell.baseline.key if cell.baseline else cell.cell.key
         groups.setdefault(key, []).append(cell)
@@ -111,14 +117,14 @@ _MOST_RUNS = 5
 
 
 def with_profiles_before(
-    studies: Iterable[ScenarioResult], runs: Iterable[Run], profiles: Mapping[str, Profiles]
+    results: Iterable[ScenarioResult], runs: Iterable[Run], profiles: Mapping[str, Profiles]
 ) -> tuple[ScenarioResult, ...]:
     """The results, each with the profiles of its cells in the latest comparable earlier runs.
 
     Comparable runs have the same host, kernel, commit, scenario, profile of it, and environments.
 
     Args:
-        studies: One result per scenario.
+        results: One result per scenario.
         runs: All runs, in any order.
         profiles: The profiles of each run, by run id; a run without an entry has no known profiles.
     """
@@ -129,28 +135,28 @@ def with_profiles_before(
     )
     return tuple(
         replace(result, profiles_before=_earlier_profiles(result, latest_first, profiles))
-        for result in studies
+        for result in results
     )
 
 
 def _earlier_profiles(
-    study: ScenarioResult, runs: Sequence[Run], profiles: Mapping[str, Profiles]
+    result: ScenarioResult, runs: Sequence[Run], profiles: Mapping[str, Profiles]
 ) -> Profiles:
-    if not study.profiles:
+    if not result.profiles:
         return ()
-    own = {launch.cell.id for launch in study.profiles}
-    comparable = [run for run in runs if _is_comparable_earlier(run, study)][:_MOST_RUNS]
+    own = {launch.cell.id for launch in result.profiles}
+    comparable = [run for run in runs if _is_comparable_earlier(run, result)][:_MOST_RUNS]
     return tuple(profile for run in comparable for profile in profiles[run.id] if profile[0] in own)
 
 
-def _is_comparable_earlier(run: Run, study: ScenarioResult) -> bool:
+def _is_comparable_earlier(run: Run, result: ScenarioResult) -> bool:
     """Whether a run is earlier and differs in nothing that may change an operator profile."""
-    own, source = study.run, run.source_of(study.scenario.name)
-    environments = {launch.cell.environment for launch in study.profiles}
+    own, source = result.run, run.source_of(result.scenario.name)
+    environments = {launch.cell.environment for launch in result.profiles}
     return (
         source is not None
         and (run.started_at, run.id) < (own.started_at, own.id)
-        and source.sha256 == study.source.sha256
+        and source.sha256 == result.source.sha256
         and (run.profile, run.commit) == (own.profile, own.commit)
         and not (run.commit and run.commit.dirty)
         and (run.host.id, run.host.kernel) == (own.host.id, own.host.kernel)

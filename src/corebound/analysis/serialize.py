@@ -24,16 +24,16 @@ from corebound.analysis.commit_comparison import (
     CommitComparison,
     ComparedSeries,
 )
-from corebound.analysis.comparison import RUNS_CAVEAT, Compared, ComparedCell, RunComparison
 from corebound.analysis.launch_metrics import (
+    context_switches,
     median_of,
     migrations,
     span_of,
-    switches,
     threads,
     total_wall_ns,
 )
-from corebound.analysis.scenario_result import CellStudy
+from corebound.analysis.run_comparison import RUNS_CAVEAT, Compared, ComparedCell, RunComparison
+from corebound.analysis.scenario_result import CellResult
 from corebound.analysis.server_workers import worker_activity
 from corebound.diagnosis.evidence import Finding
 from corebound.machine.identity import Host
@@ -106,7 +106,7 @@ def comparison_document(comparison: Comparison | None, *keys: ComparisonKey) -> 
 
 
 def cell_document(
-    cell: CellStudy, host: Host, *, is_finding: bool, noise: Noise | None
+    cell: CellResult, host: Host, *, is_finding: bool, noise: Noise | None
 ) -> dict[str, Any]:
     """A cell of one run.
 
@@ -138,7 +138,7 @@ def cell_document(
     }
 
 
-def cell_row(cell: CellStudy) -> dict[str, Any]:
+def cell_row(cell: CellResult) -> dict[str, Any]:
     """A cell of one run as columns, without its axes."""
     summary, comparison = cell.summary, cell.comparison
     cpu_ns = {launch.launch: launch.cpu_median_ns for launch in summary.launches}
@@ -160,8 +160,8 @@ def cell_row(cell: CellStudy) -> dict[str, Any]:
         "launches_left_out": len(summary.left_out),
         "migrations": median_of(cell, migrations),
         **_span_columns("migrations", cell, migrations),
-        "switches": median_of(cell, switches),
-        **_span_columns("switches", cell, switches),
+        "switches": median_of(cell, context_switches),
+        **_span_columns("switches", cell, context_switches),
         "threads": median_of(cell, threads),
         **_span_columns("threads", cell, threads),
         "whole_ns": median_of(cell, total_wall_ns),
@@ -174,14 +174,14 @@ def cell_row(cell: CellStudy) -> dict[str, Any]:
 
 
 def _span_columns(
-    name: str, cell: CellStudy, metric: Callable[[Launch], float | None], unit: str = ""
+    name: str, cell: CellResult, metric: Callable[[Launch], float | None], unit: str = ""
 ) -> dict[str, float | None]:
     """The minimum and maximum over the launches; None if all have the same value."""
     minimum, maximum = span_of(cell, metric) or (None, None)
     return {f"{name}_least{unit}": minimum, f"{name}_most{unit}": maximum}
 
 
-def serving_document(cell: CellStudy, host: Host) -> dict[str, Any] | None:
+def serving_document(cell: CellResult, host: Host) -> dict[str, Any] | None:
     """Throughput, latencies, cost per request, errors, workers; None if nothing was served."""
     served = summarise_served(cell.launches)
     if served is None:
@@ -204,7 +204,7 @@ def _estimate(name: str, estimate: MeanWithInterval) -> dict[str, Any]:
     return {name: estimate.value, f"{name}_interval": interval_pair(estimate.interval)}
 
 
-def _workers(cell: CellStudy, host: Host) -> dict[str, Any]:
+def _workers(cell: CellResult, host: Host) -> dict[str, Any]:
     workers = worker_activity(cell, host)
     return {
         "cpu_use": {str(cpu): use for cpu, use in workers.cpu_use.items()},
@@ -324,8 +324,10 @@ def _compared(compared: Compared) -> dict[str, Any]:
 
 def _uncompared(comparison: RunComparison | CommitComparison, side: str) -> dict[str, Any]:
     return {
-        "not_alike": [{"id": name, "because": reason} for name, reason in comparison.unlike],
-        "only_in_one": [{"id": name, side: only} for name, only in comparison.alone],
+        "not_alike": [
+            {"id": name, "because": reason} for name, reason in comparison.not_comparable
+        ],
+        "only_in_one": [{"id": name, side: only} for name, only in comparison.only_in_one],
     }
 
 
@@ -447,7 +449,7 @@ def change_document(
         compare: The command that measures both sides interleaved; empty if there is none.
     """
     change = judged.change
-    step = change.step
+    step = change.change_point
     return {
         "id": judged.id,
         "alarm": judged.alarm,
@@ -480,7 +482,7 @@ def _point(point: HistoryPoint) -> dict[str, str | None]:
 
 
 def _recovery(change: Change) -> dict[str, Any] | None:
-    recovery, between = change.step.recovery, change.back_between
+    recovery, between = change.change_point.recovery, change.recovered_between
     if recovery is None or between is None:
         return None
     good, bad = between
@@ -496,8 +498,8 @@ def _recovery(change: Change) -> dict[str, Any] | None:
 
 def change_row(change: Change, history: ChangeHistory) -> dict[str, Any]:
     """A change as columns."""
-    step, good, bad = change.step, change.last_good, change.first_bad
-    recovered_good, recovered_bad = change.back_between or (None, None)
+    step, good, bad = change.change_point, change.last_good, change.first_bad
+    recovered_good, recovered_bad = change.recovered_between or (None, None)
     return {
         "id": change.id,
         "status": history.status(change),

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from msgspec import Struct
 
 from corebound.analysis.launch_metrics import migrations, span_of
-from corebound.analysis.scenario_result import CellStudy
+from corebound.analysis.scenario_result import CellResult
 from corebound.diagnosis.evidence import remote_share
 from corebound.machine.identity import Host
 from corebound.machine.topology import CpuId
@@ -56,7 +56,7 @@ class WorkerActivity(Struct, frozen=True, kw_only=True):
     spans: Mapping[str, tuple[float, float]]
 
 
-def worker_activity(cell: CellStudy, host: Host) -> WorkerActivity:
+def worker_activity(cell: CellResult, host: Host) -> WorkerActivity:
     """Collect the values of a server configuration's workers on this host."""
     launches = [
         launch for launch in cell.launches if launch.status == "ok" and launch.served is not None

@@ -9,7 +9,7 @@ from functools import partial
 from msgspec import Struct
 from msgspec.structs import replace
 
-from corebound.analysis.scenario_result import CellStudy, ScenarioResult
+from corebound.analysis.scenario_result import CellResult, ScenarioResult
 from corebound.analysis.wording import ValueWithBounds, count, within
 from corebound.machine.identity import Host
 from corebound.machine.peak_flops import Peak
@@ -37,7 +37,7 @@ class PeakShare(Struct, frozen=True, kw_only=True):
     bits: int
 
 
-def throughput(cell: CellStudy, *, bare: bool = False) -> ValueWithBounds:
+def throughput(cell: CellResult, *, bare: bool = False) -> ValueWithBounds:
     """The work of all its workers over its median iteration, such as `512 images/s`.
 
     Empty if nothing was measured, or if the workload does not count its work. The interval is that
@@ -58,23 +58,23 @@ def throughput(cell: CellStudy, *, bare: bool = False) -> ValueWithBounds:
     )
 
 
-def peak_share_text(cell: CellStudy, scenario: Scenario, host: Host) -> str:
+def peak_share_text(cell: CellResult, scenario: Scenario, host: Host) -> str:
     """`50 % of 2 cores' 32-bit peak`; empty if the share is unknown."""
     share = peak_share(cell, scenario, host)
     return "" if share is None else _shared(share)
 
 
-def is_peak_plausible(study: ScenarioResult) -> bool:
+def is_peak_plausible(result: ScenarioResult) -> bool:
     """Whether no cell exceeds the computed peak.
 
     If one does, the peak assumes a wrong clock and no share of it is meaningful. A fairness check
     reports this once.
     """
-    shares = (peak_share(cell, study.scenario, study.run.host) for cell in study.cells)
+    shares = (peak_share(cell, result.scenario, result.run.host) for cell in result.cells)
     return all(share is None or share.ratio <= 1 for share in shares)
 
 
-def throughput_unit(cells: Sequence[CellStudy]) -> str:
+def throughput_unit(cells: Sequence[CellResult]) -> str:
     """The unit of the throughput of all these cells; empty if they have several units."""
     units = {tuple(rates) for cell in cells if (rates := _rates(cell))}
     first = next(iter(units), ())
@@ -92,7 +92,7 @@ def _unit(unit: str) -> str:
     return "GFLOP/s" if unit == _FLOP else f"{unit}/s"
 
 
-def _rates(cell: CellStudy) -> dict[str, MeanWithInterval]:
+def _rates(cell: CellResult) -> dict[str, MeanWithInterval]:
     """Work per second, by unit."""
     if (per_s := answered_per_s(cell.launches)) is not None:
         return {"requests": per_s}
@@ -119,7 +119,7 @@ def _shared(share: PeakShare) -> str:
     return f"{percent(share.ratio, 0)} of {peak_name}"
 
 
-def peak_share(cell: CellStudy, scenario: Scenario, host: Host) -> PeakShare | None:
+def peak_share(cell: CellResult, scenario: Scenario, host: Host) -> PeakShare | None:
     """The share of the placement's peak that a cell reached.
 
     None if the cell counts no floating-point operations, if a GPU makes them, or if the number type
@@ -153,7 +153,7 @@ def factors(peak: Peak, *, cores: int, bits: int) -> str:
     )
 
 
-def _number_bits(cell: CellStudy, scenario: Scenario) -> int | None:
+def _number_bits(cell: CellResult, scenario: Scenario) -> int | None:
     """The size of the numbers a cell computes with; built-in workloads use float32 by default."""
     usual = "float32" if scenario.workload in BUILT_IN else ""
     return _BITS.get(str(dict(cell.cell.parameters).get("dtype", usual)))

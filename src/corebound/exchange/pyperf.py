@@ -22,7 +22,7 @@ from msgspec.structs import replace
 
 from corebound.errors import Fault, InputError
 from corebound.exchange.reading import Unreadable, clean, parse_json
-from corebound.exchange.run_export import CellOfRun
+from corebound.exchange.run_export import ExportedCell
 from corebound.records.history import INCOMPARABLE, HistoryPoint, HistoryPoints, Series
 from corebound.records.launch_record import Launch
 from corebound.records.run_record import Commit
@@ -293,7 +293,7 @@ def _fault(path: Path, what: str, fix: str) -> Fault:
 _S = 1e9
 
 
-def suite(cells: Sequence[CellOfRun]) -> str:
+def suite(cells: Sequence[ExportedCell]) -> str:
     """Build a pyperf file; cells without an `ok` launch are omitted, as pyperf requires values.
 
     Args:
@@ -330,7 +330,7 @@ def _non_empty(metadata: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in lines.items() if value not in {"", None}}
 
 
-def _benchmark(cell: CellOfRun) -> dict[str, Any]:
+def _benchmark(cell: ExportedCell) -> dict[str, Any]:
     lock = cell.environment
     used = {summary.launch for summary in cell.summary.launches}
     return {
@@ -349,7 +349,7 @@ def _benchmark(cell: CellOfRun) -> dict[str, Any]:
     }
 
 
-def _command(cell: CellOfRun) -> str:
+def _command(cell: ExportedCell) -> str:
     """The command that measures a cell again; empty if it does not fit on pyperf's one line."""
     profile = () if cell.run.profile is None else ("--profile", cell.run.profile)
     only = ("--only", cell.cell.key) if cell.cell.axes else ()

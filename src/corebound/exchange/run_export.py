@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-class CellOfRun(Struct, frozen=True, kw_only=True):
+class ExportedCell(Struct, frozen=True, kw_only=True):
     """One cell in one run.
 
     Attributes:
@@ -64,9 +64,9 @@ class CellOfRun(Struct, frozen=True, kw_only=True):
         )
 
 
-def cells_of(
+def exported_cells(
     run: Run, launches: Sequence[Launch], where: str
-) -> tuple[tuple[CellOfRun, ...], tuple[Fault, ...]]:
+) -> tuple[tuple[ExportedCell, ...], tuple[Fault, ...]]:
     """The cells of a run in the order of its scenarios; profiles are omitted.
 
     Args:
@@ -101,7 +101,7 @@ def cells_of(
     return tuple(cells), tuple(faults)
 
 
-def drop_iterations(cell: CellOfRun) -> CellOfRun:
+def drop_iterations(cell: ExportedCell) -> ExportedCell:
     """Drop the iterations, which the summary covers: a history would hold millions of them."""
     launches = tuple(replace(launch, workers=(), log="", host=None) for launch in cell.launches)
     return replace(cell, launches=launches)
@@ -109,9 +109,9 @@ def drop_iterations(cell: CellOfRun) -> CellOfRun:
 
 def _cell(
     run: Run, source: ScenarioSource, scenario: Scenario, launches: Sequence[Launch]
-) -> CellOfRun:
+) -> ExportedCell:
     warmup = measure_for(scenario, run.profile).warmup
-    return CellOfRun(
+    return ExportedCell(
         run=run,
         source=source,
         scenario=scenario,
@@ -137,7 +137,7 @@ _COLUMNS = {
 _PARQUET = {"string": "string", "boolean": "bool_", "Int64": "int64", "Float64": "float64"}
 
 
-def table(cells: Iterable[CellOfRun]) -> pd.DataFrame:
+def table(cells: Iterable[ExportedCell]) -> pd.DataFrame:
     """A data frame with a row for each launch, and a column `axis_…` for each axis.
 
     Unknown values, and axes that a launch's scenario does not have, are missing. Times are in
@@ -151,7 +151,7 @@ def table(cells: Iterable[CellOfRun]) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=list(types)).astype(types)
 
 
-def as_csv(cells: Iterable[CellOfRun]) -> str:
+def as_csv(cells: Iterable[ExportedCell]) -> str:
     """The table as CSV; missing values are empty."""
     text: str = (
         table(cells).map(spreadsheet, na_action="ignore").to_csv(index=False, lineterminator="\n")
@@ -159,7 +159,7 @@ def as_csv(cells: Iterable[CellOfRun]) -> str:
     return text
 
 
-def as_parquet(cells: Iterable[CellOfRun], where: str) -> bytes:
+def as_parquet(cells: Iterable[ExportedCell], where: str) -> bytes:
     """The table as Parquet; missing values are null.
 
     Raises:
@@ -182,7 +182,7 @@ def as_parquet(cells: Iterable[CellOfRun], where: str) -> bytes:
     return sink.getvalue()
 
 
-def _row(cell: CellOfRun, launch: Launch) -> dict[str, Any]:
+def _row(cell: ExportedCell, launch: Launch) -> dict[str, Any]:
     run, commit = cell.run, cell.run.commit_of(cell.cell.environment)
     row: dict[str, Any] = {
         "run": run.id,
@@ -215,7 +215,7 @@ def _row(cell: CellOfRun, launch: Launch) -> dict[str, Any]:
     return row
 
 
-def bencher(cells: Sequence[CellOfRun]) -> str:
+def bencher(cells: Sequence[ExportedCell]) -> str:
     """The latency of each cell in nanoseconds, as Bencher expects, with its 95 % interval."""
     document = {}
     for cell, median_ns in _medians(cells):
@@ -226,12 +226,12 @@ def bencher(cells: Sequence[CellOfRun]) -> str:
     return json_file(document)
 
 
-def github_action(cells: Sequence[CellOfRun]) -> str:
+def github_action(cells: Sequence[ExportedCell]) -> str:
     """A list of values where smaller is better, each with its interval as text."""
     return json_file([_entry(cell, median_ns) for cell, median_ns in _medians(cells)])
 
 
-def _entry(cell: CellOfRun, median_ns: float) -> dict[str, Any]:
+def _entry(cell: ExportedCell, median_ns: float) -> dict[str, Any]:
     run, bounds = cell.run, cell.summary.interval
     entry: dict[str, Any] = {"name": cell.cell.id, "unit": "ns", "value": median_ns}
     if bounds:
@@ -241,7 +241,7 @@ def _entry(cell: CellOfRun, median_ns: float) -> dict[str, Any]:
     return entry
 
 
-def _medians(cells: Iterable[CellOfRun]) -> Iterable[tuple[CellOfRun, float]]:
+def _medians(cells: Iterable[ExportedCell]) -> Iterable[tuple[ExportedCell, float]]:
     for cell in cells:
         if cell.summary.median_ns is not None:
             yield cell, cell.summary.median_ns

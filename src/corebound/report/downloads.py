@@ -22,8 +22,8 @@ from corebound.analysis.commands import (
     original_command,
 )
 from corebound.analysis.commit_comparison import CommitComparison
-from corebound.analysis.comparison import RunComparison
-from corebound.analysis.host_records import HostStudy
+from corebound.analysis.host_records import HostRecords
+from corebound.analysis.run_comparison import RunComparison
 from corebound.analysis.scenario_result import CellProfile, ScenarioResult, cell_profiles
 from corebound.analysis.serialize import (
     cell_row,
@@ -46,13 +46,13 @@ from corebound.text import spreadsheet
 from corebound.worker.protocol import Operator
 
 
-def operators_csv(study: ScenarioResult) -> str:
+def operators_csv(result: ScenarioResult) -> str:
     """The operators of every profiled cell as CSV, one line per type; empty without profiles.
 
     As on the page, a time is that of the latest launch. Its ends are the minimum and maximum of all
     comparable profiles.
     """
-    profiled_cells = cell_profiles(study)
+    profiled_cells = cell_profiles(result)
     if not profiled_cells:
         return ""
     axes = tuple(
@@ -136,55 +136,55 @@ def _operator(
     }
 
 
-def cells_json(study: ScenarioResult, findings: Sequence[Finding], records: str = "") -> str:
+def cells_json(result: ScenarioResult, findings: Sequence[Finding], records: str = "") -> str:
     """A scenario's cells and the findings in them as JSON; missing values are null.
 
     `records` is as in `CommandLine.at`.
     """
-    run = study.run
+    run = result.run
     document = {
-        "scenario": study.scenario.name,
+        "scenario": result.scenario.name,
         "run": run.id,
         "started_at": run.started_at,
         "host": {"id": run.host.id, "name": run.host.name, "cpu_model": run.host.cpu_model},
         **commit_columns(run.commit),
         "corebound": run.corebound,
         "seed": run.seed,
-        "margin": study.measure.margin,
+        "margin": result.measure.margin,
         "cells": [
             {
                 "axes": dict(cell.cell.axes),
                 **cell_row(cell),
-                "command": cell_command(study, cell).at(records),
+                "command": cell_command(result, cell).at(records),
                 "serving": serving_document(cell, run.host),
             }
-            for cell in study.cells
+            for cell in result.cells
         ],
-        "profiles": [profile_data(profiled_cell) for profiled_cell in cell_profiles(study)],
+        "profiles": [profile_data(profiled_cell) for profiled_cell in cell_profiles(result)],
         "findings": findings_document(findings),
     }
     return json_file(document)
 
 
-def cells_csv(study: ScenarioResult, records: str = "") -> str:
+def cells_csv(result: ScenarioResult, records: str = "") -> str:
     """A scenario's cells as CSV, one line each; missing values are empty. `records` is as above.
 
     Each line names its scenario, run and host, so that several files can be joined. An axis may
     have the same name as a value, so its column begins with `axis_`.
     """
-    axes = tuple(dict.fromkeys(axis for cell in study.cells for axis, _ in cell.cell.axes))
+    axes = tuple(dict.fromkeys(axis for cell in result.cells for axis, _ in cell.cell.axes))
     return csv_text(
         [
             {
-                "scenario": study.scenario.name,
-                "run": study.run.id,
-                "started_at": study.run.started_at,
-                "host": study.run.host.id,
+                "scenario": result.scenario.name,
+                "run": result.run.id,
+                "started_at": result.run.started_at,
+                "host": result.run.host.id,
             }
             | {f"axis_{axis}": dict(cell.cell.axes).get(axis, "") for axis in axes}
             | cell_row(cell)
-            | {"command": cell_command(study, cell).at(records)}
-            for cell in study.cells
+            | {"command": cell_command(result, cell).at(records)}
+            for cell in result.cells
         ]
     )
 
@@ -234,17 +234,17 @@ def comparison_csv(comparison: RunComparison, records: str = "") -> str:
     )
 
 
-def host_json(study: HostStudy, records: str = "") -> str:
+def host_json(result: HostRecords, records: str = "") -> str:
     """A host as its latest run recorded it, its noise, and the doctor's results in each run.
 
     Args:
-        study: The host with its runs.
+        result: The host with its runs.
         records: As in `CommandLine.at`.
     """
-    runs = study.latest_runs
+    runs = result.latest_runs
     document = {
         "host": to_builtins(runs[0].host),
-        "noise": [to_builtins(calibration) for calibration in study.calibrations],
+        "noise": [to_builtins(calibration) for calibration in result.calibrations],
         "runs": [_run(run, records) for run in runs],
     }
     return json_file(document)

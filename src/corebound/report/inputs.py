@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 
 from msgspec import Struct, field
 
-from corebound.analysis.comparison import PastResults
 from corebound.analysis.host_records import Record
+from corebound.analysis.run_comparison import PastResults
 from corebound.analysis.scenario_result import Profiles
 from corebound.errors import Fault
 from corebound.parallel import Mapper, serial_map

@@ -14,10 +14,10 @@ import msgspec
 
 from corebound.analysis.change_history import ChangeHistory, build_change_history
 from corebound.analysis.commit_comparison import compare_commits
-from corebound.analysis.comparison import RunComparison, comparisons
-from corebound.analysis.host_records import host_studies
+from corebound.analysis.host_records import group_by_host
+from corebound.analysis.run_comparison import RunComparison, comparisons
 from corebound.analysis.scenario_result import ScenarioResult, findings
-from corebound.analysis.selection import latest_studies, with_profiles_before
+from corebound.analysis.selection import latest_results, with_profiles_before
 from corebound.errors import report_os_errors
 from corebound.records import atomic_write, cache, jsonl
 from corebound.records.history import Series
@@ -147,28 +147,28 @@ def render_pages(
 
 
 def _scenarios(
-    studies: Sequence[ScenarioResult],
+    results: Sequence[ScenarioResult],
     inputs: SiteInputs,
     history: ChangeHistory,
     renderer: Renderer,
     traces: Mapping[str, str],
 ) -> Iterator[tuple[str, str]]:
     above = {launch: f"../{file}" for launch, file in traces.items()}
-    for study in studies:
-        name = study.scenario.name
-        scenario_findings = findings(study)
+    for result in results:
+        name = result.scenario.name
+        scenario_findings = findings(result)
         page = scenario_page(
-            study,
+            result,
             findings=scenario_findings,
             now=inputs.now,
-            records_file=jsonl.file_of(study.run, Path()).as_posix(),
+            records_file=jsonl.file_of(result.run, Path()).as_posix(),
             traces=above,
             history=history,
             calibrations=inputs.calibrations,
         )
-        yield f"data/{name}.csv", cells_csv(study, inputs.records_folder)
-        yield f"data/{name}.json", cells_json(study, scenario_findings, inputs.records_folder)
-        if operators := operators_csv(study):
+        yield f"data/{name}.csv", cells_csv(result, inputs.records_folder)
+        yield f"data/{name}.json", cells_json(result, scenario_findings, inputs.records_folder)
+        if operators := operators_csv(result):
             yield f"data/{name}.operators.csv", operators
         if all_series := history.grown(project=None, scenario=name):
             yield f"data/{name}.history.csv", history_csv(all_series)
@@ -222,8 +222,8 @@ def _benchmark_key(
     if source is None:
         return None
     parts = [
-        f"{change.id} {history.status(change)} {change.step.status} {history.because(change)}"
-        f" {history.answer(change)}"
+        f"{change.id} {history.status(change)} {change.change_point.status}"
+        f" {history.because(change)} {history.answer(change)}"
         for series in all_series
         for change in history.every(series)
     ]
@@ -255,9 +255,9 @@ def _hosts_and_comparisons(
     history: ChangeHistory,
     renderer: Renderer,
 ) -> Iterator[tuple[str, str]]:
-    for study in host_studies(inputs.records, inputs.calibrations):
-        yield host_data(study.runs[-1].host.id), host_json(study, inputs.records_folder)
-        page = host_page(study, now=inputs.now)
+    for result in group_by_host(inputs.records, inputs.calibrations):
+        yield host_data(result.runs[-1].host.id), host_json(result, inputs.records_folder)
+        page = host_page(result, now=inputs.now)
         yield page.address, renderer.page("host", page)
     for comparison in compared:
         pair = compare_page(
@@ -271,7 +271,7 @@ def _hosts_and_comparisons(
 
 
 def _pages_of_all_scenarios(
-    studies: Sequence[ScenarioResult],
+    results: Sequence[ScenarioResult],
     inputs: SiteInputs,
     history: ChangeHistory,
     compared: Sequence[RunComparison],
@@ -287,9 +287,9 @@ def _pages_of_all_scenarios(
         yield "feed.xml", "Feed of changes, Atom", feed_
         if history.changes or history.unclear:
             yield "data/changes.csv", "", changes_csv(history, inputs.records_folder)
-    if (claims := claims_page(studies, now=inputs.now)) is not None:
+    if (claims := claims_page(results, now=inputs.now)) is not None:
         yield "claims.html", "Claims: published, and measured here", renderer.page("claims", claims)
-    if (operators := operators_page(studies, inputs.profiles, now=inputs.now)) is not None:
+    if (operators := operators_page(results, inputs.profiles, now=inputs.now)) is not None:
         if imported := imported_csv(inputs.profiles):
             yield "data/imported.operators.csv", "", imported
         text = "Operators: where the time of a step goes"
@@ -410,12 +410,12 @@ def write(
         fix="Choose another folder with --out, or make this one writable.",
     ):
         runs = [run for run, _ in inputs.records]
-        studies = with_profiles_before(latest_studies(inputs.records), runs, inputs.profiled)
+        results = with_profiles_before(latest_results(inputs.records), runs, inputs.profiled)
         folder = SiteDirectory(out)
         traces: dict[str, str] = {}
         raw = False
         if records is not None:
-            traces = _copy_traces(studies, records, folder)
+            traces = _copy_traces(results, records, folder)
             raw = _copy_records(runs, records, folder)
         page_cache = PageCache(out, records, _source_folder("templates"))
 
@@ -426,7 +426,7 @@ def write(
             return is_held
 
         renderer = _renderer(inputs, cache_folder)
-        for name, text in render_pages(inputs, studies, renderer, holds, traces=traces, raw=raw):
+        for name, text in render_pages(inputs, results, renderer, holds, traces=traces, raw=raw):
             data = _gzip(text.encode()) if name.endswith(".gz") else text.encode()
             folder.put(name, data)
             page_cache.record(name, data)
@@ -466,13 +466,13 @@ def _copy_records(runs: Sequence[Run], records: Path, folder: SiteDirectory) -> 
 
 
 def _copy_traces(
-    studies: Sequence[ScenarioResult], records: Path, folder: SiteDirectory
+    results: Sequence[ScenarioResult], records: Path, folder: SiteDirectory
 ) -> dict[str, str]:
     """Copy the existing traces into the site; return the path of each by launch."""
     by_name: dict[str, str] = {}
-    for study in studies:
-        trace_folder = folder_of(jsonl.file_of(study.run, records))
-        for launch in study.profiles:
+    for result in results:
+        trace_folder = folder_of(jsonl.file_of(result.run, records))
+        for launch in result.profiles:
             if launch.trace and (file := file_of(trace_folder, launch.id)).is_file():
                 by_name[launch.id] = trace_file(launch.id)
                 folder.put(by_name[launch.id], file.read_bytes())

@@ -108,7 +108,7 @@ def spread_ratio(ratios: Sequence[float]) -> float:
 
 
 # The axis that distinguishes the copies, and its values.
-COPY = "copy"
+COPY_AXIS = "copy"
 COPIES = ("a", "b")
 
 
@@ -133,7 +133,7 @@ def calibrated(run: Run, source: ScenarioSource, launches: Sequence[Launch]) -> 
         [
             first_copy
             for first_copy in launches
-            if first_copy.kind == "measure" and dict(first_copy.cell.axes)[COPY] == copy
+            if first_copy.kind == "measure" and dict(first_copy.cell.axes)[COPY_AXIS] == copy
         ]
         for copy in COPIES
     ]
@@ -193,4 +193,6 @@ def lock_digest(locks: Sequence[EnvironmentLock], environment: str) -> str:
 
 def _key(cell: Cell) -> str:
     """The key of the cell that was copied."""
-    return ",".join(f"{axis}={value}" for axis, value in cell.axes if axis != COPY) or "default"
+    return (
+        ",".join(f"{axis}={value}" for axis, value in cell.axes if axis != COPY_AXIS) or "default"
+    )

@@ -19,7 +19,7 @@ from corebound.records.run_record import EnvironmentLock, Run, ScenarioSource
 from corebound.runner import Task
 from corebound.scenario.cell import PROJECT, Cell, is_project
 from corebound.scenario.select import baseline_of
-from corebound.stats.noise_floor import COPIES, COPY, LEAST_PAIRS, calibrated
+from corebound.stats.noise_floor import COPIES, COPY_AXIS, LEAST_PAIRS, calibrated
 from corebound.workflow.execute import Reporter, RunResult, execute_run, hold_host
 from corebound.workflow.host_checks import preflight
 from corebound.workflow.prepare import PreparedRun, RunRequest, plan_run
@@ -88,7 +88,7 @@ def _copy(planned: PlannedCell, name: str) -> PlannedCell:
     maximum = launches.model_copy(update={"min": launches.max})
     return replace(
         planned,
-        cell=replace(planned.cell, axes=(*planned.cell.axes, (COPY, name))),
+        cell=replace(planned.cell, axes=(*planned.cell.axes, (COPY_AXIS, name))),
         measure=planned.measure.model_copy(update={"launches": maximum}),
     )
 

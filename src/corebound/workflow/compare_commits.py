@@ -9,11 +9,11 @@ from pathlib import Path
 from msgspec import Struct
 
 from corebound.analysis.commit_comparison import CellAtCommits, CellVerdict, judge_cells
-from corebound.analysis.scenario_result import CellStudy, ScenarioResult
+from corebound.analysis.scenario_result import CellResult, ScenarioResult
 from corebound.asv_bridge.project import WORKING_TREE, open_project
 from corebound.errors import NO_ANSWER, REGRESSION, InputError, LaunchError
 from corebound.runner import Ending
-from corebound.scenario.comparison import COMMITS_SUFFIX
+from corebound.scenario.compared_axis import COMMITS_SUFFIX
 from corebound.workflow import projects, scenarios, sides
 from corebound.workflow.calibrate import noise_notes
 from corebound.workflow.execute import Reporter, RunResult, execute_run, hold_host
@@ -85,7 +85,11 @@ def compare_commits(
         )
         result = execute_run(preflight(prepared, reporter), budget_s, reporter, stack)
     verdicts = judge_cells(
-        [pair for study in result.scenario_results() for pair in _pairs(study, both)]
+        [
+            pair
+            for scenario_result in result.scenario_results()
+            for pair in _pairs(scenario_result, both)
+        ]
     )
     comparisons = [cell.pair.comparison for cell in verdicts if cell.pair.comparison]
     noise = noise_notes(
@@ -142,21 +146,21 @@ def _exit_code(verdicts: Sequence[CellVerdict], result: RunResult) -> int:
     return NO_ANSWER if ran_out else LaunchError.exit_code
 
 
-def _pairs(study: ScenarioResult, both: Sides) -> Iterator[CellAtCommits]:
+def _pairs(result: ScenarioResult, both: Sides) -> Iterator[CellAtCommits]:
     """Pair each cell of a scenario across both sides."""
-    by_side: dict[tuple[str, str | None], CellStudy] = {
+    by_side: dict[tuple[str, str | None], CellResult] = {
         (sides.key_without_axis(cell.cell, both.axis), sides.side_of(cell.cell, both.axis)): cell
-        for cell in study.cells
+        for cell in result.cells
     }
     for key in dict.fromkeys(key for key, _ in by_side):
         base, head = (by_side.get((key, name)) for name in both.names)
         yield CellAtCommits(
-            scenario=study.scenario.name.removesuffix(COMMITS_SUFFIX).removesuffix(sides.SUFFIX),
+            scenario=result.scenario.name.removesuffix(COMMITS_SUFFIX).removesuffix(sides.SUFFIX),
             cell=key,
             base_ns=base.summary.median_ns if base else None,
             head_ns=head.summary.median_ns if head else None,
             comparison=head.comparison if head else None,
-            margin=study.measure.margin,
+            margin=result.measure.margin,
             missing=tuple(
                 f"{name}: {_missing_reason(cell)}"
                 for name, cell in zip(both.names, (base, head), strict=True)
@@ -166,13 +170,13 @@ def _pairs(study: ScenarioResult, both: Sides) -> Iterator[CellAtCommits]:
         )
 
 
-def _cpu_ratio(base: CellStudy | None, head: CellStudy | None) -> float | None:
+def _cpu_ratio(base: CellResult | None, head: CellResult | None) -> float | None:
     """CPU time of an iteration at head divided by that at base."""
     base_ns, head_ns = (cell.summary.cpu_median_ns if cell else None for cell in (base, head))
     return head_ns / base_ns if base_ns and head_ns else None
 
 
-def _missing_reason(cell: CellStudy | None) -> str:
+def _missing_reason(cell: CellResult | None) -> str:
     """The reason why a cell has no result."""
     if cell is None:
         return "not launched in the available time"

@@ -151,7 +151,7 @@ def _confirmation(
     return Confirmation(
         schema=CONFIRMATION_SCHEMA,
         id=change.id,
-        location=change.place,
+        location=change.location,
         at=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
         last_point=change.series.points[-1].at,
         answer=answer,
@@ -171,7 +171,7 @@ def confirm_by_commits(change: Change, pair: CommitPair, measure_pair: MeasurePa
     return _confirmation(
         change,
         answer=evaluate_commit_comparison(
-            comparison, direction=change.step.direction, ratio=change.step.ratio
+            comparison, direction=change.change_point.direction, ratio=change.change_point.ratio
         ),
         how=f"commits {pair.good.sha[:10]} and {pair.bad.sha[:10]} were measured interleaved,"
         f" {comparison.pairs} launches of each",
@@ -219,8 +219,8 @@ def measure_commits(
         result = execute_run(preflight(prepared, reporter), None, reporter, stack)
     comparisons = [
         cell.comparison
-        for study in result.scenario_results()
-        for cell in study.cells
+        for scenario_result in result.scenario_results()
+        for cell in scenario_result.cells
         if cell.cell.commit == names[1] and cell.comparison is not None
     ]
     if not comparisons:
@@ -277,7 +277,10 @@ def _confirm_by_present_state(
     return _confirmation(
         change,
         answer=evaluate_rerun(
-            good, point.value, direction=change.step.direction, ratio=change.step.ratio
+            good,
+            point.value,
+            direction=change.change_point.direction,
+            ratio=change.change_point.ratio,
         ),
         how=f"the present state was measured again with {len(point.launches)} launches and"
         f" compared with {len(good)} good nightly runs; the good commit was not measured",
@@ -293,7 +296,7 @@ def good_values(change: Change) -> tuple[float, ...]:
     environment_key = points[-1].environment_key
     values = [
         point.value
-        for point in points[: change.step.last_good + 1]
+        for point in points[: change.change_point.last_good + 1]
         if point.value is not None and point.environment_key == environment_key
     ]
     return tuple(values[-_MAX_GOOD_POINTS:])
@@ -302,7 +305,7 @@ def good_values(change: Change) -> tuple[float, ...]:
 def _wrong_commit(change: Change) -> str | None:
     """Why the checked-out commit is at no point after the change point; None if it is at one."""
     here = commits.checked_out(Path.cwd())
-    points = change.series.points[change.step.at :]
+    points = change.series.points[change.change_point.at :]
     measured = {point.commit.sha for point in points if point.commit is not None}
     if not measured or (here is not None and here.sha in measured):
         return None

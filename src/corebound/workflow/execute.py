@@ -13,7 +13,7 @@ from typing import Protocol
 from msgspec import Struct
 from msgspec.structs import replace
 
-from corebound.analysis.scenario_result import ScenarioResult, study
+from corebound.analysis.scenario_result import ScenarioResult, analyse_scenario
 from corebound.errors import NO_ANSWER, HostError, LaunchError
 from corebound.launch import scratch
 from corebound.machine.doctor.result import HostCheck
@@ -86,7 +86,7 @@ class RunResult(Struct, frozen=True, kw_only=True):
     def scenario_results(self) -> Iterator[ScenarioResult]:
         """The result of each scenario of the run."""
         for source in self.run.scenarios:
-            yield study(self.run, source, self.launches)
+            yield analyse_scenario(self.run, source, self.launches)
 
 
 def hold_host(

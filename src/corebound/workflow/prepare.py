@@ -14,7 +14,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from corebound import __version__
-from corebound.analysis.scenario_result import CellStudy, ScenarioResult, study
+from corebound.analysis.scenario_result import CellResult, ScenarioResult, analyse_scenario
 from corebound.errors import CoreboundError, InputError, ScenarioFaults
 from corebound.launch.environments import Environment
 from corebound.machine import discovery, identity
@@ -489,7 +489,7 @@ def _last_results(names: set[str], run: Run, records: Path) -> Iterator[tuple[st
             if name not in missing or name not in launched:
                 continue
             try:
-                yield name, study(stored.run, source, stored.launches)
+                yield name, analyse_scenario(stored.run, source, stored.launches)
             except ScenarioFaults:
                 continue  # written by another version of corebound
             missing.discard(name)
@@ -500,7 +500,7 @@ def _is_inconclusive(result: ScenarioResult) -> bool:
     return any(_needs_more(cell, baselines, result) for cell in result.cells)
 
 
-def _needs_more(cell: CellStudy, baselines: set[str], result: ScenarioResult) -> bool:
+def _needs_more(cell: CellResult, baselines: set[str], result: ScenarioResult) -> bool:
     # A baseline has as many launches as the cells compared with it.
     if cell.comparison is None and cell.cell.key in baselines:
         return False

@@ -25,7 +25,7 @@ from corebound.stats.history.regressions import (
     failing,
     too_short,
 )
-from corebound.stats.history.series import ended
+from corebound.stats.history.series import retired_series
 from corebound.text import one_line
 from corebound.workflow import decisions_file
 from corebound.workflow.change_point_cache import cached_change_points
@@ -127,7 +127,7 @@ class AnalysedHistory(Struct, frozen=True, kw_only=True):
     def assessed_changes(self) -> tuple[AssessedChange, ...]:
         """Judge each change by the decisions and by the confirmations stored so far."""
         confirmations, _ = documents.read_confirmations(self.records)
-        return assess_changes(self.changes, self.decisions, confirmations, ended=self.retired)
+        return assess_changes(self.changes, self.decisions, confirmations, retired=self.retired)
 
     def result(self) -> RegressionsResult:
         """The changes with all that is displayed with them."""
@@ -183,10 +183,10 @@ def analyse_history(
             fix="Measure first (`corebound run`), import a history, or name the folder of"
             " records with --records.",
         )
-    retired = frozenset(ended(suite.series))
+    retired = frozenset(retired_series(suite.series))
     with cached_change_points(records, all_series=True) as cache:
         analysis = analyse(
-            suite.series, ended=retired, memory=cache, mapper=forked_map, progress=progress
+            suite.series, retired=retired, memory=cache, mapper=forked_map, progress=progress
         )
     for fault in documents.read_confirmations(records)[1]:
         notify(f"warning: {fault}")
@@ -249,7 +249,7 @@ def record_decision(
         state=state,
         because=" ".join((because or "").split()) or f"it was said to be {state}",
         at=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
-        location=change.change.place,
+        location=change.change.location,
     )
     decisions_file.append_decision(decision, status)
 

@@ -12,7 +12,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from corebound import __version__, git
-from corebound.analysis.comparison import earlier_runs
+from corebound.analysis.run_comparison import earlier_runs
 from corebound.asv_bridge.project import open_project
 from corebound.asv_bridge.snapshot import objects_of
 from corebound.errors import HostError, InputError, LaunchError

@@ -10,7 +10,7 @@ from pathlib import Path
 from msgspec import Struct
 from msgspec.structs import replace
 
-from corebound.analysis.comparison import PastResults, past_results
+from corebound.analysis.run_comparison import PastResults, past_results
 from corebound.analysis.scenario_result import Profiles, profiles_of
 from corebound.errors import Fault, InputError, ScenarioFaults, encodable
 from corebound.records import cache, documents, history_files, jsonl

@@ -16,7 +16,11 @@ from corebound.launch import environments
 from corebound.planning.models import CannotRun
 from corebound.records.run_record import Commit
 from corebound.scenario.cell import PROJECT, Cell, Scalar, is_project
-from corebound.scenario.comparison import runs_in_project, with_compared_axis, with_compared_commits
+from corebound.scenario.compared_axis import (
+    runs_in_project,
+    with_compared_axis,
+    with_compared_commits,
+)
 from corebound.scenario.matrix import Key, axis_text, expand
 from corebound.scenario.models import ProfileName, Scenario
 from corebound.scenario.settings import SETTINGS

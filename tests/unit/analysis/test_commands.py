@@ -26,8 +26,8 @@ from corebound.analysis.commands import (
     series_command,
 )
 from corebound.analysis.launch_metrics import migrations, span_of
-from corebound.analysis.scenario_result import study
-from corebound.analysis.selection import latest_studies
+from corebound.analysis.scenario_result import analyse_scenario
+from corebound.analysis.selection import latest_results
 from corebound.analysis.wording import ends
 from corebound.records.history import HistoryPoint, HistoryPoints, Series
 from corebound.records.launch_record import Launch
@@ -222,7 +222,7 @@ def test_profiles_of_several_files_are_read_from_the_folder_they_were_exported_t
 
 
 def test_where_a_cell_is_placed_is_shown_without_launching_it() -> None:
-    (studied,) = latest_studies([a_sample()])
+    (studied,) = latest_results([a_sample()])
 
     assert plan_command(studied, studied.cells[0].cell) == CommandLine(
         "corebound plan scenarios/resnet50-inference.yaml --only binding=none,threads=default"
@@ -232,7 +232,7 @@ def test_where_a_cell_is_placed_is_shown_without_launching_it() -> None:
 
 
 def test_a_count_is_bounded_by_the_least_and_the_most_of_any_launch_that_counts() -> None:
-    (studied,) = latest_studies([a_sample()])
+    (studied,) = latest_results([a_sample()])
     pairs = [
         (
             span_of(cell, migrations),
@@ -254,7 +254,7 @@ def test_a_count_is_bounded_by_the_least_and_the_most_of_any_launch_that_counts(
 def test_one_launch_has_no_span() -> None:
     run = a_run(scenarios=(a_scenario(matrix={}),))
     cell = a_cell(axes=())
-    result = study(run, run.scenarios[0], (a_launch(cell=cell),))
+    result = analyse_scenario(run, run.scenarios[0], (a_launch(cell=cell),))
 
     assert span_of(result.cells[0], lambda _: 3) is None
 

@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from corebound.analysis.fairness import Check, checks
-from corebound.analysis.scenario_result import study
+from corebound.analysis.scenario_result import analyse_scenario
 from corebound.records.launch_record import Launch
 from corebound.scenario.matrix import expand
 from support.build import a_host_check, a_launch, a_placement, a_run, a_scenario, a_thread, a_worker
@@ -27,7 +27,7 @@ def launched(block: int, place: int = 0, position: int = 0) -> Launch:
 def checks_of(*launches: Launch, warns: bool = False) -> tuple[Check, ...]:
     check = a_host_check(state="warning" if warns else "ok")
     run = replace(a_run(scenarios=(SCENARIO,)), preflight=(check,))
-    return checks(study(run, run.scenarios[0], launches))
+    return checks(analyse_scenario(run, run.scenarios[0], launches))
 
 
 def never_steady() -> Launch:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from corebound.analysis.scenario_result import CellStudy
+from corebound.analysis.scenario_result import CellResult
 from corebound.analysis.throughput import peak_share_text, throughput, throughput_unit
 from corebound.machine.identity import Host
 from corebound.scenario.models import Scenario
@@ -30,7 +30,7 @@ GEMM = a_scenario(workload="gemm", environment="numpy", matrix={})
 
 def a_study(
     work: dict[str, float], *, workers: int = 1, cpus: tuple[int, ...] = (0, 1), **cell_: Any
-) -> CellStudy:
+) -> CellResult:
     """One cell, three launches, every iteration of a millisecond."""
     cell = replace(a_cell(), workers=workers, **cell_)
     launches = tuple(
@@ -42,20 +42,20 @@ def a_study(
         )
         for block in range(3)
     )
-    return CellStudy(
+    return CellResult(
         cell=cell,
         launches=launches,
         summary=summarise(cell, launches, "auto"),
         baseline=None,
         comparison=None,
-        twin=None,
+        equivalent_cell=None,
     )
 
 
-def shown(study: CellStudy, scenario: Scenario = GEMM, host: Host | None = None) -> str:
+def shown(result: CellResult, scenario: Scenario = GEMM, host: Host | None = None) -> str:
     """The throughput, and its share of the peak where one is known."""
-    of_peak = peak_share_text(study, scenario, host or a_machine())
-    return ", ".join(filter(None, (throughput(study).value, of_peak)))
+    of_peak = peak_share_text(result, scenario, host or a_machine())
+    return ", ".join(filter(None, (throughput(result).value, of_peak)))
 
 
 def test_work_is_shown_a_second_in_the_unit_it_was_counted_in() -> None:
@@ -80,9 +80,9 @@ def test_two_cpus_of_a_core_are_one_core() -> None:
 
 
 def test_float64_has_half_the_lanes() -> None:
-    study = a_study({"flop": 64e6}, parameters=(("dtype", "float64"),))
+    result = a_study({"flop": 64e6}, parameters=(("dtype", "float64"),))
 
-    assert "50 % of 2 cores' 64-bit peak" in shown(study)
+    assert "50 % of 2 cores' 64-bit peak" in shown(result)
 
 
 def test_a_figure_above_the_peak_is_shown_as_it_is() -> None:
@@ -102,27 +102,27 @@ def test_a_figure_above_the_peak_is_shown_as_it_is() -> None:
     ],
 )
 def test_without_a_peak_of_that_work_none_is_shown(
-    study: CellStudy, scenario: Scenario, host: Host
+    result: CellResult, scenario: Scenario, host: Host
 ) -> None:
-    assert shown(study, scenario, host) == "2.00 GFLOP/s"
+    assert shown(result, scenario, host) == "2.00 GFLOP/s"
 
 
 def test_a_throughput_is_bounded_as_its_median_is() -> None:
-    study = a_study({"images": 16})
-    summary = study.summary
+    result = a_study({"images": 16})
+    summary = result.summary
     # 1 ms, surely between 0.8 ms and 1.25 ms.
     bounded = replace(summary, interval=Interval(low=0.8e6, high=1.25e6, confidence=0.95))
 
-    found = throughput(replace(study, summary=bounded))
+    found = throughput(replace(result, summary=bounded))
 
     assert (found.value, found.ends) == ("16,000 images/s", "[12,800, 20,000] images/s")
 
 
 def test_an_unknown_end_of_a_median_is_no_throughput_at_all() -> None:
-    study = a_study({"flop": 128e6})
-    bounded = replace(study.summary, interval=Interval(low=0.5e6, high=math.inf, confidence=0.95))
+    result = a_study({"flop": 128e6})
+    bounded = replace(result.summary, interval=Interval(low=0.5e6, high=math.inf, confidence=0.95))
 
-    found = throughput(replace(study, summary=bounded))
+    found = throughput(replace(result, summary=bounded))
 
     assert found.ends == "no usable estimate yet"
 

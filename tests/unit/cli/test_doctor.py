@@ -8,7 +8,7 @@ import os
 import pytest
 from msgspec.structs import replace
 
-from corebound.analysis import scenario_result as studies
+from corebound.analysis import scenario_result
 from corebound.cli.commands.doctor import describe, setting_lines
 from corebound.machine.doctor.result import HostCheck
 from corebound.machine.doctor.tuning import SettingResult
@@ -98,9 +98,9 @@ def test_a_record_without_checks_can_be_read() -> None:
     assert codec.decode_run(json.dumps(document).encode()).preflight is None
 
 
-def _study(run: Run) -> studies.ScenarioResult:
+def _result_of(run: Run) -> scenario_result.ScenarioResult:
     cell = expand(a_scenario(), "a-scenario.yaml")[0]
-    return studies.study(run, run.scenarios[0], [a_launch(cell=cell)])
+    return scenario_result.analyse_scenario(run, run.scenarios[0], [a_launch(cell=cell)])
 
 
 @pytest.mark.parametrize(
@@ -138,7 +138,7 @@ def test_a_page_shows_the_warnings_at_the_start_of_the_run(
     evidence: str,
     facts: dict[str, str],
 ) -> None:
-    page = provenance(_study(replace(a_run(), preflight=preflight)), records_file="a.jsonl")
+    page = provenance(_result_of(replace(a_run(), preflight=preflight)), records_file="a.jsonl")
 
     check = next(check for check in page.checks if check.says.endswith("when the run began"))
     assert (check.passed, check.evidence) == (passed, evidence)

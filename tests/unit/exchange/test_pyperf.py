@@ -16,7 +16,7 @@ from corebound.errors import InputError
 from corebound.exchange import pyperf
 from corebound.exchange.pyperf import command_of
 from corebound.exchange.reading import Unreadable
-from corebound.exchange.run_export import cells_of
+from corebound.exchange.run_export import exported_cells
 from corebound.records.history import HistoryPoint
 from corebound.scenario.matrix import expand
 from support.build import a_launch, a_run, a_scenario
@@ -198,7 +198,7 @@ def test_an_export_of_corebound_is_reproduced_by_corebound() -> None:
     run = a_run(scenarios=(scenario,))
     launches = tuple(a_launch(cell=cell) for cell in expand(scenario, "a.yaml"))
 
-    cells, _ = cells_of(run, launches, "here")
+    cells, _ = exported_cells(run, launches, "here")
     text = pyperf.suite(cells)
     one, _ = pyperf.read(text.encode(), "p")
 

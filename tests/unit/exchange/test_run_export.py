@@ -20,7 +20,7 @@ from corebound.errors import InputError
 from corebound.exchange import pyperf, run_export
 from corebound.exchange.asv import export as asv_export
 from corebound.exchange.asv import results
-from corebound.exchange.run_export import CellOfRun, cells_of
+from corebound.exchange.run_export import ExportedCell, exported_cells
 from corebound.records import jsonl
 from corebound.records.launch_record import Launch
 from corebound.records.run_record import Commit, EnvironmentLock, Run
@@ -56,8 +56,8 @@ def took(milliseconds: int, *, cell: int = 0, block: int = 0, warm: int | None =
     return a_launch(cell=CELLS[cell], block=block, workers=(a_worker(wall_ns=walls),))
 
 
-def cells(night: tuple[Run, tuple[Launch, ...]]) -> tuple[CellOfRun, ...]:
-    made, faults = cells_of(*night, "records")
+def cells(night: tuple[Run, tuple[Launch, ...]]) -> tuple[ExportedCell, ...]:
+    made, faults = exported_cells(*night, "records")
     assert faults == ()
     return made
 

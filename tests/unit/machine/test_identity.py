@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from corebound.analysis.fairness import checks
 from corebound.analysis.scenario_result import ScenarioResult
-from corebound.analysis.selection import latest_studies
+from corebound.analysis.selection import latest_results
 from corebound.errors import ScenarioFaults
 from corebound.machine.identity import Gpu, Host, gpus
 from corebound.planning.plan import HostCapabilities, PlannedCell, plan_cells
@@ -50,7 +50,7 @@ def a_study(
         a_launch(cell=cell, block=block, placement=a_placement(), workers=(worker,))
         for block in range(2)
     )
-    return latest_studies([(a_run(scenarios=(asked,), host=host), launches)])[0]
+    return latest_results([(a_run(scenarios=(asked,), host=host), launches)])[0]
 
 
 def facts(host: Host) -> dict[str, str]:
@@ -150,9 +150,9 @@ def claiming(gpu: bool) -> Scenario:
 def test_a_claim_about_gpus_is_judged_by_the_hosts(
     gpu: bool, gpus: tuple[Gpu, ...] | None, word: str, detail: str
 ) -> None:
-    study = a_study(replace(a_machine(), gpus=gpus), scenario=claiming(gpu))
+    result = a_study(replace(a_machine(), gpus=gpus), scenario=claiming(gpu))
 
-    (row,) = claim_rows(study)
+    (row,) = claim_rows(result)
 
     assert (row.verdict.word, row.result.detail) == (word, detail)
 
@@ -184,9 +184,9 @@ def test_beside_another_environment_each_says_whose_versions_they_are() -> None:
             zip(expand(scenario, "a.yaml"), ("1.26.4", "2.4.6"), strict=True)
         )
     )
-    study = latest_studies([(a_run(scenarios=(scenario,)), launches)])[0]
+    result = latest_results([(a_run(scenarios=(scenario,)), launches)])[0]
 
-    found = provenance(study, records_file="r.jsonl").facts
+    found = provenance(result, records_file="r.jsonl").facts
 
     assert [fact.value for fact in found if fact.term in {"Libraries", "BLAS"}] == [
         "numpy-1.26: numpy 1.26.4",

@@ -425,7 +425,7 @@ def test_a_cell_that_changed_has_a_row_also_where_it_is_over_and_others_have_a_n
     # 30 charts and 800 rows are what a page holds.
     all_series = [a_stepped_cell(n, steps={}, nights=3) for n in range(840)]
     series = a_stepped_cell(999, steps={20: 1.2})
-    history = replace(build_change_history([series]), ended=frozenset({series.id}))
+    history = replace(build_change_history([series]), retired_series=frozenset({series.id}))
 
     page = benchmark_page("p", (*all_series, series), history, now=NOW)
 

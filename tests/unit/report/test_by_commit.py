@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from corebound.errors import ScenarioFaults
-from corebound.scenario.comparison import runs_in_project, with_compared_commits
+from corebound.scenario.compared_axis import runs_in_project, with_compared_commits
 from corebound.scenario.loader import load
 from corebound.scenario.matrix import expand
 from corebound.scenario.models import Scenario

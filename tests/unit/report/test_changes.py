@@ -48,7 +48,7 @@ def stepped(cell: str = "n=1", seed: int = 1) -> Series:
 def accepted(change: Change, because: str = WHY) -> Decision:
     return Decision(
         id=change.id, state="accepted", because=because, at="2027-01-01T00:00:00Z",
-        location=change.place,
+        location=change.location,
     )  # fmt: skip
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from corebound.analysis.scenario_result import ScenarioResult
-from corebound.analysis.selection import latest_studies
+from corebound.analysis.selection import latest_results
 from corebound.analysis.wording import full_name
 from corebound.report.charts.axis import Axis, linear_axis, log_axis, ratio_axis, ratio_tick
 from corebound.report.charts.intervals import IntervalPlot, interval_svg
@@ -236,8 +236,8 @@ def a_study(times_ms: dict[str, float]) -> ScenarioResult:
             wall_ns = (round(times_ms[dict(cell.axes)["threads"]] * 1e6),) * 40
             worker = replace(a_worker(), wall_ns=wall_ns, cpu_ns=wall_ns)
             launches.append(a_launch(cell=cell, block=block, position=position, workers=(worker,)))
-    (study,) = latest_studies([(a_run(scenarios=(scenario,)), tuple(launches))])
-    return study
+    (result,) = latest_results([(a_run(scenarios=(scenario,)), tuple(launches))])
+    return result
 
 
 def test_a_setting_that_halves_its_time_with_twice_the_threads_is_ideal() -> None:
@@ -278,9 +278,9 @@ def test_every_launch_is_a_dot_within_the_row() -> None:
 
 
 def test_the_dots_are_of_the_launches_that_count_and_the_fastest_setting_is_first() -> None:
-    (study,) = latest_studies([a_sample()])
+    (result,) = latest_results([a_sample()])
 
-    found = launch_variation(study)
+    found = launch_variation(result)
 
     assert found is not None
     by_name = {full_name(row.cell.cell): row for row in found.rows}
@@ -294,11 +294,11 @@ def test_the_dots_are_of_the_launches_that_count_and_the_fastest_setting_is_firs
 
 
 def test_the_cpus_of_the_best_setting_are_marked_on_the_machine() -> None:
-    (study,) = latest_studies([a_sample()])
+    (result,) = latest_results([a_sample()])
 
-    best, *_ = cpu_affinities(study)
+    best, *_ = cpu_affinities(result)
 
-    cell = study.winner.cell if study.winner else None
+    cell = result.winner.cell if result.winner else None
     assert cell is not None
     assert cell.placement is not None
     drawn = topology_html(best.boxes)

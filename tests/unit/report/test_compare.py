@@ -17,7 +17,8 @@ from typer.testing import CliRunner
 from corebound.analysis.change_history import build_change_history
 from corebound.analysis.commands import CommandLine
 from corebound.analysis.commit_comparison import compare_commits
-from corebound.analysis.comparison import (
+from corebound.analysis.host_records import group_by_host
+from corebound.analysis.run_comparison import (
     RUNS_CAVEAT,
     PastResults,
     compare_runs,
@@ -25,8 +26,7 @@ from corebound.analysis.comparison import (
     past_results,
     run_variation_note,
 )
-from corebound.analysis.host_records import host_studies
-from corebound.analysis.scenario_result import study
+from corebound.analysis.scenario_result import analyse_scenario
 from corebound.analysis.wording import plain
 from corebound.cli.app import app
 from corebound.cli.commands.compare import print_comparison, text_of_runs
@@ -47,7 +47,7 @@ from corebound.stats import launch_summary
 from corebound.stats.history.series import series_of_run
 from corebound.stats.intervals import Interval
 from corebound.stats.launch_summary import LaunchSummary, Warmup, summarise_launch
-from corebound.stats.noise_floor import COPY, lock_digest
+from corebound.stats.noise_floor import COPY_AXIS, lock_digest
 from corebound.workflow.resolve_refs import StoredRun, resolve_runs
 from support.build import a_calibration, a_launch, a_machine, a_run, a_scenario, a_series, a_worker
 
@@ -259,7 +259,7 @@ def test_cells_of_one_run_only_are_named() -> None:
 
     comparison = compare_runs((run, fewer), a_record(2))
 
-    assert comparison.alone == ((CELLS[1].id, "run02"),)
+    assert comparison.only_in_one == ((CELLS[1].id, "run02"),)
 
 
 def test_each_host_has_its_latest_two_comparable_runs() -> None:
@@ -483,7 +483,8 @@ def test_what_calibrate_launched_is_a_run_of_the_baseline(tmp_path: Path) -> Non
         run, launches = a_record(day)
         twice = tuple(
             replace(
-                launch, cell=replace(CELLS[0], axes=(*CELLS[0].axes, (COPY, "ab"[launch.position])))
+                launch,
+                cell=replace(CELLS[0], axes=(*CELLS[0].axes, (COPY_AXIS, "ab"[launch.position]))),
             )
             for launch in launches
         )
@@ -587,7 +588,7 @@ def test_changes_that_were_not_committed_are_told_wherever_two_runs_are(tmp_path
     words = ["compare", "run01", "run02", "--records", str(folder)]
 
     page = compare_page(compare_runs(one, two), now=NOW)
-    (hosted,) = host_studies([one, two])
+    (hosted,) = group_by_host([one, two])
     host = host_page(hosted, now=NOW)
     before, after = CliRunner().invoke(app, words).output.splitlines()[:2]
     told = json.loads(CliRunner().invoke(app, [*words, "--json"]).stdout)
@@ -609,7 +610,7 @@ def test_a_working_tree_with_changes_is_named_on_pages_and_in_the_terminal(tmp_p
     dirty = replace(run, id="run02", commit=changed, environments=(lock,))
     run = replace(run, environments=(replace(lock, commit=run.commit),))
     folder = kept(tmp_path, (run, launches), (dirty, launches))
-    (one,) = (study(dirty, source, launches) for source in dirty.scenarios)
+    (one,) = (analyse_scenario(dirty, source, launches) for source in dirty.scenarios)
 
     told = CliRunner().invoke(app, ["regressions", "--records", str(folder)])
     pair = CliRunner().invoke(app, ["compare", "a" * 10, name[:13], "--records", str(folder)])

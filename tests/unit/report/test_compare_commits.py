@@ -82,8 +82,8 @@ def test_what_was_measured_differently_or_once_is_named_and_not_compared() -> No
 
     comparison = compare_commits("trees", EARLY, LATE, known(a_history(), series, short))
 
-    assert comparison.unlike == (("io.read[other] on host", "kernel 6.1 to 7.0"),)
-    assert comparison.alone == (("io.read[short] on host", EARLY),)
+    assert comparison.not_comparable == (("io.read[other] on host", "kernel 6.1 to 7.0"),)
+    assert comparison.only_in_one == (("io.read[short] on host", EARLY),)
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from msgspec.structs import replace
 
 from corebound.analysis.launch_metrics import counter_facts, cpu_of, host_facts, migration_facts
-from corebound.analysis.scenario_result import CellStudy, study
+from corebound.analysis.scenario_result import CellResult, analyse_scenario
 from corebound.analysis.wording import Fact
 from corebound.records.telemetry import Counters, Disturbance, GpuUse, HostWindow
 from corebound.scenario.matrix import expand
@@ -118,13 +118,15 @@ def test_counters_that_a_host_has_not_are_unavailable() -> None:
     }
 
 
-def of_iterations(wall_ns: int, cpu_ns: int) -> CellStudy:
+def of_iterations(wall_ns: int, cpu_ns: int) -> CellResult:
     """A cell of one launch, whose iterations take so long and so much CPU time."""
     scenario = a_scenario()
     (cell, *_) = expand(scenario, "s.yaml")
     worker = a_worker(wall_ns=(wall_ns,) * 30, cpu_ns=(cpu_ns,) * 30)
     run = a_run(scenarios=(scenario,))
-    return study(run, run.scenarios[0], [a_launch(cell=cell, workers=(worker,))]).cells[0]
+    return analyse_scenario(run, run.scenarios[0], [a_launch(cell=cell, workers=(worker,))]).cells[
+        0
+    ]
 
 
 def test_cpu_time_is_left_out_where_reading_its_clock_takes_some_of_it() -> None:

@@ -62,14 +62,14 @@ def known_of(
 
 def accepted(change: Change) -> Decision:
     return Decision(
-        id=change.id, state="accepted", because="why not", at=NOW, location=change.place
+        id=change.id, state="accepted", because="why not", at=NOW, location=change.location
     )
 
 
 def measured_again(change: Change, answer: Answer) -> Confirmation:
     """What a re-run of both commits said after the last night."""
     return Confirmation(
-        schema=1, id=change.id, location=change.place, answer=answer, both=True, how="somehow",
+        schema=1, id=change.id, location=change.location, answer=answer, both=True, how="somehow",
         at=NOW, last_point=change.series.points[-1].at, run=None, ratio=None, interval=None,
     )  # fmt: skip
 
@@ -293,12 +293,12 @@ def test_a_multiple_has_as_many_digits_as_its_interval(
 ) -> None:
     (change,) = known_of(stepped(3.0)).changes
     step = replace(
-        change.step,
+        change.change_point,
         ratio=ratio,
         interval=Interval(low=low, high=high, confidence=0.95),
         direction="up" if ratio > 1 else "down",
     )
-    told = replace(change, step=step)
+    told = replace(change, change_point=step)
 
     assert change_size(told).word == says
     assert size_interval(told) == ends
@@ -338,14 +338,14 @@ def test_a_change_that_a_re_run_refuted_is_no_news_but_undecided() -> None:
 
 def test_a_suspicion_that_both_commits_confirm_is_news_as_any_change() -> None:
     series = stepped(nights=20, at=18)
-    (suspicion,) = known_of(series).suspicions
+    (suspicion,) = known_of(series).early_warnings
 
     history = known_of(series, confirmations=[measured_again(suspicion, "confirmed")])
     tonight = whats_new(history, ())
 
     assert known_of(series).news == ()
     assert history.news == history.changes == history.of(series) == (suspicion,)
-    assert history.suspicions == history.undecided == ()
+    assert history.early_warnings == history.undecided == ()
     assert tonight is not None
     assert plain(tonight.verdict) == "1 cell got slower."
     assert history_page(history, now=NOW).regressions[0].head.answer.startswith("confirmed")
@@ -353,7 +353,7 @@ def test_a_suspicion_that_both_commits_confirm_is_news_as_any_change() -> None:
 
 def test_a_suspicion_that_somebody_accepted_is_no_doubt_any_more() -> None:
     series = stepped(nights=20, at=18)
-    (suspicion,) = known_of(series).suspicions
+    (suspicion,) = known_of(series).early_warnings
 
     assert known_of(series).undecided == (suspicion,)
     assert known_of(series, decisions=[accepted(suspicion)]).undecided == ()
@@ -724,9 +724,9 @@ def test_the_csv_of_changes_says_in_which_commits_each_recovered_and_how_far() -
     names = ("recovered_last_good_commit", "recovered_first_bad_commit", "recovered_left")
     incomplete, _ = history.of(back)
     (change,) = history.of(stays)
-    assert incomplete.back_between is not None
+    assert incomplete.recovered_between is not None
     *shas, left = (groups[incomplete.id][name] for name in names)
-    assert shas == [point.commit.sha for point in incomplete.back_between if point.commit]
+    assert shas == [point.commit.sha for point in incomplete.recovered_between if point.commit]
     assert float(left) == pytest.approx(1, abs=0.02)
     assert [groups[change.id][name] for name in names] == ["", "", ""]
 

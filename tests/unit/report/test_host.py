@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from corebound.analysis.host_records import host_studies
-from corebound.analysis.selection import latest_studies
+from corebound.analysis.host_records import group_by_host
+from corebound.analysis.selection import latest_results
 from corebound.machine.doctor.result import HostCheck, State
 from corebound.records.run_record import Run
 from corebound.report.downloads import host_json
@@ -31,8 +31,8 @@ def looked(day: int, state: State) -> tuple[Run, tuple[()]]:
 
 
 def check(*states: State) -> CheckHistory:
-    (study,) = host_studies([looked(day, state) for day, state in enumerate(states, 1)])
-    (row,) = host_page(study, now=NOW).checks
+    (result,) = group_by_host([looked(day, state) for day, state in enumerate(states, 1)])
+    (row,) = host_page(result, now=NOW).checks
     return row
 
 
@@ -75,13 +75,13 @@ def a_checked_run(*check: HostCheck) -> Run:
 
 
 def test_processes_of_then_have_no_ids_on_a_hosts_page() -> None:
-    (study,) = host_studies([(a_checked_run(BUSY), ())])
+    (result,) = group_by_host([(a_checked_run(BUSY), ())])
 
-    (row,) = host_page(study, now=NOW).checks
+    (row,) = host_page(result, now=NOW).checks
     assert row.value == "110 % of a CPU: a (b) c 80 %, x (12) 3 30 %"
     assert row.fix == "end or pause these processes; `corebound doctor` shows the command"
-    assert "kill" not in host_json(study)
-    assert "(200)" not in host_json(study)
+    assert "kill" not in host_json(result)
+    assert "(200)" not in host_json(result)
 
 
 def test_processes_of_then_have_no_ids_on_a_runs_page() -> None:
@@ -96,7 +96,7 @@ def test_processes_of_then_have_no_ids_on_a_runs_page() -> None:
 
 def test_processes_of_then_have_no_ids_on_a_scenarios_page() -> None:
     run, launches = a_sample()
-    (result, *_) = latest_studies([(replace(run, preflight=(BUSY,)), launches)])
+    (result, *_) = latest_results([(replace(run, preflight=(BUSY,)), launches)])
 
     text = " ".join(fact.value for fact in provenance(result, records_file="f").facts)
 
@@ -105,7 +105,7 @@ def test_processes_of_then_have_no_ids_on_a_scenarios_page() -> None:
 
 
 def test_what_mends_a_host_at_any_time_is_shown_as_the_doctor_says_it() -> None:
-    (study,) = host_studies([(a_checked_run(SWAPS), ())])
+    (result,) = group_by_host([(a_checked_run(SWAPS), ())])
 
-    (row,) = host_page(study, now=NOW).checks
+    (row,) = host_page(result, now=NOW).checks
     assert (row.value, row.fix) == ("60 (often)", "sysctl vm.swappiness=10")

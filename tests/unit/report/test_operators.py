@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from corebound.analysis.selection import latest_studies
+from corebound.analysis.selection import latest_results
 from corebound.analysis.wording import TextSpan, plain
 from corebound.records.launch_record import PROFILE_SCHEMA, ImportedProfile, OperatorProfile
 from corebound.report.downloads import imported_csv
@@ -216,7 +216,7 @@ def test_bars_of_an_iteration_and_of_all_that_was_profiled_are_called_shares() -
 
 
 def test_what_to_run_is_code_in_the_text_above_profiles_of_scenarios() -> None:
-    made = operators_page(latest_studies([a_sample()]), (), now=NOW)
+    made = operators_page(latest_results([a_sample()]), (), now=NOW)
 
     assert made is not None
     assert TextSpan("corebound import profile", "code") in made.hero.support

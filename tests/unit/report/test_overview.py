@@ -7,7 +7,7 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from corebound.analysis.scenario_result import ScenarioResult
-from corebound.analysis.selection import latest_studies
+from corebound.analysis.selection import latest_results
 from corebound.analysis.wording import plain
 from corebound.errors import Fault
 from corebound.records import jsonl
@@ -32,11 +32,11 @@ def measured(
         for block in range(number)
     ]
     made = replace(a_run(scenarios=(scenario,)), id=run, budget_s=budget_s)
-    return latest_studies([(made, launches)])[0]
+    return latest_results([(made, launches)])[0]
 
 
-def page_of(*studies: ScenarioResult, faults: tuple[Fault, ...] = ()) -> OverviewPage:
-    return overview_page(studies, now=NOW, faults=faults)
+def page_of(*results: ScenarioResult, faults: tuple[Fault, ...] = ()) -> OverviewPage:
+    return overview_page(results, now=NOW, faults=faults)
 
 
 def flags_of(page: OverviewPage) -> dict[str, str]:

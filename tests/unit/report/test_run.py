@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from corebound.analysis.selection import latest_studies
+from corebound.analysis.selection import latest_results
 from corebound.analysis.wording import plain
 from corebound.errors import Fault
 from corebound.records.launch_record import Launch
@@ -57,8 +57,8 @@ def test_what_is_skipped_or_profiled_is_no_launch_that_could_count() -> None:
 
 
 def test_a_run_and_its_scenario_count_alike() -> None:
-    study = latest_studies([(RUN, a_night())])[0]
-    own = scenario_page(study, findings=(), now=NOW, records_file="r.jsonl")
+    result = latest_results([(RUN, a_night())])[0]
+    own = scenario_page(result, findings=(), now=NOW, records_file="r.jsonl")
 
     ((_, _, text, _),) = page_of(*a_night()).scenarios
 
@@ -70,9 +70,9 @@ def test_a_run_and_its_scenario_say_how_long_it_took_in_one_unit() -> None:
     launches = [
         replace(a_launch(cell=FREE, block=b), duration_ns=20 * 60 * 10**9) for b in range(4)
     ]
-    study = latest_studies([(RUN, launches)])[0]
+    result = latest_results([(RUN, launches)])[0]
 
-    own = scenario_page(study, findings=(), now=NOW, records_file="r.jsonl")
+    own = scenario_page(result, findings=(), now=NOW, records_file="r.jsonl")
 
     assert "80 minutes" in own.provenance.comment
     assert "The launches took 80 minutes together." in plain(page_of(*launches).hero.support)
@@ -104,9 +104,9 @@ def test_a_refused_launch_says_that_it_was_launched_again() -> None:
 
 
 def test_a_scenario_tells_the_same_of_its_launches() -> None:
-    study = latest_studies([(RUN, (a_launch(cell=FREE), refused()))])[0]
+    result = latest_results([(RUN, (a_launch(cell=FREE), refused()))])[0]
 
-    page = scenario_page(study, findings=(), now=NOW, records_file="r.jsonl")
+    page = scenario_page(result, findings=(), now=NOW, records_file="r.jsonl")
 
     row = page.launches[-1]
     assert (row.reason, row.evidence) == (

@@ -363,7 +363,7 @@ def test_what_has_ended_need_not_tell() -> None:
     series = of(4 * ENOUGH + 60, project="p", cell="n=1")
     ended = replace(series, cell="n=2", points=HistoryPoints.of([a_point(1e6)]))
 
-    assert known(series, ended).ended == {ended.id}
+    assert known(series, ended).retired_series == {ended.id}
     assert "too short" not in said_of(series, ended)[1]
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from corebound.analysis.scenario_result import study
+from corebound.analysis.scenario_result import analyse_scenario
 from corebound.analysis.wording import full_name
 from corebound.machine.topology import CpuId
 from corebound.report.scenario.page import scenario_page
@@ -277,7 +277,7 @@ def test_a_page_shows_values_that_all_cells_share_once() -> None:
     cells = [replace(cell, hidden_axes=()) for cell in expand(SCENARIO, "s.yaml", "quick")]
     launches = [a_launch(cell=cell, position=place) for place, cell in enumerate(cells)]
 
-    known = study(run, run.scenarios[0], launches)
+    known = analyse_scenario(run, run.scenarios[0], launches)
     page = scenario_page(
         known, findings=(), now="2026-03-14T09:26:53+00:00", records_file="r.jsonl"
     )

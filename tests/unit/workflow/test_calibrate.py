@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from corebound.records import documents
 from corebound.records.run_record import EnvironmentLock, Run
-from corebound.scenario.comparison import with_compared_commits
+from corebound.scenario.compared_axis import with_compared_commits
 from corebound.stats.noise_floor import lock_digest
 from corebound.workflow.calibrate import noise_notes
 from support import build

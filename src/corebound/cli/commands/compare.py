@@ -20,7 +20,10 @@ from corebound.analysis.commit_comparison import (
     ComparedSeries,
     compare_commits,
 )
-from corebound.analysis.comparison import (
+from corebound.analysis.host_records import Record
+from corebound.analysis.launch_metrics import disturbed_note
+from corebound.analysis.noise_floor import noise_floor_notes
+from corebound.analysis.run_comparison import (
     RUNS_CAVEAT,
     Compared,
     ComparedCell,
@@ -31,9 +34,6 @@ from corebound.analysis.comparison import (
     count_not_compared,
     run_variation_note,
 )
-from corebound.analysis.host_records import Record
-from corebound.analysis.launch_metrics import disturbed_note
-from corebound.analysis.noise_floor import noise_floor_notes
 from corebound.analysis.serialize import commit_comparison_document, run_comparison_document
 from corebound.analysis.series_names import short_series_names
 from corebound.analysis.wording import compared_bounds, count, value_text
@@ -288,10 +288,10 @@ def _hidden(result: ComparisonText, *, show_all: bool) -> list[str]:
 def _closing(
     result: RunComparison | CommitComparison, noun: tuple[str, str], sides: str
 ) -> list[str]:
-    lines = [f"not compared: {name}: {reason}" for name, reason in result.unlike]
-    if result.alone:
-        verb = "is" if len(result.alone) == 1 else "are"
-        lines.append(f"{count(len(result.alone), *noun)} {verb} in one of the {sides} only.")
+    lines = [f"not compared: {name}: {reason}" for name, reason in result.not_comparable]
+    if result.only_in_one:
+        verb = "is" if len(result.only_in_one) == 1 else "are"
+        lines.append(f"{count(len(result.only_in_one), *noun)} {verb} in one of the {sides} only.")
     return lines
 
 

@@ -16,7 +16,7 @@ from corebound.errors import Fault, InputError, encodable, report_os_errors
 from corebound.exchange import pyperf, run_export
 from corebound.exchange.asv import export as asv_export
 from corebound.exchange.reading import Unreadable, parse_json
-from corebound.exchange.run_export import CellOfRun, cells_of, drop_iterations
+from corebound.exchange.run_export import ExportedCell, drop_iterations, exported_cells
 from corebound.records import atomic_write, jsonl
 from corebound.records.jsonl import RECORDS
 
@@ -96,11 +96,11 @@ def _select_files(
     return files if all_runs or run_id is not None else files[-1:]
 
 
-def _cells(files: Iterable[Path], faults: list[Fault]) -> Iterator[CellOfRun]:
+def _cells(files: Iterable[Path], faults: list[Fault]) -> Iterator[ExportedCell]:
     """Yield the cells of runs, with one run in memory at a time."""
     for file in files:
         stored = jsonl.read(file)
-        cells, unreadable = cells_of(stored.run, stored.launches, str(file))
+        cells, unreadable = exported_cells(stored.run, stored.launches, str(file))
         faults += (*stored.faults, *unreadable)
         yield from cells
 
@@ -109,7 +109,7 @@ def _skipped(where: Path, what: str, fix: str) -> Fault:
     return Fault(file=str(where), line=None, what=what, fix=fix)
 
 
-def _with_results(cells: list[CellOfRun], out: Path, faults: list[Fault]) -> list[CellOfRun]:
+def _with_results(cells: list[ExportedCell], out: Path, faults: list[Fault]) -> list[ExportedCell]:
     """Select the cells that have a result, and report the others."""
     complete = [cell for cell in cells if cell.summary.median_ns is not None]
     if not complete:
@@ -126,7 +126,7 @@ def _with_results(cells: list[CellOfRun], out: Path, faults: list[Fault]) -> lis
     return complete
 
 
-def _write_asv(cells: list[CellOfRun], out: Path, faults: list[Fault]) -> None:
+def _write_asv(cells: list[ExportedCell], out: Path, faults: list[Fault]) -> None:
     of_commits = [cell for cell in cells if cell.run.commit is not None and not _is_dirty(cell)]
     runs = {cell.run.id: cell.run for cell in cells}
     if without := [run.id for run in runs.values() if run.commit is None]:
@@ -157,7 +157,7 @@ def _write_asv(cells: list[CellOfRun], out: Path, faults: list[Fault]) -> None:
         _write(out / name, text.encode())
 
 
-def _is_dirty(cell: CellOfRun) -> bool:
+def _is_dirty(cell: ExportedCell) -> bool:
     """Whether the measured code has changes beyond the commit."""
     commit = cell.run.commit_of(cell.cell.environment)
     return commit is not None and commit.dirty

@@ -262,7 +262,7 @@ def location_text(change: Change) -> str:
 
 def recovery_text(change: Change) -> str:
     """The later recovery, full or partial: how much, and where; empty if there is none."""
-    between = change.back_between
+    between = change.recovered_between
     if between is None:
         return ""
     left = remaining_change((change,))
@@ -297,13 +297,13 @@ def _state(assessed: AssessedChange) -> str:
         state = f"back: marked as fixed on {assessed.decision.at[:10]}, but still present"
     elif assessed.state != "open":
         state = assessed.state
-    elif change.step.status != "new":
-        state = change.step.status
+    elif change.change_point.status != "new":
+        state = change.change_point.status
     elif assessed.has_ended:
         state = f"retired: {last_day(change.series.points.moments[-1])}"
     elif assessed.alarm:
         state = "new"
-    elif not change.step.votes:
+    elif not change.change_point.votes:
         state = "early warning: the last two nightly runs stand out"
     elif not change.clear:
         state = "suspected: not significant after correction for the number of series"

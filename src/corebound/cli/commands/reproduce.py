@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from corebound import units
-from corebound.analysis.comparison import RUNS_CAVEAT, run_spread_note
+from corebound.analysis.run_comparison import RUNS_CAVEAT, run_spread_note
 from corebound.analysis.serialize import between_runs_document, comparison_document
 from corebound.cli.options import Config, Json, Records, Unlocked, Wait, wait_seconds
 from corebound.cli.output.console import Console

@@ -16,7 +16,7 @@ from rich.text import Text
 from corebound import units
 from corebound.analysis.launch_metrics import disturbed_note
 from corebound.analysis.noise_floor import calibration_for, noise_at, noise_floor_note
-from corebound.analysis.scenario_result import CellStudy, ScenarioResult, findings
+from corebound.analysis.scenario_result import CellResult, ScenarioResult, findings
 from corebound.analysis.serialize import cell_document, findings_document
 from corebound.analysis.wording import NO_BASELINE, compared_bounds
 from corebound.cli.options import (
@@ -127,22 +127,23 @@ def run(
 
 def print_run(result: RunResult, console: Console) -> None:
     """Print one table for each scenario, then notes and the locations of files."""
-    studies = tuple(result.scenario_results())
-    differing = _differing(studies)
+    results = tuple(result.scenario_results())
+    differing = _differing(results)
     calibrations = _calibrations(result)
-    for study in studies:
-        console.print(_table(study, differing))
-        calibration = calibration_for(calibrations, study.run, study.source)
-        if floor := noise_floor_note(calibration, launches=_fewest_launches(study)):
+    for scenario_result in results:
+        console.print(_table(scenario_result, differing))
+        calibration = calibration_for(calibrations, scenario_result.run, scenario_result.source)
+        if floor := noise_floor_note(calibration, launches=_fewest_launches(scenario_result)):
             console.print(Text(floor))
     if any(
-        study.ranked and not calibration_for(calibrations, study.run, study.source)
-        for study in studies
+        scenario_result.ranked
+        and not calibration_for(calibrations, scenario_result.run, scenario_result.source)
+        for scenario_result in results
     ):
         console.print(
             Text("Run `corebound calibrate` to see the smallest difference this host can detect.")
         )
-    cells = [cell for study in studies for cell in study.cells]
+    cells = [cell for scenario_result in results for cell in scenario_result.cells]
     if any(_differs_by_itself(cell) and cell.cell.id not in differing for cell in cells):
         compared = sum(cell.comparison is not None for cell in cells)
         console.print(
@@ -176,18 +177,18 @@ def _calibrations(result: RunResult) -> tuple[Calibration, ...]:
     return documents.read_calibrations(result.file.parent.parent)[0]
 
 
-def _fewest_launches(study: ScenarioResult) -> int:
+def _fewest_launches(result: ScenarioResult) -> int:
     """The smallest number of launches behind a verdict of the scenario."""
-    return min((len(duel.cell.summary.launches) for duel in study.ranked), default=0)
+    return min((len(duel.cell.summary.launches) for duel in result.ranked), default=0)
 
 
 def _counts(result: RunResult, kind: Kind) -> dict[str, int]:
     return dict(Counter(launch.status for launch in result.launches if launch.kind == kind))
 
 
-def _differing(studies: Iterable[ScenarioResult]) -> frozenset[str]:
+def _differing(results: Iterable[ScenarioResult]) -> frozenset[str]:
     """The ids of cells that differ from their baseline, after correction across the whole run."""
-    cells = [cell for study in studies for cell in study.cells]
+    cells = [cell for result in results for cell in result.cells]
     significant = suite_findings([cell.comparison for cell in cells])
     return frozenset(
         cell.cell.id
@@ -196,25 +197,25 @@ def _differing(studies: Iterable[ScenarioResult]) -> frozenset[str]:
     )
 
 
-def _differs_by_itself(cell: CellStudy) -> bool:
+def _differs_by_itself(cell: CellResult) -> bool:
     return cell.comparison is not None and cell.comparison.verdict in {"faster", "slower"}
 
 
-def _table(study: ScenarioResult, differing: frozenset[str]) -> Table:
-    table = Table(title=study.scenario.title, title_justify="left", box=None, padding=(0, 1))
-    axes = ", ".join(axis for axis, _ in study.cells[0].cell.visible_axes) if study.cells else ""
+def _table(result: ScenarioResult, differing: frozenset[str]) -> Table:
+    table = Table(title=result.scenario.title, title_justify="left", box=None, padding=(0, 1))
+    axes = ", ".join(axis for axis, _ in result.cells[0].cell.visible_axes) if result.cells else ""
     table.add_column(axes or "cell", overflow="fold")
     for heading in ("median", "speed-up"):
         table.add_column(heading, justify="right", no_wrap=True)
     # Long remarks wrap here, so that names, values and plain verdicts stay on one line.
     table.add_column("95 %", justify="right", min_width=len("[0.85, 1.15]"))
     table.add_column("verdict", min_width=VERDICT_WIDTH)
-    for cell in study.cells:
+    for cell in result.cells:
         table.add_row(*_row(cell, differing))
     return table
 
 
-def _row(cell: CellStudy, differing: frozenset[str]) -> Sequence[str]:
+def _row(cell: CellResult, differing: frozenset[str]) -> Sequence[str]:
     median_ns, comparison, label = cell.summary.median_ns, cell.comparison, cell.cell.label
     if median_ns is None:
         return label, "–", "–", "–", ", ".join(status for status, _ in cell.summary.counts)
@@ -236,8 +237,8 @@ def _row(cell: CellStudy, differing: frozenset[str]) -> Sequence[str]:
 
 def run_document(result: RunResult) -> dict[str, Any]:
     """Everything that `print_run` prints, for scripts."""
-    studies = tuple(result.scenario_results())
-    differing, calibrations = _differing(studies), _calibrations(result)
+    results = tuple(result.scenario_results())
+    differing, calibrations = _differing(results), _calibrations(result)
     snapshot = result.run.snapshot_in(_environments(result))
     return {
         "run": result.run.id,
@@ -252,20 +253,22 @@ def run_document(result: RunResult) -> dict[str, Any]:
                 cell,
                 result.run.host,
                 is_finding=cell.cell.id in differing,
-                noise=_noise(cell, calibration_for(calibrations, study.run, study.source)),
+                noise=_noise(
+                    cell, calibration_for(calibrations, scenario_result.run, scenario_result.source)
+                ),
             )
-            for study in studies
-            for cell in study.cells
+            for scenario_result in results
+            for cell in scenario_result.cells
         ],
         "findings": [
-            {"scenario": study.scenario.name, **finding}
-            for study in studies
-            for finding in findings_document(findings(study))
+            {"scenario": scenario_result.scenario.name, **finding}
+            for scenario_result in results
+            for finding in findings_document(findings(scenario_result))
         ],
     }
 
 
-def _noise(cell: CellStudy, calibration: Calibration | None) -> Noise | None:
+def _noise(cell: CellResult, calibration: Calibration | None) -> Noise | None:
     if calibration is None or cell.comparison is None:
         return None
     return noise_at(calibration, len(cell.summary.launches))

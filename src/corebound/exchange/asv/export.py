@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from msgspec import Struct
 
-from corebound.exchange.run_export import CellOfRun
+from corebound.exchange.run_export import ExportedCell
 from corebound.scenario.cell import Cell
 from corebound.stats.intervals import geometric_mean_interval
 from corebound.text import path_component
@@ -31,7 +31,7 @@ _S = 1e9
 _MOST_GAPS = 4
 
 
-def documents(cells: Sequence[CellOfRun], benchmarks: Mapping[str, Any]) -> dict[str, str]:
+def documents(cells: Sequence[ExportedCell], benchmarks: Mapping[str, Any]) -> dict[str, str]:
     """Build every file of the tree as text, by its path below the results folder.
 
     Args:
@@ -60,16 +60,16 @@ def _name(scenario: str) -> str:
     return "Version" if scenario == "version" else scenario
 
 
-def _by_scenario(cells: Sequence[CellOfRun]) -> dict[str, list[CellOfRun]]:
-    by_scenario: dict[str, list[CellOfRun]] = {}
+def _by_scenario(cells: Sequence[ExportedCell]) -> dict[str, list[ExportedCell]]:
+    by_scenario: dict[str, list[ExportedCell]] = {}
     for cell in cells:
         by_scenario.setdefault(cell.cell.scenario, []).append(cell)
     return by_scenario
 
 
-def _by_file(cells: Sequence[CellOfRun]) -> dict[tuple[str, str], list[CellOfRun]]:
+def _by_file(cells: Sequence[ExportedCell]) -> dict[tuple[str, str], list[ExportedCell]]:
     """Group cells by machine folder and result file."""
-    files: dict[tuple[str, str], dict[str, CellOfRun]] = {}
+    files: dict[tuple[str, str], dict[str, ExportedCell]] = {}
     for cell in cells:
         sha = cell.run.commit.sha if cell.run.commit else ""
         name = path_component(f"{sha[:8]}-{_environment(cell)}") + ".json"
@@ -79,11 +79,11 @@ def _by_file(cells: Sequence[CellOfRun]) -> dict[tuple[str, str], list[CellOfRun
     return {key: list(file_cells.values()) for key, file_cells in files.items()}
 
 
-def _environment(cell: CellOfRun) -> str:
+def _environment(cell: ExportedCell) -> str:
     return f"corebound-{cell.cell.environment}"
 
 
-def _machine(cell: CellOfRun) -> dict[str, Any]:
+def _machine(cell: ExportedCell) -> dict[str, Any]:
     host = cell.run.host
     memory = host.memory_bytes
     return {
@@ -126,7 +126,7 @@ def _params(shape: _Shape) -> list[list[str]]:
     return [[repr(value) for value in axis] for axis in shape.values]
 
 
-def _benchmark(last: CellOfRun, shape: _Shape) -> dict[str, Any]:
+def _benchmark(last: ExportedCell, shape: _Shape) -> dict[str, Any]:
     return {
         "name": _name(last.cell.scenario),
         "pretty_name": last.scenario.title,
@@ -146,7 +146,7 @@ def _benchmark(last: CellOfRun, shape: _Shape) -> dict[str, Any]:
     }
 
 
-def _result(cells: Sequence[CellOfRun], shapes: Mapping[str, _Shape]) -> dict[str, Any]:
+def _result(cells: Sequence[ExportedCell], shapes: Mapping[str, _Shape]) -> dict[str, Any]:
     last = cells[-1]
     commit, lock = last.run.commit, last.environment
     python = lock.python if lock else ""
@@ -178,7 +178,7 @@ def _ms(at: str) -> int:
         return 0
 
 
-def _row(shape: _Shape, cells: Sequence[CellOfRun]) -> list[Any]:
+def _row(shape: _Shape, cells: Sequence[ExportedCell]) -> list[Any]:
     """One benchmark's results; cells that were never planned count as skipped."""
     version = cells[-1].source.sha256
     by_values = {shape.of(cell.cell): cell for cell in cells if cell.source.sha256 == version}
@@ -198,7 +198,7 @@ def _row(shape: _Shape, cells: Sequence[CellOfRun]) -> list[Any]:
     ]
 
 
-def _value(cell: CellOfRun | None) -> float | None:
+def _value(cell: ExportedCell | None) -> float | None:
     """Seconds; NaN is asv's value for skipped, and None its value for failed."""
     if cell is None or all(launch.status == "skipped" for launch in cell.launches):
         return math.nan
@@ -206,11 +206,11 @@ def _value(cell: CellOfRun | None) -> float | None:
     return None if median_ns is None else median_ns / _S
 
 
-def _samples(cell: CellOfRun | None) -> list[float]:
+def _samples(cell: ExportedCell | None) -> list[float]:
     return [launch.median_ns / _S for launch in cell.summary.launches] if cell else []
 
 
-def _stats(cell: CellOfRun | None) -> dict[str, float | None] | None:
+def _stats(cell: ExportedCell | None) -> dict[str, float | None] | None:
     """Statistics by asv's names: the bounds are for 99 %, not for the 95 % of corebound's pages."""
     samples = _samples(cell)
     if not samples:

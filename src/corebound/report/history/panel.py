@@ -365,7 +365,9 @@ def _noise_note(all_series: Sequence[Series], history: ChangeHistory) -> str:
         return ""
     if all_series[0].id in history.not_analysed:
         return "; changes not analysed"
-    spread = level_spread(all_series[0], [change.step for change in history.every(all_series[0])])
+    spread = level_spread(
+        all_series[0], [change.change_point for change in history.every(all_series[0])]
+    )
     if spread is None:
         return ""
     share = percent(math.expm1(spread)) if spread < 1 else "more than it comes to"
@@ -399,7 +401,7 @@ def _alt_text(
 
 def _mark(change: Change, line: Timeline) -> ChangeMark:
     """The mark of a change, midway between the two points around its median estimate."""
-    moments, step = change.series.points.moments, change.step
+    moments, step = change.series.points.moments, change.change_point
     before = line.share(moments[max(step.at - 1, 0)].at)
     return ChangeMark(
         x=(before + line.share(moments[step.at].at)) / 2,

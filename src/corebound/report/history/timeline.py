@@ -70,7 +70,9 @@ def segment_starts(series: Series, changes: Sequence[Change]) -> tuple[int, ...]
     That is at the first point, each environment change, and each change, clear or not.
     """
     return tuple(
-        sorted({0, *series.points.environment_changes, *(change.step.at for change in changes)})
+        sorted(
+            {0, *series.points.environment_changes, *(change.change_point.at for change in changes)}
+        )
     )
 
 

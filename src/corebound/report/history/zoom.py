@@ -118,7 +118,7 @@ def _minute(series: Series, at: int, line: Timeline) -> int:
 
 def _mark(change: Change, line: Timeline) -> tuple[float, int, int, int]:
     """A change as (median estimate, surely after, no later than, 1 if worse)."""
-    step = change.step
+    step = change.change_point
     before, after, surely, latest = (
         _minute(change.series, at, line)
         for at in (max(step.at - 1, 0), step.at, step.last_good, step.first_bad)

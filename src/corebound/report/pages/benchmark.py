@@ -201,7 +201,7 @@ def machine_facts(all_series: Sequence[Series], history: ChangeHistory) -> Itera
         machines.setdefault(each_series.host_name, []).append(each_series)
     called = environments(all_series)
     is_retired = {
-        name: all(series.id in history.ended for series in all_series)
+        name: all(series.id in history.retired_series for series in all_series)
         for name, all_series in machines.items()
     }
     for name in sorted(machines, key=lambda name: (is_retired[name], name)):
@@ -259,7 +259,7 @@ def select_charts(all_series: Sequence[Series], history: ChangeHistory) -> Chart
         # Active series come first, then those with a longer history, then by priority.
         begun = len(series.points) >= _LEAST_LENGTH_SHARE * longest
         return (
-            series.id in history.ended,
+            series.id in history.retired_series,
             not begun,
             asks[series.id],
             series.host,
@@ -305,13 +305,13 @@ def _charted_ids(
         for series, is_called in zip(all_series, calls, strict=True)
     )
     in_turn = [
-        ((series.id in history.ended, not is_called, turn), series)
+        ((series.id in history.retired_series, not is_called, turn), series)
         for series, is_called, turn in zip(all_series, calls, of_event, strict=True)
     ]
     ordered = [series for _, series in sorted(in_turn, key=itemgetter(0))]
     of_host = occurrence_numbers(series.host for series in ordered)
     placed = [
-        ((series.id in history.ended, turn), series.id)
+        ((series.id in history.retired_series, turn), series.id)
         for series, turn in zip(ordered, of_host, strict=True)
     ]
     most = _MOST_CHARTS if len(asks) <= MANY_SERIES else _MOST_CHARTS // 2
@@ -382,11 +382,11 @@ def _verdict(
     history: ChangeHistory,
 ) -> Text:
     """What is new, else what is still open, else whether a change could be detected."""
-    active = [series for series in all_series if series.id not in history.ended]
+    active = [series for series in all_series if series.id not in history.retired_series]
     if len({change.series.id for change in news}) > 1:
         return _verdict_of_many(active, news)
     if news:
-        largest = max(news, key=lambda change: abs(change.step.ratio - 1))
+        largest = max(news, key=lambda change: abs(change.change_point.ratio - 1))
         since = largest.first_bad.at[:10]
         return rich(_tinted(change_size(largest).word, largest), f" since {since}.")
     old = sum(change.is_regression and history.status(change) == "open" for change in changes)
@@ -458,7 +458,7 @@ def _events(
         on_host = [
             series
             for series in all_series
-            if series.host == first.host and series.id not in history.ended
+            if series.host == first.host and series.id not in history.retired_series
         ]
         row = change_group(group, history).head
         # A link's text has to be unique, so it includes the size.
@@ -507,7 +507,7 @@ def _series_counts(all_series: Sequence[Series], history: ChangeHistory) -> str:
     hosts = len({series.host for series in all_series})
     points = max(len(series.points.measured) for series in all_series)
     latest = max(series.points.moments[-1].at for series in all_series)
-    ended = sum(series.id in history.ended for series in all_series)
+    ended = sum(series.id in history.retired_series for series in all_series)
     return (
         f"{count(len(all_series), 'series', 'series')} on {count(hosts, 'machine')}, "
         f"up to {count(points, 'point')} each, the last of {latest[:10]}; "
@@ -645,7 +645,9 @@ def _charts(
                 # Moments that cannot be parsed have no order across series.
                 line=None if line.is_ordinal else line,
             ),
-            ended=last_measured(series.points.moments[-1]) if series.id in history.ended else "",
+            ended=last_measured(series.points.moments[-1])
+            if series.id in history.retired_series
+            else "",
         )
         for series in shown
     )

@@ -131,8 +131,10 @@ def recovery_note(changes: Sequence[Change]) -> RecoveryNote | None:
     Args:
         changes: At least one, the largest first.
     """
-    between = [change.back_between for change in changes if change.back_between is not None]
-    first = changes[0].step.recovery
+    between = [
+        change.recovered_between for change in changes if change.recovered_between is not None
+    ]
+    first = changes[0].change_point.recovery
     if first is None or len(between) < len(changes) or len({*map(_recovered, changes)}) > 1:
         return None
     good = max((good for good, _ in between), key=lambda point: point.at)
@@ -151,7 +153,10 @@ def recovery_note(changes: Sequence[Change]) -> RecoveryNote | None:
 
 def levels_text(change: Change) -> str:
     """The levels before and after a change, in one unit."""
-    before, after = change.step.before, change.step.before * change.step.ratio
+    before, after = (
+        change.change_point.before,
+        change.change_point.before * change.change_point.ratio,
+    )
     length, unit = display_unit(change.series, [before, after])
     return f"{significant(before / length)} to {significant(after / length)} {unit}".strip()
 
@@ -215,7 +220,7 @@ def group_changes(
         series = change.series
         key = (
             series.project, series.host, series.scenario, series.unit,
-            change.is_regression, change.step.status, history.status(change),
+            change.is_regression, change.change_point.status, history.status(change),
             history.because(change), history.answer(change).partition(":")[0],
         )  # fmt: skip
         alike.setdefault(key, []).append(change)
@@ -247,7 +252,9 @@ def change_group(changes: Sequence[Change], history: ChangeHistory) -> ChangeGro
         changes: Its changes, at least one.
         history: All histories and decisions.
     """
-    largest_first = sorted(changes, key=lambda change: (-abs(change.step.ratio - 1), change.id))
+    largest_first = sorted(
+        changes, key=lambda change: (-abs(change.change_point.ratio - 1), change.id)
+    )
     rows = tuple(change_row(change, history) for change in largest_first[:_MOST_LISTED])
     if len(rows) == 1:
         return ChangeGroup(head=rows[0], cells="", rows=rows)
@@ -383,4 +390,4 @@ def _largest(changes: Sequence[Change]) -> float:
 
 
 def _size(change: Change) -> float:
-    return abs(change.step.ratio - 1)
+    return abs(change.change_point.ratio - 1)

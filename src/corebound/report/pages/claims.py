@@ -75,44 +75,48 @@ class ClaimsPage(Struct, frozen=True, kw_only=True):
     groups: tuple[ClaimsGroup, ...]
 
 
-def claim_rows(study: ScenarioResult) -> tuple[ClaimRow, ...]:
+def claim_rows(scenario_result: ScenarioResult) -> tuple[ClaimRow, ...]:
     """The claims of a scenario as its own page shows them."""
     return tuple(
         ClaimRow(
             result=result,
-            plot=_plot(result, margin=study.measure.margin),
-            command=_command(study, result),
+            plot=_plot(result, margin=scenario_result.measure.margin),
+            command=_command(scenario_result, result),
         )
-        for result in judge_claims(study)
+        for result in judge_claims(scenario_result)
     )
 
 
-def _command(study: ScenarioResult, result: ClaimResult) -> CommandLine:
+def _command(scenario_result: ScenarioResult, result: ClaimResult) -> CommandLine:
     """The command that measures both sides, on this host or on one that meets the claim's needs.
 
     If the run's profile leaves the cells out, it measures the whole scenario without a profile.
     """
     pairs = [(result.faster, result.than)] if result.faster and result.than else []
-    pairs = pairs or [*claim_pairs(result.claim, study.planned)]
+    pairs = pairs or [*claim_pairs(result.claim, scenario_result.planned)]
     cells = dict.fromkeys(cell for faster, than in pairs for cell in (than, faster))
     if not cells:
-        return CommandLine(shlex.join(("corebound", "run", study.source.path)))
-    return reproduce_command(study, tuple(cells))
+        return CommandLine(shlex.join(("corebound", "run", scenario_result.source.path)))
+    return reproduce_command(scenario_result, tuple(cells))
 
 
-def claims_page(studies: Sequence[ScenarioResult], *, now: str) -> ClaimsPage | None:
+def claims_page(scenario_results: Sequence[ScenarioResult], *, now: str) -> ClaimsPage | None:
     """Build the page of all claims, by source; None if no scenario has any.
 
     Args:
-        studies: One result per scenario.
+        scenario_results: One result per scenario.
         now: ISO timestamp of the page.
     """
-    claimed = [(study, rows) for study in studies if (rows := claim_rows(study))]
+    claimed = [
+        (scenario_result, rows)
+        for scenario_result in scenario_results
+        if (rows := claim_rows(scenario_result))
+    ]
     if not claimed:
         return None
     results = [row.result for _, rows in claimed for row in rows]
     compared = [result.comparison for result in results if result.comparison is not None]
-    margin = max(study.measure.margin for study, _ in claimed)
+    margin = max(scenario_result.measure.margin for scenario_result, _ in claimed)
     axis = comparison_axis(compared, margin=margin) if compared else None
     ordered = sorted(claimed, key=lambda pair: _source_first(pair[0]))
     return ClaimsPage(
@@ -123,14 +127,17 @@ def claims_page(studies: Sequence[ScenarioResult], *, now: str) -> ClaimsPage | 
             here="Claims",
             made=f"Page made {day(now)}.",
         ),
-        hero=_hero([study for study, _ in claimed], results),
+        hero=_hero([scenario_result for scenario_result, _ in claimed], results),
         axis=axis,
         ticks=ratio_ticks(axis) if axis else (),
-        groups=tuple(ClaimsGroup(scenario=study.scenario, rows=rows) for study, rows in ordered),
+        groups=tuple(
+            ClaimsGroup(scenario=scenario_result.scenario, rows=rows)
+            for scenario_result, rows in ordered
+        ),
     )
 
 
-def _hero(studies: Sequence[ScenarioResult], results: Sequence[ClaimResult]) -> Hero:
+def _hero(scenario_results: Sequence[ScenarioResult], results: Sequence[ClaimResult]) -> Hero:
     counts = {
         word: sum(result.judgement == word for result in results) for word in (*_WORDS, "needs")
     }
@@ -147,7 +154,9 @@ def _hero(studies: Sequence[ScenarioResult], results: Sequence[ClaimResult]) -> 
         "need another host": counts["needs"],
     }
     others = ", ".join(f"{number} {word}" for word, number in rest.items() if number)
-    hosts = list(dict.fromkeys(study.run.host.name for study in studies))
+    hosts = list(
+        dict.fromkeys(scenario_result.run.host.name for scenario_result in scenario_results)
+    )
     location = hosts[0] if len(hosts) == 1 else count(len(hosts), "host")
     return Hero(
         title="Claims",
@@ -159,10 +168,10 @@ def _hero(studies: Sequence[ScenarioResult], results: Sequence[ClaimResult]) -> 
     )
 
 
-def _source_first(study: ScenarioResult) -> tuple[bool, str, str]:
+def _source_first(result: ScenarioResult) -> tuple[bool, str, str]:
     """The sort key: sources by title, then claims without a source."""
-    source = study.scenario.source
-    return source is None, source or "", study.scenario.name
+    source = result.scenario.source
+    return source is None, source or "", result.scenario.name
 
 
 def _plot(result: ClaimResult, *, margin: float) -> IntervalPlot | None:

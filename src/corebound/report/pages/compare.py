@@ -11,7 +11,8 @@ from msgspec.structs import replace
 
 from corebound.analysis.change_history import EMPTY_HISTORY, ChangeHistory
 from corebound.analysis.commands import CommandLine, compare_again_command
-from corebound.analysis.comparison import (
+from corebound.analysis.noise_floor import noise_floor_notes
+from corebound.analysis.run_comparison import (
     RUNS_CAVEAT,
     ComparedCell,
     RunComparison,
@@ -20,7 +21,6 @@ from corebound.analysis.comparison import (
     no_difference_note,
     run_variation_note,
 )
-from corebound.analysis.noise_floor import noise_floor_notes
 from corebound.analysis.wording import (
     NO_ESTIMATE,
     NOT_COMPARED,
@@ -98,7 +98,7 @@ class ComparePage(Struct, frozen=True, kw_only=True):
         runs: (what it is, name, address or empty) of both.
         folded: The numbers of the remaining comparisons, by why they are not findings.
         decides: The meaning of the numbers below inconclusive verdicts; empty without any.
-        unlike, alone: Cells that are not compared, and why.
+        not_comparable, only_in_one: Cells that are not compared, and why.
         data: Address of all values as CSV.
     """
 
@@ -113,8 +113,8 @@ class ComparePage(Struct, frozen=True, kw_only=True):
     others: RatioTable
     folded: str
     decides: str
-    unlike: tuple[tuple[str, str], ...]
-    alone: tuple[tuple[str, str], ...]
+    not_comparable: tuple[tuple[str, str], ...]
+    only_in_one: tuple[tuple[str, str], ...]
     data: str
     histories: tuple[HistoryPanel, ...] = ()
 
@@ -168,8 +168,8 @@ def compare_page(
         others=unclear,
         folded=no_difference_note(cells),
         decides=LAUNCHES_NEEDED_NOTE if any(row.needed for row in unclear.rows) else "",
-        unlike=comparison.unlike,
-        alone=comparison.alone,
+        not_comparable=comparison.not_comparable,
+        only_in_one=comparison.only_in_one,
         data=f"../{comparison_data(comparison.before, comparison.after)}",
         histories=_histories(comparison, findings, history),
     )

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from corebound.analysis.change_history import ChangeHistory
 from corebound.analysis.commands import NO_COMMAND, CommandLine, between_command
 from corebound.analysis.commit_comparison import COMMITS_CAVEAT, CommitComparison, ComparedSeries
-from corebound.analysis.comparison import comparison_summary, no_difference_note
+from corebound.analysis.run_comparison import comparison_summary, no_difference_note
 from corebound.analysis.series_names import series_name, short_cell_names
 from corebound.analysis.wording import (
     NOT_COMPARED,
@@ -101,8 +101,8 @@ def commits_page(comparison: CommitComparison, history: ChangeHistory, *, now: s
         others=_table(all_series[:_MOST_UNCLEAR], history),
         folded=no_difference_note(all_series),
         decides=f"{left_out:,} more are not shown; the CSV below has all." if left_out else "",
-        unlike=_limit(comparison.unlike),
-        alone=_limit(comparison.alone),
+        not_comparable=_limit(comparison.not_comparable),
+        only_in_one=_limit(comparison.only_in_one),
         histories=_histories(findings, history),
         data=f"../{commits_data(comparison.project, comparison.before.sha, comparison.after.sha)}",
     )

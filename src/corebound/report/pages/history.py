@@ -228,7 +228,12 @@ def _changed_together(change: Change, events: Sequence[CommitEvent]) -> tuple[st
 def _sort_key(change: Change, history: ChangeHistory) -> tuple[int, bool, float, str]:
     """The sort key: open changes first, among them new ones, then by size."""
     status = _ORDER.get(history.status(change), len(_ORDER))
-    return status, change.step.status != "new", -abs(change.step.ratio - 1), change.id
+    return (
+        status,
+        change.change_point.status != "new",
+        -abs(change.change_point.ratio - 1),
+        change.id,
+    )
 
 
 def _verdict(worse: Sequence[Change], history: ChangeHistory) -> Text:
@@ -241,7 +246,7 @@ def _verdict(worse: Sequence[Change], history: ChangeHistory) -> Text:
 
 def _support(history: ChangeHistory) -> Text:
     points = sum(len(series.points.measured) for series in history.histories)
-    all_series = [series for series in history.histories if series.id not in history.ended]
+    all_series = [series for series in history.histories if series.id not in history.retired_series]
     return rich(
         f"{count(len(history.changes), 'change')} in "
         f"{count(len(history.histories), 'series', 'series')} of {count(points, 'point')}. "

@@ -8,9 +8,9 @@ from itertools import groupby
 from msgspec import Struct
 
 from corebound.analysis.commands import CALIBRATE, DOCTOR, TOPOLOGY, CommandLine, original_command
-from corebound.analysis.comparison import commit_title
-from corebound.analysis.host_records import HostStudy, Record
+from corebound.analysis.host_records import HostRecords, Record
 from corebound.analysis.noise_floor import noise_floor_note
+from corebound.analysis.run_comparison import commit_title
 from corebound.analysis.wording import Tone, check_sign, count, day, rich
 from corebound.machine.doctor.result import HostCheck, State
 from corebound.records.calibration import Calibration
@@ -87,14 +87,14 @@ def _noise(calibration: Calibration) -> Fact:
     )
 
 
-def host_page(study: HostStudy, *, now: str) -> HostPage:
+def host_page(result: HostRecords, *, now: str) -> HostPage:
     """Build the page of a host.
 
     Args:
-        study: The host with its runs.
+        result: The host with its runs.
         now: ISO timestamp of the page.
     """
-    runs = study.runs
+    runs = result.runs
     latest = runs[-1]
     host = latest.host
     looked = [run for run in runs if run.preflight is not None]
@@ -118,7 +118,7 @@ def host_page(study: HostStudy, *, now: str) -> HostPage:
         facts=host_facts(latest),
         boxes=topology_boxes(host.topology),
         nodes=node_rows(host.topology),
-        noise=tuple(map(_noise, study.calibrations)),
+        noise=tuple(map(_noise, result.calibrations)),
         checks=_checks(looked),
         looked=f"each of {len(looked):,} runs" if len(looked) > 1 else "one run",
         runs=tuple(
@@ -129,7 +129,7 @@ def host_page(study: HostStudy, *, now: str) -> HostPage:
                 run.host.kernel,
                 original_command(run),
             )
-            for run in study.latest_runs
+            for run in result.latest_runs
         ),
         data=f"../{host_data(host.id)}",
     )

@@ -58,19 +58,19 @@ class OperatorsPage(Struct, frozen=True, kw_only=True):
 
 
 def operators_page(
-    studies: Sequence[ScenarioResult], profiles: Sequence[ImportedProfile], *, now: str
+    results: Sequence[ScenarioResult], profiles: Sequence[ImportedProfile], *, now: str
 ) -> OperatorsPage | None:
     """Build the page; None if there are no profiles.
 
     Args:
-        studies: One result per scenario.
+        results: One result per scenario.
         profiles: Imported profiles, in display order.
         now: ISO timestamp of the page.
     """
     profiled = tuple(
-        (study, section)
-        for study in studies
-        if (section := operators(study, traces={})) is not None and section.tables
+        (result, section)
+        for result in results
+        if (section := operators(result, traces={})) is not None and section.tables
     )
     if not profiled and not profiles:
         return None

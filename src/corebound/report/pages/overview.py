@@ -82,19 +82,19 @@ class Trend(Struct, frozen=True, kw_only=True):
 
 
 def scenario_trend(
-    study: ScenarioResult, chosen: Sequence[str], history: ChangeHistory
+    result: ScenarioResult, chosen: Sequence[str], history: ChangeHistory
 ) -> Trend | None:
     """The trend on this host of the first of these cells, or of any cell that has one.
 
     Args:
-        study: The scenario's result.
+        result: The scenario's result.
         chosen: Keys of cells, the preferred one first.
         history: The histories.
     """
     all_series = [
         series
-        for series in history.grown(project=None, scenario=study.scenario.name)
-        if series.host == study.run.host.id
+        for series in history.grown(project=None, scenario=result.scenario.name)
+        if series.host == result.run.host.id
     ]
     if not all_series:
         return None
@@ -107,8 +107,8 @@ def scenario_trend(
         latest=latest_value(shown_series),
         span=value_range(shown_series),
         runs=count(len(shown_series.points), "run"),
-        points=f"scenario/{study.scenario.name}.html#history",
-        status=_change_state(study, all_series, history),
+        points=f"scenario/{result.scenario.name}.html#history",
+        status=_change_state(result, all_series, history),
         change=change_size(last) if last else None,
         unchanged=no_change(all_series, history),
         since=last.since[:10] if last else "",
@@ -116,7 +116,7 @@ def scenario_trend(
 
 
 def _change_state(
-    study: ScenarioResult, all_series: Sequence[Series], history: ChangeHistory
+    result: ScenarioResult, all_series: Sequence[Series], history: ChangeHistory
 ) -> VerdictWord:
     """The current status of a scenario in a word: that of its worst new change."""
     changes = [
@@ -124,7 +124,7 @@ def _change_state(
     ]
     if any(change.is_regression for change in changes):
         return VerdictWord(tone="bad", sign="▼", word="slower")
-    if any(launch.status not in {"ok", "skipped"} for launch in study.launches):
+    if any(launch.status not in {"ok", "skipped"} for launch in result.launches):
         return VerdictWord(tone="warn", sign="!", word="launches lost")
     if changes:
         return VerdictWord(tone="good", sign="▲", word="faster")
@@ -158,50 +158,50 @@ def imported_projects(history: ChangeHistory) -> tuple[str, ...]:
     )
 
 
-def overview_flags(studies: Sequence[ScenarioResult], faults: Sequence[Fault]) -> tuple[Flag, ...]:
+def overview_flags(results: Sequence[ScenarioResult], faults: Sequence[Fault]) -> tuple[Flag, ...]:
     """Notices about the results of all scenarios.
 
     Args:
-        studies: One result per scenario.
+        results: One result per scenario.
         faults: Records that could not be read.
     """
     raised = (
         damaged_records(faults),
-        uncommitted_flag(studies),
-        _ended_early(studies),
-        _claims(studies),
-        _uncounted_launches(studies),
+        uncommitted_flag(results),
+        _ended_early(results),
+        _claims(results),
+        _uncounted_launches(results),
     )
     return tuple(flag for flag in raised if flag is not None)
 
 
-def _ended_early(studies: Sequence[ScenarioResult]) -> Flag | None:
-    cut = {study.run.id: study.incomplete for study in studies if study.incomplete is not None}
+def _ended_early(results: Sequence[ScenarioResult]) -> Flag | None:
+    cut = {result.run.id: result.incomplete for result in results if result.incomplete is not None}
     if not cut:
         return None
-    short = sum(study.incomplete is not None for study in studies)
-    latest = max(studies, key=lambda study: (study.run.started_at, study.run.id)).run.id
+    short = sum(result.incomplete is not None for result in results)
+    latest = max(results, key=lambda result: (result.run.started_at, result.run.id)).run.id
     # Only the latest run can be resumed.
     more = "; corebound run --resume goes on with it" if {*cut} == {latest} else ""
     return Flag.warning(
         title=f"The run ended early{budget_note(*cut.values())}"
         if len(cut) == 1
         else f"{len(cut)} runs ended early",
-        detail=f"{short} of {count(len(studies), 'scenario')} cut short{more}",
+        detail=f"{short} of {count(len(results), 'scenario')} cut short{more}",
     )
 
 
-def _uncounted_launches(studies: Sequence[ScenarioResult]) -> Flag | None:
-    text = lost_launches_text(studies)
+def _uncounted_launches(results: Sequence[ScenarioResult]) -> Flag | None:
+    text = lost_launches_text(results)
     if not text:
         return None
-    sound = sum(cell.summary.count("ok") for study in studies for cell in study.cells)
+    sound = sum(cell.summary.count("ok") for result in results for cell in result.cells)
     return Flag.warning(title=text, detail=f"beside {sound:,} that count")
 
 
-def _claims(studies: Sequence[ScenarioResult]) -> Flag | None:
+def _claims(results: Sequence[ScenarioResult]) -> Flag | None:
     """How many of the published claims that have a conclusive result here reproduce."""
-    found = [claim.judgement for study in studies for claim in judge_claims(study)]
+    found = [claim.judgement for result in results for claim in judge_claims(result)]
     if not found:
         return None
     held, failed = found.count("reproduces"), found.count("does not")
@@ -265,7 +265,7 @@ class OverviewPage(Struct, frozen=True, kw_only=True):
 
 
 def overview_page(
-    studies: Sequence[ScenarioResult],
+    results: Sequence[ScenarioResult],
     *,
     now: str,
     pages: Sequence[tuple[str, str]] = (),
@@ -277,7 +277,7 @@ def overview_page(
     """Build the overview of all scenarios, by name; without any it shows which commands to run.
 
     Args:
-        studies: One result per scenario.
+        results: One result per scenario.
         now: ISO timestamp of the page.
         pages: (text, address) of pages about all scenarios.
         history: All histories with their changes.
@@ -285,24 +285,24 @@ def overview_page(
         calibrations: All calibrations.
         faults: Records that could not be read.
     """
-    clear = _clear(studies)
-    noise = _noise(studies, calibrations)
-    margin = max((study.measure.margin for study in studies), default=0.02)
-    comparisons = [study.leader.comparison for study in studies if study.leader]
+    clear = _clear(results)
+    noise = _noise(results, calibrations)
+    margin = max((result.measure.margin for result in results), default=0.02)
+    comparisons = [result.leader.comparison for result in results if result.leader]
     axis = comparison_axis(comparisons, margin=margin) if comparisons else None
     tonight = whats_new(history, records)
     top = Hero(
         title="Overview",
-        question=_TITLE if studies else "",
+        question=_TITLE if results else "",
         context="",
-        verdict=tonight.verdict if tonight else _verdict(studies, clear),
-        support=(*(tonight.support if tonight else _support(studies, clear)), *noise),
-        flags=overview_flags(studies, faults),
+        verdict=tonight.verdict if tonight else _verdict(results, clear),
+        support=(*(tonight.support if tonight else _support(results, clear)), *noise),
+        flags=overview_flags(results, faults),
     )
     return OverviewPage(
         head=Head(
             title="Corebound: overview",
-            description=f"{count(len(studies), 'scenario')} measured with corebound.",
+            description=f"{count(len(results), 'scenario')} measured with corebound.",
             root="",
             here="Scenarios",
             above=(),
@@ -312,30 +312,30 @@ def overview_page(
         axis=axis,
         ticks=ratio_ticks(axis) if axis else (),
         night=tonight,
-        rows=tuple(_row(study, history, clear) for study in studies),
+        rows=tuple(_row(result, history, clear) for result in results),
         pages=tuple(pages),
         projects=imported_projects(history),
         imported=imported_series(history),
     )
 
 
-def _clear(studies: Sequence[ScenarioResult]) -> frozenset[str]:
+def _clear(results: Sequence[ScenarioResult]) -> frozenset[str]:
     """The ids of cells that differ from their baseline after correcting for all comparisons."""
-    cells = [cell for study in studies for cell in study.cells]
+    cells = [cell for result in results for cell in result.cells]
     findings = suite_findings([cell.comparison for cell in cells])
     return frozenset(cell.cell.id for cell, is_one in zip(cells, findings, strict=True) if is_one)
 
 
-def _winner(study: ScenarioResult, clear: frozenset[str]) -> BaselineComparison | None:
+def _winner(result: ScenarioResult, clear: frozenset[str]) -> BaselineComparison | None:
     """The scenario's fastest configuration, if it is significant within the whole suite too."""
-    winner = study.winner
+    winner = result.winner
     return winner if winner is not None and winner.cell.cell.id in clear else None
 
 
-def _noise(studies: Sequence[ScenarioResult], calibrations: Sequence[Calibration]) -> Text:
+def _noise(results: Sequence[ScenarioResult], calibrations: Sequence[Calibration]) -> Text:
     """The sizes of the noise floors, if scenarios were calibrated."""
     scenario_calibrations = [
-        calibration_for(calibrations, study.run, study.source) for study in studies
+        calibration_for(calibrations, result.run, result.source) for result in results
     ]
     known = [
         max(calibration.noise, key=lambda each: each.launches)
@@ -346,85 +346,85 @@ def _noise(studies: Sequence[ScenarioResult], calibrations: Sequence[Calibration
         return ()
     low, high = (percent(end(one.floor_ratio for one in known)) for end in (min, max))
     span = low if low == high else f"{low} to ±{high}"
-    return rich(f" Noise floor ±{span}, calibrated in {len(known)} of {len(studies)}.")
+    return rich(f" Noise floor ±{span}, calibrated in {len(known)} of {len(results)}.")
 
 
-def _verdict(studies: Sequence[ScenarioResult], clear: frozenset[str]) -> Text:
-    if not studies:
+def _verdict(results: Sequence[ScenarioResult], clear: frozenset[str]) -> Text:
+    if not results:
         return rich("No records yet.")
-    faster = sum(_winner(study, clear) is not None for study in studies)
-    if len(studies) == 1:
-        return verdict_of(studies[0])[0]
-    compared = sum(bool(study.ranked) for study in studies)
+    faster = sum(_winner(result, clear) is not None for result in results)
+    if len(results) == 1:
+        return verdict_of(results[0])[0]
+    compared = sum(bool(result.ranked) for result in results)
     if not compared:
         return rich("Nothing could be compared yet.")
-    rest = len(studies) - compared
+    rest = len(results) - compared
     end = f"; {rest} could not be compared." if rest else "."
     if not faster:
         location = count(compared, "scenario")
         return rich(f"No setting clearly beats its baseline in {location}{end}")
-    everywhere = faster == len(studies)
-    lead = f"In all {faster}" if everywhere else f"In {faster} of {len(studies)}"
+    everywhere = faster == len(results)
+    lead = f"In all {faster}" if everywhere else f"In {faster} of {len(results)}"
     return rich(
         f"{lead} scenarios a setting is ", TextSpan("faster", "good"), f" than the baseline{end}"
     )
 
 
-def _support(studies: Sequence[ScenarioResult], clear: frozenset[str]) -> Text:
-    if not studies:
+def _support(results: Sequence[ScenarioResult], clear: frozenset[str]) -> Text:
+    if not results:
         return rich("Measure a scenario, then make the report again.")
     counts: dict[str, int] = {}
-    for study in studies:
-        word = _state(study, clear).word
+    for result in results:
+        word = _state(result, clear).word
         counts[word] = counts.get(word, 0) + 1
     text = ", ".join(f"{number} {word}" for word, number in counts.items())
-    newest = max(studies, key=lambda study: study.run.started_at)
-    hosts = list(dict.fromkeys(study.run.host.name for study in studies))
+    newest = max(results, key=lambda result: result.run.started_at)
+    hosts = list(dict.fromkeys(result.run.host.name for result in results))
     location = hosts[0] if len(hosts) == 1 else count(len(hosts), "host")
     when = f"On {location}, last measured {day(newest.run.started_at)}."
-    if len(studies) == 1:
+    if len(results) == 1:
         return rich(f"One scenario. {when}")
     return rich("Best alternative in each scenario: ", strong(text), f". {when}")
 
 
-def _state(study: ScenarioResult, clear: frozenset[str]) -> VerdictWord:
+def _state(result: ScenarioResult, clear: frozenset[str]) -> VerdictWord:
     """A scenario's state in a word: that of its best alternative."""
-    if _winner(study, clear) is not None:
+    if _winner(result, clear) is not None:
         return verdict_word("faster")
-    if study.leader:
-        nearest = study.leader.comparison.verdict
+    if result.leader:
+        nearest = result.leader.comparison.verdict
         # Faster on its own, but not significantly after correcting for all comparisons.
         return verdict_word("undecided" if nearest == "faster" else nearest)
-    measured = [cell for cell in study.cells if cell.is_measured]
+    measured = [cell for cell in result.cells if cell.is_measured]
     if any(cell.baseline is not None for cell in measured):
         return NO_BASELINE
     return _ALONE if measured else NOT_MEASURED
 
 
-def _row(study: ScenarioResult, history: ChangeHistory, clear: frozenset[str]) -> OverviewRow:
-    duel = study.leader
+def _row(result: ScenarioResult, history: ChangeHistory, clear: frozenset[str]) -> OverviewRow:
+    duel = result.leader
     comparison = duel.comparison if duel else None
-    first, *rest = status_counts(study.launches) or ("none",)
+    first, *rest = status_counts(result.launches) or ("none",)
     return OverviewRow(
-        name=study.scenario.name,
-        address=f"scenario/{study.scenario.name}.html",
-        title=study.scenario.title,
-        question=study.scenario.question,
+        name=result.scenario.name,
+        address=f"scenario/{result.scenario.name}.html",
+        title=result.scenario.title,
+        question=result.scenario.question,
         best=label(duel.cell.cell) if duel else None,
         against=compared_with(duel.cell.cell, duel.baseline.cell) if duel else "",
-        plot=cell_plot(duel.cell, margin=study.measure.margin) if duel else None,
+        plot=cell_plot(duel.cell, margin=result.measure.margin) if duel else None,
         speedup=speedup(comparison.speedup_ratio) if comparison else "–",
         interval=compared_bounds(comparison),
-        verdict=_state(study, clear),
+        verdict=_state(result, clear),
         launches=first,
         others=", ".join(rest),
-        host=study.run.host.name,
-        when=day(study.run.started_at),
-        run=run_file(study.run),
-        command=cell_command(study, duel.cell) if duel else reproduce_command(study, ()),
+        host=result.run.host.name,
+        when=day(result.run.started_at),
+        run=run_file(result.run),
+        command=cell_command(result, duel.cell) if duel else reproduce_command(result, ()),
         past=scenario_trend(
-            study,
-            [cell.cell.key for cell in (duel.cell if duel else None, study.baseline) if cell],
+            result,
+            [cell.cell.key for cell in (duel.cell if duel else None, result.baseline) if cell],
             history,
         ),
     )

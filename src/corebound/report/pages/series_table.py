@@ -161,7 +161,9 @@ def series_groups(all_series: Iterable[Series], history: ChangeHistory) -> tuple
 def _is_retired(scenarios: Mapping[str, Sequence[Series]], history: ChangeHistory) -> bool:
     """Whether all series of a host are retired."""
     return all(
-        series.id in history.ended for all_series in scenarios.values() for series in all_series
+        series.id in history.retired_series
+        for all_series in scenarios.values()
+        for series in all_series
     )
 
 
@@ -201,7 +203,7 @@ def _group_title(project: str, series: Series) -> str:
 
 def _row(all_series: Sequence[Series], history: ChangeHistory) -> SeriesRow:
     last = last_change(all_series, history)
-    active = [series for series in all_series if series.id not in history.ended]
+    active = [series for series in all_series if series.id not in history.retired_series]
     # A retired series cannot represent active ones, nor one that has hardly begun the others.
     chosen = last.series if last else min(active or all_series, key=_longest_first)
     over = f", {len(all_series) - len(active):,} ended" if 0 < len(active) < len(all_series) else ""
@@ -209,7 +211,9 @@ def _row(all_series: Sequence[Series], history: ChangeHistory) -> SeriesRow:
     return SeriesRow(
         title=chosen.title,
         address=series_url(chosen),
-        ended=last_measured(chosen.points.moments[-1]) if chosen.id in history.ended else "",
+        ended=last_measured(chosen.points.moments[-1])
+        if chosen.id in history.retired_series
+        else "",
         cells=f"{count(len(all_series), 'cell')}{over}",
         shown=_representative_name(chosen, all_series, history),
         mode=history.label(chosen).mode,
@@ -254,6 +258,6 @@ def last_change(all_series: Iterable[Series], history: ChangeHistory) -> Change 
     found = (change for series in all_series for change in history.of(series))
     return max(
         found,
-        key=lambda change: (change.since, abs(change.step.ratio - 1), change.id),
+        key=lambda change: (change.since, abs(change.change_point.ratio - 1), change.id),
         default=None,
     )

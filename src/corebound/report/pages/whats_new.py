@@ -132,7 +132,7 @@ def whats_new(history: ChangeHistory, records: Sequence[Record]) -> WhatsNew | N
     better = [change for change in changes if not change.is_regression]
     doubts = _inconclusive(history)
     latest = [own[-1] for own in by_host(records).values()]
-    all_series = [series for series in history.histories if series.id not in history.ended]
+    all_series = [series for series in history.histories if series.id not in history.retired_series]
     short = sum(series.id in history.too_short for series in all_series)
     failed_of = {run.host.id: failed_rows(run, launches) for run, launches in latest}
     failed = [row for rows in failed_of.values() for row in rows]
@@ -332,7 +332,7 @@ def _group_by_reason(history: ChangeHistory) -> dict[str, list[Change]]:
     groups: dict[str, list[Change]] = {}
     for change in history.undecided:
         why = "clear in the history"
-        if not change.step.votes:
+        if not change.change_point.votes:
             why = "in the last two runs, too few yet"
         elif not change.clear:
             why = "not significant after correction"

@@ -9,17 +9,17 @@ from msgspec.structs import replace
 
 from corebound.analysis.commands import CommandLine, cell_command, reproduce_command
 from corebound.analysis.launch_metrics import (
+    context_switches,
     disturbed_note,
     fix_of,
     median_of,
     metric_of,
     migrations,
     span_of,
-    switches,
     threads,
     total_wall_ns,
 )
-from corebound.analysis.scenario_result import CellStudy, ScenarioResult
+from corebound.analysis.scenario_result import CellResult, ScenarioResult
 from corebound.analysis.throughput import (
     is_peak_plausible,
     peak_share_text,
@@ -64,7 +64,7 @@ class ComparisonRow(Struct, frozen=True, kw_only=True):
     `command` measures both again.
     """
 
-    cell: CellStudy
+    cell: CellResult
     plot: IntervalPlot
     verdict: VerdictWord
     note: str
@@ -126,18 +126,18 @@ def comparison_table(result: ScenarioResult) -> ComparisonTable | None:
     )
 
 
-def cell_plot(cell: CellStudy, *, margin: float) -> IntervalPlot:
+def cell_plot(cell: CellResult, *, margin: float) -> IntervalPlot:
     """The chart in a cell's row; the baseline is a dot at 1."""
     plot = comparison_plot(cell.comparison, mode=mode_class(cell.cell.binding.mode), margin=margin)
     return plot if cell.comparison or cell.baseline else replace(plot, estimate=1.0)
 
 
-def _by_speed(cell: CellStudy) -> tuple[float, bool]:
+def _by_speed(cell: CellResult) -> tuple[float, bool]:
     """The sort key: fastest first; of equal displayed values, equivalent cells come last."""
     speed = 1.0 if cell.baseline is None else 0.0
     if cell.comparison is not None:
         speed = cell.comparison.speedup_ratio
-    return -round(speed, 2), cell.twin is not None
+    return -round(speed, 2), cell.equivalent_cell is not None
 
 
 def _comparison_lead(result: ScenarioResult, axis: Axis) -> str:
@@ -163,7 +163,7 @@ def _comparison_lead(result: ScenarioResult, axis: Axis) -> str:
     return " ".join(parts)
 
 
-def _beyond_axis_note(cell: CellStudy, axis: Axis) -> str:
+def _beyond_axis_note(cell: CellResult, axis: Axis) -> str:
     """How many of a row's pairs are beyond the axis, and the range of all; empty if none are."""
     if cell.comparison is None or not 0 <= axis.share(cell.comparison.speedup_ratio) <= 1:
         # The row is an arrow, which the introduction explains.
@@ -177,7 +177,7 @@ def _beyond_axis_note(cell: CellStudy, axis: Axis) -> str:
 
 
 def _comparison_row(
-    result: ScenarioResult, cell: CellStudy, axis: Axis, *, is_best: bool
+    result: ScenarioResult, cell: CellResult, axis: Axis, *, is_best: bool
 ) -> ComparisonRow:
     verdict = verdict_word(cell.comparison.verdict) if cell.comparison else NO_BASELINE
     caveat = _repeats_baseline_note(result, cell)
@@ -201,7 +201,7 @@ def _comparison_row(
     )
 
 
-def _repeats_baseline_note(result: ScenarioResult, cell: CellStudy) -> str:
+def _repeats_baseline_note(result: ScenarioResult, cell: CellResult) -> str:
     """A caveat for a verdict on a cell that repeats its baseline; empty for any other."""
     repeats = any(
         alternative.cell is cell
@@ -212,12 +212,12 @@ def _repeats_baseline_note(result: ScenarioResult, cell: CellStudy) -> str:
     return "the difference is noise, or the variable itself" if repeats else ""
 
 
-def equivalent_cell_note(cell: CellStudy) -> str:
+def equivalent_cell_note(cell: CellResult) -> str:
     """The earlier cell with the same CPUs and threads on this host; empty if there is none."""
-    if cell.twin is None:
+    if cell.equivalent_cell is None:
         return ""
-    name = compared_with(cell.cell, cell.twin)
-    same_binding = binding_name(cell.cell) == binding_name(cell.twin)
+    name = compared_with(cell.cell, cell.equivalent_cell)
+    same_binding = binding_name(cell.cell) == binding_name(cell.equivalent_cell)
     return f"same CPUs and threads as {'with ' if same_binding else ''}{name}"
 
 
@@ -282,7 +282,7 @@ class CellRow(Struct, frozen=True, kw_only=True):
         peak: The share of the host's peak that it reached; empty if unknown.
     """
 
-    cell: CellStudy
+    cell: CellResult
     axes: tuple[str, ...]
     verdict: VerdictWord
     command: CommandLine
@@ -382,7 +382,7 @@ def _cell_count(result: ScenarioResult) -> str:
 
 def _cell_row(
     result: ScenarioResult,
-    cell: CellStudy,
+    cell: CellResult,
     axes: tuple[str, ...],
     *,
     with_unit: bool,
@@ -404,14 +404,14 @@ def _cell_row(
         ),
         total_ns=over_launches(total_wall_ns),
         threads=over_launches(threads),
-        switches=over_launches(switches),
+        switches=over_launches(context_switches),
         migrations=over_launches(migrations),
         throughput=throughput(cell, bare=not with_unit),
         peak=peak_share_text(cell, result.scenario, result.run.host) if show_peak else "",
     )
 
 
-def _axis_text(cell: CellStudy, axis: str) -> str:
+def _axis_text(cell: CellResult, axis: str) -> str:
     """The value below its column's heading, as commands write it; a binding in words."""
     value = dict(cell.cell.axes).get(axis, "–")
     if axis == "binding":
@@ -419,7 +419,7 @@ def _axis_text(cell: CellStudy, axis: str) -> str:
     return value
 
 
-def _cell_verdict(cell: CellStudy) -> VerdictWord:
+def _cell_verdict(cell: CellResult) -> VerdictWord:
     if not cell.is_measured:
         if cell.summary.count("skipped") == cell.summary.attempts:
             return VerdictWord(tone="plain", sign="–", word="skipped")

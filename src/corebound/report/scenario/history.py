@@ -49,13 +49,13 @@ class ScenarioHistory(Struct, frozen=True, kw_only=True):
     zoom: str
 
 
-def scenario_history(study: ScenarioResult, history: ChangeHistory) -> ScenarioHistory | None:
+def scenario_history(result: ScenarioResult, history: ChangeHistory) -> ScenarioHistory | None:
     """The history of a scenario's cells; None if no cell has two points."""
-    all_series = history.grown(project=None, scenario=study.scenario.name)
+    all_series = history.grown(project=None, scenario=result.scenario.name)
     if not all_series:
         return None
-    host = study.run.host.id
-    charted = _charted_series(study, [series for series in all_series if series.host == host])
+    host = result.run.host.id
+    charted = _charted_series(result, [series for series in all_series if series.host == host])
     charted = charted or [all_series[0]]
     charted_ids = {series.id for series in charted}
     others = [series for series in all_series if series.id not in charted_ids]
@@ -91,18 +91,18 @@ def scenario_history(study: ScenarioResult, history: ChangeHistory) -> ScenarioH
             )
             for series in others
         ),
-        data=f"../data/{study.scenario.name}.history.csv",
-        zoom=f"../data/{study.scenario.name}.history.js",
+        data=f"../data/{result.scenario.name}.history.csv",
+        zoom=f"../data/{result.scenario.name}.history.js",
     )
 
 
-def _charted_series(study: ScenarioResult, all_series: Sequence[Series]) -> list[Series]:
+def _charted_series(result: ScenarioResult, all_series: Sequence[Series]) -> list[Series]:
     """The series of the best cell and the baseline; else the first in the order of the file."""
     by_cell = {series.cell: series for series in all_series}
-    leader = study.leader
+    leader = result.leader
     keys = [leader.cell.cell.key] if leader else []
-    if study.baseline is not None:
-        keys.append(study.baseline.cell.key)
+    if result.baseline is not None:
+        keys.append(result.baseline.cell.key)
     charted = [by_cell[key] for key in dict.fromkeys(keys) if key in by_cell]
     return charted or list(all_series[:1])
 

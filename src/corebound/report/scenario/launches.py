@@ -16,7 +16,7 @@ from corebound.analysis.launch_metrics import (
     reason_of,
     status_counts,
 )
-from corebound.analysis.scenario_result import CellStudy, ScenarioResult, typical_launch
+from corebound.analysis.scenario_result import CellResult, ScenarioResult, typical_launch
 from corebound.analysis.wording import Label, Tone, count, full_name, label, mode_class
 from corebound.records.launch_record import Launch
 from corebound.report.charts.axis import Axis, linear_axis
@@ -39,7 +39,7 @@ class VariationRow(Struct, frozen=True, kw_only=True):
     `command` launches it again.
     """
 
-    cell: CellStudy
+    cell: CellResult
     ratios: tuple[float, ...]
     command: CommandLine
 
@@ -188,7 +188,7 @@ def _warmup_lead(result: ScenarioResult) -> str:
 
 
 def _trace_panel(
-    cell: CellStudy, launch: Launch, summary: LaunchSummary, command: CommandLine
+    cell: CellResult, launch: Launch, summary: LaunchSummary, command: CommandLine
 ) -> TracePanel:
     worker = launch.workers[0]
     length_ns, unit = time_unit(summary.median_ns)

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from msgspec import Struct
 
 from corebound.analysis.commands import CommandLine, reproduce_command
-from corebound.analysis.scenario_result import CellStudy, ScenarioResult
+from corebound.analysis.scenario_result import CellResult, ScenarioResult
 from corebound.analysis.wording import Label, axis_value, binding_name, mode_class, speedup
 from corebound.report.charts.axis import Axis, linear_axis, log_axis, ratio_tick
 from corebound.report.charts.lines import ScalingCurve, ScalingPoint
@@ -67,7 +67,7 @@ def scaling(result: ScenarioResult) -> Scaling | None:
     the value with the fewest threads. Their intervals are those of the values, and treat that
     reference as exact.
     """
-    groups: dict[tuple[tuple[str, str], ...], list[tuple[int, CellStudy]]] = {}
+    groups: dict[tuple[tuple[str, str], ...], list[tuple[int, CellResult]]] = {}
     for cell in result.cells:
         threads = dict(cell.cell.axes).get(_AXIS, "")
         if cell.is_measured and threads.isdigit() and int(threads) > 0:
@@ -114,7 +114,7 @@ def _curve_ends(rows: Sequence[ScalingRow]) -> Iterator[str]:
         yield f"{row.label.whole}: {reached}"
 
 
-def _label(cell: CellStudy) -> Label:
+def _label(cell: CellResult) -> Label:
     others = [axis for axis, _ in cell.cell.visible_axes if axis not in {"binding", _AXIS}]
     return Label(
         mode=mode_class(cell.cell.binding.mode),
@@ -123,7 +123,7 @@ def _label(cell: CellStudy) -> Label:
     )
 
 
-def _curve(group: list[tuple[int, CellStudy]], dash: int) -> ScalingCurve:
+def _curve(group: list[tuple[int, CellResult]], dash: int) -> ScalingCurve:
     first_ns = group[0][1].summary.median_ns or 1.0
     points = []
     for threads, cell in group:

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from corebound.analysis.commands import CommandLine, cell_command
 from corebound.analysis.launch_metrics import span_of
-from corebound.analysis.scenario_result import CellStudy, ScenarioResult
+from corebound.analysis.scenario_result import CellResult, ScenarioResult
 from corebound.analysis.selection import CellGroup, by_baseline
 from corebound.analysis.server_workers import (
     BOUND_LEVELS,
@@ -67,7 +67,7 @@ class ThroughputLatency(Struct, frozen=True, kw_only=True):
     key: tuple[tuple[int, str, str], ...]
 
 
-def throughput_latency(cells: Sequence[tuple[CellStudy, ServedCell]]) -> ThroughputLatency | None:
+def throughput_latency(cells: Sequence[tuple[CellResult, ServedCell]]) -> ThroughputLatency | None:
     """Successful requests per second against the 99th percentile of latency; None for a single dot.
 
     Configurations that differ only in their load form one line.
@@ -113,10 +113,10 @@ def throughput_latency(cells: Sequence[tuple[CellStudy, ServedCell]]) -> Through
 
 
 def _by_name_without_load(
-    cells: Sequence[tuple[CellStudy, ServedCell]],
-) -> Mapping[str, list[tuple[CellStudy, ServedCell]]]:
+    cells: Sequence[tuple[CellResult, ServedCell]],
+) -> Mapping[str, list[tuple[CellResult, ServedCell]]]:
     """Cells by their name without the load, in their order."""
-    groups: dict[str, list[tuple[CellStudy, ServedCell]]] = {}
+    groups: dict[str, list[tuple[CellResult, ServedCell]]] = {}
     for cell, served in cells:
         axes = tuple(pair for pair in cell.cell.axes if pair[0] not in _LOADS)
         groups.setdefault(full_name(replace(cell.cell, axes=axes)), []).append((cell, served))
@@ -165,7 +165,7 @@ class ServingRow(Struct, frozen=True, kw_only=True):
     `p99_9_range_ns` has the minimum and maximum over its launches: None if all are equal.
     """
 
-    cell: CellStudy
+    cell: CellResult
     served: ServedCell
     workers: WorkerActivity
     p99_9_range_ns: tuple[float, float] | None
@@ -254,7 +254,7 @@ def _p99_9_ns(launch: Launch) -> int | None:
     return None if latencies is None else p99_9_ns(latencies)
 
 
-def _serving_notes(cells: Sequence[tuple[CellStudy, ServedCell]]) -> tuple[str, ...]:
+def _serving_notes(cells: Sequence[tuple[CellResult, ServedCell]]) -> tuple[str, ...]:
     """Notes about the load generator, and about the rules it follows."""
     launches = [
         (cell, launch.served)
@@ -301,7 +301,7 @@ def _mlperf_note(runs: Sequence[MlPerf]) -> str:
     return f"{text}."
 
 
-def _latency_panels(cells: Sequence[tuple[CellStudy, ServedCell]]) -> tuple[LatencyPanel, ...]:
+def _latency_panels(cells: Sequence[tuple[CellResult, ServedCell]]) -> tuple[LatencyPanel, ...]:
     served_of = {cell.cell.key: served for cell, served in cells}
     return tuple(
         _latency_panel(group, served_of) for group in by_baseline([cell for cell, _ in cells])

@@ -16,7 +16,7 @@ from corebound.analysis.launch_metrics import (
     migration_facts,
     migrations,
 )
-from corebound.analysis.scenario_result import CellStudy, ScenarioResult, typical_launch
+from corebound.analysis.scenario_result import CellResult, ScenarioResult, typical_launch
 from corebound.analysis.server_workers import worker_activity, worker_stays
 from corebound.analysis.wording import Fact, Label, binding_name, count, full_name, label
 from corebound.diagnosis.evidence import remote_share, spin_share, total, wait_share
@@ -171,7 +171,7 @@ def thread_activity(result: ScenarioResult) -> ThreadActivity | None:
     )
 
 
-def shown_cells(result: ScenarioResult) -> tuple[CellStudy, ...]:
+def shown_cells(result: ScenarioResult) -> tuple[CellResult, ...]:
     """The most interesting cells: baseline, fastest, and a much slower one.
 
     For a server, all configurations with the same baseline, as far as there is room.
@@ -221,7 +221,7 @@ def _busy_ms(thread: ThreadEvidence) -> int:
     return sum(stay.to_ms - max(stay.from_ms, 0) for stay in thread.stays if stay.to_ms > 0)
 
 
-def _activity_title(cells: Sequence[CellStudy], result: ScenarioResult, noun: str) -> str:
+def _activity_title(cells: Sequence[CellResult], result: ScenarioResult, noun: str) -> str:
     """The title; it names a cause only if the records show it and a cell is clearly faster."""
     winner = result.winner
     if winner is None or len(cells) < 2:
@@ -275,7 +275,7 @@ def _used_cpus(result: ScenarioResult, launches: Sequence[Launch]) -> tuple[Cpu,
 
 def _strip_panel(
     result: ScenarioResult,
-    cell: CellStudy,
+    cell: CellResult,
     launch: Launch,
     cpus: Sequence[Cpu],
     nodes: Mapping[CpuId, NodeId | None],
@@ -329,7 +329,7 @@ def _strip_panel(
 
 
 def _panel_values(
-    cell: CellStudy,
+    cell: CellResult,
     launch: Launch,
     moves: Sequence[Fact],
     remote: float | None,
@@ -390,7 +390,7 @@ def cpu_affinities(result: ScenarioResult) -> tuple[CpuAffinity, ...]:
     return tuple(affinity for affinity in affinities if affinity is not None)
 
 
-def _cpu_affinity(result: ScenarioResult, cell: CellStudy) -> CpuAffinity | None:
+def _cpu_affinity(result: ScenarioResult, cell: CellResult) -> CpuAffinity | None:
     placement = cell.placement
     if placement is None:
         return None

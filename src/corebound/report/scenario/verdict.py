@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from corebound.analysis.incomplete_run import IncompleteRun
 from corebound.analysis.launch_metrics import disturbed, left_out, metric_of
 from corebound.analysis.noise_floor import noise_floor_note
-from corebound.analysis.scenario_result import BaselineComparison, CellStudy, ScenarioResult
+from corebound.analysis.scenario_result import BaselineComparison, CellResult, ScenarioResult
 from corebound.analysis.wording import (
     Flag,
     Text,
@@ -71,11 +71,11 @@ def flags(result: ScenarioResult, checks_passed: int, checks: int) -> tuple[Flag
     return tuple(flag for flag in raised if flag is not None)
 
 
-def uncommitted_flag(studies: Sequence[ScenarioResult]) -> Flag | None:
+def uncommitted_flag(results: Sequence[ScenarioResult]) -> Flag | None:
     """A warning that the project under test was measured with uncommitted changes."""
     found = {
         snapshot.name
-        for result in studies
+        for result in results
         if (snapshot := result.run.snapshot_in({cell.cell.environment for cell in result.cells}))
     }
     if not found:
@@ -101,7 +101,7 @@ def _slow_configuration(result: ScenarioResult) -> Flag | None:
     )
 
 
-def _times_text(cell: CellStudy) -> str:
+def _times_text(cell: CellResult) -> str:
     summary = cell.summary
     interval = summary.interval
     interval_text = f" {within(interval.low, interval.high, time_text)}" if interval else ""
@@ -153,12 +153,12 @@ def _discarded_launches(result: ScenarioResult) -> Flag | None:
     )
 
 
-def _causes(pairs: Sequence[tuple[CellStudy, Launch]]) -> str:
+def _causes(pairs: Sequence[tuple[CellResult, Launch]]) -> str:
     causes = (launch.disturbance.by for _, launch in pairs if launch.disturbance)
     return " and ".join(dict.fromkeys(cause for by in causes for cause in by))
 
 
-def _cell_names(pairs: Sequence[tuple[CellStudy, Launch]]) -> str:
+def _cell_names(pairs: Sequence[tuple[CellResult, Launch]]) -> str:
     names = list(dict.fromkeys(full_name(cell.cell) for cell, _ in pairs))
     more = f" and {count(len(names) - 1, 'more cell')}" if len(names) > 1 else ""
     return f"{names[0]}{more}"
@@ -174,10 +174,10 @@ def _lost_launches(result: ScenarioResult) -> Flag | None:
     )
 
 
-def lost_launches_text(studies: Sequence[ScenarioResult]) -> str:
+def lost_launches_text(results: Sequence[ScenarioResult]) -> str:
     """The number of launches without a result, by status; empty if there are none."""
     counts = {
-        status: sum(cell.summary.count(status) for result in studies for cell in result.cells)
+        status: sum(cell.summary.count(status) for result in results for cell in result.cells)
         for status in ("invalid", "failed", "timed-out")
     }
     text = ", ".join(f"{number} {status}" for status, number in counts.items() if number)
@@ -322,7 +322,7 @@ def _faster(result: ScenarioResult, winner: BaselineComparison) -> tuple[Text, T
             " cannot explain the difference."
         )
     duplicates = sum(
-        cell_result.twin is not None and cell_result.twin.key == cell.cell.key
+        cell_result.equivalent_cell is not None and cell_result.equivalent_cell.key == cell.cell.key
         for cell_result in result.cells
     )
     if duplicates:
@@ -374,7 +374,9 @@ def _none_faster(result: ScenarioResult, nearest: BaselineComparison) -> tuple[T
     if comparison.launches_needed:
         needed = count(comparison.launches_needed, "launch", "launches")
         support.append(f" At this noise about {needed} of each would decide it.")
-    duplicates = sum(1 for alternative in result.ranked if alternative.cell.twin is not None)
+    duplicates = sum(
+        1 for alternative in result.ranked if alternative.cell.equivalent_cell is not None
+    )
     if duplicates:
         same = "setting comes" if duplicates == 1 else "settings come"
         support.append(
@@ -383,7 +385,7 @@ def _none_faster(result: ScenarioResult, nearest: BaselineComparison) -> tuple[T
     return verdict, rich(*support)
 
 
-def _single_cell(cell: CellStudy) -> tuple[Text, Text]:
+def _single_cell(cell: CellResult) -> tuple[Text, Text]:
     summary = cell.summary
     interval = summary.interval
     between = (
@@ -428,7 +430,7 @@ def _interval_spans(comparison: Comparison) -> tuple[str | TextSpan, ...]:
     return ("95 % interval ", strong(compared_bounds(comparison)), ".")
 
 
-def _value_spans(cell: CellStudy, baseline: CellStudy) -> tuple[str | TextSpan, ...]:
+def _value_spans(cell: CellResult, baseline: CellResult) -> tuple[str | TextSpan, ...]:
     summary, baseline_summary = cell.summary, baseline.summary
     return (
         f" {metric_of((cell,)).says.capitalize()} ",
@@ -440,7 +442,7 @@ def _value_spans(cell: CellStudy, baseline: CellStudy) -> tuple[str | TextSpan, 
     )
 
 
-def _disturbed_note(cell: CellStudy, baseline: CellStudy) -> str:
+def _disturbed_note(cell: CellResult, baseline: CellResult) -> str:
     """How many of both cells' launches were disturbed but kept; empty if none were."""
     disturbed_launches = len(disturbed(cell)) + len(disturbed(baseline))
     if not disturbed_launches:

@@ -39,7 +39,7 @@ class AssessedChange(Struct, frozen=True, kw_only=True):
     @property
     def is_new(self) -> bool:
         """Whether it is recent and its series is active, whatever was decided."""
-        return self.change.step.status == "new" and not self.has_ended
+        return self.change.change_point.status == "new" and not self.has_ended
 
     @property
     def is_open(self) -> bool:
@@ -70,7 +70,7 @@ def assess_changes(
     decisions: Sequence[Decision],
     confirmations: Sequence[Confirmation],
     *,
-    ended: Container[str] = (),
+    retired: Container[str] = (),
 ) -> tuple[AssessedChange, ...]:
     """Combine each change with its decision and re-run result, in the given order.
 
@@ -78,10 +78,10 @@ def assess_changes(
         changes: Changes and early warnings.
         decisions: People's decisions, in the order of the file; the last one counts.
         confirmations: Results of re-runs.
-        ended: Ids of retired series, which have no recent points.
+        retired: Ids of retired series, which have no recent points.
     """
     return tuple(
-        _assess(change, decisions, confirmations, is_retired=change.series.id in ended)
+        _assess(change, decisions, confirmations, is_retired=change.series.id in retired)
         for change in changes
     )
 
@@ -99,7 +99,9 @@ def _assess(
     is_back = decision is not None and _has_returned(change, decision)
     # Reopening a change asks for its alarm, even if its series is retired.
     has_ended = is_retired and decision is None
-    needs_attention = is_back or (state == "open" and change.step.status == "new" and not has_ended)
+    needs_attention = is_back or (
+        state == "open" and change.change_point.status == "new" and not has_ended
+    )
     return AssessedChange(
         change=change,
         id=change.id if decision is None else decision.id,
@@ -138,7 +140,7 @@ def _confirmation(change: Change, confirmations: Sequence[Confirmation]) -> Conf
     if latest is None or is_final(
         latest.answer,
         is_commit_comparison=latest.both,
-        is_covered=latest.location.covers(change.place),
+        is_covered=latest.location.covers(change.location),
     ):
         return latest
     since = sum(
@@ -148,7 +150,7 @@ def _confirmation(change: Change, confirmations: Sequence[Confirmation]) -> Conf
 
 
 def _overlaps(location: ChangeLocation, change: Change) -> bool:
-    return location.overlaps(change.place)
+    return location.overlaps(change.location)
 
 
 def _has_returned(change: Change, decision: Decision) -> bool:
@@ -157,7 +159,7 @@ def _has_returned(change: Change, decision: Decision) -> bool:
 
 def _is_present_since(change: Change, moment: str) -> bool:
     """Whether the points after a moment are closer to the bad level than to the good one."""
-    points, change_point = change.series.points, change.step
+    points, change_point = change.series.points, change.change_point
     after = [
         math.log(point.value)
         for point in points[change_point.at :]

@@ -30,21 +30,21 @@ _MIN_LEVEL = 5
 
 
 class Change(Struct, frozen=True, kw_only=True):
-    """A lasting change in one series; `step` has indices into its points.
+    """A lasting change in one series; `change_point` has indices into its points.
 
     `clear`: it is significant after correction over the whole suite, where some changes
     appear by chance. `back_is_clear`: so is the change that its recovery ends with.
     """
 
     series: Series
-    step: ChangePoint
+    change_point: ChangePoint
     clear: bool
     back_is_clear: bool = False
 
     @property
     def id(self) -> str:
         """A stable id, made from the series and the first point certainly after the change."""
-        first = self.series.points.moments[self.step.first_bad]
+        first = self.series.points.moments[self.change_point.first_bad]
         named = f"{self.series.id} {first.commit.sha if first.commit else first.at}"
         return hashlib.sha256(named.encode()).hexdigest()[:10]
 
@@ -56,37 +56,37 @@ class Change(Struct, frozen=True, kw_only=True):
     @property
     def is_up(self) -> bool:
         """Whether values went up, for better or worse."""
-        return self.step.direction == "up"
+        return self.change_point.direction == "up"
 
     @property
     def since(self) -> str:
         """When it most likely began: the moment of the first point after it."""
-        return self.series.points.moments[self.step.at].at
+        return self.series.points.moments[self.change_point.at].at
 
     @property
     def last_good(self) -> HistoryPoint:
         """The last point that is certainly before it."""
-        return self.series.points[self.step.last_good]
+        return self.series.points[self.change_point.last_good]
 
     @property
     def first_bad(self) -> HistoryPoint:
         """The first point that is certainly after it."""
-        return self.series.points[self.step.first_bad]
+        return self.series.points[self.change_point.first_bad]
 
     @property
-    def back_between(self) -> tuple[HistoryPoint, HistoryPoint] | None:
+    def recovered_between(self) -> tuple[HistoryPoint, HistoryPoint] | None:
         """The points that its recovery ends between; None without any recovery."""
-        recovery, points = self.step.recovery, self.series.points
+        recovery, points = self.change_point.recovery, self.series.points
         if recovery is None:
             return None
         return points[recovery.last_good], points[recovery.first_bad]
 
     @property
-    def place(self) -> ChangeLocation:
+    def location(self) -> ChangeLocation:
         """Its location, for decisions and re-runs that refer to it."""
         return ChangeLocation(
             series=self.series.id,
-            direction=self.step.direction,
+            direction=self.change_point.direction,
             after=self.last_good.at,
             by=self.first_bad.at,
         )
@@ -162,7 +162,7 @@ class _SeriesResult(Struct, frozen=True, kw_only=True):
 def analyse(
     suite: Sequence[Series],
     *,
-    ended: Container[str] = (),
+    retired: Container[str] = (),
     memory: SegmentCache | None = None,
     mapper: Mapper = serial_map,
     progress: Callable[[int, int], None] = lambda _done, _all: None,
@@ -173,7 +173,7 @@ def analyse(
 
     Args:
         suite: All the series that are judged together.
-        ended: Ids of retired series, which get no early warning.
+        retired: Ids of retired series, which get no early warning.
         memory: Results of earlier analyses, as in `change_points_of`.
         mapper: Applies the analysis to each series separately.
         progress: Called with the number of series done and their total.
@@ -194,7 +194,7 @@ def analyse(
                 history, threshold=series.margin, cache_before=own_cache
             )
             early = None
-            if series.id not in ended:
+            if series.id not in retired:
                 early = early_warning(history, change_points, threshold=series.margin)
         except Exception as error:  # noqa: BLE001  # one series must not cost the site
             return _SeriesResult(error=_one_line(error))
@@ -209,7 +209,7 @@ def analyse(
             not_analysed.append(NotAnalysed(series=series, reason=result.error))
         change_points += [(series, change_point) for change_point in result.steps]
         if result.early is not None:
-            early.append(Change(series=series, step=result.early, clear=False))
+            early.append(Change(series=series, change_point=result.early, clear=False))
         cache.learn(result.news)
         progress(number, len(suite))
     return Analysis(
@@ -236,7 +236,7 @@ def _correct_over_suite(change_points: Sequence[tuple[Series, ChangePoint]]) -> 
     for series, change_point in change_points:
         yield Change(
             series=series,
-            step=change_point,
+            change_point=change_point,
             clear=(series.id, change_point.at) in significant,
             back_is_clear=change_point.recovery is not None
             and (series.id, change_point.recovery.at) in significant,
@@ -285,7 +285,7 @@ def _trailing_failures(points: HistoryPoints) -> int:
 
 
 def _largest_first(change: Change) -> tuple[float, str]:
-    return -abs(change.step.ratio - 1), change.series.id
+    return -abs(change.change_point.ratio - 1), change.series.id
 
 
 # A change a hundred times the threshold, with little noise.

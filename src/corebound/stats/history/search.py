@@ -92,7 +92,7 @@ class CutEvaluator:
             self._polls[cuts, at] = decision
         return decision
 
-    def election(self, cuts: Cuts, at: int) -> CutDecision:
+    def decide(self, cuts: Cuts, at: int) -> CutDecision:
         """All votes on one of the cuts."""
         polled = self.poll(cuts, at)
         if polled.elected is None:
@@ -225,7 +225,7 @@ class Cut(Struct, frozen=True, kw_only=True):
         at: The reported location; the change is equally likely to lie before or after.
         earliest: First location that is not ruled out.
         latest: Last location that is not ruled out.
-        election: The detectors' votes.
+        decision: The detectors' votes.
         rho: Correlation between neighbouring points that the detectors used.
     """
 
@@ -233,7 +233,7 @@ class Cut(Struct, frozen=True, kw_only=True):
     at: int
     earliest: int
     latest: int
-    election: CutDecision
+    decision: CutDecision
     rho: float
 
 
@@ -313,7 +313,7 @@ def _final_cuts(evaluator: CutEvaluator, cuts: Cuts, first: int) -> tuple[Cut, .
     cuts = _drop_rejected(evaluator, _relocate(evaluator, cuts, first), first)
     rho = evaluator.noise(cuts).rho
     # The votes apply to the likeliest locations; the median of those possible is reported.
-    decisions = [evaluator.election(cuts, at) for at in cuts[first:]]
+    decisions = [evaluator.decide(cuts, at) for at in cuts[first:]]
     likeliest = cuts
     result = []
     for index, decision in enumerate(decisions, start=first):
@@ -326,7 +326,7 @@ def _final_cuts(evaluator: CutEvaluator, cuts: Cuts, first: int) -> tuple[Cut, .
                 at=location.middle,
                 earliest=location.first,
                 latest=location.last,
-                election=decision,
+                decision=decision,
                 rho=rho,
             )
         )
@@ -365,7 +365,7 @@ def _least_certain(evaluator: CutEvaluator, cuts: Cuts, first: int) -> int | Non
     """
     # The sort is stable: the first of equal cuts is used.
     for at in sorted(cuts[first:], key=lambda at: -evaluator.p_value(cuts, at)):
-        if not evaluator.election(cuts, at).elected:
+        if not evaluator.decide(cuts, at).elected:
             return at
     return None
 
@@ -383,7 +383,7 @@ def _add_accepted(
         }
         # The clearest first, so that most detectors rarely run.
         for at in sorted(p_values, key=lambda at: p_values[at]):
-            if evaluator.election(_with_cut(cuts, at), at).elected:
+            if evaluator.decide(_with_cut(cuts, at), at).elected:
                 cuts = _relocate(evaluator, _with_cut(cuts, at), first)
                 break
         else:
@@ -403,7 +403,7 @@ def _clear_cut_near_split(evaluator: CutEvaluator, cuts: Cuts, since: int) -> in
         if evaluator.explains(cuts, split):
             at = evaluator.located(cuts, split).likeliest
             extended = _with_cut(cuts, at)
-            if evaluator.poll(extended, at).plain and evaluator.election(extended, at).elected:
+            if evaluator.poll(extended, at).plain and evaluator.decide(extended, at).elected:
                 return at
     return None
 

@@ -210,7 +210,7 @@ _PAUSE_FACTOR = 2
 _DATE_LENGTH = 10
 
 
-def ended(suite: Iterable[Series]) -> frozenset[str]:
+def retired_series(suite: Iterable[Series]) -> frozenset[str]:
     """The ids of retired series, to which no run will add points, so nothing in them is new.
 
     A series is retired if its benchmark or environment is: its last point lies before the last

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from corebound.analysis.comparison import RunComparison, compare_runs
 from corebound.analysis.fairness import checks
+from corebound.analysis.run_comparison import RunComparison, compare_runs
 from corebound.analysis.scenario_result import ScenarioResult
-from corebound.analysis.selection import latest_studies
+from corebound.analysis.selection import latest_results
 from corebound.analysis.wording import plain
 from corebound.cli.commands import compare
 from corebound.records.launch_record import Launch
@@ -45,11 +45,11 @@ def noisy(*ratios: float) -> ScenarioResult:
             ("binding=one-cpu", (0,), round(10_000_000 / ratio)),
         )
     ]
-    return latest_studies([(a_run(), tuple(launches))])[0]
+    return latest_results([(a_run(), tuple(launches))])[0]
 
 
-def table_of(study: ScenarioResult) -> ComparisonTable:
-    table = comparison_table(study)
+def table_of(result: ScenarioResult) -> ComparisonTable:
+    table = comparison_table(result)
     assert table is not None
     return table
 
@@ -100,7 +100,7 @@ def measured(scenario: Scenario, *rows: tuple[str, tuple[int, ...], float]) -> S
         for block in range(8)
         for key, cpus, ms in rows
     ]
-    return latest_studies([(a_run(scenarios=(scenario,)), tuple(launches))])[0]
+    return latest_results([(a_run(scenarios=(scenario,)), tuple(launches))])[0]
 
 
 def test_the_closest_configuration_is_not_a_duplicate_of_the_baseline() -> None:
@@ -230,8 +230,8 @@ def test_a_difference_of_no_known_commit_says_so_on_the_page_and_in_the_terminal
 
 
 def test_a_page_without_a_comparison_has_no_axis_and_says_that_the_baseline_is_missing() -> None:
-    (study,) = latest_studies([a_record("one", keys=1)])
-    table = comparison_table(study)
+    (result,) = latest_results([a_record("one", keys=1)])
+    table = comparison_table(result)
     html = pages_of([a_record("one", keys=1)])
 
     assert table is not None
@@ -247,9 +247,9 @@ def test_a_page_without_a_comparison_has_no_axis_and_says_that_the_baseline_is_m
 )
 def test_a_strip_shows_the_number_of_samples(looks: int, said: str) -> None:
     run, launches = a_record("one")
-    (study,) = latest_studies([(run, tuple(replace(one, looks=looks) for one in launches))])
+    (result,) = latest_results([(run, tuple(replace(one, looks=looks) for one in launches))])
 
-    shown = thread_activity(study)
+    shown = thread_activity(result)
 
     assert shown is not None
     assert all(panel.caption.endswith(f", {said}") for panel in shown.panels)
@@ -267,9 +267,9 @@ def test_the_binding_check_counts_the_samples_of_the_launch_with_fewest() -> Non
         for block in range(3)
     )
     seen = tuple(replace(one, looks=looks) for one, looks in zip(launches, (7, 2, 9), strict=True))
-    (study,) = latest_studies([(a_run(), seen)])
+    (result,) = latest_results([(a_run(), seen)])
 
-    assert checks(study)[0].evidence == (
+    assert checks(result)[0].evidence == (
         "binding proven in 3 of 3 launches; the least seen had 2 looks"
     )
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from msgspec.structs import replace
 
 from corebound.analysis.change_history import build_change_history
-from corebound.analysis.scenario_result import study
+from corebound.analysis.scenario_result import analyse_scenario
 from corebound.records.decisions import Decision
 from corebound.records.history import Series
 from corebound.report.scenario.history import ScenarioHistory, scenario_history
@@ -38,7 +38,7 @@ def history_in(all_series: Sequence[Series], decisions: Sequence[Decision] = ())
         for cell in expand(SCENARIO, "s.yaml")
         for block in range(6)
     ]
-    result = study(RUN, RUN.scenarios[0], launches)
+    result = analyse_scenario(RUN, RUN.scenarios[0], launches)
     page = scenario_history(
         result, build_change_history(all_series, (result,), decisions=decisions)
     )
@@ -114,7 +114,7 @@ def test_an_accepted_change_is_not_new() -> None:
         state="accepted",
         because="why not",
         at="2026-03-20T00:00:00Z",
-        location=change.place,
+        location=change.location,
     )
 
     assert " slower since " in history_in(all_series).title

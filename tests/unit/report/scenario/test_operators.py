@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from typer.testing import CliRunner
 
 from corebound.analysis.scenario_result import ScenarioResult, profiles_of
-from corebound.analysis.selection import latest_studies, with_profiles_before
+from corebound.analysis.selection import latest_results, with_profiles_before
 from corebound.analysis.wording import plain
 from corebound.cli.app import app
 from corebound.records import jsonl
@@ -39,7 +39,7 @@ def a_study(*profiles: Launch, scenario: Scenario | None = None) -> ScenarioResu
         for place, cell in enumerate(expand(scenario, "a.yaml"))
         for block in range(2)
     ]
-    return latest_studies([(a_run(scenarios=(scenario,)), (*measured, *profiles))])[0]
+    return latest_results([(a_run(scenarios=(scenario,)), (*measured, *profiles))])[0]
 
 
 def profiles(*, add_ns: int = 300_000, conv_ns: int = 600_000) -> tuple[Launch, Launch]:
@@ -52,8 +52,8 @@ def profiles(*, add_ns: int = 300_000, conv_ns: int = 600_000) -> tuple[Launch, 
     )
 
 
-def section(study: ScenarioResult, **traces: str) -> Operators:
-    made = operators(study, traces={name.replace("_", "-"): one for name, one in traces.items()})
+def section(result: ScenarioResult, **traces: str) -> Operators:
+    made = operators(result, traces={name.replace("_", "-"): one for name, one in traces.items()})
     assert made is not None
     return made
 
@@ -63,12 +63,12 @@ def test_a_scenario_without_profiles_has_no_section() -> None:
 
 
 def test_profiling_launches_do_not_affect_values() -> None:
-    study = a_study(*profiles())
+    result = a_study(*profiles())
 
-    assert [launch.kind for launch in study.launches] == ["measure"] * 4
-    assert [cell.summary.attempts for cell in study.cells] == [2, 2]
+    assert [launch.kind for launch in result.launches] == ["measure"] * 4
+    assert [cell.summary.attempts for cell in result.cells] == [2, 2]
     with pytest.raises(ValueError, match="was profiled"):
-        summarise_launch(study.profiles[0], "auto")
+        summarise_launch(result.profiles[0], "auto")
 
 
 def test_cells_are_columns_with_the_baseline_first() -> None:
@@ -196,9 +196,9 @@ def test_cells_without_a_profile_are_listed_with_the_reason() -> None:
 
 
 def test_only_traces_that_are_in_the_site_are_linked() -> None:
-    study = a_study(*profiles())
+    result = a_study(*profiles())
 
-    (table,) = section(study, a_scenario_profile_1="../traces/one.json.gz").tables
+    (table,) = section(result, a_scenario_profile_1="../traces/one.json.gz").tables
 
     assert table.traces == (("one CPU", "../traces/one.json.gz"),)
 
@@ -208,21 +208,21 @@ def test_a_profile_without_operators_is_all_outside_operators() -> None:
     worker = launch.workers[0]
     assert worker.profile is not None
     empty = replace(worker.profile, operators=(), outside_ns=worker.profile.step_ns)
-    study = a_study(replace(launch, workers=(replace(worker, profile=empty),)))
+    result = a_study(replace(launch, workers=(replace(worker, profile=empty),)))
 
-    (table,) = section(study).tables
+    (table,) = section(result).tables
 
     assert [(row.name, row.times[0].share) for row in table.rows] == [
         ("outside operators", "100 %")
     ]
-    assert "none,outside operators,,1000000,,,1.0,,,," in operators_csv(study)
+    assert "none,outside operators,,1000000,,,1.0,,,," in operators_csv(result)
 
 
 def test_the_exports_contain_all_operators_and_the_rest() -> None:
-    study = a_study(*profiles())
+    result = a_study(*profiles())
 
-    lines = list(csv.DictReader(io.StringIO(operators_csv(study))))
-    document = json.loads(cells_json(study, ()))
+    lines = list(csv.DictReader(io.StringIO(operators_csv(result))))
+    document = json.loads(cells_json(result, ()))
 
     assert [(line["axis_binding"], line["operator"]) for line in lines[:3]] == [
         ("none", "conv"),
@@ -285,12 +285,12 @@ def a_night(name: str, conv_ns: int, day: int = 1, **changed: Any) -> tuple[Run,
 
 
 def latest(records: Sequence[tuple[Run, Sequence[Launch]]]) -> ScenarioResult:
-    (study,) = with_profiles_before(
-        latest_studies(records),
+    (result,) = with_profiles_before(
+        latest_results(records),
         [run for run, _ in records],
         {run.id: profiles_of(launches) for run, launches in records},
     )
-    return study
+    return result
 
 
 def section_of(records: Sequence[tuple[Run, Sequence[Launch]]]) -> Operators:
@@ -337,10 +337,10 @@ def test_comparable_earlier_profiles_give_the_minimum_and_maximum() -> None:
 
 
 def test_the_exports_contain_the_minimum_and_maximum() -> None:
-    study = latest([a_night("r1", 500_000), a_night("r2", 650_000, 2), a_night("r3", 600_000, 3)])
+    result = latest([a_night("r1", 500_000), a_night("r2", 650_000, 2), a_night("r3", 600_000, 3)])
 
-    conv, outside = csv.DictReader(io.StringIO(operators_csv(study)))
-    (profile,) = json.loads(cells_json(study, ()))["profiles"]
+    conv, outside = csv.DictReader(io.StringIO(operators_csv(result)))
+    (profile,) = json.loads(cells_json(result, ()))["profiles"]
 
     ends = ("total_ns", "total_low_ns", "total_high_ns")
     assert [conv[name] for name in ends] == ["600000", "500000", "650000"]

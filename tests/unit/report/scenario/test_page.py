@@ -16,8 +16,8 @@ from msgspec.structs import replace
 from corebound.analysis.change_history import build_change_history
 from corebound.analysis.commands import CommandLine
 from corebound.analysis.launch_metrics import cpu_of
-from corebound.analysis.scenario_result import ScenarioResult, findings, study
-from corebound.analysis.selection import latest_studies
+from corebound.analysis.scenario_result import ScenarioResult, analyse_scenario, findings
+from corebound.analysis.selection import latest_results
 from corebound.analysis.wording import (
     binding_name,
     bounds,
@@ -100,15 +100,15 @@ def a_study(
         *launches_of(cells["binding=one-cpu"], one_cpu_ms),
         *more,
     ]
-    return latest_studies([(a_run(scenarios=(scenario,)), tuple(launches))])[0]
+    return latest_results([(a_run(scenarios=(scenario,)), tuple(launches))])[0]
 
 
-def a_page(study: ScenarioResult) -> ScenarioPage:
-    return scenario_page(study, findings=(), now=NOW, records_file="a-host/r1.jsonl")
+def a_page(result: ScenarioResult) -> ScenarioPage:
+    return scenario_page(result, findings=(), now=NOW, records_file="a-host/r1.jsonl")
 
 
-def verdict(study: ScenarioResult) -> str:
-    return plain(a_page(study).hero.verdict)
+def verdict(result: ScenarioResult) -> str:
+    return plain(a_page(result).hero.verdict)
 
 
 def test_a_faster_setting_is_the_verdict_with_its_ratio() -> None:
@@ -135,7 +135,7 @@ def test_settings_within_the_margin_are_said_to_be_as_fast() -> None:
 
 
 def test_a_noisy_difference_is_not_called_a_winner() -> None:
-    study = a_study()
+    scenario_result = a_study()
     cell = cells_of(a_scenario())["binding=one-cpu"]
     noisy = [
         a_launch(
@@ -146,24 +146,24 @@ def test_a_noisy_difference_is_not_called_a_winner() -> None:
         )
         for block, wall_ns in enumerate((5_000_000, 20_000_000, 6_000_000, 15_000_000))
     ]
-    steady = [launch for launch in study.launches if launch.cell.key == "binding=none"]
+    steady = [launch for launch in scenario_result.launches if launch.cell.key == "binding=none"]
 
-    result = latest_studies([(a_run(), (*steady, *noisy))])[0]
+    result = latest_results([(a_run(), (*steady, *noisy))])[0]
 
     assert verdict(result) == "No setting is clearly faster than unbound here."
     assert "launches of each would decide it" in plain(a_page(result).hero.support)
 
 
 def test_a_duplicate_of_the_baseline_has_no_launches_needed() -> None:
-    study = a_study()
+    scenario_result = a_study()
     cell = cells_of(a_scenario())["binding=one-cpu"]
     alike = [
         a_launch(cell=cell, block=block, workers=(a_worker(wall_ns=(wall_ns,) * 30),))
         for block, wall_ns in enumerate((5_000_000, 20_000_000, 6_000_000, 15_000_000))
     ]
-    steady = [launch for launch in study.launches if launch.cell.key == "binding=none"]
+    steady = [launch for launch in scenario_result.launches if launch.cell.key == "binding=none"]
 
-    result = latest_studies([(a_run(), (*steady, *alike))])[0]
+    result = latest_results([(a_run(), (*steady, *alike))])[0]
 
     (duel,) = result.ranked
     assert duel.is_same_placement
@@ -190,7 +190,7 @@ def many_equal_settings(others: int) -> ScenarioResult:
             )
             for block, milliseconds in enumerate(each)
         ]
-    return latest_studies([(a_run(scenarios=(scenario,)), tuple(launches))])[0]
+    return latest_results([(a_run(scenarios=(scenario,)), tuple(launches))])[0]
 
 
 WOBBLE = (2.3, -1.9, 1.9, -2.4, 2.2, -1.9)
@@ -212,7 +212,7 @@ def test_a_scenario_without_a_valid_launch_says_why() -> None:
         cell=cells_of(a_scenario())["binding=none"], status="failed", reason="it crashed."
     )
 
-    page = a_page(latest_studies([(a_run(), (failed,))])[0])
+    page = a_page(latest_results([(a_run(), (failed,))])[0])
 
     assert plain(page.hero.verdict) == "Nothing could be measured here."
     assert "it crashed." in plain(page.hero.support)
@@ -220,7 +220,7 @@ def test_a_scenario_without_a_valid_launch_says_why() -> None:
 
 
 def test_a_run_that_ended_before_its_first_launch_still_has_a_page() -> None:
-    page = a_page(latest_studies([(a_run(), ())])[0])
+    page = a_page(latest_results([(a_run(), ())])[0])
 
     assert plain(page.hero.verdict) == "Nothing has been measured yet."
 
@@ -234,17 +234,17 @@ def test_a_baseline_without_a_valid_launch_leaves_nothing_to_compare_with() -> N
         a_launch(cell=cells["binding=none"], status="failed", reason="it crashed."),
     ]
 
-    study = latest_studies([(a_run(scenarios=(scenario,)), tuple(launches))])[0]
+    result = latest_results([(a_run(scenarios=(scenario,)), tuple(launches))])[0]
 
-    assert verdict(study).startswith("There is nothing to compare with")
+    assert verdict(result).startswith("There is nothing to compare with")
 
 
 def test_a_single_configuration_has_a_time_and_no_comparison() -> None:
     launches = launches_of(cells_of(a_scenario())["binding=none"], 10)
 
-    study = latest_studies([(a_run(), tuple(launches))])[0]
+    result = latest_results([(a_run(), tuple(launches))])[0]
 
-    assert verdict(study) == "One iteration takes 10.0 ms."
+    assert verdict(result) == "One iteration takes 10.0 ms."
 
 
 def test_the_latest_run_that_launched_a_scenario_is_shown() -> None:
@@ -256,7 +256,7 @@ def test_the_latest_run_that_launched_a_scenario_is_shown() -> None:
         (),
     )
 
-    assert [study.run.id for study in latest_studies([new, empty, old])] == ["new"]
+    assert [result.run.id for result in latest_results([new, empty, old])] == ["new"]
 
 
 def test_a_partial_run_does_not_replace_a_complete_one() -> None:
@@ -268,7 +268,7 @@ def test_a_partial_run_does_not_replace_a_complete_one() -> None:
         return replace(run, **changed), (a_launch(cell=cell),)
 
     def shown(*records: tuple[Run, tuple[Launch, ...]]) -> str:
-        (result,) = latest_studies(records)
+        (result,) = latest_results(records)
         return result.run.id
 
     whole, some = a_record("whole", 2), a_record("some", 3, only=("binding=none",))
@@ -288,7 +288,7 @@ def test_cells_with_the_same_cpus_and_threads_are_marked() -> None:
         *launches_of(cells["binding=physical-cores"], 8),
     ]
 
-    page = a_page(latest_studies([(a_run(scenarios=(scenario,)), tuple(launches))])[0])
+    page = a_page(latest_results([(a_run(scenarios=(scenario,)), tuple(launches))])[0])
 
     assert page.comparisons is not None
     notes = {binding_name(row.cell.cell): row.note for row in page.comparisons.rows}
@@ -305,7 +305,7 @@ def test_rows_go_from_fastest_to_slowest_with_the_baseline_among_them() -> None:
 
 
 def test_a_skipped_cell_is_listed_with_its_reason_and_no_value() -> None:
-    page = a_page(latest_studies([a_sample()])[0])
+    page = a_page(latest_results([a_sample()])[0])
 
     assert page.comparisons is not None
     (skipped,) = page.comparisons.unmeasured
@@ -314,7 +314,7 @@ def test_a_skipped_cell_is_listed_with_its_reason_and_no_value() -> None:
 
 
 def test_an_invalid_launch_is_flagged_and_discarded() -> None:
-    page = a_page(latest_studies([a_sample()])[0])
+    page = a_page(latest_results([a_sample()])[0])
 
     assert any(flag.title == "1 invalid launch" for flag in page.hero.flags)
     row = next(row for row in page.cells.rows if row.axes == ("one node", "per-core"))
@@ -328,7 +328,7 @@ def test_a_much_slower_configuration_is_flagged() -> None:
 
 
 def test_a_claim_that_the_host_cannot_test_says_why() -> None:
-    rows = a_page(latest_studies([a_sample()])[0]).claims
+    rows = a_page(latest_results([a_sample()])[0]).claims
 
     assert [row.verdict.word for row in rows] == ["needs SMT", "reproduces"]
     assert rows[0].result.detail == "which this host does not have"
@@ -339,9 +339,9 @@ def test_a_claim_that_the_host_cannot_test_says_why() -> None:
 def test_a_claim_reproduces_only_where_it_is_clearly_faster(one_cpu_ms: float, word: str) -> None:
     claims = [{"says": "pin it", "faster": {"binding": "one-cpu"}, "than": {"binding": "none"}}]
 
-    study = a_study(10.0, one_cpu_ms, scenario=a_scenario(claims=claims))
+    result = a_study(10.0, one_cpu_ms, scenario=a_scenario(claims=claims))
 
-    assert [row.verdict.word for row in a_page(study).claims] == [word]
+    assert [row.verdict.word for row in a_page(result).claims] == [word]
 
 
 @pytest.mark.parametrize(
@@ -356,7 +356,7 @@ def test_the_page_of_a_run_has_the_end_of_every_launchs_log(status: Status, kept
 
 
 def test_each_row_has_the_command_that_measures_it_and_its_baseline_again() -> None:
-    page = a_page(latest_studies([a_sample()])[0])
+    page = a_page(latest_results([a_sample()])[0])
 
     assert page.cells.rows[1].command == CommandLine(
         "corebound run scenarios/resnet50-inference.yaml --only binding=none,threads=default"
@@ -365,7 +365,7 @@ def test_each_row_has_the_command_that_measures_it_and_its_baseline_again() -> N
 
 
 def test_the_row_of_the_baseline_measures_it_alone() -> None:
-    page = a_page(latest_studies([a_sample()])[0])
+    page = a_page(latest_results([a_sample()])[0])
 
     assert page.cells.rows[0].command == CommandLine(
         "corebound run scenarios/resnet50-inference.yaml"
@@ -374,7 +374,7 @@ def test_the_row_of_the_baseline_measures_it_alone() -> None:
 
 
 def test_a_claim_has_the_command_that_measures_both_cells_it_speaks_of() -> None:
-    needs_smt, claim = a_page(latest_studies([a_sample()])[0]).claims
+    needs_smt, claim = a_page(latest_results([a_sample()])[0]).claims
 
     assert claim.command == CommandLine(
         "corebound run scenarios/resnet50-inference.yaml --only binding=none,threads=2"
@@ -388,13 +388,13 @@ def test_a_claim_has_the_command_that_measures_both_cells_it_speaks_of() -> None
 
 
 def test_the_overview_has_the_command_of_what_each_row_shows() -> None:
-    page = overview_page(latest_studies([a_sample()]), now=NOW)
+    page = overview_page(latest_results([a_sample()]), now=NOW)
 
     assert page.rows[0].command.line.count("--only") == 2
 
 
 def test_an_inconclusive_row_shows_the_launches_needed() -> None:
-    table = a_page(latest_studies([a_sample()])[0]).comparisons
+    table = a_page(latest_results([a_sample()])[0]).comparisons
 
     assert table is not None
     needed = {
@@ -412,8 +412,8 @@ def test_an_inconclusive_row_shows_the_launches_needed() -> None:
 
 
 def test_a_hostile_path_is_quoted_in_the_command() -> None:
-    study = a_study()
-    hostile = replace(study, source=replace(study.source, path="a; rm -rf b.yaml"))
+    result = a_study()
+    hostile = replace(result, source=replace(result.source, path="a; rm -rf b.yaml"))
 
     assert "'a; rm -rf b.yaml'" in a_page(hostile).provenance.command.line
 
@@ -423,7 +423,7 @@ def test_a_thread_off_its_slot_fails_the_binding_check() -> None:
     stray = a_worker(threads=(a_thread(stays=((1, 0, 100),)),))
     launch = a_launch(cell=cell, placement=a_placement(cpus=(0,)), workers=(stray,))
 
-    page = a_page(latest_studies([(a_run(), (launch,))])[0])
+    page = a_page(latest_results([(a_run(), (launch,))])[0])
 
     check = page.provenance.checks[0]
     assert check.passed is False
@@ -434,7 +434,7 @@ def test_requested_threads_that_are_not_used_fail_their_check() -> None:
     cell = cells_of(a_scenario())["binding=none"]
     launch = a_launch(cell=cell, workers=(a_worker(threads_asked=4, threads_used=2),))
 
-    page = a_page(latest_studies([(a_run(), (launch,))])[0])
+    page = a_page(latest_results([(a_run(), (launch,))])[0])
 
     assert page.provenance.checks[1].passed is False
 
@@ -442,14 +442,14 @@ def test_requested_threads_that_are_not_used_fail_their_check() -> None:
 def test_a_leftover_process_fails_its_check_and_is_named() -> None:
     launch = a_launch(cell=cells_of(a_scenario())["binding=none"], leftover_processes=("daemon",))
 
-    page = a_page(latest_studies([(a_run(), (launch,))])[0])
+    page = a_page(latest_results([(a_run(), (launch,))])[0])
 
     check = next(one for one in page.provenance.checks if one.says.startswith("Processes outlived"))
     assert (check.passed, "daemon" in check.evidence) == (False, True)
 
 
 def test_strips_show_the_baseline_the_best_and_a_much_slower_configuration() -> None:
-    page = a_page(latest_studies([a_sample()])[0])
+    page = a_page(latest_results([a_sample()])[0])
 
     assert page.thread_activity is not None
     assert page.thread_activity.title == "Why: unbound threads keep moving"
@@ -471,7 +471,7 @@ def test_launches_without_thread_samples_have_no_strip() -> None:
     cell = cells_of(a_scenario())["binding=none"]
     launch = a_launch(cell=cell, workers=(a_worker(threads=()),))
 
-    assert a_page(latest_studies([(a_run(), (launch,))])[0]).thread_activity is None
+    assert a_page(latest_results([(a_run(), (launch,))])[0]).thread_activity is None
 
 
 def test_the_overview_without_records_says_what_to_run() -> None:
@@ -487,12 +487,12 @@ def test_the_overview_counts_verdicts() -> None:
         *launches_of(cells["binding=none"], 10),
         *launches_of(cells["binding=one-cpu"], 20),
     ]
-    studies = (
+    results = (
         a_study(12.0, 10.0),
-        *latest_studies([(a_run(scenarios=(scenario,)), tuple(launches))]),
+        *latest_results([(a_run(scenarios=(scenario,)), tuple(launches))]),
     )
 
-    page = overview_page(studies, now=NOW)
+    page = overview_page(results, now=NOW)
 
     assert plain(page.hero.verdict) == "In 1 of 2 scenarios a setting is faster than the baseline."
     assert "1 faster, 1 slower" in plain(page.hero.support)
@@ -500,10 +500,10 @@ def test_the_overview_counts_verdicts() -> None:
 
 
 def test_the_csv_and_the_json_hold_the_same_cells_unrounded() -> None:
-    study = latest_studies([a_sample()])[0]
+    result = latest_results([a_sample()])[0]
 
-    document = json.loads(cells_json(study, ()))
-    lines = list(csv.DictReader(io.StringIO(cells_csv(study))))
+    document = json.loads(cells_json(result, ()))
+    lines = list(csv.DictReader(io.StringIO(cells_csv(result))))
 
     assert [cell["axes"]["binding"] for cell in document["cells"]] == [
         line["axis_binding"] for line in lines
@@ -519,13 +519,13 @@ def test_the_csv_and_the_json_hold_the_same_cells_unrounded() -> None:
 
 
 def test_csv_rows_have_join_keys_and_the_minimum_and_maximum_of_the_page() -> None:
-    study = latest_studies([a_sample()])[0]
+    result = latest_results([a_sample()])[0]
 
-    (first, *_) = csv.DictReader(io.StringIO(cells_csv(study)))
+    (first, *_) = csv.DictReader(io.StringIO(cells_csv(result)))
 
     names = ("scenario", "run", "started_at", "host")
-    run = study.run
-    parts = [study.scenario.name, run.id, run.started_at, run.host.id]
+    run = result.run
+    parts = [result.scenario.name, run.id, run.started_at, run.host.id]
     assert [first[name] for name in names] == parts
     for least, middle, most in (
         ("cpu_least_ns", "cpu_median_ns", "cpu_most_ns"),
@@ -537,9 +537,9 @@ def test_csv_rows_have_join_keys_and_the_minimum_and_maximum_of_the_page() -> No
 
 def test_a_machine_is_described_with_its_allowed_cpus() -> None:
     host = a_machine(topology=a_host(cpus_per_core=2, allowed=frozenset({0, 1})))
-    study = a_study()
+    result = a_study()
 
-    page = a_page(replace(study, run=replace(study.run, host=host)))
+    page = a_page(replace(result, run=replace(result.run, host=host)))
 
     facts = {fact.term: fact.value for fact in page.provenance.facts}
     assert facts["Topology"] == (
@@ -585,7 +585,7 @@ def test_a_page_with_an_infinite_interval_renders() -> None:
         for block, wall_ns in enumerate((1, 10**15))
     ]
 
-    page = a_page(latest_studies([(a_run(), tuple(launches))])[0])
+    page = a_page(latest_results([(a_run(), tuple(launches))])[0])
 
     interval = page.cells.rows[0].cell.summary.interval
     assert interval is not None
@@ -596,7 +596,7 @@ def test_a_page_of_durations_of_zero_renders() -> None:
     cell = cells_of(a_scenario())["binding=none"]
     launch = a_launch(cell=cell, workers=(a_worker(wall_ns=(0,) * 30),))
 
-    page = a_page(latest_studies([(a_run(), (launch,))])[0])
+    page = a_page(latest_results([(a_run(), (launch,))])[0])
 
     assert page.warmup is not None
 
@@ -609,7 +609,7 @@ def test_threads_on_unknown_cpus_are_not_drawn() -> None:
         workers=(a_worker(threads=(a_thread(stays=((99, 0, 100),)),)),),
     )
 
-    assert a_page(latest_studies([(a_run(), (launch,))])[0]).thread_activity is None
+    assert a_page(latest_results([(a_run(), (launch,))])[0]).thread_activity is None
 
 
 def test_no_row_shows_a_share_of_the_peak_if_any_cell_exceeds_it() -> None:
@@ -632,7 +632,7 @@ def test_no_row_shows_a_share_of_the_peak_if_any_cell_exceeds_it() -> None:
     run = a_run(scenarios=(scenario,))
 
     shown = [
-        [row.peak for row in a_page(latest_studies([(run, launches)])[0]).cells.rows]
+        [row.peak for row in a_page(latest_results([(run, launches)])[0]).cells.rows]
         for launches in (within_peak, beyond)
     ]
 
@@ -653,7 +653,7 @@ def test_cpu_time_never_exceeds_wall_time_times_cpus() -> None:
         for block, wall_ns in enumerate((*walls_ns, 1_000_000))
     ]
 
-    (one,) = latest_studies([(a_run(), tuple(launches))])[0].cells
+    (one,) = latest_results([(a_run(), tuple(launches))])[0].cells
 
     assert one.summary.cpus_busy == pytest.approx(2.0)
     assert one.summary.cpu_median_ns == pytest.approx(2 * (one.summary.median_ns or 0))
@@ -697,7 +697,7 @@ def test_cores_per_worker_threads_are_named_as_written_in_the_scenario() -> None
 
 def test_headline_rows_and_commands_of_a_server_use_the_same_name() -> None:
     page = scenario_page(
-        latest_studies([a_serving_sample()])[0], findings=(), now=NOW, records_file="r.jsonl"
+        latest_results([a_serving_sample()])[0], findings=(), now=NOW, records_file="r.jsonl"
     )
 
     assert plain(page.hero.verdict).startswith("Running cores-per-worker threads is ")
@@ -717,7 +717,7 @@ def _stored(name: str) -> jsonl.Stored:
 
 def _study(name: str) -> ScenarioResult:
     stored = _stored(name)
-    return study(stored.run, stored.run.scenarios[0], stored.launches)
+    return analyse_scenario(stored.run, stored.run.scenarios[0], stored.launches)
 
 
 def _section(result: ScenarioResult) -> Element | None:
@@ -763,7 +763,7 @@ def _threads_on_one_cpu() -> ScenarioResult:
             zip(expand(scenario, "s.yaml"), (4, 2), strict=True)
         )
     ]
-    return study(run, run.scenarios[0], launches)
+    return analyse_scenario(run, run.scenarios[0], launches)
 
 
 def test_values_of_the_first_of_several_cells_are_attributed_to_it() -> None:

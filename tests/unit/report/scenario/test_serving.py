@@ -10,8 +10,8 @@ import pytest
 from msgspec.structs import replace
 
 from corebound.analysis.launch_metrics import metric_of
-from corebound.analysis.scenario_result import CellStudy, ScenarioResult, study
-from corebound.analysis.selection import latest_studies
+from corebound.analysis.scenario_result import CellResult, ScenarioResult, analyse_scenario
+from corebound.analysis.selection import latest_results
 from corebound.analysis.server_workers import cpu_use, overlap, worker_activity
 from corebound.cli.commands.run import run_document
 from corebound.launch import perf
@@ -86,7 +86,7 @@ def launches_of(place: int, *served: Served) -> tuple[Launch, ...]:
 
 def studied(*launches: Launch) -> ScenarioResult:
     run = a_run(scenarios=(SCENARIO,))
-    return study(run, run.scenarios[0], launches)
+    return analyse_scenario(run, run.scenarios[0], launches)
 
 
 def lasting(seconds: float) -> Served:
@@ -252,7 +252,7 @@ def test_a_scenario_without_servers_has_no_serving_section() -> None:
     cell = expand(a_scenario(), "a.yaml")[0]
     run = a_run(scenarios=(a_scenario(),))
 
-    assert serving(study(run, run.scenarios[0], [a_launch(cell=cell)])) is None
+    assert serving(analyse_scenario(run, run.scenarios[0], [a_launch(cell=cell)])) is None
 
 
 def test_the_percentile_axis_is_logarithmic_in_the_remaining_share() -> None:
@@ -269,7 +269,7 @@ def test_a_page_names_the_parameters_that_the_profile_left() -> None:
     run = replace(a_run(scenarios=(scenario,)), profile="quick")
 
     page = scenario_page(
-        study(run, run.scenarios[0], ()), findings=(), now=NOW, records_file="r.jsonl"
+        analyse_scenario(run, run.scenarios[0], ()), findings=(), now=NOW, records_file="r.jsonl"
     )
 
     assert "concurrency 2" in page.hero.context
@@ -331,7 +331,7 @@ def a_launch_of(
 def result_of_workers(*launches: Launch, topology: Topology | None = None) -> ScenarioResult:
     host = a_machine() if topology is None else a_machine(topology=topology)
     run = replace(a_run(scenarios=(WORKERS_SCENARIO,)), host=host)
-    return study(run, run.scenarios[0], launches)
+    return analyse_scenario(run, run.scenarios[0], launches)
 
 
 def test_cpu_time_is_divided_among_the_cpus_a_worker_was_sampled_on() -> None:
@@ -527,13 +527,13 @@ def test_the_exports_contain_the_same_worker_values() -> None:
     assert workers["unavailable"]["core bound and memory bound"] == "not supported by this host"
 
 
-Known = list[tuple[CellStudy, ServedCell]]
+Known = list[tuple[CellResult, ServedCell]]
 
 
 def known() -> Known:
     """The sample's four set-ups."""
-    (study,) = latest_studies([a_serving_sample()])
-    return [(cell, served) for cell in study.cells if (served := summarise_served(cell.launches))]
+    (result,) = latest_results([a_serving_sample()])
+    return [(cell, served) for cell in result.cells if (served := summarise_served(cell.launches))]
 
 
 def driven(rates: dict[str, float]) -> Known:

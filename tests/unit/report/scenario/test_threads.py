@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from corebound.analysis.selection import latest_studies
+from corebound.analysis.selection import latest_results
 from corebound.machine.topology import CpuId
 from corebound.records.launch_record import Stay
 from corebound.report.scenario.launches import warmup
@@ -34,8 +34,8 @@ def test_a_thread_without_sampled_time_has_no_cpus() -> None:
 
 
 def test_a_trace_is_summarised_in_ten_segments_that_cover_all_iterations() -> None:
-    (study,) = latest_studies([a_sample()])
-    made = warmup(study)
+    (result,) = latest_results([a_sample()])
+    made = warmup(result)
     assert made is not None
 
     for panel in made.panels:

@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from corebound.analysis.noise_floor import calibration_for, noise_floor_note
-from corebound.analysis.scenario_result import ScenarioResult, study
+from corebound.analysis.scenario_result import ScenarioResult, analyse_scenario
 from corebound.analysis.wording import Flag, plain
 from corebound.records.calibration import Calibration
 from corebound.records.launch_record import Launch
@@ -58,7 +58,7 @@ def studied(
     *launches: Launch, only: tuple[str, ...] = (), budget_s: float | None = None
 ) -> ScenarioResult:
     run: Run = replace(a_run(scenarios=(SCENARIO,)), only=only, budget_s=budget_s)
-    return study(run, run.scenarios[0], launches)
+    return analyse_scenario(run, run.scenarios[0], launches)
 
 
 def at(launch: Launch, clock: str, *, lasting_s: float) -> Launch:
@@ -199,7 +199,7 @@ def test_a_cell_selected_by_a_value_of_another_scenario_is_incomplete() -> None:
     run = replace(a_run(scenarios=tuple(three)), only=("threads!=8",))
 
     results = [
-        study(run, source, [launched(expand(scenario, "s.yaml")[0])])
+        analyse_scenario(run, source, [launched(expand(scenario, "s.yaml")[0])])
         for scenario, source in zip(three, run.scenarios, strict=True)
     ]
 
@@ -339,7 +339,7 @@ def test_the_noise_floor_is_part_of_the_verdicts_support() -> None:
         for block in range(6)
         for position, cell in enumerate(cells)
     ]
-    studied = study(RUN, SOURCE, launches)
+    studied = analyse_scenario(RUN, SOURCE, launches)
 
     with_it = hero(studied, 0, 0, a_calibration()).support
 

@@ -66,7 +66,7 @@ def a_decision(
     state: State = "accepted", *, change: Change | None = None, at: str = LONG_AGO
 ) -> Decision:
     about = change or a_change()
-    return Decision(id=about.id, state=state, because="why not", at=at, location=about.place)
+    return Decision(id=about.id, state=state, because="why not", at=at, location=about.location)
 
 
 def a_confirmation(
@@ -76,7 +76,7 @@ def a_confirmation(
     return Confirmation(
         schema=1,
         id=about.id,
-        location=about.place,
+        location=about.location,
         answer=answer,
         both=both,
         how="somehow",
@@ -142,7 +142,7 @@ def test_a_decision_about_another_step_of_the_series_says_nothing() -> None:
 
 def test_a_fixed_step_that_is_gone_is_quiet() -> None:
     (first, _) = sorted(
-        analyse([a_series(nights(70, step=50, back=60))]).changes, key=lambda c: c.step.at
+        analyse([a_series(nights(70, step=50, back=60))]).changes, key=lambda c: c.change_point.at
     )
 
     assert not assessed(
@@ -162,7 +162,7 @@ def test_a_fixed_step_that_is_still_there_three_pointslater_alarms() -> None:
 
 def test_a_fixed_step_that_comes_back_later_is_another_and_alarms() -> None:
     figures = [*nights(80, step=30, back=50), *nights(10, step=0, seed=2)]
-    found = sorted(analyse([a_series(figures)]).changes, key=lambda each: each.step.at)
+    found = sorted(analyse([a_series(figures)]).changes, key=lambda each: each.change_point.at)
     decision = a_decision("fixed", change=found[0], at=found[0].series.points[55].at)
 
     told = assess_changes(found, [decision], [])
@@ -194,13 +194,13 @@ def an_early_warning() -> Change:
     series = a_series([*nights(60), 108e6, 109e6])
     step = early_warning(arrays_of(series), ())
     assert step is not None
-    return Change(series=series, step=step, clear=False)
+    return Change(series=series, change_point=step, clear=False)
 
 
 def test_two_pointsthat_stand_out_are_suspected_and_alarm_once_both_commits_confirm() -> None:
     change = an_early_warning()
 
-    assert change.step.at == 60
+    assert change.change_point.at == 60
     assert not assessed(change).alarm
     assert assessed(change).is_open
     assert not assessed(change, a_confirmation("confirmed", change=change)).alarm
@@ -686,7 +686,7 @@ def test_the_others_are_analysed(one_analysis_fails: None) -> None:
     assert [change.series.scenario for change in found.changes] == ["a"]
     (one,) = found.not_analysed
     assert one.series == odd
-    assert one.reason.startswith("ZeroDivisionError: float division by zero (test_not_analysed.py")
+    assert one.reason.startswith("ZeroDivisionError: float division by zero (test_regressions.py")
 
 
 def test_a_figure_without_a_logarithm_is_a_reason() -> None:
@@ -746,6 +746,6 @@ def test_two_of_its_commits_are_not_compared(one_analysis_fails: None) -> None:
     found = compare_commits("p", one.sha, two.sha, build_change_history([odd, other]))
 
     assert [one.series.scenario for one in found.series] == ["other"]
-    ((name, why),) = found.unlike
+    ((name, why),) = found.not_comparable
     assert "odd" in name
     assert why == "its history could not be analysed"

@@ -20,7 +20,7 @@ from corebound.scenario.matrix import expand
 from corebound.scenario.select import select
 from corebound.stats.history.incremental import SegmentCache, SegmentResult
 from corebound.stats.history.regressions import analyse
-from corebound.stats.history.series import ended, joined, series_of_run
+from corebound.stats.history.series import joined, retired_series, series_of_run
 from support.build import a_launch, a_machine, a_point, a_run, a_scenario, a_series
 
 SCENARIO = a_scenario(name="matmul")
@@ -132,7 +132,7 @@ def test_a_step_is_a_regression_where_figures_went_up() -> None:
         ("default", True, True),
         ("binding=node", False, True),
     }
-    assert all(abs(one.step.at - 30) <= 1 for one in found)
+    assert all(abs(one.change_point.at - 30) <= 1 for one in found)
 
 
 def test_a_change_keeps_its_id_as_nights_are_added() -> None:
@@ -227,15 +227,15 @@ def a_series_on(host: str, days: Iterable[int], **changes: Any) -> Series:
 
 
 def hosts_of(*suite: Series) -> set[str]:
-    found = ended(suite)
+    found = retired_series(suite)
     return {one.host for one in suite if one.id in found}
 
 
 def test_a_series_has_ended_where_its_host_has_thirty_moments_since() -> None:
     old = a_series_on("a", range(10), cell="old")
 
-    assert ended([old, a_series_on("a", range(39))]) == frozenset()
-    assert ended([old, a_series_on("a", range(41))]) == {old.id}
+    assert retired_series([old, a_series_on("a", range(39))]) == frozenset()
+    assert retired_series([old, a_series_on("a", range(41))]) == {old.id}
 
 
 def test_a_machine_that_is_quiet_for_longer_than_ever_has_ended_where_others_go_on() -> None:
@@ -263,4 +263,4 @@ def test_what_is_no_date_ends_nothing(moment: str) -> None:
     points = HistoryPoints.of(a_point(at=moment) for _ in range(2))
     odd = a_series([], host="odd", host_name="odd", points=points, project="p")
 
-    assert ended([odd, a_series_on("new", range(60))]) == frozenset()
+    assert retired_series([odd, a_series_on("new", range(60))]) == frozenset()

@@ -23,7 +23,7 @@ from corebound.stats.comparison import Comparison, Verdict, compare, delay_diffe
 from corebound.stats.history.series import environment_keys_of_run, launches_by_cell
 from corebound.stats.launch_summary import CellSummary, summarise
 from corebound.stats.multiplicity import benjamini_hochberg
-from corebound.stats.noise_floor import COPIES, COPY
+from corebound.stats.noise_floor import COPIES, COPY_AXIS
 from corebound.units import percent
 
 
@@ -42,7 +42,7 @@ _MAX_RUNS_BACK = 10
 # The number of latest earlier runs that show how much runs differ. The number of pairs grows with
 # its square.
 _MAX_EARLIER_RUNS = 60
-_COPIES = frozenset(f"{COPY}={name}" for name in COPIES)
+_COPIES = frozenset(f"{COPY_AXIS}={name}" for name in COPIES)
 
 RUNS_CAVEAT = (
     "The two runs were made at different times and share no blocks. A change of the host between "
@@ -126,15 +126,15 @@ class RunComparison(Struct, frozen=True, kw_only=True):
     Attributes:
         before, after: The runs.
         cells: Comparable cells that are in both runs, by change over noise.
-        unlike: Cells in both runs that are not comparable: (id, what differs).
-        alone: Cells in only one of the runs: (id, the run's id).
+        not_comparable: Cells in both runs that are not comparable: (id, what differs).
+        only_in_one: Cells in only one of the runs: (id, the run's id).
     """
 
     before: Run
     after: Run
     cells: tuple[ComparedCell, ...]
-    unlike: tuple[tuple[str, str], ...]
-    alone: tuple[tuple[str, str], ...]
+    not_comparable: tuple[tuple[str, str], ...]
+    only_in_one: tuple[tuple[str, str], ...]
 
     @property
     def code(self) -> Literal["same commit", "commit unknown"] | None:
@@ -275,8 +275,8 @@ def compare_runs(before: Record, after: Record, past: PastResults | None = None)
         before=first,
         after=second,
         cells=tuple(sorted(cells, key=lambda cell: (-cell.over_noise, cell.cell.id))),
-        unlike=not_comparable,
-        alone=tuple(
+        not_comparable=not_comparable,
+        only_in_one=tuple(
             (name, run.id)
             for run, keys, other_keys in (
                 (first, environments, other_environments),
