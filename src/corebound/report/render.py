@@ -12,12 +12,14 @@ from markupsafe import Markup
 
 from corebound import units
 from corebound.analysis import wording
+from corebound.analysis.change_history import NO_BINDING_MODE, change_size
 from corebound.analysis.commands import CommandLine
 from corebound.report.charts.history import history_svg, sparkline_svg
 from corebound.report.charts.intervals import interval_svg, spark_svg
 from corebound.report.charts.lines import percentiles_svg, scaling_svg, trace_svg, tradeoff_svg
 from corebound.report.charts.strips import dots_svg, threads_svg
 from corebound.report.charts.topology import topology_html
+from corebound.report.urls import run_file, series_anchor, series_url
 from corebound.stats.intervals import Interval
 
 Kind = Literal[
@@ -178,6 +180,12 @@ FILTERS: dict[str, Callable[..., str]] = {
     "full_name": wording.full_name,
     "binding_name": wording.binding_name,
     "mode_class": wording.mode_class,
+    "missing_since": wording.missing_since,
+    "last_measured": wording.last_measured,
+    # Addresses, from the site's top.
+    "run_file": run_file,
+    "series_url": series_url,
+    "series_anchor": series_anchor,
 }
 
 
@@ -215,12 +223,14 @@ class Renderer:
             label=wording.label,
             verdict_word=wording.verdict_word,
             check_sign=wording.check_sign,
+            change_size=change_size,
             latest_value=wording.latest_value,
             value_range=wording.value_range,
             command_lines=partial(_command_lines, records=records),
         )
         self._environment.globals.update(
             note=note,
+            no_binding_mode=NO_BINDING_MODE,
             dots_svg=dots_svg,
             history_svg=history_svg,
             interval_svg=interval_svg,

@@ -11,7 +11,7 @@ import pytest
 from msgspec.structs import replace
 
 from corebound.analysis.change_history import ChangeHistory, build_change_history
-from corebound.analysis.wording import plain
+from corebound.analysis.wording import latest_value, plain
 from corebound.records.history import HistoryPoints, Series
 from corebound.report.pages.benchmark import BenchmarkPage, benchmark_page, benchmarks_of, charted
 from corebound.report.pages.history import history_page
@@ -135,8 +135,9 @@ def test_a_single_figure_is_a_row_and_no_chart() -> None:
 
     assert titles(page) == ["n=2", "n=3"]
     (row,) = page.rest.rows
-    assert (row.cell, row.machine, row.latest.value) == ("n=1", "box", "1.00 ms")
-    assert (row.when, row.points) == ("2026-01-06", "1 point")
+    assert (row.name, row.series.host_name) == ("n=1", "box")
+    assert latest_value(row.series).value == "1.00 ms"
+    assert [moment.at[:10] for moment in row.series.points.moments] == ["2026-01-06"]
 
 
 def test_a_benchmark_of_single_figures_has_them_in_a_table_that_is_open() -> None:
@@ -214,7 +215,7 @@ def test_what_no_chart_is_left_for_is_a_row_with_its_course_in_the_same_order() 
     text = site_of(*all_series)[benchmark_file("p", "b")]
 
     rows = page_of(*all_series).rest.rows
-    assert [row.cell for row in rows] == [f"n={n}" for n in range(60, 70)]
+    assert [row.name for row in rows] == [f"n={n}" for n in range(60, 70)]
     assert text.count('class="spark"') == 10
     assert all(f'id="{series_anchor(series)}"' in text for series in all_series)
 
@@ -329,7 +330,8 @@ def test_of_several_cells_those_that_ended_are_counted_and_stand_for_no_other() 
 
     ((row,),) = (group.rows for group in history_page(history, now=NOW).groups)
 
-    assert (row.cells, row.points, row.ended) == ("2 cells, 1 ended", "90 points", "")
+    assert (row.cells, row.is_retired) == ("2 cells, 1 ended", False)
+    assert len(row.series.points) == 90
 
 
 def a_stepped_cell(
@@ -429,6 +431,6 @@ def test_a_cell_that_changed_has_a_row_also_where_it_is_over_and_others_have_a_n
 
     page = benchmark_page("p", (*all_series, series), history, now=NOW)
 
-    assert page.rest.rows[-1].place == series_anchor(series)
+    assert page.rest.rows[-1].series is series
     assert len(page.rest.rows) == 800
     assert len(page.rest.unshown) == 11

@@ -189,7 +189,7 @@ def test_a_cell_that_is_not_decided_says_how_many_launches_would_decide_it() -> 
     before, after = a_record(8, spread=0.05), a_record(9, spread=0.05)
     page = compare_page(compare_runs(before, after, a_week(spread=0.05)), now=NOW)
 
-    by_word = {row.verdict.word: row.needed for row in page.others.rows}
+    by_word = {row.verdict.word: row.note for row in page.others.rows}
     assert re.fullmatch(r"about [0-9,]+ launches each", by_word["undecided"])
 
 

@@ -22,7 +22,7 @@ from corebound.analysis.change_history import (
     change_size,
     size_interval,
 )
-from corebound.analysis.wording import plain
+from corebound.analysis.wording import last_measured, latest_value, plain, value_range
 from corebound.records.decisions import Answer, Confirmation, Decision
 from corebound.records.history import HistoryPoints, Series, days_since_1970
 from corebound.report.charts.axis import date_ticks, has_year
@@ -392,7 +392,7 @@ def test_a_figure_that_was_imported_is_shown_though_it_is_the_only_one() -> None
     (group,) = history_page(history, now=NOW).groups
     tonight = whats_new(history, ())
 
-    assert [row.latest.value for row in group.rows] == ["1.00 ms"]
+    assert [latest_value(row.series).value for row in group.rows] == ["1.00 ms"]
     assert panel_of(series).chart.tracks
     assert tonight is not None
     assert plain(tonight.verdict) == "Measured once so far."
@@ -416,7 +416,7 @@ def test_points_are_those_with_a_figure_and_one_figure_is_no_range() -> None:
     page = history_page(known_of(series), now=NOW)
 
     (row,) = page.groups[0].rows
-    assert (row.points, row.span) == ("2 points", "1.00 ms")
+    assert (len(row.series.points.measured), value_range(row.series)) == (2, "1.00 ms")
 
 
 def test_what_was_given_up_is_no_news_while_others_of_its_host_go_on() -> None:
@@ -433,7 +433,8 @@ def test_what_was_given_up_is_no_news_while_others_of_its_host_go_on() -> None:
     assert len(history.news) == 1
     assert beside.news == ()
     assert beside.status(change) == "ended"
-    assert [row.ended for group in history_page(beside, now=NOW).groups for row in group.rows] == [
+    rows = [row for group in history_page(beside, now=NOW).groups for row in group.rows]
+    assert [last_measured(row.series.points.moments[-1]) for row in rows if row.is_retired] == [
         "last measured 2026-03-01 02:00 UTC"
     ]
 

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from typer.testing import CliRunner
 
 from corebound.analysis.change_history import ChangeHistory, build_change_history
-from corebound.analysis.wording import Text
+from corebound.analysis.wording import Text, missing_since
 from corebound.cli.app import app
 from corebound.records import history_files
 from corebound.records.history import HistoryPoints, Series
@@ -123,7 +123,10 @@ def test_a_latest_figure_that_points_came_after_says_so(why: str) -> None:
     page = history.history_page(known, now=NOW)
 
     (group,) = page.groups
-    assert [row.lacking for row in group.rows] == [f"none since {day(known, 'a', 2)}", ""]
+    assert [missing_since(row.series) for row in group.rows] == [
+        f"none since {day(known, 'a', 2)}",
+        "",
+    ]
 
 
 def test_a_benchmarks_page_says_which_cells_and_why() -> None:
@@ -353,9 +356,9 @@ def test_a_table_says_that_a_series_is_too_short_instead_of_unchanged() -> None:
 
     rows = [row for group in series_groups([series, long], history) for row in group.rows]
 
-    assert {row.points: (row.change, row.unchanged) for row in rows} == {
-        "3 points": (None, "too short to tell"),
-        f"{2 * ENOUGH} points": (None, "none"),
+    assert {len(row.series.points): (row.change, row.unchanged) for row in rows} == {
+        3: (None, "too short to tell"),
+        2 * ENOUGH: (None, "none"),
     }
 
 

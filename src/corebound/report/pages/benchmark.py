@@ -11,7 +11,6 @@ from typing import NamedTuple
 from msgspec import Struct
 
 from corebound.analysis.change_history import (
-    NO_BINDING_MODE,
     ChangeHistory,
     change_direction,
     change_size,
@@ -30,14 +29,11 @@ from corebound.analysis.series_names import (
 from corebound.analysis.wording import (
     Text,
     TextSpan,
-    ValueWithBounds,
-    VerdictWord,
     and_more,
     count,
     day,
     interval_name,
     last_measured,
-    latest_value,
     rich,
     strong,
 )
@@ -58,19 +54,18 @@ _MOST_NAMED = 100
 
 
 class UnchartedRow(Struct, frozen=True, kw_only=True):
-    """A series without a chart: `place` is its fragment on the page, `figures` its history."""
+    """A series without a chart.
 
-    place: str
-    cell: str
-    machine: str
-    mode: str
-    figures: Sequence[float]
-    latest: ValueWithBounds
-    when: str
-    points: str
-    change: VerdictWord | None
+    Attributes:
+        name: Its cell, without the machine.
+        change: Its last change; None if there is none.
+        unchanged: The text in place of a change if there is none.
+    """
+
+    series: Series
+    name: str
+    change: Change | None
     unchanged: str
-    since: str
 
 
 class SeriesWithoutValues(Struct, frozen=True, kw_only=True):
@@ -139,19 +134,11 @@ def uncharted_series(
 
 def _uncharted_row(series: Series, name: str, history: ChangeHistory) -> UnchartedRow:
     changes = history.of(series)
-    last = changes[-1] if changes else None
     return UnchartedRow(
-        place=series_anchor(series),
-        cell=name or "the only one",
-        machine=series.host_name,
-        mode=NO_BINDING_MODE,
-        figures=series.points.values,
-        latest=latest_value(series),
-        when=series.points.moments[-1].at[:10],
-        points=count(len(series.points.measured), "point"),
-        change=change_size(last) if last else None,
+        series=series,
+        name=name or "the only one",
+        change=changes[-1] if changes else None,
         unchanged=no_change([series], history),
-        since=last.since[:10] if last else "",
     )
 
 

@@ -29,7 +29,6 @@ from corebound.analysis.wording import (
     TextSpan,
     ValueWithBounds,
     VerdictWord,
-    compared_bounds,
     count,
     day,
     full_name,
@@ -37,7 +36,6 @@ from corebound.analysis.wording import (
     launches_to_decide,
     mode_class,
     rich,
-    speedup,
     time_text,
     verdict_word,
     within,
@@ -65,7 +63,13 @@ _MOST_HISTORIES = 6
 
 
 class CompareRow(Struct, frozen=True, kw_only=True):
-    """One cell in both runs; the bounds in `before` and `after` may be empty."""
+    """One cell in both runs; the bounds in `before` and `after` may be empty.
+
+    Attributes:
+        comparison: None if the two cannot be compared.
+        note: Below the verdict: how many launches would decide it, or a doubt; may be empty.
+        command: Measures it again; None if unknown.
+    """
 
     title: str
     address: str
@@ -73,10 +77,9 @@ class CompareRow(Struct, frozen=True, kw_only=True):
     before: ValueWithBounds
     after: ValueWithBounds
     plot: IntervalPlot
-    speedup: str
-    interval: str
+    comparison: Comparison | None
     verdict: VerdictWord
-    needed: str
+    note: str
     command: CommandLine | None
 
 
@@ -167,7 +170,7 @@ def compare_page(
         findings=_table(comparison, findings),
         others=unclear,
         folded=no_difference_note(cells),
-        decides=LAUNCHES_NEEDED_NOTE if any(row.needed for row in unclear.rows) else "",
+        decides=LAUNCHES_NEEDED_NOTE if any(row.note for row in unclear.rows) else "",
         not_comparable=comparison.not_comparable,
         only_in_one=comparison.only_in_one,
         data=f"../{comparison_data(comparison.before, comparison.after)}",
@@ -263,10 +266,9 @@ def _row(run_comparison: RunComparison, cell: ComparedCell) -> CompareRow:
         plot=comparison_plot(
             comparison, mode=mode_class(cell.cell.binding.mode), margin=cell.margin
         ),
-        speedup=speedup(comparison.speedup_ratio) if comparison else "–",
-        interval=compared_bounds(comparison),
+        comparison=comparison,
         verdict=verdict,
-        needed=doubt or (launches_to_decide(comparison.launches_needed) if comparison else ""),
+        note=doubt or (launches_to_decide(comparison.launches_needed) if comparison else ""),
         command=compare_again_command(run_comparison.before, run_comparison.after, cell.cell),
     )
 

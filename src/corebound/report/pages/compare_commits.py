@@ -17,12 +17,10 @@ from corebound.analysis.wording import (
     Label,
     ValueWithBounds,
     VerdictWord,
-    compared_bounds,
     day,
     display_unit,
     interval_name,
     rich,
-    speedup,
     verdict_word,
     within,
 )
@@ -155,10 +153,9 @@ def _row(series: ComparedSeries, label: Label) -> CompareRow:
         before=before,
         after=after,
         plot=comparison_plot(comparison, mode=label.mode, margin=series.margin),
-        speedup=speedup(comparison.speedup_ratio) if comparison else "–",
-        interval=compared_bounds(comparison),
+        comparison=comparison,
         verdict=_verdict(series),
-        needed="",
+        note="",
         command=_reproduce_command(series),
     )
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from corebound.analysis.change_history import EMPTY_HISTORY, ChangeHistory, change_size
+from corebound.analysis.change_history import EMPTY_HISTORY, ChangeHistory
 from corebound.analysis.claims import judge_claims
 from corebound.analysis.commands import FIRST, CommandLine, cell_command, reproduce_command
 from corebound.analysis.host_records import Record
@@ -17,21 +17,14 @@ from corebound.analysis.wording import (
     NO_BASELINE,
     NOT_MEASURED,
     Flag,
-    Label,
     Text,
     TextSpan,
-    ValueWithBounds,
     VerdictWord,
-    compared_bounds,
     compared_with,
     count,
     day,
-    label,
-    latest_value,
     rich,
-    speedup,
     strong,
-    value_range,
     verdict_word,
 )
 from corebound.errors import Fault
@@ -49,7 +42,7 @@ from corebound.report.scenario.verdict import (
     uncommitted_flag,
     verdict_of,
 )
-from corebound.report.urls import run_file
+from corebound.stats.history.regressions import Change
 from corebound.stats.multiplicity import suite_findings
 from corebound.units import percent
 
@@ -58,27 +51,18 @@ class Trend(Struct, frozen=True, kw_only=True):
     """A scenario's trend: the values of one cell, the scenario's status, and its last change.
 
     Attributes:
+        series: The cell's history.
         mode: CSS class of the cell's colour.
-        figures: The values of the sparkline.
-        latest: The last of them, with its interval.
-        span: Their range.
-        runs: The number of runs they come from, in words.
-        points: Address of the table of the points, from the site's top.
-        status: Its current status.
-        change, since: The last change, and when it was.
+        status: The scenario's current status.
+        change: Its last change; None if there is none.
         unchanged: The text in place of a change if there is none.
     """
 
+    series: Series
     mode: str
-    figures: Sequence[float]
-    latest: ValueWithBounds
-    span: str
-    runs: str
-    points: str
     status: VerdictWord
-    change: VerdictWord | None
+    change: Change | None
     unchanged: str
-    since: str
 
 
 def scenario_trend(
@@ -100,18 +84,12 @@ def scenario_trend(
         return None
     by_cell = {series.cell: series for series in all_series}
     shown_series = next((by_cell[key] for key in chosen if key in by_cell), all_series[0])
-    last = last_change(all_series, history)
     return Trend(
+        series=shown_series,
         mode=history.label(shown_series).mode,
-        figures=shown_series.points.values,
-        latest=latest_value(shown_series),
-        span=value_range(shown_series),
-        runs=count(len(shown_series.points), "run"),
-        points=f"scenario/{result.scenario.name}.html#history",
         status=_change_state(result, all_series, history),
-        change=change_size(last) if last else None,
+        change=last_change(all_series, history),
         unchanged=no_change(all_series, history),
-        since=last.since[:10] if last else "",
     )
 
 
@@ -223,25 +201,24 @@ _ALONE = VerdictWord(tone="plain", sign="", word="one setting")
 
 
 class OverviewRow(Struct, frozen=True, kw_only=True):
-    """A scenario's state after its latest run."""
+    """A scenario's state after its latest run.
 
-    name: str
-    address: str
-    title: str
-    question: str
-    best: Label | None
+    Attributes:
+        result: The scenario's result; the row shows its leader.
+        against: What the leader is compared with; empty without a leader.
+        plot: The leader's comparison; None without a leader.
+        launch_counts: The number of launches per status.
+        command: Measures the leader again.
+        trend: None after a single run.
+    """
+
+    result: ScenarioResult
     against: str
     plot: IntervalPlot | None
-    speedup: str
-    interval: str
     verdict: VerdictWord
-    launches: str
-    others: str
-    host: str
-    when: str
-    run: str
+    launch_counts: tuple[str, ...]
     command: CommandLine
-    past: Trend | None
+    trend: Trend | None
 
 
 class OverviewPage(Struct, frozen=True, kw_only=True):
@@ -402,29 +379,17 @@ def _state(result: ScenarioResult, clear: frozenset[str]) -> VerdictWord:
 
 
 def _row(result: ScenarioResult, history: ChangeHistory, clear: frozenset[str]) -> OverviewRow:
-    duel = result.leader
-    comparison = duel.comparison if duel else None
-    first, *rest = status_counts(result.launches) or ("none",)
+    leader = result.leader
     return OverviewRow(
-        name=result.scenario.name,
-        address=f"scenario/{result.scenario.name}.html",
-        title=result.scenario.title,
-        question=result.scenario.question,
-        best=label(duel.cell.cell) if duel else None,
-        against=compared_with(duel.cell.cell, duel.baseline.cell) if duel else "",
-        plot=cell_plot(duel.cell, margin=result.measure.margin) if duel else None,
-        speedup=speedup(comparison.speedup_ratio) if comparison else "–",
-        interval=compared_bounds(comparison),
+        result=result,
+        against=compared_with(leader.cell.cell, leader.baseline.cell) if leader else "",
+        plot=cell_plot(leader.cell, margin=result.measure.margin) if leader else None,
         verdict=_state(result, clear),
-        launches=first,
-        others=", ".join(rest),
-        host=result.run.host.name,
-        when=day(result.run.started_at),
-        run=run_file(result.run),
-        command=cell_command(result, duel.cell) if duel else reproduce_command(result, ()),
-        past=scenario_trend(
+        launch_counts=tuple(status_counts(result.launches)) or ("none",),
+        command=cell_command(result, leader.cell) if leader else reproduce_command(result, ()),
+        trend=scenario_trend(
             result,
-            [cell.cell.key for cell in (duel.cell if duel else None, result.baseline) if cell],
+            [cell.cell.key for cell in (leader.cell if leader else None, result.baseline) if cell],
             history,
         ),
     )

@@ -8,21 +8,15 @@ from operator import itemgetter
 
 from msgspec import Struct
 
-from corebound.analysis.change_history import ChangeHistory, change_size
+from corebound.analysis.change_history import ChangeHistory
 from corebound.analysis.commands import CommandLine, latest_command, series_command
 from corebound.analysis.series_names import Natural, distinct_axes, natural_sort_key
 from corebound.analysis.wording import (
     Label,
-    ValueWithBounds,
-    VerdictWord,
     count,
     interval_name,
     last_day,
-    last_measured,
     last_moment,
-    latest_value,
-    missing_since,
-    value_range,
 )
 from corebound.records.history import Series, reason_kind
 from corebound.report.urls import series_url
@@ -98,32 +92,24 @@ class SeriesRow(Struct, frozen=True, kw_only=True):
     """The cells of one scenario on one host, represented by the one that changed last.
 
     Attributes:
+        series: The history of that cell.
+        cells: The number of cells, in words.
         shown: Which of several cells that is; empty if there is only one.
-        figures: The values of the sparkline.
-        latest: Its last value, with its interval; `cells` is the number of cells.
-        span: The range of its values; `points` is their number.
-        change: Its last change, or None; `since` is when.
+        mode: CSS class of its colour.
+        change: The last change of any; None if there is none.
         unchanged: The text in place of a change if there is none.
         command: The command that measures it again; None if unknown.
-        ended: The date of its last point if others of its host have later ones; else empty.
-        lacking: The date since when its points have no value; else empty.
+        is_retired: Whether others of its host have later points.
     """
 
-    title: str
-    address: str
-    ended: str
+    series: Series
     cells: str
     shown: str
     mode: str
-    figures: Sequence[float]
-    latest: ValueWithBounds
-    lacking: str
-    span: str
-    points: str
-    change: VerdictWord | None
+    change: Change | None
     unchanged: str
-    since: str
     command: CommandLine | None
+    is_retired: bool
 
 
 class SeriesGroup(Struct, frozen=True, kw_only=True):
@@ -207,25 +193,15 @@ def _row(all_series: Sequence[Series], history: ChangeHistory) -> SeriesRow:
     # A retired series cannot represent active ones, nor one that has hardly begun the others.
     chosen = last.series if last else min(active or all_series, key=_longest_first)
     over = f", {len(all_series) - len(active):,} ended" if 0 < len(active) < len(all_series) else ""
-    values = chosen.points.values
     return SeriesRow(
-        title=chosen.title,
-        address=series_url(chosen),
-        ended=last_measured(chosen.points.moments[-1])
-        if chosen.id in history.retired_series
-        else "",
+        series=chosen,
         cells=f"{count(len(all_series), 'cell')}{over}",
         shown=_representative_name(chosen, all_series, history),
         mode=history.label(chosen).mode,
-        figures=values,
-        latest=latest_value(chosen),
-        lacking=missing_since(chosen),
-        span=value_range(chosen),
-        points=count(len(chosen.points.measured), "point"),
-        change=change_size(last) if last else None,
+        change=last,
         unchanged=no_change(all_series, history),
-        since=last.since[:10] if last else "",
         command=latest_command(chosen),
+        is_retired=chosen.id in history.retired_series,
     )
 
 

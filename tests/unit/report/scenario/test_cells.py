@@ -12,7 +12,7 @@ from corebound.analysis.fairness import checks
 from corebound.analysis.run_comparison import RunComparison, compare_runs
 from corebound.analysis.scenario_result import ScenarioResult
 from corebound.analysis.selection import latest_results
-from corebound.analysis.wording import plain
+from corebound.analysis.wording import label, plain
 from corebound.cli.commands import compare
 from corebound.records.launch_record import Launch
 from corebound.records.run_record import Commit, Run
@@ -116,8 +116,8 @@ def test_the_closest_configuration_is_not_a_duplicate_of_the_baseline() -> None:
         verdict_of(result)[1]
     )
     (row,) = overview_page([result], now=NOW).rows
-    assert row.best is not None
-    assert row.best.name == "one CPU"
+    assert row.result.leader is not None
+    assert label(row.result.leader.cell.cell).name == "one CPU"
 
 
 def test_a_duplicate_of_the_baseline_is_ignored_when_all_others_are_slower() -> None:
@@ -224,7 +224,7 @@ def test_a_difference_of_no_known_commit_says_so_on_the_page_and_in_the_terminal
 
     (row,) = compare_page(found, now=NOW).findings.rows
     (told,) = (one for one in compare.text_of_runs(found).rows if one.compared.is_finding)
-    assert row.needed == said
+    assert row.note == said
     assert row.verdict.tone == ("plain" if said else "good")
     assert told.verdict == (f"▲ faster, {said.split(':', maxsplit=1)[0]}" if said else "▲ faster")
 
