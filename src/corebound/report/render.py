@@ -12,7 +12,7 @@ from markupsafe import Markup
 
 from corebound import units
 from corebound.analysis import wording
-from corebound.analysis.change_history import NO_BINDING_MODE, change_size
+from corebound.analysis.change_history import NO_BINDING_MODE, change_size, size_interval
 from corebound.analysis.commands import CommandLine
 from corebound.report.charts.history import history_svg, sparkline_svg
 from corebound.report.charts.intervals import interval_svg, spark_svg
@@ -224,6 +224,7 @@ class Renderer:
             verdict_word=wording.verdict_word,
             check_sign=wording.check_sign,
             change_size=change_size,
+            size_interval=size_interval,
             latest_value=wording.latest_value,
             value_range=wording.value_range,
             command_lines=partial(_command_lines, records=records),

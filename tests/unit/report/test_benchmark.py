@@ -242,15 +242,15 @@ def test_each_chart_has_its_latest_points_behind_it_with_a_link_to_their_commits
     text = site_of(*all_series)[benchmark_file("p", "b")]
 
     # 300 rows in all.
-    assert {len(chart.panel.nights) for chart in page.charts} == {5}
-    assert page.charts[0].panel.nights[0].link == f"{at}{39:040x}"
+    assert {len(chart.panel.points) for chart in page.charts} == {5}
+    assert page.charts[0].panel.points[0].link == f"{at}{39:040x}"
     assert text.count(f'href="{at}{39:040x}"') == 60
 
 
 def test_a_single_chart_has_thirty_points_behind_it() -> None:
     (chart,) = page_of(a_cell(1, days=range(40))).charts
 
-    assert len(chart.panel.nights) == 30
+    assert len(chart.panel.points) == 30
 
 
 def test_cells_that_never_gave_a_figure_are_counted_and_named_with_the_reason() -> None:

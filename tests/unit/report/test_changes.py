@@ -387,7 +387,9 @@ def test_a_change_leads_to_what_else_its_commit_did(tmp_path: Path) -> None:
     )
     page = history_page(history, now=NOW)
 
-    beside = {row.head.title: row.beside for row in (*page.regressions, *page.improvements)}
+    beside = {
+        row.head.change.series.title: row.beside for row in (*page.regressions, *page.improvements)
+    }
     assert beside["alone"] is None
     assert beside["a<b>"] == beside["c"] == ("with 1 other benchmark", page.commits[0].place)
 

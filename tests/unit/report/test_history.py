@@ -333,7 +333,7 @@ def test_a_change_that_a_re_run_refuted_is_no_news_but_undecided() -> None:
     assert tonight is not None
     assert plain(tonight.verdict) == "No change."
     (doubt,) = tonight.doubts
-    assert doubt.says.endswith("slower, clear in the history; not confirmed (2026-03-14): somehow")
+    assert doubt.text.endswith("slower, clear in the history; not confirmed (2026-03-14): somehow")
 
 
 def test_a_suspicion_that_both_commits_confirm_is_news_as_any_change() -> None:
@@ -378,7 +378,7 @@ def test_two_nights_that_stand_out_cannot_be_decided_yet() -> None:
     assert tonight is not None
     assert plain(tonight.verdict) == "No change."
     (doubt,) = tonight.doubts
-    assert "too few yet" in doubt.says
+    assert "too few yet" in doubt.text
 
 
 def test_one_run_is_no_history() -> None:
@@ -607,7 +607,7 @@ def test_cells_that_changed_in_one_range_of_commits_are_one_row() -> None:
     assert group.cells == "3 cells"
     assert [row.label.name for row in group.rows] == ["c=1.3", "c=1.2", "c=1.1"]
     assert re.fullmatch(r"\d+\.\d to \d+\.\d % slower", group.head.size.word)
-    assert (alone.cells, alone.head.where) == ("", "other")
+    assert (alone.cells, alone.head.location) == ("", "other")
     assert len(page.improvements) == 1
 
 

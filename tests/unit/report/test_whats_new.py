@@ -58,7 +58,7 @@ def test_the_headline_says_how_many_give_no_figure_any_more() -> None:
 
     assert words(news.verdict) == "2 cells give no figure."
     assert words(news.support).startswith("No change. ")
-    assert [(row.title, row.says) for row in news.failing] == [
+    assert [(row.all_series[0].title, row.text) for row in news.failing] == [
         ("b", f"since {day(history, 'b', 1)}: it failed"),
         ("a", f"since {day(history, 'a', 3)}: it failed"),
     ]
@@ -88,7 +88,7 @@ def test_what_has_failed_for_long_is_no_headline_and_stays_on_the_page_of_the_hi
     assert words(news.verdict) == "No change."
     assert "1 cell has given none for longer" in words(news.support)
     assert news.failing == ()
-    assert [row.title for row in page.failing] == ["a"]
+    assert [row.all_series[0].title for row in page.failing] == ["a"]
     assert "1 cell gives no figure any more." in words(page.hero.support)
 
 
@@ -98,7 +98,7 @@ def test_cells_of_one_scenario_day_and_reason_are_one_row() -> None:
 
     news = tonight(build_change_history([*cells, skipped]))
 
-    assert [(row.cells, row.says.partition(": ")[2]) for row in news.failing] == [
+    assert [(len(row.all_series), row.text.partition(": ")[2]) for row in news.failing] == [
         (3, FAILED),
         (1, "it was skipped or came to NaN"),
     ]
@@ -166,7 +166,7 @@ def few_rows(monkeypatch: pytest.MonkeyPatch) -> None:
 def titles(history: ChangeHistory) -> list[str]:
     tonight = whats_new(history, ())
     assert tonight is not None
-    return [group.head.title for group in tonight.changed]
+    return [group.head.change.series.title for group in tonight.changed]
 
 
 def test_turns_count_how_often_something_came_before() -> None:
@@ -214,7 +214,7 @@ def test_the_history_groups_all_before_it_leaves_any_out() -> None:
 
     page = history.history_page(known, now=NOW)
 
-    assert [(group.head.title, group.cells) for group in page.regressions] == [
+    assert [(group.head.change.series.title, group.cells) for group in page.regressions] == [
         ("cells", "5 cells"),
         ("two", ""),
     ]

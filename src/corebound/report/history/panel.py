@@ -14,8 +14,9 @@ from corebound.analysis.change_history import (
     is_digest,
 )
 from corebound.analysis.commands import CommandLine, point_command
-from corebound.analysis.wording import Label, count, day, display_unit, interval_name, within
+from corebound.analysis.wording import Label, count, day, display_unit, interval_name
 from corebound.records.history import HistoryPoint, HistoryPoints, Series
+from corebound.records.run_record import Commit
 from corebound.report.charts.axis import Axis, date_ticks, has_year, plain_tick
 from corebound.report.charts.history import ChangeMark, HistoryChart, exceeds_axis, value_axis
 from corebound.report.elements import Tick, vertical_ticks
@@ -23,7 +24,7 @@ from corebound.report.history.timeline import Timeline, series_track
 from corebound.report.history.zoom import ZoomData, zoom_data
 from corebound.report.pages.changes import ChangeRow, change_row, commit_link
 from corebound.stats.history.regressions import Change, level_spread
-from corebound.units import percent, significant
+from corebound.units import percent
 
 _LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 # More marks hide the points: a cloud machine may have another processor on every other run.
@@ -121,26 +122,27 @@ MOST_ROWS = 30
 
 
 class PointRow(Struct, frozen=True, kw_only=True):
-    """One nightly run: each series' value with its interval, or why there is none.
+    """One nightly run.
 
-    `commands` reproduce these values; empty if another tool measured them.
+    Attributes:
+        at: When it was.
+        commit: None if unknown; `link` is its address, and may be empty.
+        points: The point of each series; None if it has none.
+        commands: They reproduce these values; empty if another tool measured them.
     """
 
-    when: str
-    commit: str
+    at: str
+    commit: Commit | None
     link: str
-    figures: tuple[tuple[str, str], ...]
+    points: tuple[HistoryPoint | None, ...]
     commands: tuple[CommandLine, ...]
 
 
-def latest_points(
-    all_series: Sequence[Series], length: float, *, most: int = MOST_ROWS
-) -> tuple[PointRow, ...]:
+def latest_points(all_series: Sequence[Series], *, most: int = MOST_ROWS) -> tuple[PointRow, ...]:
     """The latest nightly runs of these series, newest first.
 
     Args:
-        all_series: At least one, all of one unit.
-        length: The divisor that converts values for display.
+        all_series: At least one.
         most: The largest number of nightly runs.
     """
     by_night: dict[tuple[str, str], dict[str, HistoryPoint]] = {}
@@ -151,11 +153,10 @@ def latest_points(
     latest = sorted(by_night.items(), reverse=True)[:most]
     rows = []
     for (at, _), points in latest:
-        commit = next((point.commit for point in points.values() if point.commit), None)
         rows.append(
             PointRow(
-                when=day(at),
-                commit=commit.name if commit else "–",
+                at=at,
+                commit=next((point.commit for point in points.values() if point.commit), None),
                 link=next(
                     (
                         commit_link(all_series[0], point)
@@ -164,9 +165,7 @@ def latest_points(
                     ),
                     "",
                 ),
-                figures=tuple(
-                    _value_and_interval(points.get(series.id), length) for series in all_series
-                ),
+                points=tuple(points.get(series.id) for series in all_series),
                 commands=tuple(
                     command
                     for series in all_series
@@ -175,17 +174,6 @@ def latest_points(
             )
         )
     return tuple(rows)
-
-
-def _value_and_interval(point: HistoryPoint | None, length: float) -> tuple[str, str]:
-    if point is None:
-        return "–", ""
-    if point.value is None:
-        return "–", point.missing or ""
-    if point.bounds is None:
-        return significant(point.value / length), ""
-    ends = within(*point.bounds, lambda end: significant(end / length))
-    return significant(point.value / length), ends
 
 
 def points_note(all_series: Sequence[Series], *, most: int = MOST_ROWS) -> str:
@@ -229,7 +217,7 @@ class HistoryPanel(Struct, frozen=True, kw_only=True):
         key: (label, dash) of each series.
         changes: One per number, the latest first.
         borders: One per letter.
-        nights: The latest nightly runs, newest first; `nights_note` says how many there are.
+        points: The latest nightly runs, newest first; `points_note` says how many there are.
         zoom: Data for the script that zooms.
     """
 
@@ -244,8 +232,8 @@ class HistoryPanel(Struct, frozen=True, kw_only=True):
     key: tuple[tuple[Label, int], ...]
     changes: tuple[ChangeRow, ...]
     borders: tuple[EnvironmentChange, ...]
-    nights: tuple[PointRow, ...]
-    nights_note: str
+    points: tuple[PointRow, ...]
+    points_note: str
     zoom: ZoomData
 
 
@@ -327,8 +315,8 @@ def history_panel(
             if not change.clear
         ),
         borders=(*(row for _, row in borders.marked), *borders.told),
-        nights=latest_points(all_series, length, most=most_nights) if most_nights else (),
-        nights_note=points_note(all_series, most=most_nights),
+        points=latest_points(all_series, most=most_nights) if most_nights else (),
+        points_note=points_note(all_series, most=most_nights),
         zoom=zoom_data(
             all_series, [change for change, _ in pairs], history, line,
             length=length, axis=axis, borders=[moment for moment, _ in borders.marked],

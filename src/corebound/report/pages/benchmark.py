@@ -410,7 +410,9 @@ def _failing(all_series: Sequence[Series], history: ChangeHistory) -> str:
     """The series that no longer give values, by the date since when and the reason."""
     failing = [history.failing[series.id] for series in all_series if series.id in history.failing]
     rows = failing_notices(failing, history)
-    text = "; ".join(f"{count(row.cells, 'cell')} {row.says}" for row in rows[:_MOST_EVENTS])
+    text = "; ".join(
+        f"{count(len(row.all_series), 'cell')} {row.text}" for row in rows[:_MOST_EVENTS]
+    )
     more = "; …" if len(rows) > _MOST_EVENTS else ""
     return f" No figure any more: {text}{more}." if rows else ""
 
@@ -455,7 +457,7 @@ def _events(
             strong(name, f"#{series_anchor(first)}"),
             f", all {', '.join(own)}," if own else "",
         ]
-        said.append(f" since {row.since[:10]}")
+        said.append(f" since {row.change.since[:10]}")
         said += [" by ", strong(row.commits, row.link)] if row.commits else []
         said.append(". ")
     more = len(groups) - _MOST_EVENTS

@@ -16,7 +16,6 @@ from corebound.analysis.change_history import (
     commit_range,
     recovered_amount,
     remaining_change,
-    size_interval,
 )
 from corebound.analysis.commands import CommandLine, between_command
 from corebound.analysis.wording import Label, Tone, VerdictWord, and_more, day, display_unit
@@ -50,44 +49,43 @@ class ChangeRow(Struct, frozen=True, kw_only=True):
     """A change.
 
     Attributes:
-        id: Stable between nightly runs.
         number: Its mark in the chart above; 0 if it has none.
-        size, interval: Size and direction, with a 95 % interval in the same unit.
-        levels: The level before and after.
+        size: Size and direction.
         status: open, accepted, fixed, recovered, ended, kept, not clear or not confirmed, with a
             tone.
         because: The reason for the decision; empty without a decision.
         answer: The result of a re-run; empty without one.
-        title: The scenario or benchmark.
         label: The cell.
-        where: The host, and the project if it was imported.
-        since: The date of the first point after the change, by the median estimate.
         commits: The range of commits it came in; empty if unknown.
         subject: The subject of the first commit that is surely after it.
         link: The address of the range, else of that commit; empty if unknown.
         recovery: What reverted it; None if nothing did.
         command: The command that reproduces it, if asv measured both commits; None if unknown.
-        address: Where its series is shown, from the site's top.
     """
 
-    id: str
+    change: Change
     number: int
     size: VerdictWord
-    interval: str
-    levels: str
     status: VerdictWord
     because: str
     answer: str
-    title: str
     label: Label
-    where: str
-    since: str
     commits: str
     subject: str
     link: str
     recovery: RecoveryNote | None
     command: CommandLine | None
-    address: str
+
+    @property
+    def levels(self) -> str:
+        """The level before and after."""
+        return levels_text(self.change)
+
+    @property
+    def location(self) -> str:
+        """The host, and the project if it was imported."""
+        series = self.change.series
+        return f"{series.project}, {series.host_name}" if series.project else series.host_name
 
 
 def change_row(change: Change, history: ChangeHistory, *, number: int = 0) -> ChangeRow:
@@ -100,28 +98,19 @@ def change_row(change: Change, history: ChangeHistory, *, number: int = 0) -> Ch
     """
     series = change.series
     status = history.status(change)
-    location = (
-        series.host_name if series.project is None else f"{series.project}, {series.host_name}"
-    )
     return ChangeRow(
-        id=change.id,
+        change=change,
         number=number,
         size=change_size(change),
-        interval=size_interval(change),
-        levels=levels_text(change),
         status=VerdictWord(tone=_STATUS_TONES.get(status, "plain"), sign="", word=status),
         because=history.because(change),
         answer=history.answer(change),
-        title=series.title,
         label=history.label(series),
-        where=location,
-        since=day(change.since),
         commits=commit_range(change.last_good, change.first_bad),
         subject=change.first_bad.commit.subject if change.first_bad.commit else "",
         link=range_link(series, change.last_good, change.first_bad),
         recovery=recovery_note((change,)),
         command=between_command((series,), change.last_good, change.first_bad),
-        address=series_url(series),
     )
 
 
@@ -263,8 +252,6 @@ def change_group(changes: Sequence[Change], history: ChangeHistory) -> ChangeGro
     head = replace(
         rows[0],
         size=change_sizes(largest_first),
-        interval="",
-        levels="",
         commits=commit_range(good, bad),
         subject=bad.commit.subject if bad.commit else "",
         link=range_link(largest_first[0].series, good, bad),

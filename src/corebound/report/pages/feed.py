@@ -9,8 +9,9 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from corebound import text
-from corebound.analysis.change_history import ChangeHistory
+from corebound.analysis.change_history import ChangeHistory, size_interval
 from corebound.report.pages.changes import RecoveryNote, change_group, group_changes
+from corebound.report.urls import series_url
 from corebound.stats.history.regressions import Change
 
 _MOST_ENTRIES = 100
@@ -63,7 +64,8 @@ def _entry(changes: Sequence[Change], history: ChangeHistory, records: str) -> E
     group = change_group(changes, history)
     row = group.head
     setting = group.cells or f"{row.label.name} {row.label.more}".strip()
-    parts = [f"{row.size.word} {row.interval}".strip(), f"on {row.where}", row.status.word]
+    interval = "" if group.cells else size_interval(row.change)
+    parts = [f"{row.size.word} {interval}".strip(), f"on {row.location}", row.status.word]
     if row.because:
         parts.append(f"because {row.because}")
     if row.answer:
@@ -79,9 +81,9 @@ def _entry(changes: Sequence[Change], history: ChangeHistory, records: str) -> E
     return Entry(
         # The smallest id, not that of the largest change: sizes vary between nightly runs.
         id=_urn(min(change.id for change in changes)),
-        title=text.xml(f"{row.size.sign} {row.size.word}: {row.title}, {setting}"),
+        title=text.xml(f"{row.size.sign} {row.size.word}: {row.change.series.title}, {setting}"),
         updated=rfc3339(min(change.first_bad.at for change in changes)),
-        address=row.address,
+        address=series_url(row.change.series),
         summary=text.xml("; ".join(parts)),
     )
 

@@ -19,7 +19,6 @@ from corebound.analysis.wording import (
     last_moment,
 )
 from corebound.records.history import Series, reason_kind
-from corebound.report.urls import series_url
 from corebound.stats.history.detection import RECENT_POINTS
 from corebound.stats.history.regressions import Change, Failing
 
@@ -27,27 +26,25 @@ from corebound.stats.history.regressions import Change, Failing
 class Notice(Struct, frozen=True, kw_only=True):
     """Cells of one scenario that share a notice.
 
-    `label` is of the first of `cells`, `says` applies to all; `command` measures them again, and is
-    None if unknown.
+    Attributes:
+        all_series: Their histories, at least one.
+        label: Of the first cell.
+        text: What applies to all of them.
+        command: Measures them again; None if unknown.
     """
 
-    title: str
-    address: str
+    all_series: tuple[Series, ...]
     label: Label
-    cells: int
-    says: str
+    text: str
     command: CommandLine | None
 
 
-def series_notice(all_series: Sequence[Series], history: ChangeHistory, says: str) -> Notice:
+def series_notice(all_series: Sequence[Series], history: ChangeHistory, text: str) -> Notice:
     """A row for these series, at least one, all of one scenario."""
-    first = all_series[0]
     return Notice(
-        title=first.title,
-        address=series_url(first),
-        label=history.label(first),
-        cells=len(all_series),
-        says=says,
+        all_series=tuple(all_series),
+        label=history.label(all_series[0]),
+        text=text,
         command=series_command(all_series),
     )
 

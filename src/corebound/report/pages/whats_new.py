@@ -10,14 +10,12 @@ from corebound.analysis.change_history import ChangeHistory, change_sizes
 from corebound.analysis.commands import CommandLine, cells_command
 from corebound.analysis.host_records import Record, by_host
 from corebound.analysis.wording import (
-    Label,
     Text,
     TextSpan,
     capital,
     count,
     day,
     full_name,
-    label,
     last_measured,
     last_moment,
     rich,
@@ -42,23 +40,24 @@ from corebound.report.pages.series_table import (
     is_recent,
     series_notice,
 )
-from corebound.report.urls import run_file
+from corebound.scenario.cell import Cell
 from corebound.stats.history.regressions import Change
 
 
 class FailedRow(Struct, frozen=True, kw_only=True):
     """Launches of the latest run that do not count, for one reason.
 
-    `label` is of the first of `cells` of one scenario; `command` launches them again. `ids` are
-    those of the cells: one cell may have several reasons.
+    Attributes:
+        title: Their scenario's.
+        launches: At least one, all of one status.
+        cells: Their cells; one cell may have several reasons.
+        command: Launches these again.
     """
 
+    run: Run
     title: str
-    address: str
-    label: Label
-    cells: int
-    ids: frozenset[str]
-    status: str
+    launches: tuple[Launch, ...]
+    cells: tuple[Cell, ...]
     reason: str
     command: CommandLine | None
 
@@ -86,16 +85,14 @@ def failed_rows(run: Run, launches: Sequence[Launch]) -> list[FailedRow]:
             alike.setdefault((launch.cell.scenario, launch.status, reason), []).append(launch)
     return [
         FailedRow(
+            run=run,
             title=titles.get(scenario) or scenario,
-            address=run_file(run),
-            label=label(launches[0].cell),
-            cells=len(cells),
-            ids=frozenset(cell.id for cell in cells),
-            status=f"{len(launches)} {status}",
+            launches=tuple(launches),
+            cells=cells,
             reason=reason,
             command=cells_command(run, cells),
         )
-        for (scenario, status, reason), launches in alike.items()
+        for (scenario, _, reason), launches in alike.items()
         for cells in [tuple({launch.cell.id: launch.cell for launch in launches}.values())]
     ]
 
@@ -136,7 +133,9 @@ def whats_new(history: ChangeHistory, records: Sequence[Record]) -> WhatsNew | N
     short = sum(series.id in history.too_short for series in all_series)
     failed_of = {run.host.id: failed_rows(run, launches) for run, launches in latest}
     failed = [row for rows in failed_of.values() for row in rows]
-    failed_cells = sum(len({id_ for row in rows for id_ in row.ids}) for rows in failed_of.values())
+    failed_cells = sum(
+        len({cell.id for row in rows for cell in row.cells}) for rows in failed_of.values()
+    )
     recent = [
         failing_series for failing_series in history.failing.values() if is_recent(failing_series)
     ]
