@@ -54,7 +54,7 @@ def launch_of(cell: Cell, **changed: Any) -> Launch:
     return replace(a_launch(cell=cell), **changed)
 
 
-def test_a_launch_that_counted_is_held_against_what_is_recorded() -> None:
+def test_a_launch_that_counts_has_a_reproduce_command() -> None:
     command = launch_command(RUN, launch_of(CELLS[1]))
 
     assert shlex.split(command.line) == [
@@ -66,7 +66,7 @@ def test_a_launch_that_counted_is_held_against_what_is_recorded() -> None:
 @pytest.mark.parametrize(
     "changed", [{"status": "failed"}, {"status": "skipped"}, {"kind": "profile"}]
 )
-def test_a_launch_without_a_figure_is_launched_as_it_was(changed: dict[str, object]) -> None:
+def test_a_launch_without_a_value_has_a_run_command(changed: dict[str, object]) -> None:
     command = launch_command(RUN, launch_of(CELLS[1], **changed))
 
     assert words(command, "--only") == ["binding=none,threads=2"]
@@ -74,14 +74,14 @@ def test_a_launch_without_a_figure_is_launched_as_it_was(changed: dict[str, obje
     assert words(command, "--profile") == ["quick"]
 
 
-def test_what_a_row_asks_for_is_its_cell_and_no_other() -> None:
+def test_a_launch_s_command_selects_its_cell_only() -> None:
     for cell in CELLS:
         only = words(launch_command(RUN, launch_of(cell, status="failed")), "--only")
 
         assert [cell.key for cell in select(CELLS, only)] == [cell.key]
 
 
-def test_cells_of_commits_that_were_built_are_asked_for_as_the_run_was() -> None:
+def test_cells_of_built_commits_have_the_command_of_their_run() -> None:
     built = replace(RUN, argv=("corebound", "compare-commits", "v1", "v 2"))
     cell = replace(CELLS[0], commit="0123")
 
@@ -91,7 +91,7 @@ def test_cells_of_commits_that_were_built_are_asked_for_as_the_run_was() -> None
 
 
 @pytest.mark.parametrize(("only", "asked"), [((), 0), (("binding=none",), 2)])
-def test_a_scenario_of_a_run_is_measured_as_far_as_the_run_asked(
+def test_a_scenario_s_command_selects_what_its_run_selected(
     only: tuple[str, ...], asked: int
 ) -> None:
     run: Run = replace(RUN, only=only)
@@ -101,7 +101,7 @@ def test_a_scenario_of_a_run_is_measured_as_far_as_the_run_asked(
     assert len(words(command, "--only")) == asked
 
 
-def test_the_series_of_a_scenario_are_measured_in_one_run() -> None:
+def test_the_series_of_a_scenario_share_one_command() -> None:
     series = a_series([1.0], cell="a=1", reproduce=("corebound", "run", "s.yaml", "--only", "a=1"))
 
     command = series_command((series, replace(series, cell="a=2"), series))
@@ -109,7 +109,7 @@ def test_the_series_of_a_scenario_are_measured_in_one_run() -> None:
     assert command == CommandLine("corebound run s.yaml --only a=1 --only a=2")
 
 
-def test_what_another_tool_measured_has_that_tools_command_a_line_each() -> None:
+def test_series_of_another_tool_have_its_commands_one_per_line() -> None:
     series = a_series([1.0], project="p", reproduce=("asv", "run", "--bench", "^a"))
 
     two = replace(series, reproduce=("asv", "run", "--bench", "^b"))
@@ -120,7 +120,7 @@ def test_what_another_tool_measured_has_that_tools_command_a_line_each() -> None
     assert series_command((replace(series, reproduce=()),)) is None
 
 
-def test_the_row_of_an_asv_series_measures_the_commit_of_the_figure_it_shows() -> None:
+def test_an_asv_series_is_measured_at_the_commit_of_its_latest_value() -> None:
     commit = a_point().commit
     assert commit is not None
     point = a_point(1.0, day=1, commit=replace(commit, sha="a" * 40))
@@ -134,7 +134,7 @@ def test_the_row_of_an_asv_series_measures_the_commit_of_the_figure_it_shows() -
     assert latest_command(own) == series_command((own,))
 
 
-def test_a_point_is_reproduced_from_its_run_and_one_without_a_figure_is_measured() -> None:
+def test_a_point_is_reproduced_from_its_run_or_measured_if_it_has_no_value() -> None:
     series = a_series([1.0], scenario="s", cell="a=1", reproduce=("corebound", "run", "s.yaml"))
 
     assert point_command(series, replace(a_point(2.0), run="r7")) == CommandLine(
@@ -145,7 +145,7 @@ def test_a_point_is_reproduced_from_its_run_and_one_without_a_figure_is_measured
     )
 
 
-def test_a_point_that_asv_measured_is_measured_by_asv_at_its_commit() -> None:
+def test_a_point_of_asv_is_measured_by_asv_at_its_commit() -> None:
     series = a_series([], project="p", reproduce=("asv", "run", "--bench", "^a"))
     point = a_point(2.0)
     assert point.commit is not None
@@ -155,7 +155,7 @@ def test_a_point_that_asv_measured_is_measured_by_asv_at_its_commit() -> None:
     )
 
 
-def test_what_asv_measured_at_two_commits_it_measures_again_at_both_in_turns() -> None:
+def test_two_commits_of_asv_are_measured_by_asv_continuous() -> None:
     series = a_series([], project="p", reproduce=("asv", "run", "--bench", "^a"))
     two = replace(series, reproduce=("asv", "run", "--bench", "^b"))
     good, bad = a_point(day=1), a_point(day=17)
@@ -170,7 +170,7 @@ def test_what_asv_measured_at_two_commits_it_measures_again_at_both_in_turns() -
 
 
 @pytest.mark.parametrize("good", [a_point(day=17), a_point(day=1, commit=None)])
-def test_where_there_are_no_two_commits_the_cell_alone_is_measured_again(
+def test_without_two_commits_only_the_series_is_measured(
     good: HistoryPoint,
 ) -> None:
     asv = a_series([], project="p", reproduce=("asv", "run", "--bench", "^a"))
@@ -178,14 +178,14 @@ def test_where_there_are_no_two_commits_the_cell_alone_is_measured_again(
     assert between_command((asv,), good, a_point(day=17)) == series_command((asv,))
 
 
-def test_between_two_commits_our_own_cell_is_measured_as_its_latest_run_did() -> None:
+def test_our_own_cells_are_measured_as_in_their_latest_run() -> None:
     series = a_series([], reproduce=("corebound", "run", "s.yaml"))
 
     assert between_command((series,), a_point(day=1), a_point(day=2)) == series_command((series,))
 
 
 @pytest.mark.parametrize("cells", [1, 3])
-def test_a_change_that_asv_measured_has_its_two_commits_wherever_it_is_told(cells: int) -> None:
+def test_a_change_of_asv_names_its_two_commits_everywhere(cells: int) -> None:
     values = [1e6 * (1.2 if day >= 40 else 1) + day % 7 * 1e3 for day in range(60)]
     url = "https://forge.example.org/c/"
     all_series = [
@@ -211,7 +211,7 @@ def test_a_change_that_asv_measured_has_its_two_commits_wherever_it_is_told(cell
         } == {f"{good[:10]}..{bad[:10]}"}
 
 
-def test_profiles_of_several_files_are_read_from_the_folder_they_were_exported_to() -> None:
+def test_profiles_of_several_files_are_imported_from_their_folder() -> None:
     profile, _, several = sample_imports()
 
     assert import_command(profile) == CommandLine(
@@ -221,7 +221,7 @@ def test_profiles_of_several_files_are_read_from_the_folder_they_were_exported_t
     assert import_command(several).line == "corebound import profile \"$PWD\" --name 'on the CPU'"
 
 
-def test_where_a_cell_is_placed_is_shown_without_launching_it() -> None:
+def test_a_cell_s_placement_has_a_plan_command() -> None:
     (studied,) = latest_results([a_sample()])
 
     assert plan_command(studied, studied.cells[0].cell) == CommandLine(
@@ -231,7 +231,7 @@ def test_where_a_cell_is_placed_is_shown_without_launching_it() -> None:
     )
 
 
-def test_a_count_is_bounded_by_the_least_and_the_most_of_any_launch_that_counts() -> None:
+def test_a_count_s_range_covers_all_launches_that_count() -> None:
     (studied,) = latest_results([a_sample()])
     pairs = [
         (
@@ -265,7 +265,7 @@ def test_ends_share_their_unit_where_they_have_one() -> None:
     assert ends(3, 12, str) == "[3, 12]"
 
 
-def test_a_row_of_several_changed_cells_measures_all_of_them() -> None:
+def test_a_row_of_several_changed_cells_has_one_command_for_all() -> None:
     text = pages_of([a_sample()], series=sample_history())["index.html"]
     (changed,) = [
         element
@@ -289,7 +289,7 @@ def of_asv(cell: str, **changes: Any) -> Series:
 
 
 @pytest.mark.parametrize("parameters", ["", "n=1,"])
-def test_a_commit_is_only_told_there(parameters: str) -> None:
+def test_in_an_existing_environment_the_commit_is_only_recorded(parameters: str) -> None:
     series = of_asv(f"{parameters}environment=existing-py_usr_bin_python")
 
     assert point_command(series, BAD) == CommandLine(
@@ -298,7 +298,7 @@ def test_a_commit_is_only_told_there(parameters: str) -> None:
     )
 
 
-def test_two_commits_are_not_measured_in_turns_there() -> None:
+def test_in_an_existing_environment_two_commits_are_not_alternated() -> None:
     series = of_asv("environment=existing-py_usr_bin_python")
 
     assert asv_continuous_arguments(series, GOOD.commit, BAD.commit) == ()
@@ -311,7 +311,7 @@ def test_two_commits_are_not_measured_in_turns_there() -> None:
     "cell",
     ["environment=virtualenv-py3.11", "n=environment=existing,environment=virtualenv-py3.11"],
 )
-def test_everywhere_else_asv_takes_the_commit_itself(cell: str) -> None:
+def test_in_other_environments_asv_checks_out_the_commit(cell: str) -> None:
     command = point_command(of_asv(cell), BAD)
 
     assert command is not None

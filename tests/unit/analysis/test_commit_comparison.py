@@ -39,7 +39,7 @@ def test_a_clear_slow_down_is_a_regression() -> None:
     assert (judged.verdict, judged.is_regression) == ("slower", True)
 
 
-def test_one_in_twenty_that_looks_slower_by_chance_is_undecided() -> None:
+def test_one_of_twenty_that_is_slower_by_chance_is_undecided() -> None:
     many = [a_pair(p_value=0.5, speedup_ratio=1.0, verdict="equivalent") for _ in range(19)]
 
     *_, judged = judge_cells([*many, a_pair(p_value=0.04, speedup_ratio=0.97)])
@@ -53,13 +53,13 @@ def test_a_certain_slow_down_within_the_margin_is_no_regression() -> None:
     assert (judged.verdict, judged.is_regression) == ("slower", False)
 
 
-def test_a_gain_is_no_regression() -> None:
+def test_an_improvement_is_no_regression() -> None:
     (judged,) = judge_cells([a_pair(speedup_ratio=1.3, verdict="faster")])
 
     assert (judged.verdict, judged.is_regression) == ("faster", False)
 
 
-def test_a_pair_without_figures_has_no_verdict() -> None:
+def test_a_pair_without_values_has_no_verdict() -> None:
     pair = CellAtCommits(
         scenario="a-scenario", cell="default", base_ns=None, head_ns=1.0, comparison=None,
         margin=0.02, missing=("1a2b3c4d: skipped",),

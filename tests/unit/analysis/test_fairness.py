@@ -62,13 +62,13 @@ FAILING = {
 
 
 @pytest.mark.parametrize("says", FAILING)
-def test_a_check_that_failed_says_what_failed(says: str) -> None:
+def test_a_failed_check_states_what_failed(says: str) -> None:
     found = FAILING[says]()
 
     assert [check.says for check in found if check.passed is False] == [says]
 
 
-def test_one_order_is_said_to_be_one() -> None:
+def test_a_single_order_of_cells_is_counted_as_one() -> None:
     found = FAILING["Cells ran in the same order in every block"]()
 
     assert next(one for one in found if "order" in one.says).evidence.startswith(
@@ -76,7 +76,7 @@ def test_one_order_is_said_to_be_one() -> None:
     )
 
 
-def test_launches_that_became_steady_are_counted_as_such() -> None:
+def test_steady_launches_are_counted() -> None:
     (steady,) = (one for one in checks_of(never_steady(), launched(1)) if "steady" in one.says)
 
     assert (steady.says, steady.evidence) == (
@@ -85,7 +85,7 @@ def test_launches_that_became_steady_are_counted_as_such() -> None:
     )
 
 
-def test_a_check_that_passed_says_what_held() -> None:
+def test_a_passed_check_states_what_held() -> None:
     found = checks_of(launched(0, 0, 0), launched(0, 1, 1), launched(1, 1, 0), launched(1, 0, 1))
 
     passed = {check.says for check in found if check.passed}

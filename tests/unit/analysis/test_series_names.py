@@ -47,20 +47,20 @@ def of(*cells: str) -> list[Series]:
         ("default", ()),
     ],
 )  # fmt: skip
-def test_commas_of_names_and_values_cut_no_parameter_in_two(
+def test_commas_in_names_and_values_do_not_split_parameters(
     cell: str, told: tuple[str, ...]
 ) -> None:
     assert axes(cell) == told
 
 
 @given(cell=st.text(max_size=40))
-def test_nothing_of_a_cell_is_lost_but_blanks_beside_commas(cell: str) -> None:
+def test_splitting_a_cell_loses_only_blanks_beside_commas(cell: str) -> None:
     if cell != "default":
         bare = "".join(cell.split()).replace(",", "")
         assert "".join("".join(axes(cell)).split()).replace(",", "") == bare
 
 
-def test_what_all_cells_share_stands_in_the_title_and_not_beside_each() -> None:
+def test_shared_parameters_are_in_the_title_only() -> None:
     cells = of("(m, n)=100, 5,v=d,environment=py3", "(m, n)=9, 2,v=d,environment=py3")
 
     assert shared_axes(cells) == "v=d, environment=py3"
@@ -68,7 +68,7 @@ def test_what_all_cells_share_stands_in_the_title_and_not_beside_each() -> None:
     assert short_series_names(cells) == ("b[(m, n)=100, 5]", "b[(m, n)=9, 2]")
 
 
-def test_parameters_are_in_order_of_their_size_and_texts_behind_numbers() -> None:
+def test_parameters_are_sorted_numbers_first_by_size() -> None:
     cells = of(*(f"n={n},k=a" for n in (10, 2, "None", 1e-3, "-1", 100_000_000, 50_000_000)))
 
     assert [one.cell for one in sorted(cells, key=natural_sort_key)] == [
@@ -83,14 +83,14 @@ def test_any_cells_have_an_order(cells: list[str]) -> None:
     assert all(one <= other for one, other in itertools.pairwise(places))
 
 
-def test_a_long_name_of_an_environment_is_cut_at_a_requirement() -> None:
+def test_a_long_environment_name_is_shortened_at_a_requirement() -> None:
     (one,) = of(f"n=1,{LONG}")
 
     assert shared_axes([one]) == "n=1, environment=conda-py3.7-astropy…"
     assert environments([one]) == {LONG.removeprefix("environment="): "conda-py3.7-astropy…"}
 
 
-def test_a_cell_by_itself_is_called_by_all_of_its_parameters() -> None:
+def test_a_single_cell_is_named_by_all_its_parameters() -> None:
     one, other = of(f"n=1,kind='a, b',{LONG}", "default")
     shown = long_environments([one, other])
 
@@ -98,7 +98,7 @@ def test_a_cell_by_itself_is_called_by_all_of_its_parameters() -> None:
     assert cell_name(other, shown) == ""
 
 
-def test_what_an_environment_is_called_follows_from_its_own_project() -> None:
+def test_an_environment_s_name_depends_only_on_its_project() -> None:
     """Pages are remembered a project, whatever else is imported."""
     one, other = (
         a_series([1.0, 1.0], project=project, scenario="b", cell=f"{LONG}-{project}")
@@ -108,7 +108,7 @@ def test_what_an_environment_is_called_follows_from_its_own_project() -> None:
     assert build_change_history([one, other]).label(one).name == "environment=conda-py3.7-astropy…"
 
 
-def test_environments_that_are_cut_alike_are_still_told_apart() -> None:
+def test_environments_with_equal_short_names_are_numbered() -> None:
     first, second = of(f"{LONG}-a", f"{LONG}-b")
 
     assert short_cell_names([first, second]) == (

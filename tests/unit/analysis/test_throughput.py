@@ -28,7 +28,7 @@ from support.build import (
 GEMM = a_scenario(workload="gemm", environment="numpy", matrix={})
 
 
-def a_study(
+def a_cell_result(
     work: dict[str, float], *, workers: int = 1, cpus: tuple[int, ...] = (0, 1), **cell_: Any
 ) -> CellResult:
     """One cell, three launches, every iteration of a millisecond."""
@@ -58,57 +58,57 @@ def shown(result: CellResult, scenario: Scenario = GEMM, host: Host | None = Non
     return ", ".join(filter(None, (throughput(result).value, of_peak)))
 
 
-def test_work_is_shown_a_second_in_the_unit_it_was_counted_in() -> None:
+def test_throughput_is_shown_per_second_in_the_counted_unit() -> None:
     # 16 images a millisecond.
-    assert shown(a_study({"images": 16})) == "16,000 images/s"
+    assert shown(a_cell_result({"images": 16})) == "16,000 images/s"
 
 
-def test_floating_point_operations_are_shown_in_billions_beside_the_cores_peak() -> None:
+def test_floating_point_operations_are_shown_in_billions_with_the_share_of_the_peak() -> None:
     # 128·10⁶ in a millisecond are 128·10⁹ a second, of 2 × 128.
-    assert shown(a_study({"flop": 128e6})) == ("128 GFLOP/s, 50 % of 2 cores' 32-bit peak")
+    assert shown(a_cell_result({"flop": 128e6})) == ("128 GFLOP/s, 50 % of 2 cores' 32-bit peak")
 
 
 def test_the_peak_is_that_of_the_cores_the_cell_was_placed_on() -> None:
-    assert "50 % of 1 core's 32-bit peak" in shown(a_study({"flop": 64e6}, cpus=(0,)))
+    assert "50 % of 1 core's 32-bit peak" in shown(a_cell_result({"flop": 64e6}, cpus=(0,)))
 
 
 def test_two_cpus_of_a_core_are_one_core() -> None:
     # CPUs 0 and 2 are siblings.
     host = a_machine(topology=a_host(cpus_per_core=2))
 
-    assert "1 core's" in shown(a_study({"flop": 1e6}, cpus=(0, 2)), host=host)
+    assert "1 core's" in shown(a_cell_result({"flop": 1e6}, cpus=(0, 2)), host=host)
 
 
 def test_float64_has_half_the_lanes() -> None:
-    result = a_study({"flop": 64e6}, parameters=(("dtype", "float64"),))
+    result = a_cell_result({"flop": 64e6}, parameters=(("dtype", "float64"),))
 
     assert "50 % of 2 cores' 64-bit peak" in shown(result)
 
 
-def test_a_figure_above_the_peak_is_shown_as_it_is() -> None:
-    assert shown(a_study({"flop": 384e6})) == "384 GFLOP/s, 150 % of 2 cores' 32-bit peak"
+def test_a_value_above_the_peak_is_shown_unchanged() -> None:
+    assert shown(a_cell_result({"flop": 384e6})) == "384 GFLOP/s, 150 % of 2 cores' 32-bit peak"
 
 
 @pytest.mark.parametrize(
-    ("study", "scenario", "host"),
+    ("result", "scenario", "host"),
     [
-        (a_study({"flop": 2e6}), GEMM, replace(a_machine(), peak=None)),
-        (a_study({"flop": 2e6}), GEMM, replace(a_machine(), peak=a_peak(clock_hz=None))),
+        (a_cell_result({"flop": 2e6}), GEMM, replace(a_machine(), peak=None)),
+        (a_cell_result({"flop": 2e6}), GEMM, replace(a_machine(), peak=a_peak(clock_hz=None))),
         # The CPUs' peak says nothing of a GPU.
-        (a_study({"flop": 2e6}, gpus=1), GEMM, a_machine()),
-        (a_study({"flop": 2e6}, parameters=(("dtype", "bfloat16"),)), GEMM, a_machine()),
+        (a_cell_result({"flop": 2e6}, gpus=1), GEMM, a_machine()),
+        (a_cell_result({"flop": 2e6}, parameters=(("dtype", "bfloat16"),)), GEMM, a_machine()),
         # A function of the user's may compute with any type.
-        (a_study({"flop": 2e6}), a_scenario(workload="m:f", matrix={}), a_machine()),
+        (a_cell_result({"flop": 2e6}), a_scenario(workload="m:f", matrix={}), a_machine()),
     ],
 )
-def test_without_a_peak_of_that_work_none_is_shown(
+def test_without_a_peak_for_that_work_no_share_is_shown(
     result: CellResult, scenario: Scenario, host: Host
 ) -> None:
     assert shown(result, scenario, host) == "2.00 GFLOP/s"
 
 
-def test_a_throughput_is_bounded_as_its_median_is() -> None:
-    result = a_study({"images": 16})
+def test_a_throughput_has_the_bounds_of_its_median() -> None:
+    result = a_cell_result({"images": 16})
     summary = result.summary
     # 1 ms, surely between 0.8 ms and 1.25 ms.
     bounded = replace(summary, interval=Interval(low=0.8e6, high=1.25e6, confidence=0.95))
@@ -118,8 +118,8 @@ def test_a_throughput_is_bounded_as_its_median_is() -> None:
     assert (found.value, found.ends) == ("16,000 images/s", "[12,800, 20,000] images/s")
 
 
-def test_an_unknown_end_of_a_median_is_no_throughput_at_all() -> None:
-    result = a_study({"flop": 128e6})
+def test_an_infinite_bound_of_a_median_gives_no_throughput_interval() -> None:
+    result = a_cell_result({"flop": 128e6})
     bounded = replace(result.summary, interval=Interval(low=0.5e6, high=math.inf, confidence=0.95))
 
     found = throughput(replace(result, summary=bounded))
@@ -127,21 +127,21 @@ def test_an_unknown_end_of_a_median_is_no_throughput_at_all() -> None:
     assert found.ends == "no usable estimate yet"
 
 
-def test_all_workers_count() -> None:
-    assert shown(a_study({"tokens": 1}, workers=4)) == "4,000 tokens/s"
+def test_the_work_of_all_workers_is_added() -> None:
+    assert shown(a_cell_result({"tokens": 1}, workers=4)) == "4,000 tokens/s"
 
 
-def test_a_workload_that_does_not_count_has_none() -> None:
-    assert shown(a_study({})) == ""
+def test_a_workload_that_does_not_count_work_has_no_throughput() -> None:
+    assert shown(a_cell_result({})) == ""
 
 
-def test_cells_that_count_one_thing_share_a_unit_which_their_figures_leave_out() -> None:
-    images, more = a_study({"images": 16}), a_study({"images": 8})
-    flop = a_study({"flop": 1e6})
+def test_cells_with_the_same_unit_show_it_once() -> None:
+    images, more = a_cell_result({"images": 16}), a_cell_result({"images": 8})
+    flop = a_cell_result({"flop": 1e6})
 
     assert throughput_unit([images, more]) == "images/s"
     assert throughput_unit([flop]) == "GFLOP/s"
     assert throughput(images, bare=True).value == "16,000"
     assert throughput_unit([images, flop]) == ""
-    assert throughput_unit([a_study({"images": 1, "tokens": 2})]) == ""
-    assert throughput_unit([a_study({}), images]) == "images/s"
+    assert throughput_unit([a_cell_result({"images": 1, "tokens": 2})]) == ""
+    assert throughput_unit([a_cell_result({}), images]) == "images/s"

@@ -61,14 +61,14 @@ def test_half_of_all_pairs_of_runs_differ_by_less_than_the_median() -> None:
     assert (found.freedom, found.runs) == (4, 5)
 
 
-def test_one_run_that_was_far_out_hardly_matters() -> None:
+def test_one_outlying_run_hardly_matters() -> None:
     quiet = between_runs(runs_at(*(0.001 * (k % 4) for k in range(12))))
     odd = between_runs(runs_at(*(0.001 * (k % 4) for k in range(11)), 1.0))
 
     assert odd.spread_ratio < 2 * quiet.spread_ratio
 
 
-def test_what_the_launches_of_a_run_vary_by_is_taken_off() -> None:
+def test_the_spread_of_launches_within_a_run_is_subtracted() -> None:
     # Runs whose means differ because launches do: 200 runs of four launches that vary by 4 %.
     rng = np.random.default_rng(3)
     earlier = [EarlierRun(logs=tuple(rng.normal(0, 0.04, 4)), commit="a") for _ in range(200)]
@@ -76,7 +76,7 @@ def test_what_the_launches_of_a_run_vary_by_is_taken_off() -> None:
     assert between_runs(earlier).variance < 0.3 * 0.04**2 / 4
 
 
-def test_what_other_programs_delayed_runs_by_is_taken_off() -> None:
+def test_delays_by_other_programs_are_subtracted() -> None:
     delayed = [
         replace(run, delay=run.logs[0]) for run in runs_at(0.0, 0.7, 0.1, 1.1, 0.0, 0.5, 0.02)
     ]
@@ -84,7 +84,7 @@ def test_what_other_programs_delayed_runs_by_is_taken_off() -> None:
     assert between_runs(delayed).variance == pytest.approx(0.0)
 
 
-def test_what_a_commit_changed_is_no_noise() -> None:
+def test_a_change_by_a_commit_is_not_noise() -> None:
     levels = [0.0, 0.01, 0.0, 0.01, 0.5, 0.51, 0.5, 0.51]
 
     of_two = between_runs(runs_at(*levels, commits="aaaabbbb"))
@@ -93,7 +93,7 @@ def test_what_a_commit_changed_is_no_noise() -> None:
     assert of_two.spread_ratio < 0.02
 
 
-def test_runs_of_a_commit_each_are_compared_with_the_next_one() -> None:
+def test_runs_of_different_commits_are_compared_with_their_successors() -> None:
     # Thirteen nights, a commit each, of which one made it half as slow again.
     levels = [0.01 * (k % 2) + (0.4 if k >= 6 else 0.0) for k in range(13)]
 
@@ -104,18 +104,18 @@ def test_runs_of_a_commit_each_are_compared_with_the_next_one() -> None:
 
 
 @pytest.mark.parametrize("count", [0, 1, 2, 4])
-def test_few_runs_that_agree_leave_the_default(count: int) -> None:
+def test_few_runs_that_agree_keep_the_default(count: int) -> None:
     assert between_runs(runs_at(*[0.0] * count)) == DEFAULT
 
 
-def test_few_runs_that_differ_by_more_than_the_default_are_believed() -> None:
+def test_few_runs_that_differ_by_more_replace_the_default() -> None:
     found = between_runs(runs_at(0.0, 0.3, 0.1))
 
     assert found.variance == pytest.approx((1.4826 * 0.2) ** 2 / 2)
     assert (found.freedom, found.runs) == (LEAST_FREEDOM, 3)
 
 
-def test_runs_of_one_launch_tell_nothing() -> None:
+def test_runs_with_one_launch_give_no_spread() -> None:
     assert between_runs([EarlierRun(logs=(float(k),), commit="a") for k in range(9)]) == DEFAULT
 
 
@@ -127,7 +127,7 @@ def test_runs_of_one_launch_tell_nothing() -> None:
         max_size=12,
     )
 )
-def test_whatever_a_history_holds_the_spread_is_a_number(
+def test_the_spread_of_any_history_is_a_number(
     logs: Sequence[tuple[tuple[float, ...], str | None]],
 ) -> None:
     found = between_runs([EarlierRun(logs=one, commit=commit) for one, commit in logs])
@@ -137,9 +137,7 @@ def test_whatever_a_history_holds_the_spread_is_a_number(
     assert found.freedom >= LEAST_FREEDOM
 
 
-def test_the_error_is_that_of_launches_and_of_both_runs_levels_with_satterthwaites_freedom() -> (
-    None
-):
+def test_the_error_combines_launches_and_runs_with_satterthwaite_s_freedom() -> None:
     # Logarithms of -0.01, 0, 0.01 each: s² / n is 0.0001 / 3, twice 0.00006667 with 4 degrees of
     # freedom; the runs add 2 × 0.0004 with 5. So the variance is 0.00086667, and of freedom
     # 0.00086667² / (0.00006667² / 4 + 0.0008² / 5) = 5.818.
@@ -153,7 +151,7 @@ def test_the_error_is_that_of_launches_and_of_both_runs_levels_with_satterthwait
     assert reach == pytest.approx(2.465 * math.sqrt(0.00086667), rel=1e-3)
 
 
-def test_runs_that_differ_by_no_more_than_runs_do_are_not_told_apart() -> None:
+def test_runs_that_differ_as_usual_are_inconclusive() -> None:
     one, other = a_side(0.0, 0.001, -0.001), a_side(0.03, 0.031, 0.029)
     quiet = BetweenRuns(variance=0.002**2, freedom=20, runs=21, whole=0.002**2)
     restless = BetweenRuns(variance=0.03**2, freedom=20, runs=21, whole=0.03**2)
@@ -162,7 +160,7 @@ def test_runs_that_differ_by_no_more_than_runs_do_are_not_told_apart() -> None:
     assert compared(one, other, restless).verdict == "undecided"
 
 
-def test_more_launches_are_no_remedy_for_what_runs_differ_by() -> None:
+def test_more_launches_do_not_reduce_the_spread_between_runs() -> None:
     one, other = a_side(0.0, 0.02, -0.02), a_side(0.03, 0.05, 0.01)
     quiet = BetweenRuns(variance=0.0, freedom=20, runs=21, whole=0.0)
     restless = BetweenRuns(variance=0.03**2, freedom=20, runs=21, whole=0.03**2)
@@ -171,7 +169,7 @@ def test_more_launches_are_no_remedy_for_what_runs_differ_by() -> None:
     assert compared(one, other, restless).launches_needed is None
 
 
-def test_a_run_that_others_delayed_is_not_called_slower_for_that() -> None:
+def test_a_run_delayed_by_others_is_not_called_slower() -> None:
     quiet = BetweenRuns(variance=0.002**2, freedom=20, runs=21, whole=0.002**2)
     slow = (0.4, 0.41, 0.39)
 
@@ -208,12 +206,12 @@ def a_host(*windows: HostWindow) -> HostOverTime:
         (a_window(), 1.0),
     ],
 )
-def test_a_delay_is_what_others_took_while_it_could_have_run(
+def test_a_delay_is_time_that_others_took_while_the_launch_was_ready(
     window: HostWindow, factor: float
 ) -> None:
     assert math.exp(delay(a_host(window))) == pytest.approx(factor)
 
 
-def test_a_launch_that_nobody_watched_has_no_delay() -> None:
+def test_a_launch_without_host_samples_has_no_delay() -> None:
     assert delay(None) == 0.0
     assert delay(a_host()) == 0.0

@@ -99,7 +99,7 @@ def test_the_planted_commit_is_found_wherever_it_is(last: int, change: float) ->
 
 @settings(max_examples=60)
 @given(last=st.integers(1, 64), place=st.integers(1, 64), seed=st.integers(0, 2**16))
-def test_whatever_was_planted_the_ends_of_the_search_enclose_it(
+def test_the_ends_of_the_search_enclose_the_planted_commit(
     last: int, place: int, seed: int
 ) -> None:
     place = min(place, last)
@@ -110,7 +110,7 @@ def test_whatever_was_planted_the_ends_of_the_search_enclose_it(
     assert ending.outcome == "found"
 
 
-def test_of_commits_without_a_difference_none_is_searched() -> None:
+def test_without_a_difference_between_the_ends_nothing_is_searched() -> None:
     asked: list[LaunchRequest] = []
 
     ending = simulate(29, {}, noise=gaussian(0.003), asked=asked)
@@ -151,7 +151,7 @@ def test_the_wrong_commit_is_named_in_at_most_one_search_of_twenty(noise: Noise)
     assert right >= 0.5 * trials
 
 
-def test_where_processes_are_of_two_kinds_a_single_look_errs_more_often_than_its_share() -> None:
+def test_with_bimodal_processes_a_single_test_errs_more_often_than_its_share() -> None:
     # Measured: 0.85 % of 4,000, at a share of 0.07 %. That the search keeps within ALPHA all the
     # same, above, is therefore empirical: docs/commits.md has the figures.
     chance, noise, level = random.Random(5), two_kinds(0.003, 0.06), error_share(0, 7) / 5
@@ -164,7 +164,7 @@ def test_where_processes_are_of_two_kinds_a_single_look_errs_more_often_than_its
     assert 0.0007 * trials < wrong <= 0.02 * trials
 
 
-def test_with_several_changes_one_of_them_is_named() -> None:
+def test_with_several_changes_one_of_them_is_found() -> None:
     planted = {5: 0.03, 14: 0.05, 22: 0.10}
     for seed in range(20):
         ending = simulate(29, planted, noise=gaussian(0.004), seed=seed)
@@ -179,13 +179,13 @@ def test_equal_changes_on_both_sides_of_the_middle_do_not_stop_the_search() -> N
     assert ending.suspects in {(2,), (7,)}
 
 
-def test_commits_that_do_not_build_are_gone_around() -> None:
+def test_commits_that_do_not_build_are_skipped() -> None:
     ending = simulate(29, {20: 0.3}, noise=gaussian(0.004), broken=frozenset({14, 15, 22, 3}))
 
     assert ending.suspects == (20,)
 
 
-def test_where_the_commit_does_not_build_a_range_is_told() -> None:
+def test_if_the_commit_does_not_build_a_range_is_reported() -> None:
     ending = simulate(29, {20: 0.3}, noise=gaussian(0.004), broken=frozenset({19, 20, 21}))
 
     assert ending.outcome == "range"
@@ -198,7 +198,7 @@ def test_an_end_that_does_not_build_ends_the_search() -> None:
     assert (ending.outcome, ending.suspects) == ("broken", ())
 
 
-def test_a_clear_difference_takes_few_launches_and_a_small_one_more() -> None:
+def test_a_clear_difference_needs_fewer_launches_than_a_small_one() -> None:
     def launches(change: float) -> int:
         asked: list[LaunchRequest] = []
         simulate(29, {11: change}, noise=gaussian(0.01), asked=asked)
@@ -209,12 +209,12 @@ def test_a_clear_difference_takes_few_launches_and_a_small_one_more() -> None:
 
 
 @given(planned=st.integers(2, 30), tests=st.integers(1, 200))
-def test_all_tests_together_keep_within_the_error_allowed(planned: int, tests: int) -> None:
+def test_all_tests_together_stay_within_the_allowed_error(planned: int, tests: int) -> None:
     assert sum(error_share(test, planned) for test in range(tests)) <= ALPHA + 1e-12
 
 
 @given(least=st.integers(2, 100), more=st.integers(0, 100))
-def test_looks_rise_to_the_most_launches(least: int, more: int) -> None:
+def test_interim_tests_rise_to_the_maximum_of_launches(least: int, more: int) -> None:
     found = launch_counts(least, least + more)
 
     assert list(found) == sorted(set(found))
@@ -222,6 +222,6 @@ def test_looks_rise_to_the_most_launches(least: int, more: int) -> None:
     assert found[-1] == max(least + more, 3)
 
 
-def test_differences_without_any_spread_have_a_sign_unless_they_are_none() -> None:
+def test_equal_differences_have_a_sign_unless_they_are_zero() -> None:
     assert sign([0.0, 0.0, 0.0], 0.01) == 0
     assert sign([-0.1, -0.1, -0.1], 0.01) == -1

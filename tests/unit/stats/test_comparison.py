@@ -58,7 +58,7 @@ def test_half_the_time_is_twice_the_speed() -> None:
     assert (comparison.verdict, comparison.pairs) == ("faster", 6)
 
 
-def test_what_slows_a_whole_block_cancels() -> None:
+def test_a_slowdown_of_a_whole_block_cancels() -> None:
     blocks = np.array([1.0, 3.0, 1.2, 2.0, 5.0, 1.1])
 
     comparison = compared(a_summary(*(1.10e8 * blocks)), a_summary(*(1e8 * blocks)))
@@ -68,13 +68,13 @@ def test_what_slows_a_whole_block_cancels() -> None:
     assert comparison.interval.relative_half_width < 1e-6
 
 
-def test_a_difference_within_the_margin_is_none_however_certain() -> None:
+def test_a_certain_difference_within_the_margin_is_equivalence() -> None:
     comparison = compared(a_summary(*[1.00e9] * 6), a_summary(*[1.01e9] * 6))
 
     assert comparison.verdict == "equivalent"
 
 
-def test_an_interval_across_1_is_undecided_and_says_what_it_takes() -> None:
+def test_an_interval_across_1_is_undecided_with_the_launches_needed() -> None:
     cell = a_summary(*around(1e9, -4, 3, 5, -3, 4, 1))
 
     comparison = compared(cell, a_summary(*around(1e9, 3, -2, -4, 4, -1, 2)))
@@ -84,7 +84,7 @@ def test_an_interval_across_1_is_undecided_and_says_what_it_takes() -> None:
     assert comparison.launches_needed > 6
 
 
-def test_so_many_launches_as_forecast_decide_if_the_spread_stays() -> None:
+def test_the_launches_needed_decide_if_the_spread_stays() -> None:
     pattern = (-6.0, -2.8, -1.5, -0.5, 0.2, 0.8, 1.5, 2.5, 3.8, 7.0)
     first = compared(a_summary(*around(1e9, *pattern)), a_summary(*[1e9] * 10))
     assert first.verdict == "undecided"
@@ -98,7 +98,7 @@ def test_so_many_launches_as_forecast_decide_if_the_spread_stays() -> None:
     assert longer.verdict != "undecided"
 
 
-def test_a_wider_margin_is_decided_by_fewer_launches() -> None:
+def test_a_wider_margin_needs_fewer_launches_to_decide() -> None:
     cell = a_summary(*around(1e9, -4, 3, 5, -3, 4, 1))
     baseline = a_summary(*around(1e9, 3, -2, -4, 4, -1, 2))
 
@@ -112,7 +112,7 @@ def test_a_wider_margin_is_decided_by_fewer_launches() -> None:
     assert strict.launches_needed > 2 * mild.launches_needed
 
 
-def test_a_few_launches_that_are_far_out_do_not_decide() -> None:
+def test_a_few_outliers_do_not_decide() -> None:
     level = around(1e9, -1, 1, 0, -2, 2, -1, 1, 0, 50, 60)
 
     comparison = compared(a_summary(*level), a_summary(*around(1.1e9, *[0] * 10)))
@@ -147,7 +147,7 @@ def of_disturbed(summary: CellSummary) -> CellSummary:
     )
 
 
-def test_what_is_slower_only_while_it_was_disturbed_is_undecided() -> None:
+def test_a_cell_slower_only_while_disturbed_is_undecided() -> None:
     slow, fast = a_summary(*around(2e8, 0, 1, 0, 1)), a_summary(*around(1e8, 0, 1, 1, 0))
 
     for found in (compared(of_disturbed(slow), fast), compared(fast, of_disturbed(slow))):
@@ -159,14 +159,14 @@ def test_what_is_slower_only_while_it_was_disturbed_is_undecided() -> None:
     assert compared(slow, of_disturbed(fast)).verdict == "slower"
 
 
-def test_what_no_disturbance_can_explain_is_told_all_the_same() -> None:
+def test_a_slowdown_beyond_any_disturbance_is_decided() -> None:
     slow, fast = a_summary(*around(1e10, 0, 1, 0, 1)), a_summary(*around(1e8, 0, 1, 1, 0))
 
     assert compared(of_disturbed(slow), fast).verdict == "slower"
     assert compared(fast, of_disturbed(slow)).verdict == "faster"
 
 
-def test_launches_that_alternated_are_compared_stint_by_stint() -> None:
+def test_alternating_launches_are_compared_by_time_slice() -> None:
     # The host halves its clock at another moment in each block; each pair of stints saw the same.
     slow = [[1, 1, 2, 2, 2, 2, 2], [1, 1, 1, 1, 1, 2, 2], [1, 2, 2, 2, 2, 2, 1]]
     blocks = [
@@ -179,7 +179,7 @@ def test_launches_that_alternated_are_compared_stint_by_stint() -> None:
     assert [ratio for _, ratio in comparison.per_block] == pytest.approx([1 / 0.9] * 3)
 
 
-def test_stints_with_a_launch_of_another_moment_are_no_pairs() -> None:
+def test_time_slices_with_a_launch_of_another_block_are_not_paired() -> None:
     cell, baseline = alternating(
         *[((10, 10, 20, 20, 30, 30, 40), (10, 10, 10, 10, 10, 10, 10))] * 2
     )
@@ -207,9 +207,7 @@ def test_launches_that_share_no_block_are_compared_unpaired() -> None:
     assert comparison.verdict == "faster"
 
 
-def test_launches_of_two_runs_are_compared_unpaired_though_their_blocks_have_equal_numbers() -> (
-    None
-):
+def test_launches_of_two_runs_are_unpaired_despite_equal_block_numbers() -> None:
     # A session that drifts: paired, the ratio would seem certain.
     cell, baseline = a_summary(*around(1e9, 0, 20, 40, 60)), a_summary(*around(9e8, 0, 20, 40, 60))
 
@@ -220,7 +218,7 @@ def test_launches_of_two_runs_are_compared_unpaired_though_their_blocks_have_equ
     assert compared(cell, baseline).verdict == "slower"
 
 
-def test_unequal_numbers_of_launches_are_compared_by_welch() -> None:
+def test_unequal_numbers_of_launches_are_compared_by_welch_s_t() -> None:
     # Welch's error of means: sqrt(s1^2/n1 + s2^2/n2), of logarithms.
     few, many = [1e9, 1.02e9, 0.99e9], [5e8, 5.1e8, 4.9e8, 5.05e8, 4.95e8, 5e8, 5.02e8]
     logs = [np.log(side) for side in (few, many)]
@@ -247,7 +245,7 @@ SLEEP_1 = (0.7, -1.6, -0.2, -1.2, -0.1, 3.4, 3.7, 0.8, 0.0, 2.0)
 SLEEP_2 = (1.9, 0.8, 1.1, 0.1, -0.1, 4.4, 5.5, 1.6, 4.6, 3.4)
 
 
-def test_blocks_are_compared_by_students_t() -> None:
+def test_paired_blocks_are_compared_by_student_s_t() -> None:
     comparison = compared(of_logs(*SLEEP_1), of_logs(*SLEEP_2))
 
     assert comparison.p_value == pytest.approx(0.00283, abs=5e-6)
@@ -257,7 +255,7 @@ def test_blocks_are_compared_by_students_t() -> None:
     assert np.log(comparison.interval.high) == pytest.approx(2.460, abs=5e-4)
 
 
-def test_launches_of_two_runs_are_compared_by_welchs_t() -> None:
+def test_launches_of_two_runs_are_compared_by_welch_s_t() -> None:
     # The same without pairs: t is 1.861 with 17.776 degrees of freedom (not 18), p 0.0794.
     comparison = compare(of_logs(*SLEEP_1), of_logs(*SLEEP_2), margin=MARGIN, between=ALIKE)
 
@@ -267,7 +265,7 @@ def test_launches_of_two_runs_are_compared_by_welchs_t() -> None:
     assert np.log(comparison.interval.low) == pytest.approx(-0.2055, abs=5e-4)
 
 
-def test_welchs_freedom_is_that_of_the_side_that_varies_most() -> None:
+def test_the_side_that_varies_most_sets_welch_s_freedom() -> None:
     # s² / n is 2 / 2 of (-1, 1) and 0.1 / 6 of the others: t is 2 / √1.016667 = 1.98354 with
     # 1.016667² / (1² / 1 + 0.016667² / 5) = 1.03355 degrees of freedom; pooled they are 6.
     cell, baseline = of_logs(-1, 1), of_logs(1.5, 2.5, 2, 2, 2, 2)
@@ -279,7 +277,7 @@ def test_welchs_freedom_is_that_of_the_side_that_varies_most() -> None:
     assert comparison.p_value == pytest.approx(0.2909, abs=5e-5)
 
 
-def test_one_launch_of_each_gives_a_ratio_and_no_verdict() -> None:
+def test_one_launch_each_gives_a_ratio_without_a_verdict() -> None:
     comparison = compared(a_summary(5e8), a_summary(1e9))
 
     assert comparison.speedup_ratio == pytest.approx(2.0)
@@ -288,14 +286,14 @@ def test_one_launch_of_each_gives_a_ratio_and_no_verdict() -> None:
     assert comparison.launches_needed is None
 
 
-def test_without_launches_or_with_times_of_nothing_there_is_no_ratio() -> None:
+def test_without_launches_or_with_zero_times_there_is_no_ratio() -> None:
     assert compare(a_summary(), a_summary(1e9, 1e9), margin=MARGIN) is None
     assert compare(a_summary(0, 0), a_summary(1e9, 1e9), margin=MARGIN) is None
     assert speedup_interval(a_summary(), a_summary(1e9)) is None
 
 
 @given(ours=medians, theirs=medians)
-def test_swapping_the_two_gives_the_reciprocal(ours: list[int], theirs: list[int]) -> None:
+def test_swapping_the_sides_gives_the_reciprocal(ours: list[int], theirs: list[int]) -> None:
     one, other = a_summary(*ours), a_summary(*theirs)
 
     there, back = compared(one, other), compared(other, one)
@@ -324,7 +322,7 @@ def test_another_unit_changes_no_verdict(ours: list[int], factor: int) -> None:
 
 
 @pytest.mark.parametrize("blocks", [4, 6, 12])
-def test_equal_cells_on_a_noisy_host_raise_no_more_alarms_than_promised(blocks: int) -> None:
+def test_equal_cells_on_a_noisy_host_alarm_as_rarely_as_promised(blocks: int) -> None:
     rng = np.random.default_rng(blocks)
     covered = alarms = 0
     for _ in range(300):
@@ -340,7 +338,7 @@ def test_equal_cells_on_a_noisy_host_raise_no_more_alarms_than_promised(blocks: 
     assert 300 - covered == pytest.approx(15, abs=3 * 3.8)
 
 
-def test_an_interval_that_decided_when_to_stop_is_a_tenth_wider() -> None:
+def test_an_adaptive_number_of_launches_widens_the_interval_by_a_tenth() -> None:
     cell, baseline = a_summary(*around(1e9, -1, 1, 0, 2)), a_summary(*[1e9] * 4)
 
     fixed = speedup_interval(cell, baseline)
@@ -378,7 +376,7 @@ def observed_effect(logs: np.ndarray) -> ObservedEffect:
     )
 
 
-def test_as_many_as_forecast_decide_four_times_in_five() -> None:
+def test_the_launches_needed_decide_four_times_in_five() -> None:
     # The truth drawn at random, as whoever forecasts has to take it: 0 % to 4 %.
     rng = np.random.default_rng(7)
     decided: list[bool] = []
@@ -399,7 +397,9 @@ def test_as_many_as_forecast_decide_four_times_in_five() -> None:
     error=st.floats(1e-4, 0.5),
     launches=st.integers(2, 60),
 )
-def test_it_is_more_than_there_are(middle: float, error: float, launches: int) -> None:
+def test_the_launches_needed_exceed_those_present(
+    middle: float, error: float, launches: int
+) -> None:
     so_far = ObservedEffect(middle=middle, error=error, freedom=launches - 1, launches=launches)
 
     needed = launches_needed(so_far, room=ROOM)
@@ -407,7 +407,7 @@ def test_it_is_more_than_there_are(middle: float, error: float, launches: int) -
     assert needed is None or needed > launches
 
 
-def test_a_spread_that_nothing_decides_has_no_number() -> None:
+def test_a_spread_that_no_number_decides_has_no_launches_needed() -> None:
     hopeless = ObservedEffect(middle=0.0, error=1.0, freedom=59_999, launches=60_000)
 
     assert launches_needed(hopeless, room=ROOM) is None

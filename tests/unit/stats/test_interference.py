@@ -15,7 +15,7 @@ from support.build import a_host_over_time, a_window, a_worker
 MS = 1_000_000
 
 
-def test_a_tenth_of_a_cpu_taken_is_a_disturbance_and_less_is_none() -> None:
+def test_losing_a_tenth_of_a_cpu_is_a_disturbance_but_less_is_not() -> None:
     # 50 of 500 ms, and 49: the ticks' blur of 17 ms is below both.
     assert causes(a_window(foreign_ms=50, waited_ms=50), 1) == {"foreign load": 0.1}
     assert causes(a_window(foreign_ms=49, waited_ms=49), 1) == {}
@@ -29,38 +29,38 @@ def test_a_short_window_is_not_judged_by_the_ticks_of_its_clock() -> None:
     assert causes(a_window(to_ms=20, steal_ms=10, foreign_ms=10, waited_ms=10), 1) == {}
 
 
-def test_many_cpus_blur_the_sum_by_the_root_of_their_number() -> None:
+def test_the_error_of_a_sum_grows_with_the_root_of_its_cpus() -> None:
     # 17 ms × √64 = 136 ms.
     assert causes(a_window(foreign_ms=130, waited_ms=500), 64) == {}
     assert causes(a_window(foreign_ms=140, waited_ms=500), 64) == {"foreign load": 0.28}
 
 
-def test_what_runs_on_cpus_that_the_launch_left_idle_takes_nothing_from_it() -> None:
+def test_load_on_idle_cpus_of_the_launch_is_no_disturbance() -> None:
     assert causes(a_window(foreign_ms=400, waited_ms=10), 4) == {}
     assert causes(a_window(foreign_ms=400, waited_ms=200), 4) == {"foreign load": 0.8}
 
 
-def test_one_thread_on_several_busy_cpus_waits_for_less_than_half_of_what_they_do() -> None:
+def test_one_thread_on_several_busy_cpus_waits_for_less_than_half_of_their_load() -> None:
     # Three programs on each of two CPUs leave it a quarter of one.
     assert causes(a_window(foreign_ms=875, waited_ms=375), 2) == {"foreign load": 1.75}
     assert causes(a_window(foreign_ms=875, waited_ms=50), 2) == {"foreign load": 1.75}
     assert causes(a_window(foreign_ms=875, waited_ms=49), 2) == {}
 
 
-def test_without_a_word_on_waiting_foreign_load_counts_beyond_what_the_cpus_rested() -> None:
+def test_without_waiting_times_foreign_load_beyond_idle_time_counts() -> None:
     busy = a_window(foreign_ms=200, waited_ms=None, rested_ms=0)
 
     assert causes(busy, 1) == {"foreign load": 0.4}
     assert causes(replace(busy, rested_ns=1500 * MS), 4) == {}
 
 
-def test_what_nobody_could_see_disturbs_nothing() -> None:
+def test_unknown_values_are_no_disturbance() -> None:
     unseen = a_window(steal_ms=None, foreign_ms=None, waited_ms=None, throttled_ms=None)
 
     assert causes(unseen, 2) == {}
 
 
-def test_iterations_that_overlap_a_disturbed_window_are_marked_the_first_never() -> None:
+def test_iterations_in_a_disturbed_window_are_marked_except_the_first() -> None:
     # Ten of 100 ms after the first, which ran before the workers were told to go:
     # the window from 500 to 1000 ms holds those that end at 600 to 1000.
     host = a_host_over_time(a_window(), a_window(from_ms=500, to_ms=1000, steal_ms=250))
@@ -70,7 +70,7 @@ def test_iterations_that_overlap_a_disturbed_window_are_marked_the_first_never()
     assert disturbed_ranges(worker, host) == (DisturbedIterations(first=6, last=10, by=("steal",)),)
 
 
-def test_iterations_of_a_launch_that_alternated_are_where_their_stints_were() -> None:
+def test_iterations_of_an_alternating_launch_lie_in_its_time_slices() -> None:
     # Of 100 ms each: two from 0, two from 400 and two from 800 ms.
     time_slices = tuple(TimeSlice(iterations=2, began_us=at_ms * 1000) for at_ms in (0, 400, 800))
     worker = replace(a_worker(wall_ns=(MS, *[100 * MS] * 6)), time_slices=time_slices)
@@ -94,7 +94,7 @@ def test_an_iteration_over_several_windows_has_the_causes_of_each() -> None:
     walls=st.lists(st.integers(1, 400 * MS), min_size=1, max_size=60),
     bad=st.lists(st.booleans(), min_size=1, max_size=12),
 )
-def test_marks_are_those_of_looking_at_every_iteration_and_window(
+def test_marks_equal_a_check_of_every_iteration_and_window(
     walls: list[int], bad: list[bool]
 ) -> None:
     windows = [
@@ -125,7 +125,9 @@ def a_half_stolen_host(*, windows: int = 4, bad: int = 3) -> HostOverTime:
 
 
 @pytest.mark.parametrize(("bad", "too_much"), [(2, False), (3, True)])
-def test_more_than_half_of_the_iterations_is_too_much(bad: int, *, too_much: bool) -> None:
+def test_more_than_half_of_the_iterations_disturbed_is_too_much(
+    bad: int, *, too_much: bool
+) -> None:
     # 200 of 10 ms over four windows of 500 ms.
     host = a_half_stolen_host(bad=bad)
     worker = a_worker(wall_ns=(MS, *[10 * MS] * 200))
@@ -172,7 +174,7 @@ def test_only_iterations_that_enter_the_value_count() -> None:
     assert is_too_much(after, host)
 
 
-def test_a_suspended_launch_is_too_much_however_few_iterations_it_hit() -> None:
+def test_any_suspension_of_a_launch_is_too_much() -> None:
     # One of 101 iterations took 5 s.
     host = a_host_over_time(
         a_window(to_ms=500),
@@ -190,7 +192,7 @@ def test_a_suspended_launch_is_too_much_however_few_iterations_it_hit() -> None:
     assert is_too_much(found, host)
 
 
-def test_a_moment_between_two_looks_is_no_suspension() -> None:
+def test_a_short_gap_between_samples_is_no_suspension() -> None:
     assert causes(a_window(suspended_ns=49 * MS), 1) == {}
     assert causes(a_window(suspended_ns=50 * MS), 1) == {"suspension": 0.1}
 
@@ -222,6 +224,6 @@ def test_a_server_s_share_is_of_time() -> None:
     )
 
 
-def test_a_quiet_launch_and_one_that_nobody_watched_were_not_disturbed() -> None:
+def test_quiet_and_unsampled_launches_are_not_disturbed() -> None:
     assert disturbance((a_worker(),), a_host_over_time(a_window())) is None
     assert disturbance((a_worker(),), None) is None

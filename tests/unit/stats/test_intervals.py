@@ -28,7 +28,7 @@ times = st.floats(1.0, 1e12)
 
 
 @given(ratios=st.lists(times, min_size=2, max_size=40))
-def test_the_interval_of_a_time_is_never_negative_and_holds_its_middle(
+def test_the_interval_of_a_time_is_positive_and_contains_its_mean(
     ratios: list[float],
 ) -> None:
     interval = geometric_mean_interval(ratios)
@@ -52,7 +52,7 @@ def test_another_unit_scales_the_interval(ratios: list[float], factor: float) ->
 
 
 @pytest.mark.parametrize("ratios", [[], [1.0], [1.0, 0.0], [0.0, 0.0]])
-def test_what_has_no_factor_between_has_no_interval(ratios: list[float]) -> None:
+def test_ratios_of_zero_or_infinity_have_no_interval(ratios: list[float]) -> None:
     assert geometric_mean_interval(ratios) is None
 
 
@@ -61,7 +61,7 @@ def test_what_has_no_factor_between_has_no_interval(ratios: list[float]) -> None
     ("n", "factor"),
     [(2, 12.706), (3, 4.303), (5, 2.776), (10, 2.262), (31, 2.042)],
 )
-def test_an_interval_reaches_as_far_as_the_table_of_students_t_says(n: int, factor: float) -> None:
+def test_the_reach_of_an_interval_matches_the_table_of_student_s_t(n: int, factor: float) -> None:
     logs = [float(k) for k in range(n)]
 
     interval = geometric_mean_interval([math.exp(log) for log in logs])
@@ -83,14 +83,14 @@ def test_the_ends_belong_to_an_interval() -> None:
     assert outside == [False] * 2
 
 
-def test_equal_numbers_leave_no_doubt() -> None:
+def test_equal_numbers_give_an_interval_of_no_width() -> None:
     interval = geometric_mean_interval([3e6] * 5)
 
     assert interval is not None
     assert interval.relative_half_width == pytest.approx(0.0, abs=1e-12)
 
 
-def test_two_far_apart_numbers_tell_next_to_nothing_but_do_not_fail() -> None:
+def test_two_distant_numbers_give_a_very_wide_interval() -> None:
     # exp(710) is beyond a float; t(0.975, 1) = 12.7 times the spread is further.
     interval = geometric_mean_interval([1.0, 1e300])
 
@@ -120,7 +120,7 @@ values = st.lists(st.floats(-100, 100).map(lambda x: round(x, 3)), min_size=2, m
 STEADY = (0.9, 1.1, 1.0, 0.8, 1.2, 1.05, 0.95, 1.15, 0.85, 1.0)
 
 
-def test_where_nothing_stands_out_it_is_the_mean_with_students_interval() -> None:
+def test_without_outliers_the_trimmed_mean_is_the_mean_with_student_s_interval() -> None:
     found = adaptive_trimmed_mean(STEADY)
 
     told = stats.ttest_1samp(STEADY, 0).confidence_interval(0.95)
@@ -129,7 +129,7 @@ def test_where_nothing_stands_out_it_is_the_mean_with_students_interval() -> Non
     assert found.mean + found.reach == pytest.approx(told.high)
 
 
-def test_what_is_far_out_is_left_out_and_counts_in_the_error_as_the_outermost_that_stays() -> None:
+def test_outliers_are_trimmed_and_winsorised_in_the_error() -> None:
     far = (*STEADY[:8], 60.0, -90.0)
 
     found = adaptive_trimmed_mean(far)
@@ -139,7 +139,7 @@ def test_what_is_far_out_is_left_out_and_counts_in_the_error_as_the_outermost_th
     assert found.reach < 0.5
 
 
-def test_its_error_is_that_of_the_trimmed_t() -> None:
+def test_the_error_of_a_trimmed_mean_is_that_of_the_trimmed_t() -> None:
     far = (*STEADY[:8], 60.0, -90.0)
     still = stats.ttest_ind(far, [0.0] * 9 + [1e-12], equal_var=False, trim=0.2)
 
@@ -148,19 +148,19 @@ def test_its_error_is_that_of_the_trimmed_t() -> None:
     )
 
 
-def test_two_equal_kinds_are_no_outliers() -> None:
+def test_two_equal_groups_are_not_outliers() -> None:
     kinds = (0.0, 6.0) * 8
 
     assert adaptive_trimmed_mean(kinds).mean == 3.0
     assert adaptive_trimmed_mean(kinds).freedom == 15
 
 
-def test_of_few_none_is_left_out() -> None:
+def test_of_few_values_none_is_trimmed() -> None:
     assert adaptive_trimmed_mean((1.0,) * (LEAST - 2) + (1000.0,)).mean > 100
 
 
 @given(values=values, shift=st.integers(-1000, 1000))
-def test_what_all_are_moved_by_moves_the_middle_alone(values: list[float], shift: int) -> None:
+def test_shifting_all_values_shifts_only_the_trimmed_mean(values: list[float], shift: int) -> None:
     before, after = (
         adaptive_trimmed_mean(values),
         adaptive_trimmed_mean([value + shift for value in values]),
@@ -171,7 +171,7 @@ def test_what_all_are_moved_by_moves_the_middle_alone(values: list[float], shift
 
 
 @given(values=values)
-def test_the_other_way_round_it_is_the_same(values: list[float]) -> None:
+def test_negating_all_values_negates_the_trimmed_mean(values: list[float]) -> None:
     found, mirrored = (
         adaptive_trimmed_mean(values),
         adaptive_trimmed_mean([-value for value in values]),
@@ -182,7 +182,9 @@ def test_the_other_way_round_it_is_the_same(values: list[float]) -> None:
 
 
 @given(values=values)
-def test_it_lies_among_the_numbers_and_its_error_is_none_or_more(values: list[float]) -> None:
+def test_the_trimmed_mean_lies_within_the_values_and_its_error_is_not_negative(
+    values: list[float],
+) -> None:
     found: TrimmedMean = adaptive_trimmed_mean(values)
 
     assert min(values) - 1e-9 <= found.mean <= max(values) + 1e-9
@@ -202,7 +204,9 @@ def of_spread(ratio: float, n: int) -> list[float]:
 
 @pytest.mark.parametrize("n", [4, 6, 20])
 @pytest.mark.parametrize("ratio", [0.01, 0.05, 0.15])
-def test_it_is_near_the_exact_interval_of_normal_numbers(ratio: float, n: int) -> None:
+def test_the_interval_of_a_spread_is_near_the_exact_one_of_normal_values(
+    ratio: float, n: int
+) -> None:
     # sqrt(n) * mean / sd has a noncentral t distribution: exact, and too slow for a page.
     t = math.sqrt(n) / ratio
 
@@ -219,7 +223,7 @@ def test_it_is_near_the_exact_interval_of_normal_numbers(ratio: float, n: int) -
     assert found.high == pytest.approx(exact(0.975), rel=0.08)
 
 
-def test_it_holds_the_spread_of_few_launches_as_often_as_it_says() -> None:
+def test_the_interval_of_a_spread_covers_as_often_as_promised() -> None:
     noise = random.Random(11)
     held = 0
     for _ in range(2000):
@@ -230,7 +234,7 @@ def test_it_holds_the_spread_of_few_launches_as_often_as_it_says() -> None:
     assert 0.935 <= held / 2000 <= 0.965
 
 
-def test_what_nobody_can_tell_has_no_bound() -> None:
+def test_an_unknown_spread_has_no_bound() -> None:
     assert variation_interval([]) is None
     assert variation_interval([1.0]) is None
     assert variation_interval([0.0, 0.0]) is None
@@ -240,7 +244,7 @@ def test_what_nobody_can_tell_has_no_bound() -> None:
     assert math.isinf(wild.high)
 
 
-def test_launches_that_took_the_same_have_no_spread() -> None:
+def test_equal_launches_have_no_spread() -> None:
     found = variation_interval([5.0, 5.0, 5.0])
 
     assert found is not None

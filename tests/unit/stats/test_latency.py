@@ -25,7 +25,7 @@ def as_counted(value_ns: float) -> tuple[float, float]:
 
 
 @given(durations)
-def test_percentiles_are_those_of_the_durations_to_a_thousandth(durations_ns: list[int]) -> None:
+def test_percentiles_are_exact_to_a_thousandth(durations_ns: list[int]) -> None:
     found = latency.percentiles(latency.encode(durations_ns))
 
     assert found is not None
@@ -43,7 +43,7 @@ def test_percentiles_are_those_of_the_durations_to_a_thousandth(durations_ns: li
     assert found.count == len(durations_ns)
 
 
-def test_ten_thousand_durations_tell_every_percentile_from_its_neighbours() -> None:
+def test_ten_thousand_durations_distinguish_neighbouring_percentiles() -> None:
     # Of 1 ms, 2 ms and so on to 10 s, 99.9 % take no more than 9,990 ms; 99.5 % would be 9,950.
     found = latency.percentiles(latency.encode([ms * 1_000_000 for ms in range(1, 10_001)]))
 
@@ -63,7 +63,7 @@ def test_merged_histograms_are_the_histogram_of_all(parts: list[list[int]]) -> N
 
 
 @given(durations)
-def test_a_curve_rises_to_the_worst_of_all(durations_ns: list[int]) -> None:
+def test_a_curve_rises_to_the_longest_duration(durations_ns: list[int]) -> None:
     points = latency.curve(latency.encode(durations_ns))
 
     assert [point.share for point in points] == sorted({point.share for point in points})
@@ -86,13 +86,13 @@ def test_a_curve_has_the_points_that_the_library_steps_through(durations_ns: lis
 
 
 @given(st.lists(st.integers(1_000_000, HOUR_NS), min_size=1))
-def test_the_mean_is_the_durations_mean_to_a_thousandth(durations_ns: list[int]) -> None:
+def test_the_mean_is_exact_to_a_thousandth(durations_ns: list[int]) -> None:
     mean_ns = latency.mean_ns(latency.encode(durations_ns))
 
     assert mean_ns == pytest.approx(sum(durations_ns) / len(durations_ns), rel=0.001)
 
 
-def test_nothing_counted_has_no_percentiles_no_mean_and_no_curve() -> None:
+def test_an_empty_histogram_has_no_percentiles_mean_or_curve() -> None:
     nothing = latency.encode([])
 
     assert latency.percentiles(nothing) is None
@@ -107,19 +107,19 @@ def test_more_than_an_hour_counts_as_an_hour() -> None:
     assert found.max_ns == pytest.approx(HOUR_NS, rel=0.001)
 
 
-def test_a_negative_duration_is_our_own_fault() -> None:
+def test_a_negative_duration_is_a_value_error() -> None:
     with pytest.raises(ValueError, match="negative"):
         latency.encode([1, -1])
 
 
 @pytest.mark.parametrize("text", ["", "x", "AAAA", "HISTFAAAACx4nJNp", "é"])
-def test_a_text_that_is_no_histogram_is_refused_with_a_mend(text: str) -> None:
+def test_a_text_that_is_no_histogram_is_rejected_with_a_fix(text: str) -> None:
     with pytest.raises(InputError, match="no HDR histogram"):
         latency.percentiles(text)
 
 
 @given(durations, st.data())
-def test_a_damaged_histogram_is_refused_or_read_but_never_ends_us(
+def test_a_damaged_histogram_is_read_or_rejected(
     durations_ns: list[int], data: st.DataObject
 ) -> None:
     text = latency.encode(durations_ns)
@@ -130,12 +130,12 @@ def test_a_damaged_histogram_is_refused_or_read_but_never_ends_us(
         latency.percentiles(damaged)
 
 
-def test_a_launch_that_took_no_time_has_no_throughput() -> None:
+def test_a_launch_of_no_duration_has_no_throughput() -> None:
     assert latency.throughput_per_s(0, 0) is None
 
 
 @given(durations)
-def test_figures_are_those_that_the_library_reads_class_by_class(durations_ns: list[int]) -> None:
+def test_values_equal_those_of_the_library(durations_ns: list[int]) -> None:
     encoded = latency.encode(durations_ns)
     theirs = HdrHistogram.decode(encoded.encode())
 
@@ -151,7 +151,7 @@ def test_figures_are_those_that_the_library_reads_class_by_class(durations_ns: l
 # "Processed at least 64 queries", "Processed at least 662 queries": summaries of MLPerf's
 # loadgen for a 90th and a 99th percentile (single stream and multi-stream).
 @pytest.mark.parametrize(("share", "queries"), [(0.9, 64), (0.99, 662)])
-def test_an_estimate_takes_as_many_queries_as_mlperf_says(share: float, queries: int) -> None:
+def test_an_estimate_needs_as_many_queries_as_in_mlperf(share: float, queries: int) -> None:
     assert least_within(1, share=share) + 1 == queries
     assert bound_percentile(range(queries - 1), share=share).value is None
     assert bound_percentile(range(queries), share=share).value is not None
@@ -160,7 +160,7 @@ def test_an_estimate_takes_as_many_queries_as_mlperf_says(share: float, queries:
 # "Processed 300 queries. Would need to run at least 159 more queries", and 21 with 438:
 # server runs with none over the bound.
 @pytest.mark.parametrize(("processed", "more"), [(300, 159), (21, 438)])
-def test_a_run_with_none_over_the_bound_lacks_as_many_as_mlperf_says(
+def test_a_run_below_the_bound_lacks_as_many_queries_as_in_mlperf(
     processed: int, more: int
 ) -> None:
     assert least_within(0, share=0.99) - processed == more
@@ -180,7 +180,7 @@ def test_a_run_with_none_over_the_bound_lacks_as_many_as_mlperf_says(
         (2_091_550, 0.99, 20_579),
     ],
 )
-def test_as_many_queries_are_discarded_as_mlperf_discards(
+def test_as_many_queries_are_discarded_as_in_mlperf(
     queries: int, share: float, discarded: int
 ) -> None:
     found = bound_percentile(range(queries), share=share)
@@ -190,7 +190,9 @@ def test_as_many_queries_are_discarded_as_mlperf_discards(
 
 
 @given(over=st.integers(0, 200), share=st.sampled_from([0.5, 0.9, 0.95, 0.99]))
-def test_it_is_the_least_number_whose_binomial_tail_is_thin_enough(over: int, share: float) -> None:
+def test_the_number_of_queries_is_the_least_with_a_small_binomial_tail(
+    over: int, share: float
+) -> None:
     least = least_within(over, share=share)
 
     def chance(within: int) -> float:
@@ -205,7 +207,7 @@ def test_the_order_of_the_latencies_does_not_matter(latencies: list[int]) -> Non
     assert bound_percentile(latencies, share=0.9) == bound_percentile(range(70), share=0.9)
 
 
-def test_queries_that_were_never_answered_are_the_worst() -> None:
+def test_unanswered_queries_count_as_the_slowest() -> None:
     assert bound_percentile([1.0] * 63 + [math.inf], share=0.9).value == math.inf
 
 

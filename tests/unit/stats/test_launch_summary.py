@@ -28,7 +28,7 @@ def disturbed(launch: Launch, share: float = 1.0) -> Launch:
     return replace(launch, disturbance=found)
 
 
-def test_a_disturbed_launch_does_not_set_the_value_of_a_cell_with_others() -> None:
+def test_disturbed_launches_are_excluded_if_there_are_enough_others() -> None:
     # What was reported of a busy host: the geometric mean of all four is 51.
     quiet = [
         a_launch_of(*[wall] * 20, block=block) for block, wall in enumerate((35, 36, 37), start=1)
@@ -46,7 +46,7 @@ def test_a_disturbed_launch_does_not_set_the_value_of_a_cell_with_others() -> No
     walls=st.lists(st.integers(1_000, 10**9), min_size=2, max_size=8),
     hit=st.lists(st.booleans(), min_size=8, max_size=8),
 )
-def test_whether_a_launch_is_left_out_never_follows_from_how_long_it_took(
+def test_whether_a_launch_is_excluded_never_depends_on_its_duration(
     walls: list[int], hit: list[bool]
 ) -> None:
     def out(walls: list[int]) -> list[int]:
@@ -63,7 +63,7 @@ def test_whether_a_launch_is_left_out_never_follows_from_how_long_it_took(
     assert out(walls) == out(walls[::-1]) == (expected if is_enough else [])
 
 
-def test_a_cell_without_enough_other_launches_counts_its_disturbed_ones_and_says_so() -> None:
+def test_without_enough_other_launches_disturbed_ones_count_and_are_reported() -> None:
     launches = [disturbed(a_launch_of(*[40] * 20, block=block)) for block in range(3)]
 
     found = summarise(a_cell(), [*launches, a_launch_of(*[40] * 20, block=3)], "auto")
@@ -71,7 +71,7 @@ def test_a_cell_without_enough_other_launches_counts_its_disturbed_ones_and_says
     assert (len(found.launches), found.disturbed, found.left_out) == (4, 3, ())
 
 
-def test_the_warm_up_found_is_left_out() -> None:
+def test_the_detected_warm_up_is_excluded() -> None:
     launch = a_launch_of(900, 60, 45, 44, 45, 46, 45, 44, 46, 45, 45, 44)
 
     summary = summarise_launch(launch, "auto")
@@ -81,7 +81,7 @@ def test_the_warm_up_found_is_left_out() -> None:
     assert summary.settled
 
 
-def test_every_worker_is_warmed_up_by_itself_and_the_worst_is_told() -> None:
+def test_each_worker_has_its_own_warm_up_and_the_worst_is_reported() -> None:
     quick = a_worker(slot=0, wall_ns=(10,) * 20)
     slow = a_worker(slot=1, wall_ns=(90,) * 5 + (20,) * 15)
 
@@ -93,7 +93,7 @@ def test_every_worker_is_warmed_up_by_itself_and_the_worst_is_told() -> None:
     assert summary.steady.start == 5
 
 
-def test_so_many_iterations_are_dropped_as_the_scenario_fixes() -> None:
+def test_a_fixed_number_of_warm_up_iterations_is_dropped() -> None:
     launch = a_launch_of(*[50] * 4, *[40] * 16)
 
     summary = summarise_launch(launch, WarmupIterations(iterations=10))
@@ -110,7 +110,7 @@ def test_iterations_that_start_within_the_first_seconds_are_dropped() -> None:
     assert summary.used == 7
 
 
-def test_a_fixed_warm_up_that_is_too_short_is_honoured_and_flagged() -> None:
+def test_a_fixed_warm_up_that_is_too_short_is_used_and_flagged() -> None:
     launch = a_launch_of(*[90] * 20, *[40] * 80)
 
     summary = summarise_launch(launch, WarmupIterations(iterations=5))
@@ -126,7 +126,7 @@ def test_a_fixed_warm_up_that_leaves_nothing_is_flagged() -> None:
 
 
 @pytest.mark.parametrize(("n", "known"), [(99, False), (100, True)])
-def test_a_99th_percentile_takes_a_hundred_iterations(n: int, known: bool) -> None:
+def test_a_99th_percentile_needs_a_hundred_iterations(n: int, known: bool) -> None:
     summary = summarise_launch(a_launch_of(*[40] * n), "auto")
 
     assert (summary.p99_ns is not None) == known
@@ -138,7 +138,7 @@ def test_the_99th_percentile_of_a_hundred_lies_between_the_two_longest() -> None
     assert summarise_launch(launch, WarmupIterations(iterations=0)).p99_ns == 1099.5
 
 
-def test_a_cells_p99_has_an_interval_of_its_own_that_is_about_its_launches() -> None:
+def test_a_cell_s_p99_has_an_interval_over_its_launches() -> None:
     noise = np.random.default_rng(1)
     launches = [
         a_launch_of(*(1_000_000 * noise.lognormal(0, 0.01, 600)).astype(int).tolist(), block=block)
@@ -154,7 +154,7 @@ def test_a_cells_p99_has_an_interval_of_its_own_that_is_about_its_launches() -> 
     assert 0 < found.p99_interval.low < found.p99_ns < found.p99_interval.high
 
 
-def test_iterations_that_go_with_one_another_are_too_few_for_an_interval_of_the_p99() -> None:
+def test_correlated_iterations_give_no_interval_of_the_p99() -> None:
     # Blocks of ten equal ones: six hundred count as some sixty.
     noise = np.random.default_rng(1)
     launches = [
@@ -169,7 +169,7 @@ def test_iterations_that_go_with_one_another_are_too_few_for_an_interval_of_the_
 
 
 @given(st.lists(st.floats(-1e9, 1e9), min_size=1, max_size=60))
-def test_a_series_counts_as_no_more_than_it_has(samples: list[float]) -> None:
+def test_the_effective_sample_size_is_at_most_the_sample_size(samples: list[float]) -> None:
     assert 0 < effective_sample_size(samples) <= len(samples)
 
 
@@ -179,7 +179,7 @@ def test_cpu_time_that_does_not_match_the_samples_is_unknown() -> None:
     assert summarise_launch(a_launch(workers=(worker,)), "auto").cpu_median_ns is None
 
 
-def test_the_cpu_time_of_an_iteration_that_is_too_short_for_its_clock_is_not_told() -> None:
+def test_cpu_times_too_short_for_their_clock_are_unknown() -> None:
     # Recorded: one thread, 9,457 ns of CPU time in 7,594 ns, for reading the clock takes 1,900 ns.
     short = a_worker(wall_ns=(7_594,) * 20, cpu_ns=(9_457,) * 20)
     long = a_worker(wall_ns=(200_000,) * 20, cpu_ns=(201_900,) * 20)
@@ -188,7 +188,7 @@ def test_the_cpu_time_of_an_iteration_that_is_too_short_for_its_clock_is_not_tol
     assert summarise_launch(a_launch(workers=(long,)), "auto").cpu_median_ns == 201_900
 
 
-def test_only_ok_launches_enter_and_every_attempt_is_counted() -> None:
+def test_only_ok_launches_give_values_but_all_are_counted() -> None:
     launches = [
         a_launch_of(*[40] * 20, block=0),
         a_launch(block=1, status="invalid", workers=(a_worker(wall_ns=(9_000,) * 20),)),
@@ -205,7 +205,7 @@ def test_only_ok_launches_enter_and_every_attempt_is_counted() -> None:
     assert summary.attempts == 4
 
 
-def test_a_cell_without_an_ok_launch_has_no_figures() -> None:
+def test_a_cell_without_an_ok_launch_has_no_values() -> None:
     summary = summarise(a_cell(), [a_launch(status="failed", workers=())], "auto")
 
     assert summary.launches == ()
@@ -214,14 +214,14 @@ def test_a_cell_without_an_ok_launch_has_no_figures() -> None:
     assert summary.spread_ratio is None
 
 
-def test_one_launch_has_a_figure_and_no_interval() -> None:
+def test_one_launch_gives_a_value_without_an_interval() -> None:
     summary = summarise(a_cell(), [a_launch_of(*[40] * 20)], "auto")
 
     assert summary.median_ns == pytest.approx(40.0)
     assert summary.interval is None
 
 
-def test_launches_that_never_settle_enter_and_are_counted() -> None:
+def test_launches_that_never_become_steady_are_included_and_counted() -> None:
     launches = [
         a_launch_of(*[40] * 100, block=0),
         a_launch_of(*[40] * 60, *[80] * 40, block=1),
@@ -233,7 +233,7 @@ def test_launches_that_never_settle_enter_and_are_counted() -> None:
     assert (len(summary.launches), summary.unsettled) == (2, 1)
 
 
-def test_times_of_nothing_have_no_interval_and_do_no_harm() -> None:
+def test_zero_times_have_no_interval() -> None:
     summary = summarise(a_cell(), [a_launch_of(*[0] * 20, block=b) for b in range(3)], "auto")
 
     assert (summary.median_ns, summary.interval, summary.spread_ratio) == (0.0, None, 0.0)
@@ -244,7 +244,7 @@ def test_times_of_nothing_have_no_interval_and_do_no_harm() -> None:
     medians_ns=st.lists(st.integers(1_000, 10**9), min_size=2, max_size=10),
     factor=st.integers(2, 1000),
 )
-def test_another_unit_scales_every_figure(medians_ns: list[int], factor: int) -> None:
+def test_another_unit_scales_every_value(medians_ns: list[int], factor: int) -> None:
     one = summarise(a_cell(), [a_launch_of(m, block=b) for b, m in enumerate(medians_ns)], "auto")
     other = summarise(
         a_cell(), [a_launch_of(m * factor, block=b) for b, m in enumerate(medians_ns)], "auto"
@@ -258,6 +258,6 @@ def test_another_unit_scales_every_figure(medians_ns: list[int], factor: int) ->
     assert other.spread_ratio == pytest.approx(one.spread_ratio)
 
 
-def test_a_launch_without_samples_is_our_mistake() -> None:
+def test_a_launch_without_samples_is_a_value_error() -> None:
     with pytest.raises(ValueError, match="no samples"):
         summarise_launch(a_launch(workers=()), "auto")

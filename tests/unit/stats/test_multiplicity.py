@@ -16,13 +16,13 @@ p_values = st.lists(st.none() | st.floats(0, 1), max_size=30)
 
 
 @given(p_values)
-def test_a_finding_of_the_family_is_one_by_itself_too(ps: list[float | None]) -> None:
+def test_a_finding_after_correction_is_one_without_it(ps: list[float | None]) -> None:
     for p, found in zip(ps, holm(ps), strict=True):
         assert not found or (p is not None and p <= 0.05)
 
 
 @given(p_values)
-def test_what_is_likelier_by_chance_is_no_finding_before_what_is_less_so(
+def test_findings_have_smaller_p_values_than_other_comparisons(
     ps: list[float | None],
 ) -> None:
     found = [p for p, is_found in zip(ps, holm(ps), strict=True) if is_found and p is not None]
@@ -31,7 +31,7 @@ def test_what_is_likelier_by_chance_is_no_finding_before_what_is_less_so(
     assert not found or not missed or max(found) <= min(missed)
 
 
-def test_one_comparison_is_judged_as_ever() -> None:
+def test_a_single_comparison_needs_no_correction() -> None:
     assert holm([0.049]) == (True,)
     assert holm([0.051]) == (False,)
 
@@ -48,18 +48,18 @@ def test_one_comparison_is_judged_as_ever() -> None:
         ([0.03, 0.04, 0.005, 0.013], (False, False, True, True)),
     ],
 )
-def test_holm_asks_less_of_each_p_value_after_the_first(
+def test_holm_relaxes_the_threshold_after_each_finding(
     ps: list[float | None], found: tuple[bool, ...]
 ) -> None:
     assert holm(ps) == found
 
 
-def test_a_p_value_that_one_of_eighteen_has_by_chance_is_no_finding() -> None:
+def test_a_p_value_expected_once_in_eighteen_is_no_finding() -> None:
     assert holm([0.02, *[0.5] * 17]) == (False,) * 18
     assert holm([0.0027, *[0.5] * 17])[0]  # 0.05 / 18 = 0.00278
 
 
-def test_a_family_without_a_difference_alarms_in_one_of_twenty_at_most() -> None:
+def test_a_family_without_differences_alarms_at_most_once_in_twenty() -> None:
     chance = random.Random(1)
 
     alarms = sum(any(holm([chance.random() for _ in range(18)])) for _ in range(4000))
@@ -68,13 +68,13 @@ def test_a_family_without_a_difference_alarms_in_one_of_twenty_at_most() -> None
     assert 159 <= alarms <= 241
 
 
-def test_alpha_is_a_chance() -> None:
+def test_alpha_lies_between_0_and_1() -> None:
     with pytest.raises(ValueError, match="between 0 and 1"):
         holm([0.5], alpha=1.0)
 
 
 @given(p_values)
-def test_benjamini_and_hochbergs_findings_are_those_of_scipy(ps: list[float | None]) -> None:
+def test_benjamini_hochberg_findings_equal_scipy_s(ps: list[float | None]) -> None:
     found = benjamini_hochberg(ps)
 
     tested = [p for p in ps if p is not None]
@@ -89,7 +89,7 @@ def test_benjamini_and_hochbergs_findings_are_those_of_scipy(ps: list[float | No
 
 
 @given(p_values)
-def test_what_holm_finds_benjamini_and_hochberg_find_too(ps: list[float | None]) -> None:
+def test_benjamini_hochberg_includes_every_finding_of_holm(ps: list[float | None]) -> None:
     for strict, mild in zip(holm(ps), benjamini_hochberg(ps), strict=True):
         assert mild or not strict
 
@@ -106,7 +106,7 @@ def test_the_order_of_a_suite_does_not_matter(
     assert shuffled == tuple(benjamini_hochberg(ps)[i] for i in order)
 
 
-def test_of_a_suites_findings_one_in_twenty_is_false_at_most() -> None:
+def test_at_most_one_in_twenty_findings_of_a_suite_is_false() -> None:
     rng = np.random.default_rng(1)
     shares = []
     for _ in range(500):
@@ -119,7 +119,7 @@ def test_of_a_suites_findings_one_in_twenty_is_false_at_most() -> None:
     assert 0.035 <= float(np.mean(shares)) <= 0.055
 
 
-def test_of_findings_against_one_baseline_hardly_more_are_false() -> None:
+def test_findings_against_one_baseline_are_hardly_more_often_false() -> None:
     rng = np.random.default_rng(2)
     shares = []
     for _ in range(300):
@@ -134,6 +134,6 @@ def test_of_findings_against_one_baseline_hardly_more_are_false() -> None:
     assert float(np.mean(shares)) <= 0.065
 
 
-def test_the_share_of_false_findings_is_a_share() -> None:
+def test_the_false_discovery_rate_lies_between_0_and_1() -> None:
     with pytest.raises(ValueError, match="between 0 and 1"):
         benjamini_hochberg([0.5], alpha=0.0)

@@ -35,7 +35,7 @@ def student_says(drawn: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArr
     return drawn.mean(axis=1), 2.262 * drawn.std(axis=1, ddof=1) / math.sqrt(n)
 
 
-def test_two_equal_cells_alarm_in_one_of_twenty_calibrations_draws() -> None:
+def test_equal_cells_alarm_in_one_of_twenty_simulations() -> None:
     rng = np.random.default_rng(1)
 
     rates = [
@@ -46,7 +46,7 @@ def test_two_equal_cells_alarm_in_one_of_twenty_calibrations_draws() -> None:
     assert 0.04 <= float(np.mean(rates)) <= 0.06
 
 
-def test_a_wide_margin_makes_every_quiet_pair_equivalent() -> None:
+def test_with_a_wide_margin_every_quiet_pair_is_equivalent() -> None:
     found = noise(
         pairs(np.random.default_rng(1), 30, 0.001),
         launches=10,
@@ -60,7 +60,7 @@ def test_a_wide_margin_makes_every_quiet_pair_equivalent() -> None:
     assert found.detectable_ratio == pytest.approx(0.02, abs=0.002)
 
 
-def test_a_slowdown_as_small_as_said_is_found_nine_times_in_ten() -> None:
+def test_the_smallest_detectable_slowdown_is_found_nine_times_in_ten() -> None:
     rng = np.random.default_rng(2)
     shares = []
     for k in range(20):
@@ -74,7 +74,7 @@ def test_a_slowdown_as_small_as_said_is_found_nine_times_in_ten() -> None:
     assert float(np.mean(shares)) == pytest.approx(0.9, abs=0.03)
 
 
-def test_the_floor_is_how_far_an_interval_reaches() -> None:
+def test_the_floor_is_the_reach_of_an_interval() -> None:
     rng = np.random.default_rng(3)
     floors = [
         noise(pairs(rng, 30), launches=10, margin=MARGIN, adaptive=False, seed=k).floor_ratio
@@ -92,7 +92,7 @@ def test_the_floor_is_how_far_an_interval_reaches() -> None:
     launches=st.integers(2, 30),
     seed=st.integers(0, 10),
 )
-def test_which_copy_is_called_which_does_not_matter(
+def test_the_order_of_the_copies_does_not_matter(
     logs: list[float], launches: int, seed: int
 ) -> None:
     one, other = (
@@ -110,7 +110,7 @@ def test_which_copy_is_called_which_does_not_matter(
     assert one.false_alarm_rate == pytest.approx(other.false_alarm_rate, abs=0.05)
 
 
-def test_more_launches_see_less() -> None:
+def test_more_launches_lower_the_floor() -> None:
     ratios = pairs(np.random.default_rng(4), 30)
 
     found = [
@@ -124,7 +124,7 @@ def test_more_launches_see_less() -> None:
     )
 
 
-def test_stopping_when_it_is_narrow_has_its_price() -> None:
+def test_stopping_at_a_narrow_interval_raises_the_floor() -> None:
     ratios = pairs(np.random.default_rng(5), 20)
 
     fixed, adaptive = (
@@ -135,7 +135,7 @@ def test_stopping_when_it_is_narrow_has_its_price() -> None:
     assert math.log1p(adaptive) == pytest.approx(1.1 * math.log1p(fixed))
 
 
-def test_a_host_on_which_nothing_can_be_told_says_so() -> None:
+def test_a_host_that_is_too_noisy_has_no_detectable_slowdown() -> None:
     wild = [0.01, 100.0, 0.01]
 
     assert noise(wild, launches=2, margin=0.02, adaptive=False, seed=1).detectable_ratio is None
@@ -148,7 +148,7 @@ def test_a_spread_is_a_share() -> None:
     assert spread_ratio(ratios) == pytest.approx(math.expm1(0.01))
 
 
-def test_two_pairs_tell_nothing() -> None:
+def test_two_pairs_give_no_floor() -> None:
     with pytest.raises(ValueError, match="three pairs"):
         noise([1.0, 1.1], launches=6, margin=0.02, adaptive=False, seed=1)
 
@@ -186,7 +186,7 @@ def known_pairs() -> list[float]:
 
 
 @pytest.mark.parametrize("adaptive", [False, True])
-def test_a_calibration_finds_as_much_as_compare_where_one_launch_in_ten_is_slow(
+def test_with_slow_outliers_a_calibration_detects_as_much_as_a_comparison(
     adaptive: bool,
 ) -> None:
     drawn = experiments(known_pairs(), launches=10, adaptive=adaptive, seed=1)
@@ -203,9 +203,7 @@ def test_a_calibration_finds_as_much_as_compare_where_one_launch_in_ten_is_slow(
         assert slowdown < 0.03 or promised > 0.8
 
 
-def test_its_floor_and_its_false_alarms_are_those_of_compare_where_one_launch_in_ten_is_slow() -> (
-    None
-):
+def test_with_slow_outliers_floor_and_false_alarms_match_a_comparison() -> None:
     promised = noise(known_pairs(), launches=10, margin=0.02, adaptive=False, seed=1)
 
     real = compared_for_real(300, slowdown=0.0)

@@ -35,42 +35,42 @@ def unfinished_cells(*summaries: CellSummary, baseline: str | None = "base") -> 
     return {key.removeprefix("binding=") for key in unfinished(summaries, baselines, RULE)}
 
 
-def test_every_cell_starts() -> None:
+def test_every_cell_is_launched_at_first() -> None:
     assert unfinished_cells(a_summary("base"), a_summary("one")) == {"base", "one"}
 
 
-def test_nothing_stops_below_the_least_number_of_launches() -> None:
+def test_no_cell_stops_below_the_minimum_of_launches() -> None:
     assert unfinished_cells(a_summary("base", QUIET[:3]), a_summary("one", QUIET[:3])) == {
         "base",
         "one",
     }
 
 
-def test_a_narrow_interval_is_enough() -> None:
+def test_a_narrow_interval_ends_a_cell() -> None:
     assert unfinished_cells(a_summary("base", QUIET[:4]), a_summary("one", QUIET[:4])) == set()
 
 
-def test_a_noisy_cell_goes_on_and_takes_its_baseline_along_but_nobody_else() -> None:
+def test_a_noisy_cell_continues_with_its_baseline_only() -> None:
     cells = (a_summary("base", QUIET[:4]), a_summary("one", NOISY[:4]), a_summary("two", QUIET[:4]))
 
     assert unfinished_cells(*cells) == {"base", "one"}
 
 
-def test_what_is_noisy_but_cancels_in_the_ratio_is_enough() -> None:
+def test_noise_that_cancels_in_the_ratio_ends_a_cell() -> None:
     assert unfinished_cells(a_summary("base", NOISY[:4]), a_summary("one", NOISY[:4])) == set()
 
 
-def test_nothing_goes_on_beyond_the_most_launches() -> None:
+def test_no_cell_exceeds_the_maximum_of_launches() -> None:
     assert unfinished_cells(a_summary("base", QUIET), a_summary("one", NOISY)) == set()
 
 
-def test_failed_launches_count_towards_the_most() -> None:
+def test_failed_launches_count_towards_the_maximum() -> None:
     flaky = a_summary("one", NOISY[:4], others=("failed",) * 4)
 
     assert unfinished_cells(a_summary("base", QUIET[:4]), flaky) == set()
 
 
-def test_what_never_went_well_is_given_up_after_two_attempts() -> None:
+def test_a_cell_that_fails_twice_is_given_up() -> None:
     base = a_summary("base", QUIET[:2])
 
     assert unfinished_cells(base, a_summary("one", others=("failed",))) == {"base", "one"}
@@ -90,7 +90,7 @@ def test_one_good_launch_keeps_a_cell_that_also_fails() -> None:
     ) == {"base", "one"}
 
 
-def test_without_a_baseline_that_runs_a_cell_looks_at_its_own_interval() -> None:
+def test_without_a_baseline_result_a_cell_is_judged_by_its_own_interval() -> None:
     base = a_summary("base", others=("failed", "failed"))
 
     assert unfinished_cells(base, a_summary("one", QUIET[:4]), a_summary("two", NOISY[:4])) == {
@@ -98,13 +98,13 @@ def test_without_a_baseline_that_runs_a_cell_looks_at_its_own_interval() -> None
     }
 
 
-def test_a_lone_cell_looks_at_its_own_interval() -> None:
+def test_a_single_cell_is_judged_by_its_own_interval() -> None:
     assert unfinished_cells(a_summary("one", QUIET[:4]), baseline=None) == set()
     assert unfinished_cells(a_summary("one", NOISY[:4]), baseline=None) == {"one"}
     assert unfinished_cells(a_summary("base", NOISY[:4])) == {"base"}
 
 
-def test_a_baseline_whose_cells_all_fail_looks_at_its_own_interval() -> None:
+def test_a_baseline_whose_cells_all_fail_is_judged_by_its_own_interval() -> None:
     failed = a_summary("one", others=("failed", "failed"))
 
     assert unfinished_cells(a_summary("base", NOISY[:4]), failed) == {"base"}
@@ -126,29 +126,29 @@ def chosen(**medians_ns: int | None) -> tuple[tuple[str, ...], ...]:
     )
 
 
-def test_a_baseline_and_its_fastest_rival_are_looked_into() -> None:
+def test_a_baseline_and_its_fastest_alternative_are_chosen() -> None:
     assert chosen(slow=120, base=100, fast=80) == (("binding=base", "binding=fast"),)
 
 
-def test_a_rival_twice_as_slow_is_too() -> None:
+def test_an_alternative_twice_as_slow_is_chosen() -> None:
     assert chosen(base=100, fast=80, trap=210) == (
         ("binding=base", "binding=fast", "binding=trap"),
     )
 
 
-def test_a_cell_is_named_once() -> None:
+def test_a_cell_is_chosen_once() -> None:
     assert chosen(base=100, trap=300) == (("binding=base", "binding=trap"),)
 
 
-def test_a_baseline_that_failed_is_not_looked_into_but_its_rivals_are() -> None:
+def test_the_alternatives_of_a_failed_baseline_are_chosen() -> None:
     assert chosen(base=None, fast=80, trap=900) == (("binding=fast",),)
 
 
-def test_what_was_never_measured_tells_nothing() -> None:
+def test_unmeasured_cells_are_not_chosen() -> None:
     assert chosen(base=None, other=None) == ()
 
 
-def test_every_baseline_has_its_own() -> None:
+def test_each_baseline_has_its_own_choice() -> None:
     summaries = [a_cell_summary(name, 100) for name in ("a1", "b1", "a2", "b2")]
 
     assert most_informative_cells(

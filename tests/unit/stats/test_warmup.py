@@ -34,7 +34,7 @@ def test_constant_noise_is_steady(n: int) -> None:
     assert steady_state(noisy([(n, 45.0)], noise=0.03)) == SteadyState(kind="steady", start=0)
 
 
-def test_the_long_first_iterations_of_a_framework_are_its_warm_up() -> None:
+def test_long_first_iterations_are_warm_up() -> None:
     samples_ns = [900, 60, 45, 44, 45, 46, 44, 45, 45, 46, 44, 45]
 
     assert steady_state(samples_ns) == SteadyState(kind="warm-up then steady", start=2)
@@ -49,7 +49,7 @@ def test_a_longer_first_phase_is_warm_up(n: int) -> None:
     assert abs(found.start - 3 * n // 10) <= 1
 
 
-def test_a_launch_that_ends_slower_than_it_was_has_slowed_down() -> None:
+def test_a_launch_that_ends_slower_is_slowing_down() -> None:
     assert steady_state(noisy([(40, 45.0), (60, 54.0)])) == SteadyState(kind="slowdown", start=40)
 
 
@@ -60,12 +60,12 @@ def test_a_change_shortly_before_the_end_leaves_no_steady_state() -> None:
     assert found == SteadyState(kind="never steady", start=60)
 
 
-def test_a_change_below_the_margin_is_none() -> None:
+def test_a_change_below_the_margin_is_ignored() -> None:
     # The 5 % of Traini et al. (2022).
     assert steady_state(noisy([(100, 45.0), (100, 46.5)])).kind == "steady"
 
 
-def test_a_very_long_launch_is_looked_at_in_groups() -> None:
+def test_a_very_long_launch_is_analysed_in_groups() -> None:
     found = steady_state(noisy([(30_000, 54.0), (70_001, 45.0)]))
 
     assert found.kind == "warm-up then steady"
@@ -73,7 +73,7 @@ def test_a_very_long_launch_is_looked_at_in_groups() -> None:
     assert abs(found.start - 30_000) <= 2 * 34
 
 
-def test_a_lone_spike_is_no_change() -> None:
+def test_a_single_spike_is_no_change() -> None:
     samples_ns = noisy([(200, 45.0)])
     samples_ns[120] *= 20
 
@@ -99,7 +99,7 @@ def test_another_unit_changes_nothing(seed: int, factor: int) -> None:
     assert steady_state([factor * sample for sample in samples_ns]) == steady_state(samples_ns)
 
 
-def test_of_several_workers_the_one_that_settles_worst_counts() -> None:
+def test_the_worker_that_settles_last_counts() -> None:
     early = SteadyState(kind="warm-up then steady", start=2)
     late = SteadyState(kind="warm-up then steady", start=9)
     slowed = SteadyState(kind="slowdown", start=5)
@@ -122,9 +122,7 @@ def test_cuts_rise_and_leave_every_segment_its_least_length(values: list[float])
 
 @settings(max_examples=20)
 @given(seed=st.integers(0, 1000), noise=st.sampled_from([0.002, 0.01, 0.03]))
-def test_two_levels_are_told_apart_at_any_noise_that_leaves_them_apart(
-    seed: int, noise: float
-) -> None:
+def test_two_levels_are_separated_if_noise_allows_it(seed: int, noise: float) -> None:
     rng = np.random.default_rng(seed)
     levels = np.repeat([1.5, 1.0], [80, 220])
 
@@ -156,7 +154,7 @@ def _cost(values: list[float], cuts: tuple[int, ...], penalty: float) -> float:
     penalty=st.floats(0.1, 20),
     min_segment=st.integers(2, 4),
 )
-def test_no_other_segmentation_is_better(
+def test_the_segmentation_has_the_least_cost(
     values: list[float], penalty: float, min_segment: int
 ) -> None:
     found = change_points(
@@ -173,7 +171,7 @@ def test_no_other_segmentation_is_better(
     assert _cost(values, found, penalty) <= least + 1e-6
 
 
-def test_a_step_is_found_where_it_is() -> None:
+def test_a_step_is_located() -> None:
     rng = np.random.default_rng(1)
     values = rng.normal(1.0, 0.01, 600)
     values[400:] += 0.05
@@ -181,7 +179,7 @@ def test_a_step_is_found_where_it_is() -> None:
     assert change_points(values, penalty=100, min_segment=10, variance_floor=1e-6) == (400,)
 
 
-def test_a_change_of_noise_alone_is_found() -> None:
+def test_a_change_of_noise_is_found() -> None:
     rng = np.random.default_rng(1)
     values = np.concatenate([rng.normal(1.0, 0.01, 300), rng.normal(1.0, 0.05, 300)])
 
@@ -190,7 +188,7 @@ def test_a_change_of_noise_alone_is_found() -> None:
     assert abs(cut - 300) <= 3
 
 
-def test_too_short_a_series_is_one_segment() -> None:
+def test_a_short_series_is_one_segment() -> None:
     assert change_points([1, 9, 1], penalty=0.1, min_segment=2, variance_floor=VARIANCE_FLOOR) == ()
 
 

@@ -36,7 +36,7 @@ def summaries(steps: tuple[ChangePoint, ...]) -> list[tuple[int, str, str]]:
     return [(step.at, step.direction, step.status) for step in steps]
 
 
-def test_a_step_is_found_with_its_place_its_size_and_who_says_so() -> None:
+def test_a_step_is_found_with_its_location_size_and_votes() -> None:
     (step,) = find_change_points(a_history((60, 40.0), (20, 42.0)))
 
     assert (step.at, step.direction, step.status) == (60, "up", "new")
@@ -55,7 +55,7 @@ def test_an_improvement_is_a_step_down() -> None:
     assert step.ratio == pytest.approx(40 / 42, abs=0.01)
 
 
-def test_noise_alone_has_no_step() -> None:
+def test_noise_has_no_step() -> None:
     assert all(find_change_points(a_history((100, 40.0), seed=seed)) == () for seed in range(5))
 
 
@@ -64,7 +64,7 @@ def test_a_constant_history_has_no_step(n: int) -> None:
     assert find_change_points([Observation(figure=7.0)] * n) == ()
 
 
-def test_without_any_noise_a_step_is_found_on_its_night() -> None:
+def test_without_noise_a_step_is_located_exactly() -> None:
     (step,) = find_change_points(
         [Observation(figure=100.0)] * 50 + [Observation(figure=105.0)] * 10
     )
@@ -73,14 +73,14 @@ def test_without_any_noise_a_step_is_found_on_its_night() -> None:
     assert step.ratio == pytest.approx(1.05)
 
 
-def test_a_step_too_small_to_matter_is_none_unless_it_matters_to_the_scenario() -> None:
+def test_a_small_step_is_ignored_unless_the_threshold_is_lower() -> None:
     nights = a_history((50, 40.0), (50, 40.6), noise=0.002)
 
     assert find_change_points(nights) == ()
     assert [step.at for step in find_change_points(nights, threshold=0.01)] == [50]
 
 
-def test_a_single_night_that_took_twice_as_long_is_no_step() -> None:
+def test_a_single_outlier_is_no_step() -> None:
     nights = a_history((80, 40.0))
     nights[40] = Observation(figure=8e7, key="host")
     nights[-1] = Observation(figure=8e7, key="host")
@@ -88,7 +88,7 @@ def test_a_single_night_that_took_twice_as_long_is_no_step() -> None:
     assert find_change_points(nights) == ()
 
 
-def test_two_slow_nights_are_a_step_only_where_slow_nights_are_not_common() -> None:
+def test_two_slow_points_are_a_step_unless_slow_points_are_common() -> None:
     quiet = a_history((80, 40.0), (2, 44.0))
     spiky = list(quiet)
     for index in range(5, 80, 15):
@@ -98,13 +98,13 @@ def test_two_slow_nights_are_a_step_only_where_slow_nights_are_not_common() -> N
     assert find_change_points(spiky) == ()
 
 
-def test_a_step_that_was_undone_has_recovered() -> None:
+def test_a_reverted_step_has_recovered() -> None:
     steps = find_change_points(a_history((50, 40.0), (10, 44.0), (20, 40.0)))
 
     assert summaries(steps) == [(50, "up", "recovered"), (60, "down", "new")]
 
 
-def test_a_recovery_is_placed_where_the_level_came_back() -> None:
+def test_a_recovery_is_located_at_the_return_of_the_level() -> None:
     up, down = find_change_points(a_history((50, 40.0), (10, 44.0), (20, 40.0)))
 
     assert up.recovery is not None
@@ -118,7 +118,7 @@ def test_a_recovery_is_placed_where_the_level_came_back() -> None:
     assert down.recovery is None
 
 
-def test_what_took_several_steps_to_recover_names_the_last() -> None:
+def test_a_recovery_in_several_steps_names_the_last() -> None:
     first, *_ = find_change_points(a_history((40, 40.0), (20, 46.0), (20, 43.0), (20, 40.0)))
 
     assert first.recovery is not None
@@ -126,7 +126,7 @@ def test_what_took_several_steps_to_recover_names_the_last() -> None:
     assert (first.recovery.steps, first.recovery.whole) == (2, True)
 
 
-def test_what_was_taken_back_in_part_says_how_much_is_left() -> None:
+def test_a_partial_recovery_has_the_remaining_ratio() -> None:
     first, _ = find_change_points(a_history((40, 40.0), (20, 46.0), (20, 43.0)))
 
     assert first.recovery is not None
@@ -134,7 +134,7 @@ def test_what_was_taken_back_in_part_says_how_much_is_left() -> None:
     assert first.recovery.left == pytest.approx(43 / 40, abs=0.01)
 
 
-def test_what_was_more_than_taken_back_has_come_back_and_beyond() -> None:
+def test_a_recovery_beyond_the_old_level_is_whole() -> None:
     """Two steps up, and one that takes both back: of the second it is more than all."""
     first, second, _ = find_change_points(a_history((40, 40.0), (20, 42.0), (20, 44.1), (20, 40.0)))
 
@@ -146,7 +146,7 @@ def test_what_was_more_than_taken_back_has_come_back_and_beyond() -> None:
     assert (first.recovery.whole, second.recovery.whole) == (True, True)
 
 
-def test_what_took_back_of_a_later_step_only_took_nothing_back_of_this_one() -> None:
+def test_a_recovery_from_a_later_step_leaves_earlier_ones() -> None:
     """Up by a quarter, by a third more, and down by less than that third."""
     first, second, _ = find_change_points(a_history((40, 40.0), (20, 50.0), (20, 66.0), (20, 60.0)))
 
@@ -155,15 +155,13 @@ def test_what_took_back_of_a_later_step_only_took_nothing_back_of_this_one() -> 
     assert second.recovery.left == pytest.approx(60 / 50, abs=0.01)
 
 
-def test_a_step_further_the_same_way_takes_nothing_back() -> None:
+def test_a_step_in_the_same_direction_is_no_recovery() -> None:
     first, _ = find_change_points(a_history((40, 40.0), (15, 42.0), (15, 44.1)))
 
     assert first.recovery is None
 
 
-def test_of_kinds_of_night_by_turns_a_recovery_is_between_the_nights_its_step_is_told_between() -> (
-    None
-):
+def test_in_alternating_environments_a_recovery_is_located_like_its_step() -> None:
     nights = a_history((60, 40.0), (30, 48.0), (30, 40.0), noise=0.005)
     mixed = [replace(night, key="ab"[at % 2]) for at, night in enumerate(nights)]
 
@@ -174,13 +172,13 @@ def test_of_kinds_of_night_by_turns_a_recovery_is_between_the_nights_its_step_is
     assert (up.recovery.last_good, up.recovery.first_bad) == (89, 90)
 
 
-def test_two_steps_the_same_way_are_two() -> None:
+def test_two_steps_in_the_same_direction_are_separate() -> None:
     steps = find_change_points(a_history((40, 40.0), (15, 42.0), (15, 44.1)))
 
     assert summaries(steps) == [(40, "up", "new"), (55, "up", "new")]
 
 
-def test_what_is_long_ago_is_old() -> None:
+def test_a_step_long_ago_is_old() -> None:
     nights = a_history((60, 40.0), (20, 42.0))
     later = [*nights, *a_history((20, 42.0), seed=2)]
 
@@ -188,13 +186,13 @@ def test_what_is_long_ago_is_old() -> None:
     assert summaries(find_change_points(later)) == [(60, "up", "old")]
 
 
-def test_another_host_or_kernel_begins_a_segment_and_is_no_step() -> None:
+def test_an_environment_change_is_no_step() -> None:
     nights = [*a_history((50, 40.0), key="6.1"), *a_history((50, 60.0), key="6.12", seed=2)]
 
     assert find_change_points(nights) == ()
 
 
-def test_a_step_that_is_a_little_less_than_what_matters_is_not_undone_by_itself() -> None:
+def test_a_step_just_below_the_threshold_has_not_recovered() -> None:
     """Of the nights next to it, it matters; of all before and after, hardly."""
     (step,) = find_change_points(a_history((150, 40.3), (100, 40.0), (40, 40.85), noise=0.002))
 
@@ -203,7 +201,7 @@ def test_a_step_that_is_a_little_less_than_what_matters_is_not_undone_by_itself(
     assert step.before == pytest.approx(40.2e6, rel=0.002)
 
 
-def test_a_step_without_any_overlap_is_sure_also_where_nights_go_with_their_neighbours() -> None:
+def test_a_step_without_overlap_is_significant_despite_correlation() -> None:
     rng = np.random.default_rng(7)
     logs: Array = np.zeros(400)
     for night in range(1, 400):
@@ -219,7 +217,7 @@ def test_a_step_without_any_overlap_is_sure_also_where_nights_go_with_their_neig
 
 
 @pytest.mark.parametrize("kernels", ["ab", "aaaaaabbbbbb", "abc", "aaab"])
-def test_circumstances_that_come_and_go_hide_no_step_and_are_none(kernels: str) -> None:
+def test_alternating_environments_neither_hide_a_step_nor_are_one(kernels: str) -> None:
     """A machine in a cloud has now one processor, now another."""
     still, stepped = a_history((60, 40.0)), a_history((48, 40.0), (12, 48.0))
     slower = {kernel: 1 + 0.2 * place for place, kernel in enumerate(sorted(set(kernels)))}
@@ -238,7 +236,7 @@ def test_circumstances_that_come_and_go_hide_no_step_and_are_none(kernels: str) 
     assert step.ratio == pytest.approx(1.2, abs=0.03)
 
 
-def test_steps_of_two_kinds_of_nights_that_are_apart_are_two() -> None:
+def test_distant_steps_in_two_environments_are_separate() -> None:
     first = a_history((20, 40.0), (30, 44.0), key="a")
     second = a_history((35, 60.0), (15, 66.0), key="b", seed=2)
     by_turns = [night for pair in zip(first, second, strict=True) for night in pair]
@@ -246,13 +244,13 @@ def test_steps_of_two_kinds_of_nights_that_are_apart_are_two() -> None:
     assert [step.at for step in find_change_points(by_turns)] == [40, 71]
 
 
-def test_a_step_after_a_change_of_host_is_still_found() -> None:
+def test_a_step_after_an_environment_change_is_found() -> None:
     nights = [*a_history((30, 40.0), key="a"), *a_history((40, 60.0), (10, 64.0), key="b", seed=2)]
 
     assert [step.at for step in find_change_points(nights)] == [70]
 
 
-def test_nights_without_a_figure_are_passed_over_and_widen_where_the_step_may_be() -> None:
+def test_missing_values_are_skipped_and_widen_the_location() -> None:
     nights = a_history((50, 40.0), (30, 44.0), noise=0.002)
     for index in (20, 48, 49, 50, 60):
         nights[index] = Observation(figure=None if index % 2 else math.nan, key="host")
@@ -277,7 +275,7 @@ def with_intervals(nights: list[Observation], reach: Callable[[int], float]) -> 
     ]
 
 
-def test_nights_that_are_uncertain_by_themselves_make_no_step() -> None:
+def test_points_with_wide_intervals_are_no_step() -> None:
     nights = a_history((30, 40.0), (3, 42.0), noise=0.002)
 
     assert [step.at for step in find_change_points(nights)] == [30]
@@ -285,7 +283,7 @@ def test_nights_that_are_uncertain_by_themselves_make_no_step() -> None:
     assert find_change_points(with_intervals(nights, lambda at: 1.3 if at >= 30 else 1.004)) == ()
 
 
-def test_what_all_nights_say_of_themselves_counts_as_far_as_they_differ() -> None:
+def test_intervals_wider_than_the_noise_do_not_hide_a_step() -> None:
     """asv's interval of two samples is as wide as if nothing was known."""
     nights = a_history((48, 40.0), (12, 44.0), noise=0.02)
 
@@ -296,7 +294,7 @@ def test_what_all_nights_say_of_themselves_counts_as_far_as_they_differ() -> Non
     assert step.interval.low > 1.05
 
 
-def test_a_night_whose_interval_says_nothing_is_passed_over() -> None:
+def test_a_point_with_an_infinite_interval_is_skipped() -> None:
     nights = a_history((30, 40.0), (20, 42.0))
     nights[35] = Observation(
         figure=8e7, key="host", interval=Interval(low=0.0, high=math.inf, confidence=0.95)
@@ -305,7 +303,7 @@ def test_a_night_whose_interval_says_nothing_is_passed_over() -> None:
     assert [step.at for step in find_change_points(nights)] == [30]
 
 
-def test_two_kinds_of_night_are_no_steps_and_hide_none() -> None:
+def test_bimodal_values_neither_hide_a_step_nor_are_one() -> None:
     rng = np.random.default_rng(5)
     logs = rng.normal(0, 0.01, 100) + math.log(1.06) * rng.integers(0, 2, 100)
 
@@ -317,7 +315,7 @@ def test_two_kinds_of_night_are_no_steps_and_hide_none() -> None:
 
 
 @pytest.mark.parametrize("at", [12, 88])
-def test_near_an_end_too_a_step_is_found_among_two_kinds_of_night(at: int) -> None:
+def test_a_step_near_an_end_is_found_in_bimodal_values(at: int) -> None:
     found = alarms = 0
     for seed in range(20):
         rng = np.random.default_rng((4, seed))
@@ -331,7 +329,7 @@ def test_near_an_end_too_a_step_is_found_among_two_kinds_of_night(at: int) -> No
     assert alarms == 0
 
 
-def test_a_step_never_lies_outside_the_range_that_is_told() -> None:
+def test_a_step_lies_within_its_reported_range() -> None:
     for seed in range(40):
         rng = np.random.default_rng((5, seed))
         logs: Array = rng.normal(0, 0.01, 100) + math.log(1.06) * rng.integers(0, 2, 100)
@@ -342,7 +340,7 @@ def test_a_step_never_lies_outside_the_range_that_is_told() -> None:
         assert [at for _, at, _ in places] == sorted({at for _, at, _ in places})
 
 
-def test_what_has_no_logarithm_is_no_figure_and_no_threshold() -> None:
+def test_values_and_thresholds_must_have_a_logarithm() -> None:
     with pytest.raises(ValueError, match="above 0"):
         find_change_points([Observation(figure=0.0)])
     with pytest.raises(ValueError, match="above 0"):
@@ -377,7 +375,7 @@ def test_another_unit_changes_nothing(seed: int, unit: float) -> None:
 
 @settings(max_examples=15)
 @given(seed=seeds)
-def test_told_backwards_a_step_is_as_far_from_the_other_end(seed: int) -> None:
+def test_a_reversed_history_has_the_reversed_steps(seed: int) -> None:
     logs = _stepped(seed)
 
     forwards = _places(logs)
@@ -396,7 +394,7 @@ def test_the_reciprocal_of_a_history_has_the_reciprocal_steps(seed: int) -> None
 
 @settings(max_examples=15)
 @given(seed=seeds, missing=st.sets(st.integers(0, 59), max_size=20))
-def test_a_missing_night_is_as_if_it_had_not_been(seed: int, missing: set[int]) -> None:
+def test_missing_points_do_not_change_the_steps(seed: int, missing: set[int]) -> None:
     logs = _stepped(seed)
     nights = [
         Observation(figure=None if index in missing else math.exp(log))
@@ -410,7 +408,7 @@ def test_a_missing_night_is_as_if_it_had_not_been(seed: int, missing: set[int]) 
 
 
 @pytest.mark.parametrize("kind", ["independent", "heavy tail", "AR(0.6)", "spikes"])
-def test_of_steps_of_5_percent_nearly_all_are_found_and_hardly_any_other(kind: str) -> None:
+def test_nearly_all_steps_of_5_percent_are_found_with_few_false_alarms(kind: str) -> None:
     found = alarms = 0
     for seed in range(15):
         rng = np.random.default_rng((3, seed))
@@ -431,7 +429,7 @@ def test_of_steps_of_5_percent_nearly_all_are_found_and_hardly_any_other(kind: s
     assert alarms <= 2
 
 
-def test_an_interval_wider_than_a_float_can_tell_has_an_error() -> None:
+def test_an_interval_beyond_a_float_s_range_has_an_error() -> None:
     night = Observation(figure=1.0, interval=Interval(low=1e-200, high=1e200, confidence=0.95))
 
     (error,) = history_arrays([night]).errors
@@ -451,7 +449,7 @@ def test_an_interval_wider_than_a_float_can_tell_has_an_error() -> None:
     runs=st.lists(st.integers(1, 15), min_size=40, max_size=40),
     keys=st.sampled_from(["a", "ab", "aab"]),
 )
-def test_any_figures_have_steps_with_finite_levels(
+def test_any_values_have_steps_with_finite_levels(
     figures: list[float | None], runs: list[int], keys: str
 ) -> None:
     repeated = [one for one, times in zip(figures, runs, strict=False) for _ in range(times)]

@@ -37,7 +37,7 @@ def _potts_cost(values: list[int], cuts: tuple[int, ...], penalty: float) -> flo
 
 @settings(max_examples=60)
 @given(values=few_values, penalty=st.floats(0.5, 30))
-def test_no_other_pieces_are_better(values: list[int], penalty: float) -> None:
+def test_potts_pieces_have_the_least_cost(values: list[int], penalty: float) -> None:
     found = potts_cuts(values, penalty=penalty)
 
     least = min(
@@ -48,7 +48,7 @@ def test_no_other_pieces_are_better(values: list[int], penalty: float) -> None:
     assert _potts_cost(values, found, penalty) == pytest.approx(least)
 
 
-def test_a_piece_costs_something_and_nothing_has_no_pieces() -> None:
+def test_a_penalty_is_positive_and_an_empty_series_has_no_cuts() -> None:
     assert potts_cuts([], penalty=1) == ()
     with pytest.raises(ValueError, match="more than nothing"):
         potts_cuts([1, 2], penalty=0)
@@ -71,7 +71,7 @@ def test_the_best_split_has_the_greatest_energy_distance(values: list[int]) -> N
 
 
 @pytest.mark.parametrize("rho", [0.0, 0.6])
-def test_one_series_in_ten_without_a_step_has_an_energy_p_of_a_tenth(rho: float) -> None:
+def test_without_a_step_one_energy_p_value_in_ten_is_below_a_tenth(rho: float) -> None:
     rng = np.random.default_rng(1)
     small = 0
     for _ in range(100):
@@ -85,7 +85,7 @@ def test_one_series_in_ten_without_a_step_has_an_energy_p_of_a_tenth(rho: float)
     assert small <= 19
 
 
-def test_a_cut_has_two_sides_and_a_correlation_can_be_undone() -> None:
+def test_a_cut_needs_two_sides_and_a_correlation_below_1() -> None:
     with pytest.raises(ValueError, match="each side"):
         best_split(np.array([1.0, 2.0, 3.0]), least=2)
     with pytest.raises(ValueError, match="lies in"):
@@ -99,7 +99,7 @@ samples = st.integers(0, 10_000).map(np.random.default_rng)
 
 @settings(max_examples=30)
 @given(samples)
-def test_of_sides_too_short_to_trim_the_t_test_is_students(rng: np.random.Generator) -> None:
+def test_with_short_sides_the_t_test_is_student_s(rng: np.random.Generator) -> None:
     left, right = rng.normal(0, 1, 6), rng.normal(1, 1, 9)
 
     ours = t_p_value(trimmed(left), trimmed(right), rho=0.0, own_error=0.0)
@@ -109,7 +109,7 @@ def test_of_sides_too_short_to_trim_the_t_test_is_students(rng: np.random.Genera
 
 @settings(max_examples=30)
 @given(samples)
-def test_of_unequal_spreads_the_t_test_is_the_more_careful_of_yuens_two(
+def test_with_unequal_spreads_the_t_test_is_the_more_careful_of_yuen_s_two(
     rng: np.random.Generator,
 ) -> None:
     left, right = rng.normal(0, 1, 40), rng.normal(0.5, 4, 12)
@@ -122,7 +122,7 @@ def test_of_unequal_spreads_the_t_test_is_the_more_careful_of_yuens_two(
 
 @settings(max_examples=30)
 @given(samples, st.booleans())
-def test_the_rank_test_is_mann_and_whitneys(rng: np.random.Generator, ties: bool) -> None:
+def test_the_rank_test_is_mann_and_whitney_s(rng: np.random.Generator, ties: bool) -> None:
     left, right = rng.normal(0, 1, 20), rng.normal(0.5, 1, 30)
     if ties:
         left, right = left.round(), right.round()
@@ -134,11 +134,11 @@ def test_the_rank_test_is_mann_and_whitneys(rng: np.random.Generator, ties: bool
 
 
 @given(st.lists(st.integers(0, 9), min_size=1, max_size=30))
-def test_ranks_are_scipys(values: list[int]) -> None:
+def test_ranks_are_scipy_s(values: list[int]) -> None:
     assert ranks(np.array(values, dtype=float)) == pytest.approx(stats.rankdata(values))
 
 
-def test_correlated_nights_count_for_less() -> None:
+def test_correlated_points_count_for_less() -> None:
     left, right = np.array([1.0, 2, 3, 1, 2, 3]), np.array([3.0, 4, 5, 3, 4, 5])
 
     assert t_p_value(trimmed(left), trimmed(right), rho=0.6, own_error=0.0) > t_p_value(
@@ -151,7 +151,7 @@ def test_correlated_nights_count_for_less() -> None:
 
 
 @pytest.mark.parametrize("rho", [0.0, 0.6])
-def test_the_correlation_of_nights_is_found_beside_steps_and_spikes(rho: float) -> None:
+def test_the_correlation_is_estimated_despite_steps_and_spikes(rho: float) -> None:
     rng = np.random.default_rng(1)
     found = []
     for _ in range(50):
@@ -166,7 +166,7 @@ def test_the_correlation_of_nights_is_found_beside_steps_and_spikes(rho: float) 
     assert float(np.mean(found)) == pytest.approx(max(rho, 0.05), abs=0.08)
 
 
-def test_a_shift_is_held_by_its_bounds_and_no_spike_moves_it() -> None:
+def test_a_shift_lies_within_its_bounds_and_resists_spikes() -> None:
     rng = np.random.default_rng(1)
     left, right = rng.normal(0, 0.01, 40), rng.normal(0.05, 0.01, 40)
     right[3] += 5
@@ -179,7 +179,7 @@ def test_a_shift_is_held_by_its_bounds_and_no_spike_moves_it() -> None:
     assert bounds[1] - bounds[0] < 0.02
 
 
-def test_two_nights_each_bound_nothing() -> None:
+def test_two_points_on_each_side_give_no_bounds() -> None:
     pair = np.array([1.0, 2.0])
 
     assert shift_bounds(pair, pair + 9, rho=0.0, own_error=0.0, confidence=0.95) is None
@@ -195,7 +195,7 @@ def _two_kinds(nights_between: int) -> NDArray[np.float64]:
 
 @pytest.mark.parametrize("nights_between", [4, 6, 8])
 @pytest.mark.parametrize("start", [28, 30, 34])
-def test_of_nights_that_either_level_may_have_the_middle_is_told(
+def test_between_ambiguous_points_the_location_is_the_middle(
     nights_between: int, start: int
 ) -> None:
     found = locate(_two_kinds(nights_between), start, size=0.06, least=2)
@@ -205,7 +205,7 @@ def test_of_nights_that_either_level_may_have_the_middle_is_told(
     assert found.first <= found.likeliest <= found.last
 
 
-def test_where_levels_are_plain_the_middle_is_the_likeliest() -> None:
+def test_with_clear_levels_the_middle_is_the_likeliest_location() -> None:
     values = np.concatenate((np.zeros(30), np.full(20, 0.05)))
     values += 0.002 * np.sin(2.4 * np.arange(50))
 
@@ -215,7 +215,7 @@ def test_where_levels_are_plain_the_middle_is_the_likeliest() -> None:
     assert found.moved(5).middle == 35
 
 
-def test_a_score_at_one_place_is_low_by_chance_about_as_often_as_it_says() -> None:
+def test_a_score_at_one_location_is_low_by_chance_as_often_as_it_states() -> None:
     # docs/statistics.md: at most 5 % in 5.2 % of 2,000 series of independent nights.
     rng = np.random.default_rng(4)
     nights = (rng.normal(0, 0.01, 100) for _ in range(300))

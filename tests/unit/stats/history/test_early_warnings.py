@@ -29,7 +29,7 @@ def nights(*later: float, before: int = 40, seed: int = 1, key: str = "") -> lis
     return [Observation(figure=figure, key=key) for figure in (*usual, *later)]
 
 
-def test_two_nights_that_stand_out_are_suspected_with_their_size_and_place() -> None:
+def test_two_outlying_points_give_an_early_warning_with_size_and_location() -> None:
     step = early_warning(history_arrays(nights(1.05, 1.06)), ())
 
     assert step is not None
@@ -39,11 +39,13 @@ def test_two_nights_that_stand_out_are_suspected_with_their_size_and_place() -> 
 
 
 @pytest.mark.parametrize("later", [(1.05,), (1.05, 1.0), (1.0, 1.05), (0.95, 1.05), (1.015, 1.015)])
-def test_one_night_or_two_that_differ_or_little_are_not(later: tuple[float, ...]) -> None:
+def test_one_point_or_two_different_or_close_points_give_no_early_warning(
+    later: tuple[float, ...],
+) -> None:
     assert early_warning(history_arrays(nights(*later)), ()) is None
 
 
-def test_what_the_vote_has_found_is_no_suspicion_any_more() -> None:
+def test_a_detected_change_point_is_no_early_warning() -> None:
     history = nights(1.08, 1.08, 1.08)
     found = find_change_points(history)
 
@@ -51,7 +53,7 @@ def test_what_the_vote_has_found_is_no_suspicion_any_more() -> None:
     assert early_warning(history_arrays(history), found) is None
 
 
-def test_nights_that_are_often_so_do_not_stand_out() -> None:
+def test_common_outliers_give_no_early_warning() -> None:
     # One night in ten takes 9 % longer: two of them in a row are no news.
     history = [
         Observation(figure=night.figure * 1.09 if place % 10 == 3 else night.figure)
@@ -67,13 +69,13 @@ def test_nights_that_are_often_so_do_not_stand_out() -> None:
     )
 
 
-def test_another_host_or_kernel_begins_anew() -> None:
+def test_an_environment_change_gives_no_early_warning() -> None:
     moved = [*nights(), Observation(figure=1.05, key="new"), Observation(figure=1.06, key="new")]
 
     assert early_warning(history_arrays(moved), ()) is None
 
 
-def test_a_night_that_its_own_launches_doubt_is_not_suspected() -> None:
+def test_points_with_wide_intervals_give_no_early_warning() -> None:
     doubtful = [
         Observation(figure=1.05, interval=Interval(low=0.95, high=1.16, confidence=0.95))
         for _ in range(2)
@@ -82,7 +84,7 @@ def test_a_night_that_its_own_launches_doubt_is_not_suspected() -> None:
     assert early_warning(history_arrays([*nights(), *doubtful]), ()) is None
 
 
-def test_no_night_at_all_is_no_suspicion() -> None:
+def test_an_empty_history_gives_no_early_warning() -> None:
     assert early_warning(history_arrays(()), ()) is None
     assert early_warning(history_arrays([Observation(figure=None)] * 10), ()) is None
 
@@ -91,7 +93,7 @@ def test_no_night_at_all_is_no_suspicion() -> None:
     ("rerun", "answer"),
     [(1.0, "refuted"), (1.02, "refuted"), (1.05, "confirmed"), (1.2, "confirmed")],
 )
-def test_a_re_run_is_held_against_the_good_nights(rerun: float, answer: Answer) -> None:
+def test_a_re_run_is_compared_with_the_good_points(rerun: float, answer: Answer) -> None:
     good = [night.figure for night in nights() if night.figure is not None]
 
     assert evaluate_rerun(good, rerun, direction="up", ratio=1.05) == answer
@@ -99,14 +101,14 @@ def test_a_re_run_is_held_against_the_good_nights(rerun: float, answer: Answer) 
     assert down == answer
 
 
-def test_good_nights_of_two_kinds_leave_it_open() -> None:
+def test_bimodal_good_points_leave_a_re_run_open() -> None:
     good = [1.0, 1.06] * 20
 
     assert evaluate_rerun(good, 1.06, direction="up", ratio=1.05) == "undecided"
 
 
 @given(st.lists(st.floats(0.5, 2.0), max_size=1), st.floats(0.5, 2.0))
-def test_next_to_no_good_nights_never_confirm(good: list[float], rerun: float) -> None:
+def test_too_few_good_points_never_confirm(good: list[float], rerun: float) -> None:
     assert evaluate_rerun(good, rerun, direction="up", ratio=1.05) != "confirmed"
 
 
@@ -134,30 +136,32 @@ def compared(verdict: Verdict, speedup_ratio: float, *, p_value: float = 0.001) 
         (compared("faster", 1.05), "refuted"),
     ],
 )
-def test_what_both_commits_say(comparison: Comparison, answer: Answer) -> None:
+def test_a_comparison_of_both_commits_confirms_or_refutes(
+    comparison: Comparison, answer: Answer
+) -> None:
     assert evaluate_commit_comparison(comparison, direction="up", ratio=1.05) == answer
 
 
-def test_a_suspicion_alarms_only_where_both_commits_confirm_it() -> None:
+def test_an_early_warning_alarms_only_if_both_commits_confirm_it() -> None:
     assert raises_alarm(is_accepted=False, answer="confirmed", is_commit_comparison=True)
     assert not raises_alarm(is_accepted=False, answer="confirmed", is_commit_comparison=False)
     assert not raises_alarm(is_accepted=False, answer=None, is_commit_comparison=False)
 
 
-def test_a_vote_alarms_unless_it_is_refuted() -> None:
+def test_a_detected_change_alarms_unless_refuted() -> None:
     assert raises_alarm(is_accepted=True, answer=None, is_commit_comparison=False)
     assert raises_alarm(is_accepted=True, answer="undecided", is_commit_comparison=True)
     assert not raises_alarm(is_accepted=True, answer="refuted", is_commit_comparison=False)
 
 
-def test_what_one_night_refuted_is_asked_again_and_what_the_commits_did_is_not() -> None:
+def test_a_confirmation_is_final_but_a_refutation_only_by_both_commits() -> None:
     assert is_final("confirmed", is_commit_comparison=False, is_covered=False)
     assert is_final("refuted", is_commit_comparison=True, is_covered=True)
     assert not is_final("refuted", is_commit_comparison=True, is_covered=False)
     assert not is_final("refuted", is_commit_comparison=False, is_covered=True)
 
 
-def test_figures_further_apart_than_a_float_tells_are_a_step_all_the_same() -> None:
+def test_values_beyond_a_float_s_ratio_give_an_early_warning() -> None:
     history = [Observation(figure=1e-160)] * 12 + [Observation(figure=1e160)] * 2
 
     step = early_warning(history_arrays(history), ())

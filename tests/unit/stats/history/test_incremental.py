@@ -48,7 +48,7 @@ def near(steps: tuple[ChangePoint, ...], *at: int) -> bool:
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_night_by_night_the_same_is_found_as_at_once(seed: int) -> None:
+def test_adding_points_one_by_one_gives_the_same_result(seed: int) -> None:
     values = nights(400, (120, 0.05), (350, 0.06), seed=seed)
     before: dict[str, SegmentResult] = {}
 
@@ -59,7 +59,7 @@ def test_night_by_night_the_same_is_found_as_at_once(seed: int) -> None:
         before = memory.asked
 
 
-def test_what_is_known_is_kept_for_the_nights_to_come() -> None:
+def test_a_cached_result_is_kept_for_later_points() -> None:
     whole_up_to = a_segment(nights(400)).before
     assert whole_up_to is not None
     first, second = SegmentCache(), SegmentCache()
@@ -72,7 +72,7 @@ def test_what_is_known_is_kept_for_the_nights_to_come() -> None:
     assert again.asked.keys() == first.asked.keys() >= {whole_up_to.key}
 
 
-def test_one_more_night_is_looked_at_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_more_point_needs_no_full_analysis(monkeypatch: pytest.MonkeyPatch) -> None:
     values = nights(402)
     sizes: list[int] = []
 
@@ -91,7 +91,7 @@ def test_one_more_night_is_looked_at_by_itself(monkeypatch: pytest.MonkeyPatch) 
 
 
 @pytest.mark.parametrize("since", [1, 9, 17, 25, 31])
-def test_a_new_step_is_found_whenever_the_whole_was_last_looked_at(since: int) -> None:
+def test_a_new_step_is_found_whenever_the_last_full_analysis_was(since: int) -> None:
     segment = a_segment(nights(700))
     assert segment.before is not None
     # Ten nights after a step of 5 %, so many after the whole was looked at.
@@ -103,7 +103,7 @@ def test_a_new_step_is_found_whenever_the_whole_was_last_looked_at(since: int) -
     assert near(found.steps, 200, n - 10)
 
 
-def test_an_old_step_has_the_levels_of_now() -> None:
+def test_an_old_step_has_current_levels() -> None:
     steady = nights(420, (200, 0.10))
     changed = np.concatenate((steady, steady[-12:] + 0.10))
 
@@ -114,17 +114,17 @@ def test_an_old_step_has_the_levels_of_now() -> None:
     assert abs(np.log(second.ratio) - 0.10) < 0.01
 
 
-def test_a_short_segment_is_always_looked_at_as_a_whole() -> None:
+def test_a_short_segment_always_has_a_full_analysis() -> None:
     assert a_segment(nights(320)).before is None
 
 
-def test_segments_that_began_together_are_looked_at_on_different_nights() -> None:
+def test_segments_that_began_together_have_full_analyses_at_different_points() -> None:
     befores = [a_segment(nights(700, seed=seed)).before for seed in range(20)]
 
     assert len({before.values.size for before in befores if before}) > 10
 
 
-def test_what_is_found_is_hardly_ever_other_than_in_the_whole() -> None:
+def test_incremental_results_hardly_ever_differ_from_full_ones() -> None:
     other = 0
     for seed in range(20):
         values = nights(440, (100, 0.05), (330, -0.06), (415, 0.05), seed=seed)
@@ -137,7 +137,7 @@ def test_what_is_found_is_hardly_ever_other_than_in_the_whole() -> None:
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_where_nothing_stands_out_no_detector_is_asked(
+def test_without_an_outlying_point_no_detector_runs(
     seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     segment = a_segment(nights(700, (200, 0.1), seed=seed))
@@ -150,14 +150,14 @@ def test_where_nothing_stands_out_no_detector_is_asked(
 
 
 @pytest.mark.parametrize("more", [(0.08, 0.08), (0.0, *[0.03] * 12), (-0.05,) * 5])
-def test_what_stands_out_is_asked_about(more: tuple[float, ...]) -> None:
+def test_outlying_points_need_a_rescan(more: tuple[float, ...]) -> None:
     values = nights(200)
     values[-len(more) :] += more
 
     assert needs_rescan(values, first=100, threshold=0.02)
 
 
-def test_few_nights_after_a_step_are_asked_about_whatever_they_are() -> None:
+def test_the_first_points_after_a_step_always_need_a_rescan() -> None:
     assert needs_rescan(np.zeros(15), first=0, threshold=0.02)
     assert not needs_rescan(np.zeros(16), first=0, threshold=0.02)
 
@@ -182,7 +182,7 @@ def many_changes(n: int, *, gap: float, size: float, noise: float, seed: int) ->
     noise=st.sampled_from([0.0, 0.01, 0.05]),
     seed=st.integers(0, 10**6),
 )
-def test_steps_rise_strictly_night_by_night(
+def test_steps_ascend_strictly_as_points_are_added(
     n: int, gap: float, size: float, noise: float, seed: int
 ) -> None:
     values = many_changes(n + 2, gap=gap, size=size, noise=noise, seed=seed)
@@ -212,9 +212,7 @@ def a_step(at: int, first_bad: int) -> ChangePoint:
 
 @settings(max_examples=25)
 @given(data=st.data(), seed=st.integers(0, 1000))
-def test_steps_rise_strictly_wherever_that_of_the_day_before_may_lie(
-    data: st.DataObject, seed: int
-) -> None:
+def test_steps_ascend_strictly_wherever_a_cached_step_lies(data: st.DataObject, seed: int) -> None:
     changes = st.lists(st.integers(200, 345), min_size=1, max_size=6, unique=True)
     values = nights(348, *((at, 0.2) for at in data.draw(changes)), seed=seed)
     segment = a_segment(values)

@@ -44,7 +44,7 @@ def width_of(found: Comparison | None) -> float:
     return found.interval.high / found.interval.low
 
 
-def test_a_step_is_told_from_the_nights_about_it() -> None:
+def test_a_step_differs_from_the_noise_around_it() -> None:
     logs = noise(40) + [0.2 + value for value in noise(40, seed=2)]
 
     found = compare_points(a_history(logs), 10, 70, changed=(40,), margin=0.02)
@@ -58,7 +58,7 @@ def test_a_step_is_told_from_the_nights_about_it() -> None:
 
 
 @pytest.mark.parametrize("kind", ["normal", "spikes", "two kinds"])
-def test_two_nights_of_one_level_are_told_apart_once_in_twenty(kind: str) -> None:
+def test_two_points_of_one_level_differ_once_in_twenty(kind: str) -> None:
     wrong = tries = 0
     for seed in range(40):
         course = a_history(noise(60, seed=seed, kind=kind))
@@ -71,14 +71,14 @@ def test_two_nights_of_one_level_are_told_apart_once_in_twenty(kind: str) -> Non
     assert wrong <= tries / 20 + 3 * math.sqrt(tries * 0.05 * 0.95)
 
 
-def test_of_a_night_without_a_figure_there_is_nothing_to_tell() -> None:
+def test_a_missing_value_has_no_comparison() -> None:
     logs = noise(30)
     logs[3] = math.nan
 
     assert compare_points(a_history(logs), 3, 9, changed=(), margin=0.02) is None
 
 
-def test_of_few_nights_the_noise_is_not_known() -> None:
+def test_few_points_give_no_noise() -> None:
     found = compare_points(
         a_history([0.0, *noise(MIN_NOISE_POINTS - 2)]), 0, 5, changed=(), margin=0.02
     )
@@ -87,7 +87,7 @@ def test_of_few_nights_the_noise_is_not_known() -> None:
     assert (found.interval, found.p_value, found.verdict) == (None, None, "undecided")
 
 
-def test_points_that_are_unsure_themselves_are_not_surer_together() -> None:
+def test_wide_intervals_of_points_widen_their_comparison() -> None:
     sure = compare_points(a_history(noise(40)), 3, 9, changed=(), margin=0.02)
     unsure = compare_points(a_history(noise(40), error=0.5), 3, 9, changed=(), margin=0.02)
 
@@ -95,7 +95,7 @@ def test_points_that_are_unsure_themselves_are_not_surer_together() -> None:
 
 
 @given(logs=LOGS, places=st.tuples(st.integers(0, 29), st.integers(0, 29)))
-def test_the_other_way_round_it_is_the_reciprocal(
+def test_swapping_the_points_gives_the_reciprocal(
     logs: list[float], places: tuple[int, int]
 ) -> None:
     course = a_history(logs)
@@ -109,7 +109,7 @@ def test_the_other_way_round_it_is_the_reciprocal(
     assert one.p_value == other.p_value
 
 
-def test_figures_as_far_apart_as_floats_can_be_have_a_ratio() -> None:
+def test_values_at_the_ends_of_a_float_s_range_have_a_ratio() -> None:
     logs = [math.log(5e-324)] * 20 + [math.log(1.7e308)] * 20
 
     found = compare_points(a_history(logs), 0, 39, changed=(20,), margin=0.02)

@@ -97,11 +97,11 @@ def assessed(change: Change, *known: Decision | Confirmation) -> AssessedChange:
     return found
 
 
-def test_a_new_regression_that_nobody_decided_about_alarms() -> None:
+def test_a_new_regression_without_a_decision_alarms() -> None:
     assert assessed(a_change()).alarm
 
 
-def test_a_gain_alarms_nobody() -> None:
+def test_an_improvement_does_not_alarm() -> None:
     figures = [figure and 1e16 / figure for figure in nights(step=50)]
     (change,) = analyse([a_series(figures)]).changes
 
@@ -114,7 +114,7 @@ def test_an_accepted_step_does_not_alarm_and_a_reopened_one_does() -> None:
     assert assessed(a_change(), a_decision("accepted"), a_decision("open")).alarm
 
 
-def test_an_accepted_step_stays_accepted_as_its_place_is_told_better() -> None:
+def test_an_accepted_step_stays_accepted_as_its_location_narrows() -> None:
     figures = nights(step=50)
     seen = [
         change for until in range(51, 61) for change in analyse([a_series(figures[:until])]).changes
@@ -125,13 +125,13 @@ def test_an_accepted_step_stays_accepted_as_its_place_is_told_better() -> None:
     assert told == {"accepted"}
 
 
-def test_of_two_decisions_the_last_counts() -> None:
+def test_the_last_of_two_decisions_counts() -> None:
     found = assessed(a_change(), a_decision("fixed"), a_decision("accepted"))
 
     assert found.state == "accepted"
 
 
-def test_a_decision_about_another_step_of_the_series_says_nothing() -> None:
+def test_a_decision_about_another_step_does_not_apply() -> None:
     decision = a_decision()
     other = replace(
         decision, id="other", location=replace(decision.location, by=decision.location.after)
@@ -140,7 +140,7 @@ def test_a_decision_about_another_step_of_the_series_says_nothing() -> None:
     assert assessed(a_change(), other).alarm
 
 
-def test_a_fixed_step_that_is_gone_is_quiet() -> None:
+def test_a_fixed_step_that_has_recovered_does_not_alarm() -> None:
     (first, _) = sorted(
         analyse([a_series(nights(70, step=50, back=60))]).changes, key=lambda c: c.change_point.at
     )
@@ -150,7 +150,7 @@ def test_a_fixed_step_that_is_gone_is_quiet() -> None:
     ).alarm
 
 
-def test_a_fixed_step_that_is_still_there_three_pointslater_alarms() -> None:
+def test_a_fixed_step_that_persists_for_three_points_alarms() -> None:
     change = a_change()
     points = change.series.points
 
@@ -160,7 +160,7 @@ def test_a_fixed_step_that_is_still_there_three_pointslater_alarms() -> None:
     assert back.is_back
 
 
-def test_a_fixed_step_that_comes_back_later_is_another_and_alarms() -> None:
+def test_a_fixed_step_that_returns_alarms() -> None:
     figures = [*nights(80, step=30, back=50), *nights(10, step=0, seed=2)]
     found = sorted(analyse([a_series(figures)]).changes, key=lambda each: each.change_point.at)
     decision = a_decision("fixed", change=found[0], at=found[0].series.points[55].at)
@@ -170,7 +170,7 @@ def test_a_fixed_step_that_comes_back_later_is_another_and_alarms() -> None:
     assert [each.alarm for each in told] == [False, False, True]
 
 
-def test_a_refuted_step_does_not_alarm_until_three_more_pointsshow_it() -> None:
+def test_a_refuted_step_alarms_only_after_three_more_points() -> None:
     change = a_change()
     points = change.series.points
 
@@ -186,7 +186,7 @@ def test_a_refuted_step_does_not_alarm_until_three_more_pointsshow_it() -> None:
 
 
 @pytest.mark.parametrize("answer", ["undecided", "impossible", "confirmed"])
-def test_a_vote_that_no_re_run_refutes_alarms(answer: Answer) -> None:
+def test_a_change_that_no_re_run_refutes_alarms(answer: Answer) -> None:
     assert assessed(a_change(), a_confirmation(answer)).alarm
 
 
@@ -197,7 +197,7 @@ def an_early_warning() -> Change:
     return Change(series=series, change_point=step, clear=False)
 
 
-def test_two_pointsthat_stand_out_are_suspected_and_alarm_once_both_commits_confirm() -> None:
+def test_an_early_warning_alarms_once_both_commits_confirm_it() -> None:
     change = an_early_warning()
 
     assert change.change_point.at == 60
@@ -207,21 +207,21 @@ def test_two_pointsthat_stand_out_are_suspected_and_alarm_once_both_commits_conf
     assert assessed(change, a_confirmation("confirmed", change=change, both=True)).alarm
 
 
-def test_what_is_not_clear_among_the_suites_steps_is_suspected_only() -> None:
+def test_a_change_not_significant_in_the_suite_does_not_alarm() -> None:
     told = assessed(replace(a_change(), clear=False))
 
     assert told.is_open
     assert not told.alarm
 
 
-def test_the_state_of_a_change_is_known_by_the_id_it_has_today() -> None:
+def test_a_decision_under_an_earlier_id_still_applies() -> None:
     change = a_change()
     earlier = replace(a_decision("accepted"), id="as it was called when it was seen first")
 
     assert [assessed.state for assessed in assess_changes([change], [earlier], [])] == ["accepted"]
 
 
-def test_a_series_that_ends_without_figures_has_failed_since() -> None:
+def test_a_series_that_ends_without_values_is_failing() -> None:
     failed = a_series([1.0, None, 1.0, None, None], scenario="a")
     never = a_series([None, None], scenario="b")
     fine = a_series([None, 1.0], scenario="c")
@@ -243,7 +243,7 @@ def missing(series: Series, *reasons: str) -> Series:
 BELOW_0 = "-2.88 %: only a figure above 0 can be compared"
 
 
-def test_a_series_that_ends_in_values_not_above_0_has_not_failed() -> None:
+def test_a_series_that_ends_in_values_not_above_0_is_not_failing() -> None:
     # As datalad's overheads, which are below 0 in every other night.
     alternating = missing(a_series([1.5, 1.0, 0.9, 1.0]), BELOW_0)
     below = missing(
@@ -253,14 +253,14 @@ def test_a_series_that_ends_in_values_not_above_0_has_not_failed() -> None:
     assert failing([alternating, below]) == ()
 
 
-def test_a_series_fails_from_its_first_point_after_a_value_on_whatever_the_value_was() -> None:
+def test_a_series_is_failing_from_the_first_point_after_any_value() -> None:
     since_then = missing(a_series([1.5, 1.0, 0.9, 1.0]), BELOW_0, "it failed", "it failed")
     never_compared = missing(a_series([1.5, 1.0]), BELOW_0, "it failed")
 
     assert [assessed.points for assessed in failing([since_then, never_compared])] == [2, 1]
 
 
-def test_a_series_that_gives_a_value_again_has_failed_no_more() -> None:
+def test_a_series_with_a_value_again_is_not_failing() -> None:
     assert failing([missing(a_series([1.5, 1.0, 0.9]), "it failed", BELOW_0)]) == ()
 
 
@@ -271,7 +271,7 @@ WORDS = st.text(st.characters().filter(str.isprintable), min_size=1).filter(str.
 
 
 @given(WORDS)
-def test_whatever_words_are_given_the_file_reads_them_back(words: str) -> None:
+def test_any_reason_reads_back_from_the_file(words: str) -> None:
     decision = Decision(
         id=words,
         state="fixed",
@@ -287,7 +287,7 @@ def test_whatever_words_are_given_the_file_reads_them_back(words: str) -> None:
 
 
 @given(st.text())
-def test_words_that_no_editor_shows_do_not_break_the_file(words: str) -> None:
+def test_unprintable_reasons_do_not_break_the_file(words: str) -> None:
     decision = replace(a_decision(), because=f"a {words}".encode("utf-8", "replace").decode())
 
     _, faults = read_decisions((HEAD + entry(decision)).encode(), "f")
@@ -296,12 +296,12 @@ def test_words_that_no_editor_shows_do_not_break_the_file(words: str) -> None:
 
 
 @given(st.binary(max_size=200))
-def test_no_file_is_a_traceback(data: bytes) -> None:
+def test_any_file_is_read_or_rejected(data: bytes) -> None:
     read_decisions(b"schema: 1\ndecisions:\n" + data, "f")
     read_decisions(data, "f")
 
 
-def test_all_faults_of_the_file_are_named_with_their_lines() -> None:
+def test_all_faults_of_the_file_are_reported_with_their_lines() -> None:
     data = b"""schema: 1
 decisions:
   - change: 12
@@ -331,7 +331,7 @@ more: 1
 
 
 @pytest.mark.parametrize("schema", [b"", b"schema: 2\n", b"schema: true\n"])
-def test_a_file_of_another_schema_is_refused(schema: bytes) -> None:
+def test_a_file_of_another_schema_is_rejected(schema: bytes) -> None:
     _, faults = read_decisions(schema + b"decisions: []\n", "f")
 
     assert len(faults) == 1
@@ -361,14 +361,12 @@ def regressions_command(*words: str) -> Result:
 
 
 @pytest.mark.parametrize("words", [(), ("--records", "mistyped")])
-def test_where_nothing_can_be_judged_that_is_no_good_night(
-    empty_folder: Path, words: tuple[str, ...]
-) -> None:
+def test_without_any_history_the_command_fails(empty_folder: Path, words: tuple[str, ...]) -> None:
     with pytest.raises(InputError, match="no results to analyse"):
         CliRunner().invoke(app, ["regressions", *words], catch_exceptions=False)
 
 
-def test_a_history_that_cannot_be_read_is_no_good_night(empty_folder: Path) -> None:
+def test_an_unreadable_history_makes_the_command_fail(empty_folder: Path) -> None:
     store_series(a_series(nights(step=50), project="p"))
     (file,) = (RECORDS / "histories").iterdir()
     file.write_bytes(file.read_bytes()[:100])
@@ -377,7 +375,7 @@ def test_a_history_that_cannot_be_read_is_no_good_night(empty_folder: Path) -> N
         CliRunner().invoke(app, ["regressions"], catch_exceptions=False)
 
 
-def test_a_regression_is_told_with_all_it_takes_to_look_at_it_and_exits_with_1(
+def test_a_regression_is_reported_in_detail_with_exit_code_1(
     empty_folder: Path,
 ) -> None:
     store_series(a_series(nights(step=50)), a_series(nights(seed=2), scenario="other"))
@@ -395,7 +393,7 @@ def test_a_regression_is_told_with_all_it_takes_to_look_at_it_and_exits_with_1(
     assert "reproduce: corebound run matmul.yaml" in result.stdout
 
 
-def test_it_is_accepted_once_and_never_alarms_again_and_comments_stay(empty_folder: Path) -> None:
+def test_an_accepted_regression_never_alarms_again_and_comments_stay(empty_folder: Path) -> None:
     store_series(a_series(nights(step=50)))
     name = json.loads(regressions_command("--json").stdout)["changes"][0]["id"]
     status = empty_folder / "reports" / "regressions.yaml"
@@ -415,7 +413,7 @@ def test_it_is_accepted_once_and_never_alarms_again_and_comments_stay(empty_fold
     assert regressions_command().exit_code == 1
 
 
-def test_what_was_said_to_be_fixed_and_is_there_all_the_same_is_back_in_every_format(
+def test_a_fixed_regression_that_persists_is_reported_in_every_format(
     empty_folder: Path,
 ) -> None:
     series = a_series(nights(step=50))
@@ -458,9 +456,7 @@ def test_every_format_has_size_interval_commits_link_and_the_command(
 
 
 @pytest.mark.parametrize("form", ["text", "md"])
-def test_what_recovered_is_told_with_the_commits_that_it_did_in(
-    form: str, empty_folder: Path
-) -> None:
+def test_a_recovery_is_reported_with_its_commits(form: str, empty_folder: Path) -> None:
     store_series(a_series(nights(70, step=50, back=60)))
 
     said = regressions_command("--all", "--format", form).stdout.replace("\\", "")
@@ -470,7 +466,7 @@ def test_what_recovered_is_told_with_the_commits_that_it_did_in(
     )
 
 
-def test_a_history_of_commits_is_told_with_their_dates_and_no_nights(empty_folder: Path) -> None:
+def test_a_history_of_commits_is_reported_with_commit_dates(empty_folder: Path) -> None:
     series = a_series(nights(step=50))
     dated = [
         replace(point, at=point.commit.committed_at, run=None)
@@ -485,7 +481,7 @@ def test_a_history_of_commits_is_told_with_their_dates_and_no_nights(empty_folde
     assert "nights" not in said
 
 
-def test_a_recovery_is_data_too(empty_folder: Path) -> None:
+def test_a_recovery_is_in_the_json(empty_folder: Path) -> None:
     store_series(a_series(nights(70, step=50, back=60)))
 
     told = {
@@ -503,7 +499,7 @@ def test_a_recovery_is_data_too(empty_folder: Path) -> None:
     assert (found["steps"], found["whole"], found["clear"]) == (1, True, True)
 
 
-def test_a_file_that_cannot_be_added_to_is_left_as_it_is(empty_folder: Path) -> None:
+def test_an_invalid_decisions_file_stays_unchanged(empty_folder: Path) -> None:
     store_series(a_series(nights(step=50)))
     name = json.loads(regressions_command("--json").stdout)["changes"][0]["id"]
     status = empty_folder / "status.yaml"
@@ -515,7 +511,7 @@ def test_a_file_that_cannot_be_added_to_is_left_as_it_is(empty_folder: Path) -> 
     assert status.read_text() == "decisions: []\nschema: 1\n"
 
 
-def test_an_id_that_is_none_is_told(empty_folder: Path) -> None:
+def test_an_unknown_id_is_reported(empty_folder: Path) -> None:
     store_series(a_series(nights()))
 
     result = CliRunner().invoke(app, ["regressions", "--fixed", "nope"])
@@ -523,7 +519,7 @@ def test_an_id_that_is_none_is_told(empty_folder: Path) -> None:
     assert "no change `nope`" in str(result.exception)
 
 
-def test_failing_points_are_told_and_are_no_regression(empty_folder: Path) -> None:
+def test_failing_series_are_reported_but_are_no_regression(empty_folder: Path) -> None:
     series = a_series([*nights(20), None, None])
     points = (
         *series.points[:-2],
@@ -552,7 +548,7 @@ def a_retired_suite() -> tuple[Series, ...]:
     )
 
 
-def test_nothing_in_a_series_that_has_ended_is_news_as_on_the_site(empty_folder: Path) -> None:
+def test_changes_in_retired_series_are_not_new_as_on_the_site(empty_folder: Path) -> None:
     store_series(*a_retired_suite())
 
     told = json.loads(regressions_command("--json").stdout)
@@ -565,7 +561,7 @@ def test_nothing_in_a_series_that_has_ended_is_news_as_on_the_site(empty_folder:
     assert news_of_the_site() == []
 
 
-def test_a_change_that_is_reopened_is_news_even_where_its_series_has_ended(
+def test_a_reopened_change_is_new_even_in_a_retired_series(
     empty_folder: Path,
 ) -> None:
     store_series(*a_retired_suite())
@@ -582,7 +578,7 @@ def news_of_the_site() -> list[str]:
     return [assessed.id for assessed in build_change_history(every, decisions=decisions).news]
 
 
-def test_junit_is_well_formed_whatever_foreign_names_hold(empty_folder: Path) -> None:
+def test_junit_is_well_formed_for_any_names(empty_folder: Path) -> None:
     worse = a_series(nights(step=50), title=FOREIGN, cell=FOREIGN, reproduce=("a", FOREIGN))
     points = [a_point(1.0, day=58), a_point(None, day=59, missing=FOREIGN)]
     failed = a_series([1.0], scenario=FOREIGN, points=HistoryPoints.of(points))
@@ -596,7 +592,7 @@ def test_junit_is_well_formed_whatever_foreign_names_hold(empty_folder: Path) ->
     assert len(suite.findall("testcase/failure")) == len(suite.findall("testcase/error")) == 1
 
 
-def test_text_obeys_no_foreign_escape_and_markdown_shows_foreign_marks(empty_folder: Path) -> None:
+def test_text_drops_escape_sequences_and_markdown_escapes_markup(empty_folder: Path) -> None:
     store_series(a_series(nights(step=50), title=FOREIGN))
 
     assert "\x1b" not in regressions_command().stdout
@@ -605,7 +601,7 @@ def test_text_obeys_no_foreign_escape_and_markdown_shows_foreign_marks(empty_fol
     assert r"\<b\>a \& 'b'" in shown
 
 
-def test_an_imported_history_cannot_be_measured_again_and_alarms_as_before(
+def test_an_imported_history_cannot_be_re_run_but_alarms(
     empty_folder: Path,
 ) -> None:
     store_series(a_series(nights(step=50)))
@@ -619,9 +615,7 @@ def test_an_imported_history_cannot_be_measured_again_and_alarms_as_before(
 
 
 @pytest.mark.parametrize("form", ["text", "md", "junit", "json"])
-def test_what_asv_measured_is_asked_again_at_both_its_commits(
-    form: str, empty_folder: Path
-) -> None:
+def test_a_regression_of_asv_is_re_run_at_both_commits(form: str, empty_folder: Path) -> None:
     store_series(a_series(nights(step=50), reproduce=("asv", "run", "--bench", "matmul")))
     (change,) = json.loads(regressions_command("--json").stdout)["changes"]
     shas = [change[name]["commit"][:10] for name in ("last_good", "first_bad")]
@@ -635,7 +629,7 @@ def test_what_asv_measured_is_asked_again_at_both_its_commits(
         assert f"both commits: {' '.join(again)}" in told.replace("\\", "")
 
 
-def test_a_damaged_confirmation_is_named_and_passed_over(empty_folder: Path) -> None:
+def test_a_damaged_confirmation_is_reported_and_skipped(empty_folder: Path) -> None:
     file = documents.keep_confirmation(a_confirmation("refuted"), RECORDS)
     file.with_name("0.json").write_text("{")
 
@@ -678,7 +672,7 @@ def run_corebound(*words: str) -> Result:
     return CliRunner().invoke(app, [*words], catch_exceptions=False)
 
 
-def test_the_others_are_analysed(one_analysis_fails: None) -> None:
+def test_a_failed_analysis_does_not_affect_other_series(one_analysis_fails: None) -> None:
     odd = a_series_named("odd", STEADY)
 
     found = analyse([a_series_named("a", STEPPED), odd, a_series_named("b", STEADY)])
@@ -689,14 +683,14 @@ def test_the_others_are_analysed(one_analysis_fails: None) -> None:
     assert one.reason.startswith("ZeroDivisionError: float division by zero (test_regressions.py")
 
 
-def test_a_figure_without_a_logarithm_is_a_reason() -> None:
+def test_a_value_without_a_logarithm_fails_with_a_reason() -> None:
     (one,) = analyse([a_series_named("odd", [0.0, *STEADY])]).not_analysed
 
     assert one.reason.startswith("ValueError: a figure is above 0 and finite, or absent (")
 
 
 @pytest.mark.parametrize("form", ["text", "md", "json", "junit"])
-def test_the_gate_names_it_and_has_no_answer(records: Path, form: str) -> None:
+def test_a_failed_analysis_is_reported_and_fails_the_command(records: Path, form: str) -> None:
     result = run_corebound("regressions", "--format", form, "--records", str(records))
 
     assert result.exit_code == 5
@@ -712,7 +706,7 @@ def test_the_gate_names_it_and_has_no_answer(records: Path, form: str) -> None:
         assert suite.attrib["errors"] == "1"
 
 
-def test_a_regression_elsewhere_is_told_as_ever(records: Path) -> None:
+def test_regressions_of_other_series_are_reported(records: Path) -> None:
     history_files.keep("q", [a_series_named("stepped", STEPPED)], records)
 
     result = run_corebound("regressions", "--records", str(records))
@@ -721,7 +715,7 @@ def test_a_regression_elsewhere_is_told_as_ever(records: Path) -> None:
     assert "1 new regression, 1 not analysed" in result.stdout
 
 
-def test_the_site_has_its_page_and_names_it(records: Path) -> None:
+def test_the_site_shows_the_series_whose_analysis_failed(records: Path) -> None:
     out = records / "site"
 
     result = run_corebound("report", "--records", str(records), "--out", str(out))
@@ -737,7 +731,9 @@ def test_the_site_has_its_page_and_names_it(records: Path) -> None:
     assert len([*(out / "history").iterdir()]) == 21
 
 
-def test_two_of_its_commits_are_not_compared(one_analysis_fails: None) -> None:
+def test_commits_of_a_series_whose_analysis_failed_are_not_compared(
+    one_analysis_fails: None,
+) -> None:
     odd, other = a_series_named("odd", STEADY), a_series_named("other", STEADY)
     one, two = (other.points.moments[at].commit for at in (20, 50))
     assert one is not None

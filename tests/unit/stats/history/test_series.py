@@ -41,7 +41,7 @@ def a_night(
     return run, made
 
 
-def test_every_cell_launched_has_one_point_a_run() -> None:
+def test_each_launched_cell_has_one_point_per_run() -> None:
     series = series_of_run(*a_night(1))
 
     assert [one.cell for one in series] == sorted(cell.key for cell in CELLS)
@@ -49,7 +49,7 @@ def test_every_cell_launched_has_one_point_a_run() -> None:
     assert all(one.points[0].bounds is not None for one in series)
 
 
-def test_a_working_tree_with_changes_is_no_point_of_a_history() -> None:
+def test_a_run_with_uncommitted_changes_adds_no_point() -> None:
     run, launches = a_night(1)
     clean = Commit(sha="b" * 40, subject="s", committed_at="2026-03-01T00:00:00Z", dirty=False)
     changed = replace(clean, dirty=True, tree="d" * 40)
@@ -69,7 +69,7 @@ def test_a_working_tree_with_changes_is_no_point_of_a_history() -> None:
     assert found == {"bbbbbbbbbb": len(CELLS), "bbbbbbbbbb+dirty.ddddddd": 0}
 
 
-def test_runs_join_to_one_series_a_cell_oldest_first() -> None:
+def test_runs_join_to_one_series_per_cell_oldest_first() -> None:
     nights = [series_of_run(*a_night(day)) for day in (3, 1, 2)]
 
     series = joined(one for night in nights for one in night)
@@ -79,7 +79,7 @@ def test_runs_join_to_one_series_a_cell_oldest_first() -> None:
         assert [point.run for point in one.points] == ["run01", "run02", "run03"]
 
 
-def test_a_night_without_a_good_launch_says_why_and_has_no_figure() -> None:
+def test_a_point_without_an_ok_launch_has_a_reason_and_no_value() -> None:
     bad = replace(a_launch(cell=CELLS[0]), status="failed", reason="out of memory")
 
     point = series_of_run(*a_night(1, launches=(bad,)))[0].points[0]
@@ -94,7 +94,7 @@ def test_a_cell_that_the_host_cannot_hold_has_no_history() -> None:
     assert series_of_run(*a_night(1, launches=(skipped,))) == ()
 
 
-def test_another_kernel_begins_another_segment_and_another_commit_does_not() -> None:
+def test_another_kernel_is_an_environment_change_but_another_commit_is_not() -> None:
     run, launches = a_night(1)
     newer = replace(run, host=replace(a_machine(), kernel="7.0"))
     committed = Commit(
@@ -110,7 +110,7 @@ def test_another_kernel_begins_another_segment_and_another_commit_does_not() -> 
     assert one == third
 
 
-def test_another_profile_is_told_by_what_it_measures_and_is_no_other_scenario() -> None:
+def test_a_profile_enters_the_environment_key_by_what_it_measures() -> None:
     run, launches = a_night(1)
 
     whole, quick = (
@@ -122,7 +122,7 @@ def test_another_profile_is_told_by_what_it_measures_and_is_no_other_scenario() 
     assert (quick.pop("iterations"), quick) == ("20", {k: whole[k] for k in quick})
 
 
-def test_a_step_is_a_regression_where_figures_went_up() -> None:
+def test_a_step_up_is_a_regression() -> None:
     noise = random.Random(1)
     figures = [100 * (1.1 if night >= 30 else 1) * noise.gauss(1, 0.01) for night in range(60)]
 
@@ -135,7 +135,7 @@ def test_a_step_is_a_regression_where_figures_went_up() -> None:
     assert all(abs(one.change_point.at - 30) <= 1 for one in found)
 
 
-def test_a_change_keeps_its_id_as_nights_are_added() -> None:
+def test_a_change_keeps_its_id_as_points_are_added() -> None:
     noise = random.Random(1)
     figures = [100 * (1.1 if night >= 30 else 1) * noise.gauss(1, 0.01) for night in range(60)]
 
@@ -144,7 +144,7 @@ def test_a_change_keeps_its_id_as_nights_are_added() -> None:
     assert ids[0] == ids[1]
 
 
-def test_histories_come_back_as_they_were_kept(tmp_path: Path) -> None:
+def test_stored_histories_read_back_unchanged(tmp_path: Path) -> None:
     series = (a_series([1.0, 2.0], project="sunpy"),)
 
     history_files.keep("sunpy", series, tmp_path)
@@ -153,7 +153,7 @@ def test_histories_come_back_as_they_were_kept(tmp_path: Path) -> None:
     assert history_files.read_all(tmp_path) == (series, ())
 
 
-def test_a_file_that_holds_no_history_is_named_and_passed_over(tmp_path: Path) -> None:
+def test_an_invalid_history_file_is_reported_and_skipped(tmp_path: Path) -> None:
     history_files.keep("sunpy", (a_series([1.0]),), tmp_path)
     broken = tmp_path / "histories" / "0.json"
     broken.write_text("{}")
@@ -164,7 +164,7 @@ def test_a_file_that_holds_no_history_is_named_and_passed_over(tmp_path: Path) -
     assert [fault.file for fault in faults] == [str(broken)]
 
 
-def test_what_measures_a_cell_again_names_that_cell_alone() -> None:
+def test_the_command_of_a_cell_selects_only_that_cell() -> None:
     # Several `--only` are alternatives: two axes apart would name many cells.
     scenario = a_scenario(matrix={"binding": ["none", "one-cpu"], "threads": [1, 2]})
     cells = expand(scenario, "s.yaml")
@@ -175,7 +175,7 @@ def test_what_measures_a_cell_again_names_that_cell_alone() -> None:
         assert [cell.key for cell in select(cells, only)] == [one.cell]
 
 
-def test_points_share_what_they_have_in_common() -> None:
+def test_points_share_common_values() -> None:
     once = b"".join(history_files.encode([a_series([1e6] * 100)]))
     both = [a_series([1e6] * 100), a_series([1e6] * 100, cell="other")]
     twice = b"".join(history_files.encode(both))
@@ -183,7 +183,7 @@ def test_points_share_what_they_have_in_common() -> None:
     assert len(twice) < 1.5 * len(once)
 
 
-def test_columns_that_do_not_fit_together_are_no_series() -> None:
+def test_columns_of_unequal_length_are_rejected() -> None:
     first, line = history_files.encode([a_series([1e6])])
     told = msgspec.json.decode(line)
 
@@ -193,14 +193,14 @@ def test_columns_that_do_not_fit_together_are_no_series() -> None:
             history_files.decode([first, damaged])
 
 
-def test_a_history_that_was_cut_short_is_none() -> None:
+def test_a_truncated_history_is_rejected() -> None:
     *lines, _ = history_files.encode([a_series([1e6]), a_series([1e6], cell="other")])
 
     with pytest.raises(codec.UnreadableError, match="cut short: 1 of 2 series"):
         history_files.decode(lines)
 
 
-def test_what_is_known_of_a_segment_is_not_found_again() -> None:
+def test_a_cached_segment_is_not_analysed_again() -> None:
     figures = [1e6 * (1.1 if night > 30 else 1.0) * (1 + night % 3 / 500) for night in range(60)]
     memory = SegmentCache()
     found = analyse([a_series(figures)], memory=memory).changes
@@ -213,7 +213,7 @@ def test_what_is_known_of_a_segment_is_not_found_again() -> None:
     assert (len(found), again) == (1, ())
 
 
-def test_a_night_more_is_another_segment() -> None:
+def test_a_further_point_makes_another_segment() -> None:
     first, second = SegmentCache(), SegmentCache()
     analyse([a_series([1e6] * 9)], memory=first)
     analyse([a_series([1e6] * 10)], memory=second)
@@ -231,19 +231,19 @@ def hosts_of(*suite: Series) -> set[str]:
     return {one.host for one in suite if one.id in found}
 
 
-def test_a_series_has_ended_where_its_host_has_thirty_moments_since() -> None:
+def test_a_series_is_retired_after_thirty_later_points_of_its_host() -> None:
     old = a_series_on("a", range(10), cell="old")
 
     assert retired_series([old, a_series_on("a", range(39))]) == frozenset()
     assert retired_series([old, a_series_on("a", range(41))]) == {old.id}
 
 
-def test_a_machine_that_is_quiet_for_longer_than_ever_has_ended_where_others_go_on() -> None:
+def test_a_machine_quiet_for_unusually_long_is_retired_if_others_continue() -> None:
     assert hosts_of(a_series_on("old", range(20)), a_series_on("new", range(60))) == {"old"}
     assert hosts_of(a_series_on("old", range(20)), a_series_on("new", range(45))) == set()
 
 
-def test_a_machine_that_measures_now_and_then_goes_on() -> None:
+def test_a_machine_that_measures_irregularly_is_not_retired() -> None:
     monthly = range(0, 120, 30)
 
     assert hosts_of(a_series_on("monthly", monthly), a_series_on("nightly", range(140))) == set()
@@ -252,14 +252,14 @@ def test_a_machine_that_measures_now_and_then_goes_on() -> None:
     }
 
 
-def test_machines_of_other_projects_say_nothing() -> None:
+def test_machines_of_other_projects_do_not_matter() -> None:
     assert (
         hosts_of(a_series_on("old", range(20)), a_series_on("new", range(60), project="q")) == set()
     )
 
 
 @pytest.mark.parametrize("moment", ["tonight", "2026-13-45"])
-def test_what_is_no_date_ends_nothing(moment: str) -> None:
+def test_an_invalid_date_retires_nothing(moment: str) -> None:
     points = HistoryPoints.of(a_point(at=moment) for _ in range(2))
     odd = a_series([], host="odd", host_name="odd", points=points, project="p")
 

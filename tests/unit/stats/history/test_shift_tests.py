@@ -34,7 +34,7 @@ def by_turns(
     ]
 
 
-def test_what_no_processor_can_tell_by_itself_all_can_together() -> None:
+def test_a_step_that_no_environment_shows_alone_is_found_in_all() -> None:
     nights = by_turns(58, lambda night: 1.1 if night >= 50 else 1.0)
     assert not any(find_change_points(nights[which::PROCESSORS]) for which in range(PROCESSORS))
 
@@ -48,11 +48,11 @@ def test_what_no_processor_can_tell_by_itself_all_can_together() -> None:
     assert min(abs(step.before / 1.2**which - 1) for which in range(PROCESSORS)) < 0.01
 
 
-def test_without_a_step_there_is_none() -> None:
+def test_alternating_environments_without_a_step_have_none() -> None:
     assert all(find_change_points(by_turns(60, seed=seed)) == () for seed in range(10))
 
 
-def test_two_kinds_of_night_and_a_mix_of_processors_that_moves_are_no_step() -> None:
+def test_bimodal_values_with_a_changing_mix_of_environments_are_no_step() -> None:
     """By medians each processor's level lies in one of the two kinds: seed 23 alarms."""
     for seed in range(20, 26):
         rng = np.random.default_rng((6, seed))
@@ -67,7 +67,7 @@ def test_two_kinds_of_night_and_a_mix_of_processors_that_moves_are_no_step() -> 
         assert find_change_points(nights) == ()
 
 
-def test_what_one_processor_alone_shows_is_not_told_of_all() -> None:
+def test_a_step_in_one_environment_is_not_attributed_to_all() -> None:
     nights = by_turns(
         60, lambda night: 1.2 if night >= 50 and not night % PROCESSORS else 1.0, noise=0.005
     )
@@ -75,7 +75,7 @@ def test_what_one_processor_alone_shows_is_not_told_of_all() -> None:
     assert find_change_points(nights) == ()
 
 
-def test_what_one_processor_alone_shows_for_long_has_its_own_size() -> None:
+def test_a_long_step_in_one_environment_has_its_own_size() -> None:
     nights = by_turns(
         150, lambda night: 1.2 if night >= 75 and not night % PROCESSORS else 1.0, noise=0.005
     )
@@ -88,7 +88,7 @@ def test_what_one_processor_alone_shows_for_long_has_its_own_size() -> None:
 
 
 @pytest.mark.parametrize("late", [4, 6])
-def test_what_recovered_a_few_nights_ago_is_known_to_have(late: int) -> None:
+def test_a_recent_recovery_is_detected(late: int) -> None:
     nights = by_turns(90 + late, lambda night: 1.1 if 40 <= night < 90 else 1.0, noise=0.005)
 
     up, down = find_change_points(nights)
@@ -99,7 +99,7 @@ def test_what_recovered_a_few_nights_ago_is_known_to_have(late: int) -> None:
     assert (up.recovery.last_good, up.recovery.first_bad) == (89, 90)
 
 
-def test_what_one_processor_shows_by_itself_all_together_tell_the_commits_of() -> None:
+def test_all_environments_together_narrow_the_location_of_a_step() -> None:
     nights = by_turns(80, lambda night: 1.1 if night >= 50 else 1.0)
     alone = [
         (step.last_good, step.first_bad)
@@ -113,7 +113,7 @@ def test_what_one_processor_shows_by_itself_all_together_tell_the_commits_of() -
     assert (step.last_good, step.at, step.first_bad) == (49, 50, 50)
 
 
-def test_of_circumstances_that_came_once_each_is_looked_at_alone() -> None:
+def test_environments_that_occur_once_are_analysed_separately() -> None:
     kernels = [*by_turns(40, processors=1), *by_turns(25, processors=1, seed=2)]
     moved = [
         Observation(figure=(night.figure or 1) * (1.3 if at >= 40 else 1), key=str(at >= 40))
@@ -123,7 +123,7 @@ def test_of_circumstances_that_came_once_each_is_looked_at_alone() -> None:
     assert find_change_points(moved) == ()
 
 
-def test_nights_without_a_figure_are_passed_over() -> None:
+def test_missing_values_are_skipped() -> None:
     nights = by_turns(58, lambda night: 1.1 if night >= 48 else 1.0)
     for missing in (20, 49, 55):
         nights[missing] = Observation(figure=None, key=nights[missing].key)
@@ -133,7 +133,7 @@ def test_nights_without_a_figure_are_passed_over() -> None:
     assert (step.last_good, step.first_bad) == (47, 48)
 
 
-def test_levels_as_far_apart_as_floats_can_be_are_steps() -> None:
+def test_levels_at_the_ends_of_a_float_s_range_are_steps() -> None:
     low, high = 5e-324, 1e308
 
     up, down = find_change_points(
