@@ -46,7 +46,7 @@ NASTY = st.one_of(
 
 
 @given(st.dictionaries(st.sampled_from(sorted(RICH)), NASTY, max_size=12))
-def test_any_content_is_read_or_refused_with_a_reason(changes: dict[str, str | None]) -> None:
+def test_any_content_is_read_or_rejected_with_a_reason(changes: dict[str, str | None]) -> None:
     changed = {**RICH, **changes}
     files = {path: text for path, text in changed.items() if text is not None}
 
@@ -70,7 +70,7 @@ def read_or_refused(files: dict[str, str]) -> Topology | HostError:
         return error
 
 
-def test_directories_that_only_look_like_cpus_are_passed_over() -> None:
+def test_directories_that_only_look_like_cpus_are_skipped() -> None:
     names = (
         "cpufreq",
         "cpuidle",
@@ -86,7 +86,7 @@ def test_directories_that_only_look_like_cpus_are_passed_over() -> None:
     assert [cpu.id for cpu in topology(MemoryTree(files), where="").cpus] == [0, 1, 2, 3]
 
 
-def test_a_directory_that_is_not_there_is_named() -> None:
+def test_a_missing_directory_is_named() -> None:
     with pytest.raises(HostError, match=r"nowhere/at-all: there is no such directory"):
         saved_topology(Path("nowhere/at-all"))
 
@@ -98,7 +98,7 @@ def test_an_empty_directory_is_named(tmp_path: Path) -> None:
     assert str(raised.value).startswith(str(tmp_path))
 
 
-def test_a_file_in_place_of_a_directory_is_passed_over(tmp_path: Path) -> None:
+def test_a_file_in_place_of_a_directory_is_skipped(tmp_path: Path) -> None:
     (tmp_path / "sys/devices/system/cpu/cpu0").mkdir(parents=True)
     (tmp_path / "sys/devices/system/cpu/cpu0/topology").write_text("0")
     (tmp_path / "sys/devices/system/cpu/cpu1/topology/core_id").mkdir(parents=True)
@@ -107,7 +107,7 @@ def test_a_file_in_place_of_a_directory_is_passed_over(tmp_path: Path) -> None:
     assert [cpu.id for cpu in saved_topology(tmp_path).cpus] == [1]
 
 
-def test_this_machine_has_a_cpu_for_us() -> None:
+def test_this_machine_has_an_allowed_cpu() -> None:
     assert live_topology().allowed
 
 
@@ -118,13 +118,13 @@ def read(machine: str) -> Topology:
     return topology(memory_tree(machine_files(machine)), where=machine)
 
 
-def test_every_saved_machine_has_recorded_answers() -> None:
+def test_every_saved_machine_has_an_expected_topology() -> None:
     assert tuple(RECORDED) == saved_machines()
     assert len(RECORDED) == 12
 
 
 @pytest.mark.parametrize("machine", saved_machines())
-def test_our_reading_of_a_saved_machine_is_hwlocs(machine: str) -> None:
+def test_the_topology_of_a_saved_machine_equals_hwloc_s(machine: str) -> None:
     ours, theirs = our_answers(read(machine)), RECORDED[machine]
 
     assert agree(ours, theirs), (ours, theirs)
@@ -164,7 +164,7 @@ def test_nodes_keep_their_memory_and_distances() -> None:
     assert [node.id for node in nodes.values() if node.allowed] == [5, 6, 7, 8, 9, 10]
 
 
-def test_the_cpus_of_a_cpu_that_is_offline_are_listed_as_such() -> None:
+def test_offline_cpus_are_listed_as_offline() -> None:
     host = read("hwloc_offline-cpu0-node0")
 
     assert host.offline == (0, 1, 2, 3, 21, 22, 23)
@@ -184,7 +184,7 @@ def shape(name: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("name", UNUSUAL_MACHINES)
-def test_every_core_of_an_odd_machine_has_one_key_of_its_own(name: str) -> None:
+def test_every_core_of_an_irregular_machine_has_its_own_key(name: str) -> None:
     host = read_shape(UNUSUAL_MACHINES[name])
 
     # Four machines have as many cores as `our_answers` finds sets of siblings.
@@ -205,7 +205,7 @@ def test_every_core_of_an_odd_machine_has_one_key_of_its_own(name: str) -> None:
         ("cgroups v1 and v2 at once", "2,5"),
     ],
 )
-def test_only_cpus_that_are_online_and_in_our_cpuset_are_allowed(name: str, pus: str) -> None:
+def test_only_online_cpus_in_our_cpuset_are_allowed(name: str, pus: str) -> None:
     assert shape(name)["pus"] == pus
 
 
@@ -221,7 +221,7 @@ def test_only_cpus_that_are_online_and_in_our_cpuset_are_allowed(name: str, pus:
         ("more than 64 CPUs", 40),
     ],
 )
-def test_the_lists_of_siblings_decide_what_a_core_is(name: str, cores: int) -> None:
+def test_sibling_lists_define_cores(name: str, cores: int) -> None:
     assert len(shape(name)["cores"]) == cores
 
 
@@ -233,11 +233,11 @@ def test_the_lists_of_siblings_decide_what_a_core_is(name: str, cores: int) -> N
         ("core numbers that repeat in each die", ["0-7"]),
     ],
 )
-def test_the_lists_of_siblings_decide_what_a_package_is(name: str, packages: list[str]) -> None:
+def test_sibling_lists_define_packages(name: str, packages: list[str]) -> None:
     assert shape(name)["packages"] == packages
 
 
-def test_dies_are_told_apart_in_the_keys_of_their_cores() -> None:
+def test_core_keys_distinguish_dies() -> None:
     keys = {
         cpu.core
         for cpu in read_shape(UNUSUAL_MACHINES["core numbers that repeat in each die"]).cpus
@@ -246,11 +246,11 @@ def test_dies_are_told_apart_in_the_keys_of_their_cores() -> None:
     assert {(key.die, key.core) for key in keys} == {(die, n) for die in (0, 1) for n in range(4)}
 
 
-def test_a_last_level_cache_of_no_size_gives_way_to_the_one_within() -> None:
+def test_a_last_level_cache_without_a_size_is_replaced_by_the_next_level() -> None:
     assert shape("an L3 of no size")["caches"] == ["0-3", "4-7"]
 
 
-def test_a_cache_whose_map_is_empty_is_its_cores_own() -> None:
+def test_a_cache_with_an_empty_map_belongs_to_its_core() -> None:
     assert shape("a cache whose map is empty")["caches"] == ["0-1", "2-3"]
 
 
@@ -287,14 +287,14 @@ def test_cpus_without_any_topology_are_cores_of_one_package() -> None:
     assert host.cpus[0].node is None
 
 
-def test_without_lists_of_siblings_numbers_tell_cores() -> None:
+def test_without_sibling_lists_ids_define_cores() -> None:
     files = a_tree(core=lambda cpu: cpu % 2, package=lambda _: 3)
     bare = {path: text for path, text in files.items() if not path.endswith("_siblings")}
 
     assert our_answers(read_shape(bare))["cores"] == ["0,2", "1,3"]
 
 
-def test_new_names_of_lists_win_over_old_ones() -> None:
+def test_new_names_of_lists_take_precedence_over_old_ones() -> None:
     new = {
         f"{CPU}/cpu{cpu}/topology/core_cpus_list": f"{cpu // 2 * 2}-{cpu // 2 * 2 + 1}\n"
         for cpu in range(4)
@@ -303,7 +303,7 @@ def test_new_names_of_lists_win_over_old_ones() -> None:
     assert our_answers(read_shape(a_tree(extra=new)))["cores"] == ["0-1", "2-3"]
 
 
-def test_a_group_without_a_file_of_its_own_has_its_parents_limits() -> None:
+def test_a_group_without_its_own_file_has_its_parent_s_limits() -> None:
     files = a_tree(
         cpus=range(8),
         extra={
@@ -328,7 +328,7 @@ def test_in_a_container_the_mount_itself_is_our_group() -> None:
     assert our_answers(read_shape(files))["pus"] == "2-3"
 
 
-def test_a_group_outside_our_namespace_leaves_the_mounts_limits() -> None:
+def test_a_group_outside_our_namespace_has_the_mount_s_limits() -> None:
     files = a_tree(
         cpus=range(8),
         extra={
@@ -358,24 +358,24 @@ def each(name: str, values: list[int]) -> dict[str, str]:
     return {f"{CPU}/cpu{cpu}/{name}": f"{value}\n" for cpu, value in enumerate(values)}
 
 
-def test_intels_monitoring_units_tell_kinds_of_cores() -> None:
+def test_intel_s_monitoring_units_distinguish_core_types() -> None:
     units = {"cpu_core": "0-1", "cpu_atom": "2-4", "cpu_lowpower": "5"}
 
     assert kinds({f"sys/devices/{unit}/cpus": f"{on}\n" for unit, on in units.items()}) == "PPEEEE"
 
 
-def test_capacity_tells_kinds_of_cores_at_its_widest_gap() -> None:
+def test_the_widest_gap_in_capacity_distinguishes_core_types() -> None:
     assert kinds(each("cpu_capacity", [250, 250, 900, 900, 900, 1024])) == "EEPPPP"
 
 
-def test_cores_that_only_boost_further_are_no_other_kind() -> None:
+def test_cores_that_only_boost_further_are_the_same_type() -> None:
     boost = each("cpufreq/cpuinfo_max_freq", [5_000_000] * 2 + [4_400_000] * 4)
     base = each("cpufreq/base_frequency", [2_000_000] * 6)
 
     assert kinds({**boost, **base}) == "------"
 
 
-def test_highest_frequency_tells_kinds_where_base_frequency_agrees() -> None:
+def test_the_maximum_frequency_distinguishes_core_types_of_equal_base_frequency() -> None:
     boost = each("cpufreq/cpuinfo_max_freq", [5_000_000] * 2 + [3_900_000] * 4)
     base = each("cpufreq/base_frequency", [1_900_000] * 2 + [1_400_000] * 4)
 
@@ -383,7 +383,7 @@ def test_highest_frequency_tells_kinds_where_base_frequency_agrees() -> None:
 
 
 @pytest.mark.parametrize("files", [{}, {f"{CPU}/online": "\n", f"{CPU}/cpu0/online": "0\n"}])
-def test_a_tree_without_cpus_is_the_hosts_fault_and_says_how_to_mend(files: dict[str, str]) -> None:
+def test_a_tree_without_cpus_is_a_host_error_with_a_fix(files: dict[str, str]) -> None:
     with pytest.raises(HostError, match=r"a tree: .*no CPU that is online.\n  Name a directory"):
         read_shape(files)
 

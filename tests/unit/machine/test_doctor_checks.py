@@ -325,7 +325,7 @@ def test_interrupts_stay_if_every_cpu_is_measured() -> None:
         ),
     ],
 )
-def test_a_quota_anywhere_above_us_is_found(
+def test_a_quota_of_any_parent_group_is_found(
     files: dict[str, str | None], value: str, fix: str, undo: str
 ) -> None:
     found = check_results(files)["CPU quota"].host_check
@@ -343,7 +343,7 @@ def test_the_tightest_quota_is_shown_and_all_are_lifted() -> None:
     assert (found.fix or "").count("echo max") == 2
 
 
-def test_a_group_outside_of_what_is_mounted_has_the_limits_of_the_mount() -> None:
+def test_a_group_outside_the_mount_has_the_limits_of_the_mount() -> None:
     files = {
         "proc/self/mountinfo": V2,
         "proc/self/cgroup": "0::/../other\n",
@@ -418,7 +418,7 @@ def test_load_without_a_visible_process_counts() -> None:
     assert found.value == "100 % of a CPU, by no visible process"
 
 
-def test_a_thread_of_the_kernel_is_named_but_cannot_be_stopped() -> None:
+def test_a_kernel_thread_is_named_but_cannot_be_stopped() -> None:
     found = check_results(
         {"proc/30/stat": pid_stat("kswapd0", 0, parent=2)},
         later={
@@ -490,7 +490,7 @@ def test_missing_tools_name_the_consequence_and_the_package() -> None:
     assert found["perf"].host_check.state == "ok"
 
 
-def test_environments_that_are_not_made_are_named() -> None:
+def test_missing_environments_are_named() -> None:
     found = check_results(environments={"numpy": True, "pytorch": False, "mindspore": False})
 
     assert found["environments"].host_check.value == "1 of 3 made; missing: pytorch, mindspore"

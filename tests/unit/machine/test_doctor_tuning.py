@@ -120,7 +120,7 @@ def a_root() -> Iterator[Path]:
         yield write_files(MACHINE, Path(folder))
 
 
-def test_settings_are_changed_and_brought_back_to_the_byte(root: Path) -> None:
+def test_settings_are_changed_and_restored_exactly(root: Path) -> None:
     tuned = tune(wanted(root), root, Kernel())
 
     assert {one.path: one.after for one in tuned} == WANTED
@@ -132,7 +132,7 @@ def test_settings_are_changed_and_brought_back_to_the_byte(root: Path) -> None:
     assert not (root / STATE).exists()
 
 
-def test_what_a_setting_was_is_on_the_disk_before_it_is_changed(root: Path) -> None:
+def test_a_previous_value_is_stored_before_the_setting_changes(root: Path) -> None:
     kernel = Kernel()
 
     tune(wanted(root)[:1], root, kernel)
@@ -157,7 +157,7 @@ OTHERS = st.tuples(st.just("other"), st.sampled_from(sorted(MACHINE)))
 
 @settings(max_examples=200)
 @given(events=st.lists(EVENTS, max_size=6))
-def test_wherever_tune_and_restore_are_killed_the_next_restore_brings_everything_back(
+def test_after_a_kill_at_any_point_the_next_restore_is_complete(
     events: list[tuple[str, int | None]],
 ) -> None:
     with a_root() as root:
@@ -177,7 +177,7 @@ def test_wherever_tune_and_restore_are_killed_the_next_restore_brings_everything
 
 @settings(max_examples=200)
 @given(events=st.lists(st.one_of(EVENTS, OTHERS), max_size=8))
-def test_the_state_file_always_knows_what_was_first(
+def test_the_state_file_always_holds_the_original_values(
     events: list[tuple[str, int | str | None]],
 ) -> None:
     """With others changing settings too: what is restored is what was before the first change."""
@@ -203,7 +203,7 @@ def test_the_state_file_always_knows_what_was_first(
         assert not (root / STATE).exists()
 
 
-def test_tuning_again_keeps_what_was_first(root: Path) -> None:
+def test_tuning_again_keeps_the_original_values(root: Path) -> None:
     tune(wanted(root), root, Kernel())
     show(root / SWAPPINESS, "30")
     tune(wanted(root), root, Kernel())
@@ -213,7 +213,7 @@ def test_tuning_again_keeps_what_was_first(root: Path) -> None:
     assert contents(root) == MACHINE
 
 
-def test_what_somebody_else_set_meanwhile_is_restored_and_said(root: Path) -> None:
+def test_a_setting_changed_by_others_is_restored_and_reported(root: Path) -> None:
     tune(wanted(root), root, Kernel())
     show(root / SWAPPINESS, "30")
 
@@ -224,7 +224,7 @@ def test_what_somebody_else_set_meanwhile_is_restored_and_said(root: Path) -> No
     assert contents(root) == MACHINE
 
 
-def test_a_setting_that_the_kernel_refuses_leaves_nothing_behind(root: Path) -> None:
+def test_a_setting_rejected_by_the_kernel_leaves_no_state(root: Path) -> None:
     outcomes = tune(
         wanted(root), root, Kernel(refuses=frozenset({"enabled", "swappiness", "scaling_governor"}))
     )
@@ -248,7 +248,7 @@ def test_the_state_file_stays_until_everything_is_restored(root: Path) -> None:
     assert not (root / STATE).exists()
 
 
-def test_a_setting_that_is_gone_cannot_be_restored(root: Path) -> None:
+def test_a_missing_setting_cannot_be_restored(root: Path) -> None:
     tune(wanted(root), root, Kernel())
     (root / GOVERNORS[1]).unlink()
 
@@ -258,7 +258,7 @@ def test_a_setting_that_is_gone_cannot_be_restored(root: Path) -> None:
     assert (root / STATE).exists()
 
 
-def test_the_real_disk_writes_a_setting_and_never_makes_one(tmp_path: Path) -> None:
+def test_the_disk_writes_existing_settings_only(tmp_path: Path) -> None:
     file = tmp_path / "swappiness"
     file.write_text("60\n")
 
@@ -284,7 +284,7 @@ def test_the_real_disk_writes_a_setting_and_never_makes_one(tmp_path: Path) -> N
         '{"schema": 1, "settings": [{"path": "/proc/sys/vm/x", "prior": "x", "value": "y"}]}',
     ],
 )
-def test_a_damaged_state_file_is_said_and_nothing_is_written(root: Path, text: str) -> None:
+def test_a_damaged_state_file_is_reported_and_nothing_is_written(root: Path, text: str) -> None:
     (root / STATE).parent.mkdir(parents=True)
     (root / STATE).write_text(text)
 
@@ -306,6 +306,6 @@ KEPT = st.builds(
 
 
 @given(kept=st.lists(KEPT))
-def test_a_state_file_reads_back_as_it_was_written(kept: list[SavedSetting]) -> None:
+def test_a_state_file_reads_back_unchanged(kept: list[SavedSetting]) -> None:
     # Lone surrogates cannot come out of a file that was decoded as UTF-8.
     assert decode(encode(kept)) == tuple(kept)

@@ -70,7 +70,7 @@ def test_the_gpus_are_a_fact_of_the_environment(gpus: tuple[Gpu, ...] | None, sa
     assert facts(replace(a_machine(), gpus=gpus))["GPUs"] == said
 
 
-def test_the_peak_is_a_fact_with_its_factors_and_what_it_assumes() -> None:
+def test_the_peak_is_a_fact_with_its_factors_and_assumptions() -> None:
     assert facts(a_machine())["Computed peak"] == (
         "float32 256 GFLOP/s, float64 128 GFLOP/s:"
         " 2 cores × 2 FMA × 16 lanes × 2 FLOP × 2.00 GHz, for AVX-512 on Zen 5;"
@@ -88,7 +88,7 @@ def test_the_peak_is_a_fact_with_its_factors_and_what_it_assumes() -> None:
         ({"clock_hz": None}, "unavailable: the clock of the cores is not shown"),
     ],
 )
-def test_an_unknown_peak_is_unavailable_and_says_why(
+def test_an_unknown_peak_is_unavailable_with_a_reason(
     changed: dict[str, Any] | None, said: str
 ) -> None:
     peak = None if changed is None else replace(a_peak(), **changed)
@@ -110,7 +110,7 @@ def test_an_unknown_peak_is_unavailable_and_says_why(
         ),
     ],
 )
-def test_a_figure_above_the_peak_fails_a_check(flop: float, passed: bool, evidence: str) -> None:
+def test_a_value_above_the_peak_fails_a_check(flop: float, passed: bool, evidence: str) -> None:
     check = checks(a_study(a_machine(), flop=flop))[-1]
 
     whom = "No cell" if passed else "A cell"
@@ -147,7 +147,7 @@ def claiming(gpu: bool) -> Scenario:
         (False, (), "not measured", "one of the two cells has no valid launch on this host"),
     ],
 )
-def test_a_claim_about_gpus_is_judged_by_the_hosts(
+def test_a_claim_about_gpus_is_judged_by_the_host_s_gpus(
     gpu: bool, gpus: tuple[Gpu, ...] | None, word: str, detail: str
 ) -> None:
     result = a_study(replace(a_machine(), gpus=gpus), scenario=claiming(gpu))
@@ -157,7 +157,7 @@ def test_a_claim_about_gpus_is_judged_by_the_hosts(
     assert (row.verdict.word, row.result.detail) == (word, detail)
 
 
-def test_a_record_of_before_says_that_neither_was_looked_for() -> None:
+def test_an_older_record_states_that_gpus_and_peak_are_unknown() -> None:
     line = codec.encode(a_run(host=replace(a_machine(), gpus=None, peak=None)))
     before = line.replace(b',"gpus":null,"peak":null', b"")
 
@@ -172,7 +172,7 @@ def test_a_record_keeps_gpus_and_peak() -> None:
     assert codec.decode_run(codec.encode(run)) == run
 
 
-def test_beside_another_environment_each_says_whose_versions_they_are() -> None:
+def test_versions_of_several_environments_name_their_environment() -> None:
     scenario = a_scenario(workload="gemm", matrix={"environment": ["numpy-1.26", "numpy"]})
     launches = tuple(
         a_launch(
@@ -236,7 +236,7 @@ def test_gpus_are_device_nodes_named_by_the_driver(tmp_path: Path) -> None:
     assert gpus(root, None) == (Gpu(id="0", name=H100), Gpu(id="1", name=H100))
 
 
-def test_a_container_has_the_gpus_that_were_handed_in_and_cuda_counts_those(
+def test_a_container_has_only_its_own_gpus_which_cuda_counts(
     tmp_path: Path,
 ) -> None:
     root = a_machine_of(tmp_path, described=4, nodes=(3,))
@@ -244,7 +244,7 @@ def test_a_container_has_the_gpus_that_were_handed_in_and_cuda_counts_those(
     assert gpus(root, None) == (Gpu(id="0", name=H100),)
 
 
-def test_a_gpu_that_the_driver_does_not_describe_still_counts(tmp_path: Path) -> None:
+def test_a_gpu_without_a_driver_description_counts(tmp_path: Path) -> None:
     root = a_machine_of(tmp_path, described=0, nodes=(0,))
 
     assert gpus(root, None) == (Gpu(id="0", name="NVIDIA GPU"),)
@@ -264,7 +264,7 @@ def test_a_gpu_that_the_driver_does_not_describe_still_counts(tmp_path: Path) ->
         ("all", []),
     ],
 )
-def test_cuda_visible_devices_is_honoured_up_to_what_names_no_gpu(
+def test_cuda_visible_devices_applies_up_to_its_first_invalid_entry(
     tmp_path: Path, visible: str, ids: list[str]
 ) -> None:
     root = a_machine_of(tmp_path, described=3, nodes=(0, 1, 2))
@@ -273,7 +273,7 @@ def test_cuda_visible_devices_is_honoured_up_to_what_names_no_gpu(
 
 
 @given(visible=st.text())
-def test_whatever_cuda_visible_devices_holds_no_gpu_is_invented(
+def test_no_value_of_cuda_visible_devices_adds_a_gpu(
     visible: str, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     root = a_machine_of(tmp_path_factory.mktemp("root"), described=2, nodes=(0, 1))
@@ -295,7 +295,7 @@ def planned(scenario: Scenario, have: tuple[str, ...]) -> tuple[PlannedCell, ...
     return plan_cells(scenario, cells, means, folder="/suite", profile=None, seed=1)
 
 
-def test_a_cell_that_asks_for_more_gpus_than_there_are_is_a_skip_with_its_reason() -> None:
+def test_a_cell_that_needs_more_gpus_than_exist_is_skipped_with_a_reason() -> None:
     scenario = a_scenario(workload="m:f", matrix={"gpus": [0, 1, 2]})
 
     none, one, two = planned(scenario, ("0",))
@@ -318,7 +318,7 @@ def test_the_missing_gpu_is_named_before_the_missing_environment() -> None:
 
 
 @given(asked=st.integers(0, 64), have=st.integers(0, 8))
-def test_a_cell_sees_exactly_the_gpus_it_asks_for_or_is_unfit(asked: int, have: int) -> None:
+def test_a_cell_sees_exactly_its_gpus_or_cannot_run(asked: int, have: int) -> None:
     scenario = a_scenario(workload="m:f", gpus=asked, matrix={})
 
     (cell,) = planned(scenario, tuple(f"GPU-{number}" for number in range(have)))
@@ -334,7 +334,7 @@ def test_a_cell_sees_exactly_the_gpus_it_asks_for_or_is_unfit(asked: int, have: 
         assert cell.requests[0].gpus == asked
 
 
-def test_a_cell_that_does_not_ask_is_named_as_before() -> None:
+def test_a_cell_without_gpus_keeps_its_name() -> None:
     (cell,) = expand(a_scenario(workload="m:f", gpus=1, matrix={"threads": [2]}), "a.yaml")
 
     assert (cell.gpus, cell.key) == (1, "threads=2")
@@ -380,7 +380,7 @@ FAULTS = {
 
 
 @pytest.mark.parametrize(("text", "said"), FAULTS.values(), ids=FAULTS)
-def test_what_cannot_be_asked_of_gpus_is_a_fault_with_its_line(text: str, said: str) -> None:
+def test_an_invalid_number_of_gpus_is_a_fault_with_its_line(text: str, said: str) -> None:
     with pytest.raises(ScenarioFaults) as caught:
         load((HEAD + text).encode(), "f.yaml")
 
@@ -414,13 +414,13 @@ def taking_all(**told: int) -> object:
     return lambda: told
 
 
-def test_a_function_is_told_of_gpus_where_its_cell_asks_for_them() -> None:
+def test_a_function_receives_the_gpus_that_its_cell_requests() -> None:
     assert make_workload(a_request(f"{__name__}:deaf", 0)).step() == []
     assert make_workload(a_request(f"{__name__}:hearing", 0)).step() == 0
     assert make_workload(a_request(f"{__name__}:hearing", 2)).step() == 2
     assert make_workload(a_request(f"{__name__}:taking_all", 1)).step() == {"gpus": 1}
 
 
-def test_a_function_that_would_take_no_notice_of_gpus_is_refused() -> None:
+def test_a_function_that_ignores_gpus_is_rejected() -> None:
     with pytest.raises(WorkloadError, match="has no parameter `gpus`"):
         make_workload(a_request(f"{__name__}:deaf", 1))

@@ -26,9 +26,7 @@ def take() -> None:
 
 
 @pytest.mark.parametrize("other", ["", "/nowhere"])
-def test_the_lock_is_the_same_whatever_tmpdir_says(
-    monkeypatch: pytest.MonkeyPatch, other: str
-) -> None:
+def test_the_lock_does_not_depend_on_tmpdir(monkeypatch: pytest.MonkeyPatch, other: str) -> None:
     with lock.host_lock():
         monkeypatch.setenv("TMPDIR", other)
 
@@ -37,7 +35,7 @@ def test_the_lock_is_the_same_whatever_tmpdir_says(
             take()
 
 
-def test_who_is_refused_is_told_the_process_that_holds_it() -> None:
+def test_a_refusal_names_the_process_that_holds_the_lock() -> None:
     with lock.host_lock(), pytest.raises(HostError) as refused:
         take()
 
@@ -53,7 +51,7 @@ def test_the_lock_is_free_once_its_holder_ends() -> None:
     take()
 
 
-def test_who_waits_is_told_for_whom_and_goes_on_as_soon_as_the_holder_ends() -> None:
+def test_a_waiting_process_names_the_holder_and_continues_when_it_ends() -> None:
     holder, told = ExitStack(), []
     holder.enter_context(lock.host_lock())
 
@@ -68,7 +66,7 @@ def test_who_waits_is_told_for_whom_and_goes_on_as_soon_as_the_holder_ends() -> 
     assert f"process {os.getpid()}" in told[0]
 
 
-def test_a_wait_that_is_over_names_the_holder() -> None:
+def test_a_wait_that_times_out_names_the_holder() -> None:
     with (
         lock.host_lock(),
         pytest.raises(HostError, match=f"process {os.getpid()}"),
@@ -77,7 +75,7 @@ def test_a_wait_that_is_over_names_the_holder() -> None:
         pass
 
 
-def test_a_name_that_is_held_without_listening_is_held_by_nobody_that_can_be_named(
+def test_a_holder_that_does_not_listen_is_unknown(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("time.sleep", lambda _s: None)
@@ -115,7 +113,7 @@ def test_a_child_that_becomes_another_program_does_not_keep_the_lock() -> None:
         take()
 
 
-def test_the_words_of_a_process_are_one_line_that_no_terminal_obeys() -> None:
+def test_a_command_line_is_shown_on_one_line_without_escape_sequences() -> None:
     with a_shell("sh\x1b[2J\n::error::") as child:
         described = lock.describe_process(child)
 
@@ -124,7 +122,7 @@ def test_the_words_of_a_process_are_one_line_that_no_terminal_obeys() -> None:
     assert described.isprintable()
 
 
-def test_a_process_that_has_ended_is_still_a_number() -> None:
+def test_a_process_that_has_ended_is_shown_by_its_id() -> None:
     child = os.posix_spawn("/bin/true", ["true"], {})
     os.waitpid(child, 0)
 

@@ -51,7 +51,7 @@ def a_root(
         ("CPU implementer: 0x41\nCPU part: 0xd0c\nFeatures: fp asimd\n", "Neoverse N1", 16),
     ],
 )
-def test_a_known_design_has_its_documented_units(
+def test_a_known_processor_design_has_its_documented_units(
     tmp_path: Path, cpuinfo: str, core: str | None, flop_per_cycle: int
 ) -> None:
     found = peak(a_root(tmp_path, cpuinfo, khz=(1_000_000,)))
@@ -63,7 +63,7 @@ def test_a_known_design_has_its_documented_units(
 
 
 @pytest.mark.parametrize(("sve", "bits", "units"), [("32\n", 256, 2), ("", None, None)])
-def test_the_width_of_sve_is_the_kernels_to_say(
+def test_the_width_of_sve_comes_from_the_kernel(
     tmp_path: Path, sve: str, bits: int | None, units: int | None
 ) -> None:
     cpuinfo = "CPU implementer: 0x41\nCPU part: 0xd40\nFeatures: fp asimd sve\n"
@@ -87,7 +87,7 @@ def test_the_width_of_sve_is_the_kernels_to_say(
         "",
     ],
 )
-def test_what_no_table_knows_is_no_guess(tmp_path: Path, cpuinfo: str) -> None:
+def test_an_unknown_design_has_no_peak(tmp_path: Path, cpuinfo: str) -> None:
     found = peak(a_root(tmp_path, cpuinfo, khz=(2_000_000,)))
 
     assert found.fma_units is None
@@ -140,7 +140,7 @@ ZEN4 = "vendor_id: AuthenticAMD\ncpu family: 25\nmodel: 17\n" + AVX512
         ),
     ],
 )
-def test_the_clock_is_cpufreqs_else_the_names_else_what_cpuinfo_shows(
+def test_the_clock_comes_from_cpufreq_the_model_name_or_cpuinfo(
     tmp_path: Path, more: str, khz: tuple[int, ...], clock_hz: int, assumption: str
 ) -> None:
     found = peak(a_root(tmp_path, ZEN4 + more, khz=khz))
@@ -171,16 +171,14 @@ def test_every_saved_machine_has_a_peak_or_none(machine: str, tmp_path: Path) ->
 
 
 @given(text=st.text())
-def test_whatever_cpuinfo_holds_it_is_read(
-    text: str, tmp_path_factory: pytest.TempPathFactory
-) -> None:
+def test_any_cpuinfo_is_read(text: str, tmp_path_factory: pytest.TempPathFactory) -> None:
     root = write_files({"proc/cpuinfo": text.encode()}, tmp_path_factory.mktemp("root"))
 
     assert peak(root).flop_per_s(cores=1, bits=32) is None
 
 
 @given(cores=st.integers(1, 512), bits=st.sampled_from([32, 64]))
-def test_a_peak_grows_with_cores_and_narrower_numbers(cores: int, bits: int) -> None:
+def test_a_peak_grows_with_cores_and_with_narrower_types(cores: int, bits: int) -> None:
     one = a_peak().flop_per_s(cores=1, bits=64)
 
     assert one == 2 * 8 * 2 * 2e9
