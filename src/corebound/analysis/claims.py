@@ -45,7 +45,11 @@ class ClaimResult(Struct, frozen=True, kw_only=True):
 
 def judge_claims(result: ScenarioResult) -> tuple[ClaimResult, ...]:
     """The results of a scenario's claims, one for each pair of cells that a claim covers."""
-    return tuple(one for claim in result.scenario.claims for one in _judge_claim(result, claim))
+    return tuple(
+        claim_result
+        for claim in result.scenario.claims
+        for claim_result in _judge_claim(result, claim)
+    )
 
 
 def _judge_claim(result: ScenarioResult, claim: Claim) -> Iterator[ClaimResult]:
@@ -63,15 +67,15 @@ def _judge_claim(result: ScenarioResult, claim: Claim) -> Iterator[ClaimResult]:
             detail=why if needs else "no cell that was asked for fits it",
         )
         return
-    axes = varying_axes([one for one, _ in pairs])
-    for one, two in pairs:
-        comparison = compare_cells(result, one, two)
+    axes = varying_axes([faster for faster, _ in pairs])
+    for faster, slower in pairs:
+        comparison = compare_cells(result, faster, slower)
         judgement, detail = _judge(claim, comparison)
         yield ClaimResult(
             claim=claim,
-            faster=one,
-            than=two,
-            pair=title_of(one, axes),
+            faster=faster,
+            than=slower,
+            pair=title_of(faster, axes),
             comparison=comparison,
             judgement=judgement,
             needs="",

@@ -118,26 +118,28 @@ def cells_command(run: Run, cells: Sequence[Cell]) -> CommandLine:
     return _run(run, source, cells)
 
 
-def series_command(series: Sequence[Series]) -> CommandLine | None:
+def series_command(all_series: Sequence[Series]) -> CommandLine | None:
     """The command that measures the cells of one scenario again; None if no command is known.
 
     If another tool measured them, the result has one line per series with that tool's command.
 
     Args:
-        series: At least one; all of one scenario and host.
+        all_series: At least one; all of one scenario and host.
     """
-    if series[0].project is not None:
-        lines = dict.fromkeys(shlex.join(item.reproduce) for item in series if item.reproduce)
+    if all_series[0].project is not None:
+        lines = dict.fromkeys(
+            shlex.join(series.reproduce) for series in all_series if series.reproduce
+        )
         return CommandLine("\n".join(lines), reads_records=False) if lines else None
-    arguments = list(series[0].reproduce)
-    for item in series[1:]:
-        if item.cell not in arguments:
-            arguments += ["--only", item.cell]
+    arguments = list(all_series[0].reproduce)
+    for series in all_series[1:]:
+        if series.cell not in arguments:
+            arguments += ["--only", series.cell]
     return CommandLine(shlex.join(arguments)) if arguments else None
 
 
 def between_command(
-    series: Sequence[Series], good: HistoryPoint, bad: HistoryPoint
+    all_series: Sequence[Series], good: HistoryPoint, bad: HistoryPoint
 ) -> CommandLine | None:
     """The command that compares two points of some cells of one scenario again.
 
@@ -146,13 +148,15 @@ def between_command(
     if no command is known.
 
     Args:
-        series: At least one; all of one scenario and host.
+        all_series: At least one; all of one scenario and host.
         good: The point before the change.
         bad: The point after the change.
     """
-    asv_commands = [asv_continuous_arguments(item, good.commit, bad.commit) for item in series]
+    asv_commands = [
+        asv_continuous_arguments(series, good.commit, bad.commit) for series in all_series
+    ]
     if not all(asv_commands):
-        return series_command(series)
+        return series_command(all_series)
     lines = dict.fromkeys(map(shlex.join, asv_commands))
     return CommandLine("\n".join(lines), reads_records=False)
 
@@ -199,7 +203,7 @@ def latest_command(series: Series) -> CommandLine | None:
 
     asv gets the commit of that value, because its default is the tip of the branch.
     """
-    last = next((item for item in reversed(series.points) if item.value is not None), None)
+    last = next((point for point in reversed(series.points) if point.value is not None), None)
     if series.project is None or last is None:
         return series_command((series,))
     return point_command(series, last)
@@ -225,10 +229,22 @@ def compare_again_command(before: Run, after: Run, cell: Cell) -> CommandLine:
     source = after.source_of(cell.scenario)
     if source is None:
         return original_command(after)
-    item, two = before.commit, after.commit
-    if item is None or two is None or item.dirty or two.dirty or item.sha == two.sha:
+    old_commit, new_commit = before.commit, after.commit
+    if (
+        old_commit is None
+        or new_commit is None
+        or old_commit.dirty
+        or new_commit.dirty
+        or old_commit.sha == new_commit.sha
+    ):
         return _run(after, source, (cell,))
-    arguments = ["corebound", "compare-commits", item.sha[:10], two.sha[:10], source.path]
+    arguments = [
+        "corebound",
+        "compare-commits",
+        old_commit.sha[:10],
+        new_commit.sha[:10],
+        source.path,
+    ]
     arguments += ["--only", cell.key]
     if after.profile is not None:
         arguments += ["--profile", after.profile]

@@ -137,18 +137,18 @@ def _compared(series: Series, indices: tuple[int, int], history: ChangeHistory) 
     )
 
 
-def commits_of(series: Iterable[Series]) -> dict[str, dict[str, Commit]]:
+def commits_of(all_series: Iterable[Series]) -> dict[str, dict[str, Commit]]:
     """Every commit of imported histories, by project and hash."""
     commits: dict[str, dict[str, Commit]] = {}
     handled: set[tuple[str, int]] = set()
-    for item in series:
+    for series in all_series:
         # Most series share the same timestamps.
-        key = item.project or "", id(item.points.moments)
-        if item.project is None or key in handled:
+        key = series.project or "", id(series.points.moments)
+        if series.project is None or key in handled:
             continue
         handled.add(key)
-        project_commits = commits.setdefault(item.project, {})
-        project_commits.update((m.commit.sha, m.commit) for m in item.points.moments if m.commit)
+        project_commits = commits.setdefault(series.project, {})
+        project_commits.update((m.commit.sha, m.commit) for m in series.points.moments if m.commit)
     return commits
 
 

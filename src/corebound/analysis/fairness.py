@@ -103,7 +103,7 @@ def _binding(launches: Sequence[Launch]) -> Check:
     if not passed:
         evidence += " that bind; the others are invalid and in no figure"
     if proven:
-        evidence += f"; the least seen had {count(min(item.looks for item in proven), 'look')}"
+        evidence += f"; the least seen had {count(min(proof.looks for proof in proven), 'look')}"
     return _BINDING.judged(evidence, passed=passed)
 
 
@@ -154,7 +154,7 @@ def _order(launches: Sequence[Launch], result: ScenarioResult) -> Check:
     for launch in launches:
         blocks.setdefault(launch.block, []).append(launch)
     orders = {
-        tuple(item.cell.key for item in sorted(block, key=lambda item: item.position))
+        tuple(launch.cell.key for launch in sorted(block, key=lambda launch: launch.position))
         for block in blocks.values()
     }
     cells = {launch.cell.key for launch in launches}

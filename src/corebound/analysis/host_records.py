@@ -16,7 +16,7 @@ Record = tuple[Run, Sequence[Launch]]
 def by_host(records: Iterable[Record]) -> dict[str, list[Record]]:
     """The records of each host, oldest first; hosts are sorted by id."""
     by_id: dict[str, list[Record]] = {}
-    for record in sorted(records, key=lambda item: (item[0].host.id, *moment(item))):
+    for record in sorted(records, key=lambda record: (record[0].host.id, *moment(record))):
         by_id.setdefault(record[0].host.id, []).append(record)
     return by_id
 
@@ -70,4 +70,6 @@ def _latest(host: str, calibrations: Sequence[Calibration]) -> tuple[Calibration
     ):
         if calibration.host == host:
             latest[calibration.scenario, calibration.profile or "no profile"] = calibration
-    return tuple(calibration for _, calibration in sorted(latest.items(), key=lambda item: item[0]))
+    return tuple(
+        calibration for _, calibration in sorted(latest.items(), key=lambda entry: entry[0])
+    )

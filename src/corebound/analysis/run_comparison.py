@@ -72,8 +72,10 @@ class Compared(Struct, frozen=True, kw_only=True):
         """
         if self.comparison is None:
             return None
-        alone = self.comparison.verdict
-        return "undecided" if alone in {"faster", "slower"} and not self.clear else alone
+        uncorrected = self.comparison.verdict
+        return (
+            "undecided" if uncorrected in {"faster", "slower"} and not self.clear else uncorrected
+        )
 
     @property
     def is_finding(self) -> bool:

@@ -28,23 +28,23 @@ def series_name(series: Series) -> str:
     return f"{series.scenario}{cell} on {series.host_name}"
 
 
-def short_series_names(series: Sequence[Series]) -> tuple[str, ...]:
+def short_series_names(all_series: Sequence[Series]) -> tuple[str, ...]:
     """Short names of these series, without the parameters and the machine that all share."""
     return tuple(
-        f"{item.scenario}{f'[{axes}]' if axes else ''}{f' on {host}' if host else ''}"
-        for item, axes, host in zip(
-            series, _distinct_axes(series, ","), _distinct_hosts(series), strict=True
+        f"{series.scenario}{f'[{axes}]' if axes else ''}{f' on {host}' if host else ''}"
+        for series, axes, host in zip(
+            all_series, _distinct_axes(all_series, ","), _distinct_hosts(all_series), strict=True
         )
     )
 
 
-def short_cell_names(series: Sequence[Series]) -> tuple[str, ...]:
+def short_cell_names(all_series: Sequence[Series]) -> tuple[str, ...]:
     """Short names of the series of one benchmark, without the benchmark's name; never empty."""
     return tuple(
         ", ".join(part for part in (axes, f"on {host}" if host else "") if part)
-        or f"on {item.host_name}"
-        for item, axes, host in zip(
-            series, distinct_axes(series), _distinct_hosts(series), strict=True
+        or f"on {series.host_name}"
+        for series, axes, host in zip(
+            all_series, distinct_axes(all_series), _distinct_hosts(all_series), strict=True
         )
     )
 
@@ -54,10 +54,10 @@ def distinct_axes(series: Sequence[Series]) -> list[str]:
     return _distinct_axes(series, ", ")
 
 
-def shared_axes(series: Sequence[Series]) -> str:
-    """The parameters that all of these series share; `series` has at least one."""
-    shared, short_forms = _shared(series), long_environments(series)
-    return ", ".join(short_forms.get(axis, axis) for axis in _of(series[0]) if axis in shared)
+def shared_axes(all_series: Sequence[Series]) -> str:
+    """The parameters that all of these series share; `all_series` has at least one."""
+    shared, short_forms = _shared(all_series), long_environments(all_series)
+    return ", ".join(short_forms.get(axis, axis) for axis in _of(all_series[0]) if axis in shared)
 
 
 def cell_name(series: Series, short_forms: Mapping[str, str]) -> str:
@@ -70,11 +70,11 @@ def parameters(series: Series) -> str:
     return ", ".join(axis for axis in _of(series) if not axis.startswith(_ENVIRONMENT))
 
 
-def environments(series: Iterable[Series]) -> dict[str, str]:
+def environments(suite: Iterable[Series]) -> dict[str, str]:
     """The environments of these series, from full name to displayed name; sorted by name."""
-    all_series = [*series]
+    all_series = [*suite]
     names = sorted(
-        {axis for item in all_series for axis in _of(item) if axis.startswith(_ENVIRONMENT)}
+        {axis for series in all_series for axis in _of(series) if axis.startswith(_ENVIRONMENT)}
     )
     short_forms = long_environments(all_series)
     return {
@@ -160,20 +160,20 @@ def _of(series: Series) -> tuple[str, ...]:
     return axes(series.cell)
 
 
-def _distinct_axes(series: Sequence[Series], between: str) -> list[str]:
-    shared, short_forms = _shared(series), long_environments(series)
+def _distinct_axes(all_series: Sequence[Series], between: str) -> list[str]:
+    shared, short_forms = _shared(all_series), long_environments(all_series)
     return [
-        between.join(short_forms.get(axis, axis) for axis in _of(item) if axis not in shared)
-        for item in series
+        between.join(short_forms.get(axis, axis) for axis in _of(series) if axis not in shared)
+        for series in all_series
     ]
 
 
-def long_environments(series: Iterable[Series]) -> dict[str, str]:
+def long_environments(all_series: Iterable[Series]) -> dict[str, str]:
     """Short, unique forms of long environment names, by the whole axis."""
     long = {
         axis
-        for item in series
-        for axis in _of(item)
+        for series in all_series
+        for axis in _of(series)
         if axis.startswith(_ENVIRONMENT) and len(axis) > len(_ENVIRONMENT) + _LONGEST_ENVIRONMENT
     }
     cut = {axis: _cut(axis) for axis in sorted(long)}
@@ -191,11 +191,11 @@ def _cut(axis: str) -> str:
     return f"{uncut if len(uncut) > len(_ENVIRONMENT) else begin}…"
 
 
-def _distinct_hosts(series: Sequence[Series]) -> list[str]:
-    has_many = len({item.host for item in series}) > 1
-    return [item.host_name if has_many else "" for item in series]
+def _distinct_hosts(all_series: Sequence[Series]) -> list[str]:
+    has_many = len({series.host for series in all_series}) > 1
+    return [series.host_name if has_many else "" for series in all_series]
 
 
-def _shared(series: Sequence[Series]) -> frozenset[str]:
-    axes_of_all = [frozenset(_of(item)) for item in series]
+def _shared(all_series: Sequence[Series]) -> frozenset[str]:
+    axes_of_all = [frozenset(_of(series)) for series in all_series]
     return frozenset.intersection(*axes_of_all) if axes_of_all else frozenset()

@@ -382,7 +382,7 @@ def time_text(value_ns: float | None) -> str:
     return "∞" if value_ns > _LONGEST_NS else duration(value_ns)
 
 
-def too_short_note(short: int, every: int) -> str:
+def too_short_note(short: int, total: int) -> str:
     """A sentence with the number of series that are too short; empty if all are long enough.
 
     >>> too_short_note(1, 2)[:40]
@@ -390,15 +390,15 @@ def too_short_note(short: int, every: int) -> str:
     """
     if not short:
         return ""
-    of = f"All {short:,}" if 1 < short == every else f"{short:,} of {every:,}"
+    of = f"All {short:,}" if 1 < short == total else f"{short:,} of {total:,}"
     are = "is" if short == 1 else "are"
     needed = f"a change takes {min_values_to_detect()} figures under the same circumstances"
     return f"{of} series {are} too short to tell: {needed}."
 
 
-def last_moment(series: Iterable[Series]) -> Moment:
+def last_moment(all_series: Iterable[Series]) -> Moment:
     """The moment of the latest point of these series, at least one."""
-    return max((item.points.moments[-1] for item in series), key=lambda moment: moment.at)
+    return max((series.points.moments[-1] for series in all_series), key=lambda moment: moment.at)
 
 
 def last_measured(moment: Moment, write: Callable[[str], str] = day) -> str:
@@ -459,9 +459,9 @@ def missing_since(series: Series) -> str:
     return f"none since {points.moments[at].at[:10]}" if at < len(points) else ""
 
 
-def interval_name(series: Iterable[Series]) -> str:
+def interval_name(all_series: Iterable[Series]) -> str:
     """What the brackets below the values of these series contain."""
-    shares = {item.confidence for item in series}
+    shares = {series.confidence for series in all_series}
     return f"{percent(shares.pop(), 0)} interval" if len(shares) == 1 else "interval"
 
 

@@ -38,29 +38,29 @@ def merge(
         removed: Benchmarks of which only the names are known now.
     """
     stored, fresh = unify_names([*deduplicate(stored)], [*deduplicate(fresh)], removed)
-    by_id = {item.id: item for item in stored}
+    by_id = {series.id: series for series in stored}
     # Stored series mostly share their moments.
-    moments = {id(item.points.moments): item.points.moments for item in stored}
-    shas = {item.commit.sha for column in moments.values() for item in column if item.commit}
-    for item in fresh:
-        earlier = by_id.get(item.id)
+    moments = {id(series.points.moments): series.points.moments for series in stored}
+    shas = {moment.commit.sha for column in moments.values() for moment in column if moment.commit}
+    for series in fresh:
+        earlier = by_id.get(series.id)
         if earlier is None:
-            by_id[item.id] = item
-        elif _only_appends(earlier.points, item.points, shas):
-            by_id[item.id] = replace(
-                item, points=earlier.points.followed_by(complete_environments(item.points))
+            by_id[series.id] = series
+        elif _only_appends(earlier.points, series.points, shas):
+            by_id[series.id] = replace(
+                series, points=earlier.points.followed_by(complete_environments(series.points))
             )
         else:
-            by_id[item.id] = _merge_pair(earlier, item)
+            by_id[series.id] = _merge_pair(earlier, series)
     return tuple(by_id[id_] for id_ in sorted(by_id))
 
 
-def deduplicate(series: Iterable[Series]) -> Iterable[Series]:
+def deduplicate(all_series: Iterable[Series]) -> Iterable[Series]:
     """Merge series of several files that describe the same series."""
     by_id: dict[str, Series] = {}
-    for item in series:
-        earlier = by_id.get(item.id)
-        by_id[item.id] = item if earlier is None else _merge_pair(earlier, item)
+    for series in all_series:
+        earlier = by_id.get(series.id)
+        by_id[series.id] = series if earlier is None else _merge_pair(earlier, series)
     return by_id.values()
 
 
@@ -84,7 +84,7 @@ def _only_appends(existing: HistoryPoints, new: HistoryPoints, shas: Container[s
 def _merge_pair(stored: Series, new: Series) -> Series:
     replaced = {_key(moment) for moment in new.points.moments}
     indices = [
-        index for index, one in enumerate(stored.points.moments) if _key(one) not in replaced
+        index for index, moment in enumerate(stored.points.moments) if _key(moment) not in replaced
     ]
     points = stored.points.select(indices).followed_by(new.points)
     return replace(new, points=complete_environments(sort_points(points)))
@@ -149,7 +149,7 @@ def keep(
 
 
 def _summarise(file: Path, history: Sequence[Series], stored: Sequence[Series]) -> ImportSummary:
-    value_counts = [len(item.points.measured) for item in history]
+    value_counts = [len(series.points.measured) for series in history]
     points = _points(history)
     return ImportSummary(
         file=file,
@@ -164,7 +164,7 @@ def _summarise(file: Path, history: Sequence[Series], stored: Sequence[Series]) 
 
 
 def _reasons(history: Sequence[Series]) -> tuple[tuple[str, int], ...]:
-    reasons = Counter(reason for item in history for reason in item.points.missing if reason)
+    reasons = Counter(reason for series in history for reason in series.points.missing if reason)
     kinds: Counter[str] = Counter()
     for reason, count in reasons.items():
         kinds[reason_kind(reason)] += count
@@ -172,7 +172,7 @@ def _reasons(history: Sequence[Series]) -> tuple[tuple[str, int], ...]:
 
 
 def _points(history: Sequence[Series]) -> int:
-    return sum(len(item.points) for item in history)
+    return sum(len(series.points) for series in history)
 
 
 def _read_stored(file: Path) -> tuple[Series, ...] | None:
@@ -226,31 +226,31 @@ def unify_names(
         fresh: Series read now, with unique ids.
         removed: The benchmarks that benchmarks.json lacks.
     """
-    stored_by_id = {item.id: item for item in stored}
-    fresh_by_id = {item.id: item for item in fresh}
+    stored_by_id = {series.id: series for series in stored}
+    fresh_by_id = {series.id: series for series in fresh}
     matched = {
         id_: stored_by_id[id_]
-        for id_, item in fresh_by_id.items()
-        if id_ in stored_by_id and item.scenario in removed
+        for id_, series in fresh_by_id.items()
+        if id_ in stored_by_id and series.scenario in removed
     }
-    new = [item for id_, item in fresh_by_id.items() if id_ not in stored_by_id]
+    new = [series for id_, series in fresh_by_id.items() if id_ not in stored_by_id]
     if new:
-        missing = (item for id_, item in stored_by_id.items() if id_ not in fresh_by_id)
+        missing = (series for id_, series in stored_by_id.items() if id_ not in fresh_by_id)
         matched.update(_match(missing, new, removed))
     # A benchmark missing from benchmarks.json may still have new measurements.
     unchanged = {
-        id_: item
-        for id_, item in matched.items()
-        if fresh_by_id[id_].scenario in removed and _contains(item, fresh_by_id[id_])
+        id_: series
+        for id_, series in matched.items()
+        if fresh_by_id[id_].scenario in removed and _contains(series, fresh_by_id[id_])
     }
     replaced = {
-        item.id for id_, item in matched.items() if id_ not in unchanged
+        series.id for id_, series in matched.items() if id_ not in unchanged
     } - fresh_by_id.keys()
     return UnifiedSeries(
-        stored=[item for id_, item in stored_by_id.items() if id_ not in replaced],
+        stored=[series for id_, series in stored_by_id.items() if id_ not in replaced],
         fresh=[
-            _with_stored_names(unchanged[id_], item) if id_ in unchanged else item
-            for id_, item in fresh_by_id.items()
+            _with_stored_names(unchanged[id_], series) if id_ in unchanged else series
+            for id_, series in fresh_by_id.items()
         ],
     )
 
@@ -273,13 +273,13 @@ def _match(
 ) -> Iterator[tuple[str, Series]]:
     """Yield the id of each new series that matches a missing one, with that series."""
     new_by_environment: dict[_Environment, list[Series]] = {}
-    for item in new:
-        new_by_environment.setdefault(_environment_of(item), []).append(item)
+    for series in new:
+        new_by_environment.setdefault(_environment_of(series), []).append(series)
     stored: dict[_Environment, list[Series]] = {}
-    for item in missing:
-        environment = _environment_of(item)
+    for series in missing:
+        environment = _environment_of(series)
         if environment in new_by_environment:
-            stored.setdefault(environment, []).append(item)
+            stored.setdefault(environment, []).append(series)
     for environment, candidates in stored.items():
         yield from _match_environment(
             candidates, new_by_environment[environment], is_removed=environment[1] in removed
@@ -308,7 +308,7 @@ def _match_environment(
             del unmatched[match.id]
             yield match.id, candidate
     # Longest first: a series with many points fits into the fewest others.
-    for candidate in sorted(remaining, key=lambda item: -len(item.points)):
+    for candidate in sorted(remaining, key=lambda series: -len(series.points)):
         match = _first_match(candidate, unmatched.values(), is_removed=is_removed)
         if match is not None:
             del unmatched[match.id]

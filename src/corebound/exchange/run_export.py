@@ -84,7 +84,7 @@ def exported_cells(
         else:
             sources[scenario.name] = (source, scenario)
     by_cell: dict[str, list[Launch]] = {}
-    for launch in sorted(launches, key=lambda one: (one.block, one.position)):
+    for launch in sorted(launches, key=lambda launch: (launch.block, launch.position)):
         if launch.kind == "measure" and launch.cell.scenario in sources:
             by_cell.setdefault(launch.cell.id, []).append(launch)
     # The order of launches is random and would differ in every file.

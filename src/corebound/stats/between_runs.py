@@ -89,14 +89,14 @@ def between_runs(earlier: Sequence[EarlierRun]) -> BetweenRuns:
         by_commit.setdefault(run.commit, []).append(level)
     freedom: float = len(runs) - len(by_commit)
     differences = [
-        abs(one - other)
+        abs(first - second)
         for own in by_commit.values()
-        for one, other in itertools.combinations(own, 2)
+        for first, second in itertools.combinations(own, 2)
     ]
     successive = _SUCCESSIVE * (len(runs) - 1)
     if freedom < LEAST_FREEDOM <= successive:
         freedom = successive
-        differences = [abs(one - other) for one, other in itertools.pairwise(levels)]
+        differences = [abs(first - second) for first, second in itertools.pairwise(levels)]
     assumed = DEFAULT_SPREAD**2
     default = BetweenRuns(variance=assumed, freedom=LEAST_FREEDOM, runs=0, whole=assumed)
     if not differences:

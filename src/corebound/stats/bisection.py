@@ -197,7 +197,7 @@ class _Search:
                 self._aside[place] = None
                 return
             # Above 0: it is farther from the good end than from the bad end.
-            farther = [one - two for one, two in zip(before, after, strict=True)]
+            farther = [first - second for first, second in zip(before, after, strict=True)]
             if way := sign(farther, level):
                 self._move(place, is_bad=way == self._way)
                 return

@@ -80,12 +80,12 @@ def _from_timelines(
     # Slices of one export each number their threads from 0.
     spans = [
         replace(span, thread=span.thread * len(timelines) + number) if number else span
-        for number, one in enumerate(timelines)
-        for span in one.spans
+        for number, timeline in enumerate(timelines)
+        for span in timeline.spans
     ]
-    marks = [mark for one in timelines for mark in one.marks]
-    marks += [mark for one in steps for mark in one.marks]
-    computing = sorted(one for part in steps for one in part.computing)
+    marks = [mark for timeline in timelines for mark in timeline.marks]
+    marks += [mark for part in steps for mark in part.marks]
+    computing = sorted(span for part in steps for span in part.computing)
     steps_with_spans = steps_of(
         sorted(set(marks)), _with_phases(spans, computing) if computing else spans
     )

@@ -136,7 +136,7 @@ def split_p_value(
     """
     if not 0 <= correlation < 1:
         raise ValueError("a correlation that can be undone lies in [0, 1)")
-    _, seen = best_split(series, least=least)
+    _, observed = best_split(series, least=least)
     centred = series - np.median(series)
     # The first value has no predecessor; it is scaled to vary like the others.
     surprises = centred.copy()
@@ -148,7 +148,7 @@ def split_p_value(
         shuffled = rng.permuted(np.tile(surprises, (size, 1)), axis=1)
         scores = _scores(_rebuilt(shuffled, correlation))[:, least - 1 : series.size - least]
         # Values that differ only by rounding count as equal.
-        extreme += int(np.count_nonzero(scores.max(axis=1) >= seen * (1 - 1e-9)))
+        extreme += int(np.count_nonzero(scores.max(axis=1) >= observed * (1 - 1e-9)))
         done += size
     return (extreme + 1) / (done + 1)
 

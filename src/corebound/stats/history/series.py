@@ -102,14 +102,14 @@ def _cells(
             yield (*scenarios[own[0].cell.scenario], own)
 
 
-def joined(series: Iterable[Series]) -> tuple[Series, ...]:
+def joined(all_series: Iterable[Series]) -> tuple[Series, ...]:
     """Merge the points of equal series, oldest first; the result is sorted by id.
 
     All other attributes come from the part with the latest point.
     """
     by_id: dict[str, list[Series]] = {}
-    for one in series:
-        by_id.setdefault(one.id, []).append(one)
+    for series in all_series:
+        by_id.setdefault(series.id, []).append(series)
     result = []
     for _, parts in sorted(by_id.items()):
         parts.sort(key=lambda part: part.points.moments[-1].at)
