@@ -19,17 +19,17 @@ class Head(Struct, frozen=True, kw_only=True):
     Attributes:
         title, description: Of the document.
         root: Relative path to the site's top, empty or ending in a slash.
-        here: This page's name in the breadcrumbs.
+        breadcrumb: This page's name in the breadcrumbs.
         made: When the page was made, and by which version.
-        above: (text, path from the site's top) of the breadcrumbs between the top and this page.
+        parents: (text, path from the site's top) of the breadcrumbs between the top and this page.
     """
 
     title: str
     description: str
     root: str
-    here: str
+    breadcrumb: str
     made: str
-    above: tuple[tuple[str, str], ...] = (("Scenarios", "index.html"),)
+    parents: tuple[tuple[str, str], ...] = (("Scenarios", "index.html"),)
 
     @property
     def crumbs(self) -> tuple[tuple[str, str], ...]:
@@ -37,7 +37,10 @@ class Head(Struct, frozen=True, kw_only=True):
 
         The last is this page, with an empty address.
         """
-        return (*((text, f"{self.root}{path}") for text, path in self.above), (self.here, ""))
+        return (
+            *((text, f"{self.root}{path}") for text, path in self.parents),
+            (self.breadcrumb, ""),
+        )
 
 
 class Tick(Struct, frozen=True, kw_only=True):

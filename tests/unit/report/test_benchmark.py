@@ -258,7 +258,8 @@ def test_cells_that_never_gave_a_figure_are_counted_and_named_with_the_reason() 
 
     assert "3 parameter sets have no result." in plain(page.hero.support)
     assert [
-        (group.machine, group.says, group.reason, group.cells) for group in page.rest.silent
+        (group.machine, group.cell_count, group.reason, group.cells)
+        for group in page.rest.without_values
     ] == [
         ("arm", "1 cell", "it failed", ("n=3",)),
         ("box", "2 cells", "it failed", ("n=2", "n=10")),
@@ -270,7 +271,7 @@ def test_a_reason_is_told_whole_whatever_it_holds() -> None:
 
     page = page_of(a_cell(1), a_cell(2, points=points))
 
-    assert [group.reason for group in page.rest.silent] == ["failed: OSError: no space"]
+    assert [group.reason for group in page.rest.without_values] == ["failed: OSError: no space"]
 
 
 def test_a_benchmark_that_never_had_a_figure_is_told_with_its_cells_and_machines() -> None:
@@ -280,7 +281,7 @@ def test_a_benchmark_that_never_had_a_figure_is_told_with_its_cells_and_machines
     (group,) = history_page(known_of(a_cell(1), some, *never), now=NOW).without
     text = site_of(a_cell(1), some, *never)["history.html"]
 
-    assert (group.where, group.reason) == ("p", "it failed")
+    assert (group.location, group.reason) == ("p", "it failed")
     assert [(scenario.title, scenario.cells) for scenario in group.named] == [
         ("b", "n=7, on box"),
         ("api", "n=1; n=2, on x, y"),

@@ -316,9 +316,9 @@ def test_benchmarks_that_changed_in_one_commit_are_one_event_what_got_worse_firs
     )
 
     assert [title for title, _, _ in event.named] == ["worst", "worse", "better"]
-    assert event.says == "2 worse, 1 better"
+    assert event.counts == "2 worse, 1 better"
     assert (event.since, event.subject) == ("2026-02-15 02:00 UTC", "change 45")
-    assert re.fullmatch(r"commit-0{10}", event.place)
+    assert re.fullmatch(r"commit-0{10}", event.anchor)
 
 
 def test_the_cells_of_one_benchmark_alone_are_no_event_and_beside_others_one_line() -> None:
@@ -330,7 +330,7 @@ def test_the_cells_of_one_benchmark_alone_are_no_event_and_beside_others_one_lin
         ("one", "slower"),
         ("other", "slower"),
     ]
-    assert event.says == "2 worse"
+    assert event.counts == "2 worse"
 
 
 def test_the_machines_of_a_project_share_its_commits_and_hosts_of_ones_own_do_not() -> None:
@@ -351,7 +351,7 @@ def test_what_changed_in_different_commits_stays_apart_the_latest_first() -> Non
 
     assert (late.subject, early.subject) == ("change 45", "change 30")
     # Their commits begin alike, and fragments are unique all the same.
-    assert late.place != early.place
+    assert late.anchor != early.anchor
 
 
 def test_nights_without_a_commit_are_none() -> None:
@@ -388,13 +388,14 @@ def test_a_change_leads_to_what_else_its_commit_did(tmp_path: Path) -> None:
     page = history_page(history, now=NOW)
 
     beside = {
-        row.head.change.series.title: row.beside for row in (*page.regressions, *page.improvements)
+        row.head.change.series.title: row.changed_together
+        for row in (*page.regressions, *page.improvements)
     }
     assert beside["alone"] is None
-    assert beside["a<b>"] == beside["c"] == ("with 1 other benchmark", page.commits[0].place)
+    assert beside["a<b>"] == beside["c"] == ("with 1 other benchmark", page.commits[0].anchor)
 
     site.write(SiteInputs(records=[], now=NOW, series=history.series), tmp_path)
     text = (tmp_path / "history.html").read_text("utf-8")
-    assert text.count(f'href="#{page.commits[0].place}"') == 2
-    assert text.count(f'id="{page.commits[0].place}"') == 1
+    assert text.count(f'href="#{page.commits[0].anchor}"') == 2
+    assert text.count(f'id="{page.commits[0].anchor}"') == 1
     assert "a<b>" not in text

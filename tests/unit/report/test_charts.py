@@ -132,7 +132,7 @@ def test_an_interval_that_leaves_the_axis_ends_in_an_arrow_head() -> None:
 
 
 def a_strip(*tracks: ThreadTrack, rows: int = 2) -> ThreadStrip:
-    return ThreadStrip(rows=rows, tracks=tracks, cores=(1,), nodes=(), says="CPU by time")
+    return ThreadStrip(rows=rows, tracks=tracks, cores=(1,), nodes=(), alt_text="CPU by time")
 
 
 def a_track(colour: int, *stretches: tuple[int, float, float]) -> ThreadTrack:
@@ -192,12 +192,14 @@ def test_an_envelope_keeps_both_extremes_and_the_order(values: list[float], most
 
 def test_a_trace_shades_what_was_cut() -> None:
     axis = linear_axis(0, 10)
-    trace = Trace(mode="m-none", values=(9.0, 5.0, 5.0, 5.0, 5.0), cut=1, axis=axis, says="times")
+    trace = Trace(
+        mode="m-none", values=(9.0, 5.0, 5.0, 5.0, 5.0), cut=1, axis=axis, alt_text="times"
+    )
 
     # One of five iterations: the cut lies half way to the second, an eighth along.
     assert path(trace_svg(trace), "wash") == "M0 0H125.0V1000H0z"
     assert 'class="wash"' not in trace_svg(
-        Trace(mode="m-none", values=(5.0, 5.0), cut=0, axis=axis, says="times")
+        Trace(mode="m-none", values=(5.0, 5.0), cut=0, axis=axis, alt_text="times")
     )
 
 
@@ -210,7 +212,7 @@ def test_drawings_hold_no_text_that_would_stretch() -> None:
 def test_iterations_above_the_scale_leave_the_plot_and_are_no_line_along_its_edge() -> None:
     axis = linear_axis(0, 10)
     trace = Trace(
-        mode="m-none", values=(30.0, 20.0, 5.0, 15.0, 5.0), cut=0, axis=axis, says="times"
+        mode="m-none", values=(30.0, 20.0, 5.0, 15.0, 5.0), cut=0, axis=axis, alt_text="times"
     )
 
     # From 20 to 5 a line is at 10 two thirds of the way, from 5 to 15 half of it.
@@ -220,7 +222,9 @@ def test_iterations_above_the_scale_leave_the_plot_and_are_no_line_along_its_edg
 
 
 def test_a_trace_wholly_above_the_scale_draws_no_line() -> None:
-    trace = Trace(mode="m-none", values=(30.0, 20.0), cut=0, axis=linear_axis(0, 10), says="times")
+    trace = Trace(
+        mode="m-none", values=(30.0, 20.0), cut=0, axis=linear_axis(0, 10), alt_text="times"
+    )
 
     assert path(trace_svg(trace), "ln") == ""
 

@@ -539,14 +539,14 @@ def test_what_failed_in_one_of_two_runs_does_not_count_as_compared() -> None:
         "1 cell compared, 1 without a clear difference; 1 more not compared, for a figure is"
         " missing. "
     )
-    assert page.folded == "No clear difference: 1; not compared, for a figure is missing: 1"
+    assert page.others_summary == "No clear difference: 1; not compared, for a figure is missing: 1"
 
 
 def test_where_all_have_figures_nothing_is_said_of_others() -> None:
     page = compare_page(compare_runs(a_record(1), a_record(2)), now=NOW)
 
     assert "2 cells compared, 2 without a clear difference. " in plain(page.hero.support)
-    assert page.folded == "No clear difference: 2"
+    assert page.others_summary == "No clear difference: 2"
 
 
 @pytest.mark.parametrize(

@@ -149,7 +149,7 @@ def test_a_page_of_a_thousand_series_shows_some_and_says_how_many_more() -> None
 
     shown = len(page.findings.rows) + len(page.others.rows)
     assert len(page.others.rows) == 250
-    assert page.decides == f"{260 - shown} more are not shown; the CSV below has all."
+    assert page.others_note == f"{260 - shown} more are not shown; the CSV below has all."
 
 
 def test_the_beginning_of_a_hash_is_enough_where_it_is_one_s_alone() -> None:

@@ -225,7 +225,7 @@ def test_points_lie_where_the_levels_of_the_same_figures_do(scale: Any) -> None:
         axis=axis,
         marks=(),
         borders=(),
-        says="",
+        alt_text="",
     )
 
     drawn = history_svg(grid)

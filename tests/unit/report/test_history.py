@@ -209,7 +209,9 @@ def test_another_kernel_is_a_lettered_border_and_begins_another_level() -> None:
 
     panel = panel_of(replace(a_series([]), points=HistoryPoints.of([*old, *new])))
 
-    assert [(row.letter, row.what) for row in panel.borders] == [("A", "kernel 6.1 to 6.2")]
+    assert [(row.letter, row.what) for row in panel.environment_changes] == [
+        ("A", "kernel 6.1 to 6.2")
+    ]
     assert [level.value for level in panel.chart.tracks[0].levels] == [1.0, 2.0]
 
 
@@ -218,7 +220,7 @@ def test_a_circumstance_kept_as_a_digest_is_named_and_not_shown() -> None:
         a_point(1.0, day=day, environment_key=(("environment", f"{day:012x}"),)) for day in (0, 1)
     ]
 
-    (border,) = panel_of(replace(a_series([]), points=HistoryPoints.of(points))).borders
+    (border,) = panel_of(replace(a_series([]), points=HistoryPoints.of(points))).environment_changes
 
     assert border.what == "another environment"
 
@@ -332,7 +334,7 @@ def test_a_change_that_a_re_run_refuted_is_no_news_but_undecided() -> None:
     assert history.status(change) == "not confirmed"
     assert tonight is not None
     assert plain(tonight.verdict) == "No change."
-    (doubt,) = tonight.doubts
+    (doubt,) = tonight.undecided
     assert doubt.text.endswith("slower, clear in the history; not confirmed (2026-03-14): somehow")
 
 
@@ -377,7 +379,7 @@ def test_two_nights_that_stand_out_cannot_be_decided_yet() -> None:
 
     assert tonight is not None
     assert plain(tonight.verdict) == "No change."
-    (doubt,) = tonight.doubts
+    (doubt,) = tonight.undecided
     assert "too few yet" in doubt.text
 
 
@@ -590,7 +592,7 @@ def test_circumstances_that_come_and_go_are_told_in_a_line_and_hide_no_point() -
 
     panel = panel_of(a_series([], points=points))
 
-    (row,) = panel.borders
+    (row,) = panel.environment_changes
     assert (row.letter, row.when) == ("", "cpu changed 59 times")
     assert row.what.startswith("old, new; ")
     assert (panel.marks, panel.chart.borders) == ((), ())
@@ -629,8 +631,8 @@ def test_what_recovered_names_the_commits_that_it_did_in() -> None:
 
     assert row.status.word == "recovered"
     assert row.recovery is not None
-    assert row.recovery.says == "undone 2026-02-25 02:00 UTC"
-    assert row.recovery.left == ""
+    assert row.recovery.text == "undone 2026-02-25 02:00 UTC"
+    assert row.recovery.remaining == ""
     assert (row.recovery.commits, row.recovery.subject, row.recovery.link) == (
         gain.commits,
         gain.subject,
@@ -661,8 +663,8 @@ def test_what_recovered_in_part_or_beyond_says_how_it_is_since(
     note = panel_of(with_levels(*levels)).changes[-1].recovery
 
     assert note is not None
-    assert note.says.partition(" 2026")[0] == says
-    assert re.fullmatch(left, note.left)
+    assert note.text.partition(" 2026")[0] == says
+    assert re.fullmatch(left, note.remaining)
 
 
 def test_what_perhaps_recovered_is_told_so() -> None:
@@ -673,7 +675,7 @@ def test_what_perhaps_recovered_is_told_so() -> None:
     note = recovery_note((replace(change, back_is_clear=False),))
 
     assert note is not None
-    assert note.says.startswith("perhaps undone 2")
+    assert note.text.startswith("perhaps undone 2")
 
 
 def test_cells_that_recovered_together_say_it_once_and_others_each_for_itself() -> None:

@@ -39,7 +39,7 @@ def check(*states: State) -> CheckHistory:
 def test_a_check_shows_how_it_was_run_by_run() -> None:
     row = check("ok", "ok", "warning", "unavailable", "warning")
 
-    assert row.course == (("good", "✓✓"), ("warn", "!"), ("plain", "–"), ("warn", "!"))
+    assert row.recent_states == (("good", "✓✓"), ("warn", "!"), ("plain", "–"), ("warn", "!"))
     assert row.warned == "2 of 5"
     assert row.since == "2026-03-05"
 

@@ -79,7 +79,7 @@ def test_a_run_and_its_scenario_say_how_long_it_took_in_one_unit() -> None:
 
 
 def test_the_list_of_all_is_counted_by_what_is_in_it() -> None:
-    assert page_of(*a_night()).listed == "3 launches, 1 that profiled operators, 1 skipped"
+    assert page_of(*a_night()).launch_counts == "3 launches, 1 that profiled operators, 1 skipped"
 
 
 def test_a_run_whose_every_cell_was_skipped_made_no_launch() -> None:
@@ -89,13 +89,13 @@ def test_a_run_whose_every_cell_was_skipped_made_no_launch() -> None:
 
 
 def test_what_a_reason_says_is_not_said_again_as_evidence() -> None:
-    (row,) = page_of(refused()).troubles
+    (row,) = page_of(refused()).uncounted_launches
 
     assert row.notes[:2] == (f"It was disturbed from outside: {EVIDENCE}.", "it swapped")
 
 
 def test_a_refused_launch_says_that_it_was_launched_again() -> None:
-    rows = page_of(refused(), refused(attempt=1)).troubles
+    rows = page_of(refused(), refused(attempt=1)).uncounted_launches
 
     assert [row.notes[-1] for row in rows] == [
         f"It was launched again. {DOCTOR}",

@@ -82,7 +82,7 @@ class HistoryChart(Struct, frozen=True, kw_only=True):
         axis: Vertical.
         marks: The changes.
         borders: Where the environment changed: host, kernel, environment or scenario.
-        says: Alternative text.
+        alt_text: Alternative text.
         compared: The positions of the runs that the page compares.
     """
 
@@ -90,7 +90,7 @@ class HistoryChart(Struct, frozen=True, kw_only=True):
     axis: Axis
     marks: tuple[ChangeMark, ...]
     borders: tuple[float, ...]
-    says: str
+    alt_text: str
     compared: tuple[float, ...] = ()
 
 
@@ -110,7 +110,7 @@ def history_svg(chart: HistoryChart) -> str:
     ]
     return (
         f'<svg viewBox="0 0 {_SIZE} {_SIZE}" preserveAspectRatio="none"'
-        f"{img_attributes(chart.says)}>{''.join(parts)}</svg>"
+        f"{img_attributes(chart.alt_text)}>{''.join(parts)}</svg>"
     )
 
 

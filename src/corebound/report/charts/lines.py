@@ -138,14 +138,14 @@ class Trace(Struct, frozen=True, kw_only=True):
         values: One per iteration, in the unit of `axis`.
         cut: The number of iterations from the start that no statistic uses.
         axis: Vertical; the line leaves the drawing at its top for values beyond the axis.
-        says: Alternative text.
+        alt_text: Alternative text.
     """
 
     mode: str
     values: tuple[float, ...]
     cut: int
     axis: Axis
-    says: str
+    alt_text: str
 
 
 def trace_svg(trace: Trace) -> str:
@@ -158,7 +158,8 @@ def trace_svg(trace: Trace) -> str:
     wash = f'<path class="wash" d="M0 0H{edge:.1f}V{SIZE}H0z"/>' if edge else ""
     rule = f'<path class="rule" d="M{edge:.1f} 0V{SIZE}"/>' if 0 < edge < SIZE else ""
     return (
-        f'<svg viewBox="0 0 {SIZE} {SIZE}" preserveAspectRatio="none"{img_attributes(trace.says)}>'
+        f'<svg viewBox="0 0 {SIZE} {SIZE}" preserveAspectRatio="none"'
+        f"{img_attributes(trace.alt_text)}>"
         f'{wash}<path class="grid" d="{horizontal_grid(trace.axis)}"/>{rule}'
         f'<path class="ln {trace.mode}" d="{line}"/></svg>'
     )

@@ -65,14 +65,14 @@ class ThreadStrip(Struct, frozen=True, kw_only=True):
         rows: The number of CPUs; each is one row, from the top.
         tracks: One per thread.
         cores, nodes: Rows where another core or another node begins.
-        says: Alternative text.
+        alt_text: Alternative text.
     """
 
     rows: int
     tracks: tuple[ThreadTrack, ...]
     cores: tuple[int, ...]
     nodes: tuple[int, ...]
-    says: str
+    alt_text: str
 
 
 def threads_svg(strip: ThreadStrip) -> str:
@@ -97,7 +97,7 @@ def threads_svg(strip: ThreadStrip) -> str:
     )
     return (
         f'<svg viewBox="0 0 {_SIZE} {_SIZE}" preserveAspectRatio="none"'
-        f"{img_attributes(strip.says)}>{drawn}"
+        f"{img_attributes(strip.alt_text)}>{drawn}"
         f"{_rules('core', strip.cores, height)}{_rules('node', strip.nodes, height)}</svg>"
     )
 

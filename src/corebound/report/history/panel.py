@@ -47,11 +47,11 @@ class EnvironmentChanges(Struct, frozen=True, kw_only=True):
 
     Attributes:
         marked: (moment, row) of those marked with a letter in the chart, by time.
-        told: If there are too many to mark, one row for each environment value that changes.
+        by_value: If there are too many to mark, one row for each environment value that changes.
     """
 
     marked: tuple[tuple[str, EnvironmentChange], ...]
-    told: tuple[EnvironmentChange, ...] = ()
+    by_value: tuple[EnvironmentChange, ...] = ()
 
 
 def environment_changes(all_series: Sequence[Series], history: ChangeHistory) -> EnvironmentChanges:
@@ -65,7 +65,7 @@ def environment_changes(all_series: Sequence[Series], history: ChangeHistory) ->
             )
             groups.setdefault((point.at, what), []).append(history.label(each_series).name)
     if len(groups) > _MOST_MARKED:
-        return EnvironmentChanges(marked=(), told=_changing_values(all_series))
+        return EnvironmentChanges(marked=(), by_value=_changing_values(all_series))
     return EnvironmentChanges(
         marked=tuple(
             (
@@ -216,7 +216,7 @@ class HistoryPanel(Struct, frozen=True, kw_only=True):
         marks: The numbers and letters above the chart, in `lanes` rows.
         key: (label, dash) of each series.
         changes: One per number, the latest first.
-        borders: One per letter.
+        environment_changes: One per letter.
         points: The latest nightly runs, newest first; `points_note` says how many there are.
         zoom: Data for the script that zooms.
     """
@@ -231,7 +231,7 @@ class HistoryPanel(Struct, frozen=True, kw_only=True):
     lanes: int
     key: tuple[tuple[Label, int], ...]
     changes: tuple[ChangeRow, ...]
-    borders: tuple[EnvironmentChange, ...]
+    environment_changes: tuple[EnvironmentChange, ...]
     points: tuple[PointRow, ...]
     points_note: str
     zoom: ZoomData
@@ -296,7 +296,7 @@ def history_panel(
             axis=axis,
             marks=tuple(marks),
             borders=tuple(line.share(moment) for moment, _ in borders.marked),
-            says=_alt_text(title, all_series, pairs, axis, unit),
+            alt_text=_alt_text(title, all_series, pairs, axis, unit),
             compared=tuple(line.share(moment) for moment, _ in compared),
         ),
         levels=vertical_ticks(axis),
@@ -314,7 +314,7 @@ def history_panel(
             for change in history.every(series)
             if not change.clear
         ),
-        borders=(*(row for _, row in borders.marked), *borders.told),
+        environment_changes=(*(row for _, row in borders.marked), *borders.by_value),
         points=latest_points(all_series, most=most_nights) if most_nights else (),
         points_note=points_note(all_series, most=most_nights),
         zoom=zoom_data(

@@ -69,9 +69,9 @@ class UnchartedRow(Struct, frozen=True, kw_only=True):
 
 
 class SeriesWithoutValues(Struct, frozen=True, kw_only=True):
-    """Cells of one machine that never gave a value, for one reason; `says` has their number."""
+    """Cells of one machine that never gave a value, for one reason."""
 
-    says: str
+    cell_count: str
     machine: str
     reason: str
     cells: tuple[str, ...]
@@ -85,17 +85,17 @@ class UnchartedSeries(Struct, frozen=True, kw_only=True):
         rows: Those with a value, as many as a page holds.
         interval: What the brackets below their values contain.
         unshown: Names of the series beyond that limit.
-        silent: Series without any value.
-        says: The numbers of rows and of series beyond the limit, in words.
-        silent_says: The number of series without a value, in words.
+        without_values: Series without any value.
+        summary: The numbers of rows and of series beyond the limit, in words.
+        without_values_summary: The number of series without a value, in words.
     """
 
     rows: tuple[UnchartedRow, ...]
     interval: str
     unshown: tuple[str, ...]
-    silent: tuple[SeriesWithoutValues, ...]
-    says: str
-    silent_says: str
+    without_values: tuple[SeriesWithoutValues, ...]
+    summary: str
+    without_values_summary: str
 
 
 def uncharted_series(
@@ -126,9 +126,9 @@ def uncharted_series(
         rows=tuple(rows),
         interval=interval_name(all_series),
         unshown=tuple(unshown),
-        silent=_without_values(silent),
-        says=f"{count(len(all_series), 'cell')} without a chart",
-        silent_says=f"{count(len(silent), 'cell')} without a figure",
+        without_values=_without_values(silent),
+        summary=f"{count(len(all_series), 'cell')} without a chart",
+        without_values_summary=f"{count(len(silent), 'cell')} without a figure",
     )
 
 
@@ -149,7 +149,7 @@ def _without_values(all_series: Sequence[Series]) -> tuple[SeriesWithoutValues, 
         groups.setdefault((each_series.host_name, why_no_history(each_series)), []).append(name)
     return tuple(
         SeriesWithoutValues(
-            says=count(len(cells), "cell"),
+            cell_count=count(len(cells), "cell"),
             machine=machine,
             reason=reason,
             cells=tuple(filter(None, cells[:_MOST_NAMED])),
@@ -513,7 +513,7 @@ _ALL_NIGHTS, _LEAST_NIGHTS = 300, 5
 class BenchmarkChart(Struct, frozen=True, kw_only=True):
     """A chart, its fragment on the page, and, for a retired series, when it was last measured."""
 
-    place: str
+    anchor: str
     panel: HistoryPanel
     ended: str
 
@@ -587,8 +587,8 @@ def benchmark_page(
             title=f"{title}: history",
             description=f"History of {title}, of {project}.",
             root="../",
-            here=title,
-            above=(("Scenarios", "index.html"), ("History", "history.html")),
+            breadcrumb=title,
+            parents=(("Scenarios", "index.html"), ("History", "history.html")),
             made=f"Imported from {project}; page made {day(now)}.",
         ),
         hero=benchmark_hero(project, all_series, silent, history),
@@ -624,7 +624,7 @@ def _charts(
     line = Timeline.over([moment.at for column in columns for moment in column])
     return tuple(
         BenchmarkChart(
-            place=series_anchor(series),
+            anchor=series_anchor(series),
             panel=history_panel(
                 (series,),
                 history,

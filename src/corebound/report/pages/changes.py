@@ -33,16 +33,16 @@ class RecoveryNote(Struct, frozen=True, kw_only=True):
     """What reverted a change, fully or partly.
 
     Attributes:
-        says: How much was recovered, when, and in how many change points.
+        text: How much was recovered, when, and in how many change points.
         commits, subject, link: As in a `ChangeRow`, for the last of these change points.
-        left: The level since then relative to before the change; empty if they are equal.
+        remaining: The level since then relative to before the change; empty if they are equal.
     """
 
-    says: str
+    text: str
     commits: str
     subject: str
     link: str
-    left: str
+    remaining: str
 
 
 class ChangeRow(Struct, frozen=True, kw_only=True):
@@ -132,11 +132,11 @@ def recovery_note(changes: Sequence[Change]) -> RecoveryNote | None:
         return None
     series = changes[0].series
     return RecoveryNote(
-        says=f"{recovered_amount(changes[0])} {day(series.points.moments[first.at].at)}",
+        text=f"{recovered_amount(changes[0])} {day(series.points.moments[first.at].at)}",
         commits=commit_range(good, bad),
         subject=bad.commit.subject if bad.commit else "",
         link=range_link(series, good, bad),
-        left=remaining_change(changes),
+        remaining=remaining_change(changes),
     )
 
 
@@ -182,14 +182,15 @@ class ChangeGroup(Struct, frozen=True, kw_only=True):
             from the smallest to the largest, and its command measures all.
         cells: Their number, in words; empty if there is only one.
         rows: Each of them, the largest first; `more` is the number of further ones.
-        beside: (words, fragment) of other benchmarks that changed with it; None if there are none.
+        changed_together: (words, fragment) of other benchmarks that changed with it; None if there
+            are none.
     """
 
     head: ChangeRow
     cells: str
     rows: tuple[ChangeRow, ...]
     more: str = ""
-    beside: tuple[str, str] | None = None
+    changed_together: tuple[str, str] | None = None
 
 
 def group_changes(
@@ -279,25 +280,25 @@ class CommitEvent(Struct, frozen=True, kw_only=True):
     """Several benchmarks that may have changed in one commit.
 
     Attributes:
-        place: Its fragment, from the last commit of the range.
+        anchor: Its fragment, from the last commit of the range.
         commits, subject, link: The intersection of their ranges, as in a `ChangeRow`.
         since: The date of the first point that is surely after it.
-        where: The project, or the host for our own scenarios.
+        location: The project, or the host for our own scenarios.
         benchmarks: How many there are.
-        says: The numbers of regressions and improvements.
+        counts: The numbers of regressions and improvements.
         named: (title, address, sizes of its cells) of benchmarks, regressions first, then by size;
             `more` is the number of further ones.
         changes: The ids of the changes.
     """
 
-    place: str
+    anchor: str
     commits: str
     subject: str
     link: str
     since: str
-    where: str
+    location: str
     benchmarks: int
-    says: str
+    counts: str
     named: tuple[tuple[str, str, VerdictWord], ...]
     more: str
     changes: frozenset[str]
@@ -319,10 +320,10 @@ def commit_events(history: ChangeHistory) -> tuple[CommitEvent, ...]:
     seen: Counter[str] = Counter()
     events = []
     for candidate in latest:
-        seen[candidate.place] += 1
-        times = seen[candidate.place]
+        seen[candidate.anchor] += 1
+        times = seen[candidate.anchor]
         events.append(
-            candidate if times == 1 else replace(candidate, place=f"{candidate.place}-{times}")
+            candidate if times == 1 else replace(candidate, anchor=f"{candidate.anchor}-{times}")
         )
     return tuple(events)
 
@@ -353,14 +354,14 @@ def _commit_event(changes: Sequence[Change]) -> CommitEvent | None:
     worse = sum(not is_better for is_better, _, _ in by_benchmark)
     parts = ((worse, "worse"), (len(by_benchmark) - worse, "better"))
     return CommitEvent(
-        place=f"commit-{bad.commit.sha[:10]}",
+        anchor=f"commit-{bad.commit.sha[:10]}",
         commits=commit_range(good, bad),
         subject=bad.commit.subject,
         link=range_link(changes[0].series, good, bad),
         since=day(bad.at),
-        where=changes[0].series.project or changes[0].series.host_name,
+        location=changes[0].series.project or changes[0].series.host_name,
         benchmarks=benchmarks,
-        says=", ".join(f"{number} {way}" for number, way in parts if number),
+        counts=", ".join(f"{number} {way}" for number, way in parts if number),
         named=tuple(_benchmark_sizes(changes) for _, changes in ordered[:_MOST_NAMED]),
         more=and_more(len(ordered) - _MOST_NAMED),
         changes=frozenset(change.id for change in changes),

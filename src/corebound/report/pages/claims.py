@@ -124,7 +124,7 @@ def claims_page(scenario_results: Sequence[ScenarioResult], *, now: str) -> Clai
             title="Corebound: claims",
             description="What studies published, beside what was measured on this host.",
             root="",
-            here="Claims",
+            breadcrumb="Claims",
             made=f"Page made {day(now)}.",
         ),
         hero=_hero([scenario_result for scenario_result, _ in claimed], results),

@@ -99,8 +99,8 @@ class ComparePage(Struct, frozen=True, kw_only=True):
         what: Whether the two are runs or commits.
         ratio: The heading of the ratio column.
         runs: (what it is, name, address or empty) of both.
-        folded: The numbers of the remaining comparisons, by why they are not findings.
-        decides: The meaning of the numbers below inconclusive verdicts; empty without any.
+        others_summary: The numbers of the remaining comparisons, by why they are not findings.
+        others_note: The meaning of the numbers below inconclusive verdicts; empty without any.
         not_comparable, only_in_one: Cells that are not compared, and why.
         data: Address of all values as CSV.
     """
@@ -114,8 +114,8 @@ class ComparePage(Struct, frozen=True, kw_only=True):
     runs: tuple[tuple[str, str, str], ...]
     findings: RatioTable
     others: RatioTable
-    folded: str
-    decides: str
+    others_summary: str
+    others_note: str
     not_comparable: tuple[tuple[str, str], ...]
     only_in_one: tuple[tuple[str, str], ...]
     data: str
@@ -150,7 +150,7 @@ def compare_page(
             title=f"Corebound: runs {comparison.before.id} and {comparison.after.id}",
             description=f"Two runs on {comparison.after.host.name}, cell by cell.",
             root="../",
-            here="Compare",
+            breadcrumb="Compare",
             made=f"Page made {day(now)}.",
         ),
         hero=Hero(
@@ -169,8 +169,8 @@ def compare_page(
         runs=(_run("Before", comparison.before), _run("After", comparison.after)),
         findings=_table(comparison, findings),
         others=unclear,
-        folded=no_difference_note(cells),
-        decides=LAUNCHES_NEEDED_NOTE if any(row.note for row in unclear.rows) else "",
+        others_summary=no_difference_note(cells),
+        others_note=LAUNCHES_NEEDED_NOTE if any(row.note for row in unclear.rows) else "",
         not_comparable=comparison.not_comparable,
         only_in_one=comparison.only_in_one,
         data=f"../{comparison_data(comparison.before, comparison.after)}",

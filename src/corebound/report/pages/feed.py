@@ -91,7 +91,7 @@ def _entry(changes: Sequence[Change], history: ChangeHistory, records: str) -> E
 def _recovery_text(note: RecoveryNote) -> str:
     commits = f" in commits {note.commits}" if note.commits else ""
     subject = f" ({note.subject})" if note.subject else ""
-    return f"{note.says}{commits}{subject}{f', {note.left}' if note.left else ''}"
+    return f"{note.text}{commits}{subject}{f', {note.remaining}' if note.remaining else ''}"
 
 
 def rfc3339(moment: str) -> str:

@@ -64,7 +64,7 @@ class ScenarioWithoutHistory(Struct, frozen=True, kw_only=True):
 class SeriesWithoutHistory(Struct, frozen=True, kw_only=True):
     """The series that have no history for one reason, and the number of further ones."""
 
-    where: str
+    location: str
     reason: str
     named: tuple[ScenarioWithoutHistory, ...]
     more: str
@@ -82,7 +82,7 @@ def series_without_history(history: ChangeHistory) -> tuple[SeriesWithoutHistory
             reasons.setdefault(series.title, []).append(series)
     return tuple(
         SeriesWithoutHistory(
-            where=location,
+            location=location,
             reason=reason,
             named=tuple(
                 ScenarioWithoutHistory(
@@ -176,7 +176,10 @@ def history_page(
     events = commit_events(history)
     regressions, improvements, unclear = (
         tuple(
-            replace(change_group(changes, history), beside=_changed_together(changes[0], events))
+            replace(
+                change_group(changes, history),
+                changed_together=_changed_together(changes[0], events),
+            )
             for changes in groups[:_MOST_GROUPS]
         )
         for groups in groups_of
@@ -187,7 +190,7 @@ def history_page(
             title="Corebound: history",
             description="Every lasting change, and every series.",
             root="",
-            here="History",
+            breadcrumb="History",
             made=f"Page made {day(now)}.",
         ),
         hero=Hero(
@@ -221,7 +224,7 @@ def _changed_together(change: Change, events: Sequence[CommitEvent]) -> tuple[st
     """The number of other benchmarks that changed in the same commits, and the event's fragment."""
     for event in events:
         if change.id in event.changes:
-            return f"with {count(event.benchmarks - 1, 'other benchmark')}", event.place
+            return f"with {count(event.benchmarks - 1, 'other benchmark')}", event.anchor
     return None
 
 

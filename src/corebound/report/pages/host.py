@@ -28,8 +28,8 @@ class CheckHistory(Struct, frozen=True, kw_only=True):
     """A check over the runs: its latest state, since when, and how often it warned.
 
     Attributes:
-        course: (tone, signs) of the latest runs, the last at the right; consecutive runs with the
-            same result are merged.
+        recent_states: (tone, signs) of the latest runs, the last at the right; consecutive runs
+            with the same result are merged.
         why, fix: The cause and fix of a warning; else empty.
     """
 
@@ -40,8 +40,8 @@ class CheckHistory(Struct, frozen=True, kw_only=True):
     value: str
     since: str
     warned: str
-    course: tuple[tuple[Tone, str], ...]
-    course_said: str
+    recent_states: tuple[tuple[Tone, str], ...]
+    recent_states_text: str
     why: str
     fix: str
 
@@ -55,7 +55,7 @@ class HostPage(Struct, frozen=True, kw_only=True):
         nodes: The same as a table: node, CPUs, memory, distances.
         noise: The results of calibrations; empty without any.
         checks: The doctor's results; empty if it never ran.
-        looked: The number of runs it checked, in words.
+        checked_runs: The number of runs it checked, in words.
         runs: (time, address, commit, kernel, command) of its runs, latest first.
         data: Address of this data as JSON, from the page.
         topology, doctor, calibrate: The commands that show the machine, check it, and measure its
@@ -70,7 +70,7 @@ class HostPage(Struct, frozen=True, kw_only=True):
     nodes: tuple[tuple[str, str, str, str], ...]
     noise: tuple[Fact, ...]
     checks: tuple[CheckHistory, ...]
-    looked: str
+    checked_runs: str
     runs: tuple[tuple[str, str, str, str, CommandLine], ...]
     data: str
     topology: CommandLine = TOPOLOGY
@@ -104,7 +104,7 @@ def host_page(result: HostRecords, *, now: str) -> HostPage:
             title=f"Host {host.name}",
             description=topology_text(host.topology),
             root="../",
-            here=host.name,
+            breadcrumb=host.name,
             made=f"As its latest run saw it, {day(latest.started_at)}; page made {day(now)}.",
         ),
         hero=Hero(
@@ -120,7 +120,7 @@ def host_page(result: HostRecords, *, now: str) -> HostPage:
         nodes=node_rows(host.topology),
         noise=tuple(map(_noise, result.calibrations)),
         checks=_checks(looked),
-        looked=f"each of {len(looked):,} runs" if len(looked) > 1 else "one run",
+        checked_runs=f"each of {len(looked):,} runs" if len(looked) > 1 else "one run",
         runs=tuple(
             (
                 day(run.started_at),
@@ -166,8 +166,8 @@ def _check(check: str, looks: Sequence[tuple[Run, HostCheck]]) -> tuple[int, Che
         value=latest.value,
         since=since.started_at[:10],
         warned=f"{warned} of {len(looks)}",
-        course=_state_spans([was.state for _, was in looks[-_MOST_SIGNS:]]),
-        course_said=_state_counts([was.state for _, was in looks[-_MOST_SIGNS:]]),
+        recent_states=_state_spans([was.state for _, was in looks[-_MOST_SIGNS:]]),
+        recent_states_text=_state_counts([was.state for _, was in looks[-_MOST_SIGNS:]]),
         why=latest.why if warns else "",
         fix=(latest.fix or "") if warns else "",
     )

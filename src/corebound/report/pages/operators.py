@@ -79,7 +79,7 @@ def operators_page(
             title="Corebound: operators",
             description="Where the time of a step goes, operator by operator.",
             root="",
-            here="Operators",
+            breadcrumb="Operators",
             made=f"Page made {day(now)}.",
         ),
         hero=Hero(

@@ -224,7 +224,7 @@ class OverviewRow(Struct, frozen=True, kw_only=True):
 class OverviewPage(Struct, frozen=True, kw_only=True):
     """The site's first page; without rows it shows which commands to run.
 
-    `night` is what is new, if there is a history. `pages` are (text, address) of pages about all
+    `news` is what is new, if there is a history. `pages` are (text, address) of pages about all
     scenarios, and `projects` of imported histories. `imported` has their benchmarks if there are
     few enough to read. `first` has the commands to run first.
     """
@@ -233,7 +233,7 @@ class OverviewPage(Struct, frozen=True, kw_only=True):
     hero: Hero
     axis: Axis | None
     ticks: tuple[Tick, ...]
-    night: WhatsNew | None
+    news: WhatsNew | None
     rows: tuple[OverviewRow, ...]
     pages: tuple[tuple[str, str], ...]
     projects: tuple[str, ...]
@@ -281,14 +281,14 @@ def overview_page(
             title="Corebound: overview",
             description=f"{count(len(results), 'scenario')} measured with corebound.",
             root="",
-            here="Scenarios",
-            above=(),
+            breadcrumb="Scenarios",
+            parents=(),
             made=f"Page made {day(now)}.",
         ),
         hero=top,
         axis=axis,
         ticks=ratio_ticks(axis) if axis else (),
-        night=tonight,
+        news=tonight,
         rows=tuple(_row(result, history, clear) for result in results),
         pages=tuple(pages),
         projects=imported_projects(history),

@@ -62,8 +62,8 @@ class RunPage(Struct, frozen=True, kw_only=True):
         command: The command that started it.
         scenarios: (title, address, its launches in words, command to measure it again) of each.
         checks: The doctor's results; None if it did not run.
-        troubles: Launches that are neither ok nor skipped; `launches` are all, and `listed` counts
-            each kind.
+        uncounted_launches: Launches that are neither ok nor skipped; `launches` are all.
+        launch_counts: The number of launches of each kind.
     """
 
     address: str
@@ -75,9 +75,9 @@ class RunPage(Struct, frozen=True, kw_only=True):
     facts: tuple[Fact, ...]
     scenarios: tuple[tuple[str, str, str, CommandLine], ...]
     checks: tuple[HostCheck, ...] | None
-    troubles: tuple[RunLaunch, ...]
+    uncounted_launches: tuple[RunLaunch, ...]
     launches: tuple[RunLaunch, ...]
-    listed: str
+    launch_counts: str
 
 
 def run_page(
@@ -102,7 +102,7 @@ def run_page(
             title=f"Run {run.id} on {run.host.name}",
             description=f"What was run on {run.host.name} at {day(run.started_at)}.",
             root="../",
-            here=f"Run {run.id}",
+            breadcrumb=f"Run {run.id}",
             made=f"Measured with corebound {run.corebound}.",
         ),
         hero=Hero(
@@ -119,9 +119,9 @@ def run_page(
         facts=_facts(run),
         scenarios=_scenarios(run, launches),
         checks=run.preflight,
-        troubles=tuple(row for row in rows if row.launch.status not in {"ok", "skipped"}),
+        uncounted_launches=tuple(row for row in rows if row.launch.status not in {"ok", "skipped"}),
         launches=rows,
-        listed=_count_words(launches),
+        launch_counts=_count_words(launches),
     )
 
 

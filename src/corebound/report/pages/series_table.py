@@ -112,11 +112,11 @@ class SeriesRow(Struct, frozen=True, kw_only=True):
 class SeriesGroup(Struct, frozen=True, kw_only=True):
     """The scenarios of one host, or a project's benchmarks on one machine, split by module if many.
 
-    `says` has their number, and how many of them changed; `interval` is what the brackets contain.
+    `summary` has their number, and how many changed; `interval` is what the brackets contain.
     """
 
     title: str
-    says: str
+    summary: str
     interval: str
     rows: tuple[SeriesRow, ...]
 
@@ -174,7 +174,7 @@ def _group(
     changes = f", {changed} changed" if changed else ""
     return SeriesGroup(
         title=title,
-        says=f"{len(rows)}{changes}",
+        summary=f"{len(rows)}{changes}",
         interval=interval_name(series for all_series in scenarios for series in all_series),
         rows=rows,
     )

@@ -109,7 +109,7 @@ class WhatsNew(Struct, frozen=True, kw_only=True):
     verdict: Text
     support: Text
     changed: tuple[ChangeGroup, ...]
-    doubts: tuple[Notice, ...]
+    undecided: tuple[Notice, ...]
     failing: tuple[Notice, ...]
     failed: tuple[FailedRow, ...]
     more: str
@@ -158,7 +158,7 @@ def whats_new(history: ChangeHistory, records: Sequence[Record]) -> WhatsNew | N
             not_analysed=len(history.not_analysed),
         ),
         changed=tuple(change_group(changes, history) for changes in rows),
-        doubts=tuple(doubts[:_MOST_ROWS]),
+        undecided=tuple(doubts[:_MOST_ROWS]),
         failing=tuple(failing[:_MOST_ROWS]),
         failed=tuple(failed[:_MOST_ROWS]),
         more=_more(

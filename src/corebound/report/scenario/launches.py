@@ -209,7 +209,7 @@ def _trace_panel(
             values=values,
             cut=cut,
             axis=axis,
-            says=f"Iteration times, {full_name(cell.cell)}, launch {launch.id}:"
+            alt_text=f"Iteration times, {full_name(cell.cell)}, launch {launch.id}:"
             f" {steady_state}, {values_text}",
         ),
         levels=vertical_ticks(axis),

@@ -96,7 +96,7 @@ def scenario_page(
             title=f"{result.scenario.title}: {plain(verdict_section.verdict)}",
             description=plain(verdict_section.support),
             root="../",
-            here=result.scenario.title,
+            breadcrumb=result.scenario.title,
             made=made(result.run.corebound, now),
         ),
         name=result.scenario.name,

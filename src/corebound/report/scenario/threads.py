@@ -315,7 +315,7 @@ def _strip_panel(
             tracks=tracks,
             cores=tuple(row for row in breaks if cpus[row].core != cpus[row - 1].core),
             nodes=tuple(row for row in breaks if cpus[row].node != cpus[row - 1].node),
-            says=f"CPU by time, {full_name(cell.cell)}: "
+            alt_text=f"CPU by time, {full_name(cell.cell)}: "
             + unmoved_text(shares, "thread" if launch.served is None else "worker"),
         ),
         rows=cpu_labels(cpus),
