@@ -74,7 +74,7 @@ except WorkloadError as error:
     ("call", "built", "message"),
     [
         ("gemm_pytorch.product(size=8, gpus=1)", False, "was built without CUDA"),
-        ("gemm_pytorch.product(size=8, gpus=1)", True, "finds 0 GPUs, and 1 are asked for"),
+        ("gemm_pytorch.product(size=8, gpus=1)", True, "finds 0 GPUs, but the cell requests 1"),
         ("distributed_pytorch.step(gpus=2)", False, "was built without CUDA"),
         (
             "distributed_pytorch.step(method='dp', processes=1)",

@@ -18,7 +18,7 @@ from corebound.scenario.loader import load_document
 from corebound.scenario.matrix import expand, shorten_labels
 from corebound.scenario.models import Measure, Scenario, measure_for
 from corebound.scenario.select import baselines_of, filter_cells
-from corebound.stats.comparison import Comparison, compare
+from corebound.stats.comparison import Comparison, compare, compare_together
 from corebound.stats.interference import is_mostly_disturbed
 from corebound.stats.intervals import Interval
 from corebound.stats.launch_summary import CellSummary, LaunchSummary, summarise
@@ -235,29 +235,39 @@ def analyse_scenario(
     by_placement: dict[object, Cell] = {}
     cells: dict[str, CellResult] = {}
     baselines = baselines_of([by_key[key] for key in keys], planned, scenario)
-    for key, baseline_found in zip(keys, baselines, strict=True):
+    baseline_of = {
+        key: None if baseline is None or baseline.key == key else baseline
+        for key, baseline in zip(keys, baselines, strict=True)
+    }
+    comparisons = compare_together(
+        [
+            (summaries[key], summaries.get(other.key) if other else None)
+            for key, other in baseline_of.items()
+        ],
+        margin=measure.margin,
+        adaptive=measure.launches.follow_spread,
+    )
+    for (key, baseline), comparison in zip(baseline_of.items(), comparisons, strict=True):
         cell = by_key[key]
-        baseline = None if baseline_found is None or baseline_found.key == key else baseline_found
-        baseline_key = "" if baseline is None else baseline.key
         signature = placement_signature(launched[key])
         cells[key] = CellResult(
             cell=cell,
             launches=tuple(launched[key]),
             summary=summaries[key],
             baseline=baseline,
-            comparison=_compared(summaries[key], summaries.get(baseline_key), measure),
+            comparison=comparison,
             equivalent_cell=by_placement.get(signature) if signature else None,
         )
         if signature:
             by_placement.setdefault(signature, cell)
     for key, cell_result in cells.items():
         if cell_result.baseline is not None and cell_result.comparison is not None:
-            comparison = BaselineComparison(
+            against_baseline = BaselineComparison(
                 cell=cell_result,
                 baseline=cells[cell_result.baseline.key],
                 comparison=cell_result.comparison,
             )
-            if comparison.is_same_placement:
+            if against_baseline.is_same_placement:
                 # No number of launches can separate a cell from itself.
                 cells[key] = replace(
                     cell_result, comparison=replace(cell_result.comparison, launches_needed=None)
@@ -302,7 +312,13 @@ def compare_cells(result: ScenarioResult, cell: Cell, other: Cell) -> Comparison
     first, second = result.find(cell), result.find(other)
     if first is None or second is None:
         return None
-    return _compared(first.summary, second.summary, result.measure)
+    measure = result.measure
+    return compare(
+        first.summary,
+        second.summary,
+        margin=measure.margin,
+        adaptive=measure.launches.follow_spread,
+    )
 
 
 def typical_launch(cell: CellResult) -> tuple[Launch, LaunchSummary] | None:
@@ -315,16 +331,6 @@ def typical_launch(cell: CellResult) -> tuple[Launch, LaunchSummary] | None:
         return None
     selected = min(cell.summary.launches, key=lambda summary: abs(summary.median_ns - middle_ns))
     return next(launch for launch in cell.launches if launch.id == selected.launch), selected
-
-
-def _compared(
-    summary: CellSummary, baseline: CellSummary | None, measure: Measure
-) -> Comparison | None:
-    if baseline is None:
-        return None
-    return compare(
-        summary, baseline, margin=measure.margin, adaptive=measure.launches.follow_spread
-    )
 
 
 # For each profiled launch: its cell's id, and the profile of each of its workers.

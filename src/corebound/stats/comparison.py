@@ -16,6 +16,7 @@ from corebound.stats import special
 from corebound.stats.between_runs import BetweenRuns
 from corebound.stats.intervals import CONFIDENCE, Array, Interval, log_interval, middles
 from corebound.stats.launch_summary import CellSummary
+from corebound.stats.shared_variance import share_variances
 
 # With fewer shared time slices, the launches' own medians are as good.
 _MIN_TIME_SLICES = 5
@@ -244,8 +245,60 @@ def compare(
     if margin <= 0:
         raise ValueError("a margin is above 0")
     estimate = _estimate(cell, baseline, adaptive=adaptive, between=between)
-    if estimate is None:
-        return None
+    return None if estimate is None else _comparison(cell, baseline, estimate, margin)
+
+
+# A cell, and the baseline it is compared with; None if it has none or the host cannot run it.
+Pair = tuple[CellSummary, CellSummary | None]
+
+
+def compare_together(
+    pairs: Sequence[Pair], *, margin: float, adaptive: bool = False
+) -> tuple[Comparison | None, ...]:
+    """Compare the cells of one scenario with their baselines, in one run.
+
+    Each comparison is that of `compare`, but the paired ones share what they show of the
+    variance between launches, see `share_variances`. With few launches that makes intervals
+    narrower, and no less likely to include the true ratio.
+
+    Args:
+        pairs: Cells and baselines.
+        margin: As in `compare`.
+        adaptive: As in `compare`.
+
+    Returns:
+        A comparison for each pair, in their order; None where `compare` returns None, and
+        for a cell without a baseline.
+
+    Raises:
+        ValueError: `margin` is not above 0.
+    """
+    if margin <= 0:
+        raise ValueError("a margin is above 0")
+    return tuple(
+        None
+        if estimate is None or baseline is None
+        else _comparison(cell, baseline, estimate, margin)
+        for (cell, baseline), estimate in zip(
+            pairs, _estimates(pairs, adaptive=adaptive), strict=True
+        )
+    )
+
+
+def speedup_intervals(
+    pairs: Sequence[Pair], *, adaptive: bool = False
+) -> tuple[Interval | None, ...]:
+    """The intervals of `compare_together`, without verdicts; None where there is no interval."""
+    return tuple(
+        None if estimate is None else interval_of(estimate)
+        for estimate in _estimates(pairs, adaptive=adaptive)
+    )
+
+
+def _comparison(
+    cell: CellSummary, baseline: CellSummary, estimate: LogRatioEstimate, margin: float
+) -> Comparison:
+    """The comparison that an estimate gives."""
     interval = interval_of(estimate)
     verdict = verdict_of(interval, margin)
     slower = {"slower": cell, "faster": baseline}.get(verdict)
@@ -274,12 +327,54 @@ def _may_be_disturbance(slower: CellSummary, interval: Interval | None) -> bool:
     return abs(math.log(nearest)) <= _SHARED_CORE + max(launch.delay for launch in slower.launches)
 
 
-def speedup_interval(
-    cell: CellSummary, baseline: CellSummary, *, adaptive: bool = False
-) -> Interval | None:
-    """The interval of `compare`, without a verdict; None if there is no interval."""
-    estimate = _estimate(cell, baseline, adaptive=adaptive, between=None)
-    return interval_of(estimate) if estimate else None
+# Two launches are too few to share: where launches have two modes, fewer than nine in ten
+# intervals include the true ratio, shared or not.
+_FEWEST_SHARED = 3
+
+
+def _estimates(pairs: Sequence[Pair], *, adaptive: bool) -> list[LogRatioEstimate | None]:
+    """The estimates of several comparisons, of which the paired ones share their variances."""
+    estimates = [
+        None if baseline is None else _estimate(cell, baseline, adaptive=adaptive, between=None)
+        for cell, baseline in pairs
+    ]
+    # Launches that alternate vary much less than others, so each kind shares with its own.
+    for alternates in (False, True):
+        members = [
+            index
+            for index, (cell, _) in enumerate(pairs)
+            if any(launch.alternated for launch in cell.launches) is alternates
+        ]
+        for index, estimate in zip(members, _shared([estimates[i] for i in members]), strict=True):
+            estimates[index] = estimate
+    return estimates
+
+
+def _shared(estimates: Sequence[LogRatioEstimate | None]) -> list[LogRatioEstimate | None]:
+    """The same estimates; the paired ones with the errors that sharing gives."""
+    result = list(estimates)
+    sharing = [
+        (index, estimate, estimate.error, estimate.freedom)
+        for index, estimate in enumerate(estimates)
+        if estimate is not None
+        and len(estimate.blocks) >= _FEWEST_SHARED
+        and estimate.error is not None
+        and estimate.freedom is not None
+    ]
+    if not sharing:
+        return result
+    # The standard deviation of one pair, because the numbers of launches may differ.
+    roots = np.sqrt([float(estimate.launches) for _, estimate, _, _ in sharing])
+    shared = share_variances(
+        np.array([error for _, _, error, _ in sharing]) * roots,
+        np.array([freedom for _, _, _, freedom in sharing]),
+        confidence=CONFIDENCE,
+    )
+    for (index, estimate, _, _), error, freedom in zip(
+        sharing, shared.errors / roots, shared.freedoms, strict=True
+    ):
+        result[index] = replace(estimate, error=float(error), freedom=float(freedom))
+    return result
 
 
 def _estimate(

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from corebound.scenario.models import Launches
-from corebound.stats.comparison import Comparison, speedup_interval
+from corebound.stats.comparison import Comparison, speedup_intervals
+from corebound.stats.intervals import Interval
 from corebound.stats.launch_summary import CellSummary
 
 # A cell that fails twice and never succeeds would keep failing for the rest of the nightly run.
@@ -51,15 +52,10 @@ def unfinished(
         for key, summary in by_key.items()
         if not is_given_up(summary) and summary.attempts < launches.max
     }
-    selected = {
-        key
-        for key in open_keys
-        if by_key[key].attempts < launches.min
-        or (
-            key not in leading
-            and not _is_precise(by_key[key], by_key.get(compared.get(key, "")), launches)
-        )
-    }
+    due = {key for key in open_keys if by_key[key].attempts < launches.min}
+    following = open_keys - due - leading
+    imprecise = following - _precise(by_key, compared, launches) if following else set()
+    selected = due | imprecise
     return frozenset(selected | ({compared[key] for key in selected & compared.keys()} & open_keys))
 
 
@@ -70,13 +66,27 @@ def is_given_up(summary: CellSummary) -> bool:
     return summary.count("skipped") > 0 or summary.attempts >= _ATTEMPTS_BEFORE_GIVING_UP
 
 
-def _is_precise(summary: CellSummary, baseline: CellSummary | None, launches: Launches) -> bool:
-    """Whether the reported value of this cell is as precise as requested."""
-    if baseline is None or is_given_up(baseline):
-        interval = summary.interval
-    else:
-        interval = speedup_interval(summary, baseline, adaptive=True)
-    return interval is not None and interval.relative_half_width <= launches.until_relative_ci
+def _precise(
+    by_key: Mapping[str, CellSummary], compared: Mapping[str, str], launches: Launches
+) -> set[str]:
+    """The cells whose reported value is as precise as requested.
+
+    That is the ratio to the baseline. Without a measured baseline it is the cell's own time.
+    """
+    pairs = {
+        key: (by_key[key], by_key[baseline])
+        for key, baseline in compared.items()
+        if not is_given_up(by_key[baseline])
+    }
+    intervals: dict[str, Interval | None] = {
+        key: summary.interval for key, summary in by_key.items() if key not in pairs
+    }
+    intervals |= zip(pairs, speedup_intervals(tuple(pairs.values()), adaptive=True), strict=True)
+    return {
+        key
+        for key, interval in intervals.items()
+        if interval is not None and interval.relative_half_width <= launches.until_relative_ci
+    }
 
 
 # Blocks per turn of a scenario with a doubtful cell; a scenario without one gets one block. With

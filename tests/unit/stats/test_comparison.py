@@ -17,8 +17,9 @@ from corebound.stats.comparison import (
     Comparison,
     ObservedEffect,
     compare,
+    compare_together,
     launches_needed,
-    speedup_interval,
+    speedup_intervals,
 )
 from corebound.stats.intervals import CONFIDENCE, log_interval
 from corebound.stats.launch_summary import CellSummary, summarise
@@ -289,7 +290,7 @@ def test_one_launch_each_gives_a_ratio_without_a_verdict() -> None:
 def test_without_launches_or_with_zero_times_there_is_no_ratio() -> None:
     assert compare(a_summary(), a_summary(1e9, 1e9), margin=MARGIN) is None
     assert compare(a_summary(0, 0), a_summary(1e9, 1e9), margin=MARGIN) is None
-    assert speedup_interval(a_summary(), a_summary(1e9)) is None
+    assert speedup_intervals([(a_summary(), a_summary(1e9))]) == (None,)
 
 
 @given(ours=medians, theirs=medians)
@@ -338,11 +339,45 @@ def test_equal_cells_on_a_noisy_host_alarm_as_rarely_as_promised(blocks: int) ->
     assert 300 - covered == pytest.approx(15, abs=3 * 3.8)
 
 
+def test_cells_of_one_scenario_share_what_they_show_of_the_variance() -> None:
+    baseline = a_summary(*[1e9] * 3)
+    # A spread of 1 % each, about a factor of 1.3.
+    cells = [a_summary(*(1.3e9 * np.exp([-0.01, 0.0, 0.01]))) for _ in range(4)]
+
+    together = compare_together([(cell, baseline) for cell in cells], margin=MARGIN)
+
+    alone = compared(cells[0], baseline)
+    assert alone.interval is not None
+    for comparison in together:
+        assert comparison is not None
+        assert comparison.interval is not None
+        assert comparison.speedup_ratio == pytest.approx(alone.speedup_ratio)
+        assert comparison.interval.relative_half_width < alone.interval.relative_half_width
+
+
+def test_two_launches_are_too_few_to_share() -> None:
+    baseline = a_summary(1e9, 1e9)
+    cells = [a_summary(1.3e9, 1.31e9), a_summary(1.2e9, 1.21e9)]
+
+    together = compare_together([(cell, baseline) for cell in cells], margin=MARGIN)
+
+    assert together == tuple(compared(cell, baseline) for cell in cells)
+
+
+def test_a_cell_without_a_baseline_has_no_comparison() -> None:
+    cell, baseline = a_summary(*[1e9] * 3), a_summary(*[2e9] * 3)
+
+    together = compare_together([(baseline, None), (cell, baseline)], margin=MARGIN)
+
+    assert together[0] is None
+    assert together[1] is not None
+
+
 def test_an_adaptive_number_of_launches_widens_the_interval_by_a_tenth() -> None:
     cell, baseline = a_summary(*around(1e9, -1, 1, 0, 2)), a_summary(*[1e9] * 4)
 
-    fixed = speedup_interval(cell, baseline)
-    adaptive = speedup_interval(cell, baseline, adaptive=True)
+    (fixed,) = speedup_intervals([(cell, baseline)])
+    (adaptive,) = speedup_intervals([(cell, baseline)], adaptive=True)
 
     assert fixed is not None
     assert adaptive is not None
