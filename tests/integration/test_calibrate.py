@@ -144,4 +144,4 @@ def test_a_changed_cell_cannot_be_confirmed(suite: Path) -> None:
 
     assert code == 1
     assert "could not be measured again" in out
-    assert "the scenario has changed" in out
+    assert "the scenario changed since" in out

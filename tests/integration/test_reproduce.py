@@ -126,9 +126,9 @@ def test_another_environment_is_refused_and_the_difference_is_named(
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [
-        (("nowhere",), "no run of the records"),
-        (("RUN",), "2 cells with a figure"),
-        (("RUN:size=9",), "0 cells with a figure"),
+        (("nowhere",), "No run or file matches"),
+        (("RUN",), "2 cells with results"),
+        (("RUN:size=9",), "0 cells with results"),
     ],
 )
 def test_bad_input_is_an_error_message(
