@@ -11,7 +11,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from corebound.bounds import Count
+from corebound.bounded_numbers import Count
 from corebound.machine import procfs
 from corebound.machine.peak_flops import Peak, peak
 from corebound.machine.sysfs import LIVE, Files, Tree, read_text

@@ -9,7 +9,7 @@ from types import MappingProxyType
 
 from msgspec import Struct
 
-from corebound.bounds import Count
+from corebound.bounded_numbers import Count
 from corebound.machine import procfs
 from corebound.machine.sysfs import Files, Tree, numbered_entries, read_integer
 

@@ -7,7 +7,7 @@ from typing import Annotated, Literal, NewType
 
 from msgspec import Meta, Struct
 
-from corebound.bounds import Count, Signed
+from corebound.bounded_numbers import Count, Signed
 
 # The kernel's own limit (CONFIG_NR_CPUS) is 8,192 on x86-64. A list beyond this is a
 # typing error and must not exhaust memory.

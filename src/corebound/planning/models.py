@@ -6,7 +6,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-from corebound.bounds import Count
+from corebound.bounded_numbers import Count
 from corebound.machine.topology import CpuId, NodeId
 from corebound.scenario.cell import BackendUsed, BindMoment, MemoryPolicy
 

@@ -6,7 +6,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-from corebound.bounds import Amount, Count, Positive, Share
+from corebound.bounded_numbers import Amount, Count, Positive, Share
 
 # The schema of calibration files.
 CALIBRATION_SCHEMA = 1

@@ -1,14 +1,16 @@
-"""People's decisions about changes, from an append-only YAML file, and the results of re-runs."""
+"""Decisions about changes, kept in an append-only YAML file, and the results of re-runs."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Literal, get_args
 
 from msgspec import Struct
 
-from corebound.errors import Fault
+from corebound.errors import Fault, InputError, ScenarioFaults, report_os_errors
+from corebound.records import atomic_write
 from corebound.scenario.yaml_reader import Node, printable, read_yaml
 
 # The schema of the decisions file, and of files that hold confirmations.
@@ -267,3 +269,59 @@ def _unknown_value(
 
 def _fault(file: str, node: Node, what: str, fix: str) -> Fault:
     return Fault(file=file, line=node.line, what=what, fix=fix)
+
+
+DECISIONS_FILE = Path("reports/regressions.yaml")
+
+
+def read_decisions_file(status: Path) -> tuple[tuple[Decision, ...], tuple[Fault, ...]]:
+    """Read the decisions and the file's errors; both are empty if there is no file."""
+    try:
+        return read_decisions(atomic_write.read(status), str(status))
+    except FileNotFoundError:
+        return (), ()
+    except OSError as error:
+        fault = Fault(
+            file=str(status),
+            line=None,
+            what=f"cannot be read: {error.strerror}.",
+            fix="Name another file of decisions with --status.",
+        )
+        return (), (fault,)
+
+
+def valid_decisions(status: Path) -> tuple[Decision, ...]:
+    """Read the decisions.
+
+    Raises:
+        ScenarioFaults: The file has errors; lists all of them.
+    """
+    decisions, faults = read_decisions_file(status)
+    if faults:
+        raise ScenarioFaults(faults)
+    return decisions
+
+
+def append_decision(decision: Decision, status: Path) -> None:
+    """Append a decision to the file; existing content stays unchanged.
+
+    Raises:
+        InputError: The file cannot be extended.
+    """
+    with report_os_errors(
+        "the decision cannot be stored",
+        where=status,
+        fix="Name a writable file with --status.",
+    ):
+        before = status.read_text("utf-8") if status.exists() else HEAD
+        after = before + ("" if before.endswith("\n") else "\n") + entry(decision)
+        previous, _ = read_decisions(before.encode(), str(status))
+        current, faults = read_decisions(after.encode(), str(status))
+        if faults or len(current) != len(previous) + 1:
+            raise InputError(
+                what="a decision cannot be appended to this file.",
+                where=str(status),
+                fix="Make `decisions:` the last key, and begin each decision with `  - `.",
+            )
+        # Write through a symbolic link instead of replacing it.
+        atomic_write.put(status.resolve(), after.encode())

@@ -6,7 +6,7 @@ from typing import Literal, NamedTuple
 
 from msgspec import Struct, field
 
-from corebound.bounds import Amount, Count, OffsetMs, Signed
+from corebound.bounded_numbers import Amount, Count, OffsetMs, Signed
 from corebound.machine.topology import CpuId
 from corebound.planning.models import Command, Placement
 from corebound.records.telemetry import Counters, Disturbance, DisturbedIterations, HostOverTime

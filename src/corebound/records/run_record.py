@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
-from corebound.bounds import Amount, Count, Signed
+from corebound.bounded_numbers import Amount, Count, Signed
 from corebound.machine.doctor.result import HostCheck
 from corebound.machine.identity import Host
 

@@ -7,7 +7,7 @@ from typing import Literal
 
 from msgspec import Struct, field
 
-from corebound.bounds import Amount, Count, OffsetMs, Share
+from corebound.bounded_numbers import Amount, Count, OffsetMs, Share
 from corebound.machine.topology import CpuId
 
 Cause = Literal["steal", "throttling", "foreign load", "suspension"]

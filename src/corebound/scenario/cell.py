@@ -7,7 +7,7 @@ from typing import Literal, get_args
 from msgspec import Struct, field
 from msgspec.structs import astuple, replace
 
-from corebound.bounds import Count
+from corebound.bounded_numbers import Count
 from corebound.machine.topology import CpuId
 
 Scalar = str | int | float | bool

@@ -17,7 +17,7 @@ from typing import Any, Literal, get_args
 
 from msgspec import Struct, to_builtins
 
-from corebound.bounds import Amount, Count, Positive, Share, Signed
+from corebound.bounded_numbers import Amount, Count, Positive, Share, Signed
 from corebound.worker.protocol import Failure, WireError
 
 # `closed` keeps `concurrency` requests in flight, as ApacheBench does. `constant` and

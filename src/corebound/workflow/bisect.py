@@ -22,6 +22,7 @@ from corebound.stats.comparison import log_ratios
 from corebound.stats.launch_summary import CellSummary, summarise
 from corebound.text import one_line
 from corebound.workflow.calibrate import noise_notes
+from corebound.workflow.comparison_sides import load_comparable, repeat_for_commits, short_name
 from corebound.workflow.execute import Reporter, execute_run, hold_host
 from corebound.workflow.host_checks import preflight
 from corebound.workflow.prepare import (
@@ -31,7 +32,6 @@ from corebound.workflow.prepare import (
     with_launches,
 )
 from corebound.workflow.scenarios import LoadedScenario
-from corebound.workflow.sides import load_comparable, repeat_for_commits, short_name
 
 
 class BisectResult(Struct, frozen=True, kw_only=True):

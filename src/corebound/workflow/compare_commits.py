@@ -14,14 +14,15 @@ from corebound.asv_bridge.project import WORKING_TREE, open_project
 from corebound.errors import NO_ANSWER, REGRESSION, InputError, LaunchError
 from corebound.runner import Ending
 from corebound.scenario.compared_axis import COMMITS_SUFFIX
-from corebound.workflow import projects, scenarios, sides
+from corebound.workflow import comparison_sides as sides
+from corebound.workflow import projects, scenarios
 from corebound.workflow.calibrate import noise_notes
+from corebound.workflow.comparison_sides import Sides
 from corebound.workflow.execute import Reporter, RunResult, execute_run, hold_host
 from corebound.workflow.host_checks import preflight
 from corebound.workflow.prepare import RunRequest, prepare_comparison
 from corebound.workflow.projects import Notify
 from corebound.workflow.scenarios import LoadedScenario
-from corebound.workflow.sides import Sides
 
 
 class CompareCommitsResult(Struct, frozen=True, kw_only=True):

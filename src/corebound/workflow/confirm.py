@@ -25,11 +25,11 @@ from corebound.stats.comparison import Comparison
 from corebound.stats.history.early_warnings import evaluate_commit_comparison, evaluate_rerun
 from corebound.stats.history.regressions import Change
 from corebound.stats.history.series import series_of_run
+from corebound.workflow.comparison_sides import load_comparable, repeat_for_commits, short_name
 from corebound.workflow.execute import Reporter, execute_run, hold_host
 from corebound.workflow.host_checks import preflight
 from corebound.workflow.prepare import RunRequest, prepare_comparison, prepare_run
 from corebound.workflow.run_index import Suite
-from corebound.workflow.sides import load_comparable, repeat_for_commits, short_name
 
 # How many points before a change point to use for the spread of good results.
 _MAX_GOOD_POINTS = 100

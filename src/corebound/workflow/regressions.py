@@ -13,7 +13,12 @@ from corebound.analysis.noise_floor import calibration_for, noise_floor_note
 from corebound.errors import InputError
 from corebound.records import documents
 from corebound.records.calibration import Calibration
-from corebound.records.decisions import Decision, State
+from corebound.records.decisions import (
+    Decision,
+    State,
+    append_decision,
+    valid_decisions,
+)
 from corebound.records.history import Series
 from corebound.stats.history.alerts import AssessedChange, assess_changes
 from corebound.stats.history.regressions import (
@@ -27,7 +32,6 @@ from corebound.stats.history.regressions import (
 )
 from corebound.stats.history.series import retired_series
 from corebound.text import one_line
-from corebound.workflow import decisions_file
 from corebound.workflow.change_point_cache import cached_change_points
 from corebound.workflow.confirm import commit_pair, confirm_changes
 from corebound.workflow.execute import Reporter
@@ -160,7 +164,7 @@ def analyse_history(
         InputError: The folder has no results.
         ScenarioFaults: The file of decisions has errors.
     """
-    decisions = decisions_file.valid_decisions(status)
+    decisions = valid_decisions(status)
     suite = read_suite(records)
     for fault in suite.faults:
         notify(f"warning: {fault}")
@@ -251,7 +255,7 @@ def record_decision(
         at=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
         location=change.change.location,
     )
-    decisions_file.append_decision(decision, status)
+    append_decision(decision, status)
 
 
 def _contexts(

@@ -14,7 +14,7 @@ from corebound.records.run_record import Commit
 from corebound.stats.comparison import Comparison
 from corebound.stats.intervals import Interval
 from corebound.workflow.compare_commits import CompareCommitsResult
-from corebound.workflow.sides import Side, Sides, sides_of_commits
+from corebound.workflow.comparison_sides import Side, Sides, sides_of_commits
 from support.markup import parse_xml
 
 SUBJECT = "@team <b>\x1b[2J #7"

@@ -31,8 +31,8 @@ from corebound.stats.bisection import BisectionOutcome
 from corebound.text import one_line
 from corebound.workflow import projects
 from corebound.workflow.bisect import BisectResult, bisect_commits
+from corebound.workflow.comparison_sides import short_name
 from corebound.workflow.prepare import RunRequest
-from corebound.workflow.sides import short_name
 
 
 def bisect(

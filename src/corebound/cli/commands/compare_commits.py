@@ -44,8 +44,8 @@ from corebound.stats.comparison import Comparison
 from corebound.workflow import compare_commits as workflow
 from corebound.workflow import projects
 from corebound.workflow.compare_commits import CompareCommitsResult
+from corebound.workflow.comparison_sides import Side
 from corebound.workflow.prepare import RunRequest
-from corebound.workflow.sides import Side
 
 Format = Literal["text", "md", "json", "junit"]
 

@@ -26,14 +26,13 @@ from corebound.cli.output.json import indented_json
 from corebound.cli.output.junit import Problem, TestCase, junit_xml
 from corebound.cli.output.progress import TerminalReporter
 from corebound.errors import NO_ANSWER, REGRESSION, InputError
-from corebound.records.decisions import State
+from corebound.records.decisions import DECISIONS_FILE, State
 from corebound.records.history import HistoryPoint, Series
 from corebound.records.jsonl import RECORDS
 from corebound.report.urls import series_url
 from corebound.stats.history.alerts import AssessedChange
 from corebound.stats.history.regressions import Change, Failing, NotAnalysed
 from corebound.workflow import projects
-from corebound.workflow.decisions_file import STATUS
 from corebound.workflow.regressions import (
     AnalysedHistory,
     RegressionsResult,
@@ -49,7 +48,7 @@ def regressions(
     *,
     form: Annotated[Format, typer.Option("--format", help="Output format.")] = "text",
     records: Records = RECORDS,
-    status: Status = STATUS,
+    status: Status = DECISIONS_FILE,
     site: Annotated[
         str, typer.Option("--site", help="Folder or URL of the site, for links.")
     ] = "reports/site",

@@ -20,6 +20,10 @@ from corebound.cli.serve import serve_site
 from corebound.errors import Fault, InputError, encodable
 from corebound.launch.environments import cache_dir
 from corebound.records import documents, history_files, jsonl
+from corebound.records.decisions import (
+    DECISIONS_FILE,
+    read_decisions_file,
+)
 from corebound.records.history import Series
 from corebound.records.jsonl import RECORDS
 from corebound.records.launch_record import ImportedProfile
@@ -27,7 +31,6 @@ from corebound.records.run_record import Run
 from corebound.report import site
 from corebound.report.inputs import Progress, RequestedComparison, SiteInputs
 from corebound.stats.history.series import joined
-from corebound.workflow import decisions_file
 from corebound.workflow.change_point_cache import cached_change_points
 from corebound.workflow.process_pool import forked_map
 from corebound.workflow.projects import Notify
@@ -41,7 +44,7 @@ def report(
     out: Annotated[Path, typer.Option("--out", help="Folder to write the site to.")] = Path(
         "reports/site"
     ),
-    status: Status = decisions_file.STATUS,
+    status: Status = DECISIONS_FILE,
     only: Annotated[
         list[str] | None,
         typer.Option(
@@ -128,7 +131,7 @@ def _build(
     runs = list(indexed_runs(records, faults))
     profiles, unreadable_profiles = documents.read_profiles(records)
     imported, damaged_histories = history_files.read_all(records)
-    decisions, decision_faults = decisions_file.read(status)
+    decisions, decision_faults = read_decisions_file(status)
     calibrations, damaged_calibrations = documents.read_calibrations(records)
     confirmations, damaged_confirmations = documents.read_confirmations(records)
     past = earlier_results((*runs, *auxiliary_runs(records, faults)))

@@ -22,6 +22,7 @@ from corebound.cli.app import app
 from corebound.errors import InputError
 from corebound.records import documents, history_files
 from corebound.records.decisions import (
+    DECISIONS_FILE,
     HEAD,
     Answer,
     ChangeLocation,
@@ -30,6 +31,7 @@ from corebound.records.decisions import (
     State,
     entry,
     read_decisions,
+    read_decisions_file,
 )
 from corebound.records.history import HistoryPoints, Series
 from corebound.stats.history import regressions
@@ -37,7 +39,6 @@ from corebound.stats.history.alerts import AssessedChange, assess_changes
 from corebound.stats.history.change_point import HistoryArrays
 from corebound.stats.history.early_warnings import early_warning
 from corebound.stats.history.regressions import Change, analyse, arrays_of, failing
-from corebound.workflow import decisions_file
 from support.build import a_point, a_series
 from support.markup import parse_xml
 
@@ -574,7 +575,7 @@ def test_a_reopened_change_is_new_even_in_a_retired_series(
 
 def news_of_the_site() -> list[str]:
     every, _ = history_files.read_all(RECORDS)
-    decisions, _ = decisions_file.read(decisions_file.STATUS)
+    decisions, _ = read_decisions_file(DECISIONS_FILE)
     return [assessed.id for assessed in build_change_history(every, decisions=decisions).news]
 
 
