@@ -14,10 +14,9 @@ import sys
 import tempfile
 import traceback
 from collections.abc import Iterator
-from datetime import UTC, datetime
 from pathlib import Path
 
-from corebound import __version__
+from corebound import __version__, clock
 from corebound.errors import CRASHED
 from corebound.text import lines, one_line, uncommanded
 
@@ -70,7 +69,7 @@ def _report_text(error: BaseException) -> str:
         f"command: {command}\n"
         f"Python: {sys.version}\n"
         f"platform: {platform.platform()}\n"
-        f"at: {datetime.now(UTC).isoformat(timespec='seconds')}\n\n"
+        f"at: {clock.utc_now().isoformat(timespec='seconds')}\n\n"
         f"{''.join(traceback.format_exception(error))}"
     )
 

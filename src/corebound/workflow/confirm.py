@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from corebound import clock
 from corebound.errors import CoreboundError, InputError, LaunchError
 from corebound.machine import discovery, identity
 from corebound.records import commits, documents
@@ -152,7 +152,7 @@ def _confirmation(
         schema=CONFIRMATION_SCHEMA,
         id=change.id,
         location=change.location,
-        at=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        at=clock.timestamp(),
         last_point=change.series.points[-1].at,
         answer=answer,
         both=both,

@@ -6,13 +6,13 @@ import resource
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Protocol
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from corebound import clock
 from corebound.analysis.scenario_result import ScenarioResult, analyse_scenario
 from corebound.errors import NO_ANSWER, HostError, LaunchError
 from corebound.launch import scratch
@@ -173,7 +173,7 @@ def execute_run(
             gpus=len(prepared.run.host.gpus or ()),
         ),
         observer=observer,
-        clock=Clock(monotonic_s=time.monotonic, now=_now),
+        clock=Clock(monotonic_s=time.monotonic, now=clock.timestamp),
         budget_s=budget_s,
         operators=operators,
     ).run()
@@ -184,7 +184,3 @@ def execute_run(
         ending=ending,
         not_launched=prepared.not_launched,
     )
-
-
-def _now() -> str:
-    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

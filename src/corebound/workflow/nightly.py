@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable, Iterator
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from corebound import clock
 from corebound.errors import NO_ANSWER, CoreboundError, InputError, LaunchError
 from corebound.machine import discovery, identity
 from corebound.records import jsonl
@@ -196,7 +196,11 @@ def run_nightly(
     with nightly_lock(folder) as lock:
         journal = _open_journal(folder, request, notify, fresh=fresh)
         result = run_steps(
-            nightly_steps(request, journal, host.id), journal, lock=lock, now=_now, notify=notify
+            nightly_steps(request, journal, host.id),
+            journal,
+            lock=lock,
+            now=clock.timestamp,
+            notify=notify,
         )
         run_output = _step_output(journal, "run") or {}
         summary = NightlySummary(
@@ -214,14 +218,14 @@ def run_nightly(
         summary = replace(summary, delivery_code=_deliver(summary, request, notify))
         # A failed nightly run can be resumed once the cause is fixed.
         if result.failure is None:
-            journal.over(result.exit_code, _now())
+            journal.over(result.exit_code, clock.timestamp())
     return summary
 
 
 def _open_journal(
     folder: Path, request: NightlyRequest, notify: Callable[[str], None], *, fresh: bool
 ) -> Journal:
-    now = datetime.now(UTC)
+    now = clock.utc_now()
     journal = None if fresh else unfinished_journal(folder, request.identity, now)
     if journal is None:
         return begin_journal(folder, request.identity, now)
@@ -256,7 +260,3 @@ def _deliver(
         notify(str(error))
         code = error.exit_code
     return code
-
-
-def _now() -> str:
-    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

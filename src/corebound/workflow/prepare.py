@@ -7,13 +7,12 @@ import secrets
 import stat
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from corebound import __version__
+from corebound import __version__, clock
 from corebound.analysis.scenario_result import CellResult, ScenarioResult, analyse_scenario
 from corebound.errors import CoreboundError, InputError, ScenarioFaults
 from corebound.launch.environments import Environment
@@ -356,7 +355,7 @@ def _plan(
     run = Run(
         schema=SCHEMA,
         id=secrets.token_hex(4),
-        started_at=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        started_at=clock.timestamp(),
         corebound=__version__,
         argv=("corebound", *sys.argv[1:]),
         seed=0,

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from datetime import UTC, datetime
 from pathlib import Path
 
 from msgspec import Struct, field
 
+from corebound import clock
 from corebound.analysis.commands import asv_continuous_arguments
 from corebound.analysis.noise_floor import calibration_for, noise_floor_note
 from corebound.errors import InputError
@@ -252,7 +252,7 @@ def record_decision(
         id=change.id,
         state=state,
         because=" ".join((because or "").split()) or f"it was said to be {state}",
-        at=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        at=clock.timestamp(),
         location=change.change.location,
     )
     append_decision(decision, status)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from rich.text import Text
 
+from corebound import clock
 from corebound.cli.options import Json
 from corebound.cli.output.console import Console
 from corebound.cli.output.json import print_json
@@ -59,7 +59,7 @@ def publish(
             where="corebound publish",
             fix="Pass --branch as well, or omit them.",
         )
-    finished = publishing.open_site(site, datetime.now(UTC).isoformat(timespec="seconds"))
+    finished = publishing.open_site(site, clock.utc_now().isoformat(timespec="seconds"))
     document: dict[str, Any]
     if to is not None:
         publishing.publish_to_folder(finished, to)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Annotated
@@ -13,6 +12,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 from rich.text import Text
 
+from corebound import clock
 from corebound.analysis.host_records import Record
 from corebound.cli.options import Records, Status, notifier
 from corebound.cli.output.console import Console
@@ -160,7 +160,7 @@ def _build(
         return site.write(
             SiteInputs(
                 records=content.records,
-                now=datetime.now(UTC).isoformat(timespec="seconds"),
+                now=clock.utc_now().isoformat(timespec="seconds"),
                 profiles=content.profiles,
                 series=content.series,
                 past=past,

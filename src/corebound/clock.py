@@ -1,0 +1,15 @@
+"""The time of day. Folders without effects get it as an argument and never read it."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+
+def utc_now() -> datetime:
+    """The current time, in UTC."""
+    return datetime.now(UTC)  # noqa: TID251  # the one place that reads it
+
+
+def timestamp() -> str:
+    """The current time as records store it: ISO 8601 in UTC, to the second."""
+    return utc_now().strftime("%Y-%m-%dT%H:%M:%SZ")
