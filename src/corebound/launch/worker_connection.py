@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
 
 from msgspec.structs import replace
@@ -87,10 +88,10 @@ def _close(descriptors: Iterable[int]) -> None:
             os.close(descriptor)
 
 
-class ChildConnection(Pipes):
+class ChildConnection(Pipes, ABC):
     """The connection to a child process that reports its own failures.
 
-    Subclasses define `_decode`, `_take` and `phase`.
+    A subclass knows the messages of its child.
 
     Attributes:
         name: What the child is, for messages.
@@ -107,15 +108,17 @@ class ChildConnection(Pipes):
         self.failure: protocol.Failure | None = None
 
     @property
+    @abstractmethod
     def phase(self) -> str:
         """The child's current phase, as far as is known."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _decode(self, line: bytes) -> object:
-        raise NotImplementedError
+        """Decode one line that the child sent."""
 
+    @abstractmethod
     def _take(self, message: object) -> None:
-        raise NotImplementedError
+        """Act on a decoded message."""
 
     def receive(self) -> None:
         """Process the messages received so far."""

@@ -87,7 +87,7 @@ EXPECTED: dict[str, Expected] = {
         noun="a list of at most 64 claims",
         fix="Write each with `says`, `faster` and `than`, after a `-`.",
     ),
-    "says": Expected(noun="a sentence", fix="Write what the source says, as text."),
+    "says": Expected(noun="text", fix="Write the claim as the source states it."),
     "faster": _ENTRY,
     "than": _ENTRY,
     "published_ratio": Expected(
