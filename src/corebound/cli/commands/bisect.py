@@ -24,7 +24,7 @@ from corebound.cli.options import (
 from corebound.cli.output.console import Console
 from corebound.cli.output.json import print_json
 from corebound.cli.output.progress import TerminalReporter
-from corebound.cli.output.table import slowdown_text
+from corebound.cli.output.verdicts import slowdown_text
 from corebound.records.jsonl import RECORDS
 from corebound.records.run_record import Commit
 from corebound.stats.bisection import BisectionOutcome

@@ -40,7 +40,7 @@ from corebound.analysis.wording import compared_bounds, count, value_text
 from corebound.cli.options import Json, Records
 from corebound.cli.output.console import Console
 from corebound.cli.output.json import print_json
-from corebound.cli.output.table import (
+from corebound.cli.output.verdicts import (
     SIGNS,
     VERDICT_WIDTH,
     duration_text,

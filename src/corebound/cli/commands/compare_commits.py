@@ -31,7 +31,7 @@ from corebound.cli.output.console import Console
 from corebound.cli.output.json import indented_json
 from corebound.cli.output.junit import Problem, TestCase, junit_xml
 from corebound.cli.output.progress import TerminalReporter
-from corebound.cli.output.table import (
+from corebound.cli.output.verdicts import (
     SIGNS,
     duration_text,
     slowdown_bounds,

@@ -14,7 +14,7 @@ from corebound.cli.options import Config, Json, Records, Unlocked, Wait, wait_se
 from corebound.cli.output.console import Console
 from corebound.cli.output.json import print_json
 from corebound.cli.output.progress import TerminalReporter
-from corebound.cli.output.table import slowdown_bounds, slowdown_text, verdict_word
+from corebound.cli.output.verdicts import slowdown_bounds, slowdown_text, verdict_word
 from corebound.errors import REGRESSION, InputError
 from corebound.records import jsonl
 from corebound.records.jsonl import RECORDS, Stored

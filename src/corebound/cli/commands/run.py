@@ -38,7 +38,7 @@ from corebound.cli.options import (
 from corebound.cli.output.console import Console
 from corebound.cli.output.json import print_json
 from corebound.cli.output.progress import TerminalReporter
-from corebound.cli.output.table import VERDICT_WIDTH, verdict_text
+from corebound.cli.output.verdicts import VERDICT_WIDTH, verdict_text
 from corebound.errors import InputError
 from corebound.records import documents
 from corebound.records.calibration import Calibration, Noise

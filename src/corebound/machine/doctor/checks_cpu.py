@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from corebound.machine.cgroups import quotas
-from corebound.machine.doctor.facts import HostFacts
+from corebound.machine.doctor.host_facts import HostFacts
 from corebound.machine.doctor.result import (
     CheckResult,
     SettingChange,

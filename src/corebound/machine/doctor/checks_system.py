@@ -10,7 +10,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from corebound.machine import procfs
-from corebound.machine.doctor.facts import HostFacts, Process
+from corebound.machine.doctor.host_facts import HostFacts, Process
 from corebound.machine.doctor.result import CheckResult, SettingChange, Subject, printable
 from corebound.machine.procfs import CpuTicks
 from corebound.machine.sysfs import (

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 
 from corebound.machine.doctor import checks_cpu, checks_system
-from corebound.machine.doctor.facts import HostFacts, take_snapshot
+from corebound.machine.doctor.host_facts import HostFacts, take_snapshot
 from corebound.machine.doctor.result import CheckResult
 from corebound.machine.sysfs import Tree
 from corebound.machine.topology import Topology

@@ -13,7 +13,7 @@ import mindspore as ms
 import numpy as np
 from mindspore import nn
 
-from corebound.worker.workloads.shared.results import wrong_result
+from corebound.worker.workloads.shared.result_checks import wrong_result
 from corebound.worker.workloads.shared.small_network import Shape, Training
 from corebound.worker.workloads.small_network_mindspore import set_up
 

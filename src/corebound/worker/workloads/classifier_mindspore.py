@@ -11,7 +11,7 @@ import numpy as np
 from mindspore import nn, ops
 
 from corebound.worker.workload import WorkloadError
-from corebound.worker.workloads.shared.results import training_fault, wrong_result
+from corebound.worker.workloads.shared.result_checks import training_fault, wrong_result
 
 LEARNING_RATE = 0.1
 

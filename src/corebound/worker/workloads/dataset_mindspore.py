@@ -12,7 +12,7 @@ import mindspore.dataset as ds
 import numpy as np
 from mindspore.dataset import vision
 
-from corebound.worker.workloads.shared.results import wrong_result
+from corebound.worker.workloads.shared.result_checks import wrong_result
 
 IMAGES = 512
 SOURCE_PIXELS = 64

@@ -11,7 +11,7 @@ import torch
 from torch import nn
 
 from corebound.worker.workloads.shared.inference_pytorch import require_valid
-from corebound.worker.workloads.shared.results import wrong_result
+from corebound.worker.workloads.shared.result_checks import wrong_result
 
 VOCABULARY = 8_000
 WIDTH = 512

@@ -27,7 +27,7 @@ from corebound.worker.workload import WorkloadError
 from corebound.worker.workloads import image_training_pytorch
 from corebound.worker.workloads.shared import cpu_time, cuda_pytorch
 from corebound.worker.workloads.shared.cuda_pytorch import Synchronised
-from corebound.worker.workloads.shared.results import wrong_result
+from corebound.worker.workloads.shared.result_checks import wrong_result
 from corebound.worker.workloads.shared.training_pytorch import Training, training
 
 # What rank 0 tells the others.

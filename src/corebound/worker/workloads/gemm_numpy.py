@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from corebound.worker.workloads.shared.results import wrong_result
+from corebound.worker.workloads.shared.result_checks import wrong_result
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -20,7 +20,7 @@ from corebound.worker.workloads.shared.hourglass import (
     require_finite,
     require_heats,
 )
-from corebound.worker.workloads.shared.results import require_learning
+from corebound.worker.workloads.shared.result_checks import require_learning
 
 Layer = Callable[[tf.Tensor], tf.Tensor]
 

@@ -18,7 +18,7 @@ from corebound.worker.workloads.image_training_pytorch import classifier
 from corebound.worker.workloads.shared import cpu_time
 from corebound.worker.workloads.shared.image_files_pytorch import photographs
 from corebound.worker.workloads.shared.inference_pytorch import require_valid
-from corebound.worker.workloads.shared.results import require_learning
+from corebound.worker.workloads.shared.result_checks import require_learning
 from corebound.worker.workloads.shared.training_pytorch import train
 
 FILES = 64

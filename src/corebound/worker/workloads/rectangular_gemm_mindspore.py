@@ -10,7 +10,7 @@ import mindspore as ms
 import numpy as np
 from mindspore import nn, ops
 
-from corebound.worker.workloads.shared.results import wrong_result
+from corebound.worker.workloads.shared.result_checks import wrong_result
 
 
 class Multiply(nn.Cell):

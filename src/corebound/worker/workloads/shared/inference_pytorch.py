@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import torch
 
-from corebound.worker.workloads.shared.results import wrong_result
+from corebound.worker.workloads.shared.result_checks import wrong_result
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

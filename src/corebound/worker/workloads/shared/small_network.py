@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from corebound.worker.workload import WorkloadError
-from corebound.worker.workloads.shared.results import training_fault, wrong_result
+from corebound.worker.workloads.shared.result_checks import training_fault, wrong_result
 
 # At this rate the loss falls in each of the first hundred steps, for every shape that was
 # tried (widths 16 to 512, 1 to 12 layers).

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import torch
 
-from corebound.worker.workloads.shared.results import require_learning
+from corebound.worker.workloads.shared.result_checks import require_learning
 
 Loss = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
 
