@@ -16,6 +16,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from corebound.analysis.change_history import ChangeHistory, build_change_history
 from corebound.analysis.host_records import Record
 from corebound.analysis.run_comparison import PastResults, past_results
 from corebound.machine.doctor.result import HostCheck, State
@@ -34,6 +35,7 @@ from corebound.records.run_record import Commit, EnvironmentLock, Run
 from corebound.records.telemetry import Counters, HostOverTime
 from corebound.report import site
 from corebound.report.inputs import RequestedComparison, SiteInputs
+from corebound.report.pages.benchmark import ImportedBenchmark
 from corebound.scenario.cell import Cell
 from corebound.scenario.matrix import expand
 from corebound.scenario.models import Scenario
@@ -674,6 +676,18 @@ def sample_calibrations() -> tuple[Calibration, ...]:
             lock=lock_digest(run.environments, "pytorch"),
             profile=run.profile,
         ),
+    )
+
+
+def a_benchmark(
+    all_series: Sequence[Series], history: ChangeHistory | None = None
+) -> ImportedBenchmark:
+    """A benchmark of project `p` with these series, each with a value."""
+    return ImportedBenchmark(
+        project="p",
+        name=all_series[0].scenario,
+        series=tuple(all_series),
+        history=history or build_change_history(all_series),
     )
 
 

@@ -1,4 +1,4 @@
-"""The input of the site writer: records, histories, decisions and options."""
+"""What a site is made from, and what all of its pages share."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from msgspec import Struct, field
 
+from corebound.analysis.change_history import EMPTY_HISTORY, ChangeHistory
 from corebound.analysis.host_records import Record
 from corebound.analysis.run_comparison import PastResults
 from corebound.analysis.scenario_result import Profiles
@@ -77,3 +78,17 @@ class SiteInputs(Struct, frozen=True, kw_only=True):
     mapper: Mapper = serial_map
     progress: Progress = lambda _what, _done, _all: None
     warn: Callable[[str], None] = lambda _text: None
+
+
+class PageContext(Struct, frozen=True, kw_only=True):
+    """What the pages of one site share.
+
+    Attributes:
+        now: ISO timestamp to put on the pages.
+        history: All series with their changes, and the decisions about them.
+        calibrations: Calibrations of any host and scenario.
+    """
+
+    now: str
+    history: ChangeHistory = EMPTY_HISTORY
+    calibrations: Sequence[Calibration] = ()

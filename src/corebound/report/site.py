@@ -20,7 +20,6 @@ from corebound.analysis.scenario_result import ScenarioResult, findings
 from corebound.analysis.selection import latest_results, with_profiles_before
 from corebound.errors import report_os_errors
 from corebound.records import atomic_write, cache, jsonl
-from corebound.records.history import Series
 from corebound.records.run_record import Run
 from corebound.records.traces import file_of, folder_of
 from corebound.report.cache import PageCache, TemplateCache
@@ -37,12 +36,12 @@ from corebound.report.downloads import (
 )
 from corebound.report.elements import filter_note
 from corebound.report.history.zoom import points_script
-from corebound.report.inputs import SiteInputs
+from corebound.report.inputs import PageContext, SiteInputs
 from corebound.report.pages.benchmark import (
     ImportedBenchmark,
     benchmark_page,
     benchmarks_of,
-    charted,
+    select_charts,
 )
 from corebound.report.pages.claims import claims_page
 from corebound.report.pages.compare import compare_page, comparison_links
@@ -104,6 +103,7 @@ def render_pages(
         mapper=inputs.mapper,
         progress=partial(inputs.progress, "looking for steps in series"),
     )
+    context = PageContext(now=inputs.now, history=history, calibrations=inputs.calibrations)
     for name, reason in history.not_analysed.items():
         inputs.warn(f"{name}: its changes could not be analysed: {reason}")
     commits = [
@@ -111,20 +111,20 @@ def render_pages(
         for pair in inputs.compared
         if pair.project is not None
     ]
-    yield from _scenarios(results, inputs, history, renderer, traces)
+    yield from _scenarios(results, inputs, context, renderer, traces)
     yield from _benchmarks(inputs, history, renderer, holds)
     yield from _runs(inputs, renderer, holds, raw=raw)
-    yield from _hosts_and_comparisons(inputs, compared, history, renderer)
+    yield from _hosts_and_comparisons(inputs, compared, context, renderer)
     links: list[tuple[str, str]] = []
     for name, link_text, text in _pages_of_all_scenarios(
-        results, inputs, history, compared, renderer
+        results, inputs, context, compared, renderer
     ):
         yield name, text
         if link_text:
             links.append((link_text, name))
     links += comparison_links(compared)
     for pair in commits:
-        page = commits_page(pair, history, now=inputs.now)
+        page = commits_page(pair, context)
         yield commits_data(pair.project, pair.before.sha, pair.after.sha), commits_csv(pair)
         yield page.address, renderer.page("compare", page)
         links.append((page.head.title, page.address))
@@ -134,13 +134,7 @@ def render_pages(
         renderer.page(
             "overview",
             overview_page(
-                results,
-                now=inputs.now,
-                pages=links,
-                history=history,
-                records=inputs.records,
-                calibrations=inputs.calibrations,
-                faults=inputs.faults,
+                results, context, pages=links, records=inputs.records, faults=inputs.faults
             ),
         ),
     )
@@ -149,7 +143,7 @@ def render_pages(
 def _scenarios(
     results: Sequence[ScenarioResult],
     inputs: SiteInputs,
-    history: ChangeHistory,
+    context: PageContext,
     renderer: Renderer,
     traces: Mapping[str, str],
 ) -> Iterator[tuple[str, str]]:
@@ -159,18 +153,16 @@ def _scenarios(
         scenario_findings = findings(result)
         page = scenario_page(
             result,
+            context,
             findings=scenario_findings,
-            now=inputs.now,
             records_file=jsonl.file_of(result.run, Path()).as_posix(),
             traces=above,
-            history=history,
-            calibrations=inputs.calibrations,
         )
         yield f"data/{name}.csv", cells_csv(result, inputs.records_folder)
         yield f"data/{name}.json", cells_json(result, scenario_findings, inputs.records_folder)
         if operators := operators_csv(result):
             yield f"data/{name}.operators.csv", operators
-        if all_series := history.grown(project=None, scenario=name):
+        if all_series := context.history.grown(project=None, scenario=name):
             yield f"data/{name}.history.csv", history_csv(all_series)
             yield f"data/{name}.history.js", points_script(all_series)
         yield f"scenario/{name}.html", renderer.page("scenario", page)
@@ -185,7 +177,7 @@ def _benchmarks(
     for benchmark in benchmarks_of(history):
         data = f"data/history/{benchmark_slug(benchmark.project, benchmark.name)}"
         files = (f"{data}.csv.gz", f"{data}.js", benchmark_file(benchmark.project, benchmark.name))
-        key = _benchmark_key(inputs, benchmark.project, benchmark.series, history)
+        key = _benchmark_key(inputs, benchmark)
         # Every file is checked, so that each is remembered under its key if it is made.
         fresh = [key is not None and holds(file, key) for file in files]
         if not all(fresh):
@@ -193,13 +185,10 @@ def _benchmarks(
 
     def render(item: tuple[tuple[str, ...], ImportedBenchmark]) -> list[tuple[str, str]]:
         files, benchmark = item
-        page = benchmark_page(
-            benchmark.project, benchmark.series, history, now=inputs.now, silent=benchmark.silent
-        )
         texts = (
             history_csv(benchmark.series),
-            points_script(charted(benchmark.series, history)),
-            renderer.page("benchmark", page),
+            points_script(select_charts(benchmark).charted),
+            renderer.page("benchmark", benchmark_page(benchmark, now=inputs.now)),
         )
         return list(zip(files, texts, strict=True))
 
@@ -211,16 +200,15 @@ def _benchmarks(
         inputs.progress("pages of benchmarks", done, len(stale))
 
 
-def _benchmark_key(
-    inputs: SiteInputs, project: str, all_series: Sequence[Series], history: ChangeHistory
-) -> str | None:
+def _benchmark_key(inputs: SiteInputs, benchmark: ImportedBenchmark) -> str | None:
     """A hash of everything a benchmark's page depends on; None if its source has no hash.
 
     Which changes of a series are clear depends on all other series too.
     """
-    source = inputs.sources.get(project)
+    source = inputs.sources.get(benchmark.project)
     if source is None:
         return None
+    all_series, history = benchmark.series, benchmark.history
     parts = [
         f"{change.id} {history.status(change)} {change.change_point.status}"
         f" {history.because(change)} {history.answer(change)}"
@@ -252,7 +240,7 @@ def _runs(
 def _hosts_and_comparisons(
     inputs: SiteInputs,
     compared: Sequence[RunComparison],
-    history: ChangeHistory,
+    context: PageContext,
     renderer: Renderer,
 ) -> Iterator[tuple[str, str]]:
     for result in group_by_host(inputs.records, inputs.calibrations):
@@ -260,9 +248,7 @@ def _hosts_and_comparisons(
         page = host_page(result, now=inputs.now)
         yield page.address, renderer.page("host", page)
     for comparison in compared:
-        pair = compare_page(
-            comparison, now=inputs.now, calibrations=inputs.calibrations, history=history
-        )
+        pair = compare_page(comparison, context)
         yield (
             comparison_data(comparison.before, comparison.after),
             comparison_csv(comparison, inputs.records_folder),
@@ -273,17 +259,17 @@ def _hosts_and_comparisons(
 def _pages_of_all_scenarios(
     results: Sequence[ScenarioResult],
     inputs: SiteInputs,
-    history: ChangeHistory,
+    context: PageContext,
     compared: Sequence[RunComparison],
     renderer: Renderer,
 ) -> Iterator[tuple[str, str, str]]:
     """Pages about all scenarios as (path, link text on the overview or empty, text)."""
-    links = comparison_links(compared)
+    links, history = comparison_links(compared), context.history
     if history.histories:
-        page = history_page(history, now=inputs.now, comparisons=links)
+        page = history_page(context, comparisons=links)
         text = "History: every change, and every series"
         yield "history.html", text, renderer.page("history", page)
-        feed_ = renderer.page("feed", feed(history, now=inputs.now, records=inputs.records_folder))
+        feed_ = renderer.page("feed", feed(context, records=inputs.records_folder))
         yield "feed.xml", "Feed of changes, Atom", feed_
         if history.changes or history.unclear:
             yield "data/changes.csv", "", changes_csv(history, inputs.records_folder)

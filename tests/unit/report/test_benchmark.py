@@ -13,13 +13,19 @@ from msgspec.structs import replace
 from corebound.analysis.change_history import ChangeHistory, build_change_history
 from corebound.analysis.wording import latest_value, plain
 from corebound.records.history import HistoryPoints, Series
-from corebound.report.pages.benchmark import BenchmarkPage, benchmark_page, benchmarks_of, charted
+from corebound.report.inputs import PageContext
+from corebound.report.pages.benchmark import (
+    BenchmarkPage,
+    benchmark_page,
+    benchmarks_of,
+    select_charts,
+)
 from corebound.report.pages.history import history_page
 from corebound.report.scenario.provenance import Fact
 from corebound.report.urls import benchmark_file, series_anchor
 from support.build import a_point, a_series
 from support.markup import by_id, parse_html
-from support.report_sample import NOW, pages_of
+from support.report_sample import NOW, a_benchmark, pages_of
 
 
 def a_page(*described: tuple[str, int, tuple[tuple[str, str], ...]]) -> BenchmarkPage:
@@ -37,7 +43,7 @@ def a_page(*described: tuple[str, int, tuple[tuple[str, str], ...]]) -> Benchmar
         )
         for number, (host, last, circumstances) in enumerate(described)
     )
-    return benchmark_page("p", all_series, build_change_history(all_series), now=NOW)
+    return benchmark_page(a_benchmark(all_series), now=NOW)
 
 
 def test_each_machine_is_told_as_the_latest_of_all_results_describe_it() -> None:
@@ -56,7 +62,7 @@ def test_each_machine_is_told_as_the_latest_of_all_results_describe_it() -> None
 def test_of_what_only_commits_have_dates_nothing_says_when_it_was_measured() -> None:
     series = a_series([], project="p", points=HistoryPoints.of([a_point(run=None)]))
 
-    page = benchmark_page("p", (series,), build_change_history([series]), now=NOW)
+    page = benchmark_page(a_benchmark((series,)), now=NOW)
 
     assert page.machines[0].value.endswith(", newest commit of 2026-01-01 02:00 UTC")
 
@@ -81,7 +87,7 @@ def test_the_verdict_is_what_is_new_else_open_else_whether_anything_could_be_see
     values = [1e6 * (1.5 if day >= at else 1.0) * noise.gauss(1, 0.005) for day in range(nights)]
     all_series = (a_series(values, project="p"),)
 
-    page = benchmark_page("p", all_series, build_change_history(all_series), now=NOW)
+    page = benchmark_page(a_benchmark(all_series), now=NOW)
 
     assert "".join(piece.text for piece in page.hero.verdict) == text
 
@@ -112,8 +118,8 @@ def known_of(*series: Series) -> ChangeHistory:
 
 def page_of(*series: Series) -> BenchmarkPage:
     history = known_of(*series)
-    ((project, _, measured, silent),) = benchmarks_of(history)
-    return benchmark_page(project, measured, history, now=NOW, silent=silent)
+    (benchmark,) = benchmarks_of(history)
+    return benchmark_page(benchmark, now=NOW)
 
 
 def site_of(*series: Series) -> dict[str, str]:
@@ -189,7 +195,7 @@ def test_moments_that_cannot_be_read_leave_each_chart_its_own_axis() -> None:
 def test_charts_are_shared_out_among_machines() -> None:
     all_series = [a_cell(n, host=host) for host in ("a", "b", "c") for n in range(72)]
 
-    shown = charted(all_series, known_of(*all_series))
+    shown = select_charts(a_benchmark(all_series, known_of(*all_series))).charted
 
     assert [sum(series.host == host for series in shown) for host in ("a", "b", "c")] == [
         20,
@@ -204,7 +210,7 @@ def test_a_machine_of_few_cells_leaves_its_share_to_the_others() -> None:
         *(a_cell(n, host="b") for n in range(4)),
     ]
 
-    shown = charted(all_series, known_of(*all_series))
+    shown = select_charts(a_benchmark(all_series, known_of(*all_series))).charted
 
     assert [sum(series.host == host for series in shown) for host in ("a", "b")] == [56, 4]
 
@@ -278,7 +284,7 @@ def test_a_benchmark_that_never_had_a_figure_is_told_with_its_cells_and_machines
     never = [a_silent_cell(n, host=host, scenario="api") for n in (1, 2) for host in ("x", "y")]
     some = a_silent_cell(7)
 
-    (group,) = history_page(known_of(a_cell(1), some, *never), now=NOW).without
+    (group,) = history_page(PageContext(now=NOW, history=known_of(a_cell(1), some, *never))).without
     text = site_of(a_cell(1), some, *never)["history.html"]
 
     assert (group.location, group.reason) == ("p", "it failed")
@@ -294,7 +300,7 @@ def test_a_benchmark_that_never_had_a_figure_is_told_with_its_cells_and_machines
 def test_many_cells_that_never_gave_a_figure_are_counted() -> None:
     never = [a_silent_cell(n, scenario="api") for n in range(64)]
 
-    (group,) = history_page(known_of(a_cell(1), *never), now=NOW).without
+    (group,) = history_page(PageContext(now=NOW, history=known_of(a_cell(1), *never))).without
 
     assert [scenario.cells for scenario in group.named] == ["64 cells, on box"]
 
@@ -318,7 +324,7 @@ def test_a_machine_is_described_without_the_version_of_the_benchmark_but_its_env
 def test_a_machine_that_stopped_stands_behind_those_that_go_on() -> None:
     history = known_of(a_cell(1, host="a", days=range(9)), a_cell(1, host="b", days=range(90)))
 
-    page = history_page(history, now=NOW)
+    page = history_page(PageContext(now=NOW, history=history))
 
     assert [group.title for group in page.groups] == [
         "p, on b",
@@ -329,7 +335,7 @@ def test_a_machine_that_stopped_stands_behind_those_that_go_on() -> None:
 def test_of_several_cells_those_that_ended_are_counted_and_stand_for_no_other() -> None:
     history = known_of(a_cell(1, days=range(9)), a_cell(2, days=range(90)))
 
-    ((row,),) = (group.rows for group in history_page(history, now=NOW).groups)
+    ((row,),) = (group.rows for group in history_page(PageContext(now=NOW, history=history)).groups)
 
     assert (row.cells, row.is_retired) == ("2 cells, 1 ended", False)
     assert len(row.series.points) == 90
@@ -356,7 +362,7 @@ def a_stepped_cell(
 
 def page_and_known(all_series: Sequence[Series]) -> tuple[BenchmarkPage, ChangeHistory]:
     history = build_change_history(all_series)
-    return benchmark_page("p", tuple(all_series), history, now=NOW), history
+    return benchmark_page(a_benchmark(tuple(all_series), history), now=NOW), history
 
 
 def test_the_verdict_on_many_cells_is_how_many_changed_and_not_the_size_of_one() -> None:
@@ -408,7 +414,7 @@ def test_what_is_new_is_drawn_though_hundreds_changed_long_ago() -> None:
     old = [a_stepped_cell(n, steps={20: 0.8}) for n in range(70)]
     new = a_stepped_cell(99, steps={50: 1.2})
 
-    all_series = charted([*old, new], build_change_history([*old, new]))
+    all_series = select_charts(a_benchmark([*old, new])).charted
 
     assert all_series[0] == new
 
@@ -418,7 +424,7 @@ def test_what_one_commit_did_to_hundreds_leaves_charts_for_what_another_did() ->
     # The last by its parameters.
     series = a_stepped_cell(99, steps={40: 1.1})
 
-    all_series = charted([*alike, series], build_change_history([*alike, series]))
+    all_series = select_charts(a_benchmark([*alike, series])).charted
 
     assert series in all_series
     assert len(all_series) == 60
@@ -430,7 +436,7 @@ def test_a_cell_that_changed_has_a_row_also_where_it_is_over_and_others_have_a_n
     series = a_stepped_cell(999, steps={20: 1.2})
     history = replace(build_change_history([series]), retired_series=frozenset({series.id}))
 
-    page = benchmark_page("p", (*all_series, series), history, now=NOW)
+    page = benchmark_page(a_benchmark((*all_series, series), history), now=NOW)
 
     assert page.rest.rows[-1].series is series
     assert len(page.rest.rows) == 800

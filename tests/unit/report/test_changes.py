@@ -24,7 +24,7 @@ from corebound.records.decisions import Decision
 from corebound.records.history import Series
 from corebound.report import site
 from corebound.report.history.panel import history_panel
-from corebound.report.inputs import SiteInputs
+from corebound.report.inputs import PageContext, SiteInputs
 from corebound.report.pages.changes import CommitEvent, commit_events, group_changes
 from corebound.report.pages.compare_commits import commits_page
 from corebound.report.pages.history import history_page
@@ -256,7 +256,7 @@ def test_two_commits_of_a_rate_differ_by_what_it_is_now_over_what_it_was(
     history = build_change_history([a_rate(step)])
     comparison = compare_commits("trees", EARLY, LATE, history)
 
-    page = commits_page(comparison, history, now="2026-01-01T00:00:00Z")
+    page = commits_page(comparison, PageContext(now="2026-01-01T00:00:00Z", history=history))
 
     (series,) = comparison.series
     assert series.comparison is not None
@@ -385,7 +385,7 @@ def test_a_change_leads_to_what_else_its_commit_did(tmp_path: Path) -> None:
             a_stepped_scenario("alone", 1.3, at=20),
         ]
     )
-    page = history_page(history, now=NOW)
+    page = history_page(PageContext(now=NOW, history=history))
 
     beside = {
         row.head.change.series.title: row.changed_together

@@ -37,6 +37,7 @@ from corebound.records.history import HistoryPoints
 from corebound.records.launch_record import Launch
 from corebound.records.run_record import Commit, EnvironmentLock, Run
 from corebound.records.telemetry import HostOverTime, HostWindow
+from corebound.report.inputs import PageContext
 from corebound.report.pages.compare import compare_page
 from corebound.report.pages.compare_commits import commits_page
 from corebound.report.pages.host import host_page
@@ -152,7 +153,7 @@ def test_a_unit_that_all_ends_of_both_intervals_share_is_written_once(
         after=replace(cell.after, interval=two),
     )
 
-    page = compare_page(replace(comparison, cells=(cell,)), now=NOW)
+    page = compare_page(replace(comparison, cells=(cell,)), PageContext(now=NOW))
 
     (row,) = (*page.findings.rows, *page.others.rows)
     # An interval stands on one line.
@@ -187,14 +188,14 @@ def test_blocks_of_two_runs_are_no_pairs() -> None:
 
 def test_a_cell_that_is_not_decided_says_how_many_launches_would_decide_it() -> None:
     before, after = a_record(8, spread=0.05), a_record(9, spread=0.05)
-    page = compare_page(compare_runs(before, after, a_week(spread=0.05)), now=NOW)
+    page = compare_page(compare_runs(before, after, a_week(spread=0.05)), PageContext(now=NOW))
 
     by_word = {row.verdict.word: row.note for row in page.others.rows}
     assert re.fullmatch(r"about [0-9,]+ launches each", by_word["undecided"])
 
 
 def test_a_row_has_the_command_that_measures_its_cell_again() -> None:
-    page = compare_page(compare_runs(a_record(1), a_record(2, slower=1.4)), now=NOW)
+    page = compare_page(compare_runs(a_record(1), a_record(2, slower=1.4)), PageContext(now=NOW))
 
     assert page.findings.rows[0].command == CommandLine(
         f"corebound run scenarios/matmul.yaml --only {CELLS[0].key} --seed 1"
@@ -204,7 +205,7 @@ def test_a_row_has_the_command_that_measures_its_cell_again() -> None:
 def test_a_row_of_two_commits_has_the_command_that_measures_them_in_turns() -> None:
     one, two = a_record(1, commit="a"), a_record(2, slower=1.4, commit="b")
 
-    page = compare_page(compare_runs(one, two), now=NOW)
+    page = compare_page(compare_runs(one, two), PageContext(now=NOW))
 
     assert page.findings.rows[0].command == CommandLine(
         "corebound compare-commits aaaaaaaaaa bbbbbbbbbb scenarios/matmul.yaml"
@@ -217,7 +218,7 @@ def test_a_commit_with_changes_of_its_own_cannot_be_built_again() -> None:
     assert run.commit is not None
     dirty = (replace(run, commit=replace(run.commit, dirty=True)), launches)
 
-    page = compare_page(compare_runs(a_record(1, commit="a"), dirty), now=NOW)
+    page = compare_page(compare_runs(a_record(1, commit="a"), dirty), PageContext(now=NOW))
 
     (command, *_) = (row.command for row in page.findings.rows)
     assert command is not None
@@ -400,7 +401,8 @@ def test_the_noise_floor_stands_beside_the_comparison_in_words_and_on_its_page(
     text = "matmul: Noise floor ±2.1 % with 6 launches of each"
     assert all(text in one.stdout for one in said)
     page = compare_page(
-        compare_runs(before, after), now="2026-03-03T00:00:00Z", calibrations=[calibration]
+        compare_runs(before, after),
+        PageContext(now="2026-03-03T00:00:00Z", calibrations=[calibration]),
     )
     assert text in "".join(piece.text for piece in page.hero.support)
 
@@ -533,7 +535,9 @@ def uncommitted(record: Record) -> Record:
 
 
 def test_what_failed_in_one_of_two_runs_does_not_count_as_compared() -> None:
-    page = compare_page(compare_runs(a_record(1), without_figure(a_record(2))), now=NOW)
+    page = compare_page(
+        compare_runs(a_record(1), without_figure(a_record(2))), PageContext(now=NOW)
+    )
 
     assert plain(page.hero.support).startswith(
         "1 cell compared, 1 without a clear difference; 1 more not compared, for a figure is"
@@ -543,7 +547,7 @@ def test_what_failed_in_one_of_two_runs_does_not_count_as_compared() -> None:
 
 
 def test_where_all_have_figures_nothing_is_said_of_others() -> None:
-    page = compare_page(compare_runs(a_record(1), a_record(2)), now=NOW)
+    page = compare_page(compare_runs(a_record(1), a_record(2)), PageContext(now=NOW))
 
     assert "2 cells compared, 2 without a clear difference. " in plain(page.hero.support)
     assert page.others_summary == "No clear difference: 2"
@@ -574,7 +578,9 @@ def test_series_without_a_figure_at_one_commit_do_not_count_as_compared() -> Non
     histories = build_change_history((known, replace(other, points=HistoryPoints.of(points))))
     before, after = (point.commit.sha for point in (points[5], points[15]) if point.commit)
 
-    page = commits_page(compare_commits("trees", before, after, histories), histories, now=NOW)
+    page = commits_page(
+        compare_commits("trees", before, after, histories), PageContext(now=NOW, history=histories)
+    )
 
     assert plain(page.hero.support).startswith(
         "1 series compared, 1 without a clear difference; 1 more not compared, for a figure is"
@@ -587,7 +593,7 @@ def test_changes_that_were_not_committed_are_told_wherever_two_runs_are(tmp_path
     folder = kept(tmp_path, one, two)
     words = ["compare", "run01", "run02", "--records", str(folder)]
 
-    page = compare_page(compare_runs(one, two), now=NOW)
+    page = compare_page(compare_runs(one, two), PageContext(now=NOW))
     (hosted,) = group_by_host([one, two])
     host = host_page(hosted, now=NOW)
     before, after = CliRunner().invoke(app, words).output.splitlines()[:2]

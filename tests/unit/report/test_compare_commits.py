@@ -20,6 +20,7 @@ from corebound.errors import InputError
 from corebound.records import history_files
 from corebound.records.history import HistoryPoints, Series
 from corebound.report.downloads import commits_csv
+from corebound.report.inputs import PageContext
 from corebound.report.pages.compare_commits import commits_page
 from corebound.workflow.resolve_refs import resolve_commits
 from support.build import a_point, a_series
@@ -100,7 +101,8 @@ def test_the_page_says_what_differs_how_to_measure_it_again_and_marks_both() -> 
         a_history(step=1.2), a_history(scenario="io.size", unit="bytes", step=1.3, seed=2)
     )
     page = commits_page(
-        compare_commits("trees", EARLY, LATE, histories_), histories_, now="2026-04-01T00:00:00Z"
+        compare_commits("trees", EARLY, LATE, histories_),
+        PageContext(now="2026-04-01T00:00:00Z", history=histories_),
     )
 
     assert [piece.text for piece in page.hero.verdict] == ["2 series ", "worse", "."]
@@ -118,7 +120,7 @@ def test_a_figure_stands_with_the_interval_that_its_own_samples_gave_it() -> Non
     series = replace(series, points=HistoryPoints.of(bounded))
     comparison = compare_commits("trees", EARLY, LATE, known(series))
 
-    page = commits_page(comparison, known(series), now="2026-12-01T00:00:00Z")
+    page = commits_page(comparison, PageContext(now="2026-12-01T00:00:00Z", history=known(series)))
 
     (row,) = page.others.rows
     assert (row.before.ends, row.after.ends) == ("[1.20,\xa01.40]", "[1.20,\xa01.40]\xa0ms")
@@ -133,7 +135,8 @@ def test_a_unit_of_several_words_that_both_intervals_share_is_written_once() -> 
     series = replace(series, points=HistoryPoints.of(bounded))
 
     page = commits_page(
-        compare_commits("trees", EARLY, LATE, known(series)), known(series), now="2026-12-01"
+        compare_commits("trees", EARLY, LATE, known(series)),
+        PageContext(now="2026-12-01", history=known(series)),
     )
 
     (row,) = page.others.rows
@@ -145,7 +148,7 @@ def test_a_page_of_a_thousand_series_shows_some_and_says_how_many_more() -> None
     history = known(*(a_history(cell=f"n={n}", seed=n) for n in range(260)))
     comparison = compare_commits("trees", EARLY, LATE, history)
 
-    page = commits_page(comparison, history, now="2026-04-01T00:00:00Z")
+    page = commits_page(comparison, PageContext(now="2026-04-01T00:00:00Z", history=history))
 
     shown = len(page.findings.rows) + len(page.others.rows)
     assert len(page.others.rows) == 250

@@ -30,6 +30,7 @@ from corebound.report.charts.history import history_svg, sparkline_svg, value_ax
 from corebound.report.downloads import changes_csv
 from corebound.report.history.panel import HistoryPanel, history_panel
 from corebound.report.history.zoom import points_script
+from corebound.report.inputs import PageContext
 from corebound.report.pages.changes import recovery_note
 from corebound.report.pages.feed import feed
 from corebound.report.pages.history import HistoryPage, history_page
@@ -350,7 +351,11 @@ def test_a_suspicion_that_both_commits_confirm_is_news_as_any_change() -> None:
     assert history.early_warnings == history.undecided == ()
     assert tonight is not None
     assert plain(tonight.verdict) == "1 cell got slower."
-    assert history_page(history, now=NOW).regressions[0].head.answer.startswith("confirmed")
+    assert (
+        history_page(PageContext(now=NOW, history=history))
+        .regressions[0]
+        .head.answer.startswith("confirmed")
+    )
 
 
 def test_a_suspicion_that_somebody_accepted_is_no_doubt_any_more() -> None:
@@ -391,7 +396,7 @@ def test_a_figure_that_was_imported_is_shown_though_it_is_the_only_one() -> None
     series = a_series([1e6], project="trees")
     history = known_of(series)
 
-    (group,) = history_page(history, now=NOW).groups
+    (group,) = history_page(PageContext(now=NOW, history=history)).groups
     tonight = whats_new(history, ())
 
     assert [latest_value(row.series).value for row in group.rows] == ["1.00 ms"]
@@ -405,8 +410,8 @@ def test_of_several_cells_a_row_says_which_its_figures_are_of() -> None:
         a_series([1e6] * 3, project="trees", cell=f"n={n},environment=py") for n in (9, 10)
     ]
 
-    (row,) = history_page(known_of(*all_series), now=NOW).groups[0].rows
-    (alone,) = history_page(known_of(all_series[0]), now=NOW).groups[0].rows
+    (row,) = history_page(PageContext(now=NOW, history=known_of(*all_series))).groups[0].rows
+    (alone,) = history_page(PageContext(now=NOW, history=known_of(all_series[0]))).groups[0].rows
 
     assert (row.cells, row.shown) == ("2 cells", "n=9")
     assert alone.shown == ""
@@ -415,7 +420,7 @@ def test_of_several_cells_a_row_says_which_its_figures_are_of() -> None:
 def test_points_are_those_with_a_figure_and_one_figure_is_no_range() -> None:
     series = a_series([1e6, None, 1e6], project="trees")
 
-    page = history_page(known_of(series), now=NOW)
+    page = history_page(PageContext(now=NOW, history=known_of(series)))
 
     (row,) = page.groups[0].rows
     assert (len(row.series.points.measured), value_range(row.series)) == (2, "1.00 ms")
@@ -435,7 +440,11 @@ def test_what_was_given_up_is_no_news_while_others_of_its_host_go_on() -> None:
     assert len(history.news) == 1
     assert beside.news == ()
     assert beside.status(change) == "ended"
-    rows = [row for group in history_page(beside, now=NOW).groups for row in group.rows]
+    rows = [
+        row
+        for group in history_page(PageContext(now=NOW, history=beside)).groups
+        for row in group.rows
+    ]
     assert [last_measured(row.series.points.moments[-1]) for row in rows if row.is_retired] == [
         "last measured 2026-03-01 02:00 UTC"
     ]
@@ -463,7 +472,7 @@ def test_that_what_was_imported_names_no_command_is_said_only_where_that_is_so()
 
 
 def test_where_too_few_figures_are_known_the_history_says_so_beside_its_verdict() -> None:
-    page = history_page(known_of(a_series([1.0, 2.0])), now=NOW)
+    page = history_page(PageContext(now=NOW, history=known_of(a_series([1.0, 2.0]))))
 
     assert plain(page.hero.verdict) == "No regression is open."
     assert "1 of 1 series is too short to tell" in plain(page.hero.support)
@@ -475,7 +484,9 @@ def test_open_regressions_come_before_accepted_ones_and_then_by_size() -> None:
         change for change in known_of(*all_series).changes if change.series.cell == "c=1.3"
     )
 
-    page = history_page(known_of(*all_series, decisions=[accepted(largest)]), now=NOW)
+    page = history_page(
+        PageContext(now=NOW, history=known_of(*all_series, decisions=[accepted(largest)]))
+    )
 
     assert [each.label.name for row in page.regressions for each in row.rows] == [
         "c=1.2",
@@ -502,7 +513,7 @@ def test_the_feed_is_valid_atom_whose_ids_stay() -> None:
 
 
 def test_what_xml_cannot_write_is_no_part_of_the_feed() -> None:
-    made = feed(known_of(stepped(title="a \x00 title \ud800")), now=NOW)
+    made = feed(PageContext(now=NOW, history=known_of(stepped(title="a \x00 title \ud800"))))
 
     assert "\x00" not in made.entries[0].title
     assert "\ud800" not in made.entries[0].title
@@ -603,7 +614,7 @@ def test_cells_that_changed_in_one_range_of_commits_are_one_row() -> None:
     elsewhere = stepped(1.2, cell="c=1.1", host="other", host_name="other")
     faster = stepped(0.8, cell="c=0.8")
 
-    page = history_page(known_of(*all_series, elsewhere, faster), now=NOW)
+    page = history_page(PageContext(now=NOW, history=known_of(*all_series, elsewhere, faster)))
 
     group, alone = sorted(page.regressions, key=lambda group: -len(group.rows))
     assert group.cells == "3 cells"
@@ -624,7 +635,11 @@ def with_levels(*levels: tuple[int, float], **changes: Any) -> Series:
 
 def test_what_recovered_names_the_commits_that_it_did_in() -> None:
     url = "https://forge.example/p/-/commit/"
-    page = history_page(known_of(with_levels((40, 1), (15, 1.1), (5, 1), commit_url=url)), now=NOW)
+    page = history_page(
+        PageContext(
+            now=NOW, history=known_of(with_levels((40, 1), (15, 1.1), (5, 1), commit_url=url))
+        )
+    )
 
     (row,) = (row for group in page.regressions for row in group.rows)
     (gain,) = (row for group in page.improvements for row in group.rows)
@@ -684,7 +699,7 @@ def test_cells_that_recovered_together_say_it_once_and_others_each_for_itself() 
             with_levels((40, 1), (end, 1.1), (30 - end, 1), cell=f"c={index}")
             for index, end in enumerate(ends)
         ]
-        return history_page(known_of(*all_series), now=NOW)
+        return history_page(PageContext(now=NOW, history=known_of(*all_series)))
 
     (together,) = page_of(15, 15).regressions
     (apart,) = page_of(10, 20).regressions
@@ -750,7 +765,11 @@ def test_the_csv_of_changes_has_also_those_that_are_not_clear() -> None:
 
 
 def test_changes_of_different_nights_stay_apart() -> None:
-    page = history_page(known_of(stepped(cell="c=1", at=20), stepped(cell="c=2", at=45)), now=NOW)
+    page = history_page(
+        PageContext(
+            now=NOW, history=known_of(stepped(cell="c=1", at=20), stepped(cell="c=2", at=45))
+        )
+    )
 
     assert [group.cells for group in page.regressions] == ["", ""]
 

@@ -12,7 +12,7 @@ from corebound.analysis.wording import plain
 from corebound.errors import Fault
 from corebound.records import jsonl
 from corebound.report import site
-from corebound.report.inputs import SiteInputs
+from corebound.report.inputs import PageContext, SiteInputs
 from corebound.report.pages.overview import OverviewPage, overview_page
 from corebound.scenario.matrix import expand
 from support.build import a_launch, a_run, a_scenario, a_worker
@@ -36,7 +36,7 @@ def measured(
 
 
 def page_of(*results: ScenarioResult, faults: tuple[Fault, ...] = ()) -> OverviewPage:
-    return overview_page(results, now=NOW, faults=faults)
+    return overview_page(results, PageContext(now=NOW), faults=faults)
 
 
 def flags_of(page: OverviewPage) -> dict[str, str]:

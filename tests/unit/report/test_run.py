@@ -9,6 +9,7 @@ from corebound.analysis.wording import plain
 from corebound.errors import Fault
 from corebound.records.launch_record import Launch
 from corebound.records.telemetry import Disturbance
+from corebound.report.inputs import PageContext
 from corebound.report.pages.run import RunPage, run_page
 from corebound.report.scenario.page import scenario_page
 from corebound.scenario.matrix import expand
@@ -58,7 +59,7 @@ def test_what_is_skipped_or_profiled_is_no_launch_that_could_count() -> None:
 
 def test_a_run_and_its_scenario_count_alike() -> None:
     result = latest_results([(RUN, a_night())])[0]
-    own = scenario_page(result, findings=(), now=NOW, records_file="r.jsonl")
+    own = scenario_page(result, PageContext(now=NOW), findings=(), records_file="r.jsonl")
 
     ((_, _, text, _),) = page_of(*a_night()).scenarios
 
@@ -72,7 +73,7 @@ def test_a_run_and_its_scenario_say_how_long_it_took_in_one_unit() -> None:
     ]
     result = latest_results([(RUN, launches)])[0]
 
-    own = scenario_page(result, findings=(), now=NOW, records_file="r.jsonl")
+    own = scenario_page(result, PageContext(now=NOW), findings=(), records_file="r.jsonl")
 
     assert "80 minutes" in own.provenance.comment
     assert "The launches took 80 minutes together." in plain(page_of(*launches).hero.support)
@@ -106,7 +107,7 @@ def test_a_refused_launch_says_that_it_was_launched_again() -> None:
 def test_a_scenario_tells_the_same_of_its_launches() -> None:
     result = latest_results([(RUN, (a_launch(cell=FREE), refused()))])[0]
 
-    page = scenario_page(result, findings=(), now=NOW, records_file="r.jsonl")
+    page = scenario_page(result, PageContext(now=NOW), findings=(), records_file="r.jsonl")
 
     row = page.launches[-1]
     assert (row.reason, row.evidence) == (

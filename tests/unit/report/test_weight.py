@@ -20,7 +20,7 @@ from corebound.scenario.matrix import expand
 from support.build import a_launch, a_machine, a_point, a_run, a_scenario, a_series
 from support.markup import Element, by_id, parse_html
 from support.paths import ROOT
-from support.report_sample import NOW, a_sample, pages_of, sample_history
+from support.report_sample import NOW, a_benchmark, a_sample, pages_of, sample_history
 
 NIGHTS = 40
 TEMPLATES = ROOT / "reports" / "templates"
@@ -104,7 +104,10 @@ def rendered(all_series: tuple[Series, ...]) -> str:
     """The page of a benchmark in which nothing was looked for, as that takes its time."""
     history = ChangeHistory(series=all_series, clear={}, unclear=(), cells={})
     renderer = Renderer({path.name: path.read_text("utf-8") for path in TEMPLATES.iterdir()})
-    return renderer.page("benchmark", benchmark_page("p", all_series, history, now=NOW))
+    return renderer.page(
+        "benchmark",
+        benchmark_page(a_benchmark(all_series, history), now=NOW),
+    )
 
 
 def test_a_benchmark_of_60_charts_of_1400_points_is_under_120_kb_with_all_its_tables() -> None:

@@ -17,13 +17,14 @@ from corebound.cli.app import app
 from corebound.records import history_files
 from corebound.records.history import HistoryPoints, Series
 from corebound.report.elements import occurrence_numbers
+from corebound.report.inputs import PageContext
 from corebound.report.pages import changes, feed, history
 from corebound.report.pages.benchmark import benchmark_hero
 from corebound.report.pages.series_table import series_groups
 from corebound.report.pages.whats_new import WhatsNew, whats_new
 from corebound.stats.history.regressions import min_values_to_detect, too_short
 from support.build import a_point, a_series
-from support.report_sample import NOW
+from support.report_sample import NOW, a_benchmark
 from support.series import Observation, find_change_points
 
 FAILED = "it failed"
@@ -83,7 +84,7 @@ def test_what_got_slower_is_told_before_it() -> None:
 def test_what_has_failed_for_long_is_no_headline_and_stays_on_the_page_of_the_history() -> None:
     known = build_change_history([series("a", *[FAILED] * 31, nights=60), series("c", nights=60)])
 
-    news, page = tonight(known), history.history_page(known, now=NOW)
+    news, page = tonight(known), history.history_page(PageContext(now=NOW, history=known))
 
     assert words(news.verdict) == "No change."
     assert "1 cell has given none for longer" in words(news.support)
@@ -120,7 +121,7 @@ def test_a_latest_figure_that_points_came_after_says_so(why: str) -> None:
     # A value of 0 is none that can be compared, and has not failed; it is not the old one either.
     known = build_change_history([series("a", why, why), series("b")])
 
-    page = history.history_page(known, now=NOW)
+    page = history.history_page(PageContext(now=NOW, history=known))
 
     (group,) = page.groups
     assert [missing_since(row.series) for row in group.rows] == [
@@ -133,7 +134,7 @@ def test_a_benchmarks_page_says_which_cells_and_why() -> None:
     cells = [series("a", FAILED, cell="n=1"), series("a", cell="n=2")]
     history = build_change_history(cells)
 
-    hero = benchmark_hero("p", history.series, (), history)
+    hero = benchmark_hero(a_benchmark(history.series, history))
 
     assert words(hero.verdict) == "1 of 2 cells gives no figure any more."
     assert f"No figure any more: 1 cell since {day(history, 'a', 1)}: it failed." in words(
@@ -212,7 +213,7 @@ def test_the_history_groups_all_before_it_leaves_any_out() -> None:
         [*cells, stepped("two", 1.3), *(stepped("left", 1.1, cell=c) for c in "ab")]
     )
 
-    page = history.history_page(known, now=NOW)
+    page = history.history_page(PageContext(now=NOW, history=known))
 
     assert [(group.head.change.series.title, group.cells) for group in page.regressions] == [
         ("cells", "5 cells"),
@@ -229,7 +230,9 @@ def test_the_feed_has_what_got_worse_where_not_all_fits_and_cells_together() -> 
     better = [stepped(f"b{number}", 0.8, at=50) for number in range(5)]
     cells = [stepped("cells", ratio, cell=f"c={ratio}") for ratio in (1.1, 1.3)]
 
-    made = feed.feed(build_change_history([*better, *cells, stepped("alone", 1.2)]), now=NOW)
+    made = feed.feed(
+        PageContext(now=NOW, history=build_change_history([*better, *cells, stepped("alone", 1.2)]))
+    )
 
     parts = [entry.title for entry in made.entries]
     assert len(parts) == 3
@@ -242,7 +245,7 @@ def test_an_entry_of_several_cells_keeps_its_id_whichever_of_them_is_the_largest
         history = build_change_history(
             [stepped("s", first, cell="c=1"), stepped("s", second, cell="c=2")]
         )
-        (entry,) = feed.feed(history, now=NOW).entries
+        (entry,) = feed.feed(PageContext(now=NOW, history=history)).entries
         return entry.id
 
     assert entry(1.1, 1.3) == entry(1.3, 1.1)

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from corebound.analysis.scenario_result import analyse_scenario
 from corebound.analysis.wording import full_name
 from corebound.machine.topology import CpuId
+from corebound.report.inputs import PageContext
 from corebound.report.scenario.page import scenario_page
 from corebound.scenario.cell import Binding, Cell, Threads, framework_of
 from corebound.scenario.loader import load
@@ -279,7 +280,7 @@ def test_a_page_shows_values_that_all_cells_share_once() -> None:
 
     known = analyse_scenario(run, run.scenarios[0], launches)
     page = scenario_page(
-        known, findings=(), now="2026-03-14T09:26:53+00:00", records_file="r.jsonl"
+        known, PageContext(now="2026-03-14T09:26:53+00:00"), findings=(), records_file="r.jsonl"
     )
 
     assert [full_name(one.cell) for one in known.cells] == ["default threads", "one thread a core"]

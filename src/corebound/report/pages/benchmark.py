@@ -6,7 +6,6 @@ import itertools
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from operator import itemgetter
-from typing import NamedTuple
 
 from msgspec import Struct
 
@@ -51,6 +50,37 @@ from corebound.stats.history.regressions import Change
 _MOST_ROWS = 800
 # A longer list of names is cut.
 _MOST_NAMED = 100
+
+
+class ImportedBenchmark(Struct, frozen=True, kw_only=True):
+    """A benchmark of a project: its series with values, and its series without any.
+
+    Attributes:
+        series: At least one.
+        history: All histories with their changes, these among them.
+    """
+
+    project: str
+    name: str
+    series: tuple[Series, ...]
+    history: ChangeHistory
+    silent: tuple[Series, ...] = ()
+
+    @property
+    def title(self) -> str:
+        """Its name on pages."""
+        return self.series[0].title
+
+    @property
+    def active(self) -> tuple[Series, ...]:
+        """The series that are not retired."""
+        retired = self.history.retired_series
+        return tuple(series for series in self.series if series.id not in retired)
+
+    @property
+    def changes(self) -> tuple[Change, ...]:
+        """The clear changes of all series."""
+        return tuple(change for series in self.series for change in self.history.of(series))
 
 
 class UnchartedRow(Struct, frozen=True, kw_only=True):
@@ -98,47 +128,47 @@ class UnchartedSeries(Struct, frozen=True, kw_only=True):
     without_values_summary: str
 
 
-def uncharted_series(
-    all_series: Sequence[Series],
-    names: Sequence[str],
-    silent: Sequence[Series],
-    history: ChangeHistory,
-) -> UnchartedSeries:
+def uncharted_series(benchmark: ImportedBenchmark, uncharted: Sequence[Series]) -> UnchartedSeries:
     """The tables and lists at the end of a benchmark's page.
 
     Args:
-        all_series: Series with a value and no chart, in order.
-        names: The name of each of them, without its machine.
-        silent: Series without a value.
-        history: All histories with their changes.
+        benchmark: The benchmark.
+        uncharted: Its series with a value and no chart, in order.
     """
+    history = benchmark.history
+    # The machine has a column of its own.
+    names = dict(
+        zip(
+            (series.id for series in benchmark.series),
+            distinct_axes(benchmark.series),
+            strict=True,
+        )
+    )
     # Changed series come first, clear or not and however old, because lists of changes link to
     # them.
-    listed = sorted(all_series, key=lambda series: not history.every(series))[:_MOST_ROWS]
+    listed = sorted(uncharted, key=lambda series: not history.every(series))[:_MOST_ROWS]
     shown_ids = {series.id for series in listed}
     rows, unshown = [], []
-    for series, name in zip(all_series, names, strict=True):
+    for series in uncharted:
+        name = names[series.id]
         if series.id in shown_ids:
-            rows.append(_uncharted_row(series, name, history))
+            rows.append(
+                UnchartedRow(
+                    series=series,
+                    name=name or "the only one",
+                    change=next(reversed(history.of(series)), None),
+                    unchanged=no_change([series], history),
+                )
+            )
         else:
             unshown.append(f"{name}, on {series.host_name}" if name else f"on {series.host_name}")
     return UnchartedSeries(
         rows=tuple(rows),
-        interval=interval_name(all_series),
+        interval=interval_name(uncharted),
         unshown=tuple(unshown),
-        without_values=_without_values(silent),
-        summary=f"{count(len(all_series), 'cell')} without a chart",
-        without_values_summary=f"{count(len(silent), 'cell')} without a figure",
-    )
-
-
-def _uncharted_row(series: Series, name: str, history: ChangeHistory) -> UnchartedRow:
-    changes = history.of(series)
-    return UnchartedRow(
-        series=series,
-        name=name or "the only one",
-        change=changes[-1] if changes else None,
-        unchanged=no_change([series], history),
+        without_values=_without_values(benchmark.silent),
+        summary=f"{count(len(uncharted), 'cell')} without a chart",
+        without_values_summary=f"{count(len(benchmark.silent), 'cell')} without a figure",
     )
 
 
@@ -169,15 +199,12 @@ def why_no_history(series: Series) -> str:
 _VERSION = "benchmark"
 
 
-def machine_facts(all_series: Sequence[Series], history: ChangeHistory) -> Iterator[Fact]:
-    """Describe each machine from its latest results, active machines first.
+def machine_facts(benchmark: ImportedBenchmark) -> Iterator[Fact]:
+    """Describe each machine of a benchmark from its latest results, active machines first.
 
     Then follows each environment whose name is too long to show beside every value.
-
-    Args:
-        all_series: The series of one benchmark, at least one.
-        history: All histories; shows which series are retired.
     """
+    all_series = (*benchmark.series, *benchmark.silent)
     latest: dict[str, tuple[Moment, EnvironmentKey]] = {}
     machines: dict[str, list[Series]] = {}
     for each_series in all_series:
@@ -186,24 +213,24 @@ def machine_facts(all_series: Sequence[Series], history: ChangeHistory) -> Itera
             latest.get(each_series.host_name, last), last, key=_when
         )
         machines.setdefault(each_series.host_name, []).append(each_series)
-    called = environments(all_series)
+    short_names = environments(all_series)
     is_retired = {
-        name: all(series.id in history.retired_series for series in all_series)
-        for name, all_series in machines.items()
+        name: all(series.id in benchmark.history.retired_series for series in own)
+        for name, own in machines.items()
     }
     for name in sorted(machines, key=lambda name: (is_retired[name], name)):
-        moment, circumstances = latest[name]
-        parts = [f"{of} {value}" for of, value in circumstances if value and of != _VERSION]
-        parts += [f"environment {called[whole]}" for whole in environments(machines[name])]
+        moment, environment = latest[name]
+        parts = [f"{key} {value}" for key, value in environment if value and key != _VERSION]
+        parts += [f"environment {short_names[whole]}" for whole in environments(machines[name])]
         parts.append(last_measured(moment))
         yield Fact(term=name, value=", ".join(parts))
-    for whole, short in called.items():
+    for whole, short in short_names.items():
         if short != whole:
             yield Fact(term=short, value=whole)
 
 
-def _when(told: tuple[Moment, EnvironmentKey]) -> str:
-    return told[0].at
+def _when(result: tuple[Moment, EnvironmentKey]) -> str:
+    return result[0].at
 
 
 # A page with more charts would be too large to load on a phone.
@@ -229,32 +256,29 @@ class ChartSelection(Struct, frozen=True, kw_only=True):
     others: tuple[Series, ...]
 
 
-def select_charts(all_series: Sequence[Series], history: ChangeHistory) -> ChartSelection:
+def select_charts(benchmark: ImportedBenchmark) -> ChartSelection:
     """Choose the series to chart, the same number for each machine unless one has fewer.
 
     Series that changed in different commits alternate. Hundreds of parameters with the same
     regression therefore do not push other changes off the page.
-
-    Args:
-        all_series: The series of one benchmark, each with a value.
-        history: All histories with their changes and retired series.
     """
-    longest = max((len(series.points) for series in all_series), default=0)
-    asks = {series.id: _priority(series, history) for series in all_series}
+    longest = max((len(series.points) for series in benchmark.series), default=0)
+    priorities = {series.id: _priority(series, benchmark.history) for series in benchmark.series}
 
     def place(series: Series) -> tuple[bool, bool, int, str, tuple[tuple[str, Natural], ...]]:
         # Active series come first, then those with a longer history, then by priority.
         begun = len(series.points) >= _LEAST_LENGTH_SHARE * longest
         return (
-            series.id in history.retired_series,
+            series.id in benchmark.history.retired_series,
             not begun,
-            asks[series.id],
+            priorities[series.id],
             series.host,
             natural_sort_key(series),
         )
 
-    ordered = sorted(all_series, key=place)
-    drawn = _charted_ids([series for series in ordered if _is_drawable(series)], asks, history)
+    ordered = sorted(benchmark.series, key=place)
+    drawable = [series for series in ordered if _is_drawable(series)]
+    drawn = _charted_ids(drawable, priorities, benchmark.history)
     return ChartSelection(
         charted=tuple(series for series in ordered if series.id in drawn),
         others=tuple(series for series in ordered if series.id not in drawn),
@@ -281,19 +305,19 @@ def _is_drawable(series: Series) -> bool:
 
 
 def _charted_ids(
-    all_series: Sequence[Series], asks: Mapping[str, int], history: ChangeHistory
+    all_series: Sequence[Series], priorities: Mapping[str, int], history: ChangeHistory
 ) -> frozenset[str]:
     """The ids of the series to chart, alternating between machines; retired series come last."""
-    events = _events_of_series(all_series, asks, history)
+    events = _events_of_series(all_series, priorities, history)
     # Series without an important change form one more event, the last.
-    calls = [asks[series.id] < _CHANGED for series in all_series]
+    important = [priorities[series.id] < _CHANGED for series in all_series]
     of_event = occurrence_numbers(
-        (series.host, events.get(series.id) if is_called else None)
-        for series, is_called in zip(all_series, calls, strict=True)
+        (series.host, events.get(series.id) if is_important else None)
+        for series, is_important in zip(all_series, important, strict=True)
     )
     in_turn = [
-        ((series.id in history.retired_series, not is_called, turn), series)
-        for series, is_called, turn in zip(all_series, calls, of_event, strict=True)
+        ((series.id in history.retired_series, not is_important, turn), series)
+        for series, is_important, turn in zip(all_series, important, of_event, strict=True)
     ]
     ordered = [series for _, series in sorted(in_turn, key=itemgetter(0))]
     of_host = occurrence_numbers(series.host for series in ordered)
@@ -301,12 +325,12 @@ def _charted_ids(
         ((series.id in history.retired_series, turn), series.id)
         for series, turn in zip(ordered, of_host, strict=True)
     ]
-    most = _MOST_CHARTS if len(asks) <= MANY_SERIES else _MOST_CHARTS // 2
+    most = _MOST_CHARTS if len(priorities) <= MANY_SERIES else _MOST_CHARTS // 2
     return frozenset(name for _, name in sorted(placed)[:most])
 
 
 def _events_of_series(
-    all_series: Sequence[Series], asks: Mapping[str, int], history: ChangeHistory
+    all_series: Sequence[Series], priorities: Mapping[str, int], history: ChangeHistory
 ) -> dict[str, int]:
     """For each changed series the number of the event that gives it its priority."""
     changes = [change for series in all_series for change in history.of(series)]
@@ -314,7 +338,7 @@ def _events_of_series(
         change.series.id: event
         for event, group in enumerate(group_changes(changes, history))
         for change in group
-        if _change_priority(change, history) == asks[change.series.id]
+        if _change_priority(change, history) == priorities[change.series.id]
     }
 
 
@@ -324,35 +348,25 @@ _MOST_EVENTS = 4
 _LEAST_DISTINGUISHED = 5
 
 
-def benchmark_hero(
-    project: str, all_series: Sequence[Series], silent: Sequence[Series], history: ChangeHistory
-) -> Hero:
-    """The verdict of a benchmark, and its basis.
-
-    Args:
-        project: The project's name.
-        all_series: Its series, at least one, each with a value.
-        silent: Its series without any value.
-        history: All histories with their changes.
-    """
-    changes = [change for series in all_series for change in history.of(series)]
-    news = [change for change in changes if history.is_news(change)]
+def benchmark_hero(benchmark: ImportedBenchmark) -> Hero:
+    """The verdict of a benchmark, and its basis."""
+    changes = benchmark.changes
+    news = [change for change in changes if benchmark.history.is_news(change)]
     # asv's `pretty_name` replaces the name.
-    own_name = all_series[0].scenario if all_series[0].title != all_series[0].scenario else ""
+    own_name = benchmark.name if benchmark.title != benchmark.name else ""
+    context = (own_name, f"of {benchmark.project}", shared_axes(benchmark.series))
     return Hero(
-        title=all_series[0].title,
+        title=benchmark.title,
         question="",
-        context=", ".join(
-            part for part in (own_name, f"of {project}", shared_axes(all_series)) if part
-        ),
-        verdict=_verdict(all_series, changes, news, history),
+        context=", ".join(part for part in context if part),
+        verdict=_verdict(benchmark, news),
         support=rich(
-            *_events(all_series, news, history),
-            _series_counts(all_series, history),
+            *_events(benchmark, news),
+            _series_counts(benchmark),
             f"{count(len(changes), 'change')} in all.",
-            _failing(all_series, history),
-            f" {_without_result(len(silent))}." if silent else "",
-            "" if any(series.reproduce for series in all_series) else f" {NO_COMMAND}",
+            _failing(benchmark),
+            f" {_without_result(len(benchmark.silent))}." if benchmark.silent else "",
+            "" if any(series.reproduce for series in benchmark.series) else f" {NO_COMMAND}",
         ),
         flags=(),
     )
@@ -362,21 +376,18 @@ def _without_result(number: int) -> str:
     return f"{count(number, 'parameter set')} {'has' if number == 1 else 'have'} no result"
 
 
-def _verdict(
-    all_series: Sequence[Series],
-    changes: Sequence[Change],
-    news: Sequence[Change],
-    history: ChangeHistory,
-) -> Text:
+def _verdict(benchmark: ImportedBenchmark, news: Sequence[Change]) -> Text:
     """What is new, else what is still open, else whether a change could be detected."""
-    active = [series for series in all_series if series.id not in history.retired_series]
+    active, history = benchmark.active, benchmark.history
     if len({change.series.id for change in news}) > 1:
         return _verdict_of_many(active, news)
     if news:
         largest = max(news, key=lambda change: abs(change.change_point.ratio - 1))
         since = largest.first_bad.at[:10]
         return rich(_tinted(change_size(largest).word, largest), f" since {since}.")
-    old = sum(change.is_regression and history.status(change) == "open" for change in changes)
+    old = sum(
+        change.is_regression and history.status(change) == "open" for change in benchmark.changes
+    )
     if old:
         are = "is" if old == 1 else "are"
         return rich(TextSpan(count(old, "older regression"), "bad"), f" {are} still open.")
@@ -386,13 +397,12 @@ def _verdict(
         return rich(
             f"{which} {give_or_gives(failing)} ", TextSpan("no figure", "bad"), " any more."
         )
-    return _no_news(all_series, active, history)
+    return _no_news(benchmark)
 
 
-def _no_news(
-    all_series: Sequence[Series], active: Sequence[Series], history: ChangeHistory
-) -> Text:
+def _no_news(benchmark: ImportedBenchmark) -> Text:
     """The statement that nothing is new, or why that is unknown."""
+    all_series, active, history = benchmark.series, benchmark.active, benchmark.history
     reasons = [
         history.not_analysed[series.id]
         for series in all_series
@@ -406,9 +416,12 @@ def _no_news(
     return rich("Nothing new.")
 
 
-def _failing(all_series: Sequence[Series], history: ChangeHistory) -> str:
+def _failing(benchmark: ImportedBenchmark) -> str:
     """The series that no longer give values, by the date since when and the reason."""
-    failing = [history.failing[series.id] for series in all_series if series.id in history.failing]
+    history = benchmark.history
+    failing = [
+        history.failing[series.id] for series in benchmark.series if series.id in history.failing
+    ]
     rows = failing_notices(failing, history)
     text = "; ".join(
         f"{count(len(row.all_series), 'cell')} {row.text}" for row in rows[:_MOST_EVENTS]
@@ -434,34 +447,28 @@ def _tinted(word: str, change: Change) -> TextSpan:
     return TextSpan(word, "bad" if change.is_regression else "good")
 
 
-def _events(
-    all_series: Sequence[Series], changes: Sequence[Change], history: ChangeHistory
-) -> list[str | TextSpan]:
+def _events(benchmark: ImportedBenchmark, changes: Sequence[Change]) -> list[str | TextSpan]:
     """Changes that may come from one commit each, by number of cells; empty for a single series."""
-    if len(all_series) == 1:
+    if len(benchmark.series) == 1:
         return []
-    groups = sorted(group_changes(changes, history), key=len, reverse=True)
-    said: list[str | TextSpan] = []
+    groups = sorted(group_changes(changes, benchmark.history), key=len, reverse=True)
+    parts: list[str | TextSpan] = []
     for group in groups[:_MOST_EVENTS]:
         first = min((change.series for change in group), key=natural_sort_key)
-        on_host = [
-            series
-            for series in all_series
-            if series.host == first.host and series.id not in history.retired_series
-        ]
-        row = change_group(group, history).head
+        on_host = [series for series in benchmark.active if series.host == first.host]
+        row = change_group(group, benchmark.history).head
         # A link's text has to be unique, so it includes the size.
         name = f"{_cells_of_event(group, first, on_host)} {row.size.word}"
         own = _distinguishing_parameters([change.series for change in group], on_host)
-        said += [
+        parts += [
             strong(name, f"#{series_anchor(first)}"),
             f", all {', '.join(own)}," if own else "",
         ]
-        said.append(f" since {row.change.since[:10]}")
-        said += [" by ", strong(row.commits, row.link)] if row.commits else []
-        said.append(". ")
+        parts.append(f" since {row.change.since[:10]}")
+        parts += [" by ", strong(row.commits, row.link)] if row.commits else []
+        parts.append(". ")
     more = len(groups) - _MOST_EVENTS
-    return [*said, f"{count(more, 'change')} more below. "] if more > 0 else said
+    return [*parts, f"{count(more, 'change')} more below. "] if more > 0 else parts
 
 
 def _cells_of_event(group: Sequence[Change], first: Series, all_series: Sequence[Series]) -> str:
@@ -492,11 +499,12 @@ def _shared_parameters(all_series: Sequence[Series]) -> frozenset[str]:
     return frozenset.intersection(*(frozenset(axes(series.cell)) for series in all_series))
 
 
-def _series_counts(all_series: Sequence[Series], history: ChangeHistory) -> str:
+def _series_counts(benchmark: ImportedBenchmark) -> str:
+    all_series = benchmark.series
     hosts = len({series.host for series in all_series})
     points = max(len(series.points.measured) for series in all_series)
     latest = max(series.points.moments[-1].at for series in all_series)
-    ended = sum(series.id in history.retired_series for series in all_series)
+    ended = len(all_series) - len(benchmark.active)
     return (
         f"{count(len(all_series), 'series', 'series')} on {count(hosts, 'machine')}, "
         f"up to {count(points, 'point')} each, the last of {latest[:10]}; "
@@ -539,49 +547,36 @@ class BenchmarkPage(Struct, frozen=True, kw_only=True):
     code: str | None
 
 
-class ImportedBenchmark(NamedTuple):
-    """A benchmark of a project: its series with values, and its series without any."""
-
-    project: str
-    name: str
-    series: tuple[Series, ...]
-    silent: tuple[Series, ...]
-
-
 def benchmarks_of(history: ChangeHistory) -> Iterator[ImportedBenchmark]:
     """Every imported benchmark with a history, by project and name."""
     groups: dict[tuple[str, str], tuple[list[Series], list[Series]]] = {}
     for each_series in history.series:
         if each_series.project is not None:
-            found = groups.setdefault((each_series.project, each_series.scenario), ([], []))
-            found[0 if has_history(each_series) else 1].append(each_series)
-    for (project, benchmark), (all_series, silent) in sorted(groups.items()):
+            with_values, silent = groups.setdefault(
+                (each_series.project, each_series.scenario), ([], [])
+            )
+            (with_values if has_history(each_series) else silent).append(each_series)
+    for (project, name), (all_series, silent) in sorted(groups.items()):
         if all_series:
-            yield ImportedBenchmark(project, benchmark, tuple(all_series), tuple(silent))
+            yield ImportedBenchmark(
+                project=project,
+                name=name,
+                series=tuple(all_series),
+                silent=tuple(silent),
+                history=history,
+            )
 
 
-def benchmark_page(
-    project: str,
-    all_series: tuple[Series, ...],
-    history: ChangeHistory,
-    *,
-    now: str,
-    silent: tuple[Series, ...] = (),
-) -> BenchmarkPage:
+def benchmark_page(benchmark: ImportedBenchmark, *, now: str) -> BenchmarkPage:
     """Build the page of one benchmark.
 
     Args:
-        project: The project's name.
-        all_series: Its series, at least one, each with a value.
-        history: All histories with their changes.
+        benchmark: The benchmark.
         now: ISO timestamp of the page.
-        silent: Its series without any value.
     """
-    title = all_series[0].title
-    slug = benchmark_slug(project, all_series[0].scenario)
-    choice = select_charts(all_series, history)
-    # Rows without a chart show the machine in a column of its own.
-    cells = dict(zip((series.id for series in all_series), distinct_axes(all_series), strict=True))
+    title, project = benchmark.title, benchmark.project
+    slug = benchmark_slug(project, benchmark.name)
+    choice = select_charts(benchmark)
     return BenchmarkPage(
         head=Head(
             title=f"{title}: history",
@@ -591,26 +586,18 @@ def benchmark_page(
             parents=(("Scenarios", "index.html"), ("History", "history.html")),
             made=f"Imported from {project}; page made {day(now)}.",
         ),
-        hero=benchmark_hero(project, all_series, silent, history),
-        charts=_charts(all_series, choice.charted, history),
-        rest=uncharted_series(
-            choice.others, [cells[series.id] for series in choice.others], silent, history
-        ),
+        hero=benchmark_hero(benchmark),
+        charts=_charts(benchmark, choice.charted),
+        rest=uncharted_series(benchmark, choice.others),
         data=f"../data/history/{slug}.csv.gz",
         zoom=f"../data/history/{slug}.js",
-        machines=tuple(machine_facts((*all_series, *silent), history)),
-        code=next((series.code for series in all_series if series.code), None),
+        machines=tuple(machine_facts(benchmark)),
+        code=next((series.code for series in benchmark.series if series.code), None),
     )
 
 
-def charted(all_series: Sequence[Series], history: ChangeHistory) -> tuple[Series, ...]:
-    """The series with a chart on a benchmark's page, in their order there."""
-    return select_charts(all_series, history).charted
-
-
-def _charts(
-    all_series: Sequence[Series], shown: Sequence[Series], history: ChangeHistory
-) -> tuple[BenchmarkChart, ...]:
+def _charts(benchmark: ImportedBenchmark, shown: Sequence[Series]) -> tuple[BenchmarkChart, ...]:
+    all_series, history = benchmark.series, benchmark.history
     if not shown:
         return ()
     names = dict(

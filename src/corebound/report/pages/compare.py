@@ -9,7 +9,7 @@ from typing import Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
-from corebound.analysis.change_history import EMPTY_HISTORY, ChangeHistory
+from corebound.analysis.change_history import ChangeHistory
 from corebound.analysis.commands import CommandLine, compare_again_command
 from corebound.analysis.noise_floor import noise_floor_notes
 from corebound.analysis.run_comparison import (
@@ -40,7 +40,6 @@ from corebound.analysis.wording import (
     verdict_word,
     within,
 )
-from corebound.records.calibration import Calibration
 from corebound.records.run_record import Run
 from corebound.report.charts.axis import Axis
 from corebound.report.charts.intervals import (
@@ -52,6 +51,7 @@ from corebound.report.charts.intervals import (
 )
 from corebound.report.elements import Head, Hero, Tick
 from corebound.report.history.panel import HistoryPanel, history_panel
+from corebound.report.inputs import PageContext
 from corebound.report.urls import comparison_data, comparison_file, run_file
 from corebound.stats.comparison import Comparison
 from corebound.stats.intervals import Interval
@@ -122,22 +122,9 @@ class ComparePage(Struct, frozen=True, kw_only=True):
     histories: tuple[HistoryPanel, ...] = ()
 
 
-def compare_page(
-    comparison: RunComparison,
-    *,
-    now: str,
-    calibrations: Sequence[Calibration] = (),
-    history: ChangeHistory = EMPTY_HISTORY,
-) -> ComparePage:
-    """Build the page of one comparison, including the noise floors of its scenarios.
-
-    Args:
-        comparison: The comparison.
-        now: ISO timestamp of the page.
-        calibrations: Calibrations of any host and scenario.
-        history: The histories, in which both runs are marked.
-    """
-    noise = noise_floor_notes(calibrations, comparison.after, launches=comparison.launches)
+def compare_page(comparison: RunComparison, context: PageContext) -> ComparePage:
+    """Build the page of one comparison, with noise floors and with the histories of both runs."""
+    noise = noise_floor_notes(context.calibrations, comparison.after, launches=comparison.launches)
     findings = [cell for cell in comparison.cells if cell.is_finding]
     cells = [cell for cell in comparison.cells if not cell.is_finding]
     unclear = _table(comparison, cells)
@@ -151,7 +138,7 @@ def compare_page(
             description=f"Two runs on {comparison.after.host.name}, cell by cell.",
             root="../",
             breadcrumb="Compare",
-            made=f"Page made {day(now)}.",
+            made=f"Page made {day(context.now)}.",
         ),
         hero=Hero(
             title=f"Two runs on {comparison.after.host.name}",
@@ -174,7 +161,7 @@ def compare_page(
         not_comparable=comparison.not_comparable,
         only_in_one=comparison.only_in_one,
         data=f"../{comparison_data(comparison.before, comparison.after)}",
-        histories=_histories(comparison, findings, history),
+        histories=_histories(comparison, findings, context.history),
     )
 
 
@@ -192,7 +179,8 @@ def _histories(
     panels = []
     for cell in findings:
         own = series.get((cell.cell.scenario, cell.cell.key))
-        marks = [(p.at, words[p.run]) for p in own.points.moments if p.run in words] if own else []
+        moments = own.points.moments if own else ()
+        marks = [(moment.at, words[moment.run]) for moment in moments if moment.run in words]
         if own is None or len(marks) < len(words):
             continue
         title = f"{cell.title}: {full_name(cell.cell)}"

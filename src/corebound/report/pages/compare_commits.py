@@ -29,6 +29,7 @@ from corebound.records.run_record import Commit
 from corebound.report.charts.intervals import comparison_axis, comparison_plot, ratio_ticks
 from corebound.report.elements import Head, Hero
 from corebound.report.history.panel import HistoryPanel, history_panel
+from corebound.report.inputs import PageContext
 from corebound.report.pages.changes import commit_link
 from corebound.report.pages.compare import (
     ComparePage,
@@ -47,14 +48,9 @@ _MOST_UNCLEAR = 250
 _MOST_NAMED = 50
 
 
-def commits_page(comparison: CommitComparison, history: ChangeHistory, *, now: str) -> ComparePage:
-    """Build the page of one comparison.
-
-    Args:
-        comparison: The comparison.
-        history: The histories, in which both commits are marked.
-        now: ISO timestamp of the page.
-    """
+def commits_page(comparison: CommitComparison, context: PageContext) -> ComparePage:
+    """Build the page of one comparison, with the histories in which both commits are marked."""
+    history = context.history
     findings = [series for series in comparison.series if series.is_finding]
     all_series = [series for series in comparison.series if not series.is_finding]
     short = [commit.sha[:10] for commit in (comparison.before, comparison.after)]
@@ -70,7 +66,7 @@ def commits_page(comparison: CommitComparison, history: ChangeHistory, *, now: s
             root="../",
             breadcrumb="Compare",
             parents=(("Scenarios", "index.html"), ("History", "history.html")),
-            made=f"Imported from {comparison.project}; page made {day(now)}.",
+            made=f"Imported from {comparison.project}; page made {day(context.now)}.",
         ),
         hero=Hero(
             title=f"Two commits of {comparison.project}",

@@ -10,6 +10,7 @@ from msgspec import Struct
 
 from corebound import text
 from corebound.analysis.change_history import ChangeHistory, size_interval
+from corebound.report.inputs import PageContext
 from corebound.report.pages.changes import RecoveryNote, change_group, group_changes
 from corebound.report.urls import series_url
 from corebound.stats.history.regressions import Change
@@ -41,16 +42,17 @@ class Feed(Struct, frozen=True, kw_only=True):
     entries: tuple[Entry, ...]
 
 
-def feed(history: ChangeHistory, *, now: str, records: str = "") -> Feed:
-    """Build the feed of all clear changes; without any it is empty and dated `now`.
+def feed(context: PageContext, *, records: str = "") -> Feed:
+    """Build the feed of all clear changes; without any it is empty and has the context's time.
 
     If they do not fit, regressions take precedence over improvements, then later changes. `records`
     is as in `CommandLine.at`.
     """
+    history = context.history
     entries = tuple(
         _entry(group, history, records) for group in _shown(group_changes(history.changes, history))
     )
-    updated = max((entry.updated for entry in entries), default=rfc3339(now))
+    updated = max((entry.updated for entry in entries), default=rfc3339(context.now))
     return Feed(id=_urn("changes"), updated=updated, entries=entries)
 
 

@@ -21,6 +21,7 @@ from corebound.analysis.wording import (
 )
 from corebound.records.history import Series
 from corebound.report.elements import Head, Hero
+from corebound.report.inputs import PageContext
 from corebound.report.pages.benchmark import why_no_history
 from corebound.report.pages.changes import (
     ChangeGroup,
@@ -153,15 +154,15 @@ class HistoryPage(Struct, frozen=True, kw_only=True):
 
 
 def history_page(
-    history: ChangeHistory, *, now: str, comparisons: Sequence[tuple[str, str]] = ()
+    context: PageContext, *, comparisons: Sequence[tuple[str, str]] = ()
 ) -> HistoryPage:
     """Build the page of all changes and all series.
 
     Args:
-        history: All histories with their changes.
-        now: ISO timestamp of the page.
+        context: What the pages share.
         comparisons: (text, address) of pages that compare two runs.
     """
+    history = context.history
     changes = history.changes
     worse = sorted(
         (change for change in changes if change.is_regression),
@@ -191,7 +192,7 @@ def history_page(
             description="Every lasting change, and every series.",
             root="",
             breadcrumb="History",
-            made=f"Page made {day(now)}.",
+            made=f"Page made {day(context.now)}.",
         ),
         hero=Hero(
             title="History",

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from corebound.analysis.change_history import EMPTY_HISTORY, ChangeHistory
+from corebound.analysis.change_history import ChangeHistory
 from corebound.analysis.claims import judge_claims
 from corebound.analysis.commands import FIRST, CommandLine, cell_command, reproduce_command
 from corebound.analysis.host_records import Record
@@ -33,6 +33,7 @@ from corebound.records.history import Series
 from corebound.report.charts.axis import Axis
 from corebound.report.charts.intervals import IntervalPlot, comparison_axis, ratio_ticks
 from corebound.report.elements import Head, Hero, Tick, damaged_records
+from corebound.report.inputs import PageContext
 from corebound.report.pages.series_table import SeriesGroup, last_change, no_change, series_groups
 from corebound.report.pages.whats_new import WhatsNew, whats_new
 from corebound.report.scenario.cells import cell_plot
@@ -119,8 +120,8 @@ _MOST = 50
 def imported_series(history: ChangeHistory) -> tuple[SeriesGroup, ...]:
     """The benchmarks of all projects; empty if there are too many for the first page."""
     imported = [series for series in history.histories if series.project is not None]
-    each = {(series.project, series.host, series.scenario) for series in imported}
-    return series_groups(imported, history) if len(each) <= _MOST else ()
+    benchmarks = {(series.project, series.host, series.scenario) for series in imported}
+    return series_groups(imported, history) if len(benchmarks) <= _MOST else ()
 
 
 def imported_projects(history: ChangeHistory) -> tuple[str, ...]:
@@ -130,9 +131,9 @@ def imported_projects(history: ChangeHistory) -> tuple[str, ...]:
         if series.project is not None:
             groups.setdefault(series.project, []).append((series.scenario, series.host))
     return tuple(
-        f"{project}: {count(len({name for name, _ in all_}), 'benchmark')} on "
-        f"{count(len({host for _, host in all_}), 'machine')}"
-        for project, all_ in sorted(groups.items())
+        f"{project}: {count(len({name for name, _ in pairs}), 'benchmark')} on "
+        f"{count(len({host for _, host in pairs}), 'machine')}"
+        for project, pairs in sorted(groups.items())
     )
 
 
@@ -179,12 +180,12 @@ def _uncounted_launches(results: Sequence[ScenarioResult]) -> Flag | None:
 
 def _claims(results: Sequence[ScenarioResult]) -> Flag | None:
     """How many of the published claims that have a conclusive result here reproduce."""
-    found = [claim.judgement for result in results for claim in judge_claims(result)]
-    if not found:
+    judgements = [claim.judgement for result in results for claim in judge_claims(result)]
+    if not judgements:
         return None
-    held, failed = found.count("reproduces"), found.count("does not")
+    held, failed = judgements.count("reproduces"), judgements.count("does not")
     tried = held + failed
-    left = len(found) - tried
+    left = len(judgements) - tried
     return Flag(
         tone="good" if held and not failed else "plain",
         sign="✓" if held and not failed else "–",
@@ -243,37 +244,34 @@ class OverviewPage(Struct, frozen=True, kw_only=True):
 
 def overview_page(
     results: Sequence[ScenarioResult],
+    context: PageContext,
     *,
-    now: str,
     pages: Sequence[tuple[str, str]] = (),
-    history: ChangeHistory = EMPTY_HISTORY,
     records: Sequence[Record] = (),
-    calibrations: Sequence[Calibration] = (),
     faults: Sequence[Fault] = (),
 ) -> OverviewPage:
     """Build the overview of all scenarios, by name; without any it shows which commands to run.
 
     Args:
         results: One result per scenario.
-        now: ISO timestamp of the page.
+        context: What the pages share.
         pages: (text, address) of pages about all scenarios.
-        history: All histories with their changes.
         records: Every run with its launches, in any order.
-        calibrations: All calibrations.
         faults: Records that could not be read.
     """
+    history = context.history
     clear = _clear(results)
-    noise = _noise(results, calibrations)
+    noise = _noise(results, context.calibrations)
     margin = max((result.measure.margin for result in results), default=0.02)
     comparisons = [result.leader.comparison for result in results if result.leader]
     axis = comparison_axis(comparisons, margin=margin) if comparisons else None
-    tonight = whats_new(history, records)
+    news = whats_new(history, records)
     top = Hero(
         title="Overview",
         question=_TITLE if results else "",
         context="",
-        verdict=tonight.verdict if tonight else _verdict(results, clear),
-        support=(*(tonight.support if tonight else _support(results, clear)), *noise),
+        verdict=news.verdict if news else _verdict(results, clear),
+        support=(*(news.support if news else _support(results, clear)), *noise),
         flags=overview_flags(results, faults),
     )
     return OverviewPage(
@@ -283,12 +281,12 @@ def overview_page(
             root="",
             breadcrumb="Scenarios",
             parents=(),
-            made=f"Page made {day(now)}.",
+            made=f"Page made {day(context.now)}.",
         ),
         hero=top,
         axis=axis,
         ticks=ratio_ticks(axis) if axis else (),
-        news=tonight,
+        news=news,
         rows=tuple(_row(result, history, clear) for result in results),
         pages=tuple(pages),
         projects=imported_projects(history),
@@ -300,7 +298,9 @@ def _clear(results: Sequence[ScenarioResult]) -> frozenset[str]:
     """The ids of cells that differ from their baseline after correcting for all comparisons."""
     cells = [cell for result in results for cell in result.cells]
     findings = suite_findings([cell.comparison for cell in cells])
-    return frozenset(cell.cell.id for cell, is_one in zip(cells, findings, strict=True) if is_one)
+    return frozenset(
+        cell.cell.id for cell, is_finding in zip(cells, findings, strict=True) if is_finding
+    )
 
 
 def _winner(result: ScenarioResult, clear: frozenset[str]) -> BaselineComparison | None:
@@ -314,16 +314,16 @@ def _noise(results: Sequence[ScenarioResult], calibrations: Sequence[Calibration
     scenario_calibrations = [
         calibration_for(calibrations, result.run, result.source) for result in results
     ]
-    known = [
-        max(calibration.noise, key=lambda each: each.launches)
+    floor_ratios = [
+        max(calibration.noise, key=lambda noise: noise.launches).floor_ratio
         for calibration in scenario_calibrations
         if calibration
     ]
-    if not known:
+    if not floor_ratios:
         return ()
-    low, high = (percent(end(one.floor_ratio for one in known)) for end in (min, max))
+    low, high = percent(min(floor_ratios)), percent(max(floor_ratios))
     span = low if low == high else f"{low} to ±{high}"
-    return rich(f" Noise floor ±{span}, calibrated in {len(known)} of {len(results)}.")
+    return rich(f" Noise floor ±{span}, calibrated in {len(floor_ratios)} of {len(results)}.")
 
 
 def _verdict(results: Sequence[ScenarioResult], clear: frozenset[str]) -> Text:

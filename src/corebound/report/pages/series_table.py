@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from operator import itemgetter
 
 from msgspec import Struct
@@ -13,6 +13,7 @@ from corebound.analysis.commands import CommandLine, latest_command, series_comm
 from corebound.analysis.series_names import Natural, distinct_axes, natural_sort_key
 from corebound.analysis.wording import (
     Label,
+    capital,
     count,
     interval_name,
     last_day,
@@ -90,6 +91,7 @@ class SeriesRow(Struct, frozen=True, kw_only=True):
 
     Attributes:
         series: The history of that cell.
+        all_series: The histories of all cells.
         cells: The number of cells, in words.
         shown: Which of several cells that is; empty if there is only one.
         mode: CSS class of its colour.
@@ -100,6 +102,7 @@ class SeriesRow(Struct, frozen=True, kw_only=True):
     """
 
     series: Series
+    all_series: tuple[Series, ...]
     cells: str
     shown: str
     mode: str
@@ -132,56 +135,48 @@ def series_groups(all_series: Iterable[Series], history: ChangeHistory) -> tuple
     for each_series in all_series:
         key = (each_series.project or "", each_series.host)
         groups.setdefault(key, {}).setdefault(each_series.scenario, []).append(each_series)
+    hosts = [
+        (
+            project,
+            all(
+                series.id in history.retired_series for own in scenarios.values() for series in own
+            ),
+            host,
+            [_row(own, history) for _, own in sorted(scenarios.items())],
+        )
+        for (project, host), scenarios in groups.items()
+    ]
     return tuple(
         group
-        for (project, _), scenarios in sorted(
-            groups.items(), key=lambda item: (item[0][0], _is_retired(item[1], history), item[0])
-        )
-        for group in _modules(project, scenarios, history)
+        for project, is_retired, _, rows in sorted(hosts, key=itemgetter(0, 1, 2))
+        for group in _modules(project, rows, is_retired=is_retired)
     )
 
 
-def _is_retired(scenarios: Mapping[str, Sequence[Series]], history: ChangeHistory) -> bool:
-    """Whether all series of a host are retired."""
-    return all(
-        series.id in history.retired_series
-        for all_series in scenarios.values()
-        for series in all_series
-    )
-
-
-def _modules(
-    project: str, scenarios: Mapping[str, Sequence[Series]], history: ChangeHistory
-) -> Iterator[SeriesGroup]:
+def _modules(project: str, rows: Sequence[SeriesRow], *, is_retired: bool) -> Iterator[SeriesGroup]:
     """One group, or for many scenarios one per module, which is how asv's names begin."""
-    ordered = sorted(scenarios.items())
-    location = _group_title(project, ordered[0][1][0])
-    if _is_retired(scenarios, history):
-        last = last_moment(series for _, all_series in ordered for series in all_series)
-        location = f"{location}, {last_day(last)}"
-    if len(ordered) <= MOST_OPEN:
-        yield _group(location, [all_series for _, all_series in ordered], history)
+    title = f"on {rows[0].series.host_name}"
+    title = f"{project}, {title}" if project else capital(title)
+    if is_retired:
+        title += f", {last_day(last_moment(series for row in rows for series in row.all_series))}"
+    if len(rows) <= MOST_OPEN:
+        yield _group(title, rows)
         return
-    for module, members in itertools.groupby(ordered, key=lambda item: item[0].partition(".")[0]):
-        yield _group(f"{location}: {module}", [all_series for _, all_series in members], history)
+    for module, members in itertools.groupby(
+        rows, key=lambda row: row.series.scenario.partition(".")[0]
+    ):
+        yield _group(f"{title}: {module}", tuple(members))
 
 
-def _group(
-    title: str, scenarios: Sequence[Sequence[Series]], history: ChangeHistory
-) -> SeriesGroup:
-    rows = tuple(_row(all_series, history) for all_series in scenarios)
+def _group(title: str, rows: Sequence[SeriesRow]) -> SeriesGroup:
     changed = sum(row.change is not None for row in rows)
     changes = f", {changed} changed" if changed else ""
     return SeriesGroup(
         title=title,
         summary=f"{len(rows)}{changes}",
-        interval=interval_name(series for all_series in scenarios for series in all_series),
-        rows=rows,
+        interval=interval_name(series for row in rows for series in row.all_series),
+        rows=tuple(rows),
     )
-
-
-def _group_title(project: str, series: Series) -> str:
-    return f"{project}, on {series.host_name}" if project else f"On {series.host_name}"
 
 
 def _row(all_series: Sequence[Series], history: ChangeHistory) -> SeriesRow:
@@ -192,6 +187,7 @@ def _row(all_series: Sequence[Series], history: ChangeHistory) -> SeriesRow:
     over = f", {len(all_series) - len(active):,} ended" if 0 < len(active) < len(all_series) else ""
     return SeriesRow(
         series=chosen,
+        all_series=tuple(all_series),
         cells=f"{count(len(all_series), 'cell')}{over}",
         shown=_representative_name(chosen, all_series, history),
         mode=history.label(chosen).mode,
@@ -228,9 +224,9 @@ def no_change(all_series: Iterable[Series], history: ChangeHistory) -> str:
 
 def last_change(all_series: Iterable[Series], history: ChangeHistory) -> Change | None:
     """The latest clear change in any of these series; of equals the largest."""
-    found = (change for series in all_series for change in history.of(series))
+    changes = (change for series in all_series for change in history.of(series))
     return max(
-        found,
+        changes,
         key=lambda change: (change.since, abs(change.change_point.ratio - 1), change.id),
         default=None,
     )

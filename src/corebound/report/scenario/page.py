@@ -6,13 +6,11 @@ from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
 
-from corebound.analysis.change_history import EMPTY_HISTORY, ChangeHistory
-from corebound.analysis.noise_floor import calibration_for
 from corebound.analysis.scenario_result import ScenarioResult
 from corebound.analysis.wording import day, plain
 from corebound.diagnosis.evidence import Finding
-from corebound.records.calibration import Calibration
 from corebound.report.elements import Head, Hero
+from corebound.report.inputs import PageContext
 from corebound.report.pages.claims import ClaimRow, claim_rows
 from corebound.report.scenario.cells import CellTable, ComparisonTable, cell_table, comparison_table
 from corebound.report.scenario.history import ScenarioHistory, scenario_history
@@ -66,30 +64,28 @@ class ScenarioPage(Struct, frozen=True, kw_only=True):
 
 def scenario_page(
     result: ScenarioResult,
+    context: PageContext,
     *,
     findings: Sequence[Finding],
-    now: str,
     records_file: str,
     traces: Mapping[str, str] | None = None,
-    history: ChangeHistory = EMPTY_HISTORY,
-    calibrations: Sequence[Calibration] = (),
 ) -> ScenarioPage:
     """Build a scenario's page.
 
     Args:
         result: The scenario's result in the run to show.
+        context: What the pages share.
         findings: Its diagnosis findings.
-        now: ISO timestamp of the page.
         records_file: The run's record file, as a path from the records' folder.
         traces: For each launch whose trace is in the site, its address from the page.
-        history: The histories.
-        calibrations: Calibrations of any host and scenario.
     """
     origin = provenance(result, records_file=records_file)
     evaluated = [check for check in origin.checks if check.passed is not None]
-    noise = calibration_for(calibrations, result.run, result.source)
     verdict_section = hero(
-        result, sum(check.passed is True for check in evaluated), len(evaluated), noise
+        result,
+        sum(check.passed is True for check in evaluated),
+        len(evaluated),
+        context.calibrations,
     )
     return ScenarioPage(
         head=Head(
@@ -97,7 +93,7 @@ def scenario_page(
             description=plain(verdict_section.support),
             root="../",
             breadcrumb=result.scenario.title,
-            made=made(result.run.corebound, now),
+            made=f"Measured with corebound {result.run.corebound}; page made {day(context.now)}.",
         ),
         name=result.scenario.name,
         run=run_file(result.run),
@@ -107,7 +103,7 @@ def scenario_page(
         findings=tuple(findings),
         serving=serving(result),
         thread_activity=thread_activity(result),
-        history=scenario_history(result, history),
+        history=scenario_history(result, context.history),
         operators=operators(result, traces=traces or {}),
         scaling=scaling(result),
         cpu_affinities=cpu_affinities(result),
@@ -119,8 +115,3 @@ def scenario_page(
         launch_counts=launch_counts(result),
         provenance=origin,
     )
-
-
-def made(version: str, now: str) -> str:
-    """The line at the bottom of a page."""
-    return f"Measured with corebound {version}; page made {day(now)}."

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from corebound.analysis.incomplete_run import IncompleteRun
 from corebound.analysis.launch_metrics import disturbed, left_out, metric_of
-from corebound.analysis.noise_floor import noise_floor_note
+from corebound.analysis.noise_floor import calibration_for, noise_floor_note
 from corebound.analysis.scenario_result import BaselineComparison, CellResult, ScenarioResult
 from corebound.analysis.wording import (
     Flag,
@@ -73,15 +73,15 @@ def flags(result: ScenarioResult, checks_passed: int, checks: int) -> tuple[Flag
 
 def uncommitted_flag(results: Sequence[ScenarioResult]) -> Flag | None:
     """A warning that the project under test was measured with uncommitted changes."""
-    found = {
+    names = {
         snapshot.name
         for result in results
         if (snapshot := result.run.snapshot_in({cell.cell.environment for cell in result.cells}))
     }
-    if not found:
+    if not names:
         return None
     return Flag.warning(
-        title=f"Measured with uncommitted changes: {', '.join(sorted(found))}",
+        title=f"Measured with uncommitted changes: {', '.join(sorted(names))}",
         detail="not part of the history",
     )
 
@@ -228,7 +228,10 @@ def _first_and_more(names: list[str]) -> str:
 
 
 def hero(
-    result: ScenarioResult, checks_passed: int, checks: int, calibration: Calibration | None = None
+    result: ScenarioResult,
+    checks_passed: int,
+    checks: int,
+    calibrations: Sequence[Calibration] = (),
 ) -> Hero:
     """The top of a scenario's page.
 
@@ -236,10 +239,13 @@ def hero(
         result: The scenario's result.
         checks_passed: How many fairness checks passed.
         checks: How many could be evaluated.
-        calibration: The host's calibration that applies to it; None if there is none.
+        calibrations: Calibrations of any host and scenario.
     """
     verdict, support = verdict_of(result)
-    noise_text = noise_floor_note(calibration, launches=_launches_per_cell(result))
+    noise_text = noise_floor_note(
+        calibration_for(calibrations, result.run, result.source),
+        launches=_launches_per_cell(result),
+    )
     context = (
         *_hidden_axes(result),
         *(f"{name} {value}" for name, value in _fixed_parameters(result).items()),

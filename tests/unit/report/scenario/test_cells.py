@@ -17,6 +17,7 @@ from corebound.cli.commands import compare
 from corebound.records.launch_record import Launch
 from corebound.records.run_record import Commit, Run
 from corebound.report.charts.axis import ratio_axis
+from corebound.report.inputs import PageContext
 from corebound.report.pages.compare import compare_page
 from corebound.report.pages.overview import overview_page
 from corebound.report.scenario.cells import ComparisonTable, comparison_table
@@ -115,7 +116,7 @@ def test_the_closest_configuration_is_not_a_duplicate_of_the_baseline() -> None:
     assert "Nearest of those that differ from it is one CPU at 0.99×" in plain(
         verdict_of(result)[1]
     )
-    (row,) = overview_page([result], now=NOW).rows
+    (row,) = overview_page([result], PageContext(now=NOW)).rows
     assert row.result.leader is not None
     assert label(row.result.leader.cell.cell).name == "one CPU"
 
@@ -222,7 +223,7 @@ def test_a_difference_of_no_known_commit_says_so_on_the_page_and_in_the_terminal
 ) -> None:
     found = compared(before, after)
 
-    (row,) = compare_page(found, now=NOW).findings.rows
+    (row,) = compare_page(found, PageContext(now=NOW)).findings.rows
     (told,) = (one for one in compare.text_of_runs(found).rows if one.compared.is_finding)
     assert row.note == said
     assert row.verdict.tone == ("plain" if said else "good")

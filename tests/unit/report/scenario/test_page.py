@@ -35,6 +35,7 @@ from corebound.records import jsonl
 from corebound.records.launch_record import Launch, Status
 from corebound.records.run_record import Run
 from corebound.report.downloads import cells_csv, cells_json
+from corebound.report.inputs import PageContext
 from corebound.report.pages.overview import overview_page
 from corebound.report.pages.run import run_page
 from corebound.report.pages.whats_new import failed_rows, whats_new
@@ -104,7 +105,7 @@ def a_study(
 
 
 def a_page(result: ScenarioResult) -> ScenarioPage:
-    return scenario_page(result, findings=(), now=NOW, records_file="a-host/r1.jsonl")
+    return scenario_page(result, PageContext(now=NOW), findings=(), records_file="a-host/r1.jsonl")
 
 
 def verdict(result: ScenarioResult) -> str:
@@ -205,7 +206,7 @@ def test_a_headline_needs_significance_after_correction() -> None:
     assert "1.03× faster" in verdict(result)
     assert verdict(among_many).startswith("No setting is clearly faster")
     assert "of 41 comparisons some look so by chance" in plain(a_page(among_many).hero.support)
-    assert overview_page([among_many], now=NOW).rows[0].verdict.word == "undecided"
+    assert overview_page([among_many], PageContext(now=NOW)).rows[0].verdict.word == "undecided"
 
 
 def test_a_scenario_without_a_valid_launch_says_why() -> None:
@@ -389,7 +390,7 @@ def test_a_claim_has_the_command_that_measures_both_cells_it_speaks_of() -> None
 
 
 def test_the_overview_has_the_command_of_what_each_row_shows() -> None:
-    page = overview_page(latest_results([a_sample()]), now=NOW)
+    page = overview_page(latest_results([a_sample()]), PageContext(now=NOW))
 
     assert page.rows[0].command.line.count("--only") == 2
 
@@ -476,7 +477,7 @@ def test_launches_without_thread_samples_have_no_strip() -> None:
 
 
 def test_the_overview_without_records_says_what_to_run() -> None:
-    page = overview_page((), now=NOW)
+    page = overview_page((), PageContext(now=NOW))
 
     assert (plain(page.hero.verdict), page.rows) == ("No records yet.", ())
 
@@ -493,7 +494,7 @@ def test_the_overview_counts_verdicts() -> None:
         *latest_results([(a_run(scenarios=(scenario,)), tuple(launches))]),
     )
 
-    page = overview_page(results, now=NOW)
+    page = overview_page(results, PageContext(now=NOW))
 
     assert plain(page.hero.verdict) == "In 1 of 2 scenarios a setting is faster than the baseline."
     assert "1 faster, 1 slower" in plain(page.hero.support)
@@ -698,7 +699,10 @@ def test_cores_per_worker_threads_are_named_as_written_in_the_scenario() -> None
 
 def test_headline_rows_and_commands_of_a_server_use_the_same_name() -> None:
     page = scenario_page(
-        latest_results([a_serving_sample()])[0], findings=(), now=NOW, records_file="r.jsonl"
+        latest_results([a_serving_sample()])[0],
+        PageContext(now=NOW),
+        findings=(),
+        records_file="r.jsonl",
     )
 
     assert plain(page.hero.verdict).startswith("Running cores-per-worker threads is ")
@@ -723,7 +727,9 @@ def _study(name: str) -> ScenarioResult:
 
 def _section(result: ScenarioResult) -> Element | None:
     """The section of findings of a scenario's page; None if it has none."""
-    page = scenario_page(result, findings=findings(result), now=NOW, records_file="r.jsonl")
+    page = scenario_page(
+        result, PageContext(now=NOW), findings=findings(result), records_file="r.jsonl"
+    )
     sections = parse_html(_RENDERER.page("scenario", page)).all("section")
     return next(
         (section for section in sections if section.attributes.get("id") == "findings"), None

@@ -33,6 +33,7 @@ from corebound.report.charts.lines import (
     tradeoff_svg,
 )
 from corebound.report.downloads import cells_json
+from corebound.report.inputs import PageContext
 from corebound.report.scenario.page import scenario_page
 from corebound.report.scenario.serving import ThroughputLatency, serving, throughput_latency
 from corebound.report.scenario.threads import thread_activity
@@ -269,7 +270,10 @@ def test_a_page_names_the_parameters_that_the_profile_left() -> None:
     run = replace(a_run(scenarios=(scenario,)), profile="quick")
 
     page = scenario_page(
-        analyse_scenario(run, run.scenarios[0], ()), findings=(), now=NOW, records_file="r.jsonl"
+        analyse_scenario(run, run.scenarios[0], ()),
+        PageContext(now=NOW),
+        findings=(),
+        records_file="r.jsonl",
     )
 
     assert "concurrency 2" in page.hero.context

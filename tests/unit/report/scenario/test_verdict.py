@@ -14,6 +14,7 @@ from corebound.records.calibration import Calibration
 from corebound.records.launch_record import Launch
 from corebound.records.run_record import EnvironmentLock, Run
 from corebound.records.telemetry import Disturbance
+from corebound.report.inputs import PageContext
 from corebound.report.scenario.cells import comparison_table
 from corebound.report.scenario.launches import launch_rows
 from corebound.report.scenario.page import ScenarioPage, scenario_page
@@ -67,7 +68,7 @@ def at(launch: Launch, clock: str, *, lasting_s: float) -> Launch:
 
 
 def page_of(result: ScenarioResult) -> ScenarioPage:
-    return scenario_page(result, findings=(), now=NOW, records_file="r.jsonl")
+    return scenario_page(result, PageContext(now=NOW), findings=(), records_file="r.jsonl")
 
 
 def flag_of(result: ScenarioResult, title: str) -> Flag:
@@ -341,7 +342,7 @@ def test_the_noise_floor_is_part_of_the_verdicts_support() -> None:
     ]
     studied = analyse_scenario(RUN, SOURCE, launches)
 
-    with_it = hero(studied, 0, 0, a_calibration()).support
+    with_it = hero(studied, 0, 0, [a_calibration()]).support
 
     assert "Noise floor ±2.1 %" in "".join(piece.text for piece in with_it)
     assert with_it[: len(hero(studied, 0, 0).support)] == hero(studied, 0, 0).support
