@@ -5,46 +5,37 @@ from __future__ import annotations
 import importlib
 import io
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from msgspec import Struct
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
+from corebound.analysis.scenario_result import CellResult, analyse_scenario
 from corebound.analysis.serialize import commit_columns, json_file
-from corebound.errors import Fault, InputError, ScenarioFaults
+from corebound.errors import InputError
 from corebound.records.launch_record import Launch
 from corebound.records.run_record import EnvironmentLock, Run, ScenarioSource
-from corebound.scenario.cell import Cell
-from corebound.scenario.loader import load_document
-from corebound.scenario.matrix import expand
-from corebound.scenario.models import Scenario, measure_for
-from corebound.stats.launch_summary import CellSummary, Warmup, summarise
+from corebound.scenario.models import Scenario
+from corebound.stats.launch_summary import Warmup
 from corebound.text import spreadsheet
 
 if TYPE_CHECKING:
     import pandas as pd
 
 
-class ExportedCell(Struct, frozen=True, kw_only=True):
-    """One cell in one run.
+class ExportedCell(CellResult, frozen=True, kw_only=True):
+    """A cell's result with its run and scenario.
 
     Attributes:
         run: The run.
         source, scenario: The cell's scenario.
-        cell: The cell.
         warmup: How warm-ups are separated from the other iterations.
-        launches: All launches of the cell, whatever their status, by block.
-        summary: The summary of the launches that are `ok`.
     """
 
     run: Run
     source: ScenarioSource
     scenario: Scenario
-    cell: Cell
     warmup: Warmup
-    launches: tuple[Launch, ...]
-    summary: CellSummary
 
     @property
     def environment(self) -> EnvironmentLock | None:
@@ -64,62 +55,32 @@ class ExportedCell(Struct, frozen=True, kw_only=True):
         )
 
 
-def exported_cells(
-    run: Run, launches: Sequence[Launch], where: str
-) -> tuple[tuple[ExportedCell, ...], tuple[Fault, ...]]:
-    """The cells of a run in the order of its scenarios; profiles are omitted.
+def exported_cells(run: Run, launches: Sequence[Launch]) -> Iterator[ExportedCell]:
+    """The cells of a run with a launch, in the order of its scenarios; profiles are omitted.
 
     Args:
         run: The run.
         launches: Its launches, in any order.
-        where: The run's name in faults, which report scenarios that this version cannot read.
+
+    Raises:
+        ScenarioFaults: This version cannot read one of its scenarios.
     """
-    sources: dict[str, tuple[ScenarioSource, Scenario]] = {}
-    faults: list[Fault] = []
     for source in run.scenarios:
-        try:
-            scenario = load_document(source.document, f"{where}:{source.path}")
-        except ScenarioFaults as error:
-            faults += error.faults
-        else:
-            sources[scenario.name] = (source, scenario)
-    by_cell: dict[str, list[Launch]] = {}
-    for launch in sorted(launches, key=lambda launch: (launch.block, launch.position)):
-        if launch.kind == "measure" and launch.cell.scenario in sources:
-            by_cell.setdefault(launch.cell.id, []).append(launch)
-    # The order of launches is random and would differ in every file.
-    planned = [
-        cell.id
-        for source, scenario in sources.values()
-        for cell in expand(scenario, source.path, run.profile)
-    ]
-    cells = [
-        _cell(run, *sources[cell_launches[0].cell.scenario], cell_launches)
-        for id_ in dict.fromkeys((*planned, *sorted(by_cell)))
-        if (cell_launches := by_cell.get(id_))
-    ]
-    return tuple(cells), tuple(faults)
+        result = analyse_scenario(run, source, launches)
+        for cell in result.cells:
+            yield ExportedCell(
+                **asdict(cell),
+                run=run,
+                source=source,
+                scenario=result.scenario,
+                warmup=result.measure.warmup,
+            )
 
 
 def drop_iterations(cell: ExportedCell) -> ExportedCell:
     """Drop the iterations, which the summary covers: a history would hold millions of them."""
     launches = tuple(replace(launch, workers=(), log="", host=None) for launch in cell.launches)
     return replace(cell, launches=launches)
-
-
-def _cell(
-    run: Run, source: ScenarioSource, scenario: Scenario, launches: Sequence[Launch]
-) -> ExportedCell:
-    warmup = measure_for(scenario, run.profile).warmup
-    return ExportedCell(
-        run=run,
-        source=source,
-        scenario=scenario,
-        cell=launches[0].cell,
-        warmup=warmup,
-        launches=tuple(launches),
-        summary=summarise(launches[0].cell, launches, warmup),
-    )
 
 
 # The prefix of columns for the scenarios' axes.

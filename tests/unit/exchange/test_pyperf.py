@@ -198,8 +198,7 @@ def test_an_export_of_corebound_is_reproduced_by_corebound() -> None:
     run = a_run(scenarios=(scenario,))
     launches = tuple(a_launch(cell=cell) for cell in expand(scenario, "a.yaml"))
 
-    cells, _ = exported_cells(run, launches, "here")
-    text = pyperf.suite(cells)
+    text = pyperf.suite([*exported_cells(run, launches)])
     one, _ = pyperf.read(text.encode(), "p")
 
     assert shlex.join(one.reproduce) == (

@@ -2,43 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
-from rich.text import Text
 
-from corebound.cli.options import Records
+from corebound.cli.options import Records, notifier
 from corebound.cli.output.console import Console
-from corebound.errors import Fault, InputError, encodable, report_os_errors
-from corebound.exchange import pyperf, run_export
-from corebound.exchange.asv import export as asv_export
-from corebound.exchange.reading import Unreadable, parse_json
-from corebound.exchange.run_export import ExportedCell, drop_iterations, exported_cells
-from corebound.records import atomic_write, jsonl
+from corebound.errors import encodable
 from corebound.records.jsonl import RECORDS
-
-
-class Format(StrEnum):
-    """The supported formats."""
-
-    ASV = "asv"
-    PYPERF = "pyperf"
-    BENCHER = "bencher"
-    GITHUB = "github-action-benchmark"
-    CSV = "csv"
-    PARQUET = "parquet"
-
-
-# Other formats hold one state only, and would mix the results of two runs.
-_HISTORY_FORMATS = (Format.ASV, Format.CSV, Format.PARQUET)
-_SINGLE_RUN_FORMATS = {
-    Format.PYPERF: pyperf.suite,
-    Format.BENCHER: run_export.bencher,
-    Format.GITHUB: run_export.github_action,
-}
+from corebound.workflow.export import Format, export_runs
 
 
 def export(
@@ -62,126 +35,7 @@ def export(
         corebound export asv --out .asv/results
         corebound export pyperf --run 1f0c2d3e --out run.json
     """
-    faults: list[Fault] = []
-    cells = _cells(
-        _select_files(records, run, faults, all_runs=format_ in _HISTORY_FORMATS), faults
-    )
-    if format_ is Format.ASV:
-        _write_asv([drop_iterations(cell) for cell in cells], out, faults)
-    elif format_ is Format.PARQUET:
-        _write(out, run_export.as_parquet(cells, str(out)))
-    elif format_ is Format.CSV:
-        _write(out, run_export.as_csv(cells).encode())
-    else:
-        _write(out, _SINGLE_RUN_FORMATS[format_](_with_results(list(cells), out, faults)).encode())
-    warnings = Console(stderr=True, soft_wrap=True)
-    for fault in faults:
-        warnings.print(Text(f"warning: {fault}"))
+    notify = notifier(Console(stderr=True))
+    for fault in export_runs(format_, out, records, run=run):
+        notify(f"warning: {fault}")
     typer.echo(encodable(str(out)))
-
-
-def _select_files(
-    records: Path, run_id: str | None, faults: list[Fault], *, all_runs: bool
-) -> list[Path]:
-    """Select record files, oldest first; only the first line of the others is read."""
-    runs = jsonl.runs(records, faults)
-    runs.sort(key=lambda entry: (entry[1].started_at, entry[1].id))
-    files = [file for file, run in runs if run_id in {None, run.id}]
-    if not files:
-        raise InputError(
-            what="no runs." if run_id is None else f"no run {run_id}.",
-            where=str(records),
-            fix="Measure with `corebound run`, or name another folder with --records.",
-        )
-    return files if all_runs or run_id is not None else files[-1:]
-
-
-def _cells(files: Iterable[Path], faults: list[Fault]) -> Iterator[ExportedCell]:
-    """Yield the cells of runs, with one run in memory at a time."""
-    for file in files:
-        stored = jsonl.read(file)
-        cells, unreadable = exported_cells(stored.run, stored.launches, str(file))
-        faults += (*stored.faults, *unreadable)
-        yield from cells
-
-
-def _skipped(where: Path, what: str, fix: str) -> Fault:
-    return Fault(file=str(where), line=None, what=what, fix=fix)
-
-
-def _with_results(cells: list[ExportedCell], out: Path, faults: list[Fault]) -> list[ExportedCell]:
-    """Select the cells that have a result, and report the others."""
-    complete = [cell for cell in cells if cell.summary.median_ns is not None]
-    if not complete:
-        raise InputError(
-            what="no cell of the run has a result.",
-            where=str(out),
-            fix="See its launches with `corebound report`, or name another run with --run.",
-        )
-    faults += [
-        _skipped(out, f"skipped {cell.cell.id}: {cell.trouble}.", "See its records.")
-        for cell in cells
-        if cell.summary.median_ns is None
-    ]
-    return complete
-
-
-def _write_asv(cells: list[ExportedCell], out: Path, faults: list[Fault]) -> None:
-    of_commits = [cell for cell in cells if cell.run.commit is not None and not _is_dirty(cell)]
-    runs = {cell.run.id: cell.run for cell in cells}
-    if without := [run.id for run in runs.values() if run.commit is None]:
-        noun = "run" if len(without) == 1 else "runs"
-        faults.append(
-            _skipped(
-                out,
-                f"skipped {noun} {', '.join(without)}: no commit.",
-                "asv orders results by commit. Measure in the working tree of a repository;"
-                " comparisons of several commits cannot be exported.",
-            )
-        )
-    faults += [
-        _skipped(
-            out,
-            f"skipped run {run}: it measured uncommitted changes.",
-            "Commit them and measure again: asv would show these results as the commit's.",
-        )
-        for run in dict.fromkeys(cell.run.id for cell in cells if _is_dirty(cell))
-    ]
-    if not of_commits:
-        raise InputError(
-            what="no run measured a commit without changes, and asv orders results by commit.",
-            where=str(out),
-            fix="Commit your changes and measure again, or export csv.",
-        )
-    for name, text in asv_export.documents(of_commits, _benchmarks(out)).items():
-        _write(out / name, text.encode())
-
-
-def _is_dirty(cell: ExportedCell) -> bool:
-    """Whether the measured code has changes beyond the commit."""
-    commit = cell.run.commit_of(cell.cell.environment)
-    return commit is not None and commit.dirty
-
-
-def _benchmarks(out: Path) -> dict[str, Any]:
-    """Read the existing benchmarks.json, so that asv's own benchmarks are kept."""
-    file = out / asv_export.BENCHMARKS
-    try:
-        content = parse_json(file.read_bytes())
-    except FileNotFoundError:
-        return {}
-    except (OSError, Unreadable) as error:
-        content = error
-    if not isinstance(content, dict):
-        raise InputError(
-            what="not a benchmarks.json of asv.",
-            where=str(file),
-            fix="Delete it, or name another folder with --out.",
-        )
-    return content
-
-
-def _write(file: Path, data: bytes) -> None:
-    """Write a file atomically."""
-    with report_os_errors("cannot be written", where=file, fix="Name another path with --out."):
-        atomic_write.put(file, data)
