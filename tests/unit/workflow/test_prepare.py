@@ -27,22 +27,8 @@ matrix: {binding: [none, one-cpu]}
 """
 
 
-@pytest.fixture
-def whole(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The runs whose launches are read from now on, by the ends of their files' names."""
-    read: list[str] = []
-    really = jsonl.read
-
-    def watched(file: Path) -> jsonl.Stored:
-        read.append(file.stem.rpartition("-")[2])
-        return really(file)
-
-    monkeypatch.setattr(jsonl, "read", watched)
-    return read
-
-
 def test_resuming_reads_only_the_resumed_run(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, whole: list[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, runs_read: list[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "true.yaml").write_text(YAML)
@@ -63,7 +49,7 @@ def test_resuming_reads_only_the_resumed_run(
     again = prepare_comparison(loaded, wanted, tmp_path, print, resume=True)
 
     assert again.run == both.run
-    assert whole == [both.run.id]
+    assert runs_read == [both.run.id]
 
 
 NAMES = ("sure", "noisy", "failed", "new")

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from pathlib import Path
+from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
 import typer
@@ -13,23 +12,18 @@ from rich.text import Text
 
 from corebound import text as corebound_text
 from corebound import units
-from corebound.analysis.change_history import build_change_history
 from corebound.analysis.commit_comparison import (
     COMMITS_CAVEAT,
     CommitComparison,
     ComparedSeries,
-    compare_commits,
 )
-from corebound.analysis.host_records import Record
 from corebound.analysis.launch_metrics import disturbed_note
-from corebound.analysis.noise_floor import noise_floor_notes
 from corebound.analysis.run_comparison import (
     RUNS_CAVEAT,
     Compared,
     ComparedCell,
     RunComparison,
     commit_title,
-    compare_runs,
     count_no_difference,
     count_not_compared,
     run_variation_note,
@@ -37,7 +31,7 @@ from corebound.analysis.run_comparison import (
 from corebound.analysis.serialize import commit_comparison_document, run_comparison_document
 from corebound.analysis.series_names import short_series_names
 from corebound.analysis.wording import compared_bounds, count, value_text
-from corebound.cli.options import Json, Records
+from corebound.cli.options import Json, Records, notifier
 from corebound.cli.output.console import Console
 from corebound.cli.output.json import print_json
 from corebound.cli.output.verdicts import (
@@ -47,15 +41,10 @@ from corebound.cli.output.verdicts import (
     verdict_text,
     verdict_word,
 )
-from corebound.errors import Fault, InputError
-from corebound.records import documents, history_files, jsonl
 from corebound.records.history import HistoryPoint
-from corebound.records.jsonl import RECORDS, Stored
+from corebound.records.jsonl import RECORDS
 from corebound.records.run_record import Commit, Run
-from corebound.workflow.change_point_cache import cached_change_points
-from corebound.workflow.process_pool import forked_map
-from corebound.workflow.resolve_refs import StoredRun, resolve_commits, resolve_runs
-from corebound.workflow.run_index import drop_unreadable_scenarios, earlier_results_of_pair
+from corebound.workflow.compare import compare_recorded
 
 Format = Literal["text", "md"]
 
@@ -85,7 +74,13 @@ def compare(
         corebound compare 1f0c 9be1
         corebound compare v1.2 v1.3 --format md
     """
-    result = _compare(before, after, records)
+    console = Console(stderr=True)
+    compared = compare_recorded(before, after, records, notifier(console), console.status)
+    result = (
+        text_of_commits(compared)
+        if isinstance(compared, CommitComparison)
+        else text_of_runs(compared.comparison, compared.noise)
+    )
     if as_json:
         print_json(result.document)
     elif form == "md":
@@ -123,48 +118,6 @@ class ComparisonText(Struct, frozen=True, kw_only=True):
     rows: tuple[Row, ...]
     closing: tuple[str, ...]
     document: dict[str, Any]
-
-
-def _compare(before: str, after: str, records: Path) -> ComparisonText:
-    faults: list[Fault] = []
-    runs = [StoredRun(file=file, run=run) for file, run in jsonl.runs(records, faults)]
-    try:
-        pair = resolve_runs(before, after, runs, records)
-    except InputError:
-        imported, damaged = history_files.read_all(records)
-        _warn((*faults, *damaged))
-        commits = resolve_commits(before, after, imported)
-        if commits is None:
-            raise
-        series = (one for one in imported if one.project == commits[0])
-        # Thousands of series that were never analysed before take a minute.
-        with (
-            Console(stderr=True).status("Analysing the history"),
-            cached_change_points(records, all_series=False) as cache,
-        ):
-            history = build_change_history(series, memory=cache, mapper=forked_map)
-            return text_of_commits(compare_commits(*commits, history))
-    first, second = (jsonl.read(stored.file) for stored in pair)
-    record_pair = (_record(first, faults), _record(second, faults))
-    calibrations, damaged = documents.read_calibrations(records)
-    _warn((*faults, *damaged))
-    past = earlier_results_of_pair(records, (first.run, second.run))
-    result = compare_runs(*record_pair, past)
-    return text_of_runs(
-        result, noise_floor_notes(calibrations, result.after, launches=result.launches)
-    )
-
-
-def _record(stored: Stored, faults: list[Fault]) -> Record:
-    run, unreadable = drop_unreadable_scenarios(stored)
-    faults += unreadable
-    return run, stored.launches
-
-
-def _warn(faults: Iterable[Fault]) -> None:
-    console = Console(stderr=True, soft_wrap=True)
-    for fault in faults:
-        console.print(Text(f"warning: {fault}"))
 
 
 def text_of_runs(result: RunComparison, noise: Sequence[str] = ()) -> ComparisonText:

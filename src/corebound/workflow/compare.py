@@ -1,0 +1,87 @@
+"""`corebound compare` without a terminal: two recorded runs, or two commits of a history."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from pathlib import Path
+
+from msgspec import Struct
+
+from corebound.analysis.change_history import build_change_history
+from corebound.analysis.commit_comparison import CommitComparison, compare_commits
+from corebound.analysis.host_records import Record
+from corebound.analysis.noise_floor import noise_floor_notes
+from corebound.analysis.run_comparison import RunComparison, compare_runs
+from corebound.errors import Fault, InputError
+from corebound.records import documents, history_files, jsonl
+from corebound.workflow.change_point_cache import cached_change_points
+from corebound.workflow.process_pool import forked_map
+from corebound.workflow.projects import Notify
+from corebound.workflow.resolve_refs import StoredRun, resolve_commits, resolve_runs
+from corebound.workflow.run_index import drop_unreadable_scenarios, earlier_results_of_pair
+
+
+class ComparedRuns(Struct, frozen=True, kw_only=True):
+    """Two runs, and sentences about the smallest difference that their host can detect."""
+
+    comparison: RunComparison
+    noise: tuple[str, ...]
+
+
+def compare_recorded(
+    before: str,
+    after: str,
+    records: Path,
+    notify: Notify,
+    status: Callable[[str], AbstractContextManager[object]],
+) -> ComparedRuns | CommitComparison:
+    """Compare two runs, or two commits of an imported project.
+
+    Args:
+        before: A run (its id, the start of it, or its file) or a commit (its hash or tag).
+        after: The run or commit to compare with the first.
+        records: The folder of records.
+        notify: Called with a warning for each thing that cannot be read.
+        status: Shows a text while a long step runs.
+
+    Raises:
+        InputError: A name matches nothing, or several runs or commits.
+    """
+    faults: list[Fault] = []
+    runs = [StoredRun(file=file, run=run) for file, run in jsonl.runs(records, faults)]
+    try:
+        pair = resolve_runs(before, after, runs, records)
+    except InputError:
+        imported, damaged = history_files.read_all(records)
+        _warn(notify, *faults, *damaged)
+        commits = resolve_commits(before, after, imported)
+        if commits is None:
+            raise
+        series = (one for one in imported if one.project == commits[0])
+        # Thousands of series that were never analysed before take a minute.
+        with (
+            status("Analysing the history"),
+            cached_change_points(records, all_series=False) as cache,
+        ):
+            history = build_change_history(series, memory=cache, mapper=forked_map)
+            return compare_commits(*commits, history)
+    first, second = (_read(stored.file, faults) for stored in pair)
+    calibrations, damaged = documents.read_calibrations(records)
+    _warn(notify, *faults, *damaged)
+    past = earlier_results_of_pair(records, (pair[0].run, pair[1].run))
+    comparison = compare_runs(first, second, past)
+    noise = noise_floor_notes(calibrations, comparison.after, launches=comparison.launches)
+    return ComparedRuns(comparison=comparison, noise=noise)
+
+
+def _read(file: Path, faults: list[Fault]) -> Record:
+    stored = jsonl.read(file)
+    run, unreadable = drop_unreadable_scenarios(stored)
+    faults += unreadable
+    return run, stored.launches
+
+
+def _warn(notify: Notify, *faults: Fault) -> None:
+    for fault in faults:
+        notify(f"warning: {fault}")
