@@ -34,7 +34,7 @@ def loaded(*arguments: str) -> set[str]:
     [
         (("report", "--help"), {"asv", "pandas", "scipy.stats", "corebound.runner.scheduler"}),
         (("import", "asv", "--help"), {"asv", "pandas", "scipy", "jinja2"}),
-        (("run", "--help"), {"asv", "pandas"}),
+        (("run", "--help"), {"asv", "pandas", "jinja2", "corebound.report"}),
         (("compare-commits", "--help"), {"asv"}),
         (("--version",), {"numpy", "scipy", "pydantic", "jinja2", "msgspec"}),
     ],

@@ -9,9 +9,9 @@ from msgspec.structs import replace
 from typer.testing import CliRunner
 
 from corebound.cli.app import app
-from corebound.cli.commands.report import SiteContent, select_content
 from corebound.errors import InputError
 from corebound.records import history_files
+from corebound.workflow.report import SiteContent, select_content
 from support.build import a_series
 from support.report_sample import a_sample, a_serving_sample, sample_imports
 

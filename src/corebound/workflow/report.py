@@ -1,0 +1,207 @@
+"""`corebound report` without a terminal: the site of all records."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from corebound import clock
+from corebound.analysis.host_records import Record
+from corebound.errors import Fault, InputError, encodable
+from corebound.launch.environments import cache_dir
+from corebound.records import documents, history_files, jsonl
+from corebound.records.decisions import read_decisions_file
+from corebound.records.history import Series
+from corebound.records.jsonl import RECORDS
+from corebound.records.launch_record import ImportedProfile
+from corebound.records.run_record import Run
+from corebound.report import site
+from corebound.report.inputs import Progress, RequestedComparison, SiteInputs
+from corebound.stats.history.series import joined
+from corebound.workflow.change_point_cache import cached_change_points
+from corebound.workflow.process_pool import forked_map
+from corebound.workflow.projects import Notify
+from corebound.workflow.resolve_refs import StoredRun, resolve_commits, resolve_runs
+from corebound.workflow.run_index import auxiliary_runs, earlier_results, indexed_runs
+
+
+def write_site(
+    records: Path,
+    out: Path,
+    notify: Notify,
+    progress: Progress,
+    *,
+    status: Path,
+    only: Sequence[str] = (),
+    compare: Sequence[str] = (),
+) -> Path:
+    """Write the site of a folder of records.
+
+    Args:
+        records: The folder of records.
+        out: The folder of the site.
+        notify: Called with a warning for each thing that cannot be read or is missing.
+        progress: Called with a task's name, the number of items done, and their total number.
+        status: The file of decisions about changes.
+        only: Names of scenarios and imported data, or patterns of them; empty for everything.
+        compare: Pairs of runs or commits, each `A..B`, that get a page of their own.
+
+    Returns:
+        The site's first page.
+
+    Raises:
+        InputError: No name matches, or the site cannot be written.
+    """
+    faults: list[Fault] = []
+    runs = list(indexed_runs(records, faults))
+    profiles, unreadable_profiles = documents.read_profiles(records)
+    imported, damaged_histories = history_files.read_all(records)
+    decisions, decision_faults = read_decisions_file(status)
+    calibrations, damaged_calibrations = documents.read_calibrations(records)
+    confirmations, damaged_confirmations = documents.read_confirmations(records)
+    past = earlier_results((*runs, *auxiliary_runs(records, faults)))
+    faults += (fault for run in runs for fault in run.summary.faults)
+    for fault in (
+        *faults,
+        *unreadable_profiles,
+        *damaged_histories,
+        *decision_faults,
+        *damaged_calibrations,
+        *damaged_confirmations,
+    ):
+        notify(f"warning: {fault}")
+    if not (runs or profiles or imported):
+        notify(f"warning: no records in {records}: measure first with `corebound run`")
+    own_series = joined(series for run in runs for series in run.summary.series)
+    content = select_content(
+        SiteContent(
+            records=tuple((run.summary.run, run.launches) for run in runs),
+            series=(*own_series, *imported),
+            profiles=profiles,
+        ),
+        only,
+    )
+    with cached_change_points(records, all_series=not only) as cache:
+        return site.write(
+            SiteInputs(
+                records=content.records,
+                now=clock.utc_now().isoformat(timespec="seconds"),
+                profiles=content.profiles,
+                series=content.series,
+                past=past,
+                decisions=decisions,
+                confirmations=confirmations,
+                calibrations=calibrations,
+                memory=cache,
+                sources=history_files.sources(
+                    {series.project for series in imported if series.project}, records
+                ),
+                # With a selection, some launches of a run may be missing.
+                stamps={} if only else {run.summary.run.id: run.summary.stamp for run in runs},
+                profiled={run.summary.run.id: run.summary.profiles for run in runs},
+                records_folder="" if records == RECORDS else encodable(str(records)),
+                only=only,
+                compared=[
+                    _pair(argument, [run.summary.run for run in runs], imported, records)
+                    for argument in compare
+                ],
+                faults=faults,
+                mapper=forked_map,
+                progress=progress,
+                warn=lambda text: notify(f"warning: {text}"),
+            ),
+            out,
+            records=records,
+            cache_folder=cache_dir(),
+        )
+
+
+def _pair(
+    argument: str, runs: Sequence[Run], imported: Sequence[Series], records: Path
+) -> RequestedComparison:
+    """Resolve two runs to compare, or two imported commits.
+
+    Raises:
+        InputError: The text is malformed, or nothing matches.
+    """
+    before, dots, after = argument.partition("..")
+    if not (before and dots and after):
+        raise InputError(
+            what=f"`{argument}` does not name two runs or commits.",
+            where="--compare",
+            fix="Write A..B: each the id of a run or its start, or a measured commit.",
+        )
+    recorded = [StoredRun(file=jsonl.file_of(run, records), run=run) for run in runs]
+    try:
+        pair = resolve_runs(before, after, recorded, records)
+    except InputError:
+        commits = resolve_commits(before, after, imported)
+        if commits is None:
+            raise
+        return RequestedComparison(project=commits[0], before=commits[1], after=commits[2])
+    for stored in pair:
+        if stored not in recorded:
+            raise InputError(
+                what="this run is not among the records of the site.",
+                where=str(stored.file),
+                fix=f"Copy it into {records}, or use `corebound compare`.",
+            )
+    return RequestedComparison(before=pair[0].run.id, after=pair[1].run.id)
+
+
+class SiteContent(Struct, frozen=True, kw_only=True):
+    """What a site shows.
+
+    Attributes:
+        records: Every run with its launches.
+        series: Every history.
+        profiles: The imported operator profiles.
+    """
+
+    records: tuple[Record, ...]
+    series: tuple[Series, ...]
+    profiles: tuple[ImportedProfile, ...]
+
+
+def select_content(content: SiteContent, only: Sequence[str]) -> SiteContent:
+    """Select scenarios and imported data by name.
+
+    Args:
+        content: The complete content.
+        only: Names, or shell patterns of names; without any, everything is selected.
+
+    Raises:
+        InputError: No name matches.
+    """
+    if not only:
+        return content
+
+    def matches(name: str) -> bool:
+        return any(fnmatchcase(name, pattern) for pattern in only)
+
+    records: list[Record] = []
+    for run, launches in content.records:
+        sources = tuple(
+            source for source in run.scenarios if matches(str(source.document.get("name")))
+        )
+        if sources:
+            selected = tuple(launch for launch in launches if matches(launch.cell.scenario))
+            records.append((replace(run, scenarios=sources), selected))
+    series = tuple(
+        one_series
+        for one_series in content.series
+        if matches(one_series.scenario)
+        or (one_series.project is not None and matches(one_series.project))
+    )
+    profiles = tuple(profile for profile in content.profiles if matches(profile.name))
+    if not records and not series and not profiles:
+        raise InputError(
+            what="no scenario and no imported project, benchmark or profile has this name.",
+            where=f"--only {' --only '.join(only)}",
+            fix="Give a name that the report shows, or a pattern such as 'resnet50*'.",
+        )
+    return SiteContent(records=tuple(records), series=series, profiles=profiles)
