@@ -13,15 +13,13 @@ from corebound import units
 from corebound.analysis.wording import count
 from corebound.cli.options import Config, Files, Json, Only, Profile, ProjectPython
 from corebound.cli.output.json import print_json
-from corebound.machine import discovery
-from corebound.machine.identity import gpus
 from corebound.machine.topology import CoreKey, Cpu, Topology, cpu_list
 from corebound.planning.models import Placement
-from corebound.planning.placement import TOOLS
-from corebound.planning.plan import HostCapabilities, PlannedCell
+from corebound.planning.plan import PlannedCell
 from corebound.records.run_record import ScenarioSource
 from corebound.scenario.json_schema import schema_text
 from corebound.workflow import projects, scenarios
+from corebound.workflow.plan import plan_suite, read_topology
 
 Sysfs = Annotated[
     Path | None,
@@ -36,7 +34,7 @@ def topology(*, sysfs: Sysfs = None, as_json: Json = False) -> None:
         corebound topology
         corebound topology --sysfs saved-host/
     """
-    host = _topology(sysfs)
+    host = read_topology(sysfs)
     if as_json:
         print_json(host)
     else:
@@ -82,43 +80,16 @@ def plan(
         corebound plan hashing.yaml
         corebound plan hashing.yaml --sysfs saved-host/ --only threads=4
     """
-    loaded = scenarios.load_scenarios(files, only or (), profile)
-    cells = scenarios.all_cells(loaded)
-    if project_python is None:
-        project = projects.find(cells, config)
-    else:
-        project = projects.use_existing(cells, project_python)
-    environments = scenarios.find_environments(loaded, Path.cwd(), project)
-    live = scenarios.host_capabilities(environments)
-    host = HostCapabilities(
-        topology=_topology(sysfs),
-        tools=live.tools if sysfs is None else TOOLS | {scenarios.JAVA},
-        # The command of a cell is known before its environment exists.
-        pythons={
-            name: str(scenarios.python_of(name, environment))
-            for name, environment in environments.items()
-        },
-        gpus=live.gpus if sysfs is None else tuple(gpu.id for gpu in gpus(sysfs, None)),
+    suite = plan_suite(
+        files, only or (), profile, config=config, project_python=project_python, sysfs=sysfs
     )
-    planned = [
-        (scenario, cell)
-        for scenario in loaded
-        for cell in scenarios.plan_task(scenario, host, profile=profile, seed=0).planned
-    ]
     if as_json:
-        print_json([_document(cell, scenario.source) for scenario, cell in planned])
+        print_json([_document(cell, scenario.source) for scenario, cell in suite.cells])
         return
-    for _, cell in planned:
+    for _, cell in suite.cells:
         typer.echo("\n".join(_lines(cell)))
-    for name, environment in environments.items():
-        # `run` builds the project under test itself.
-        if environment is None and name not in project.made:
-            reason = live.build_failures[name]
-            typer.echo(f"\n`corebound run` would skip cells: {reason.what}\n  {reason.fix}")
-
-
-def _topology(sysfs: Path | None) -> Topology:
-    return discovery.live_topology() if sysfs is None else discovery.saved_topology(sysfs)
+    for reason in suite.missing:
+        typer.echo(f"\n`corebound run` would skip cells: {reason.what}\n  {reason.fix}")
 
 
 def _document(planned: PlannedCell, source: ScenarioSource) -> dict[str, Any]:
