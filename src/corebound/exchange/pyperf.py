@@ -12,7 +12,7 @@ import shlex
 import statistics
 import tokenize
 import zlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from corebound.errors import Fault, InputError
-from corebound.exchange.reading import Unreadable, clean, parse_json
+from corebound.exchange.reading import Progress, Unreadable, clean, parse_json
 from corebound.exchange.run_export import ExportedCell
 from corebound.records.history import INCOMPARABLE, HistoryPoint, HistoryPoints, Series
 from corebound.records.launch_record import Launch
@@ -246,9 +246,6 @@ def _commit(metadata: Mapping[str, Any]) -> Commit | None:
         dirty="corebound_dirty" in metadata,
         tree=clean(str(metadata["corebound_tree"])) if "corebound_tree" in metadata else None,
     )
-
-
-Progress = Callable[[int, int], None]
 
 
 class Read(Struct, frozen=True, kw_only=True):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -23,6 +24,9 @@ _LONE_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]|\xed[\xa0-\xbf]")
 
 # No name in a file is this long; a longer text would fill a page.
 _LONGEST_NAME = 200
+
+# Called with the number of files read and the total.
+Progress = Callable[[int, int], None]
 
 _decoder = msgspec.json.Decoder()
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
@@ -18,22 +17,17 @@ from corebound.cli.output.console import Console
 from corebound.cli.output.json import print_json
 from corebound.cli.output.progress import ReadingProgress
 from corebound.errors import Fault
-from corebound.exchange import history_import
 from corebound.exchange import pyperf as exchange_pyperf
-from corebound.exchange.asv import project as asv_project
-from corebound.exchange.asv.environments import MergeOptions, rename_environments
 from corebound.exchange.asv.project import Read
-from corebound.exchange.history_import import ImportSummary
-from corebound.exchange.reading import clean
+from corebound.exchange.history_import import ImportSummary, keep
 from corebound.records.jsonl import RECORDS
+from corebound.workflow.import_history import import_asv
 
 # How many reasons for missing results to print; a history has a handful.
 _MAX_REASONS = 4
 # How many warnings of one kind to print; a folder of other tools' files has thousands.
 _MAX_SIMILAR = 3
 _SERIES = "series have", "series has"
-# Projects have a few machines; a larger number suggests hosted runners.
-_MANY_MACHINES = 5
 
 
 class Count(NamedTuple):
@@ -87,27 +81,19 @@ def asv(
         corebound import asv results/ --project numpy --repo ~/src/numpy
     """
     with ReadingProgress(Console(stderr=True), MofNCompleteColumn()) as bar:
-        source = asv_project.read(
+        imported = import_asv(
             folder,
-            name=project,
+            records,
+            partial(bar.show, "reading results"),
+            project=project,
             repo=repo,
-            progress=partial(bar.show, "reading results"),
-            cached=partial(asv_project.cached_sources, records),
-            merge_options=MergeOptions(
-                machine=machine and clean(machine), under_test=tuple(under_test or ())
-            ),
+            machine=machine,
+            under_test=under_test or (),
         )
-    as_named = partial(rename_environments, names=source.names)
-    history = history_import.keep(
-        source.project, source.series, records, rename=as_named, removed=source.removed
+    source = imported.source
+    print_import(
+        source.project, _counts(source), imported.history, imported.faults, as_json=as_json
     )
-    asv_project.keep_sources(records, source)
-    faults = [*source.faults]
-    if machine is None:
-        faults += _warn_of_machines(folder, source, history)
-    if not under_test:
-        faults += _warn_of_versions(folder, source, history)
-    print_import(source.project, _counts(source), history, faults, as_json=as_json)
     if source.is_guessed and not as_json:
         typer.echo(
             f"The project is named after its folder, {source.project}; use --project NAME for"
@@ -142,37 +128,6 @@ def _counts(source: Read) -> list[Count]:
             )
         )
     return counts
-
-
-def _are_single(history: ImportSummary) -> bool:
-    """Whether most series have a single result."""
-    return history.single * 2 > history.series
-
-
-def _warn_of_versions(folder: Path, source: Read, history: ImportSummary) -> Iterator[Fault]:
-    """Warn if most series belong to a requirement's version that occurs at one commit only."""
-    if source.commit_specific and _are_single(history):
-        name = source.commit_specific[0]
-        yield Fault(
-            file=str(folder),
-            line=None,
-            what=f"each commit was measured with another {name}, so most series have one result.",
-            fix=f"If {name} is what is measured, delete {history.file} and import again"
-            f" with --under-test {shlex.quote(name)}, which continues series across versions.",
-        )
-
-
-def _warn_of_machines(folder: Path, source: Read, history: ImportSummary) -> Iterator[Fault]:
-    """Warn if most series belong to a machine that measured only once."""
-    machines = len({one.host for one in source.series})
-    if machines >= _MANY_MACHINES and _are_single(history):
-        yield Fault(
-            file=str(folder),
-            line=None,
-            what=f"the results are from {machines:,} machines, so most series have one result.",
-            fix=f"If they are hosted runners of one kind, delete {history.file} and import again"
-            " with --machine NAME, which treats them as one.",
-        )
 
 
 def print_import(
@@ -283,7 +238,7 @@ def pyperf(
     print_import(
         name,
         (Count(source.files, "files", "file", "files"),),
-        history_import.keep(name, source.series, records),
+        keep(name, source.series, records),
         source.faults,
         as_json=as_json,
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from msgspec import Struct
@@ -12,7 +12,7 @@ from corebound.errors import Fault, encodable
 from corebound.exchange.asv import results as asv_results
 from corebound.exchange.asv.environments import MergeOptions, Source
 from corebound.exchange.asv.results import BenchmarkEntry, ResultFile
-from corebound.exchange.reading import Unreadable, clean, parse_json
+from corebound.exchange.reading import Progress, Unreadable, clean, parse_json
 from corebound.records import atomic_write, cache
 
 BENCHMARKS = "benchmarks.json"
@@ -29,8 +29,6 @@ _NO_BENCHMARKS = (
     "there is none, so units are those of benchmarks' names, and parameters have no names."
 )
 _NO_BENCHMARKS_FIX = "Copy it from where asv ran, if it is still there."
-
-Progress = Callable[[int, int], None]
 
 
 class Unread(Struct, frozen=True, kw_only=True):

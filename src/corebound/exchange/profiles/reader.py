@@ -195,7 +195,8 @@ _SUFFIXES = (".json", ".json.gz", ".csv", ".csv.gz", ".xplane.pb")
 # Before CANN 7, a file name had device, model and iteration; the content had no device.
 _OLD_NAME = re.compile(r"_(\d+)_\d+_\d+\.(?:csv|json)$")
 
-Progress = Callable[[Path, int, int], None]
+# Called with a file, its bytes read and its size.
+FileProgress = Callable[[Path, int, int], None]
 
 
 class UnreadableProfiles(InputError):
@@ -217,7 +218,7 @@ class _FilePart(Struct, frozen=True, kw_only=True):
 
 
 def read_all(
-    paths: Sequence[Path], *, name: str | None, progress: Progress
+    paths: Sequence[Path], *, name: str | None, progress: FileProgress
 ) -> tuple[ImportedProfile, ...]:
     """Read every profile in these files and folders; an error in one rejects all.
 
@@ -256,7 +257,7 @@ def _fault(path: Path, error: Unreadable) -> Fault:
     return Fault(file=str(path), line=None, what=error.what, fix=error.fix)
 
 
-def _read_path(path: Path, progress: Progress, faults: list[Fault]) -> list[_FilePart]:
+def _read_path(path: Path, progress: FileProgress, faults: list[Fault]) -> list[_FilePart]:
     if not path.is_dir():
         return [_FilePart(file=path, part=part) for part in _read_file(path, progress)]
     parts = []
@@ -278,11 +279,11 @@ def _read_path(path: Path, progress: Progress, faults: list[Fault]) -> list[_Fil
     return parts
 
 
-def _read_file(file: Path, progress: Progress) -> tuple[Part, ...]:
+def _read_file(file: Path, progress: FileProgress) -> tuple[Part, ...]:
     return detect.read(_unpacked(_pieces(file, progress)))
 
 
-def _pieces(file: Path, progress: Progress) -> Iterator[bytes]:
+def _pieces(file: Path, progress: FileProgress) -> Iterator[bytes]:
     with file.open("rb") as source:
         size = file.stat().st_size
         bytes_read = 0

@@ -1,0 +1,110 @@
+"""`corebound import asv` without a terminal: read a project's results and extend its history."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator, Sequence
+from functools import partial
+from pathlib import Path
+
+from msgspec import Struct
+
+from corebound.errors import Fault
+from corebound.exchange import history_import
+from corebound.exchange.asv import project as asv_project
+from corebound.exchange.asv.environments import MergeOptions, rename_environments
+from corebound.exchange.asv.project import Read
+from corebound.exchange.history_import import ImportSummary
+from corebound.exchange.reading import Progress, clean
+
+# Projects have a few machines; a larger number suggests hosted runners.
+_MANY_MACHINES = 5
+
+
+class ImportedProject(Struct, frozen=True, kw_only=True):
+    """What was read of a project, its history with it, and warnings about both."""
+
+    source: Read
+    history: ImportSummary
+    faults: tuple[Fault, ...]
+
+
+def import_asv(
+    folder: Path,
+    records: Path,
+    progress: Progress,
+    *,
+    project: str | None,
+    repo: Path | None,
+    machine: str | None,
+    under_test: Sequence[str],
+) -> ImportedProject:
+    """Import the history of a project that asv measured.
+
+    Args:
+        folder: The folder of asv.conf.json, that file, or a folder of results.
+        records: The folder of records.
+        progress: Called with the number of files read and the total.
+        project: The project's name; None takes the one in the configuration or the folder's.
+        repo: A clone of its repository; None reads no subjects of commits.
+        machine: A name to treat all machines as one of; None keeps them apart.
+        under_test: Requirements that are measured: series continue across their versions.
+
+    Raises:
+        InputError: The results cannot be read, or the history cannot be written.
+    """
+    source = asv_project.read(
+        folder,
+        name=project,
+        repo=repo,
+        progress=progress,
+        cached=partial(asv_project.cached_sources, records),
+        merge_options=MergeOptions(
+            machine=machine and clean(machine), under_test=tuple(under_test)
+        ),
+    )
+    history = history_import.keep(
+        source.project,
+        source.series,
+        records,
+        rename=partial(rename_environments, names=source.names),
+        removed=source.removed,
+    )
+    asv_project.keep_sources(records, source)
+    faults = [*source.faults]
+    if machine is None:
+        faults += _warn_of_machines(folder, source, history)
+    if not under_test:
+        faults += _warn_of_versions(folder, source, history)
+    return ImportedProject(source=source, history=history, faults=tuple(faults))
+
+
+def _are_single(history: ImportSummary) -> bool:
+    """Whether most series have a single result."""
+    return history.single * 2 > history.series
+
+
+def _warn_of_versions(folder: Path, source: Read, history: ImportSummary) -> Iterator[Fault]:
+    """Warn if most series belong to a requirement's version that occurs at one commit only."""
+    if source.commit_specific and _are_single(history):
+        name = source.commit_specific[0]
+        yield Fault(
+            file=str(folder),
+            line=None,
+            what=f"each commit was measured with another {name}, so most series have one result.",
+            fix=f"If {name} is what is measured, delete {history.file} and import again"
+            f" with --under-test {shlex.quote(name)}, which continues series across versions.",
+        )
+
+
+def _warn_of_machines(folder: Path, source: Read, history: ImportSummary) -> Iterator[Fault]:
+    """Warn if most series belong to a machine that measured only once."""
+    machines = len({one.host for one in source.series})
+    if machines >= _MANY_MACHINES and _are_single(history):
+        yield Fault(
+            file=str(folder),
+            line=None,
+            what=f"the results are from {machines:,} machines, so most series have one result.",
+            fix=f"If they are hosted runners of one kind, delete {history.file} and import again"
+            " with --machine NAME, which treats them as one.",
+        )
