@@ -161,7 +161,7 @@ def _order(launches: Sequence[Launch], result: ScenarioResult) -> Check:
     seed = f"seed {result.run.seed}"
     alternated = sum(bool(launch.alternated) for launch in launches)
     if alternated:
-        seed += f"; {count(alternated, 'launch', 'launches')} alternated, iteration by iteration"
+        seed += f"; {count(alternated, 'launch', 'launches')} alternated, time slice by time slice"
     if len(blocks) < 2 or len(cells) < 2:
         return _ORDER.judged(f"one block or one cell has no order; {seed}", passed=None)
     orders_found = f"{len(orders)} different orders" if len(orders) > 1 else "one order"

@@ -6,6 +6,7 @@ import os
 import selectors
 import time
 from collections.abc import Callable, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 
 from msgspec import Struct, field
@@ -19,7 +20,7 @@ from corebound.launch.supervisor_client import Supervision
 from corebound.launch.worker_connection import WorkerConnection
 from corebound.planning.models import Command, Placement
 from corebound.records.launch_record import Served, Status, Worker
-from corebound.records.telemetry import Counters, HostOverTime
+from corebound.records.telemetry import Counters, HostOverTime, Pauses
 from corebound.worker import protocol
 
 LOG_TAIL_BYTES = 8_192
@@ -59,6 +60,7 @@ class LaunchResult(Struct, frozen=True, kw_only=True):
     served: Served | None = None
     host: HostOverTime | None = None
     counters: Counters | None = None
+    pauses: Pauses | None = None
 
 
 def timed_out(phase: str, timeout_s: float) -> tuple[str, str]:
@@ -119,6 +121,8 @@ class AnyLaunchSpec(Struct, frozen=True, kw_only=True):
 
 # How long a worker may take to exit after its work: atexit handlers, pools.
 EXIT_S = 10.0
+# How often progress is shown while other launches are set up.
+_TICK_S = 0.1
 # Grace period for processes that end by themselves, such as a helper whose parent just exited.
 GRACE_S = 0.2
 
@@ -131,8 +135,7 @@ class LaunchSpec(AnyLaunchSpec, frozen=True, kw_only=True):
         requests: The request sent to each worker.
         looks: Whether to sample the launch while it is timed. Turn this off to measure the
             cost of sampling.
-        role: This launch's role in an alternation; it then has one worker. None: the launch
-            does not alternate.
+        role: This launch's role in an alternation. None: the launch does not alternate.
         other_supervisors: Process ids of the supervisors of the launches it alternates with.
     """
 
@@ -177,6 +180,7 @@ class _Session:
         self._began_ns = time.monotonic_ns()
         self._began_s = time.monotonic()
         self._log = spec.scratch / "log"
+        self._was_paused = False
 
     def run(self) -> LaunchResult:
         status: Status = "ok"
@@ -217,6 +221,7 @@ class _Session:
             trace=self._trace(),
             host=self._monitor.host,
             counters=self._monitor.counters,
+            pauses=self._spec.role.pauses if self._spec.role else None,
         )
 
     def _trace(self) -> Path | None:
@@ -253,7 +258,7 @@ class _Session:
         self._monitor = self._new_monitor([connection.pid for connection in self._connections])
         self._monitor.prepare()
         if spec.role is not None:
-            spec.role.wait_for_others(self._left_s())
+            self._wait_for_others(spec.role)
         if spec.placement.moment == "after-start":
             for sampler, slot in zip(self._monitor.samplers, spec.placement.slots, strict=True):
                 sampler.bind(slot.cpus)
@@ -263,6 +268,14 @@ class _Session:
         self._until(lambda: all(connection.end is not None for connection in self._connections))
         self._monitor.stop()
 
+    def _wait_for_others(self, role: InterleaveRole) -> None:
+        """Wait until the other launches are ready; that time is not part of this launch's."""
+        role.ready(lambda: chain.from_iterable(s.processes for s in self._monitor.samplers))
+        waits_since_s = time.monotonic()
+        while not role.may_go(_TICK_S):
+            self._tick()
+        self._began_s += time.monotonic() - waits_since_s
+
     def _new_monitor(self, pids: Sequence[int]) -> LaunchMonitor:
         return LaunchMonitor(
             pids,
@@ -271,7 +284,11 @@ class _Session:
             scratch=self._spec.scratch,
             counting=self._spec.counting,
             other_supervisors=self._spec.other_supervisors,
+            paused_ns=self._paused_ns,
         )
+
+    def _paused_ns(self) -> int:
+        return self._spec.role.paused_ns if self._spec.role else 0
 
     def _dismiss(self) -> None:
         """Tell the workers to exit, and wait until they have."""
@@ -296,11 +313,18 @@ class _Session:
                 raise _TimedOutError
             if not self._wait(min(left_s, self._monitor.pause_s), receive=True):
                 if self._spec.looks:
-                    self._monitor.sample()
+                    self._sample()
                 self._tick()
             if any(connection.failure is not None for connection in self._connections):
                 raise _WorkerFailedError
             self._require_alive(is_done)
+
+    def _sample(self) -> None:
+        """Sample the launch; only once while it is paused."""
+        is_paused = self._spec.role is not None and self._spec.role.is_paused
+        if not (is_paused and self._was_paused):
+            self._monitor.sample()
+        self._was_paused = is_paused
 
     def _left_s(self) -> float:
         """Seconds until the deadline; the other launches' time slices do not count."""
@@ -372,7 +396,11 @@ class _Session:
     def _evidence(self, workers: Sequence[Worker]) -> tuple[str, ...]:
         affinities = [connection.allowed for connection in self._connections]
         return verification.binding_violations(
-            self._spec.placement, self._spec.commands, workers, affinities
+            self._spec.placement,
+            self._spec.commands,
+            workers,
+            affinities,
+            pauses=self._spec.role.pauses if self._spec.role else None,
         )
 
     def _worker_span_ns(self) -> int:

@@ -40,6 +40,7 @@ class LaunchMonitor:
         counting: CounterSupport,
         other_processes: Callable[[], Iterable[int]] = tuple,
         other_supervisors: Iterable[int] = (),
+        paused_ns: Callable[[], int] = lambda: 0,
     ) -> None:
         """Create the thread samplers.
 
@@ -53,8 +54,9 @@ class LaunchMonitor:
                 server's own. They are counted too, but their threads are not sampled.
             other_supervisors: Process ids of the supervisors of the launches it alternates
                 with. Their CPU time does not count as foreign.
+            paused_ns: For how long the launch has been paused because it alternates.
         """
-        self.samplers = [ThreadSampler(pid) for pid in pids]
+        self.samplers = [ThreadSampler(pid, paused_ns=paused_ns) for pid in pids]
         self.threads: tuple[tuple[ThreadEvidence, ...], ...] = ()
         self.host: HostOverTime | None = None
         self.counters: Counters | None = None

@@ -6,6 +6,7 @@ import contextlib
 import math
 import os
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from corebound.launch.host_sampler import ThreadTotals
@@ -72,8 +73,15 @@ class ThreadSampler:
     For a thread that starts later, they count from its start.
     """
 
-    def __init__(self, root: int) -> None:
+    def __init__(self, root: int, *, paused_ns: Callable[[], int] = lambda: 0) -> None:
+        """Create a sampler.
+
+        Args:
+            root: The process at the root of the tree.
+            paused_ns: For how long the tree has been paused because its launch alternates.
+        """
         self.root = root
+        self._paused_ns, self._paused_before_ns = paused_ns, 0
         self._threads: dict[int, _Thread] = {}
         self._ended: list[_Thread] = []
         self._processes: set[int] = {root}
@@ -241,8 +249,10 @@ class ThreadSampler:
             active_ns: Run and run-queue wait time of the threads since the previous sample.
         """
         since_ns = now_ns - self._sampled_ns
-        is_stopped = any(map(self._is_stopped, self._threads.values()))
-        if active_ns > _IDLE_SHARE * since_ns:
+        paused_ns = self._paused_ns()
+        was_paused, self._paused_before_ns = paused_ns > self._paused_before_ns, paused_ns
+        is_stopped = not was_paused and any(map(self._is_stopped, self._threads.values()))
+        if was_paused or active_ns > _IDLE_SHARE * since_ns:
             self._idle_since_ns = now_ns
         elif is_stopped and self._was_stopped:
             self.suspended_ns += since_ns

@@ -7,17 +7,14 @@ from collections.abc import Iterator, Sequence
 from corebound.machine.topology import CpuId, cpu_list
 from corebound.planning.models import Command, Placement
 from corebound.records.launch_record import ThreadEvidence, Worker
-from corebound.records.telemetry import sum_known
+from corebound.records.telemetry import Pauses
 from corebound.units import duration
 from corebound.worker import protocol
 
 Allowed = tuple[tuple[CpuId, ...], ...]
 
-# CPU time a worker may use between its time slices, as a share of what it uses within them.
-# Handing over takes about 0.1 ms, and a time slice lasts at least 1 ms.
-_MOST_BETWEEN = 0.5
-# An additional allowance for the messages it sends at the end.
-_HANDING_OVER_NS = 20_000_000
+# CPUs that a launch may use while it is paused. Signals stop threads within microseconds.
+_MOST_WHILE_PAUSED = 0.02
 
 
 def binding_violations(
@@ -25,6 +22,7 @@ def binding_violations(
     commands: Sequence[Command],
     workers: Sequence[Worker],
     of_commands: Sequence[Allowed],
+    pauses: Pauses | None = None,
 ) -> tuple[str, ...]:
     """Every way in which a launch deviated from its request; empty if there is none.
 
@@ -34,30 +32,30 @@ def binding_violations(
         workers: The observations of each worker.
         of_commands: For each worker, the CPU affinity sets observed for the external command
             it timed; empty if it timed none.
+        pauses: How it was paused while others ran; None if it did not alternate.
     """
-    return tuple(
+    of_workers = (
         fault
         for worker, command, allowed in zip(workers, commands, of_commands, strict=True)
         for fault in (
             *_off_slot(placement, worker, allowed),
             *_wrong_thread_count(worker),
             *_wrong_environment(command, worker),
-            *_between_time_slices(worker),
         )
     )
+    return (*of_workers, *(_not_paused(pauses) if pauses is not None else ()))
 
 
-def _between_time_slices(worker: Worker) -> Iterator[str]:
-    """For a worker that alternates: excess CPU time used outside its own time slices."""
-    ran_ns = sum_known(thread.run_ns for thread in worker.threads)
-    if not worker.time_slices or ran_ns is None:
-        return
-    within_ns = sum(worker.cpu_ns[1:])
-    between_ns = ran_ns - within_ns
-    if between_ns > _MOST_BETWEEN * within_ns + _HANDING_OVER_NS:
+def ran_while_paused(pauses: Pauses) -> bool:
+    """Whether a launch used more CPU time while it was paused than stopping it takes."""
+    return pauses.cpu_ns > _MOST_WHILE_PAUSED * pauses.duration_ns
+
+
+def _not_paused(pauses: Pauses) -> Iterator[str]:
+    if ran_while_paused(pauses):
         yield (
-            f"it used {duration(between_ns)} of CPU time between its stints,"
-            f" {duration(within_ns)} within (measure.alternate: never keeps them apart)"
+            f"it used {duration(pauses.cpu_ns)} of CPU time in the {duration(pauses.duration_ns)}"
+            " for which it was paused (measure.alternate: never runs it alone)"
         )
 
 

@@ -1,4 +1,4 @@
-"""Reads this process's cgroups: allowed CPUs and memory nodes, CPU-time quotas, freezing."""
+"""Reads this process's cgroups: allowed CPUs and memory nodes, CPU and memory limits, freezing."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 
 from msgspec import Struct
 
+from corebound.machine.procfs import line_number
 from corebound.machine.sysfs import Tree, parse_integer, read_cpu_list, read_integer, read_text
 from corebound.machine.topology import CpuId
 
@@ -224,6 +225,32 @@ def _quota(tree: Tree, folder: str, *, is_v2: bool) -> Quota | None:
         value=value,
         unlimited=unlimited,
     )
+
+
+# The files of a group's memory limit, its use, and the statistic of its page cache that can be
+# dropped, for cgroup v2 and v1.
+_MEMORY_FILES = {
+    True: ("memory.max", "memory.current", "inactive_file"),
+    False: ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"),
+}
+
+
+def available_memory_bytes(tree: Tree) -> float:
+    """The memory that we can still use; infinite if it is unknown.
+
+    The least of what the host has available and what the limits of our groups leave.
+    """
+    host_kb = line_number((tree.read("proc/meminfo") or "").encode(), b"MemAvailable")
+    available = [math.inf if host_kb is None else host_kb * 1024]
+    for mount, folders in _hierarchies(tree, "memory"):
+        limit_file, use_file, cache = _MEMORY_FILES[mount.kind == "cgroup2"]
+        for folder in folders:
+            limit = read_integer(tree, f"{folder}/{limit_file}")
+            used = read_integer(tree, f"{folder}/{use_file}")
+            if limit is not None and used is not None:
+                counts = _counts(tree.read(f"{folder}/memory.stat") or "")
+                available.append(limit - used + counts.get(cache, 0))
+    return min(available)
 
 
 def _counts(text: str) -> Mapping[str, int]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from msgspec import Struct, field
 
@@ -214,40 +214,41 @@ def _target(workload: str, cell: Cell) -> str:
 # Largest group of alternating cells: all of them hold their memory at the same time, and
 # each waits for the time slices of all the others.
 MOST_INTERLEAVED = 8
-# Frameworks whose workers are idle between steps if they have one thread; others load data
-# and keep thread pools active. Workers without a framework always have one thread.
-_IDLE_BETWEEN_STEPS = frozenset({"none", "numpy"})
 
 
 def interleave_groups(
-    planned: Sequence[PlannedCell], baselines: Mapping[str, str]
+    planned: Sequence[PlannedCell],
+    baselines: Mapping[str, str],
+    *,
+    unpausable: Collection[str] = (),
 ) -> tuple[tuple[PlannedCell, ...], ...]:
     """Divide the cells of a block into groups that alternate, and single cells.
 
-    A group is a baseline and the cells that are compared with it. All have one worker and
-    the same placement, so that host disturbance affects them alike. If `measure.alternate`
-    is `auto`, the workers also have one thread, and use NumPy or no framework. The thread
-    pools of other frameworks keep spinning for a while after their time slice, on the CPUs
-    of the next worker, and background data loading continues.
+    A group is a baseline and the cells that are compared with it. While one of them has its time
+    slice, the processes of the others are stopped, so their placements may differ. Servers do
+    not alternate, because requests would pile up. Neither do cells that compute on GPUs, which
+    no signal stops, unless `measure.alternate` is `always`.
 
     Args:
         planned: Cells that can run on the host, in the order of the block.
         baselines: Maps a cell's key to the key of its baseline.
+        unpausable: Keys of cells whose processes ran although they were paused.
 
     Returns:
-        Groups of 1 to `MOST` cells, ordered by their first cell; the cells of each are in
-        the block's order.
+        Groups of 1 to `MOST_INTERLEAVED` cells, ordered by their first cell; the cells of each
+        are in the block's order.
     """
     by_key = {planned_cell.cell.key: planned_cell for planned_cell in planned}
+    may_interleave = {
+        key
+        for key, planned_cell in by_key.items()
+        if key not in unpausable and _may_interleave(planned_cell)
+    }
     groups: dict[str, list[str]] = {}
-    for key, planned_cell in by_key.items():
-        baseline = by_key.get(baselines.get(key, ""))
-        if (
-            baseline is not None
-            and baseline is not planned_cell
-            and _share_turns(planned_cell, baseline)
-        ):
-            members = groups.setdefault(baseline.cell.key, [baseline.cell.key])
+    for key in by_key:
+        baseline = baselines.get(key, key)
+        if baseline != key and {key, baseline} <= may_interleave:
+            members = groups.setdefault(baseline, [baseline])
             if len(members) < MOST_INTERLEAVED:
                 members.append(key)
     group_of = {key: baseline for baseline, members in groups.items() for key in members}
@@ -257,20 +258,8 @@ def interleave_groups(
     return tuple(map(tuple, cells_by_group.values()))
 
 
-def _share_turns(planned_cell: PlannedCell, baseline: PlannedCell) -> bool:
-    return (
-        _may_interleave(planned_cell)
-        and _may_interleave(baseline)
-        and planned_cell.placement == baseline.placement
-    )
-
-
 def _may_interleave(planned_cell: PlannedCell) -> bool:
-    alternate, placement = planned_cell.measure.alternate, planned_cell.placement
-    if alternate == "never" or placement is None or planned_cell.traffic is not None:
+    alternate = planned_cell.measure.alternate
+    if alternate == "never" or planned_cell.placement is None or planned_cell.traffic is not None:
         return False
-    if len(placement.slots) != 1:
-        return False
-    framework = planned_cell.cell.framework
-    one_thread = framework == "none" or placement.threads == 1
-    return alternate == "always" or (framework in _IDLE_BETWEEN_STEPS and one_thread)
+    return alternate == "always" or not planned_cell.cell.gpus

@@ -9,7 +9,13 @@ from msgspec import Struct, field
 from corebound.bounded_numbers import Amount, Count, OffsetMs, Signed
 from corebound.machine.topology import CpuId
 from corebound.planning.models import Command, Placement
-from corebound.records.telemetry import Counters, Disturbance, DisturbedIterations, HostOverTime
+from corebound.records.telemetry import (
+    Counters,
+    Disturbance,
+    DisturbedIterations,
+    HostOverTime,
+    Pauses,
+)
 from corebound.scenario.cell import Cell
 from corebound.scenario.traffic import Answered, Traffic, Warmed
 from corebound.worker.protocol import Operator
@@ -202,6 +208,8 @@ class Launch(Struct, frozen=True, kw_only=True):
             the launch. None if it was not monitored, or not disturbed.
         counters: Counters of its processes during that time, or None.
         alternated: The ids of the launches that it alternated with, time slice by time slice.
+        pauses: How it was paused while they ran; None if it did not alternate, or in records of
+            corebound 0.2.
     """
 
     id: str
@@ -231,3 +239,4 @@ class Launch(Struct, frozen=True, kw_only=True):
     disturbance: Disturbance | None = None
     counters: Counters | None = None
     alternated: tuple[str, ...] = ()
+    pauses: Pauses | None = None

@@ -39,6 +39,16 @@ def sum_known(values: Iterable[int | None]) -> int | None:
     return sum(known) if known else None
 
 
+class Pauses(Struct, frozen=True, kw_only=True):
+    """How long a launch was paused while the launches that it alternated with ran.
+
+    `cpu_ns` is the CPU time that its processes used nevertheless.
+    """
+
+    duration_ns: Count
+    cpu_ns: Count
+
+
 class GpuUse(Struct, frozen=True, kw_only=True):
     """One GPU at one reading; unknown values are None.
 

@@ -23,6 +23,9 @@ from corebound.launch.interleaving import Alternation, InterleaveRole
 from corebound.launch.launch import LaunchResult, LaunchSpec, launch
 from corebound.launch.perf import CounterSupport
 from corebound.launch.supervisor_client import Supervision
+from corebound.machine.cgroups import available_memory_bytes
+from corebound.machine.procfs import descendants, resource_usage
+from corebound.machine.sysfs import LIVE
 from corebound.machine.topology import CpuId
 from corebound.planning.cpu_selection import server_binds_workers
 from corebound.planning.models import Placement
@@ -89,6 +92,9 @@ def _generator_cpus(placement: Placement) -> tuple[CpuId, ...]:
 
 
 _LIBRARY = "library"
+# The memory that must be available before one more launch joins an alternation, as a multiple of
+# what the largest one has after its first iteration. Iterations may need more.
+_MEMORY_RESERVE = 2.0
 # How often progress is shown while launches alternate.
 _TICK_S = 0.1
 
@@ -134,7 +140,8 @@ class Launcher(Struct, frozen=True, kw_only=True):
             if stopped.is_set():
                 raise KeyboardInterrupt
 
-        with Alternation(len(jobs)) as alternation, ThreadPoolExecutor(len(jobs)) as pool:
+        workers = [len(job.planned.requests) for job in jobs]
+        with Alternation(workers) as alternation, ThreadPoolExecutor(len(jobs)) as pool:
             futures = [
                 pool.submit(self._alternating, job, tick, alternation, number)
                 for number, job in enumerate(jobs)
@@ -145,12 +152,21 @@ class Launcher(Struct, frozen=True, kw_only=True):
             except BaseException:
                 stopped.set()  # each launch cleans up first, then the exception propagates
                 raise
-            return tuple(future.result() for future in futures)
+            results = [future.result() for future in futures]
+        return tuple(
+            self._launch(job, 0, self.tick, None) if result is None else result
+            for job, result in zip(jobs, results, strict=True)
+        )
 
     def _alternating(
         self, job: Job, tick: Callable[[], None], alternation: Alternation, number: int
-    ) -> LaunchResult:
+    ) -> LaunchResult | None:
+        """The result of a launch that alternates; None if there is no memory for it now."""
         try:
+            while not alternation.may_start(number, _TICK_S):
+                tick()
+            if self._is_short_of_memory():
+                return None
             return self._launch(
                 job, number, tick, InterleaveRole(alternation=alternation, number=number)
             )
@@ -180,6 +196,14 @@ class Launcher(Struct, frozen=True, kw_only=True):
             return replace(result, trace=traces.keep(result.trace, self.traces_folder, job.id))
         finally:
             shutil.rmtree(folder, ignore_errors=True)
+
+    def _is_short_of_memory(self) -> bool:
+        """Whether a launch as large as the largest that is ready could exceed the memory."""
+        largest_bytes = max(
+            resource_usage(partial(descendants, supervision.pid)).rss_bytes
+            for supervision in self.supervisions
+        )
+        return available_memory_bytes(LIVE) < _MEMORY_RESERVE * largest_bytes
 
     @property
     def _python_path(self) -> Path:

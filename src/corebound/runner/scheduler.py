@@ -11,6 +11,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from corebound.launch.launch import LaunchResult
+from corebound.launch.verification import ran_while_paused
 from corebound.planning.models import CannotRun
 from corebound.planning.plan import PlannedCell, interleave_groups
 from corebound.records.launch_record import CONTINUES, Kind, Launch
@@ -131,7 +132,10 @@ def _marked(result: LaunchResult, warmup: Warmup) -> Screened:
     )
     # Detecting the warm-up is slow, and most launches are not disturbed.
     is_disturbed = any(worker.disturbed for worker in workers)
-    warm = [first_used_iteration(worker, warmup) for worker in workers] if is_disturbed else ()
+    warm = [
+        first_used_iteration(worker, warmup, is_alone=len(workers) == 1)
+        for worker in (workers if is_disturbed else ())
+    ]
     return replace(result, workers=workers), disturbance(workers, host, warm=warm)
 
 
@@ -171,6 +175,7 @@ class ScenarioProgress:
         self._launches: dict[str, dict[int, Launch]] = {key: {} for key in self.by_key}
         self._refused: dict[str, list[int]] = {key: [] for key in self.by_key}
         self._profiled: set[str] = set()
+        self._unpausable: set[str] = set()
         self._refused_profiles: Counter[str] = Counter()
         self._summaries: dict[str, LaunchSummary] = {}
         cells = tuple(planned.cell for planned in task.planned)
@@ -193,6 +198,8 @@ class ScenarioProgress:
             self._refused[launch.cell.key].append(launch.block)
         else:
             self._launches[launch.cell.key][launch.block] = launch
+            if launch.pauses is not None and ran_while_paused(launch.pauses):
+                self._unpausable.add(launch.cell.key)
 
     def has_launched(self, block: int, key: str) -> bool:
         """Whether a cell has been launched in this block, not counting refused launches."""
@@ -259,7 +266,9 @@ class ScenarioProgress:
     def interleave(self, jobs: Sequence[Job]) -> tuple[tuple[Job, ...], ...]:
         """Group a block's jobs, in order: those that alternate together, the others alone."""
         by_key = {job.planned.cell.key: job for job in jobs}
-        groups = interleave_groups([job.planned for job in jobs], self._baselines)
+        groups = interleave_groups(
+            [job.planned for job in jobs], self._baselines, unpausable=self._unpausable
+        )
         return tuple(tuple(by_key[planned.cell.key] for planned in group) for group in groups)
 
     def required_launches(self, *, after: int) -> int:
@@ -470,7 +479,11 @@ class Runner:
                     started_at=started_at,
                     spent_ns=spent_ns,
                     disturbance=disturbance,
-                    alternated=tuple(other.id for other in jobs if other is not job),
+                    alternated=tuple(
+                        other.id
+                        for other, (other_result, _) in zip(jobs, screened, strict=True)
+                        if other is not job and result.pauses and other_result.pauses
+                    ),
                 ),
             )
             for job, (result, disturbance) in zip(jobs, screened, strict=True)

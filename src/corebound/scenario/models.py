@@ -130,8 +130,8 @@ class Measure(StrictModel):
     )
     alternate: Alternating = Field(
         "auto",
-        description="whether the launches of a block iterate by turns; auto: those of one"
-        " worker with one thread, of NumPy or no framework, placed as its baseline is",
+        description="whether the launches of a block iterate by turns; auto: all but servers"
+        " and those that compute on GPUs",
     )
 
 

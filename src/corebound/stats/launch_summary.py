@@ -6,10 +6,12 @@ import math
 import statistics
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 from typing import Literal
 
 import numpy as np
 from msgspec import Struct
+from msgspec.structs import replace
 
 from corebound.records.launch_record import Launch, Served, Status, Worker
 from corebound.scenario.cell import Cell
@@ -88,8 +90,8 @@ class LaunchSummary(Struct, frozen=True, kw_only=True):
             iteration is too short for the CPU clock.
         used: Number of iterations used, over all workers.
         independent: Effective number of independent iterations, given their autocorrelation.
-        time_slices_ns: For each time slice used, its number and the median of its iterations;
-            empty if the launch did not alternate.
+        time_slices_ns: For each time slice used, its number and the median of its iterations,
+            with several workers their mean; empty if the launch did not alternate.
         alternated: The ids of the launches that it alternated with.
         disturbed: Whether something outside disturbed most of the iterations used.
         steady: How the launch behaved; with several workers, the worst of them.
@@ -198,7 +200,12 @@ def summarise_launch(launch: Launch, warmup: Warmup) -> LaunchSummary:
         raise ValueError(f"launch {launch.id} was profiled, not measured")
     if launch.served is not None:
         return _summarise_served(launch, launch.served)
-    used = [_drop_warmup(worker, warmup) for worker in launch.workers if worker.wall_ns]
+    is_alone = len(launch.workers) == 1
+    used = [
+        _drop_warmup(worker, warmup, is_alone=is_alone)
+        for worker in launch.workers
+        if worker.wall_ns
+    ]
     if not used:
         raise ValueError(f"launch {launch.id} has no samples")
     wall_ns = [sample for part in used for sample in part.wall_ns]
@@ -215,7 +222,7 @@ def summarise_launch(launch: Launch, warmup: Warmup) -> LaunchSummary:
         steady=worst(part.steady for part in used),
         settled=all(part.settled for part in used),
         independent=sum(effective_sample_size(part.wall_ns) for part in used),
-        time_slices_ns=tuple(time_slice for part in used for time_slice in part.time_slices_ns),
+        time_slices_ns=_combine_time_slices(part.time_slices_ns for part in used),
         alternated=launch.alternated,
         disturbed=is_mostly_disturbed(launch),
         delay=delay(launch.host),
@@ -314,16 +321,62 @@ class _SteadySamples(Struct, frozen=True, kw_only=True):
     settled: bool
 
 
-def first_used_iteration(worker: Worker, warmup: Warmup) -> int:
+def counted_iterations(worker: Worker, *, is_alone: bool) -> list[int]:
+    """Indices of a worker's iterations whose times count.
+
+    In a launch that alternates, the first iteration of a time slice does not, because it finds
+    the caches filled by the launch before. With several workers neither does the last one,
+    because the others may have handed over already. A time slice of one iteration counts.
+
+    Args:
+        worker: With its iterations.
+        is_alone: Whether it is the only worker of its launch.
+    """
+    if not worker.time_slices:
+        return list(range(len(worker.wall_ns)))
+    # The first iteration of all belongs to no time slice.
+    return [0, *chain.from_iterable(_counted_by_time_slice(worker, is_alone=is_alone))]
+
+
+def _counted_by_time_slice(worker: Worker, *, is_alone: bool) -> Iterator[range]:
+    """For each time slice, the iterations that count."""
+    begin = 1
+    for length, _ in worker.time_slices:
+        end = begin + length
+        yield range(begin + (length > 1), end - (length > 2 and not is_alone))
+        begin = end
+
+
+def first_used_iteration(worker: Worker, warmup: Warmup, *, is_alone: bool) -> int:
     """Index of the first iteration of a worker that its launch's value uses.
 
     Args:
         worker: With its iterations.
         warmup: `Measure.warmup`.
+        is_alone: Whether it is the only worker of its launch.
     """
-    wall_ns = worker.wall_ns
-    start = _warmup_length(wall_ns, warmup, steady_state(wall_ns))
-    return start if start < len(wall_ns) else unsettled_start(len(wall_ns))
+    return _settle(worker, warmup, is_alone=is_alone).used[0]
+
+
+class _Settled(Struct, frozen=True, kw_only=True):
+    """A worker's warm-up: the indices of the iterations after it that count."""
+
+    used: list[int]
+    steady: SteadyState
+    is_settled: bool
+
+
+def _settle(worker: Worker, warmup: Warmup, *, is_alone: bool) -> _Settled:
+    """Find the end of a worker's warm-up; without an iteration after it, it never settles."""
+    counted = counted_iterations(worker, is_alone=is_alone)
+    state = steady_state([worker.wall_ns[index] for index in counted])
+    steady = replace(state, start=counted[min(state.start, len(counted) - 1)])
+    start = _warmup_length(worker.wall_ns, warmup, steady)
+    is_settled = state.kind in {"steady", "warm-up then steady"} and steady.start <= start
+    used = [index for index in counted if index >= start]
+    if not used:
+        used, is_settled = counted[unsettled_start(len(counted)) :], False
+    return _Settled(used=used, steady=steady, is_settled=is_settled)
 
 
 def _warmup_length(wall_ns: Sequence[int], warmup: Warmup, state: SteadyState) -> int:
@@ -335,31 +388,33 @@ def _warmup_length(wall_ns: Sequence[int], warmup: Warmup, state: SteadyState) -
     return state.start
 
 
-def _drop_warmup(worker: Worker, warmup: Warmup) -> _SteadySamples:
-    """Drop a worker's warm-up."""
-    wall_ns = worker.wall_ns
-    state = steady_state(wall_ns)
-    start = _warmup_length(wall_ns, warmup, state)
-    settled = state.kind in {"steady", "warm-up then steady"} and state.start <= start
-    if start >= len(wall_ns):
-        start, settled = unsettled_start(len(wall_ns)), False
+def _drop_warmup(worker: Worker, warmup: Warmup, *, is_alone: bool) -> _SteadySamples:
+    """Drop a worker's warm-up, and the iterations that do not count."""
+    settled = _settle(worker, warmup, is_alone=is_alone)
+    wall_ns, cpu_ns = worker.wall_ns, worker.cpu_ns
     return _SteadySamples(
-        wall_ns=wall_ns[start:],
-        cpu_ns=worker.cpu_ns[start:] if len(worker.cpu_ns) == len(wall_ns) else (),
-        time_slices_ns=tuple(_time_slices_ns(worker, start)),
-        steady=state,
-        settled=settled,
+        wall_ns=[wall_ns[index] for index in settled.used],
+        cpu_ns=[cpu_ns[index] for index in settled.used] if len(cpu_ns) == len(wall_ns) else (),
+        time_slices_ns=tuple(
+            (number, float(statistics.median(wall_ns[iterations.start : iterations.stop])))
+            for number, iterations in enumerate(_counted_by_time_slice(worker, is_alone=is_alone))
+            if iterations.start >= settled.used[0]
+        ),
+        steady=settled.steady,
+        settled=settled.is_settled,
     )
 
 
-def _time_slices_ns(worker: Worker, start: int) -> Iterator[tuple[int, float]]:
-    """Number and median of each time slice that begins at this iteration or later."""
-    begin = 1  # the first iteration belongs to no time slice
-    for number, time_slice in enumerate(worker.time_slices):
-        if begin >= start:
-            time_slice_ns = worker.wall_ns[begin : begin + time_slice.iterations]
-            yield number, float(statistics.median(time_slice_ns))
-        begin += time_slice.iterations
+def _combine_time_slices(
+    of_workers: Iterable[Sequence[tuple[int, float]]],
+) -> tuple[tuple[int, float], ...]:
+    """The mean over the workers of each time slice that all of them used."""
+    medians_ns = [dict(time_slices) for time_slices in of_workers]
+    numbers = set(medians_ns[0]).intersection(*medians_ns[1:])
+    return tuple(
+        (number, statistics.fmean(by_number[number] for by_number in medians_ns))
+        for number in sorted(numbers)
+    )
 
 
 def _started_within(wall_ns: Sequence[int], limit_ns: int) -> int:

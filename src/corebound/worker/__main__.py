@@ -96,8 +96,8 @@ def _time(workload: Workload, request: protocol.Request) -> Timings:
     )
     if request.turn_signal is None:
         return time_iterations()
-    with SocketTurnSignal(request.turn_signal, request.turn_number) as baton:
-        return time_iterations(turn_signal=baton)
+    with SocketTurnSignal(request.turn_signal, request.turn_number) as turn_signal:
+        return time_iterations(turn_signal=turn_signal)
 
 
 def _send(reply: MessageWriter, timings: Timings) -> None:

@@ -13,9 +13,10 @@ with one message per line:
 On an error it sends `failure` instead of the remaining messages. It stays alive until
 its request pipe closes, so that the runner can take a last sample of its threads.
 
-Workers that alternate use an additional socket. Each sends its place number once, then
-waits for one byte before every time slice, and sends one byte after it. If no more bytes
-arrive, it continues alone. A worker that has finished closes the socket.
+Workers that alternate use an additional socket. Each sends the number of its launch once,
+then waits for one byte before every time slice, and sends one byte after it. After its last
+time slice it sends `FINISHED` and waits until the others have finished too, so that its
+teardown disturbs none of them. If the socket closes, it continues alone.
 """
 
 from __future__ import annotations
@@ -28,14 +29,19 @@ from typing import Any, BinaryIO, Literal, TypeVar
 
 GO = b"go\n"
 
-# The bytes that start a worker's time slice, and that report its end.
+# The bytes that start a worker's time slice, start its last one, which takes all remaining
+# iterations, and report the end of a time slice and of the last one.
 YOURS = b"g"
+ALL_YOURS = b"a"
 HAND_OVER = b"."
-# A time slice ends once iterations of this total duration have been timed. It is as short as
-# handing over (about 0.1 ms) allows, because disturbances of a host last only milliseconds.
-# With time slices of 1, 4, 10 and 60 ms, the ratio of two equal launches varied by 0.8, 1.6,
-# 2.8 and 9 % (`python -m benchmarks.alternation`).
+FINISHED = b"!"
+# A time slice ends once this many iterations of at least this total duration have been timed. It
+# is as short as handing over (about 0.2 ms) allows, because disturbances of a host may last only
+# milliseconds. With time slices of 1, 4, 10 and 60 ms, the ratio of two equal launches varied by
+# 0.8, 1.6, 2.8 and 9 % on a busy host. Its first iteration finds the caches filled by others and
+# is left out (`stats.launch_summary`), so there are at least two more.
 TIME_SLICE_NS = 1_000_000
+TIME_SLICE_ITERATIONS = 3
 
 # The descriptors of a worker's pipes, whichever binding backend started it.
 REQUEST_FD = 3
@@ -81,7 +87,7 @@ class Request:
             the same name may then take precedence.
         turn_signal: The abstract socket that signals the worker's time slices, if it alternates
             with other workers; None: it iterates without interruption.
-        turn_number: The worker's number among those that alternate, from 0.
+        turn_number: The number of the worker's launch among those that alternate, from 0.
         awaits: Whether the function, its step, its check and its teardown may be
             asynchronous. Their results are then awaited, on one event loop.
     """

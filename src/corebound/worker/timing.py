@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import socket
 from array import array
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Protocol, Self
+from typing import Literal, Protocol, Self
 
 from corebound.worker import protocol
 
@@ -19,6 +20,7 @@ def measure(
     wall_ns: Callable[[], int],
     cpu_ns: Callable[[], int],
     least_ns: int | None = None,
+    least_iterations: int = 1,
 ) -> tuple[array[int], array[int]]:
     """Time each call separately; keep every sample, because warm-up is detected later.
 
@@ -32,6 +34,7 @@ def measure(
         wall_ns: A monotonic clock in nanoseconds.
         cpu_ns: CPU time used so far, in nanoseconds.
         least_ns: Stop once the calls have taken this long in total; None: after all calls.
+        least_iterations: If `least_ns` is given, stop after this many calls at the earliest.
 
     Returns:
         Wall time and CPU time of each call, in nanoseconds, in two arrays of equal length.
@@ -48,20 +51,27 @@ def measure(
         cpus.append(cpu_after_ns - cpu_before_ns)
         cpu_before_ns = cpu_after_ns
         remaining_ns -= end_ns - start_ns
-        if remaining_ns <= 0:
+        if remaining_ns <= 0 and len(walls) >= least_iterations:
             break
     return walls, cpus
+
+
+TimeSliceKind = Literal["slice", "last"]
 
 
 class TurnSignal(Protocol):
     """Signals the start of a worker's time slices."""
 
-    def awaited(self) -> bool:
-        """Wait for a time slice; False if no more are granted."""
+    def awaited(self) -> TimeSliceKind:
+        """Wait for a time slice; the last one takes all remaining iterations."""
         ...
 
     def hand_over(self) -> None:
         """End the time slice, so that the next worker can start."""
+        ...
+
+    def finish(self) -> None:
+        """End the last time slice, and wait until the other workers have finished."""
         ...
 
 
@@ -69,7 +79,7 @@ class SocketTurnSignal:
     """The worker's end of the socket that signals its time slices."""
 
     def __init__(self, name: str, number: int) -> None:
-        """Connect, and send this worker's place number.
+        """Connect, and send the number of this worker's launch.
 
         Raises:
             OSError: there is no listener at that socket.
@@ -88,19 +98,29 @@ class SocketTurnSignal:
     def __exit__(self, *_exc: object) -> None:
         self._socket.close()
 
-    def awaited(self) -> bool:
-        """Wait for a time slice; False if no more are granted."""
-        try:
-            return bool(self._socket.recv(1))
-        except OSError:
-            return False
+    def awaited(self) -> TimeSliceKind:
+        """Wait for a time slice; the last one takes all remaining iterations."""
+        return "slice" if self._receive() == protocol.YOURS else "last"
 
     def hand_over(self) -> None:
         """End the time slice, so that the next worker can start."""
+        self._send(protocol.HAND_OVER)
+
+    def finish(self) -> None:
+        """End the last time slice, and wait until the other workers have finished."""
+        self._send(protocol.FINISHED)
+        self._receive()
+
+    def _send(self, message: bytes) -> None:
+        # If the listener has closed, the next `_receive` returns nothing.
+        with contextlib.suppress(OSError):
+            self._socket.send(message)
+
+    def _receive(self) -> bytes:
         try:
-            self._socket.send(protocol.HAND_OVER)
+            return self._socket.recv(1)
         except OSError:
-            return  # the listener has closed; the next `awaited` returns False
+            return b""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,15 +145,17 @@ def iterate(
     cpu_ns: Callable[[], int],
     turn_signal: TurnSignal | None = None,
 ) -> Timings:
-    """Time `iterations` calls: without interruption, or in slices of `protocol.TIME_SLICE_NS`.
+    """Time `iterations` calls: without interruption, or in time slices.
+
+    A time slice has at least `protocol.TIME_SLICE_ITERATIONS` calls and takes at least
+    `protocol.TIME_SLICE_NS`.
 
     Args:
         step: The function to time.
         iterations: The number of calls.
         wall_ns: A monotonic clock in nanoseconds.
         cpu_ns: CPU time used so far, in nanoseconds.
-        turn_signal: Signals the start of each time slice. Once no more are granted, the remaining
-            calls form one slice. None: there are no time slices.
+        turn_signal: Signals the start of each time slice. None: there are no time slices.
     """
     if turn_signal is None:
         walls, cpus = measure(step, iterations=iterations, wall_ns=wall_ns, cpu_ns=cpu_ns)
@@ -141,14 +163,20 @@ def iterate(
     timings = Timings()
     origin_ns = wall_ns()
     while (remaining := iterations - len(timings.walls)) > 0:
-        least_ns = protocol.TIME_SLICE_NS if turn_signal.awaited() else None
+        least_ns = protocol.TIME_SLICE_NS if turn_signal.awaited() == "slice" else None
         timings.began_us.append((wall_ns() - origin_ns) // 1000)
         walls, cpus = measure(
-            step, iterations=remaining, wall_ns=wall_ns, cpu_ns=cpu_ns, least_ns=least_ns
+            step,
+            iterations=remaining,
+            wall_ns=wall_ns,
+            cpu_ns=cpu_ns,
+            least_ns=least_ns,
+            least_iterations=protocol.TIME_SLICE_ITERATIONS,
         )
         timings.walls.extend(walls)
         timings.cpus.extend(cpus)
         timings.lengths.append(len(walls))
         if len(walls) < remaining:
             turn_signal.hand_over()
+    turn_signal.finish()
     return timings

@@ -8,6 +8,7 @@ from corebound.launch.verification import binding_violations
 from corebound.machine.topology import CpuId
 from corebound.planning.models import Command, Placement
 from corebound.records.launch_record import Worker
+from corebound.records.telemetry import Pauses
 from support.build import a_placement, a_thread, a_worker
 
 
@@ -76,3 +77,16 @@ def test_a_command_that_left_its_slot_is_a_violation() -> None:
     told = faults(a_placement(cpus=(0,)), a_worker(threads=()), command=((CpuId(1),),))
 
     assert told == ("the command was allowed CPUs 1, its slot is 0",)
+
+
+def test_a_launch_that_ran_while_it_was_paused_is_a_violation() -> None:
+    def with_pauses(cpu_ns: int) -> tuple[str, ...]:
+        pauses = Pauses(duration_ns=1_000_000_000, cpu_ns=cpu_ns)
+        return binding_violations(a_placement(), (), (), (), pauses=pauses)
+
+    assert with_pauses(20_000_000) == ()
+    (evidence,) = with_pauses(21_000_000)
+    assert evidence == (
+        "it used 21.0 ms of CPU time in the 1.00 s for which it was paused"
+        " (measure.alternate: never runs it alone)"
+    )

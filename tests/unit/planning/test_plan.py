@@ -1,10 +1,11 @@
-"""Which launches of a block alternate: those of one worker, placed alike, with their baseline."""
+"""Specifies which launches of a block alternate: those that can be paused, with their baseline."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -27,6 +28,7 @@ def block(**scenario: Any) -> tuple[tuple[PlannedCell, ...], dict[str, str]]:
         topology=a_host(nodes=2, cores_per_node=4),
         tools=frozenset({"taskset", "numactl"}),
         pythons={loaded.environment or "host": "/usr/bin/python3"},
+        gpus=("0",),
     )
     cells = expand(loaded, "a.yaml")
     planned = plan_cells(loaded, cells, host, folder="/suite", profile=None, seed=1)
@@ -48,35 +50,39 @@ def sides(*names: str, **scenario: Any) -> dict[str, Any]:
     }
 
 
-def test_single_threaded_cells_with_the_same_placement_alternate_with_their_baseline() -> None:
+def test_cells_alternate_with_their_baseline() -> None:
     assert parted(**sides("a", "b", "c")) == [["a", "b", "c"]]
 
 
-def test_cells_with_another_placement_are_launched_on_their_own() -> None:
+def test_placements_may_differ() -> None:
     both = {"matrix": {"binding": ["none", "one-cpu"]}, "baseline": {"binding": "none"}}
 
-    assert parted(**both) == [["none"], ["one-cpu"]]
+    assert parted(**both) == [["none", "one-cpu"]]
 
 
-def test_workers_with_several_threads_alternate_only_on_request() -> None:
-    two_threads = {"environment": "numpy", "framework": "numpy", "threads": 2}
+@pytest.mark.parametrize("framework", ["numpy", "pytorch", "tensorflow", "mindspore"])
+@pytest.mark.parametrize("requested", [{"threads": 2}, {"threads": 1, "workers": 2}])
+def test_thread_pools_and_several_workers_alternate(
+    framework: str, requested: dict[str, Any]
+) -> None:
+    requested = {"environment": framework, "framework": framework, **requested}
 
-    assert parted(**sides("a", "b", **two_threads)) == [["a"], ["b"]]
-    assert parted(**sides("a", "b", **two_threads, measure={"alternate": "always"})) == [["a", "b"]]
-    assert parted(**sides("a", "b", **{**two_threads, "threads": 1})) == [["a", "b"]]
+    assert parted(**sides("a", "b", **requested)) == [["a", "b"]]
 
 
-def test_frameworks_that_work_between_steps_alternate_only_on_request() -> None:
-    torch = {"environment": "pytorch", "framework": "pytorch", "threads": 1}
+def test_cells_that_compute_on_gpus_alternate_only_on_request() -> None:
+    torch = {"environment": "pytorch", "framework": "pytorch", "gpus": 1}
 
     assert parted(**sides("a", "b", **torch)) == [["a"], ["b"]]
     assert parted(**sides("a", "b", **torch, measure={"alternate": "always"})) == [["a", "b"]]
 
 
-def test_cells_of_several_workers_never_alternate() -> None:
-    requested = {"workers": 2, "measure": {"alternate": "always"}}
+def test_a_cell_that_ran_while_it_was_paused_is_launched_on_its_own() -> None:
+    planned, baselines = block(**sides("a", "b", "c"))
 
-    assert parted(**sides("a", "b", **requested)) == [["a"], ["b"]]
+    groups = interleave_groups(planned, baselines, unpausable={planned[1].cell.key})
+
+    assert [[cell.cell.label for cell in group] for group in groups] == [["a", "c"], ["b"]]
 
 
 def test_alternate_never_disables_alternation() -> None:

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from corebound.launch.launch import LaunchResult
 from corebound.planning.plan import HostCapabilities, PlannedCell, plan_cells
 from corebound.records.launch_record import Kind, Launch, Status
+from corebound.records.telemetry import Pauses
 from corebound.runner import Clock, Ending, Job, Runner, Task, is_complete
 from corebound.runner.launcher import requests
 from corebound.scenario.cell import Binding
@@ -91,7 +92,13 @@ def a_task(
 def one_by_one(
     launch: Callable[[Job], LaunchResult],
 ) -> Callable[[Sequence[Job]], tuple[LaunchResult, ...]]:
-    return lambda jobs: tuple(map(launch, jobs))
+    """Launch each job; those of a group have been paused for each other."""
+
+    def launch_group(jobs: Sequence[Job]) -> tuple[LaunchResult, ...]:
+        pauses = Pauses(duration_ns=1_000, cpu_ns=0) if len(jobs) > 1 else None
+        return tuple(replace(launch(job), pauses=pauses) for job in jobs)
+
+    return launch_group
 
 
 def a_runner(
@@ -581,3 +588,31 @@ def test_of_launches_that_alternated_all_are_made_again_if_one_was_disturbed() -
     assert "alternated with was disturbed" in (refused[0].reason or "")
     assert [(launch.status, launch.block, launch.attempt) for launch in again] == [("ok", 0, 1)] * 2
     assert again[0].alternated == (again[1].id,)
+
+
+def test_a_launch_for_which_there_was_no_memory_did_not_alternate() -> None:
+    kept: list[Launch] = []
+    runner = a_runner(kept, two_alike(least=2, most=2))
+    alternated = replace(an_outcome(), pauses=Pauses(duration_ns=1_000, cpu_ns=0))
+    runner._launch_all = lambda _jobs: (alternated, an_outcome())
+
+    runner.run()
+
+    assert {launch.alternated for launch in kept} == {()}
+
+
+def test_a_cell_that_ran_while_it_was_paused_no_longer_alternates() -> None:
+    kept: list[Launch] = []
+    groups: list[int] = []
+
+    def launch_group(jobs: Sequence[Job]) -> tuple[LaunchResult, ...]:
+        groups.append(len(jobs))
+        return tuple(
+            replace(an_outcome(), pauses=Pauses(duration_ns=1_000, cpu_ns=500)) for _ in jobs
+        )
+
+    runner = a_runner(kept, two_alike(least=2, most=2))
+    runner._launch_all = launch_group
+    runner.run()
+
+    assert groups == [2, 1, 1]

@@ -10,10 +10,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from corebound.records.launch_record import Launch
+from corebound.records.launch_record import Launch, TimeSlice
 from corebound.records.telemetry import Disturbance
 from corebound.scenario.models import WarmupIterations, WarmupSeconds
-from corebound.stats.launch_summary import effective_sample_size, summarise, summarise_launch
+from corebound.stats.launch_summary import (
+    counted_iterations,
+    effective_sample_size,
+    first_used_iteration,
+    summarise,
+    summarise_launch,
+)
 from support.build import a_cell, a_launch, a_worker
 
 MS = 1_000_000
@@ -261,3 +267,62 @@ def test_another_unit_scales_every_value(medians_ns: list[int], factor: int) -> 
 def test_a_launch_without_samples_is_a_value_error() -> None:
     with pytest.raises(ValueError, match="no samples"):
         summarise_launch(a_launch(workers=()), "auto")
+
+
+def interleaved(*lengths: int, wall_ns: tuple[int, ...], workers: int = 1) -> Launch:
+    """A launch that alternated, with time slices of these lengths."""
+    time_slices = tuple(TimeSlice(iterations=length, began_us=0) for length in lengths)
+    worker = replace(a_worker(wall_ns=wall_ns), time_slices=time_slices)
+    launch = a_launch(workers=(worker,) * workers)
+    return replace(launch, alternated=("other",))
+
+
+def test_the_first_iteration_after_a_hand_over_is_left_out() -> None:
+    launch = interleaved(3, 3, wall_ns=(10, 90, 10, 10, 90, 10, 10))
+
+    summary = summarise_launch(launch, WarmupIterations(iterations=1))
+
+    assert (summary.used, summary.p99_ns, summary.median_ns) == (4, None, 10)
+    assert summary.time_slices_ns == ((0, 10), (1, 10))
+
+
+def test_with_several_workers_the_last_of_a_time_slice_is_left_out_too() -> None:
+    launch = interleaved(4, 4, wall_ns=(10, 90, 10, 10, 5, 90, 10, 10, 5), workers=2)
+
+    summary = summarise_launch(launch, WarmupIterations(iterations=1))
+
+    assert (summary.used, summary.median_ns) == (8, 10)
+    assert summary.time_slices_ns == ((0, 10), (1, 10))
+
+
+def test_time_slices_of_one_iteration_count() -> None:
+    launch = interleaved(1, 1, 1, wall_ns=(10, 20, 20, 20))
+
+    summary = summarise_launch(launch, WarmupIterations(iterations=1))
+
+    assert summary.used == 3
+
+
+def test_a_time_slice_that_begins_within_the_warm_up_is_not_compared() -> None:
+    launch = interleaved(3, 3, wall_ns=(90, 90, 90, 10, 90, 10, 10))
+
+    summary = summarise_launch(launch, WarmupIterations(iterations=3))
+
+    assert summary.time_slices_ns == ((1, 10),)
+
+
+@given(
+    lengths=st.lists(st.integers(1, 6), min_size=1, max_size=30),
+    is_alone=st.booleans(),
+    drop=st.integers(0, 100),
+)
+def test_used_iterations_follow_the_warm_up(lengths: list[int], is_alone: bool, drop: int) -> None:
+    launch = interleaved(*lengths, wall_ns=tuple(range(1, sum(lengths) + 2)))
+    worker = launch.workers[0]
+
+    counted = counted_iterations(worker, is_alone=is_alone)
+    first = first_used_iteration(worker, WarmupIterations(iterations=drop), is_alone=is_alone)
+
+    assert counted == sorted(set(counted))
+    assert first in counted
+    assert first >= drop or drop > counted[-1]

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from corebound.worker import protocol
-from corebound.worker.timing import Timings, iterate
+from corebound.worker.timing import TimeSliceKind, Timings, iterate
 
 MS = 1_000_000
 
@@ -25,19 +25,22 @@ class Clock:
 
 
 class CountedTurns:
-    """A baton that comes back so often, after the others had their stint."""
+    """Grants some time slices after the others had theirs, then the last one."""
 
     def __init__(self, clock: Clock, times: int, others_ns: int = 0) -> None:
         self._clock, self._left, self._others_ns = clock, times, others_ns
-        self.handed_over = 0
+        self.handed_over = self.finished = 0
 
-    def awaited(self) -> bool:
+    def awaited(self) -> TimeSliceKind:
         self._clock.now_ns += self._others_ns
         self._left -= 1
-        return self._left >= 0
+        return "slice" if self._left >= 0 else "last"
 
     def hand_over(self) -> None:
         self.handed_over += 1
+
+    def finish(self) -> None:
+        self.finished += 1
 
 
 def timed(clock: Clock, turns: CountedTurns | None, iterations: int) -> Timings:
@@ -50,34 +53,34 @@ def timed(clock: Clock, turns: CountedTurns | None, iterations: int) -> Timings:
     )
 
 
-def test_each_long_iteration_is_a_time_slice_and_the_last_hands_over_to_none() -> None:
-    clock = Clock(*[2 * MS] * 3)
+def test_a_time_slice_has_three_iterations_and_the_last_one_finishes() -> None:
+    clock = Clock(*[2 * MS] * 7)
     turns = CountedTurns(clock, 3, others_ns=5 * MS)
 
-    timings = timed(clock, turns, 3)
+    timings = timed(clock, turns, 7)
 
-    assert list(timings.walls) == [2 * MS] * 3
-    assert list(timings.lengths) == [1, 1, 1]
-    assert list(timings.began_us) == [5_000, 12_000, 19_000]
-    assert turns.handed_over == 2
+    assert list(timings.walls) == [2 * MS] * 7
+    assert list(timings.lengths) == [3, 3, 1]
+    assert list(timings.began_us) == [5_000, 16_000, 27_000]
+    assert (turns.handed_over, turns.finished) == (2, 1)
 
 
 def test_short_iterations_share_a_time_slice_of_a_millisecond() -> None:
-    clock = Clock(*[MS // 4] * 6)
+    clock = Clock(*[MS // 5] * 8)
 
-    timings = timed(clock, CountedTurns(clock, 9), 6)
+    timings = timed(clock, CountedTurns(clock, 9), 8)
 
-    assert list(timings.lengths) == [4, 2]
+    assert list(timings.lengths) == [5, 3]
 
 
-def test_the_last_worker_continues_without_a_break() -> None:
-    clock = Clock(*[2 * MS] * 5)
+def test_the_last_time_slice_takes_all_remaining_iterations() -> None:
+    clock = Clock(*[2 * MS] * 11)
     turns = CountedTurns(clock, 2)
 
-    timings = timed(clock, turns, 5)
+    timings = timed(clock, turns, 11)
 
-    assert list(timings.lengths) == [1, 1, 3]
-    assert turns.handed_over == 2
+    assert list(timings.lengths) == [3, 3, 5]
+    assert (turns.handed_over, turns.finished) == (2, 1)
 
 
 def test_without_a_turn_signal_there_are_no_time_slices() -> None:
@@ -104,5 +107,9 @@ def test_time_slices_contain_every_iteration_once_and_end_when_long_enough(
     begin = 0
     for length in timings.lengths[: min(times, len(timings.lengths) - 1)]:
         time_slice = lengths[begin : begin + length]
-        assert sum(time_slice) >= protocol.TIME_SLICE_NS > sum(time_slice[:-1])
+        assert sum(time_slice) >= protocol.TIME_SLICE_NS
+        assert length >= protocol.TIME_SLICE_ITERATIONS
+        assert length == protocol.TIME_SLICE_ITERATIONS or (
+            sum(time_slice[:-1]) < protocol.TIME_SLICE_NS
+        )
         begin += length

@@ -24,8 +24,7 @@ from corebound.report.charts.lines import Trace
 from corebound.report.elements import Tick, vertical_ticks
 from corebound.report.scenario.threads import shown_cells
 from corebound.scenario.models import WarmupIterations, WarmupSeconds
-from corebound.stats.launch_summary import LaunchSummary
-from corebound.stats.warmup import steady_state
+from corebound.stats.launch_summary import LaunchSummary, first_used_iteration
 from corebound.units import duration, significant, time_unit
 
 # A launch that took at least half as long again is drawn at the edge.
@@ -149,7 +148,7 @@ def warmup(result: ScenarioResult) -> Warmup | None:
     for cell in shown_cells(result):
         typical = typical_launch(cell)
         if typical is not None and len(typical[0].workers[0].wall_ns) > 1:
-            panels.append(_trace_panel(cell, *typical, reproduce_command(result, (cell.cell,))))
+            panels.append(_trace_panel(result, cell, *typical))
     if not panels:
         return None
     return Warmup(title=_warmup_title(result), lead=_warmup_lead(result), panels=tuple(panels))
@@ -188,12 +187,12 @@ def _warmup_lead(result: ScenarioResult) -> str:
 
 
 def _trace_panel(
-    cell: CellResult, launch: Launch, summary: LaunchSummary, command: CommandLine
+    result: ScenarioResult, cell: CellResult, launch: Launch, summary: LaunchSummary
 ) -> TracePanel:
     worker = launch.workers[0]
     length_ns, unit = time_unit(summary.median_ns)
     values = tuple(sample / length_ns for sample in worker.wall_ns)
-    cut = _discarded_iterations(launch, summary)
+    cut = first_used_iteration(worker, result.measure.warmup, is_alone=len(launch.workers) == 1)
     axis = _trace_axis(values, cut)
     peak = max(values)
     iteration = values.index(peak) + 1
@@ -223,7 +222,7 @@ def _trace_panel(
         ),
         unit=unit,
         stretches=_segments(values),
-        command=command,
+        command=reproduce_command(result, (cell.cell,)),
     )
 
 
@@ -252,14 +251,6 @@ def _note_position(share: float) -> str:
     """
     side, distance = ("right", 1 - share) if share > 0.5 else ("left", share)
     return f"{side}:{round(distance * 100, 2)}%"
-
-
-def _discarded_iterations(launch: Launch, summary: LaunchSummary) -> int:
-    """How many iterations of the first worker were discarded."""
-    wall_ns = launch.workers[0].wall_ns
-    if len(launch.workers) == 1:
-        return len(wall_ns) - summary.used
-    return steady_state(wall_ns).start
 
 
 def _trace_axis(values: Sequence[float], cut: int) -> Axis:
