@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import shutil
 from collections.abc import Callable, Sequence
@@ -62,7 +63,7 @@ class ServedModel(Struct, frozen=True, kw_only=True):
 def served_model(
     cache: Path, *, model: str, image: int, python: Path, archived: bool, execute: Execute
 ) -> ServedModel:
-    """Find the served model in the cache, or create it.
+    """Find the served model in the cache, or create it; only one process creates it at a time.
 
     Args:
         cache: The folder that stores models.
@@ -76,18 +77,21 @@ def served_model(
         ServerError: the model could not be created.
     """
     folder = cache / _key(model, image, python, archived=archived)
-    if not folder.is_dir():
-        fresh = folder.with_name(f"{folder.name}.new")
-        shutil.rmtree(fresh, ignore_errors=True)
-        fresh.mkdir(parents=True)
-        for argv in _steps(model, image, python, fresh, archived=archived):
-            if (code := execute(argv, fresh)) != 0:
-                raise ServerError(
-                    what=f"the model {model} could not be created: exit code {code}.",
-                    where=argv[0],
-                    fix="See its output in the launch's log.",
-                )
-        fresh.rename(folder)
+    cache.mkdir(parents=True, exist_ok=True)
+    with folder.with_name(f"{folder.name}.lock").open("w") as stream:
+        fcntl.flock(stream, fcntl.LOCK_EX)
+        if not folder.is_dir():
+            fresh = folder.with_name(f"{folder.name}.new")
+            shutil.rmtree(fresh, ignore_errors=True)
+            fresh.mkdir()
+            for argv in _steps(model, image, python, fresh, archived=archived):
+                if (code := execute(argv, fresh)) != 0:
+                    raise ServerError(
+                        what=f"the model {model} could not be created: exit code {code}.",
+                        where=argv[0],
+                        fix="See its output in the launch's log.",
+                    )
+            fresh.rename(folder)
     return ServedModel(folder=folder)
 
 
