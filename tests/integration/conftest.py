@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,6 +13,16 @@ from support.environments import PreloadedFrameworks
 from support.servers import Serve, make_scratch, server_launcher
 
 CGROUPS = Path("/sys/fs/cgroup")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def environments_to_copy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Where `support.copied_environments` keeps what it copies: one folder for all processes."""
+    base = tmp_path_factory.getbasetemp()
+    folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "environments"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("COREBOUND_TESTS_ENVIRONMENTS", str(folder))
+        yield
 
 
 @pytest.fixture

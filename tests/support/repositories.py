@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -190,6 +191,21 @@ def _toml(value: Any) -> str:
     return json.dumps(value)
 
 
+def quick_builds(folder: Path) -> dict[str, Any]:
+    """Keys of an asv.conf.json in this folder with which builds repeat nothing of each other."""
+    plugin = Path(__file__).with_name("copied_environments.py")
+    shutil.copy(plugin, folder)
+    return {
+        "plugins": [f".{plugin.stem}"],
+        "environment_type": "copied",
+        # With the setuptools that asv puts there: an environment more, of the build alone, would
+        # be made for each commit.
+        "install_command": [
+            "in-dir={env_dir} python -m pip install --no-build-isolation {build_dir}"
+        ],
+    }
+
+
 def write_asv_conf(folder: Path, name: str, **changes: Any) -> None:
     """Write an asv.conf.json of the repository in a folder; changes replace or add keys."""
     document = {
@@ -197,13 +213,8 @@ def write_asv_conf(folder: Path, name: str, **changes: Any) -> None:
         "project": name,
         "repo": ".",
         "branches": ["main"],
-        "environment_type": "virtualenv",
+        **quick_builds(folder),
         "build_command": [],
-        # With the setuptools that asv puts there: an environment more, of the build alone, would
-        # be made for each commit.
-        "install_command": [
-            "in-dir={env_dir} python -m pip install --no-build-isolation {build_dir}"
-        ],
         "env_dir": ".asv/env",
         "results_dir": ".asv/results",
         "html_dir": ".asv/html",
