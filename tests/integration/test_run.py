@@ -21,23 +21,35 @@ from corebound.machine.procfs import processes_below
 from corebound.records import jsonl
 from corebound.records.launch_record import Launch
 from support import commands, needs
-from support.repositories import SLEEP, sleeping_suite, write_scenario
+from support.repositories import sleeping_suite, write_scenario
 
-BINDINGS = ("none", "one-cpu", "logical-cpus", "smt-siblings")
-# The helper in a session of its own is what a framework's worker pool can come to.
-WORKLOAD = """\
+BINDINGS = ("none", "one-cpu", "smt-siblings")
+# The helper in a session of its own is what a framework's worker pool can come to. Each launch
+# waits half a second for it, so only tests of what is left behind have one.
+WITH_HELPER = """\
 import subprocess, time
 
 def setup(*, seconds):
     subprocess.Popen(["setsid", "sleep", "977"])
     return lambda: time.sleep(seconds)
 """
+# A run that lasts for as long as the test wants.
+AWAITS_GO = """\
+import pathlib, time
+
+GO = pathlib.Path(__file__).with_name("go")
+
+def setup(*, seconds):
+    def step():
+        while not GO.exists():
+            time.sleep(seconds)
+    return step
+"""
 
 
 def a_suite(folder: Path, *, iterations: int = 10) -> Path:
     return sleeping_suite(
         folder,
-        steps=WORKLOAD,
         matrix={"binding": list(BINDINGS)},
         measure={
             "iterations": iterations, "relaunch_disturbed": 0, "launches": {"min": 3, "max": 3},
@@ -48,6 +60,13 @@ def a_suite(folder: Path, *, iterations: int = 10) -> Path:
 @pytest.fixture
 def suite(tmp_path: Path) -> Path:
     return a_suite(tmp_path)
+
+
+@pytest.fixture
+def with_helper(suite: Path) -> Path:
+    """The suite; each of its launches leaves a process behind."""
+    (suite / "nap.py").write_text(WITH_HELPER)
+    return suite
 
 
 def changed(suite: Path, stem: str, **keys: Any) -> None:
@@ -157,8 +176,8 @@ def supervisor_of(process: subprocess.Popen[str]) -> int:
 
 
 @pytest.mark.quick
-def test_a_run_launches_every_cell_and_prints_the_results(suite: Path) -> None:
-    code, out, _ = run(suite, "nap.yaml", "--json")
+def test_a_run_launches_every_cell_and_prints_the_results(with_helper: Path) -> None:
+    code, out, _ = run(with_helper, "nap.yaml", "--json")
 
     assert code == 0
     document = json.loads(out)
@@ -168,38 +187,40 @@ def test_a_run_launches_every_cell_and_prints_the_results(suite: Path) -> None:
         "nap[binding=none]",
         "nap[binding=one-cpu]",
     }
-    (stored,) = records(suite)
+    (stored,) = records(with_helper)
     assert launched(stored) == COMPLETE
-    assert wait_until_gone(suite) == []
+    assert wait_until_gone(with_helper) == []
 
 
 @pytest.mark.parametrize("seed", [pytest.param(0, marks=pytest.mark.quick), 1, 2, 3])
 def test_a_run_killed_by_sigkill_leaves_nothing_and_resumes_without_repetition(
-    suite: Path, seed: int
+    with_helper: Path, seed: int
 ) -> None:
     chance = random.Random(seed)
     arguments = ["nap.yaml", "--seed", "7"]
     for _ in range(3):
-        process = start(suite, *arguments)
+        process = start(with_helper, *arguments)
         time.sleep(0.6 + chance.random() * 1.5)
         process.send_signal(signal.SIGKILL)
         process.communicate()
-        assert wait_until_gone(suite) == []
-        assert folders_left_of(suite) == []
+        assert wait_until_gone(with_helper) == []
+        assert folders_left_of(with_helper) == []
         arguments = ["nap.yaml", "--seed", "7", "--resume"]
-    before = [launch for stored in records(suite) for launch in stored.launches]
+    before = [launch for stored in records(with_helper) for launch in stored.launches]
 
-    code, _, err = run(suite, *arguments)
+    code, _, err = run(with_helper, *arguments)
 
     assert code == 0, err
-    (stored,) = records(suite)
+    (stored,) = records(with_helper)
     assert launched(stored) == COMPLETE
     assert stored.launches[: len(before)] == tuple(before)
-    assert wait_until_gone(suite) == []
+    assert wait_until_gone(with_helper) == []
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_a_run_whose_supervisor_was_killed_leaves_nothing(long: Path, seed: int) -> None:
+def test_a_run_whose_supervisor_was_killed_leaves_nothing(
+    long: Path, with_helper: Path, seed: int
+) -> None:
     process = start(long, "long.yaml")
     wait_until_measuring(long)
     time.sleep(random.Random(seed).random() * 2)
@@ -217,7 +238,6 @@ def test_a_run_whose_supervisor_was_killed_leaves_nothing(long: Path, seed: int)
 def test_the_next_run_removes_what_a_killed_runner_and_supervisor_left(
     long: Path,
 ) -> None:
-    (long / "nap.py").write_text(SLEEP)  # without a helper, whom nobody would be left to end
     process = start(long, "long.yaml")
     wait_until_measuring(long)
     for pid in (supervisor_of(process), process.pid):
@@ -230,21 +250,23 @@ def test_the_next_run_removes_what_a_killed_runner_and_supervisor_left(
     assert folders_left_of(long) == []
 
 
-def test_two_processes_that_resume_one_run_lose_nothing(long: Path) -> None:
-    process = start(long, "long.yaml", "--only", "binding=none")
-    wait_until_measuring(long)
+def test_two_processes_that_resume_one_run_lose_nothing(suite: Path) -> None:
+    (suite / "nap.py").write_text(AWAITS_GO)
+    process = start(suite, "nap.yaml", "--only", "binding=none")
+    wait_until_measuring(suite)
     process.send_signal(signal.SIGKILL)
     process.communicate()
-    first = start(long, "--resume", "--unlocked")
-    wait_until_held(long)
+    first = start(suite, "--resume", "--unlocked")
+    wait_until_held(suite)
 
-    code, _, err = run(long, "--resume", "--unlocked")
+    code, _, err = run(suite, "--resume", "--unlocked")
+    (suite / "go").touch()
     _, first_err = first.communicate(timeout=120)
 
     assert code == 3
     assert f"process {first.pid}" in err
     assert first.returncode == 0, first_err
-    (stored,) = records(long)
+    (stored,) = records(suite)
     assert stored.faults == ()
     assert launched(stored) == Counter([(block, "binding=none", "ok") for block in range(3)])
 
@@ -269,7 +291,9 @@ def test_a_workload_can_create_sockets_under_a_long_temporary_path(
     assert list(longer.glob("corebound-*")) == []
 
 
-def test_ctrl_c_ends_the_launch_and_keeps_the_measured_launches(long: Path) -> None:
+def test_ctrl_c_ends_the_launch_and_keeps_the_measured_launches(
+    long: Path, with_helper: Path
+) -> None:
     process = start(long, "long.yaml")
     wait_until_measuring(long)
     process.send_signal(signal.SIGINT)
@@ -289,6 +313,10 @@ def test_a_complete_run_has_nothing_to_resume(suite: Path) -> None:
 
     assert code == 0
     assert records(suite) == before
+
+
+# Naps of a launch that lasts longer than it takes to see that the one before is recorded.
+INTERRUPTIBLE = {"seconds": 0.05}
 
 
 def interrupt(suite: Path, *arguments: str) -> Path:
@@ -319,7 +347,7 @@ def set_back(file: Path) -> Path:
 def test_resume_prefers_the_interrupted_run_to_a_later_complete_one(
     suite: Path, arguments: tuple[str, ...]
 ) -> None:
-    changed(suite, "nap", parameters={"seconds": 0.05})
+    changed(suite, "nap", parameters=INTERRUPTIBLE)
     assert run(suite, "nap.yaml")[0] == 0
     (complete,) = jsonl.files(suite / "reports" / "records")
     before = complete.read_bytes()
@@ -339,6 +367,7 @@ def test_resume_prefers_the_interrupted_run_to_a_later_complete_one(
 def test_resume_without_files_skips_a_complete_run_of_a_changed_scenario(long: Path) -> None:
     changed(long, "other", name="other", measure={"launches": {"min": 2, "max": 2}})
     assert run(long, "other.yaml", "--only", "binding=none")[0] == 0
+    changed(long, "nap", parameters=INTERRUPTIBLE)
     truncate = set_back(interrupt(long, "nap.yaml", "--only", "binding=none"))
     changed(long, "other", name="other", measure={"launches": {"min": 3, "max": 3}})
 
@@ -354,6 +383,7 @@ def test_resume_reports_an_interrupted_run_of_a_changed_scenario(long: Path) -> 
     # It is the latest; the one before it could go on and is not meant.
     older = set_back(interrupt(long, "long.yaml", "--only", "binding=none"))
     before = older.read_bytes()
+    changed(long, "nap", parameters=INTERRUPTIBLE)
     interrupt(long, "nap.yaml", "--only", "binding=none")
     changed(long, "nap", parameters={"seconds": 0.003})
 
