@@ -11,7 +11,7 @@ import pytest
 
 from corebound.launch.launch import LaunchResult
 from corebound.planning.plan import WITHOUT_PROFILER
-from corebound.records import jsonl
+from corebound.records import documents, jsonl
 from corebound.records.launch_record import Launch, OperatorProfile
 from corebound.records.traces import folder_of
 from support.commands import corebound
@@ -25,14 +25,14 @@ SCENARIO = {
     "name": "one",
     "title": "One",
     "question": "Where does its time go?",
-    "workload": "resnet50-inference",
+    "workload": "small-network-training",
     "environment": "pytorch",
     "matrix": {"binding": ["none", "one-cpu"]},
     "measure": {
         "relaunch_disturbed": 0,
         "iterations": 3,
         "launches": {"min": 2, "max": 2},
-        "operators": 5,
+        "operators": 20,
     },
 }
 
@@ -81,23 +81,33 @@ def test_each_cell_has_one_separate_profiling_launch(suite: Path) -> None:
     assert all(launch.workers[0].threads for launch in launches[4:])
 
 
-def test_the_table_of_resnet50_adds_up_to_its_step(suite: Path) -> None:
-    for launch in launches_of(suite)[4:]:
-        profile = profile_of(launch)
-        operators_ns = sum(operator.total_ns for operator in profile.operators)
-        step_ns, outside_ns = step_and_outside(profile)
+@pytest.fixture(scope="module")
+def resnet50(tmp_path_factory: pytest.TempPathFactory) -> OperatorProfile:
+    """What a profiling launch of ResNet-50 records."""
+    outcome = launch_once(
+        tmp_path_factory.mktemp("resnet50"),
+        "pytorch",
+        kind="profile",
+        workload="resnet50-inference",
+        measure={"operators": 5},
+    )
+    assert (outcome.status, outcome.reason) == ("ok", None)
+    return profile_of(outcome)
 
-        assert operators_ns + outside_ns == pytest.approx(step_ns, rel=0.01)
-        # Were operators missed, their time would be outside of all of them.
-        assert outside_ns < 0.2 * step_ns
-        assert profile.iterations == 5
-        assert profile.phases == {}
+
+def test_the_table_of_resnet50_adds_up_to_its_step(resnet50: OperatorProfile) -> None:
+    operators_ns = sum(operator.total_ns for operator in resnet50.operators)
+    step_ns, outside_ns = step_and_outside(resnet50)
+
+    assert operators_ns + outside_ns == pytest.approx(step_ns, rel=0.01)
+    # Were operators missed, their time would be outside of all of them.
+    assert outside_ns < 0.2 * step_ns
+    assert resnet50.iterations == 5
+    assert resnet50.phases == {}
 
 
-def test_the_profile_of_resnet50_has_its_layers(suite: Path) -> None:
-    calls = {
-        operator.type: operator.calls for operator in profile_of(launches_of(suite)[4]).operators
-    }
+def test_the_profile_of_resnet50_has_its_layers(resnet50: OperatorProfile) -> None:
+    calls = {operator.type: operator.calls for operator in resnet50.operators}
 
     # 53 convolutions, each followed by a batch normalisation, and one fully connected layer.
     assert calls["aten::convolution"] == calls["aten::native_batch_norm"] == 53
@@ -124,6 +134,30 @@ def test_the_trace_is_stored_and_linked_from_the_page(suite: Path) -> None:
         assert (suite / "reports" / "site" / "traces" / launch.trace).read_bytes() == kept
         page = (suite / "reports" / "site" / "scenario" / "one.html").read_text()
         assert f'href="../traces/{launch.trace}"' in page
+
+
+def test_an_imported_trace_gives_the_profilers_table(suite: Path, tmp_path: Path) -> None:
+    (file,) = jsonl.files(suite / "reports" / "records")
+    launch = launches_of(suite)[-1]
+    own = profile_of(launch)
+    assert launch.trace is not None
+    trace = folder_of(file) / launch.trace
+
+    completed(tmp_path, "import", "profile", str(trace), "--name", "again")
+
+    ((imported,), _) = documents.read_profiles(tmp_path / "reports" / "records")
+    reimported = imported.profile
+    assert top(reimported, 5) == top(own, 5)
+    assert reimported.iterations == own.iterations
+    assert reimported.step_ns == pytest.approx(own.step_ns, rel=0.01)
+    assert {operator.type: operator.calls for operator in reimported.operators} == {
+        operator.type: operator.calls for operator in own.operators
+    }
+    assert list(reimported.phases) == list(own.phases)
+
+
+def top(profile: OperatorProfile, number: int) -> list[str]:
+    return [operator.type for operator in profile.operators[:number]]
 
 
 def test_a_training_step_has_phases(tmp_path: Path) -> None:
