@@ -14,7 +14,7 @@ PYTEST := $(BIN)/python -m pytest
 PARALLEL := -n $(JOBS) --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-rest test-all test-numa fuzz environments check lint golden schema bench release clean
+.PHONY: help demo test test-rest test-all test-numa numa-machine fuzz environments check lint golden schema bench release clean
 
 help: ## list the targets
 	@sed -nE 's/^([a-z-]+):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 20
@@ -40,19 +40,21 @@ test: $(READY) environments ## run unit, doc and browser tests, and integration 
 	  tests/integration tests/browser tests/unit src
 	$(PYTEST) -m "quick and measures" tests/integration
 
-test-rest: $(READY) environments ## run the tests that `make test` leaves to `make test-all`
-	$(PYTEST) $(PARALLEL) -m "not quick and not measures" tests/integration
+test-rest: $(READY) environments numa-machine ## run the tests that `make test` leaves to `make test-all`
+	@# The emulated machine keeps one process busy while the other runs integration tests.
+	$(PYTEST) $(PARALLEL) -m "not quick and not measures" tests/numa tests/integration
 	$(PYTEST) -m "not quick and measures" tests/integration
-	$(MAKE) test-numa
 
 test-all: ## run every test
 	$(MAKE) test
 	$(MAKE) test-rest
 
-test-numa: $(READY) ## test on a booted machine of two sockets and four cores with SMT
+test-numa: $(READY) numa-machine ## test on a booted machine of two sockets and four cores with SMT
+	$(PYTEST) tests/numa
+
+numa-machine: $(READY)
 	@scripts/debian-packages numa
 	tests/numa/numa-vm build
-	$(PYTEST) tests/numa
 
 fuzz: $(READY) ## run the property tests with random seeds and more examples
 	COREBOUND_HYPOTHESIS=fuzz $(PYTEST) $(PARALLEL) -m hypothesis tests/unit

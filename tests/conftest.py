@@ -19,7 +19,7 @@ settings.load_profile(os.environ.get("COREBOUND_HYPOTHESIS", "gate"))
 
 TESTS = Path(__file__).parent
 # Builds, boots and real launches, many times slower on a busy host.
-TIMEOUT_S = {"integration": 900, "numa": 900}
+TIMEOUT_S = {"integration": 900, "numa": 1800}
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

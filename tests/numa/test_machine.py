@@ -1,8 +1,9 @@
-"""Placement by taskset and numactl, on a booted machine of two sockets with SMT.
+"""Placement by taskset and numactl, and `corebound doctor --tune`, on a machine of two sockets.
 
 `make test-numa` builds the machine from Debian packages and runs this. It is
 emulated, so its timings mean nothing; its kernel, its topology and its memory
 nodes are real. CPUs 0-3 are node 0, cores (0,1) and (2,3); CPUs 4-7 are node 1.
+It is booted once, for all tests.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import shutil
 import subprocess
 import sysconfig
 from pathlib import Path
+from typing import Any
 
 import pytest
 from msgspec import Struct
@@ -39,18 +41,29 @@ title: Where threads and pages are
 question: Did the binding take?
 workload: pages:setup
 environment: host
-parameters: {told: /suite/told.jsonl}
+parameters: {told: /suite/placement/told.jsonl}
 matrix:
+  # Each pair of values of two of the three keys; what CPUs and what memory are apart in the code.
   binding: [none, one-cpu, physical-cores, logical-cpus, smt-siblings, node, per-worker, scatter]
   memory: [default, bind, remote]
-  threads: [default, 2]
+  threads: [default]
   include:
+    - {binding: none, memory: bind, threads: 2}
+    - {binding: one-cpu, memory: bind, threads: 2}
+    - {binding: physical-cores, memory: default, threads: 2}
+    - {binding: physical-cores, memory: remote, threads: 2}
+    - {binding: logical-cpus, memory: remote, threads: 2}
+    - {binding: smt-siblings, memory: default, threads: 2}
+    - {binding: smt-siblings, memory: remote, threads: 2}
+    - {binding: node, memory: bind, threads: 2}
+    - {binding: per-worker, memory: default, threads: 2}
+    - {binding: scatter, memory: default, threads: 2}
     - {binding: {cpus: "1,6"}, memory: default, threads: default}
     - {binding: node, memory: default, threads: per-core, bind: after-start}
     - {binding: per-worker, memory: bind, threads: default, workers: 2}
 measure: {iterations: 3, launches: {min: 2, max: 2}, timeout_s: 120}
 """
-# A launch takes twelve seconds or more: memory by node is looked at every ten.
+# A launch that wanders takes over ten seconds: memory by node is looked at every ten.
 WANDERING = """\
 schema: 1
 name: wandering
@@ -60,7 +73,7 @@ workload: pages:wanders
 environment: host
 parameters: {seconds: 0.4}
 matrix: {binding: [none, node]}
-measure: {iterations: 16, launches: {min: 2, max: 2}, timeout_s: 120}
+measure: {iterations: 14, launches: {min: 2, max: 2}, timeout_s: 120}
 baseline: {binding: node}
 """
 
@@ -71,7 +84,7 @@ title: CPUs that are offline
 question: Are they left alone?
 workload: pages:setup
 environment: host
-parameters: {told: /suite/told.jsonl}
+parameters: {told: /suite/offline/told.jsonl}
 matrix:
   binding: [physical-cores, logical-cpus, node, {cpus: "2,3"}]
 measure: {iterations: 3, launches: {min: 2, max: 2}, timeout_s: 120}
@@ -110,36 +123,63 @@ def _settings(cell: Cell) -> dict[str, str]:
     }
 
 
-@pytest.fixture(scope="module")
-def told(tmp_path_factory: pytest.TempPathFactory) -> Records:
-    suite = tmp_path_factory.mktemp("suite")
-    return measured(suite, {"pages": SCENARIO, "wandering": WANDERING})
+# What the machine does, one after another; the tuning last, for it changes the kernel's settings.
+COMMANDS = """\
+set -e
+cd /suite/placement && python3.11 -m corebound run pages.yaml wandering.yaml
+for cpu in 3 6; do echo 0 > /sys/devices/system/cpu/cpu$cpu/online; done
+cd /suite/offline && python3.11 -m corebound run offline.yaml
+for cpu in 3 6; do echo 1 > /sys/devices/system/cpu/cpu$cpu/online; done
+cd /suite && python3.11 /files/tuning.py > tuning.json
+"""
 
 
 @pytest.fixture(scope="module")
-def offline_records(tmp_path_factory: pytest.TempPathFactory) -> Records:
-    return measured(tmp_path_factory.mktemp("offline"), {"offline": OFFLINE}, "--offline", "3,6")
-
-
-def measured(suite: Path, scenarios: dict[str, str], *machine: str) -> Records:
-    """Run scenarios in a machine that is booted for it, `machine` saying how it differs."""
-    shutil.copy(HERE / "suite" / "pages.py", suite)
-    for name, text in scenarios.items():
-        (suite / f"{name}.yaml").write_text(text)
-    files = " ".join(f"{name}.yaml" for name in scenarios)
+def machine(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder with all that the machine has recorded."""
+    folder = tmp_path_factory.mktemp("machine")
+    for name, scenarios in (
+        ("placement", {"pages": SCENARIO, "wandering": WANDERING}),
+        ("offline", {"offline": OFFLINE}),
+    ):
+        (folder / name).mkdir()
+        shutil.copy(HERE / "suite" / "pages.py", folder / name)
+        for scenario, text in scenarios.items():
+            (folder / name / f"{scenario}.yaml").write_text(text)
     command = (
         *(str(HERE / "numa-vm"), "run", "--sockets", "2", "--cores", "2", "--threads", "2"),
-        *("--mem", "1024", "--timeout", "900", *machine),
+        *("--mem", "1024", "--timeout", "1500"),
         *("--share", f"{SOURCE}:/src", "--share", f"{sysconfig.get_path('purelib')}:/site"),
-        *("--share", f"{suite}:/suite:rw", "--env", "PYTHONPATH=/src:/site", "--env", "HOME=/tmp"),
-        *("--", "sh", "-c", f"cd /suite && python3.11 -m corebound run {files}"),
+        *("--share", f"{HERE / 'suite'}:/files", "--share", f"{folder}:/suite:rw"),
+        *("--env", "PYTHONPATH=/src:/site", "--env", "HOME=/tmp"),
+        *("--", "sh", "-c", COMMANDS),
     )
     completed = subprocess.run(command, capture_output=True, text=True, check=False)
     assert completed.returncode == 0, completed.stdout + completed.stderr
+    return folder
+
+
+def records_of(suite: Path) -> Records:
     (file,) = jsonl.files(suite / "reports" / "records")
     seen = [json.loads(line) for line in (suite / "told.jsonl").read_text().splitlines()]
     stored = jsonl.read(file)
     return Records(run=stored.run, launches=stored.launches, seen=tuple(seen))
+
+
+@pytest.fixture(scope="module")
+def told(machine: Path) -> Records:
+    return records_of(machine / "placement")
+
+
+@pytest.fixture(scope="module")
+def offline_records(machine: Path) -> Records:
+    return records_of(machine / "offline")
+
+
+@pytest.fixture(scope="module")
+def tuning(machine: Path) -> dict[str, Any]:
+    document: dict[str, Any] = json.loads((machine / "tuning.json").read_text())
+    return document
 
 
 def test_every_launch_is_verified_or_skipped_with_a_reason(told: Records) -> None:
@@ -227,27 +267,29 @@ def test_a_thread_that_migrates_between_nodes_is_diagnosed(
 ) -> None:
     assert told.findings("wandering")["threads-migrate"] == ["binding=none"]
     topology = told.run.host.topology
-    roaming = [
-        launch for launch in told.launches if launch.cell.key == "binding=none" and _wanders(launch)
-    ]
-    for launch in roaming:
+    for launch in wandering(told):
         seen = moves(launch, topology)
         assert seen is not None
         assert seen.across_nodes >= 10
 
 
 def test_memory_by_node_is_sampled_over_time(told: Records) -> None:
-    wandering = [launch for launch in told.launches if _wanders(launch)]
-    assert len(wandering) == 4
-    for launch in wandering:
+    for launch in wandering(told):
         assert launch.host is not None
         looked = [window for window in launch.host.windows if window.node_bytes]
         assert 1 <= len(looked) <= launch.host.duration_ms / 10_000
         assert set(looked[0].node_bytes) <= {0, 1}
 
 
-def _wanders(launch: Launch) -> bool:
-    return launch.cell.scenario == "wandering"
+def wandering(told: Records) -> list[Launch]:
+    """The two launches that are free to wander."""
+    found = [
+        launch
+        for launch in told.launches
+        if (launch.cell.scenario, launch.cell.key) == ("wandering", "binding=none")
+    ]
+    assert len(found) == 2
+    return found
 
 
 def test_offline_cpus_are_neither_planned_nor_used(offline_records: Records) -> None:
@@ -275,3 +317,33 @@ def test_a_cell_on_an_offline_cpu_is_skipped_with_the_cpu(offline_records: Recor
 
     assert skipped.cell.key == "binding=cpus:2-3"
     assert "3" in str(skipped.reason)
+
+
+# What the guest's kernel has of what was spoilt.
+SPOILT = {"THP", "THP defrag", "KSM", "NUMA balancing", "ASLR", "autogroup"}
+
+
+def test_wrong_settings_are_found(tuning: dict[str, Any]) -> None:
+    warned = {check for check, one in tuning["spoilt"].items() if one["state"] == "warning"}
+
+    assert {"SMT", *SPOILT} <= warned
+    # It has no swap, and an emulated machine has no clock to govern.
+    assert tuning["spoilt"]["swappiness"]["state"] == "ok"
+    assert tuning["spoilt"]["governor"]["state"] == "unavailable"
+
+
+def test_tuning_fixes_the_reported_settings(tuning: dict[str, Any]) -> None:
+    assert [outcome["fault"] for outcome in tuning["outcomes"]] == [None] * len(tuning["wanted"])
+    assert {tuning["tuned"][check]["state"] for check in SPOILT} == {"ok"}
+
+
+def test_settings_are_restored_after_tuning_is_killed_at_any_moment(
+    tuning: dict[str, Any],
+) -> None:
+    kills = tuning["kills"]
+
+    # Five steps a setting, each a kill of its own, and the last was let through.
+    assert len(kills) == 5 * len(tuning["wanted"]) + 1
+    assert all(kill["restored"] for kill in kills)
+    assert {kill["changed"] for kill in kills} == set(range(len(tuning["wanted"]) + 1))
+    assert tuning["restored"]
