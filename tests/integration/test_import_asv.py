@@ -39,7 +39,7 @@ def project(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
     return folder / str(request.param)
 
 
-def read(project: Path, repo: Path | None = None) -> asv_project.Read:
+def read(project: Path, repo: Path | None = None) -> asv_project.AsvResults:
     return asv_project.read(project, name=None, repo=repo, progress=lambda *_: None)
 
 
@@ -61,7 +61,9 @@ def as_asv_has_them(project: Path) -> dict[Key, tuple[Any, Any, Any]]:
     return imported
 
 
-def as_corebound_has_them(imported: asv_project.Read) -> dict[Key, tuple[Series, HistoryPoint]]:
+def as_corebound_has_them(
+    imported: asv_project.AsvResults,
+) -> dict[Key, tuple[Series, HistoryPoint]]:
     keyed = {
         (point.commit.sha if point.commit else "", *named(one)): (one, point)
         for one in imported.series

@@ -57,13 +57,13 @@ def result_tree(
     return folder
 
 
-def only_points(project_read: project.Read) -> HistoryPoints:
+def only_points(project_read: project.AsvResults) -> HistoryPoints:
     """Those of the one series there is."""
     (series,) = project_read.series
     return series.points
 
 
-def by_cell(project_read: project.Read) -> dict[str, Series]:
+def by_cell(project_read: project.AsvResults) -> dict[str, Series]:
     """Series by their parameters."""
     return {
         one.cell.removesuffix(",environment=virtualenv-py3.11"): one for one in project_read.series
@@ -75,7 +75,7 @@ def read_project(
     repo: Path | None = None,
     machine: str | None = None,
     under_test: tuple[str, ...] = (),
-) -> project.Read:
+) -> project.AsvResults:
     """All that is measured there."""
     across = MergeOptions(machine=machine, under_test=under_test)
     return project.read(

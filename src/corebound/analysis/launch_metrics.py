@@ -13,7 +13,7 @@ from corebound.analysis.wording import Fact, capital, count
 from corebound.diagnosis.evidence import moves, total
 from corebound.machine.topology import Topology
 from corebound.records.launch_record import CONTINUES, Launch, Status
-from corebound.records.telemetry import Counted, HostOverTime
+from corebound.records.telemetry import HostCounter, HostOverTime
 from corebound.stats.interference import is_mostly_disturbed, is_refused, select_undisturbed
 from corebound.stats.launch_summary import CellSummary, is_too_short
 from corebound.stats.server_summary import BY_P90, BY_TAIL
@@ -218,7 +218,7 @@ def _gpus(host: HostOverTime) -> Iterator[Fact]:
         yield Fact(value=_UNAVAILABLE, says="how busy the GPU was")
 
 
-_PRESSURES: tuple[Counted, ...] = ("cpu_pressure_ns", "memory_pressure_ns", "io_pressure_ns")
+_PRESSURES: tuple[HostCounter, ...] = ("cpu_pressure_ns", "memory_pressure_ns", "io_pressure_ns")
 _UNAVAILABLE = "unavailable"
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from msgspec.structs import replace
 
 from corebound.diagnosis import host, placement, processor, threads, validity, workload
-from corebound.diagnosis.evidence import CellEvidence, Evidence, Finding, Tone
+from corebound.diagnosis.evidence import CellEvidence, Evidence, Finding, FindingTone
 
 Rule = Callable[[CellEvidence, Evidence], Finding | None]
 
@@ -42,7 +42,7 @@ RULES: tuple[Rule, ...] = (
 # Enough for a reader at once; the findings left out are the weakest.
 MOST = 6
 
-_STRENGTH: dict[Tone, int] = {"bad": 0, "warn": 1, "plain": 2}
+_STRENGTH: dict[FindingTone, int] = {"bad": 0, "warn": 1, "plain": 2}
 
 
 def diagnose(evidence: Evidence, *, most: int = MOST) -> tuple[Finding, ...]:

@@ -21,7 +21,7 @@ from corebound.units import ratio
 
 # `bad`: seen, with a measured cost in time. `warn`: seen, but its cost was not measured.
 # `plain`: nothing is wrong, but time could be saved here.
-Tone = Literal["bad", "warn", "plain"]
+FindingTone = Literal["bad", "warn", "plain"]
 
 
 class Finding(Struct, frozen=True, kw_only=True):
@@ -39,7 +39,7 @@ class Finding(Struct, frozen=True, kw_only=True):
     """
 
     rule: str
-    tone: Tone
+    tone: FindingTone
     what: str
     evidence: tuple[str, ...]
     fix: str
@@ -48,7 +48,7 @@ class Finding(Struct, frozen=True, kw_only=True):
     of_first: bool = False
 
 
-Counted = Literal["migrations", "voluntary", "involuntary", "run_ns", "wait_ns"]
+ThreadCounter = Literal["migrations", "voluntary", "involuntary", "run_ns", "wait_ns"]
 
 # A thread counts as computing if it has at least this share of the CPU time of its process's
 # busiest thread. The threads of a pool use about the same time; those of a profiler or a
@@ -56,7 +56,7 @@ Counted = Literal["migrations", "voluntary", "involuntary", "run_ns", "wait_ns"]
 _LEAST_BUSY_SHARE = 0.25
 
 
-def total(launch: Launch, field: Counted) -> int | None:
+def total(launch: Launch, field: ThreadCounter) -> int | None:
     """The sum of one count over all threads of a launch."""
     threads = (thread for worker in launch.workers for thread in worker.threads)
     return sum_known(getattr(thread, field) for thread in threads)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from corebound.diagnosis.evidence import CellEvidence, Evidence, Finding, Tone
+from corebound.diagnosis.evidence import CellEvidence, Evidence, Finding, FindingTone
 from corebound.records.launch_record import Launch
 from corebound.records.telemetry import Cause
 from corebound.stats.interference import LEAST_LOST_CPUS, MOST_DISTURBED, lost_cpus
@@ -52,7 +52,7 @@ def steal(cell: CellEvidence, _: Evidence) -> Finding | None:
 
 
 def _disturbed(
-    cell: CellEvidence, cause: Cause, *, rule: str, tone: Tone, what: str, fix: str
+    cell: CellEvidence, cause: Cause, *, rule: str, tone: FindingTone, what: str, fix: str
 ) -> Finding | None:
     disturbed = [launch for launch in cell.launches if _is_hit(launch, cause)]
     if not disturbed:

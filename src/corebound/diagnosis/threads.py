@@ -33,7 +33,7 @@ SPINNING_RATIO = 1.5
 WAITING_SHARE = 0.3
 
 
-class _Harm(Struct, frozen=True, kw_only=True):
+class _Cost(Struct, frozen=True, kw_only=True):
     """The observed cost of too many threads.
 
     Attributes:
@@ -55,13 +55,13 @@ def more_threads_than_cpus(cell: CellEvidence, evidence: Evidence) -> Finding | 
     if room == 1 and cell.cell.threads.rule == "default":
         return None  # `one_cpu_default_threads` is more specific
     fitting = _fitting(cell, evidence, _POOLS)
-    harm = _harm(cell, evidence, fitting, room=room)
-    if harm is None:
+    cost = _cost(cell, evidence, fitting, room=room)
+    if cost is None:
         return None
     return _finding(
         "more-threads-than-cpus",
         cell,
-        harm,
+        cost,
         what=f"{threads} threads share {_cpus(room)}",
         fix=f"Set `threads: {room}` (outside corebound: OMP_NUM_THREADS={room}), or bind to"
         " as many CPUs as there are threads.",
@@ -76,13 +76,13 @@ def one_cpu_default_threads(cell: CellEvidence, evidence: Evidence) -> Finding |
     if cell.cell.threads.rule != "default":
         return None
     fitting = _fitting(cell, evidence, _POOLS)
-    harm = _harm(cell, evidence, fitting, room=1)
-    if harm is None:
+    cost = _cost(cell, evidence, fitting, room=1)
+    if cost is None:
         return None
     return _finding(
         "one-cpu-default-threads",
         cell,
-        harm,
+        cost,
         what=f"The framework starts {threads} threads by default, on one CPU",
         fix="Set `threads: 1` (outside corebound: OMP_NUM_THREADS=1).",
     )
@@ -94,8 +94,8 @@ def processes_with_all_threads(cell: CellEvidence, evidence: Evidence) -> Findin
     if workers < 2 or threads is None or threads < cpus or cpus < 2:
         return None
     fitting = _fitting(cell, evidence, _SHARING)
-    harm = _harm(cell, evidence, fitting, room=cpus - 1)
-    if harm is None:
+    cost = _cost(cell, evidence, fitting, room=cpus - 1)
+    if cost is None:
         return None
     threads_each = max(1, cpus // workers)
     fix = f"Set `threads: {threads_each}`"
@@ -114,7 +114,7 @@ def processes_with_all_threads(cell: CellEvidence, evidence: Evidence) -> Findin
     return _finding(
         "processes-with-all-threads",
         cell,
-        harm,
+        cost,
         what=f"{workers} processes with {threads} threads each ({workers * threads} in total)"
         f" share {_cpus(cpus)}",
         fix=fix,
@@ -130,13 +130,13 @@ def bound_after_start(cell: CellEvidence, evidence: Evidence) -> Finding | None:
     bound_before = [
         other for other in evidence.peers(cell, ("bind", *_POOLS)) if not _is_late(other)
     ]
-    harm = _harm(cell, evidence, bound_before, room=room)
-    if harm is None:
+    cost = _cost(cell, evidence, bound_before, room=room)
+    if cost is None:
         return None
     return _finding(
         "bound-after-start",
         cell,
-        harm,
+        cost,
         what=f"The worker was bound to {_cpus(room)} after its pool had started {threads} threads",
         fix="Bind before the start: `bind: before-start` (outside corebound: `taskset -c CPUS"
         f" command`, not `taskset -ap`), or also set OMP_NUM_THREADS={room}.",
@@ -169,8 +169,8 @@ def dispatch_threads(cell: CellEvidence, evidence: Evidence) -> Finding | None:
         if is_crowded
         else "Set `blocking: true` (outside corebound: ms.runtime.launch_blocking())."
     )
-    harm = _Harm(loss=loss, spin=None, compared=loss.than)
-    return _finding("dispatch-threads", cell, harm, what=what, fix=fix)
+    cost = _Cost(loss=loss, spin=None, compared=loss.than)
+    return _finding("dispatch-threads", cell, cost, what=what, fix=fix)
 
 
 def _room(cell: CellEvidence) -> int | None:
@@ -217,9 +217,9 @@ def _fitting(
     )
 
 
-def _harm(
+def _cost(
     cell: CellEvidence, evidence: Evidence, fitting: Collection[CellEvidence], *, room: int
-) -> _Harm | None:
+) -> _Cost | None:
     """The cost of a cell's threads compared with cells that fit; None if no cost was seen.
 
     Without such cells, use its run-queue wait, but only if the workers themselves report more
@@ -227,28 +227,28 @@ def _harm(
     """
     if not fitting:
         is_waiting = (cell.reported_threads or 0) > room and (cell.wait_share or 0) >= WAITING_SHARE
-        return _Harm(loss=None, spin=None, compared=None) if is_waiting else None
+        return _Cost(loss=None, spin=None, compared=None) if is_waiting else None
     loss = evidence.worst_loss(cell, fitting)
     compared = loss.than if loss else min(fitting, key=lambda other: other.summary.median_ns or 0)
     times = cpu_ratio(cell, compared)
     spin = times if times is not None and times >= SPINNING_RATIO else None
-    return _Harm(loss=loss, spin=spin, compared=compared) if loss or spin else None
+    return _Cost(loss=loss, spin=spin, compared=compared) if loss or spin else None
 
 
-def _finding(rule: str, cell: CellEvidence, harm: _Harm, *, what: str, fix: str) -> Finding:
+def _finding(rule: str, cell: CellEvidence, cost: _Cost, *, what: str, fix: str) -> Finding:
     sentence = what
     unit = _each_is(cell)
-    if harm.loss is not None:
-        sentence += f": {unit} is {slower_than(cell, harm.loss)}"
-    elif harm.spin is not None and harm.compared is not None:
-        sentence += f": {unit} uses {ratio(harm.spin)} the CPU time of"
-        sentence += f" `{settings(harm.compared.cell, cell.cell)}`"
-    times_ratio = harm.loss.ratio if harm.loss else 1 / (1 - min(cell.wait_share or 0.0, 0.9))
+    if cost.loss is not None:
+        sentence += f": {unit} is {slower_than(cell, cost.loss)}"
+    elif cost.spin is not None and cost.compared is not None:
+        sentence += f": {unit} uses {ratio(cost.spin)} the CPU time of"
+        sentence += f" `{settings(cost.compared.cell, cell.cell)}`"
+    times_ratio = cost.loss.ratio if cost.loss else 1 / (1 - min(cell.wait_share or 0.0, 0.9))
     return Finding(
         rule=rule,
-        tone="bad" if harm.loss else "warn",
+        tone="bad" if cost.loss else "warn",
         what=f"{sentence}.",
-        evidence=_evidence(cell, harm.compared),
+        evidence=_evidence(cell, cost.compared),
         fix=fix,
         cells=(cell.cell,),
         times_ratio=times_ratio,

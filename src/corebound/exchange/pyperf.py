@@ -248,7 +248,7 @@ def _commit(metadata: Mapping[str, Any]) -> Commit | None:
     )
 
 
-class Read(Struct, frozen=True, kw_only=True):
+class PyperfResults(Struct, frozen=True, kw_only=True):
     """The result of reading files: series of one point, the number of files, and errors."""
 
     series: tuple[Series, ...]
@@ -256,7 +256,7 @@ class Read(Struct, frozen=True, kw_only=True):
     faults: tuple[Fault, ...]
 
 
-def read_all(paths: Sequence[Path], *, project: str, progress: Progress) -> Read:
+def read_all(paths: Sequence[Path], *, project: str, progress: Progress) -> PyperfResults:
     """Read files; report and skip those that cannot be read.
 
     Args:
@@ -280,7 +280,7 @@ def read_all(paths: Sequence[Path], *, project: str, progress: Progress) -> Read
     if not series:
         first = faults[0]
         raise InputError(what=first.what, where=first.file, fix=first.fix)
-    return Read(series=tuple(series), files=len(paths) - len(faults), faults=tuple(faults))
+    return PyperfResults(series=tuple(series), files=len(paths) - len(faults), faults=tuple(faults))
 
 
 def _fault(path: Path, what: str, fix: str) -> Fault:

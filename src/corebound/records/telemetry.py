@@ -12,7 +12,7 @@ from corebound.machine.topology import CpuId
 
 Cause = Literal["steal", "throttling", "foreign load", "suspension"]
 
-Counted = Literal[
+HostCounter = Literal[
     "steal_ns",
     "foreign_ns",
     "waited_ns",
@@ -139,13 +139,13 @@ class HostOverTime(Struct, frozen=True, kw_only=True):
         """From the workers' start to the last reading."""
         return self.windows[-1].to_ms - self.windows[0].from_ms if self.windows else 0
 
-    def total(self, counted: Counted) -> int | None:
+    def total(self, counted: HostCounter) -> int | None:
         """A count summed over all windows; None if any window lacks it."""
         values = [getattr(window, counted) for window in self.windows]
         known = [value for value in values if value is not None]
         return sum(known) if known and len(known) == len(values) else None
 
-    def share(self, counted: Counted, *, cpus: int = 1) -> float | None:
+    def share(self, counted: HostCounter, *, cpus: int = 1) -> float | None:
         """A time as a share of the launch's duration on so many CPUs; None if unknown."""
         time_ns, available_ns = self.total(counted), self.duration_ms * 1_000_000 * cpus
         return None if time_ns is None or not available_ns else time_ns / available_ns

@@ -9,11 +9,9 @@ from __future__ import annotations
 
 import numpy as np
 from msgspec import Struct
-from numpy.typing import NDArray
 
 from corebound.stats import special
-
-Array = NDArray[np.float64]
+from corebound.stats.intervals import Array
 
 # How many launches the other comparisons may be worth. Small values mean that the variances of
 # the comparisons differ much.

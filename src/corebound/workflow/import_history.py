@@ -13,7 +13,7 @@ from corebound.errors import Fault
 from corebound.exchange import history_import
 from corebound.exchange.asv import project as asv_project
 from corebound.exchange.asv.environments import MergeOptions, rename_environments
-from corebound.exchange.asv.project import Read
+from corebound.exchange.asv.project import AsvResults
 from corebound.exchange.history_import import ImportSummary
 from corebound.exchange.reading import Progress, clean
 
@@ -24,7 +24,7 @@ _MANY_MACHINES = 5
 class ImportedProject(Struct, frozen=True, kw_only=True):
     """What was read of a project, its history with it, and warnings about both."""
 
-    source: Read
+    source: AsvResults
     history: ImportSummary
     faults: tuple[Fault, ...]
 
@@ -84,7 +84,7 @@ def _are_single(history: ImportSummary) -> bool:
     return history.single * 2 > history.series
 
 
-def _warn_of_versions(folder: Path, source: Read, history: ImportSummary) -> Iterator[Fault]:
+def _warn_of_versions(folder: Path, source: AsvResults, history: ImportSummary) -> Iterator[Fault]:
     """Warn if most series belong to a requirement's version that occurs at one commit only."""
     if source.commit_specific and _are_single(history):
         name = source.commit_specific[0]
@@ -97,7 +97,7 @@ def _warn_of_versions(folder: Path, source: Read, history: ImportSummary) -> Ite
         )
 
 
-def _warn_of_machines(folder: Path, source: Read, history: ImportSummary) -> Iterator[Fault]:
+def _warn_of_machines(folder: Path, source: AsvResults, history: ImportSummary) -> Iterator[Fault]:
     """Warn if most series belong to a machine that measured only once."""
     machines = len({one.host for one in source.series})
     if machines >= _MANY_MACHINES and _are_single(history):

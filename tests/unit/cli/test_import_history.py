@@ -7,13 +7,17 @@ from pathlib import Path
 
 import pytest
 
-from corebound.cli.commands.import_history import Count, print_import
+from corebound.cli.commands.import_history import NamedCount, print_import
 from corebound.exchange.history_import import ImportSummary
 
 COUNTS = (
-    Count(12, "result files", "result file", "result_files"),
-    Count(0, "commits not in the repository", "commit not in the repository", "unknown_commits"),
-    Count(1, "benchmarks that no longer exist", "benchmark that no longer exists", "benchmarks"),
+    NamedCount(12, "result files", "result file", "result_files"),
+    NamedCount(
+        0, "commits not in the repository", "commit not in the repository", "unknown_commits"
+    ),
+    NamedCount(
+        1, "benchmarks that no longer exist", "benchmark that no longer exists", "benchmarks"
+    ),
 )
 
 

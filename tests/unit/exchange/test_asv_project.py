@@ -24,7 +24,7 @@ from support.asv_projects import DATE_MS, SHA, TIME, by_cell, only_points, resul
 NO_PROJECT = Project(name="p", benchmarks={}, commits={}, thresholds=(), margin=0.02)
 
 
-def read(folder: Path) -> project.Read:
+def read(folder: Path) -> project.AsvResults:
     def show(done: int, total: int) -> None:
         assert 0 <= done <= total
 
@@ -209,7 +209,7 @@ def test_points_are_in_the_order_of_commit_dates(tmp_path: Path) -> None:
     assert [point.value for point in points] == [2e9, 3e9, 1e9]
 
 
-def versions(found: project.Read) -> list[str]:
+def versions(found: project.AsvResults) -> list[str]:
     return [dict(point.environment_key)["benchmark"] for point in only_points(found)]
 
 
@@ -457,7 +457,7 @@ def on_days(*results: dict[str, Any]) -> list[dict[str, Any]]:
     ]
 
 
-def figures(found: project.Read) -> dict[str, list[float | None]]:
+def figures(found: project.AsvResults) -> dict[str, list[float | None]]:
     """Those of each benchmark and its parameters, as they stand in the files."""
     return {
         f"{one.scenario} {one.cell.rpartition(',')[0]}".strip(): [p.value for p in one.points]

@@ -29,7 +29,7 @@ from corebound.cli.options import (
 )
 from corebound.cli.output.console import Console
 from corebound.cli.output.json import indented_json
-from corebound.cli.output.junit import Problem, TestCase, junit_xml
+from corebound.cli.output.junit import TestCase, TestFailure, junit_xml
 from corebound.cli.output.progress import TerminalReporter
 from corebound.cli.output.verdicts import (
     SIGNS,
@@ -269,9 +269,11 @@ def _test_case(cell: CellVerdict) -> TestCase:
     case = TestCase(classname=pair.scenario, name=pair.cell)
     if pair.missing:
         reason = "\n".join(pair.missing)
-        error = Problem(type="no result", message=reason.partition("\n")[0], details=reason)
+        error = TestFailure(type="no result", message=reason.partition("\n")[0], details=reason)
         return replace(case, errors=(error,))
     if cell.is_regression:
-        return replace(case, failure=Problem(type="regression", message=slowdown, details=slowdown))
+        return replace(
+            case, failure=TestFailure(type="regression", message=slowdown, details=slowdown)
+        )
     verdict = verdict_word(cell.verdict) if cell.verdict else "no result"
     return replace(case, output=f"{verdict}{_launches_needed(pair)}: {slowdown}")

@@ -18,7 +18,7 @@ from corebound.cli.output.json import print_json
 from corebound.cli.output.progress import ReadingProgress
 from corebound.errors import Fault
 from corebound.exchange import pyperf as exchange_pyperf
-from corebound.exchange.asv.project import Read
+from corebound.exchange.asv.project import AsvResults
 from corebound.exchange.history_import import ImportSummary, keep
 from corebound.records.jsonl import RECORDS
 from corebound.workflow.import_history import import_asv
@@ -30,7 +30,7 @@ _MAX_SIMILAR = 3
 _SERIES = "series have", "series has"
 
 
-class Count(NamedTuple):
+class NamedCount(NamedTuple):
     """A number with its plural and singular words, and its key in JSON."""
 
     number: int
@@ -101,13 +101,13 @@ def asv(
         )
 
 
-def _counts(source: Read) -> list[Count]:
+def _counts(source: AsvResults) -> list[NamedCount]:
     """What was read, without counts of 0 that do not matter."""
-    counts = [Count(source.files, "result files", "result file", "result_files")]
+    counts = [NamedCount(source.files, "result files", "result file", "result_files")]
     if source.unknown is not None:
         suffix = "not in the repository"
         counts.append(
-            Count(
+            NamedCount(
                 source.unknown,
                 f"commits {suffix}",
                 f"commit {suffix}",
@@ -116,11 +116,11 @@ def _counts(source: Read) -> list[Count]:
         )
     if source.removed:
         words = "benchmarks that no longer exist", "benchmark that no longer exists"
-        counts.append(Count(len(source.removed), *words, "benchmarks_that_exist_no_longer"))
+        counts.append(NamedCount(len(source.removed), *words, "benchmarks_that_exist_no_longer"))
     if source.duplicates:
         suffix = "for a commit that another file covers too"
         counts.append(
-            Count(
+            NamedCount(
                 source.duplicates,
                 f"files {suffix}",
                 f"file {suffix}",
@@ -132,7 +132,7 @@ def _counts(source: Read) -> list[Count]:
 
 def print_import(
     project: str,
-    counts: Sequence[Count],
+    counts: Sequence[NamedCount],
     history: ImportSummary,
     faults: Sequence[Fault],
     *,
@@ -175,7 +175,7 @@ def print_import(
     console.print(Text(f"{project}: {summary}"))
     console.print(
         Text(
-            f"{history.series:,} series of {Count(history.points, 'points', 'point')}, "
+            f"{history.series:,} series of {NamedCount(history.points, 'points', 'point')}, "
             f"{history.values:,} of them with a result; {history.added:,} new"
         )
     )
@@ -192,12 +192,12 @@ def _missing_lines(history: ImportSummary) -> Iterator[str]:
         )
         other_count = sum(number for _, number in history.reasons[_MAX_REASONS:])
         others = f", other reasons ({other_count:,})" if other_count else ""
-        missing = Count(history.points - history.values, "points have", "point has")
+        missing = NamedCount(history.points - history.values, "points have", "point has")
         yield f"{missing} no result: {reasons}{others}"
     if history.empty:
-        yield f"{Count(history.empty, *_SERIES)} no results"
+        yield f"{NamedCount(history.empty, *_SERIES)} no results"
     if history.single:
-        yield f"{Count(history.single, *_SERIES)} one result, and a history needs two"
+        yield f"{NamedCount(history.single, *_SERIES)} one result, and a history needs two"
 
 
 def _warnings(faults: Sequence[Fault]) -> Iterator[str]:
@@ -209,7 +209,7 @@ def _warnings(faults: Sequence[Fault]) -> Iterator[str]:
     for similar in kinds.values():
         yield from map(str, similar[:_MAX_SIMILAR])
         if len(similar) > _MAX_SIMILAR:
-            more = Count(len(similar) - _MAX_SIMILAR, "more files", "more file")
+            more = NamedCount(len(similar) - _MAX_SIMILAR, "more files", "more file")
             yield f"{more} like the last; --json lists them all"
 
 
@@ -237,7 +237,7 @@ def pyperf(
         )
     print_import(
         name,
-        (Count(source.files, "files", "file", "files"),),
+        (NamedCount(source.files, "files", "file", "files"),),
         keep(name, source.series, records),
         source.faults,
         as_json=as_json,

@@ -23,7 +23,7 @@ from corebound.analysis.wording import count, day, last_day, too_short_note
 from corebound.cli.options import Config, Json, Records, Status, Wait, wait_seconds
 from corebound.cli.output.console import Console
 from corebound.cli.output.json import indented_json
-from corebound.cli.output.junit import Problem, TestCase, junit_xml
+from corebound.cli.output.junit import TestCase, TestFailure, junit_xml
 from corebound.cli.output.progress import TerminalReporter
 from corebound.errors import NO_ANSWER, REGRESSION, InputError
 from corebound.records.decisions import DECISIONS_FILE, State
@@ -369,20 +369,22 @@ def _junit(result: RegressionsResult, site: str) -> str:
     changes_by_series: dict[str, list[AssessedChange]] = {}
     for change in result.changes:
         changes_by_series.setdefault(change.change.series.id, []).append(change)
-    errors: dict[str, list[Problem]] = {}
+    errors: dict[str, list[TestFailure]] = {}
     for failing in result.failing:
         since = failing.since
         message = f"no result since {since.at}: {since.missing or 'unknown reason'}"
-        errors.setdefault(failing.series.id, []).append(Problem(type="no result", message=message))
+        errors.setdefault(failing.series.id, []).append(
+            TestFailure(type="no result", message=message)
+        )
     for failed in result.not_analysed:
-        problem = Problem(type="not analysed", message=f"not analysed: {failed.reason}")
+        problem = TestFailure(type="not analysed", message=f"not analysed: {failed.reason}")
         errors.setdefault(failed.series.id, []).append(problem)
     cases = []
     for series in result.series:
         changes = changes_by_series.get(series.id, [])
         alarms = [change for change in changes if change.alarm]
         others = [change for change in changes if change.is_open and not change.alarm]
-        failure = Problem(
+        failure = TestFailure(
             type="regression",
             message="; ".join(size_with_interval(change.change) for change in alarms),
             details=_descriptions(alarms, result, site),

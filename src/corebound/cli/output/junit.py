@@ -10,8 +10,8 @@ from msgspec import Struct
 from corebound.text import xml
 
 
-class Problem(Struct, frozen=True, kw_only=True):
-    """A failure or an error of a test case; `details` defaults to none."""
+class TestFailure(Struct, frozen=True, kw_only=True):
+    """Why a test case did not pass: a failure or an error; `details` defaults to none."""
 
     type: str
     message: str
@@ -30,8 +30,8 @@ class TestCase(Struct, frozen=True, kw_only=True):
 
     classname: str
     name: str
-    failure: Problem | None = None
-    errors: tuple[Problem, ...] = ()
+    failure: TestFailure | None = None
+    errors: tuple[TestFailure, ...] = ()
     output: str = ""
 
 
@@ -69,7 +69,7 @@ def junit_xml(name: str, cases: Sequence[TestCase], *, notes: Sequence[str] = ()
     return '<?xml version="1.0" encoding="UTF-8"?>\n' + ET.tostring(suite, encoding="unicode")
 
 
-def _add(case: ET.Element, kind: str, problem: Problem) -> None:
-    element = ET.SubElement(case, kind, message=xml(problem.message), type=problem.type)
-    if problem.details is not None:
-        element.text = xml(problem.details)
+def _add(case: ET.Element, kind: str, why: TestFailure) -> None:
+    element = ET.SubElement(case, kind, message=xml(why.message), type=why.type)
+    if why.details is not None:
+        element.text = xml(why.details)

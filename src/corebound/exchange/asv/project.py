@@ -41,8 +41,8 @@ def _no_cache(_project: str, _settings: str) -> Mapping[str, Source]:
     return {}
 
 
-class Read(Struct, frozen=True, kw_only=True):
-    """The result of reading a project.
+class AsvResults(Struct, frozen=True, kw_only=True):
+    """The results of a project.
 
     Attributes:
         project: The project's name.
@@ -81,7 +81,7 @@ def read(
     progress: Progress,
     cached: CachedSources = _no_cache,
     merge_options: MergeOptions = _NO_MERGING,
-) -> Read:
+) -> AsvResults:
     """Read all results of a project; report and skip damaged files.
 
     Args:
@@ -129,7 +129,7 @@ def read(
     gone = builder.benchmarks - project.benchmarks.keys() if project.benchmarks else set[str]()
     series = builder.series()
     renamed = deduplicate(environments.rename_environments(series, names))
-    return Read(
+    return AsvResults(
         project=project.name,
         is_guessed=name is None and project_layout.is_guessed,
         series=tuple(sorted(renamed, key=lambda item: item.id)),
@@ -276,7 +276,7 @@ def cached_sources(records: Path, project: str, settings: str) -> Mapping[str, S
     return sources or {} if history else {}
 
 
-def keep_sources(records: Path, read: Read) -> None:
+def keep_sources(records: Path, read: AsvResults) -> None:
     """Store which files were read, once their points are in the project's history."""
     version = _version(read.settings, _history(records, read.project))
     cache.keep(dict(read.sources), records, _cache_name(read.project), version=version)

@@ -13,6 +13,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
+from corebound.records.decisions import Direction
 from corebound.stats.history.detectors import Vote
 from corebound.stats.intervals import Array, Interval
 
@@ -68,7 +69,6 @@ def segments_of(environment_key: Sequence[Hashable], borders: Sequence[int]) -> 
     return tuple(np.concatenate(pieces) for pieces in segments.values())
 
 
-Direction = Literal["up", "down"]
 ChangeStatus = Literal["new", "recovered", "old"]
 # The range of shifts whose ratio, and its reciprocal, a float can hold.
 _MOST_SHIFT = 700.0

@@ -12,12 +12,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from corebound.records.decisions import Answer
+from corebound.records.decisions import Answer, Direction
 from corebound.stats.comparison import Comparison
 from corebound.stats.distributions import normal_quantile, student_below
 from corebound.stats.history.change_point import (
     ChangePoint,
-    Direction,
     HistoryArrays,
     level_of,
     ratio_of,
