@@ -12,6 +12,7 @@ from corebound.records import documents, jsonl
 from corebound.records.calibration import Calibration
 from corebound.records.launch_record import Launch
 from corebound.records.run_record import Run
+from support.build import repeated, write_records
 from support.commands import corebound
 from support.repositories import SLEEP, sleeping_suite
 
@@ -88,15 +89,7 @@ def a_history(suite: Path, slower: float) -> Path:
 
 def write(records: Path, run: Run, launches: tuple[Launch, ...], night: int, factor: float) -> None:
     made = replace(run, id=f"night{night}", started_at=f"2026-01-{night + 1:02}T02:00:00Z")
-    appender = jsonl.Appender(jsonl.file_of(made, records))
-    appender.append(made)
-    for one in launches:
-        workers = tuple(
-            replace(each, wall_ns=tuple(round(factor * ns) for ns in each.wall_ns))
-            for each in one.workers
-        )
-        appender.append(replace(one, run=made.id, workers=workers))
-    appender.close()
+    write_records(records, made, *repeated(launches, made.id, factor))
 
 
 def test_a_regression_that_does_not_reproduce_raises_no_alarm(

@@ -14,6 +14,7 @@ from corebound.records import documents, jsonl
 from corebound.records.jsonl import Stored
 from corebound.records.run_record import Commit
 from support import repositories
+from support.build import repeated, write_records
 from support.commands import corebound
 from support.repositories import Toy
 
@@ -72,15 +73,7 @@ def points(toy: Toy, real: Stored, commits: list[int]) -> None:
             ),
         )
         factor = (1.002 if index % 2 else 0.998) * (1 if index < 10 else 1 + SLOWER)
-        appender = jsonl.Appender(jsonl.file_of(run, records_of(toy)))
-        appender.append(run)
-        for launch in real.launches:
-            workers = tuple(
-                replace(worker, wall_ns=tuple(round(factor * ns) for ns in worker.wall_ns))
-                for worker in launch.workers
-            )
-            appender.append(replace(launch, run=run.id, workers=workers))
-        appender.close()
+        write_records(records_of(toy), run, *repeated(real.launches, run.id, factor))
 
 
 def test_a_regression_is_confirmed_by_interleaving_both_commits(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import date, timedelta
+from pathlib import Path
 from typing import Any
 
 from msgspec.structs import replace
@@ -13,6 +14,7 @@ from corebound.machine.identity import Host
 from corebound.machine.peak_flops import Peak
 from corebound.machine.topology import Cache, CoreKey, Cpu, CpuId, Node, NodeId, Topology
 from corebound.planning.models import Command, Placement, Slot
+from corebound.records import jsonl
 from corebound.records.calibration import CALIBRATION_SCHEMA, Calibration, Noise
 from corebound.records.history import HistoryPoint, HistoryPoints, Series
 from corebound.records.launch_record import (
@@ -177,6 +179,31 @@ def a_run(
         ),
         environments=environments,
     )
+
+
+def write_records(folder: Path, run: Run, *launches: Launch) -> Path:
+    """Store a run below a folder of records; returns its file."""
+    file = jsonl.file_of(run, folder)
+    appender = jsonl.begin(run, file)
+    for launch in launches:
+        appender.append(launch)
+    appender.close()
+    return file
+
+
+def repeated(launches: Sequence[Launch], run: str, factor: float) -> list[Launch]:
+    """The launches as if another run had measured so many times their durations."""
+    return [
+        replace(
+            launch,
+            run=run,
+            workers=tuple(
+                replace(worker, wall_ns=tuple(round(factor * ns) for ns in worker.wall_ns))
+                for worker in launch.workers
+            ),
+        )
+        for launch in launches
+    ]
 
 
 def a_thread(

@@ -12,7 +12,7 @@ from pathlib import Path, PurePosixPath
 
 from corebound.machine.doctor.checks_system import PROGRAMS
 from corebound.machine.doctor.examine import examine
-from corebound.machine.doctor.result import CheckResult
+from corebound.machine.doctor.result import CheckResult, HostCheck
 from corebound.machine.topology import Topology
 from support.build import a_host
 from support.paths import DATA
@@ -440,3 +440,29 @@ def check_results(
         environments={"numpy": True} if environments is None else environments,
     )
     return {one.host_check.check: one for one in checks}
+
+
+def checks_of_a_busy_laptop() -> tuple[HostCheck, ...]:
+    """The checks of a laptop with a browser open, most of which are warnings."""
+    found = check_results(
+        {
+            "proc/200/stat": pid_stat("browser", 100),
+            "proc/loadavg": "2.31 1.10 0.90 3/900 4000\n",
+            "proc/pressure/cpu": None,
+            "proc/sys/vm/swappiness": "60\n",
+            f"{CPU}/cpufreq/boost": "1\n",
+            f"{CPU}/cpufreq/policy0/scaling_governor": "schedutil\n",
+            f"{CPU}/cpufreq/policy1/scaling_governor": "schedutil\n",
+            f"{CPU}/smt/active": "1\n",
+            f"{CPU}/smt/control": "on\n",
+            f"{THP}/enabled": "[always] madvise never\n",
+        },
+        later={
+            "proc/stat": proc_stat(user=45, idle=10_055),
+            "proc/200/stat": pid_stat("browser", 140),
+        },
+        host=a_host(nodes=2, cpus_per_core=2),
+        tools=frozenset({"taskset", "hwloc-calc"}),
+        environments={"numpy": True, "pytorch": False},
+    )
+    return tuple(one.host_check for one in found.values())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -50,20 +51,10 @@ def test_a_crash_has_its_own_exit_code_and_its_traceback_is_saved(
     assert "key" not in kept
 
 
-def refused(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, *words: str
-) -> str:
-    monkeypatch.setattr(sys, "argv", ["corebound", *words])
-    with pytest.raises(SystemExit) as caught:
-        main()
-    assert caught.value.code == 2
-    return capsys.readouterr().err
-
-
 def test_an_invalid_choice_lists_the_choices(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    rejection_of: Callable[..., str],
 ) -> None:
-    said = refused(capsys, monkeypatch, "regressions", "--format", "xml")
+    said = rejection_of("regressions", "--format", "xml")
 
     assert "Invalid value for '--format': 'xml' is not one of 'text'" in said
 

@@ -18,8 +18,7 @@ from rich.text import Text
 from corebound.cli.app import main
 from corebound.cli.output import console
 from corebound.cli.output.json import indented_json
-from corebound.records import jsonl
-from support.build import a_launch, a_machine, a_run
+from support.build import a_launch, a_machine, a_run, write_records
 
 PIECES = st.sampled_from(
     [":", "::", "##", "[", "\n", "\r", "\t", " ", "\x1b[2J", "\x9b", "\u202e", "\u2028", "a", "é"]
@@ -128,12 +127,8 @@ def test_text_from_records_is_neutralised(
         run = a_run(run_id=f"run{number:02}", host=a_machine(name=EVIL))
         source = replace(run.scenarios[0], path=EVIL)
         run = replace(run, scenarios=(source,), corebound=EVIL)
-        file = jsonl.file_of(run, tmp_path)
-        jsonl.begin(run, file).close()
-        appender = jsonl.Appender(file)
-        for block in range(3):
-            appender.append(a_launch(block=block, run=run.id, log=EVIL, reason=EVIL))
-        appender.close()
+        launches = [a_launch(block=block, run=run.id, log=EVIL, reason=EVIL) for block in range(3)]
+        write_records(tmp_path, run, *launches)
     monkeypatch.setattr(
         sys, "argv", ["corebound", "compare", "run01", "run02", "--records", str(tmp_path), *form]
     )

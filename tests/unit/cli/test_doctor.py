@@ -17,35 +17,10 @@ from corebound.records.run_record import Run
 from corebound.report.scenario.provenance import provenance
 from corebound.scenario.matrix import expand
 from support import paths
-from support.build import a_host, a_host_check, a_launch, a_run, a_scenario
-from support.machine_trees import CPU, THP, check_results, pid_stat, proc_stat
+from support.build import a_host_check, a_launch, a_run, a_scenario
+from support.machine_trees import checks_of_a_busy_laptop
 
 GOLDEN = paths.GOLDEN / "doctor.txt"
-
-
-def checks_of_a_busy_laptop() -> tuple[HostCheck, ...]:
-    found = check_results(
-        {
-            "proc/200/stat": pid_stat("browser", 100),
-            "proc/loadavg": "2.31 1.10 0.90 3/900 4000\n",
-            "proc/pressure/cpu": None,
-            "proc/sys/vm/swappiness": "60\n",
-            f"{CPU}/cpufreq/boost": "1\n",
-            f"{CPU}/cpufreq/policy0/scaling_governor": "schedutil\n",
-            f"{CPU}/cpufreq/policy1/scaling_governor": "schedutil\n",
-            f"{CPU}/smt/active": "1\n",
-            f"{CPU}/smt/control": "on\n",
-            f"{THP}/enabled": "[always] madvise never\n",
-        },
-        later={
-            "proc/stat": proc_stat(user=45, idle=10_055),
-            "proc/200/stat": pid_stat("browser", 140),
-        },
-        host=a_host(nodes=2, cpus_per_core=2),
-        tools=frozenset({"taskset", "hwloc-calc"}),
-        environments={"numpy": True, "pytorch": False},
-    )
-    return tuple(one.host_check for one in found.values())
 
 
 def test_checks_are_printed_as_in_the_golden_file() -> None:

@@ -2,31 +2,21 @@
 
 from __future__ import annotations
 
-import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from corebound.cli.app import app, main
-
-
-def refused(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, *words: str
-) -> str:
-    monkeypatch.setattr(sys, "argv", ["corebound", *words])
-    with pytest.raises(SystemExit) as caught:
-        main()
-    assert caught.value.code == 2
-    return capsys.readouterr().err
+from corebound.cli.app import app
 
 
 @pytest.mark.parametrize("option", ["--out", "--records"])
 def test_a_file_in_place_of_a_folder_is_rejected(
-    option: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    option: str, tmp_path: Path, rejection_of: Callable[..., str]
 ) -> None:
     (tmp_path / "README.md").touch()
 
-    said = refused(capsys, monkeypatch, "report", option, str(tmp_path / "README.md"))
+    said = rejection_of("report", option, str(tmp_path / "README.md"))
 
     assert "README.md: not a folder" in said
 

@@ -21,11 +21,10 @@ from corebound.exchange import pyperf, run_export
 from corebound.exchange.asv import export as asv_export
 from corebound.exchange.asv import results
 from corebound.exchange.run_export import ExportedCell, exported_cells
-from corebound.records import jsonl
 from corebound.records.launch_record import Launch
 from corebound.records.run_record import Commit, EnvironmentLock, Run
 from corebound.scenario.matrix import expand
-from support.build import a_launch, a_machine, a_run, a_scenario, a_worker
+from support.build import a_launch, a_machine, a_run, a_scenario, a_worker, write_records
 
 COMMIT = Commit(
     sha="c" * 40, subject="Go on", committed_at="2026-01-01T10:00:00+02:00", dirty=False
@@ -212,11 +211,7 @@ def test_without_pyarrow_parquet_says_what_to_install(monkeypatch: pytest.Monkey
 
 def kept(folder: Path, *nights: tuple[Run, tuple[Launch, ...]]) -> Path:
     for run, launches in nights:
-        file = jsonl.Appender(jsonl.file_of(run, folder))
-        file.append(run)
-        for launch in launches:
-            file.append(launch)
-        file.close()
+        write_records(folder, run, *launches)
     return folder
 
 

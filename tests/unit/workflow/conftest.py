@@ -8,7 +8,7 @@ import pytest
 
 from corebound.records import jsonl
 from corebound.scenario.matrix import expand
-from support.build import a_launch, a_run, a_scenario
+from support.build import a_launch, a_run, a_scenario, write_records
 
 
 @pytest.fixture
@@ -19,12 +19,15 @@ def records(tmp_path: Path) -> Path:
         run = a_run(
             scenarios=(scenario,), run_id=f"night{night}", started_at=f"2026-01-0{night}T02:00:00Z"
         )
-        appender = jsonl.Appender(jsonl.file_of(run, tmp_path))
-        appender.append(run)
-        for block in range(3):
-            for position, cell in enumerate(expand(scenario, "a.yaml")):
-                appender.append(a_launch(cell=cell, block=block, position=position, run=run.id))
-        appender.close()
+        write_records(
+            tmp_path,
+            run,
+            *(
+                a_launch(cell=cell, block=block, position=position, run=run.id)
+                for block in range(3)
+                for position, cell in enumerate(expand(scenario, "a.yaml"))
+            ),
+        )
     return tmp_path
 
 
@@ -35,8 +38,9 @@ def runs_read(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     really = jsonl.read
 
     def watched(file: Path) -> jsonl.Stored:
-        read.append(file.stem.rpartition("-")[2])
-        return really(file)
+        stored = really(file)
+        read.append(stored.run.id)
+        return stored
 
     monkeypatch.setattr(jsonl, "read", watched)
     return read

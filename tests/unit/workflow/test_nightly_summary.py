@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import sys
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -14,15 +12,12 @@ from typer.testing import CliRunner
 
 from corebound.cli.app import app
 from corebound.records import history_files
-from corebound.workflow import nightly_steps
 from corebound.workflow.nightly_steps import (
     Failure,
     NightlyResult,
-    Step,
-    begin_journal,
-    unfinished_journal,
 )
 from corebound.workflow.nightly_summary import NightlySummary, summary_document, summary_text
+from support.nightly import a_step, carry_on
 from unit.report.test_changes import a_rate
 
 ALARM: dict[str, Any] = {
@@ -101,28 +96,6 @@ def test_the_summary_lists_series_that_were_not_analysed() -> None:
     said = summary_text(replace(a_summary(outcome), regressions=told))
 
     assert "? Matrix product [threads=1]: not analysed: ValueError: a" in said
-
-
-NOW = datetime(2026, 3, 14, 2, 17, 3, tzinfo=UTC)
-
-
-def a_step(name: str, code: int = 0, *, accepted_codes: frozenset[int] = frozenset({0})) -> Step:
-    program = f"import sys; print('out'); print('why', file=sys.stderr); sys.exit({code})"
-    return Step(
-        name=name, command=(sys.executable, "-S", "-c", program), accepted_codes=accepted_codes
-    )
-
-
-def carry_on(folder: Path, *every: Step, go_on: bool = False) -> tuple[NightlyResult, list[str]]:
-    journal = (unfinished_journal(folder, ("asked",), NOW) if go_on else None) or begin_journal(
-        folder, ("asked",), NOW
-    )
-    said: list[str] = []
-    with nightly_steps.nightly_lock(folder, patience_s=0.0) as lock:
-        outcome = nightly_steps.run_steps(
-            every, journal, lock=lock, now=lambda: "2026-03-14T02:17:03Z", notify=said.append
-        )
-    return outcome, said
 
 
 def test_a_crashed_step_is_reported_as_a_bug(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from corebound.scenario.matrix import expand
 from corebound.stats.sample_size import DOUBTFUL_TURNS
 from corebound.workflow.prepare import RunRequest, prepare_comparison, prioritise_inconclusive
 from corebound.workflow.scenarios import load_scenarios
-from support.build import a_host, a_launch, a_run, a_scenario, a_worker
+from support.build import a_host, a_launch, a_run, a_scenario, a_worker, write_records
 
 YAML = """\
 schema: 1
@@ -88,21 +88,14 @@ def tasks() -> tuple[Task, ...]:
     return tuple(map(a_task, NAMES))
 
 
-def keep(run: Run, made: list[Launch], records: Path) -> None:
-    appender = jsonl.Appender(jsonl.file_of(run, records))
-    appender.append(run)
-    for launch in made:
-        appender.append(launch)
-    appender.close()
-
-
 def test_inconclusive_scenarios_come_first_with_more_blocks_per_turn(
     tasks: tuple[Task, ...], tmp_path: Path
 ) -> None:
     sure, noisy, failed, _ = tasks
     last = a_run(run_id="last", scenarios=tuple(task.scenario for task in tasks[:3]))
     broken = [a_launch(run=last.id, cell=failed.planned[0].cell, status="failed")]
-    keep(last, [*launches(sure, last, 0.0), *launches(noisy, last, 0.5), *broken], tmp_path)
+    measured = [*launches(sure, last, 0.0), *launches(noisy, last, 0.5), *broken]
+    write_records(tmp_path, last, *measured)
 
     found = prioritise_inconclusive(tasks, a_run(run_id="now"), tmp_path)
 
@@ -120,7 +113,7 @@ def test_the_latest_other_run_decides_what_is_inconclusive(
         run = a_run(
             run_id=name, scenarios=(noisy.scenario,), started_at=f"2026-01-0{day}T03:04:05Z"
         )
-        keep(run, launches(noisy, run, spread), tmp_path)
+        write_records(tmp_path, run, *launches(noisy, run, spread))
 
     found = prioritise_inconclusive((noisy,), a_run(run_id="now"), tmp_path)
 

@@ -10,19 +10,8 @@ from msgspec.structs import replace
 
 from corebound.errors import Fault
 from corebound.records import jsonl
-from corebound.records.launch_record import Launch
-from corebound.records.run_record import Run
 from corebound.workflow.run_index import IndexedRun, indexed_runs
-from support.build import a_launch, a_run
-
-
-def kept(records: Path, run: Run, *launches: Launch) -> Path:
-    file = jsonl.file_of(run, records)
-    appender = jsonl.begin(run, file)
-    for launch in launches:
-        appender.append(launch)
-    appender.close()
-    return file
+from support.build import a_launch, a_run, write_records
 
 
 @pytest.fixture
@@ -30,7 +19,7 @@ def two_nights(tmp_path: Path) -> Path:
     run = a_run()
     later = replace(run, id="r2", started_at="2026-03-15T08:00:00+00:00")
     for one in (run, later):
-        kept(tmp_path, one, *(a_launch(block=block) for block in (1, 2)))
+        write_records(tmp_path, one, *(a_launch(block=block) for block in (1, 2)))
     return tmp_path
 
 
@@ -43,48 +32,35 @@ def test_an_indexed_run_equals_its_file(two_nights: Path) -> None:
     assert len(first.summary.series[0].points) == 1
 
 
-def read_again(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The names of the files that are read from now on."""
-    read: list[str] = []
-    really = jsonl.read
-
-    def watched(file: Path) -> jsonl.Stored:
-        read.append(file.name)
-        return really(file)
-
-    monkeypatch.setattr(jsonl, "read", watched)
-    return read
-
-
 def told(found: list[IndexedRun]) -> list[object]:
     return [(one.summary, tuple(one.launches)) for one in found]
 
 
 def test_an_unchanged_file_is_read_only_for_its_launches(
-    two_nights: Path, monkeypatch: pytest.MonkeyPatch
+    two_nights: Path, runs_read: list[str]
 ) -> None:
     before = told(list(indexed_runs(two_nights, [])))
-    read = read_again(monkeypatch)
+    runs_read.clear()
 
     again = list(indexed_runs(two_nights, []))
-    assert read == []
+    assert runs_read == []
 
     assert told(again) == before
-    assert len(read) == 2
+    assert len(runs_read) == 2
 
 
-def test_a_resumed_run_is_read_again(two_nights: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_resumed_run_is_read_again(two_nights: Path, runs_read: list[str]) -> None:
     (_, before) = indexed_runs(two_nights, [])
     file = jsonl.file_of(before.summary.run, two_nights)
     appender = jsonl.Appender(file)
     appender.append(a_launch(block=3))
     appender.close()
     os.utime(file, ns=(1, 1))
-    read = read_again(monkeypatch)
+    runs_read.clear()
 
     (_, after) = indexed_runs(two_nights, [])
 
-    assert read == [file.name]
+    assert runs_read == ["r2"]
     assert len(after.summary.series[0].points[0].launches) == 3
 
 
