@@ -47,9 +47,9 @@ from corebound.scenario.models import (
     measure_for,
 )
 from corebound.scenario.select import claim_pairs
-from corebound.scenario.settings import SETTINGS, ExplicitCpus, join_words
-from corebound.scenario.validation import closest
-from corebound.scenario.yaml_reader import Flaw, Path, printable
+from corebound.scenario.settings import SETTINGS, ExplicitCpus
+from corebound.scenario.wording import closest, join_words, printable
+from corebound.scenario.yaml_reader import Flaw, Path
 
 _PROFILES: tuple[ProfileName | None, ...] = (None, "quick", "nightly")
 

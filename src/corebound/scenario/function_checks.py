@@ -13,9 +13,8 @@ from corebound.scenario.builtin_workloads import BUILT_IN
 from corebound.scenario.cell import HOST, is_project
 from corebound.scenario.matrix import LocatedValue, apply_profile, profile_parameters, value_at
 from corebound.scenario.models import ProfileName, Scenario
-from corebound.scenario.settings import join_words
-from corebound.scenario.validation import closest
-from corebound.scenario.yaml_reader import Flaw, Path, printable
+from corebound.scenario.wording import closest, join_words, printable
+from corebound.scenario.yaml_reader import Flaw, Path
 
 Kind = Literal["function", "coroutine", "generator"]
 

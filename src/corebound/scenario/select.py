@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from difflib import get_close_matches
 from fnmatch import fnmatchcase
 
 from corebound.errors import InputError
 from corebound.scenario.cell import Cell
 from corebound.scenario.matrix import Key, entry_values, key_of, matching_cells, value_of
 from corebound.scenario.models import Claim, Scenario
+from corebound.scenario.wording import closest
 
 
 def baselines_of(
@@ -173,9 +173,9 @@ def _check_term(cells: Sequence[Cell], expression: str, term: str) -> None:
 
 
 def _suggestion(text: str, choices: Sequence[str]) -> str:
-    closest = get_close_matches(text, choices, n=1)
+    close = closest(text, choices)
     choices_text = ", ".join(choices[:12]) + (", …" if len(choices) > 12 else "")
-    return f"Did you mean {closest[0]}?" if closest else f"There are: {choices_text}."
+    return f"Did you mean {close}?" if close else f"There are: {choices_text}."
 
 
 def _error(expression: str, what: str, fix: str) -> InputError:

@@ -7,7 +7,7 @@ give `Cell`, `Binding` or `Threads` the field that its metadata names.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from functools import reduce
 from operator import attrgetter, or_
 from types import GenericAlias, NoneType
@@ -36,6 +36,7 @@ from corebound.scenario.cell import (
     MemoryPolicy,
     NamedMode,
 )
+from corebound.scenario.wording import BOOLEAN, COUNT, Expected, one_of, whole_number
 
 
 class StrictModel(BaseModel):
@@ -52,42 +53,6 @@ def mapping_or_plain(value: Any) -> str:
         if isinstance(value, StrictModel) or (isinstance(value, Mapping) and value)
         else "plain"
     )
-
-
-class Expected(Struct, frozen=True, kw_only=True):
-    """Describes the valid values of a key in an error message.
-
-    `noun` completes "is not …"; `choices` are the allowed words, if there are few.
-    """
-
-    noun: str
-    fix: str
-    choices: tuple[str, ...] = ()
-
-
-def join_words(items: Sequence[str], last: str = "or") -> str:
-    """Join items into a list for a sentence.
-
-    >>> join_words(["a", "b", "c"])
-    'a, b or c'
-    """
-    return f" {last} ".join(filter(None, (", ".join(items[:-1]), items[-1])))
-
-
-def one_of(noun: str, choices: tuple[str, ...], more: str = "") -> Expected:
-    """Expect one of a few words, or something else that `more` describes."""
-    return Expected(
-        noun=noun, fix=f"Write {join_words((*choices, *filter(None, [more])))}.", choices=choices
-    )
-
-
-def whole_number(noun: str, low: int, high: int) -> Expected:
-    """Expect a whole number from `low` to `high`."""
-    return Expected(noun=noun, fix=f"Write a whole number from {low:,} to {high:,}.")
-
-
-BOOLEAN = Expected(noun="true or false", fix="Write true or false.")
-COUNT = whole_number("a count", 1, 65_536)
 
 
 class Setting(Struct, frozen=True, kw_only=True):

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator, Sequence
-from difflib import get_close_matches
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from msgspec import Struct
@@ -23,17 +22,17 @@ from corebound.scenario.models import (
     Profile,
     Scenario,
 )
-from corebound.scenario.settings import (
+from corebound.scenario.settings import SETTINGS, ExplicitCpus, is_nullable
+from corebound.scenario.wording import (
     BOOLEAN,
     COUNT,
-    SETTINGS,
     Expected,
-    ExplicitCpus,
-    is_nullable,
+    closest,
     join_words,
+    printable,
     whole_number,
 )
-from corebound.scenario.yaml_reader import MOST_DEPTH, Node, Path, as_data, printable
+from corebound.scenario.yaml_reader import MOST_DEPTH, Node, Path, as_data
 
 _LAUNCHES = whole_number("a number of launches", 2, 1000)
 _SHARE = Expected(noun="a share", fix="Write a number between 0 and 1, such as 0.02 for 2 %.")
@@ -177,11 +176,6 @@ def excerpt(node: Node) -> str:
         items = ", ".join(excerpt(child) for child in node.value)
         return f"[{items}]" if len(items) <= 40 else "[…]"
     return f'"{printable(node.text)}"' if node.quoted else printable(node.text)
-
-
-def closest(text: str, choices: Sequence[str]) -> str | None:
-    """The known word that is closest to `text`, if one is close enough."""
-    return next(iter(get_close_matches(text, choices, n=1)), None)
 
 
 def nearest_key(path: Path) -> str:

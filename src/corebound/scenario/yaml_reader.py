@@ -11,7 +11,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from corebound.errors import Fault
-from corebound.text import one_line
+from corebound.scenario.wording import printable
 
 Scalar = str | int | float | bool | None
 Path = tuple[str | int, ...]
@@ -86,12 +86,6 @@ def as_tree(data: object) -> Node:
         return Node(value=data, line=None, text={None: "", True: "true"}.get(data, "false"))
     scalar = data if isinstance(data, int | float) else str(data)
     return Node(value=scalar, line=None, text=str(data))
-
-
-def printable(text: str, most: int = 40) -> str:
-    """Shorten text for a message: one line, no invisible characters, limited length."""
-    line = one_line(text)
-    return line if len(line) <= most else f"{line[: most - 1]}…"
 
 
 # The range of 64-bit integers, which JSON readers and records can hold.
