@@ -256,8 +256,9 @@ def validate(root: Node) -> ValidatedTree:
             fix="Write keys such as `name: gemm` at the margin.",
         )
         return ValidatedTree(scenario=None, root=root, problems=(problem,), removed=((),))
-    nulls = tuple(_missing_values(root, ()))
-    removed = [*_flawed_paths(root, ()), *(null.path for null in nulls)]
+    nulls = tuple(_missing_values(root))
+    flawed = (path for path, node in root.walk() if node.flawed)
+    removed = [*flawed, *(null.path for null in nulls)]
     root = _without(root, frozenset(removed))
     scenario, faults = _build(root)
     problems = (
@@ -308,31 +309,23 @@ def _build(root: Node) -> tuple[Scenario | None, tuple[Problem, ...]]:
         return None, tuple(_problems(error, root))
 
 
-def _flawed_paths(node: Node, path: Path) -> Iterator[Path]:
-    if node.flawed:
-        yield path
-    for part, child in node.children():
-        yield from _flawed_paths(child, (*path, part))
-
-
-def _missing_values(node: Node, path: Path) -> Iterator[Problem]:
+def _missing_values(root: Node) -> Iterator[Problem]:
     """Keys without a value, except where that means "not set"."""
-    is_axis = len(path) == 2 and path[0] == "matrix"
-    if (
-        node.value is None
-        and not node.flawed
-        and path
-        and (is_axis or not is_nullable(nearest_key(path)))
-    ):
-        item = "an item of " if isinstance(path[-1], int) else ""
-        yield Problem(
-            path=path,
-            line=node.line,
-            what=f"{item}`{printable(nearest_key(path))}` has no value.",
-            fix="Write one, or leave the key out.",
-        )
-    for part, child in node.children():
-        yield from _missing_values(child, (*path, part))
+    for path, node in root.walk():
+        is_axis = len(path) == 2 and path[0] == "matrix"
+        if (
+            node.value is None
+            and not node.flawed
+            and path
+            and (is_axis or not is_nullable(nearest_key(path)))
+        ):
+            item = "an item of " if isinstance(path[-1], int) else ""
+            yield Problem(
+                path=path,
+                line=node.line,
+                what=f"{item}`{printable(nearest_key(path))}` has no value.",
+                fix="Write one, or leave the key out.",
+            )
 
 
 def _without(node: Node, removed: frozenset[Path], path: Path = ()) -> Node:

@@ -66,6 +66,12 @@ class Node(Struct, frozen=True, kw_only=True):
             return tuple(self.value.items())
         return tuple(enumerate(self.value)) if isinstance(self.value, list) else ()
 
+    def walk(self, path: Path = ()) -> Iterator[tuple[Path, Node]]:
+        """This node and all nodes below it, each with its path, in file order."""
+        yield path, self
+        for part, child in self.children():
+            yield from child.walk((*path, part))
+
 
 def as_data(node: Node) -> object:
     """The tree as dictionaries, lists and scalars."""
@@ -139,24 +145,27 @@ def resolve(text: str) -> Scalar:
         return None
     if text in _BOOL:
         return _BOOL[text]
-    too_large = FlawError(
-        f"`{printable(text)}` is too large a number.", "Write a smaller one, or text in quotes."
-    )
     if _INTEGER.fullmatch(text):
         if len(text) > 64:
-            raise too_large
+            raise _too_large(text)
         integer = int(text[2:], _BASES[text[:2]]) if text[:2] in _BASES else int(text)
         if integer not in INTEGERS:
-            raise too_large
+            raise _too_large(text)
         return integer
     if _NOT_FINITE.fullmatch(text):
         raise FlawError(f"`{text}` is not a finite number.", "Write a number.")
     if _FLOAT.fullmatch(text):
         number = float(text)
         if not math.isfinite(number):
-            raise too_large
+            raise _too_large(text)
         return number
     return text
+
+
+def _too_large(number: str) -> FlawError:
+    return FlawError(
+        f"`{printable(number)}` is too large a number.", "Write a smaller one, or text in quotes."
+    )
 
 
 # A piece of PyYAML's message, then our problem and fix; and whether to show the line
