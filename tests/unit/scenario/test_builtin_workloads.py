@@ -12,7 +12,7 @@ from corebound.scenario.cell import Framework
 from support.paths import ROOT
 
 every_built_in = pytest.mark.parametrize(
-    ("name", "built_in"), BUILT_IN.items(), ids=lambda one: one if isinstance(one, str) else ""
+    ("name", "built_in"), BUILT_IN.items(), ids=lambda name: name if isinstance(name, str) else ""
 )
 
 
@@ -20,14 +20,14 @@ every_built_in = pytest.mark.parametrize(
 def test_only_text_has_choices_and_only_integers_have_a_minimum(
     name: str, built_in: BuiltIn
 ) -> None:
-    assert {built_in.parameters[one] for one in built_in.choices} <= {str}
-    assert {built_in.parameters[one] for one in built_in.least} <= {int}
+    assert {built_in.parameters[parameter] for parameter in built_in.choices} <= {str}
+    assert {built_in.parameters[parameter] for parameter in built_in.least} <= {int}
 
 
 @every_built_in
 def test_each_text_has_choices_and_each_integer_a_minimum(name: str, built_in: BuiltIn) -> None:
-    words = {one for one, kind in built_in.parameters.items() if kind is str}
-    numbers = {one for one, kind in built_in.parameters.items() if kind is int}
+    words = {parameter for parameter, kind in built_in.parameters.items() if kind is str}
+    numbers = {parameter for parameter, kind in built_in.parameters.items() if kind is int}
 
     assert words == set(built_in.choices)
     assert numbers == set(built_in.least)
@@ -55,7 +55,7 @@ def test_the_guide_lists_it_with_its_environments_parameters_and_choices(
     _, environments, parameters = row.strip("| ").split(" | ")
     leading = {environment.partition("-")[0] for environment in environments.split(", ")}
     assert leading == set(built_in.targets)
-    for one in built_in.parameters:
-        assert f"`{one}`" in parameters
+    for parameter in built_in.parameters:
+        assert f"`{parameter}`" in parameters
     for choices in built_in.choices.values():
         assert ", ".join(choices) in parameters

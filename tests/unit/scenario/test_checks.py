@@ -73,9 +73,9 @@ def test_contradictory_traffic_is_a_fault(parameters: str, message: str) -> None
 def test_the_traffic_of_a_profile_is_checked_too(profile: str, message: str) -> None:
     text = f"profiles:\n  quick: {{parameters: {profile}}}\n"
 
-    found = faults(f"parameters: {{model: resnet18, image: 224, concurrency: 9}}\n{text}")
+    parameters = "{model: resnet18, image: 224, concurrency: 9}"
 
-    assert message in found
+    assert message in faults(f"parameters: {parameters}\n{text}")
 
 
 def test_cells_that_a_profile_leaves_out_are_not_checked_under_it() -> None:
@@ -115,7 +115,7 @@ def test_a_profile_keeps_some_cells_and_changes_parameters() -> None:
 
     assert dict(cell.parameters)["concurrency"] == 2
     assert len(expand(scenario, "f.yaml")) == 4
-    assert cell.key in {every.key for every in expand(scenario, "f.yaml")}
+    assert cell.key in {other.key for other in expand(scenario, "f.yaml")}
 
 
 @pytest.mark.parametrize(

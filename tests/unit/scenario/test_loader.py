@@ -53,7 +53,7 @@ def assert_planned(scenario: Scenario, profile: ProfileName | None) -> None:
 
     planned = plan_cells(scenario, cells, host, folder="/f", profile=profile, seed=0)
 
-    assert [one.cell for one in planned] == list(cells)
+    assert [planned_cell.cell for planned_cell in planned] == list(cells)
 
 
 def survives(data: bytes) -> None:
