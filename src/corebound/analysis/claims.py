@@ -12,8 +12,8 @@ from corebound.analysis.selection import title_of, varying_axes
 from corebound.analysis.wording import count, launches_to_decide
 from corebound.machine.identity import Host
 from corebound.scenario.cell import Cell
+from corebound.scenario.matrix import claim_pairs
 from corebound.scenario.models import Claim
-from corebound.scenario.select import claim_pairs
 from corebound.stats.comparison import Comparison
 
 Judgement = Literal["reproduces", "does not", "undecided", "not measured", "needs"]

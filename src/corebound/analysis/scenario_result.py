@@ -15,9 +15,9 @@ from corebound.records.launch_record import Launch, OperatorProfile
 from corebound.records.run_record import Run, ScenarioSource
 from corebound.scenario.cell import Cell
 from corebound.scenario.loader import load_document
-from corebound.scenario.matrix import expand, shorten_labels
+from corebound.scenario.matrix import baselines_of, expand, shorten_labels
 from corebound.scenario.models import Measure, Scenario, measure_for
-from corebound.scenario.select import baselines_of, filter_cells
+from corebound.scenario.select import filter_cells
 from corebound.stats.comparison import Comparison, compare, compare_together
 from corebound.stats.interference import is_mostly_disturbed
 from corebound.stats.intervals import Interval

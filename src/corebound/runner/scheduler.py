@@ -18,8 +18,8 @@ from corebound.records.launch_record import CONTINUES, Kind, Launch
 from corebound.records.run_record import Run
 from corebound.records.telemetry import Disturbance
 from corebound.scenario.cell import Cell
+from corebound.scenario.matrix import baselines_of
 from corebound.scenario.models import Scenario
-from corebound.scenario.select import baselines_of
 from corebound.stats.interference import disturbance, disturbed_ranges, is_refused, is_too_much
 from corebound.stats.launch_summary import (
     CellSummary,

@@ -1,11 +1,11 @@
-"""Check the meaning of a scenario of valid shape: workload, settings, matrix, traffic."""
+"""Check what a scenario says of its workload, settings, parameters and measurement."""
 
 from __future__ import annotations
 
 import keyword
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, Literal
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 from corebound.scenario.builtin_workloads import (
     BUILT_IN,
@@ -16,49 +16,327 @@ from corebound.scenario.builtin_workloads import (
     BuiltIn,
 )
 from corebound.scenario.cell import PROJECT, Cell, framework_of
-from corebound.scenario.matrix import (
-    Key,
-    LocatedValue,
-    MatrixPoint,
-    agrees,
-    apply_profile,
-    axes,
-    axis_labels,
-    axis_text,
-    count_points,
-    entry_values,
-    located,
-    matching_cells,
-    point_parameters,
-    product,
-    profile_parameters,
-    value_at,
-    value_of,
-)
+from corebound.scenario.matrix import LocatedValue, Point, Points, located, matching_cells
 from corebound.scenario.models import (
     CommandWorkload,
-    MatrixEntry,
     Measure,
     Profile,
     ProfileName,
     Scenario,
     WarmupIterations,
     WarmupSeconds,
-    measure_for,
 )
-from corebound.scenario.select import claim_pairs
-from corebound.scenario.settings import SETTINGS, ExplicitCpus
+from corebound.scenario.settings import SETTINGS
 from corebound.scenario.wording import closest, join_words, printable
 from corebound.scenario.yaml_reader import Flaw, Path
 
-_PROFILES: tuple[ProfileName | None, ...] = (None, "quick", "nightly")
+# `measure` under each profile.
+Measures = Mapping[ProfileName | None, Measure]
+
+_FUNCTION = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*")
+_SHELL = frozenset({"|", "||", "&", "&&", ";", "<", ">", ">>", "2>", "2>&1"})
+
+# Variables that corebound sets itself, each with the setting that controls it.
+_OWN_VARIABLES = {
+    variable: name for name, setting in SETTINGS.items() for variable in setting.variables
+}
 
 
-def check_traffic(scenario: Scenario, invalid_keys: frozenset[str]) -> Iterator[Flaw]:
+def check_scenario(
+    scenario: Scenario, measures: Measures, invalid_keys: frozenset[str]
+) -> Iterator[Flaw]:
+    """Check the parts of a scenario that do not depend on its cells.
+
+    Args:
+        scenario: The scenario.
+        measures: Its `measure` under each profile.
+        invalid_keys: Keys that are unknown because of other faults; checks that need them are
+            skipped.
+    """
+    yield from _workload(scenario)
+    if scenario.is_async and (
+        isinstance(scenario.workload, CommandWorkload) or scenario.workload in BUILT_IN
+    ):
+        what = "`async: true` is for a function of your own."
+        yield ("async",), what, "Remove it, or write `workload: module:function`."
+    yield from _variables(scenario)
+    yield from _measures(measures, invalid_keys)
+    for index, claim in enumerate(scenario.claims):
+        if claim.published_ratio is not None and claim.published_ratio < 1:
+            yield (
+                ("claims", index, "published_ratio"),
+                f"`published_ratio: {claim.published_ratio:g}` means that `faster` was slower.",
+                "Write how many times as fast it was, or swap the sides.",
+            )
+
+
+def check_point(point: Point, scenario: Scenario, invalid_keys: frozenset[str]) -> Iterator[Flaw]:
+    """Check one point of the matrix; `invalid_keys` as for `check_scenario`."""
+    if not invalid_keys & {"binding", "bind", "backend", "smt", "memory"}:
+        yield from _binding(point.settings)
+    if not invalid_keys & {"workload", "environment", "framework"}:
+        yield from _framework(point.settings, scenario)
+    yield from _parameters(point.parameters, scenario)
+
+
+def _workload(scenario: Scenario) -> Iterator[Flaw]:
+    workload = scenario.workload
+    if isinstance(workload, CommandWorkload):
+        yield from _command(workload.command)
+    elif workload not in BUILT_IN and not _FUNCTION.fullmatch(workload):
+        what = f"`{printable(workload)}` is not a workload."
+        fix = f"Write {join_words([*BUILT_IN, 'module:function', '{command: [...]}'])}."
+        if ".py" in workload or "/" in workload:
+            fix = "Name a module beside this file without path or .py: module:function."
+        elif close := closest(workload, list(BUILT_IN)):
+            fix = f"Did you mean `{close}`?"
+        yield ("workload",), what, fix
+
+
+def _command(arguments: tuple[str, ...]) -> Iterator[Flaw]:
+    path: Path = ("workload", "command")
+    if not arguments[0] or arguments[0].split() != [arguments[0]]:
+        split = ", ".join(arguments[0].split()) or "sort"
+        what = f"`{printable(arguments[0])}` is not the name of a program."
+        yield (*path, 0), what, f"Write each word by itself: [{split}]."
+    for index, argument in enumerate(arguments):
+        if argument in _SHELL:
+            what = (
+                f"`{argument}` would be passed to the program as it is: no shell reads the command."
+            )
+            yield (*path, index), what, 'Write [sh, -c, "…"] if you want a shell.'
+
+
+def _variables(scenario: Scenario) -> Iterator[Flaw]:
+    for name in scenario.env:
+        path = ("env", name)
+        if not name or "=" in name or name != name.strip():
+            what = f"`{printable(name)}` cannot be the name of an environment variable."
+            yield path, what, "Write a name without `=` or blanks around it."
+        elif (key := _OWN_VARIABLES.get(name)) is not None:
+            yield path, f"`{name}` is set by corebound itself.", f"Write `{key}:` instead."
+
+
+def _section(profile: ProfileName | None) -> Path:
+    """Where a scenario says how a profile, or None, measures."""
+    return ("measure",) if profile is None else ("profiles", profile)
+
+
+def _measures(measures: Measures, invalid_keys: frozenset[str]) -> Iterator[Flaw]:
+    reported: set[str] = set()
+    for profile, measure in measures.items():
+        for path, what, fix in _measure(measure):
+            if what not in reported and not invalid_keys & _DEPENDS_ON[str(path[0])]:
+                reported.add(what)
+                yield (*_section(profile), *path), what, fix
+
+
+# The keys that a fault at each key of `measure` depends on.
+_DEPENDS_ON = {
+    "launches": {"launches", "min", "max"},
+    "warmup": {"warmup", "iterations", "seconds", "timeout_s"},
+}
+
+
+def _measure(measure: Measure) -> Iterator[Flaw]:
+    launches, warmup = measure.launches, measure.warmup
+    if launches.max < launches.min:
+        what = f"`min: {launches.min}` is more than `max: {launches.max}`."
+        yield ("launches",), what, "Write both, `max` not below `min`."
+    if isinstance(warmup, WarmupIterations) and warmup.iterations >= measure.iterations:
+        what = (
+            f"a warm-up of {warmup.iterations} leaves none of the {measure.iterations} iterations."
+        )
+        yield ("warmup",), what, "Lower the warm-up, or raise `iterations`."
+    if isinstance(warmup, WarmupSeconds) and warmup.seconds >= measure.timeout_s:
+        what = (
+            f"a warm-up of {warmup.seconds:g} s does not end"
+            f" before the deadline of {measure.timeout_s:g} s."
+        )
+        yield ("warmup",), what, "Lower the warm-up, or raise `timeout_s`."
+
+
+def _binding(settings: Mapping[str, LocatedValue]) -> Iterator[Flaw]:
+    bind, backend = settings["bind"], settings["backend"]
+    mode = settings["binding"].text
+    if bind.value == "after-start" and mode in {"none", "launcher"}:
+        what = f"`bind: after-start` has nothing to bind with `binding: {mode}`."
+        fix = "Choose another binding, or remove that cell with `exclude`."
+        yield bind.path, what, fix
+    if bind.value == "after-start" and backend.value == "openmp":
+        what = "`backend: openmp` binds threads as they start, never after."
+        yield bind.path, what, "Write `backend: taskset`, or `bind: before-start`."
+    if mode == "smt-siblings" and settings["smt"].value is False:
+        what = "`smt: false` leaves no siblings for `binding: smt-siblings`."
+        yield settings["smt"].path, what, "Remove one, or exclude that cell."
+    memory = settings["memory"]
+    if (
+        backend.value == "taskset"
+        and memory.value != "default"
+        and mode not in {"none", "launcher"}
+    ):
+        what = f"`backend: taskset` cannot do `memory: {memory.value}`."
+        yield memory.path, what, "Write `backend: auto` or `backend: numactl`."
+
+
+def _framework(settings: Mapping[str, LocatedValue], scenario: Scenario) -> Iterator[Flaw]:
+    environment, framework_setting = settings["environment"], settings["framework"]
+    name = environment.value
+    if settings["commit"].value is not None and name != PROJECT:
+        commit = settings["commit"].value
+        what = f"`commit: {commit}` means nothing to `environment: {name or 'host'}`."
+        yield settings["commit"].path, what, "Write `environment: project`, or remove it."
+    if name is not None and name.endswith((".txt", ".yaml", ".yml")):
+        what = f"`environment: {name}` is a file name."
+        yield environment.path, what, f"Write `{name.rpartition('.')[0]}`."
+        return
+    workload = scenario.workload
+    built_in = BUILT_IN.get(workload) if isinstance(workload, str) else None
+    if built_in is not None and name is None and framework_setting.value is None:
+        what = f"`{workload}` needs an environment."
+        yield ("workload",), what, f"Write `environment:` with {join_words([*built_in.targets])}."
+        return
+    framework = framework_setting.value or framework_of(name or "host")
+    if framework is None:
+        what = f"`environment: {name}` does not name its framework."
+        fix = f"Write `framework:` too, or a name that starts with it, such as pytorch-{name}."
+        yield environment.path, what, fix
+        return
+    path = (framework_setting if framework_setting.value is not None else environment).path
+    if framework in SERVERS and built_in is None:
+        what = f"{framework} is a server, which no function or command runs in."
+        servers = [
+            f"`{server}`" for server, workload_info in BUILT_IN.items() if workload_info.serves
+        ]
+        yield path, what, f"Write `workload:` with {join_words(servers)}, or another environment."
+        return
+    if built_in is not None and framework not in built_in.targets:
+        runtime = "plain Python" if framework == "none" else framework
+        what = f"`{workload}` does not run in {runtime}."
+        yield path, what, f"It runs in {join_words([*built_in.targets])}."
+    elif built_in is not None:
+        yield from _gpus(
+            settings["gpus"], str(workload), built_in.gpus.get(framework, 0), framework
+        )
+    yield from _framework_settings(settings, framework)
+
+
+def _gpus(gpus: LocatedValue, workload: str, most: int, framework: str) -> Iterator[Flaw]:
+    if gpus.value <= most:
+        return
+    if most == 0:
+        capable = [f"`{name}`" for name, workload_info in BUILT_IN.items() if workload_info.gpus]
+        fix = f"Remove it; {join_words(capable, 'and')} can compute on GPUs, in {_ON_GPUS}."
+        yield gpus.path, f"`{workload}` computes on no GPU in {framework}.", fix
+    else:
+        what = f"`gpus: {gpus.value}` is more than `{workload}` computes on."
+        yield gpus.path, what, f"Write {most} at most."
+
+
+_ON_GPUS = join_words(
+    sorted({framework for built_in in BUILT_IN.values() for framework in built_in.gpus})
+)
+
+
+def _framework_settings(settings: Mapping[str, LocatedValue], framework: str) -> Iterator[Flaw]:
+    """Check the settings that only some frameworks support."""
+    runtime = "plain Python" if framework == "none" else framework
+    for key, frameworks in (("intra_op", {"none"}), ("inter_op", {"none", "numpy"})):
+        if settings[key].value is not None and framework in frameworks:
+            what = f"`{key}: {settings[key].value}` means nothing to {runtime}."
+            yield settings[key].path, what, "Remove it, or remove that cell with `exclude`."
+    with_launcher = sorted({*LAUNCHERS, *PINNING_SERVERS})
+    if settings["binding"].text == "launcher" and framework not in with_launcher:
+        what = f"`binding: launcher` needs a launcher, and {runtime} has none."
+        yield settings["binding"].path, what, f"Use it with {join_words(with_launcher)}."
+
+
+def _parameters(parameters: Mapping[str, LocatedValue], scenario: Scenario) -> Iterator[Flaw]:
+    """Check each parameter on its own."""
+    workload = scenario.workload
+    built_in = BUILT_IN.get(workload) if isinstance(workload, str) else None
+    for name, parameter in parameters.items():
+        if isinstance(workload, CommandWorkload):
+            what = f"`{printable(name)}` cannot be given to a command, which has no parameters."
+            yield parameter.path, what, "Write it among the command's words."
+        elif built_in is not None:
+            yield from _built_in_parameter(str(workload), built_in, name, parameter)
+        elif name == "gpus":
+            what = "the parameter `gpus` has the name of a setting."
+            yield parameter.path, what, "Write `gpus` at the top level or in `matrix`."
+        elif not name.isidentifier() or keyword.iskeyword(name):
+            what = f"`{printable(name)}` cannot be the name of a function's parameter."
+            yield parameter.path, what, "Use letters, digits and `_`."
+
+
+def _built_in_parameter(
+    workload: str, built_in: BuiltIn, name: str, parameter: LocatedValue
+) -> Iterator[Flaw]:
+    if name not in built_in.parameters:
+        close = closest(name, list(built_in.parameters))
+        fix = f"It has {join_words([*built_in.parameters], 'and')}."
+        what = f"`{workload}` has no parameter `{printable(name)}`."
+        yield parameter.path, what, f"Did you mean `{close}`?" if close else fix
+    elif (correction := _correction(built_in, name, parameter.value)) is not None:
+        written = f"{printable(name)}: {printable(parameter.text)}"
+        yield parameter.path, f"`{written}` is not what `{workload}` takes.", correction
+
+
+def _correction(built_in: BuiltIn, name: str, value: Any) -> str | None:
+    """How to correct the value of a workload's parameter; None if it is valid."""
+    kind = built_in.parameters[name]
+    choices, minimum = built_in.choices.get(name), built_in.least.get(name)
+    if not _has_type(kind, value):
+        return f"Write {_TYPE_NAMES[kind]}."
+    if choices is not None and value not in choices:
+        return f"Write {join_words(choices)}."
+    if minimum is not None and value < minimum:
+        return f"Write {minimum} or more."
+    return "Write a number above 0." if name in built_in.above_zero and value <= 0 else None
+
+
+_TYPE_NAMES: dict[type, str] = {
+    bool: "true or false",
+    int: "a whole number",
+    float: "a number",
+    str: "text",
+}
+
+
+def _has_type(kind: type, value: Any) -> bool:
+    return type(value) is kind or (kind is float and type(value) is int)
+
+
+def check_profiles(scenario: Scenario, cells: Sequence[Cell]) -> Iterator[Flaw]:
+    """Check each profile, given the cells of the whole matrix."""
+    for name, change in scenario.profiles.items():
+        yield from _profile_parameters(scenario, change, ("profiles", name, "parameters"))
+        for index, entry in enumerate(change.only):
+            path: Path = ("profiles", name, "only", index)
+            if not entry.written:
+                yield path, "this entry is empty.", "Name the settings of cells, or remove it."
+            elif not matching_cells(entry, cells):
+                yield path, "no cell matches it.", "Name values that are in the matrix."
+
+
+def _profile_parameters(scenario: Scenario, change: Profile, path: Path) -> Iterator[Flaw]:
+    for name, value in change.parameters.items():
+        if name in scenario.matrix.parameters:
+            what = f"`{printable(name)}` is an axis of the matrix."
+            yield (*path, name), what, "Choose among its values with `only`."
+        else:
+            yield from _parameters({name: located(value, (*path, name))}, scenario)
+
+
+def check_traffic(
+    scenario: Scenario, points: Points, measures: Measures, invalid_keys: frozenset[str]
+) -> Iterator[Flaw]:
     """Check the traffic of each cell under each profile; yield nothing if it is not a server.
 
     Args:
         scenario: The scenario.
+        points: Its points under each profile.
+        measures: Its `measure` under each profile.
         invalid_keys: Keys that are unknown because of other faults; checks that need them are
             skipped.
     """
@@ -67,21 +345,16 @@ def check_traffic(scenario: Scenario, invalid_keys: frozenset[str]) -> Iterator[
     if built_in is None or not built_in.serves or invalid_keys & {"workload", "parameters"}:
         return
     is_reported = bool(invalid_keys & {"iterations", "timeout_s"})
-    for profile in _PROFILES:
-        changed_scenario, points = apply_profile(scenario, profile)
-        section: Path = ("measure",) if profile is None else ("profiles", profile)
+    for profile, measure in measures.items():
         duration_flaws: list[Flaw] = []
-        for point in points:
-            parameters = profile_parameters(point, changed_scenario, scenario, profile)
+        for point in points[profile]:
             for name in built_in.required:
-                if name not in parameters:
+                if name not in point.parameters:
                     what = f"`{workload}` needs `{name}`."
                     yield ("parameters",), what, f"Write `{name}:` among the parameters."
-            yield from _traffic_parameters(parameters)
+            yield from _traffic_parameters(point.parameters)
             if not is_reported:
-                duration_flaws += _traffic_duration(
-                    parameters, measure_for(scenario, profile), section
-                )
+                duration_flaws += _traffic_duration(point.parameters, measure, _section(profile))
         yield from duration_flaws
         # A profile that does not change it would only repeat the fault.
         is_reported = is_reported or bool(duration_flaws)
@@ -128,457 +401,3 @@ def _traffic_duration(
             f" before the deadline of {measure.timeout_s:g} s."
         )
         yield rate.path, what, "Raise `rate` or `timeout_s`, or lower `iterations`."
-
-
-_FUNCTION = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*")
-_SHELL = frozenset({"|", "||", "&", "&&", ";", "<", ">", ">>", "2>", "2>&1"})
-
-# Variables that corebound sets itself, each with the setting that controls it.
-_OWN_VARIABLES = {
-    variable: name for name, setting in SETTINGS.items() for variable in setting.variables
-}
-
-
-def check_scenario(scenario: Scenario, invalid_keys: frozenset[str]) -> Iterator[Flaw]:
-    """Check the parts of a scenario that do not depend on its cells.
-
-    Args:
-        scenario: The scenario.
-        invalid_keys: Keys that are unknown because of other faults; checks that need them are
-            skipped.
-    """
-    yield from _workload(scenario)
-    if scenario.is_async and (
-        isinstance(scenario.workload, CommandWorkload) or scenario.workload in BUILT_IN
-    ):
-        what = "`async: true` is for a function of your own."
-        yield ("async",), what, "Remove it, or write `workload: module:function`."
-    yield from _variables(scenario)
-    yield from _measure(scenario, invalid_keys)
-    for index, claim in enumerate(scenario.claims):
-        if claim.published_ratio is not None and claim.published_ratio < 1:
-            yield (
-                ("claims", index, "published_ratio"),
-                f"`published_ratio: {claim.published_ratio:g}` means that `faster` was slower.",
-                "Write how many times as fast it was, or swap the sides.",
-            )
-
-
-def check_point(
-    point: MatrixPoint, scenario: Scenario, invalid_keys: frozenset[str]
-) -> Iterator[Flaw]:
-    """Check one point of the matrix; `invalid_keys` as for `check_scenario`."""
-    values = {name: value_at(point, (name,), scenario) for name in SETTINGS}
-    if not invalid_keys & {"binding", "bind", "backend", "smt", "memory"}:
-        yield from _binding(values)
-    if not invalid_keys & {"workload", "environment", "framework"}:
-        yield from _framework(values, scenario)
-    yield from check_parameters(point_parameters(point, scenario), scenario)
-
-
-def _workload(scenario: Scenario) -> Iterator[Flaw]:
-    workload = scenario.workload
-    if isinstance(workload, CommandWorkload):
-        yield from _command(workload.command)
-    elif workload not in BUILT_IN and not _FUNCTION.fullmatch(workload):
-        what = f"`{printable(workload)}` is not a workload."
-        fix = f"Write {join_words([*BUILT_IN, 'module:function', '{command: [...]}'])}."
-        if ".py" in workload or "/" in workload:
-            fix = "Name a module beside this file without path or .py: module:function."
-        elif close := closest(workload, list(BUILT_IN)):
-            fix = f"Did you mean `{close}`?"
-        yield ("workload",), what, fix
-
-
-def _command(arguments: tuple[str, ...]) -> Iterator[Flaw]:
-    path: Path = ("workload", "command")
-    if not arguments[0] or arguments[0].split() != [arguments[0]]:
-        split = ", ".join(arguments[0].split()) or "sort"
-        what = f"`{printable(arguments[0])}` is not the name of a program."
-        yield (*path, 0), what, f"Write each word by itself: [{split}]."
-    for index, argument in enumerate(arguments):
-        if argument in _SHELL:
-            what = (
-                f"`{argument}` would be passed to the program as it is: no shell reads the command."
-            )
-            yield (*path, index), what, 'Write [sh, -c, "…"] if you want a shell.'
-
-
-def _variables(scenario: Scenario) -> Iterator[Flaw]:
-    for name in scenario.env:
-        path = ("env", name)
-        if not name or "=" in name or name != name.strip():
-            what = f"`{printable(name)}` cannot be the name of an environment variable."
-            yield path, what, "Write a name without `=` or blanks around it."
-        elif (key := _OWN_VARIABLES.get(name)) is not None:
-            yield path, f"`{name}` is set by corebound itself.", f"Write `{key}:` instead."
-
-
-def _measure(scenario: Scenario, invalid_keys: frozenset[str]) -> Iterator[Flaw]:
-    reported: set[str] = set()
-    profiles: tuple[Literal["quick", "nightly"] | None, ...] = (None, "quick", "nightly")
-    for profile in profiles:
-        section: Path = ("measure",) if profile is None else ("profiles", profile)
-        for path, what, fix in _measures(measure_for(scenario, profile)):
-            if what not in reported and not invalid_keys & _DEPENDS_ON[str(path[0])]:
-                reported.add(what)
-                yield (*section, *path), what, fix
-
-
-# The keys that a fault at each key of `measure` depends on.
-_DEPENDS_ON = {
-    "launches": {"launches", "min", "max"},
-    "warmup": {"warmup", "iterations", "seconds", "timeout_s"},
-}
-
-
-def _measures(measure: Measure) -> Iterator[Flaw]:
-    launches, warmup = measure.launches, measure.warmup
-    if launches.max < launches.min:
-        what = f"`min: {launches.min}` is more than `max: {launches.max}`."
-        yield ("launches",), what, "Write both, `max` not below `min`."
-    if isinstance(warmup, WarmupIterations) and warmup.iterations >= measure.iterations:
-        what = (
-            f"a warm-up of {warmup.iterations} leaves none of the {measure.iterations} iterations."
-        )
-        yield ("warmup",), what, "Lower the warm-up, or raise `iterations`."
-    if isinstance(warmup, WarmupSeconds) and warmup.seconds >= measure.timeout_s:
-        what = (
-            f"a warm-up of {warmup.seconds:g} s does not end"
-            f" before the deadline of {measure.timeout_s:g} s."
-        )
-        yield ("warmup",), what, "Lower the warm-up, or raise `timeout_s`."
-
-
-def _binding(values: dict[str, LocatedValue]) -> Iterator[Flaw]:
-    bind, backend = values["bind"], values["backend"]
-    mode = values["binding"].text
-    if bind.value == "after-start" and mode in {"none", "launcher"}:
-        what = f"`bind: after-start` has nothing to bind with `binding: {mode}`."
-        fix = "Choose another binding, or remove that cell with `exclude`."
-        yield bind.path, what, fix
-    if bind.value == "after-start" and backend.value == "openmp":
-        what = "`backend: openmp` binds threads as they start, never after."
-        yield bind.path, what, "Write `backend: taskset`, or `bind: before-start`."
-    if mode == "smt-siblings" and values["smt"].value is False:
-        what = "`smt: false` leaves no siblings for `binding: smt-siblings`."
-        yield values["smt"].path, what, "Remove one, or exclude that cell."
-    memory = values["memory"]
-    if (
-        backend.value == "taskset"
-        and memory.value != "default"
-        and mode not in {"none", "launcher"}
-    ):
-        what = f"`backend: taskset` cannot do `memory: {memory.value}`."
-        yield memory.path, what, "Write `backend: auto` or `backend: numactl`."
-
-
-def _framework(values: dict[str, LocatedValue], scenario: Scenario) -> Iterator[Flaw]:
-    environment, framework_setting = values["environment"], values["framework"]
-    name = environment.value
-    if values["commit"].value is not None and name != PROJECT:
-        commit = values["commit"].value
-        what = f"`commit: {commit}` means nothing to `environment: {name or 'host'}`."
-        yield values["commit"].path, what, "Write `environment: project`, or remove it."
-    if name is not None and name.endswith((".txt", ".yaml", ".yml")):
-        what = f"`environment: {name}` is a file name."
-        yield environment.path, what, f"Write `{name.rpartition('.')[0]}`."
-        return
-    workload = scenario.workload
-    built_in = BUILT_IN.get(workload) if isinstance(workload, str) else None
-    if built_in is not None and name is None and framework_setting.value is None:
-        what = f"`{workload}` needs an environment."
-        yield ("workload",), what, f"Write `environment:` with {join_words([*built_in.targets])}."
-        return
-    framework = framework_setting.value or framework_of(name or "host")
-    if framework is None:
-        what = f"`environment: {name}` does not name its framework."
-        fix = f"Write `framework:` too, or a name that starts with it, such as pytorch-{name}."
-        yield environment.path, what, fix
-        return
-    path = (framework_setting if framework_setting.value is not None else environment).path
-    if framework in SERVERS and built_in is None:
-        what = f"{framework} is a server, which no function or command runs in."
-        servers = [
-            f"`{server}`" for server, workload_info in BUILT_IN.items() if workload_info.serves
-        ]
-        yield path, what, f"Write `workload:` with {join_words(servers)}, or another environment."
-        return
-    if built_in is not None and framework not in built_in.targets:
-        runtime = "plain Python" if framework == "none" else framework
-        what = f"`{workload}` does not run in {runtime}."
-        yield path, what, f"It runs in {join_words([*built_in.targets])}."
-    elif built_in is not None:
-        yield from _gpus(values["gpus"], str(workload), built_in.gpus.get(framework, 0), framework)
-    yield from _framework_settings(values, framework)
-
-
-def _gpus(gpus: LocatedValue, workload: str, most: int, framework: str) -> Iterator[Flaw]:
-    if gpus.value <= most:
-        return
-    if most == 0:
-        capable = [f"`{name}`" for name, workload_info in BUILT_IN.items() if workload_info.gpus]
-        fix = f"Remove it; {join_words(capable, 'and')} can compute on GPUs, in {_ON_GPUS}."
-        yield gpus.path, f"`{workload}` computes on no GPU in {framework}.", fix
-    else:
-        what = f"`gpus: {gpus.value}` is more than `{workload}` computes on."
-        yield gpus.path, what, f"Write {most} at most."
-
-
-_ON_GPUS = join_words(
-    sorted({framework for built_in in BUILT_IN.values() for framework in built_in.gpus})
-)
-
-
-def _framework_settings(values: dict[str, LocatedValue], framework: str) -> Iterator[Flaw]:
-    """Check the settings that only some frameworks support."""
-    runtime = "plain Python" if framework == "none" else framework
-    for key, frameworks in (("intra_op", {"none"}), ("inter_op", {"none", "numpy"})):
-        if values[key].value is not None and framework in frameworks:
-            what = f"`{key}: {values[key].value}` means nothing to {runtime}."
-            yield values[key].path, what, "Remove it, or remove that cell with `exclude`."
-    with_launcher = sorted({*LAUNCHERS, *PINNING_SERVERS})
-    if values["binding"].text == "launcher" and framework not in with_launcher:
-        what = f"`binding: launcher` needs a launcher, and {runtime} has none."
-        yield values["binding"].path, what, f"Use it with {join_words(with_launcher)}."
-
-
-def check_parameters(parameters: dict[str, LocatedValue], scenario: Scenario) -> Iterator[Flaw]:
-    """Check each parameter on its own."""
-    workload = scenario.workload
-    built_in = BUILT_IN.get(workload) if isinstance(workload, str) else None
-    for name, parameter in parameters.items():
-        shown_name = printable(name)
-        if isinstance(workload, CommandWorkload):
-            what = f"`{shown_name}` cannot be given to a command, which has no parameters."
-            yield parameter.path, what, "Write it among the command's words."
-        elif built_in is not None:
-            yield from _built_in_parameter(str(workload), built_in, name, parameter)
-        elif name == "gpus":
-            what = "the parameter `gpus` has the name of a setting."
-            yield parameter.path, what, "Write `gpus` at the top level or in `matrix`."
-        elif not name.isidentifier() or keyword.iskeyword(name):
-            what = f"`{shown_name}` cannot be the name of a function's parameter."
-            yield parameter.path, what, "Use letters, digits and `_`."
-
-
-def _built_in_parameter(
-    workload: str, built_in: BuiltIn, name: str, parameter: LocatedValue
-) -> Iterator[Flaw]:
-    value, shown_name = parameter.value, printable(name)
-    kind = built_in.parameters.get(name)
-    if kind is None:
-        close = closest(name, list(built_in.parameters))
-        fix = f"It has {join_words([*built_in.parameters], 'and')}."
-        what = f"`{workload}` has no parameter `{shown_name}`."
-        yield parameter.path, what, f"Did you mean `{close}`?" if close else fix
-        return
-    what = f"`{shown_name}: {printable(parameter.text)}` is not what `{workload}` takes."
-    choices, minimum = built_in.choices.get(name), built_in.least.get(name)
-    if not _has_type(kind, value):
-        yield parameter.path, what, f"Write {_TYPE_NAMES[kind]}."
-    elif choices is not None and value not in choices:
-        yield parameter.path, what, f"Write {join_words(choices)}."
-    elif minimum is not None and value < minimum:
-        yield parameter.path, what, f"Write {minimum} or more."
-    elif name in built_in.above_zero and value <= 0:
-        yield parameter.path, what, "Write a number above 0."
-
-
-_TYPE_NAMES: dict[type, str] = {
-    bool: "true or false",
-    int: "a whole number",
-    float: "a number",
-    str: "text",
-}
-
-
-def _has_type(kind: type, value: Any) -> bool:
-    return type(value) is kind or (kind is float and type(value) is int)
-
-
-def as_written(key: Key, value: object) -> str:
-    """A key and its value as they are written in a scenario file."""
-    if isinstance(value, ExplicitCpus):
-        return f"{key[-1]}: {{cpus: {value.cpus}}}"
-    return f"{key[-1]}: {printable(axis_text(value))}"
-
-
-# A day has room for about 10,000 launches of eight seconds. A larger matrix is a mistake
-# and must not exhaust memory.
-MOST_CELLS = 10_000
-
-
-def check_axes(scenario: Scenario) -> Iterator[Flaw]:
-    """Check the axes before they are expanded into cells."""
-    for key, settings in axes(scenario.matrix).items():
-        first_values: dict[str, LocatedValue] = {}
-        for value in settings:
-            if first_values.setdefault(value.text, value) is not value:
-                what = f"`{as_written(key, value.value)}` appears twice on its axis."
-                yield value.path, what, "Keep one of them."
-        at_top = scenario.parameters if len(key) > 1 else scenario.model_fields_set
-        if key[-1] in at_top:
-            what = f"`{printable(key[-1])}` is set in the matrix and outside it."
-            yield ("matrix", *key), what, "Keep one of them."
-    yield from _parameter_names(scenario)
-    if (cells := count_points(scenario.matrix)) > MOST_CELLS:
-        what = f"the matrix has {cells:,} cells, more than {MOST_CELLS:,}."
-        yield ("matrix",), what, "Shorten axes, or make several scenarios."
-
-
-def _parameter_names(scenario: Scenario) -> Iterator[Flaw]:
-    matrix = scenario.matrix
-    sections: list[tuple[Path, Iterable[str]]] = [(("matrix", "parameters"), matrix.parameters)]
-    sections += [
-        (("matrix", "include", index, "parameters"), entry.parameters)
-        for index, entry in enumerate(matrix.include)
-    ]
-    for path, names in sections:
-        for name in names:
-            if name in SETTINGS or name == "scenario":
-                what = f"the parameter `{name}` has the name of a setting."
-                yield (*path, name), what, "Vary it under another name."
-
-
-def check_excludes(scenario: Scenario, invalid_keys: frozenset[str]) -> Iterator[Flaw]:
-    """Check each exclude; `invalid_keys` as for `check_named_cells`."""
-    spanned = axes(scenario.matrix)
-    points = product(scenario.matrix)
-    for index, written in enumerate(scenario.matrix.exclude):
-        if not invalid_keys & ({*written.written, *written.parameters} or {"exclude"}):
-            out = entry_values(written, ("matrix", "exclude", index))
-            yield from _exclude(out, index, spanned, points)
-
-
-def check_includes(scenario: Scenario, points: tuple[MatrixPoint, ...]) -> Iterator[Flaw]:
-    """Check each include, and the cells that are left in the end."""
-    # An exclude that names nothing removes all cells; it is reported on its own.
-    if (
-        not points
-        and scenario.matrix.exclude
-        and all(written.written for written in scenario.matrix.exclude)
-    ):
-        yield ("matrix", "exclude"), "no cell is left.", "Exclude fewer cells."
-    spanned = axes(scenario.matrix)
-    from_axes = [point for point in points if _first_path(point)[1:2] != ("include",)]
-    for index, written in enumerate(scenario.matrix.include):
-        path: Path = ("matrix", "include", index)
-        values = entry_values(written, path)
-        adds_nothing = all(key in spanned for key in values)
-        if not values:
-            yield path, "this entry is empty.", "Name the settings of a cell, or remove it."
-        elif adds_nothing and any(agrees(point, values) for point in from_axes):
-            yield path, "the matrix already contains this.", "Remove it, or name a new value."
-    first_points: dict[tuple[tuple[str, str], ...], MatrixPoint] = {}
-    for point in points:
-        if first_points.setdefault(axis_labels(point, scenario), point) is not point:
-            yield (
-                _first_path(point)[:3],
-                "this adds a cell that another entry adds too.",
-                "Remove one of them.",
-            )
-
-
-def _first_path(point: MatrixPoint) -> Path:
-    return next((value.path for value in point.values()), ())
-
-
-def _exclude(
-    excluded: MatrixPoint,
-    index: int,
-    spanned: dict[Key, tuple[LocatedValue, ...]],
-    points: list[dict[Key, LocatedValue]],
-) -> Iterator[Flaw]:
-    is_valid = bool(excluded)
-    if not excluded:
-        path: Path = ("matrix", "exclude", index)
-        yield path, "this entry is empty.", "Name values of the cells to exclude, or remove it."
-    for key, value in excluded.items():
-        if key not in spanned:
-            is_valid = False
-            what = f"`{printable(key[-1])}` is not an axis of the matrix."
-            names = [axis[-1] for axis in spanned]
-            fix = f"The axes are {join_words(names, 'and')}." if names else "There are no axes."
-            yield value.path, what, fix
-        elif value.text not in (axis_values := [axis_value.text for axis_value in spanned[key]]):
-            is_valid = False
-            what = f"`{as_written(key, value.value)}` is not on its axis."
-            yield value.path, what, _suggestion(value.text, axis_values)
-    if is_valid and not any(agrees(point, excluded) for point in points):
-        yield ("matrix", "exclude", index), "no cell has all of this.", "Name values that meet."
-
-
-def _suggestion(text: str, choices: list[str]) -> str:
-    close = closest(text, choices)
-    listed = [*choices[:8], "…"] if len(choices) > 8 else choices
-    return f"Did you mean `{close}`?" if close else f"There, it is {join_words(listed)}."
-
-
-def check_named_cells(
-    scenario: Scenario, cells: tuple[Cell, ...], invalid_keys: frozenset[str]
-) -> Iterator[Flaw]:
-    """Check the cells that the baseline and the claims name.
-
-    Args:
-        scenario: The scenario.
-        cells: All its cells.
-        invalid_keys: Keys that are unknown because of other faults; an entry that names one
-            is not checked.
-    """
-    if not cells:
-        return
-    if scenario.baseline is not None:
-        yield from _named(scenario.baseline, ("baseline",), cells, invalid_keys)
-    for index, claim in enumerate(scenario.claims):
-        path: Path = ("claims", index)
-        flaws = [
-            *_named(claim.faster, (*path, "faster"), cells, invalid_keys),
-            *_named(claim.than, (*path, "than"), cells, invalid_keys),
-        ]
-        yield from flaws
-        named_keys = {str(part) for side in (claim.faster, claim.than) for part in side.written}
-        if not flaws and not named_keys & invalid_keys and not claim_pairs(claim, cells):
-            what = "no pair of cells matches `faster` and `than`."
-            yield path, what, "Name different values; the cells must agree on every other axis."
-
-
-def _named(
-    written: MatrixEntry, path: Path, cells: tuple[Cell, ...], invalid_keys: frozenset[str]
-) -> Iterator[Flaw]:
-    values = entry_values(written, path)
-    if {key_part for key in values for key_part in key} & invalid_keys:
-        return
-    if not values:
-        yield path, "this entry is empty.", "Name values of the cells."
-        return
-    is_valid = True
-    for key, value in values.items():
-        existing = list(dict.fromkeys(value_of(cell, key) for cell in cells))
-        if value.text not in existing:
-            is_valid = False
-            what = f"no cell has `{as_written(key, value.value)}`."
-            yield value.path, what, _suggestion(value.text, existing)
-    if is_valid and not matching_cells(written, cells):
-        yield path, "no cell has all of this.", "Name values that meet in one cell."
-
-
-def check_profiles(scenario: Scenario, cells: Sequence[Cell]) -> Iterator[Flaw]:
-    """Check each profile, given the cells of the whole matrix."""
-    for name, change in scenario.profiles.items():
-        yield from _parameters(scenario, change, ("profiles", name, "parameters"))
-        for index, entry in enumerate(change.only):
-            path: Path = ("profiles", name, "only", index)
-            if not entry.written:
-                yield path, "this entry is empty.", "Name the settings of cells, or remove it."
-            elif not matching_cells(entry, cells):
-                yield path, "no cell matches it.", "Name values that are in the matrix."
-
-
-def _parameters(scenario: Scenario, change: Profile, path: Path) -> Iterator[Flaw]:
-    for name, value in change.parameters.items():
-        if name in scenario.matrix.parameters:
-            what = f"`{printable(name)}` is an axis of the matrix."
-            yield (*path, name), what, "Choose among its values with `only`."
-        else:
-            yield from check_parameters({name: located(value, (*path, name))}, scenario)

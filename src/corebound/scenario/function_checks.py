@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import ast
 import warnings
-from collections.abc import Callable, Generator, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator
+from itertools import chain
 from typing import Literal
 
 from msgspec import Struct
 
 from corebound.scenario.builtin_workloads import BUILT_IN
 from corebound.scenario.cell import HOST, is_project
-from corebound.scenario.matrix import LocatedValue, apply_profile, profile_parameters, value_at
-from corebound.scenario.models import ProfileName, Scenario
+from corebound.scenario.matrix import Point, Points
+from corebound.scenario.models import Scenario
 from corebound.scenario.wording import closest, join_words, printable
 from corebound.scenario.yaml_reader import Flaw, Path
 
@@ -225,12 +226,13 @@ def _class(node: ast.ClassDef) -> Function | None:
 
 
 def check_function(
-    scenario: Scenario, find: ModuleFinder, invalid_keys: frozenset[str]
+    scenario: Scenario, points: Points, find: ModuleFinder, invalid_keys: frozenset[str]
 ) -> Iterator[Flaw]:
     """Check the function that a scenario names, in each cell's environment.
 
     Args:
         scenario: The scenario; commands and built-in workloads are not checked.
+        points: Its points under each profile.
         find: Finds modules.
         invalid_keys: Keys that are unknown because of other faults; checks that need them are
             skipped.
@@ -243,23 +245,18 @@ def check_function(
     if any(name.startswith("PYTHON") for name in scenario.env):
         return  # these variables change where Python finds modules
     module, _, name = target.partition(":")
-    profiles: tuple[ProfileName | None, ...] = (None, "quick", "nightly")
     functions: dict[str, Function | None] = {}
-    for profile in profiles:
-        changed_scenario, points = apply_profile(scenario, profile)
-        for point in points:
-            environment = value_at(point, ("environment",), scenario).value or HOST
-            if environment not in functions:
-                functions[environment] = None
-                source = find(module, environment)
-                if source is not None:
-                    functions[environment] = yield from _resolve(source, target, environment)
-            if (signature := functions[environment]) is None:
-                continue
-            yield from _kind_flaws(signature, target, is_async=scenario.is_async)
-            parameters = profile_parameters(point, changed_scenario, scenario, profile)
-            gpus = value_at(point, ("gpus",), scenario)
-            yield from _parameters(signature, name, parameters, gpus, _section(scenario))
+    for point in chain.from_iterable(points.values()):
+        environment = point.settings["environment"].value or HOST
+        if environment not in functions:
+            functions[environment] = None
+            source = find(module, environment)
+            if source is not None:
+                functions[environment] = yield from _resolve(source, target, environment)
+        if (signature := functions[environment]) is None:
+            continue
+        yield from _kind_flaws(signature, target, is_async=scenario.is_async)
+        yield from _parameters(signature, name, point, _section(scenario))
 
 
 def _section(scenario: Scenario) -> Path:
@@ -323,14 +320,9 @@ def _kind_flaws(signature: Function, target: str, *, is_async: bool) -> Iterator
         yield ("workload",), what, "Write `async: true` below `workload`, or make it a plain `def`."
 
 
-def _parameters(
-    signature: Function,
-    name: str,
-    parameters: Mapping[str, LocatedValue],
-    gpus: LocatedValue,
-    section: Path,
-) -> Iterator[Flaw]:
+def _parameters(signature: Function, name: str, point: Point, section: Path) -> Iterator[Flaw]:
     """Parameters that the function does not accept, and required ones that are missing."""
+    parameters, gpus = point.parameters, point.settings["gpus"]
     if signature.positional_only:
         what = f"`{name}` takes `{signature.positional_only[0]}` by position only."
         yield ("workload",), what, "Remove the `/` from its definition."

@@ -6,12 +6,12 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from corebound.errors import Fault, ScenarioFaults
-from corebound.scenario import checks, function_checks
+from corebound.scenario import checks, function_checks, matrix_checks
 from corebound.scenario.function_checks import ModuleFinder
-from corebound.scenario.matrix import expand, matrix_points
-from corebound.scenario.models import Scenario
+from corebound.scenario.matrix import axes_of, expand_matrix, points_of
+from corebound.scenario.models import PROFILES, Scenario, measure_for
 from corebound.scenario.validation import ValidatedTree, validate
-from corebound.scenario.yaml_reader import Flaw, as_tree, read_yaml
+from corebound.scenario.yaml_reader import Flaw, Path, as_tree, read_yaml
 
 
 def load(data: bytes, file: str, find: ModuleFinder | None = None) -> Scenario:
@@ -34,7 +34,7 @@ def load(data: bytes, file: str, find: ModuleFinder | None = None) -> Scenario:
     if validated.scenario is not None:
         faults += [
             Fault(file=file, line=validated.root.nearest(path).line, what=what, fix=fix)
-            for path, what, fix in _check_meaning(validated.scenario, validated, find)
+            for path, what, fix in _check_meaning(validated.scenario, validated.removed, find)
         ]
     if faults or validated.scenario is None:
         raise ScenarioFaults(_sorted(faults))
@@ -66,30 +66,30 @@ def _sorted(faults: Iterable[Fault]) -> tuple[Fault, ...]:
 
 
 def _check_meaning(
-    scenario: Scenario, validated: ValidatedTree, find: ModuleFinder | None
+    scenario: Scenario, removed: tuple[Path, ...], find: ModuleFinder | None
 ) -> Iterator[Flaw]:
-    """Check the meaning of the valid part of a scenario."""
-    invalid_keys = frozenset(
-        part for path in validated.removed for part in path if isinstance(part, str)
-    )
-    yield from checks.check_scenario(scenario, invalid_keys)
-    axis_flaws = tuple(checks.check_axes(scenario))
+    """Check the meaning of the valid part of a scenario; `removed` are the invalid parts."""
+    invalid_keys = frozenset(part for path in removed for part in path if isinstance(part, str))
+    measures = {profile: measure_for(scenario, profile) for profile in PROFILES}
+    yield from checks.check_scenario(scenario, measures, invalid_keys)
+    axes = axes_of(scenario.matrix)
+    axis_flaws = tuple(matrix_checks.check_axes(axes, scenario))
     yield from axis_flaws
     if any(path == ("matrix",) for path, _, _ in axis_flaws):
         return
-    points = matrix_points(scenario)
-    for point in points:
+    matrix = expand_matrix(scenario.matrix, axes)
+    points = {profile: points_of(scenario, matrix, profile) for profile in PROFILES}
+    for point in points[None]:
         yield from checks.check_point(point, scenario, invalid_keys)
-    yield from checks.check_excludes(scenario, invalid_keys)
-    if not axis_flaws and not any(path[:1] == ("matrix",) for path in validated.removed):
-        yield from checks.check_includes(scenario, points)
+    yield from matrix_checks.check_excludes(matrix, scenario, invalid_keys)
+    if not axis_flaws and not any(path[:1] == ("matrix",) for path in removed):
+        yield from matrix_checks.check_includes(matrix, scenario, points[None])
     # The baseline may name a cell that an invalid include would have added.
-    if not any(
-        path == ("matrix",) or path[:2] == ("matrix", "include") for path in validated.removed
-    ):
-        cells = expand(scenario, "")
-        yield from checks.check_named_cells(scenario, cells, invalid_keys)
-        yield from checks.check_profiles(scenario, cells)
-        yield from checks.check_traffic(scenario, invalid_keys)
-        if find is not None:
-            yield from function_checks.check_function(scenario, find, invalid_keys)
+    if any(path == ("matrix",) or path[:2] == ("matrix", "include") for path in removed):
+        return
+    cells = tuple(point.cell for point in points[None])
+    yield from matrix_checks.check_named_cells(scenario, cells, invalid_keys)
+    yield from checks.check_profiles(scenario, cells)
+    yield from checks.check_traffic(scenario, points, measures, invalid_keys)
+    if find is not None:
+        yield from function_checks.check_function(scenario, points, find, invalid_keys)

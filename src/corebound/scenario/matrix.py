@@ -1,9 +1,8 @@
-"""Expand a scenario's matrix into cells."""
+"""Expand a scenario's matrix into cells, and find the cells that its entries name."""
 
 from __future__ import annotations
 
 import itertools
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -12,12 +11,7 @@ from msgspec.structs import replace
 
 from corebound.machine.topology import cpu_list, parse_cpu_list
 from corebound.scenario.cell import HOST, Binding, Cell, NamedMode, Threads, framework_of
-from corebound.scenario.models import (
-    Matrix,
-    MatrixEntry,
-    ProfileName,
-    Scenario,
-)
+from corebound.scenario.models import Claim, Matrix, MatrixEntry, ProfileName, Scenario
 from corebound.scenario.settings import SETTINGS, ExplicitCpus
 from corebound.scenario.yaml_reader import Path
 
@@ -33,12 +27,58 @@ class LocatedValue(Struct, frozen=True, kw_only=True):
     path: Path
 
 
+# What a point of the matrix varies or an entry names, in the order of the file.
+Values = Mapping[Key, LocatedValue]
+Axes = Mapping[Key, tuple[LocatedValue, ...]]
+
+
+class Entry(Struct, frozen=True, kw_only=True):
+    """An entry of `include` or `exclude`, applied.
+
+    Attributes:
+        path: Its place in the file.
+        values: What it names.
+        matches: Whether a point has every value that it names; for an `include`, every value
+            that it names on an axis.
+    """
+
+    path: Path
+    values: Values
+    matches: bool
+
+
+class ExpandedMatrix(Struct, frozen=True, kw_only=True):
+    """A matrix multiplied out: its axes, its entries, and what each point varies."""
+
+    axes: Axes
+    excludes: tuple[Entry, ...]
+    includes: tuple[Entry, ...]
+    points: tuple[Values, ...]
+
+
+class Point(Struct, frozen=True, kw_only=True):
+    """A point of the matrix with all its values, those of the scenario included.
+
+    Attributes:
+        path: The place of the first value that it varies; empty if it varies none.
+        settings: Every setting, by name.
+        parameters: The workload's parameters by name, the scenario's first.
+        cell: The cell made of them, with a label that shows every axis.
+    """
+
+    path: Path
+    settings: Mapping[str, LocatedValue]
+    parameters: Mapping[str, LocatedValue]
+    cell: Cell
+
+
+# The points under each profile.
+Points = Mapping[ProfileName | None, tuple[Point, ...]]
+
+
 def located(value: object, path: Path) -> LocatedValue:
     """A value with its text and its path."""
     return LocatedValue(value=value, text=axis_text(value), path=path)
-
-
-MatrixPoint = Mapping[Key, LocatedValue]
 
 
 def axis_text(value: object) -> str:
@@ -50,34 +90,22 @@ def axis_text(value: object) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def axis_keys(matrix: Matrix) -> tuple[Key, ...]:
-    """The keys of the axes, in file order."""
-    keys: list[Key] = []
+def axes_of(matrix: Matrix) -> Axes:
+    """The axes in file order, each with its values."""
+    values: dict[Key, tuple[object, ...]] = {}
     for name in matrix.written:
         if name == "parameters":
-            keys += [(name, parameter) for parameter in matrix.parameters]
+            values |= {(name, parameter): own for parameter, own in matrix.parameters.items()}
         elif name in SETTINGS and getattr(matrix, name) is not None:
-            keys.append((name,))
-    return tuple(keys)
-
-
-def axes(matrix: Matrix) -> dict[Key, tuple[LocatedValue, ...]]:
-    """The axes in file order, each with its values."""
+            values[name,] = getattr(matrix, name)
     return {
-        key: _located_values(
-            matrix.parameters[key[1]] if len(key) > 1 else getattr(matrix, key[0]),
-            ("matrix", *key),
-        )
-        for key in axis_keys(matrix)
+        key: tuple(located(value, ("matrix", *key, i)) for i, value in enumerate(values[key]))
+        for key in values
     }
 
 
-def _located_values(values: Iterable[object], path: Path) -> tuple[LocatedValue, ...]:
-    return tuple(located(value, (*path, index)) for index, value in enumerate(values))
-
-
-def entry_values(entry: MatrixEntry, path: Path) -> dict[Key, LocatedValue]:
-    """The settings that an entry of include, exclude, baseline or a claim names, in order."""
+def entry_values(entry: MatrixEntry, path: Path) -> Values:
+    """What an entry of include, exclude, baseline or a claim names, in file order."""
     values: dict[Key, LocatedValue] = {}
     for name in entry.written:
         if name == "parameters":
@@ -89,100 +117,153 @@ def entry_values(entry: MatrixEntry, path: Path) -> dict[Key, LocatedValue]:
     return values
 
 
-def count_points(matrix: Matrix) -> int:
-    """Number of points that the axes span, before include and exclude."""
-    return math.prod(len(values) for values in axes(matrix).values())
-
-
-def product(matrix: Matrix) -> list[dict[Key, LocatedValue]]:
-    """Every combination of the axes, the last axis varying fastest.
-
-    Without axes there is one point, the scenario itself, unless `include` lists the points.
-    """
-    spanned = axes(matrix)
-    if not spanned and matrix.include:
-        return []
-    return [
-        dict(zip(spanned, values, strict=True)) for values in itertools.product(*spanned.values())
-    ]
-
-
-def agrees(point: MatrixPoint, entry: MatrixPoint) -> bool:
+def _agrees(point: Values, entry: Values) -> bool:
     """Whether a point has every value that an entry names."""
     return all(key in point and point[key].text == value.text for key, value in entry.items())
 
 
-def matrix_points(scenario: Scenario) -> tuple[MatrixPoint, ...]:
-    """The matrix's points, by the same rules as GitHub Actions.
+def expand_matrix(matrix: Matrix, axes: Axes) -> ExpandedMatrix:
+    """Expand a matrix by the same rules as GitHub Actions.
 
-    Start with the product of the axes and remove every point that matches an exclude.
-    Then apply each include in turn: it extends every remaining point of the product that
-    it does not contradict on an axis. If there is no such point, it becomes a point of its
-    own. A later include may overwrite values that an earlier one added.
+    Start with the product of the axes, the last axis varying fastest, and remove every point
+    that matches an exclude. Then apply each include in turn: it extends every remaining point
+    of the product that it does not contradict on an axis. If there is no such point, it
+    becomes a point of its own. A later include may overwrite values that an earlier one added.
+
+    Without axes there is one point, the scenario itself, unless `include` lists the points.
+
+    Args:
+        matrix: The matrix.
+        axes: Its axes.
 
     Source: GitHub Docs, "Running variations of jobs in a workflow", expanding
     or adding matrix configurations.
     """
-    matrix = scenario.matrix
-    spanned = axes(matrix)
-    excluded = [
-        entry_values(entry, ("matrix", "exclude", i)) for i, entry in enumerate(matrix.exclude)
-    ]
-    remaining = [
-        point for point in product(matrix) if not any(agrees(point, entry) for entry in excluded)
-    ]
-    additions: list[MatrixPoint] = []
-    for index, entry in enumerate(matrix.include):
-        added_values = entry_values(entry, ("matrix", "include", index))
-        axis_values = {key: value for key, value in added_values.items() if key in spanned}
-        extended = [point for point in remaining if agrees(point, axis_values)]
+    product: list[dict[Key, LocatedValue]] = []
+    if axes or not matrix.include:
+        product = [
+            dict(zip(axes, values, strict=True)) for values in itertools.product(*axes.values())
+        ]
+    excludes: list[Entry] = []
+    remaining = product
+    for index, written in enumerate(matrix.exclude):
+        path: Path = ("matrix", "exclude", index)
+        values = entry_values(written, path)
+        matches = any(_agrees(point, values) for point in product)
+        excludes.append(Entry(path=path, values=values, matches=matches))
+        remaining = [point for point in remaining if not _agrees(point, values)]
+    includes: list[Entry] = []
+    additions: list[Values] = []
+    for index, written in enumerate(matrix.include):
+        path = ("matrix", "include", index)
+        values = entry_values(written, path)
+        on_axes = {key: value for key, value in values.items() if key in axes}
+        extended = [point for point in remaining if _agrees(point, on_axes)]
         for point in extended:
-            point.update({key: added_values[key] for key in added_values if key not in spanned})
+            point.update({key: values[key] for key in values if key not in axes})
         if not extended:
-            additions.append(added_values)
-    return (*remaining, *additions)
-
-
-def value_at(point: MatrixPoint, key: Key, scenario: Scenario) -> LocatedValue:
-    """A point's value, else the scenario's; the value is None if neither sets it."""
-    if (value := point.get(key)) is not None:
-        return value
-    if key[0] == "parameters":
-        return located(scenario.parameters.get(key[1]), key)
-    return located(getattr(scenario, key[0]), key)
-
-
-def point_parameters(point: MatrixPoint, scenario: Scenario) -> dict[str, LocatedValue]:
-    """The workload's parameters at a point, the scenario's first."""
-    names = [*scenario.parameters, *(key[1] for key in point if key[0] == "parameters")]
-    return {name: value_at(point, ("parameters", name), scenario) for name in names}
-
-
-def axis_labels(point: MatrixPoint, scenario: Scenario) -> tuple[tuple[str, str], ...]:
-    """The axes and values that identify a point: all axes, then what an include added."""
-    spanned = axis_keys(scenario.matrix)
-    keys = (*spanned, *(key for key in point if key not in spanned))
-    return tuple((key[-1], value_at(point, key, scenario).text) for key in keys)
-
-
-def value_of(cell: Cell, key: Key) -> str:
-    """A cell's value for any key that can be varied, as its axes show it."""
-    if key[0] == "parameters":
-        return axis_text(dict(cell.parameters).get(key[1]))
-    return axis_text(SETTINGS[key[0]].value_in(cell))
-
-
-def key_of(axis: str) -> Key:
-    """The key of an axis by its name; `load` rejects parameters named like a setting."""
-    return (axis,) if axis in SETTINGS else ("parameters", axis)
-
-
-def matching_cells(written: MatrixEntry, cells: Iterable[Cell]) -> tuple[Cell, ...]:
-    """The cells that have every value that an entry names."""
-    values = {key: value.text for key, value in entry_values(written, ()).items()}
-    return tuple(
-        cell for cell in cells if all(value_of(cell, key) == values[key] for key in values)
+            additions.append(values)
+        includes.append(Entry(path=path, values=values, matches=bool(extended)))
+    return ExpandedMatrix(
+        axes=axes,
+        excludes=tuple(excludes),
+        includes=tuple(includes),
+        points=(*remaining, *additions),
     )
+
+
+def points_of(
+    scenario: Scenario, matrix: ExpandedMatrix, profile: ProfileName | None, where: str = ""
+) -> tuple[Point, ...]:
+    """The points of a scenario under a profile, which changes parameters and leaves points out.
+
+    Args:
+        scenario: The scenario.
+        matrix: Its matrix.
+        profile: The profile, if any.
+        where: Where each cell is defined, as `file:line`.
+    """
+    change = scenario.profiles.get(profile) if profile else None
+    own_values: dict[Key, LocatedValue] = {
+        (name,): located(getattr(scenario, name), (name,)) for name in SETTINGS
+    }
+    own_values |= _parameters(scenario.parameters, ())
+    if change is not None:
+        own_values |= _parameters(change.parameters, ("profiles", str(profile)))
+    points = tuple(
+        _point(varied, own_values, matrix.axes, scenario, where) for varied in matrix.points
+    )
+    if change is None or not change.only:
+        return points
+    entries = [entry_values(entry, ()) for entry in change.only]
+    return tuple(point for point in points if any(_matches(point.cell, entry) for entry in entries))
+
+
+def _parameters(parameters: Mapping[str, object], section: Path) -> dict[Key, LocatedValue]:
+    return {
+        ("parameters", name): located(value, (*section, "parameters", name))
+        for name, value in parameters.items()
+    }
+
+
+def _point(varied: Values, own_values: Values, axes: Axes, scenario: Scenario, where: str) -> Point:
+    values = {**own_values, **varied}
+    settings = {name: values[name,] for name in SETTINGS}
+    parameters = {key[1]: value for key, value in values.items() if key[0] == "parameters"}
+    # All axes, then what an include added. A point of its own may lack an axis's parameter.
+    labels = tuple(
+        (key[-1], values[key].text if key in values else axis_text(None))
+        for key in (*axes, *(key for key in varied if key not in axes))
+    )
+    return Point(
+        path=next((value.path for value in varied.values()), ()),
+        settings=settings,
+        parameters=parameters,
+        cell=_cell(settings, parameters, labels, scenario, where),
+    )
+
+
+def _cell(
+    settings: Mapping[str, LocatedValue],
+    parameters: Mapping[str, LocatedValue],
+    labels: tuple[tuple[str, str], ...],
+    scenario: Scenario,
+    where: str,
+) -> Cell:
+    fields: dict[str, Any] = {}
+    parts: dict[str, dict[str, Any]] = {
+        "": fields,
+        "binding": {},
+        "threads": {},
+        "env": dict(scenario.env),
+    }
+    for name, setting in SETTINGS.items():
+        value = settings[name].value
+        part, _, field = setting.field.rpartition(".")
+        if setting.stored is None:
+            parts[part][field] = value
+        elif value is not None:
+            parts[part][field] = setting.stored[value]
+    environment, commit = fields.pop("environment") or HOST, fields["commit"]
+    framework = fields.pop("framework") or framework_of(environment) or "none"
+    return Cell(
+        scenario=scenario.name,
+        axes=labels,
+        binding=_resolved_binding(**parts["binding"]),
+        threads=Threads(**parts["threads"]),
+        framework=framework,
+        environment=environment if commit is None else f"{environment}@{commit}",
+        parameters=tuple((name, parameter.value) for name, parameter in parameters.items()),
+        env=tuple(parts["env"].items()),
+        where=where,
+        **fields,
+    )
+
+
+def _resolved_binding(mode: NamedMode | ExplicitCpus, **options: Any) -> Binding:
+    if isinstance(mode, ExplicitCpus):
+        return Binding(mode="cpus", cpus=parse_cpu_list(str(mode.cpus)), **options)
+    return Binding(mode=mode, **options)
 
 
 def expand(scenario: Scenario, path: str, profile: ProfileName | None = None) -> tuple[Cell, ...]:
@@ -199,52 +280,8 @@ def expand(scenario: Scenario, path: str, profile: ProfileName | None = None) ->
         `include` adds.
     """
     where = path if scenario.line is None else f"{path}:{scenario.line}"
-    changed, selected = apply_profile(scenario, profile)
-    return shorten_labels([_cell(point, changed, where) for point in selected])
-
-
-def apply_profile(
-    scenario: Scenario, profile: ProfileName | None
-) -> tuple[Scenario, tuple[MatrixPoint, ...]]:
-    """The scenario with a profile's parameters, and the points that the profile keeps."""
-    change = scenario.profiles.get(profile) if profile else None
-    if change is None:
-        return scenario, matrix_points(scenario)
-    parameters = {**scenario.parameters, **change.parameters}
-    changed = scenario.model_copy(update={"parameters": parameters})
-    all_points = matrix_points(changed)
-    if not change.only:
-        return changed, all_points
-    cells = tuple(_cell(point, changed, "") for point in all_points)
-    selected = {cell for entry in change.only for cell in matching_cells(entry, cells)}
-    remaining = (point for point, cell in zip(all_points, cells, strict=True) if cell in selected)
-    return changed, tuple(remaining)
-
-
-def profile_parameters(
-    point: MatrixPoint, changed: Scenario, scenario: Scenario, profile: ProfileName | None
-) -> dict[str, LocatedValue]:
-    """The parameters of a point under a profile, each with its place in the file.
-
-    Args:
-        point: A point that the profile keeps.
-        changed: The scenario with the profile's parameters.
-        scenario: The scenario as written.
-        profile: The profile, or None.
-    """
-    changed_parameters: Mapping[str, Any] = {}
-    if profile is not None and (change := scenario.profiles.get(profile)) is not None:
-        changed_parameters = change.parameters
-    return {
-        name: LocatedValue(
-            value=parameter.value, text=parameter.text, path=("profiles", profile, *parameter.path)
-        )
-        if profile is not None
-        and name in changed_parameters
-        and parameter.path == ("parameters", name)
-        else parameter
-        for name, parameter in point_parameters(point, changed).items()
-    }
+    matrix = expand_matrix(scenario.matrix, axes_of(scenario.matrix))
+    return shorten_labels([point.cell for point in points_of(scenario, matrix, profile, where)])
 
 
 def shorten_labels(cells: Sequence[Cell]) -> tuple[Cell, ...]:
@@ -262,40 +299,83 @@ def shorten_labels(cells: Sequence[Cell]) -> tuple[Cell, ...]:
     return tuple(replace(cell, hidden_axes=hidden if len(cells) > 1 else ()) for cell in cells)
 
 
-def _cell(point: MatrixPoint, scenario: Scenario, where: str) -> Cell:
-    fields: dict[str, Any] = {}
-    parts: dict[str, dict[str, Any]] = {
-        "": fields,
-        "binding": {},
-        "threads": {},
-        "env": dict(scenario.env),
-    }
-    for name, setting in SETTINGS.items():
-        value = value_at(point, (name,), scenario).value
-        part, _, field = setting.field.rpartition(".")
-        if setting.stored is None:
-            parts[part][field] = value
-        elif value is not None:
-            parts[part][field] = setting.stored[value]
-    environment, commit = fields.pop("environment") or HOST, fields["commit"]
-    framework = fields.pop("framework") or framework_of(environment) or "none"
-    return Cell(
-        scenario=scenario.name,
-        axes=axis_labels(point, scenario),
-        binding=_resolved_binding(**parts["binding"]),
-        threads=Threads(**parts["threads"]),
-        framework=framework,
-        environment=environment if commit is None else f"{environment}@{commit}",
-        parameters=tuple(
-            (name, parameter.value) for name, parameter in point_parameters(point, scenario).items()
-        ),
-        env=tuple(parts["env"].items()),
-        where=where,
-        **fields,
+def value_of(cell: Cell, key: Key) -> str:
+    """A cell's value for any key that can be varied, as its axes show it."""
+    if key[0] == "parameters":
+        return axis_text(dict(cell.parameters).get(key[1]))
+    return axis_text(SETTINGS[key[0]].value_in(cell))
+
+
+def key_of(axis: str) -> Key:
+    """The key of an axis by its name; `load` rejects parameters named like a setting."""
+    return (axis,) if axis in SETTINGS else ("parameters", axis)
+
+
+def _matches(cell: Cell, entry: Values) -> bool:
+    """Whether a cell has every value that an entry names."""
+    return all(value_of(cell, key) == value.text for key, value in entry.items())
+
+
+def matching_cells(written: MatrixEntry, cells: Iterable[Cell]) -> tuple[Cell, ...]:
+    """The cells that have every value that an entry names."""
+    entry = entry_values(written, ())
+    return tuple(cell for cell in cells if _matches(cell, entry))
+
+
+def baselines_of(
+    cells: Iterable[Cell], available: Iterable[Cell], scenario: Scenario
+) -> tuple[Cell | None, ...]:
+    """The baseline of each cell, in the order of `cells`.
+
+    A cell's baseline has the values that the scenario's `baseline` names, and equals the
+    cell on every other axis. Without a `baseline` it is the first cell. A baseline is its
+    own baseline.
+
+    Args:
+        cells: Cells of the scenario.
+        available: The scenario's cells that are available for comparison.
+        scenario: The scenario.
+
+    Returns:
+        One baseline for each of `cells`; None if there is no such cell.
+    """
+    candidates = tuple(available)
+    if scenario.baseline is None:
+        return tuple(next(iter(candidates), None) for _ in cells)
+    shared = _axes_of(candidates) - entry_values(scenario.baseline, ()).keys()
+    baseline_by_values: dict[tuple[str, ...], Cell] = {}
+    for baseline in matching_cells(scenario.baseline, candidates):
+        baseline_by_values.setdefault(_values(baseline, shared), baseline)
+    return tuple(baseline_by_values.get(_values(cell, shared)) for cell in cells)
+
+
+def baseline_of(cell: Cell, available: Iterable[Cell], scenario: Scenario) -> Cell | None:
+    """The baseline of one cell, as in `baselines_of`."""
+    return baselines_of((cell,), available, scenario)[0]
+
+
+def claim_pairs(claim: Claim, cells: Iterable[Cell]) -> tuple[tuple[Cell, Cell], ...]:
+    """Each cell that is faster according to a claim, with the slower cell.
+
+    Two cells make a pair if they are equal on every axis that neither side names.
+    """
+    candidates = tuple(cells)
+    named_keys = {*entry_values(claim.faster, ()), *entry_values(claim.than, ())}
+    shared = _axes_of(candidates) - named_keys
+    slower: dict[tuple[str, ...], list[Cell]] = {}
+    for slower_cell in matching_cells(claim.than, candidates):
+        slower.setdefault(_values(slower_cell, shared), []).append(slower_cell)
+    return tuple(
+        (faster, slower_cell)
+        for faster in matching_cells(claim.faster, candidates)
+        for slower_cell in slower.get(_values(faster, shared), ())
+        if faster.key != slower_cell.key
     )
 
 
-def _resolved_binding(mode: NamedMode | ExplicitCpus, **options: Any) -> Binding:
-    if isinstance(mode, ExplicitCpus):
-        return Binding(mode="cpus", cpus=parse_cpu_list(str(mode.cpus)), **options)
-    return Binding(mode=mode, **options)
+def _axes_of(cells: Iterable[Cell]) -> set[Key]:
+    return {key_of(axis) for cell in cells for axis, _ in cell.axes}
+
+
+def _values(cell: Cell, keys: Iterable[Key]) -> tuple[str, ...]:
+    return tuple(value_of(cell, key) for key in keys)

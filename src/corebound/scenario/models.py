@@ -51,6 +51,8 @@ class OrderedModel(StrictModel):
 
 
 ProfileName = Literal["quick", "nightly"]
+# None is the scenario as it is without a profile.
+PROFILES: tuple[ProfileName | None, ...] = (None, "quick", "nightly")
 Iterations = Annotated[StrictInt, Field(ge=1, le=10_000_000)]
 Profiled = Annotated[StrictInt, Field(ge=1, le=1000)]
 LaunchCount = Annotated[StrictInt, Field(ge=2, le=1000)]

@@ -1,76 +1,14 @@
-"""Select cells: by expressions of `--only`, as baselines and as the sides of claims."""
+"""Select cells by the expressions of `--only`."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from fnmatch import fnmatchcase
 
 from corebound.errors import InputError
 from corebound.scenario.cell import Cell
-from corebound.scenario.matrix import Key, entry_values, key_of, matching_cells, value_of
-from corebound.scenario.models import Claim, Scenario
 from corebound.scenario.wording import closest
-
-
-def baselines_of(
-    cells: Iterable[Cell], available: Iterable[Cell], scenario: Scenario
-) -> tuple[Cell | None, ...]:
-    """The baseline of each cell, in the order of `cells`.
-
-    A cell's baseline has the values that the scenario's `baseline` names, and equals the
-    cell on every other axis. Without a `baseline` it is the first cell. A baseline is its
-    own baseline.
-
-    Args:
-        cells: Cells of the scenario.
-        available: The scenario's cells that are available for comparison.
-        scenario: The scenario.
-
-    Returns:
-        One baseline for each of `cells`; None if there is no such cell.
-    """
-    candidates = tuple(available)
-    if scenario.baseline is None:
-        return tuple(next(iter(candidates), None) for _ in cells)
-    shared = _axes_of(candidates) - entry_values(scenario.baseline, ()).keys()
-    baseline_by_values: dict[tuple[str, ...], Cell] = {}
-    for baseline in matching_cells(scenario.baseline, candidates):
-        baseline_by_values.setdefault(_values(baseline, shared), baseline)
-    return tuple(baseline_by_values.get(_values(cell, shared)) for cell in cells)
-
-
-def baseline_of(cell: Cell, available: Iterable[Cell], scenario: Scenario) -> Cell | None:
-    """The baseline of one cell, as in `baselines_of`."""
-    return baselines_of((cell,), available, scenario)[0]
-
-
-def claim_pairs(claim: Claim, cells: Iterable[Cell]) -> tuple[tuple[Cell, Cell], ...]:
-    """Each cell that is faster according to a claim, with the slower cell.
-
-    Two cells make a pair if they are equal on every axis that neither side names.
-    """
-    candidates = tuple(cells)
-    named_keys = {*entry_values(claim.faster, ()), *entry_values(claim.than, ())}
-    shared = _axes_of(candidates) - named_keys
-    slower: dict[tuple[str, ...], list[Cell]] = {}
-    for slower_cell in matching_cells(claim.than, candidates):
-        slower.setdefault(_values(slower_cell, shared), []).append(slower_cell)
-    return tuple(
-        (faster, slower_cell)
-        for faster in matching_cells(claim.faster, candidates)
-        for slower_cell in slower.get(_values(faster, shared), ())
-        if faster.key != slower_cell.key
-    )
-
-
-def _axes_of(cells: Iterable[Cell]) -> set[Key]:
-    return {key_of(axis) for cell in cells for axis, _ in cell.axes}
-
-
-def _values(cell: Cell, keys: Iterable[Key]) -> tuple[str, ...]:
-    return tuple(value_of(cell, key) for key in keys)
-
 
 # A comma separates terms only if another term follows: CPU lists contain commas too.
 _SEPARATOR = re.compile(r",(?=[A-Za-z_][\w.-]*!?=)")

@@ -18,7 +18,7 @@ from corebound.records.calibration import Calibration
 from corebound.records.run_record import EnvironmentLock, Run, ScenarioSource
 from corebound.runner import Task
 from corebound.scenario.cell import PROJECT, Cell, is_project
-from corebound.scenario.select import baseline_of
+from corebound.scenario.matrix import baseline_of
 from corebound.stats.noise_floor import COPIES, COPY_AXIS, LEAST_PAIRS, calibrated
 from corebound.workflow.execute import Reporter, RunResult, execute_run, hold_host
 from corebound.workflow.host_checks import preflight

@@ -16,8 +16,7 @@ from corebound.planning.plan import (
     interleave_groups,
     plan_cells,
 )
-from corebound.scenario.matrix import expand
-from corebound.scenario.select import baselines_of
+from corebound.scenario.matrix import baselines_of, expand
 from support.build import a_host, a_scenario
 
 

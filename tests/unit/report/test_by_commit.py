@@ -9,9 +9,8 @@ import pytest
 from corebound.errors import ScenarioFaults
 from corebound.scenario.compared_axis import runs_in_project, with_compared_commits
 from corebound.scenario.loader import load
-from corebound.scenario.matrix import expand
+from corebound.scenario.matrix import baseline_of, expand
 from corebound.scenario.models import Scenario
-from corebound.scenario.select import baseline_of
 from support.build import a_scenario
 
 BASE, HEAD = "1234567890", "1e23456789"

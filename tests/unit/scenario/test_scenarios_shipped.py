@@ -8,9 +8,8 @@ from pathlib import Path
 import pytest
 
 from corebound.scenario.loader import load
-from corebound.scenario.matrix import expand
+from corebound.scenario.matrix import baseline_of, claim_pairs, expand
 from corebound.scenario.models import Scenario, measure_for
-from corebound.scenario.select import baseline_of, claim_pairs
 from support.paths import ROOT
 
 SCENARIOS = ROOT / "scenarios"
@@ -60,10 +59,10 @@ def test_resnet50_claims_what_the_study_published() -> None:
     scenario = shipped("resnet50-inference")
     claim = scenario.claims[0]
 
-    ((one, other),) = claim_pairs(claim, expand(scenario, "resnet50-inference.yaml"))
+    ((faster, slower),) = claim_pairs(claim, expand(scenario, "resnet50-inference.yaml"))
 
-    assert one.key == "binding=physical-cores,threads=2"
-    assert other.key == "binding=smt-siblings,threads=2"
+    assert faster.key == "binding=physical-cores,threads=2"
+    assert slower.key == "binding=smt-siblings,threads=2"
     # 32 s with both threads on one core, 23 s on two.
     assert claim.published_ratio == round(32 / 23, 2)
 

@@ -1,4 +1,4 @@
-"""Which cells `--only` selects, and which are baselines and sides of claims."""
+"""Which cells `--only` selects."""
 
 from __future__ import annotations
 
@@ -12,16 +12,8 @@ from hypothesis import strategies as st
 
 from corebound.errors import InputError
 from corebound.scenario.cell import Cell
-from corebound.scenario.matrix import Key, expand, matching_cells, value_of
-from corebound.scenario.models import Scenario
-from corebound.scenario.select import (
-    baseline_of,
-    baselines_of,
-    claim_pairs,
-    filter_cells,
-    matches_expression,
-    select,
-)
+from corebound.scenario.matrix import expand
+from corebound.scenario.select import filter_cells, matches_expression, select
 from support.build import a_scenario
 
 
@@ -31,108 +23,6 @@ def cells_of(**document: Any) -> tuple[Cell, ...]:
 
 def keys(cells: Iterable[Cell]) -> list[str]:
     return [cell.key for cell in cells]
-
-
-FOUR: dict[str, Any] = {"binding": ["none", "node"], "threads": ["default", 2]}
-
-
-def baselines(scenario: Scenario) -> dict[str, str | None]:
-    cells = expand(scenario, "a.yaml")
-    pairs = zip(cells, baselines_of(cells, cells, scenario), strict=True)
-    return {cell.key: baseline.key if baseline else None for cell, baseline in pairs}
-
-
-def test_a_baseline_that_names_every_axis_is_one_cell_for_all() -> None:
-    pairs = baselines(a_scenario(matrix=FOUR, baseline={"binding": "node", "threads": 2}))
-
-    assert set(pairs.values()) == {"binding=node,threads=2"}
-
-
-def test_a_baseline_equals_its_cell_on_the_axes_it_does_not_name() -> None:
-    assert baselines(a_scenario(matrix=FOUR, baseline={"binding": "none"})) == {
-        "binding=none,threads=default": "binding=none,threads=default",
-        "binding=none,threads=2": "binding=none,threads=2",
-        "binding=node,threads=default": "binding=none,threads=default",
-        "binding=node,threads=2": "binding=none,threads=2",
-    }
-
-
-def test_without_a_baseline_the_first_cell_is_the_baseline() -> None:
-    assert set(baselines(a_scenario(matrix=FOUR)).values()) == {"binding=none,threads=default"}
-
-
-def test_a_cell_whose_baseline_was_excluded_has_none() -> None:
-    matrix = {**FOUR, "exclude": [{"binding": "none", "threads": 2}]}
-
-    pairs = baselines(a_scenario(matrix=matrix, baseline={"binding": "none"}))
-
-    assert pairs["binding=node,threads=2"] is None
-
-
-def test_a_baseline_that_names_no_axis_makes_each_cell_its_own_baseline() -> None:
-    scenario = a_scenario(matrix={"threads": [1, 2]}, smt=True, baseline={"smt": True})
-    cells = expand(scenario, "a.yaml")
-
-    assert [baseline_of(cell, cells, scenario) for cell in cells] == list(cells)
-    assert baseline_of(cells[1], cells[:1], scenario) is None
-
-
-@pytest.mark.parametrize("cells", [20, 200])
-def test_finding_baselines_takes_linear_time(cells: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    # Looked for cell by cell, the baselines of a night's 2,000 cells took 20 s.
-    looked = 0
-
-    def counting(cell: Cell, key: Key) -> str:
-        nonlocal looked
-        looked += 1
-        return value_of(cell, key)
-
-    for module in ("matrix", "select"):
-        monkeypatch.setattr(f"corebound.scenario.{module}.value_of", counting)
-    matrix = {"binding": ["none", "node"], "threads": list(range(1, cells // 2 + 1))}
-    scenario = a_scenario(matrix=matrix, baseline={"binding": "none"})
-    every = expand(scenario, "a.yaml")
-
-    baselines_of(every, every, scenario)
-
-    # For `binding` to find the baselines, half of them; for `threads`, of those and of all.
-    assert looked == cells + cells // 2 + cells
-
-
-def test_entries_match_settings_that_are_not_on_an_axis() -> None:
-    scenario = a_scenario(matrix=FOUR, smt=True, baseline={"smt": True, "threads": 2})
-    cells = expand(scenario, "a.yaml")
-    assert scenario.baseline is not None
-
-    assert keys(matching_cells(scenario.baseline, cells)) == [
-        "binding=none,threads=2",
-        "binding=node,threads=2",
-    ]
-
-
-def test_claims_pair_cells_that_are_equal_on_the_axes_neither_side_names() -> None:
-    claim = {"says": "x", "faster": {"binding": "node"}, "than": {"binding": "none"}}
-    scenario = a_scenario(matrix=FOUR, claims=[claim])
-
-    pairs = claim_pairs(scenario.claims[0], expand(scenario, "a.yaml"))
-
-    assert [(one.key, other.key) for one, other in pairs] == [
-        ("binding=node,threads=default", "binding=none,threads=default"),
-        ("binding=node,threads=2", "binding=none,threads=2"),
-    ]
-
-
-def test_a_claim_may_compare_across_an_axis_that_only_one_side_names() -> None:
-    claim = {
-        "says": "x",
-        "faster": {"binding": "node", "threads": 2},
-        "than": {"binding": "none", "threads": "default"},
-    }
-    scenario = a_scenario(matrix=FOUR, claims=[claim])
-
-    ((one, other),) = claim_pairs(scenario.claims[0], expand(scenario, "a.yaml"))
-
-    assert (one.key, other.key) == ("binding=node,threads=2", "binding=none,threads=default")
 
 
 CELLS = (

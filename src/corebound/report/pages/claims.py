@@ -27,8 +27,8 @@ from corebound.report.charts.intervals import (
     ratio_ticks,
 )
 from corebound.report.elements import Head, Hero, Tick
+from corebound.scenario.matrix import claim_pairs
 from corebound.scenario.models import Scenario
-from corebound.scenario.select import claim_pairs
 
 _WORDS: dict[Judgement, VerdictWord] = {
     "reproduces": VerdictWord(tone="good", sign="✓", word="reproduces"),
