@@ -114,7 +114,7 @@ _MOST_DECIMALS = 9
 # Ten thousand years: no measurement lasts that long, so the value is unknown.
 _LONGEST_NS = 3e20
 # Shown instead of an interval that is too wide to be useful.
-NO_ESTIMATE = "no usable estimate yet"
+NO_ESTIMATE = "not enough launches yet"
 REFERENCE = VerdictWord(tone="plain", sign="", word="reference")
 NOT_MEASURED = VerdictWord(tone="warn", sign="!", word="no valid launch")
 NOT_COMPARED = VerdictWord(tone="plain", sign="", word="not compared")
@@ -291,7 +291,7 @@ def bounds(low: float, high: float) -> str:
     """An interval of ratios in brackets; an interval that is too wide is named as such.
 
     >>> bounds(1.381, 1.459), bounds(1.0001, 1.2), bounds(3.8e-05, float("inf"))
-    ('[1.38, 1.46]', '[1.0001, 1.20]', 'no usable estimate yet')
+    ('[1.38, 1.46]', '[1.0001, 1.20]', 'not enough launches yet')
     """
     return f"[{_bound(low)}, {_bound(high)}]" if is_usable(low, high) else NO_ESTIMATE
 
@@ -311,7 +311,7 @@ def within(low: float, high: float, write: Callable[[float], str]) -> str:
     """An interval in brackets, as from `ends`; an interval that is too wide is named as such.
 
     >>> within(1.2e6, 4.56e6, duration), within(1.2, float("inf"), duration)
-    ('[1.20, 4.56] ms', 'no usable estimate yet')
+    ('[1.20, 4.56] ms', 'not enough launches yet')
     """
     return ends(low, high, write) if is_usable(low, high) else NO_ESTIMATE
 

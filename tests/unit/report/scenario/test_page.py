@@ -559,7 +559,7 @@ def test_small_ratios_keep_their_significant_digits() -> None:
     ("low", "high"), [(0.0, math.inf), (3.8e-05, math.inf), (0.001, 973_537.0), (1.0, 101.0)]
 )
 def test_an_unusable_interval_is_named_as_such(low: float, high: float) -> None:
-    assert bounds(low, high) == "no usable estimate yet"
+    assert bounds(low, high) == "not enough launches yet"
     assert times_slower(0.0205) == "49× slower"
 
 
@@ -591,7 +591,7 @@ def test_a_page_with_an_infinite_interval_renders() -> None:
 
     interval = page.cells.rows[0].cell.summary.interval
     assert interval is not None
-    assert within(interval.low, interval.high, time_text) == "no usable estimate yet"
+    assert within(interval.low, interval.high, time_text) == "not enough launches yet"
 
 
 def test_a_page_of_durations_of_zero_renders() -> None:
