@@ -20,7 +20,7 @@ from corebound.records.run_record import Commit
 from corebound.report.charts.axis import Axis, date_ticks, has_year, plain_tick
 from corebound.report.charts.history import ChangeMark, HistoryChart, exceeds_axis, value_axis
 from corebound.report.elements import Tick, vertical_ticks
-from corebound.report.history.timeline import Timeline, series_track
+from corebound.report.history.timeline import Timeline, levels_between, series_track
 from corebound.report.history.zoom import ZoomData, zoom_data
 from corebound.report.pages.changes import ChangeRow, change_row, commit_link
 from corebound.stats.history.regressions import Change, level_spread
@@ -34,55 +34,46 @@ _MOST_NAMED = 5
 
 
 class EnvironmentChange(Struct, frozen=True, kw_only=True):
-    """Where the environment changed: points before it are not compared with points after it."""
-
-    letter: str
-    when: str
-    what: str
-    cell: str
-
-
-class EnvironmentChanges(Struct, frozen=True, kw_only=True):
-    """The environment changes of a chart.
+    """Where the environment changed: points before it are not compared with points after it.
 
     Attributes:
-        marked: (moment, row) of those marked with a letter in the chart, by time.
-        by_value: If there are too many to mark, one row for each environment value that changes.
+        letter: Its mark in the chart.
+        at: The moment of the first point after it.
+        cells: The names of the cells that it affects; empty if it affects all.
     """
 
-    marked: tuple[tuple[str, EnvironmentChange], ...]
-    by_value: tuple[EnvironmentChange, ...] = ()
+    letter: str
+    at: str
+    what: str
+    cells: tuple[str, ...]
 
 
-def environment_changes(all_series: Sequence[Series], history: ChangeHistory) -> EnvironmentChanges:
-    """Each environment change once, with the cells that it affects."""
+def environment_changes(
+    all_series: Sequence[Series], labels: Sequence[Label]
+) -> tuple[EnvironmentChange, ...]:
+    """Each environment change once, by time; empty if there are too many to mark."""
     groups: dict[tuple[str, str], list[str]] = {}
-    for each_series in all_series:
+    for each_series, label in zip(all_series, labels, strict=True):
         for index in each_series.points.environment_changes:
             point = each_series.points[index]
             what = environment_difference(
                 each_series.points.environment_keys[index - 1], point.environment_key
             )
-            groups.setdefault((point.at, what), []).append(history.label(each_series).name)
+            groups.setdefault((point.at, what), []).append(label.name)
     if len(groups) > _MOST_MARKED:
-        return EnvironmentChanges(marked=(), by_value=_changing_values(all_series))
-    return EnvironmentChanges(
-        marked=tuple(
-            (
-                at,
-                EnvironmentChange(
-                    letter=_LETTERS[index],
-                    when=day(at),
-                    what=what,
-                    cell="" if len(cells) == len(all_series) else ", ".join(cells),
-                ),
-            )
-            for index, ((at, what), cells) in enumerate(sorted(groups.items()))
+        return ()
+    return tuple(
+        EnvironmentChange(
+            letter=letter,
+            at=at,
+            what=what,
+            cells=() if len(cells) == len(all_series) else tuple(cells),
         )
+        for letter, ((at, what), cells) in zip(_LETTERS, sorted(groups.items()), strict=False)
     )
 
 
-def _changing_values(all_series: Sequence[Series]) -> tuple[EnvironmentChange, ...]:
+def changing_values(all_series: Sequence[Series]) -> tuple[str, ...]:
     """For each changing environment value, how often it changed, and its values."""
     times: dict[str, set[str]] = {}
     kinds: dict[str, dict[str, None]] = {}
@@ -99,12 +90,8 @@ def _changing_values(all_series: Sequence[Series]) -> tuple[EnvironmentChange, .
                     by_name = kinds.setdefault(name, {})
                     by_name |= dict.fromkeys((old.get(name, ""), new.get(name, "")))
     return tuple(
-        EnvironmentChange(
-            letter="",
-            when=f"{name} changed {count(len(times[name]), 'time')}",
-            what=f"{_name_values(by_name)}; nights of one are judged together",
-            cell="",
-        )
+        f"{name} changed {count(len(times[name]), 'time')}: {_name_values(by_name)};"
+        " nights of one are judged together"
         for name, by_name in kinds.items()
     )
 
@@ -217,6 +204,7 @@ class HistoryPanel(Struct, frozen=True, kw_only=True):
         key: (label, dash) of each series.
         changes: One per number, the latest first.
         environment_changes: One per letter.
+        changing_values: If there are too many of them, the environment values that change.
         points: The latest nightly runs, newest first; `points_note` says how many there are.
         zoom: Data for the script that zooms.
     """
@@ -232,6 +220,7 @@ class HistoryPanel(Struct, frozen=True, kw_only=True):
     key: tuple[tuple[Label, int], ...]
     changes: tuple[ChangeRow, ...]
     environment_changes: tuple[EnvironmentChange, ...]
+    changing_values: tuple[str, ...]
     points: tuple[PointRow, ...]
     points_note: str
     zoom: ZoomData
@@ -266,10 +255,12 @@ def history_panel(
         margin=all_series[0].margin,
         ends=[end / length for series in all_series for end in _ends(series.points)],
     )
+    labels = [history.label(series) for series in all_series]
+    levels = [tuple(levels_between(series, history.every(series))) for series in all_series]
     tracks = tuple(
         series_track(
-            series, history.every(series), line, length=length, most=most_points,
-            mode=history.label(series).mode, dash=index,
+            series, levels[index], line, length=length, most=most_points,
+            mode=labels[index].mode, dash=index,
         )
         for index, series in reversed(tuple(enumerate(all_series)))
     )  # fmt: skip
@@ -277,15 +268,15 @@ def history_panel(
         ((change, series) for series in all_series for change in history.of(series)),
         key=lambda pair: (pair[0].since, pair[1].id),
     )
-    borders = environment_changes(all_series, history)
+    borders = environment_changes(all_series, labels)
     marks = [_mark(change, line) for change, _ in pairs]
     places = [
         *((mark.x * 100, str(number), "bad" if change.is_regression else "good")
           for number, (mark, (change, _)) in enumerate(zip(marks, pairs, strict=True), start=1)),
-        *((line.share(moment) * 100, row.letter, "plain") for moment, row in borders.marked),
+        *((line.share(border.at) * 100, border.letter, "plain") for border in borders),
         *((line.share(moment) * 100, word, "plain") for moment, word in compared),
     ]  # fmt: skip
-    labels, lanes = _assign_lanes(places)
+    mark_labels, lanes = _assign_lanes(places)
     return HistoryPanel(
         title=title,
         caption=_caption(all_series, unit, most_points, is_cut=exceeds_axis(tracks, axis))
@@ -295,15 +286,15 @@ def history_panel(
             tracks=tracks,
             axis=axis,
             marks=tuple(marks),
-            borders=tuple(line.share(moment) for moment, _ in borders.marked),
+            borders=tuple(line.share(border.at) for border in borders),
             alt_text=_alt_text(title, all_series, pairs, axis, unit),
             compared=tuple(line.share(moment) for moment, _ in compared),
         ),
         levels=vertical_ticks(axis),
         along=_time_ticks(line),
-        marks=labels,
+        marks=mark_labels,
         lanes=lanes,
-        key=tuple((history.label(series), index) for index, series in enumerate(all_series)),
+        key=tuple((label, index) for index, label in enumerate(labels)),
         changes=tuple(
             change_row(change, history, number=number)
             for number, (change, _) in reversed(tuple(enumerate(pairs, start=1)))
@@ -314,12 +305,13 @@ def history_panel(
             for change in history.every(series)
             if not change.clear
         ),
-        environment_changes=(*(row for _, row in borders.marked), *borders.by_value),
+        environment_changes=borders,
+        changing_values=() if borders else changing_values(all_series),
         points=latest_points(all_series, most=most_nights) if most_nights else (),
         points_note=points_note(all_series, most=most_nights),
         zoom=zoom_data(
-            all_series, [change for change, _ in pairs], history, line,
-            length=length, axis=axis, borders=[moment for moment, _ in borders.marked],
+            all_series, levels, [change for change, _ in pairs], line,
+            length=length, axis=axis, borders=[border.at for border in borders],
         ),
     )  # fmt: skip
 

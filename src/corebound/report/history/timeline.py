@@ -78,7 +78,7 @@ def segment_starts(series: Series, changes: Sequence[Change]) -> tuple[int, ...]
 
 def series_track(
     series: Series,
-    changes: Sequence[Change],
+    levels: Sequence[SegmentLevel],
     line: Timeline,
     *,
     length: float,
@@ -90,7 +90,7 @@ def series_track(
 
     Args:
         series: A series with at least one value.
-        changes: Its changes.
+        levels: Its levels.
         line: The axis with its moments.
         length: The divisor that converts values for display.
         most: The largest number of points drawn.
@@ -116,7 +116,14 @@ def series_track(
         dash=dash,
         runs=tuple(tuple(run) for run in runs),
         missing=tuple(lost[:: len(lost) // most + 1]),
-        levels=_levels(series, changes, line, length),
+        levels=tuple(
+            Level(
+                begin=line.share(points.moments[level.first].at),
+                end=line.share(points.moments[level.last].at),
+                value=level.median / length,
+            )
+            for level in levels
+        ),
     )
 
 
@@ -155,24 +162,19 @@ def gaps_before(points: HistoryPoints, numbers: FloatArray) -> list[int]:
     return before
 
 
-def _levels(
-    series: Series, changes: Sequence[Change], line: Timeline, length: float
-) -> tuple[Level, ...]:
-    moments = series.points.moments
-    return tuple(
-        Level(
-            begin=line.share(moments[first].at),
-            end=line.share(moments[last].at),
-            value=value / length,
-        )
-        for first, last, value in levels_between(series, changes)
-    )
+class SegmentLevel(Struct, frozen=True, kw_only=True):
+    """The median of the points from one change to the next.
+
+    `first` and `last` are the indices of its first and last point with a value.
+    """
+
+    first: int
+    last: int
+    median: float
 
 
-def levels_between(series: Series, changes: Sequence[Change]) -> Iterator[tuple[int, int, float]]:
-    """For each segment between changes: its first and last point with a value, and its median.
-
-    Segments also end where the environment changed.
+def levels_between(series: Series, changes: Sequence[Change]) -> Iterator[SegmentLevel]:
+    """The level of each segment between changes; segments also end where the environment changed.
 
     Args:
         series: A series with at least one value.
@@ -183,4 +185,8 @@ def levels_between(series: Series, changes: Sequence[Change]) -> Iterator[tuple[
     for begin, end in zip(starts, (*starts[1:], values.size), strict=True):
         indices = begin + np.flatnonzero(~np.isnan(values[begin:end]))
         if indices.size:
-            yield int(indices[0]), int(indices[-1]), statistics.median(values[indices].tolist())
+            yield SegmentLevel(
+                first=int(indices[0]),
+                last=int(indices[-1]),
+                median=statistics.median(values[indices].tolist()),
+            )

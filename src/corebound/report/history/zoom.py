@@ -10,10 +10,9 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
 
-from corebound.analysis.change_history import ChangeHistory
 from corebound.records.history import HistoryPoints, Series, days_since_1970
 from corebound.report.charts.axis import Axis
-from corebound.report.history.timeline import Timeline, gaps_before, levels_between
+from corebound.report.history.timeline import SegmentLevel, Timeline, gaps_before
 from corebound.report.urls import series_anchor
 from corebound.stats.history.regressions import Change
 
@@ -39,7 +38,6 @@ class ZoomData(Struct, frozen=True, kw_only=True):
 
     Attributes:
         series: The anchors of its series, separated by spaces; these are keys of the points' file.
-        modes: The CSS classes of their colours, separated by spaces.
         length: The divisor that converts values for display.
         axis: The static chart's vertical axis, separated by spaces: its scale and its ends.
         still: The static chart's content besides points, as JSON of numbers. For each series its
@@ -50,7 +48,6 @@ class ZoomData(Struct, frozen=True, kw_only=True):
     """
 
     series: str
-    modes: str
     length: float
     axis: str
     still: str
@@ -59,8 +56,8 @@ class ZoomData(Struct, frozen=True, kw_only=True):
 
 def zoom_data(
     all_series: Sequence[Series],
+    levels: Sequence[Sequence[SegmentLevel]],
     changes: Sequence[Change],
-    history: ChangeHistory,
     line: Timeline,
     *,
     length: float,
@@ -71,32 +68,31 @@ def zoom_data(
 
     Args:
         all_series: The series in the chart.
-        changes: Their changes.
-        history: All histories, for the colours of the series.
+        levels: The levels of each of them.
+        changes: Their clear changes.
         line: The axis with their moments.
         length: The divisor that converts values for display.
         axis: The static chart's vertical axis.
         borders: Moments at which the environment changed.
     """
-    levels = [
+    drawn = [
         [
             (
-                _minute(series, first, line),
-                _minute(series, last, line),
-                float(f"{value / length:.{_LEVEL_DIGITS}g}"),
+                _minute(series, level.first, line),
+                _minute(series, level.last, line),
+                float(f"{level.median / length:.{_LEVEL_DIGITS}g}"),
             )
-            for first, last, value in levels_between(series, history.every(series))
+            for level in own
         ]
-        for series in all_series
+        for series, own in zip(all_series, levels, strict=True)
     ]
     marks = [_mark(change, line) for change in changes]
     edges = [round(line.places[moment] * _scale(line)) for moment in borders]
     return ZoomData(
         series=" ".join(series_anchor(series) for series in all_series),
-        modes=" ".join(history.label(series).mode for series in all_series),
         length=length,
         axis=f"{axis.scale} {axis.low:.{_AXIS_DIGITS}g} {axis.high:.{_AXIS_DIGITS}g}",
-        still=msgspec.json.encode((levels, marks, edges)).decode(),
+        still=msgspec.json.encode((drawn, marks, edges)).decode(),
         is_ordinal=line.is_ordinal,
     )
 
