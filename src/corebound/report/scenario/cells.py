@@ -37,6 +37,7 @@ from corebound.analysis.wording import (
     binding_name,
     compared_with,
     count,
+    full_name,
     label,
     mode_class,
     speedup,
@@ -52,7 +53,6 @@ from corebound.report.charts.intervals import (
     ratio_ticks,
 )
 from corebound.report.elements import Tick
-from corebound.report.scenario.verdict import baseline_name
 from corebound.scenario.cell import Cell
 from corebound.stats.launch_summary import LEAST_FOR_CPU_NS, is_too_short
 from corebound.units import duration, percent, time_unit
@@ -111,7 +111,7 @@ def comparison_table(result: ScenarioResult) -> ComparisonTable | None:
     unmeasured, absent = _unmeasured_cells(result), _not_launched_text(result)
     if not (rows or unmeasured or absent):
         return None
-    heading = f"How each setting compares with {baseline_name(result)}"
+    heading = f"How each setting compares with {_baseline_name(result)}"
     return ComparisonTable(
         title=heading if rows else "Nothing to compare",
         lead=_comparison_lead(result, axis),
@@ -124,6 +124,13 @@ def comparison_table(result: ScenarioResult) -> ComparisonTable | None:
         unmeasured=unmeasured,
         absent=absent,
     )
+
+
+def _baseline_name(result: ScenarioResult) -> str:
+    """The baseline's name on the page: one cell, or a rule if there are several baselines."""
+    if len(result.baselines) == 1:
+        return full_name(result.baselines[0])
+    return "its baseline"
 
 
 def cell_plot(cell: CellResult, *, margin: float) -> IntervalPlot:

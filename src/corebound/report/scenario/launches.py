@@ -22,10 +22,58 @@ from corebound.records.launch_record import Launch
 from corebound.report.charts.axis import Axis, linear_axis
 from corebound.report.charts.lines import Trace
 from corebound.report.elements import Tick, vertical_ticks
-from corebound.report.scenario.threads import shown_cells
 from corebound.scenario.models import WarmupIterations, WarmupSeconds
 from corebound.stats.launch_summary import LaunchSummary, first_used_iteration
 from corebound.units import duration, significant, time_unit
+
+# A configuration this slow is shown in detail beside the fastest.
+_MUCH_SLOWER = 0.5
+# The number of server configurations that are shown in detail.
+_MAX_SERVER_PANELS = 6
+
+
+class TypicalLaunch(Struct, frozen=True, kw_only=True):
+    """The launch of a cell that is nearest to its median, which the page shows in detail."""
+
+    cell: CellResult
+    launch: Launch
+    summary: LaunchSummary
+
+
+def typical_launches(result: ScenarioResult) -> tuple[TypicalLaunch, ...]:
+    """The typical launch of each of the most interesting cells."""
+    return tuple(
+        TypicalLaunch(cell=cell, launch=typical[0], summary=typical[1])
+        for cell in _interesting_cells(result)
+        if (typical := typical_launch(cell))
+    )
+
+
+def _interesting_cells(result: ScenarioResult) -> tuple[CellResult, ...]:
+    """The most interesting cells: baseline, fastest, and a much slower one.
+
+    For a server, all configurations with the same baseline, as far as there is room.
+    """
+    if result.baseline is not None and any(launch.served for launch in result.baseline.launches):
+        base = result.baseline.cell.key
+        group = [
+            cell
+            for cell in result.cells
+            if cell.is_measured and base == (cell.baseline or cell.cell).key
+        ]
+        return tuple(group[:_MAX_SERVER_PANELS])
+    cells = [result.baseline] if result.baseline and result.baseline.is_measured else []
+    if result.leader:
+        cells.append(result.leader.cell)
+        slowest = result.ranked[-1]
+        if (
+            slowest.comparison.verdict == "slower"
+            and slowest.comparison.speedup_ratio <= _MUCH_SLOWER
+        ):
+            cells.append(slowest.cell)
+    unique = {cell.cell.key: cell for cell in cells}
+    return tuple(unique.values())
+
 
 # A launch that took at least half as long again is drawn at the edge.
 _MAX_DEVIATION = 0.5
@@ -142,16 +190,16 @@ class Warmup(Struct, frozen=True, kw_only=True):
     panels: tuple[TracePanel, ...]
 
 
-def warmup(result: ScenarioResult) -> Warmup | None:
-    """The traces of the most interesting cells; None if nothing was measured."""
-    panels = []
-    for cell in shown_cells(result):
-        typical = typical_launch(cell)
-        if typical is not None and len(typical[0].workers[0].wall_ns) > 1:
-            panels.append(_trace_panel(result, cell, *typical))
+def warmup(result: ScenarioResult, shown: Sequence[TypicalLaunch]) -> Warmup | None:
+    """The traces of the shown launches; None if none of them has several iterations."""
+    panels = tuple(
+        _trace_panel(result, typical)
+        for typical in shown
+        if len(typical.launch.workers[0].wall_ns) > 1
+    )
     if not panels:
         return None
-    return Warmup(title=_warmup_title(result), lead=_warmup_lead(result), panels=tuple(panels))
+    return Warmup(title=_warmup_title(result), lead=_warmup_lead(result), panels=panels)
 
 
 def steady_state_text(launch: LaunchSummary) -> str:
@@ -186,9 +234,8 @@ def _warmup_lead(result: ScenarioResult) -> str:
     )
 
 
-def _trace_panel(
-    result: ScenarioResult, cell: CellResult, launch: Launch, summary: LaunchSummary
-) -> TracePanel:
+def _trace_panel(result: ScenarioResult, typical: TypicalLaunch) -> TracePanel:
+    cell, launch, summary = typical.cell, typical.launch, typical.summary
     worker = launch.workers[0]
     length_ns, unit = time_unit(summary.median_ns)
     values = tuple(sample / length_ns for sample in worker.wall_ns)

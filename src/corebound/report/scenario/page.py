@@ -21,6 +21,7 @@ from corebound.report.scenario.launches import (
     launch_counts,
     launch_rows,
     launch_variation,
+    typical_launches,
     warmup,
 )
 from corebound.report.scenario.operators import Operators, operators
@@ -79,6 +80,7 @@ def scenario_page(
         records_file: The run's record file, as a path from the records' folder.
         traces: For each launch whose trace is in the site, its address from the page.
     """
+    shown = typical_launches(result)
     origin = provenance(result, records_file=records_file)
     evaluated = [check for check in origin.checks if check.passed is not None]
     verdict_section = hero(
@@ -102,13 +104,13 @@ def scenario_page(
         comparisons=comparison_table(result),
         findings=tuple(findings),
         serving=serving(result),
-        thread_activity=thread_activity(result),
+        thread_activity=thread_activity(result, shown),
         history=scenario_history(result, context.history),
         operators=operators(result, traces=traces or {}),
         scaling=scaling(result),
         cpu_affinities=cpu_affinities(result),
         variation=launch_variation(result),
-        warmup=warmup(result),
+        warmup=warmup(result, shown),
         cells=cell_table(result),
         claims=claim_rows(result),
         launches=launch_rows(result),

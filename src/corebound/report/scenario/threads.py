@@ -26,6 +26,7 @@ from corebound.report.charts.axis import linear_axis, plain_tick
 from corebound.report.charts.strips import CpuStay, ThreadStrip, ThreadTrack
 from corebound.report.charts.topology import Box, topology_boxes
 from corebound.report.elements import Tick, horizontal_ticks
+from corebound.report.scenario.launches import TypicalLaunch
 from corebound.report.scenario.serving import worker_values
 from corebound.units import percent
 
@@ -102,12 +103,8 @@ def unmoved_text(rows: Sequence[tuple[str, str]], noun: str) -> str:
 
 # More colours are not distinguishable; the busiest threads get them.
 _COLOURS = 8
-# A configuration this slow gets a strip of its own beside the fastest.
-_MUCH_SLOWER = 0.5
 # With fewer samples a strip shows single moments, not where a thread stayed.
 _MIN_SAMPLES = 5
-# The number of server configurations that get a strip.
-_MAX_SERVER_PANELS = 6
 
 
 class StripPanel(Struct, frozen=True, kw_only=True):
@@ -143,13 +140,11 @@ class ThreadActivity(Struct, frozen=True, kw_only=True):
     command: CommandLine
 
 
-def thread_activity(result: ScenarioResult) -> ThreadActivity | None:
-    """CPU × time of the baseline, the fastest cell and, if it is much slower, the slowest cell."""
-    cells = [
-        (cell, typical[0])
-        for cell in shown_cells(result)
-        if (typical := typical_launch(cell)) and _tracks(typical[0])
-    ]
+def thread_activity(
+    result: ScenarioResult, shown: Sequence[TypicalLaunch]
+) -> ThreadActivity | None:
+    """CPU × time of the shown launches; None if no thread of them was seen on a CPU."""
+    cells = [(typical.cell, typical.launch) for typical in shown if _tracks(typical.launch)]
     if not cells:
         return None
     rows = _used_cpus(result, [launch for _, launch in cells])
@@ -169,32 +164,6 @@ def thread_activity(result: ScenarioResult) -> ThreadActivity | None:
         host_and_counters=_side_by_side([_host_and_counters(launch) for _, launch in cells]),
         command=reproduce_command(result, [cell.cell for cell, _ in cells]),
     )
-
-
-def shown_cells(result: ScenarioResult) -> tuple[CellResult, ...]:
-    """The most interesting cells: baseline, fastest, and a much slower one.
-
-    For a server, all configurations with the same baseline, as far as there is room.
-    """
-    if result.baseline is not None and any(launch.served for launch in result.baseline.launches):
-        base = result.baseline.cell.key
-        group = [
-            cell
-            for cell in result.cells
-            if cell.is_measured and base == (cell.baseline or cell.cell).key
-        ]
-        return tuple(group[:_MAX_SERVER_PANELS])
-    cells = [result.baseline] if result.baseline and result.baseline.is_measured else []
-    if result.leader:
-        cells.append(result.leader.cell)
-        slowest = result.ranked[-1]
-        if (
-            slowest.comparison.verdict == "slower"
-            and slowest.comparison.speedup_ratio <= _MUCH_SLOWER
-        ):
-            cells.append(slowest.cell)
-    unique = {cell.cell.key: cell for cell in cells}
-    return tuple(unique.values())
 
 
 def _active_threads(launch: Launch) -> tuple[ThreadEvidence, ...]:

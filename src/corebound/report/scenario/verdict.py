@@ -281,13 +281,6 @@ def _fixed_parameters(result: ScenarioResult) -> dict[str, Scalar]:
     return {name: value for name, value in first.parameters if name not in dict(first.axes)}
 
 
-def baseline_name(result: ScenarioResult) -> str:
-    """The baseline's name on the page: one cell, or a rule if there are several baselines."""
-    if len(result.baselines) == 1:
-        return full_name(result.baselines[0])
-    return "its baseline"
-
-
 def verdict_of(result: ScenarioResult) -> tuple[Text, Text]:
     """The verdict in a sentence, and its basis."""
     measured = [cell for cell in result.cells if cell.is_measured]

@@ -21,6 +21,7 @@ from corebound.report.inputs import PageContext
 from corebound.report.pages.compare import compare_page
 from corebound.report.pages.overview import overview_page
 from corebound.report.scenario.cells import ComparisonTable, comparison_table
+from corebound.report.scenario.launches import typical_launches
 from corebound.report.scenario.threads import thread_activity
 from corebound.report.scenario.verdict import verdict_of
 from corebound.scenario.matrix import expand
@@ -250,7 +251,7 @@ def test_a_strip_shows_the_number_of_samples(looks: int, said: str) -> None:
     run, launches = a_record("one")
     (result,) = latest_results([(run, tuple(replace(one, looks=looks) for one in launches))])
 
-    shown = thread_activity(result)
+    shown = thread_activity(result, typical_launches(result))
 
     assert shown is not None
     assert all(panel.caption.endswith(f", {said}") for panel in shown.panels)

@@ -34,9 +34,10 @@ from corebound.report.charts.lines import (
 )
 from corebound.report.downloads import cells_json
 from corebound.report.inputs import PageContext
+from corebound.report.scenario.launches import typical_launches
 from corebound.report.scenario.page import scenario_page
 from corebound.report.scenario.serving import ThroughputLatency, serving, throughput_latency
-from corebound.report.scenario.threads import thread_activity
+from corebound.report.scenario.threads import ThreadActivity, thread_activity
 from corebound.scenario.matrix import expand
 from corebound.scenario.traffic import MlPerf, Shape
 from corebound.stats.launch_summary import summarise_launch
@@ -444,6 +445,10 @@ NOT_COUNTED = Counters(
 )
 
 
+def activity_of(result: ScenarioResult) -> ThreadActivity | None:
+    return thread_activity(result, typical_launches(result))
+
+
 def test_the_page_shows_core_bound_shares_of_the_tree_and_of_workers() -> None:
     workers = [
         a_worker_on(slot, (slot, 0, 1000), counters=replace(COUNTED, slots={"core_bound": share}))
@@ -451,7 +456,7 @@ def test_the_page_shows_core_bound_shares_of_the_tree_and_of_workers() -> None:
     ]
     known = result_of_workers(a_launch_of(*workers, counters=COUNTED))
 
-    section, strips = serving(known), thread_activity(known)
+    section, strips = serving(known), activity_of(known)
 
     assert section is not None
     assert section.rows[0].workers.core_bound == pytest.approx(0.25)
@@ -477,7 +482,7 @@ def test_without_counters_the_page_says_unavailable_and_why() -> None:
 
 
 def test_strips_do_not_repeat_what_the_section_marks_as_unavailable() -> None:
-    found = thread_activity(
+    found = activity_of(
         result_of_workers(a_launch_of(a_worker_on(0, (0, 0, 1000)), counters=NOT_COUNTED))
     )
 
@@ -503,7 +508,7 @@ def test_each_server_configuration_has_a_strip_with_a_colour_per_worker() -> Non
         for block in range(2)
     ]
 
-    found = thread_activity(result_of_workers(*launches))
+    found = activity_of(result_of_workers(*launches))
 
     assert found is not None
     assert found.key == ((0, "worker 0"), (1, "worker 1"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from corebound.analysis.selection import latest_results
 from corebound.machine.topology import CpuId
 from corebound.records.launch_record import Stay
-from corebound.report.scenario.launches import warmup
+from corebound.report.scenario.launches import typical_launches, warmup
 from corebound.report.scenario.threads import cpu_shares
 from support.report_sample import (
     a_sample,
@@ -35,7 +35,7 @@ def test_a_thread_without_sampled_time_has_no_cpus() -> None:
 
 def test_a_trace_is_summarised_in_ten_segments_that_cover_all_iterations() -> None:
     (result,) = latest_results([a_sample()])
-    made = warmup(result)
+    made = warmup(result, typical_launches(result))
     assert made is not None
 
     for panel in made.panels:
