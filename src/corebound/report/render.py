@@ -14,6 +14,7 @@ from corebound import units
 from corebound.analysis import wording
 from corebound.analysis.change_history import NO_BINDING_MODE, change_size, size_interval
 from corebound.analysis.commands import CommandLine
+from corebound.analysis.run_comparison import commit_title
 from corebound.report.charts.history import history_svg, sparkline_svg
 from corebound.report.charts.intervals import interval_svg, spark_svg
 from corebound.report.charts.lines import percentiles_svg, scaling_svg, trace_svg, tradeoff_svg
@@ -178,6 +179,7 @@ FILTERS: dict[str, Callable[..., str]] = {
     "and_more": wording.and_more,
     "capital": wording.capital,
     "full_name": wording.full_name,
+    "commit_title": _or_dash(commit_title),
     "binding_name": wording.binding_name,
     "mode_class": wording.mode_class,
     "missing_since": wording.missing_since,

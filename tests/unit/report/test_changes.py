@@ -317,7 +317,7 @@ def test_benchmarks_that_changed_in_one_commit_are_one_event_what_got_worse_firs
 
     assert [title for title, _, _ in event.named] == ["worst", "worse", "better"]
     assert event.counts == "2 worse, 1 better"
-    assert (event.since, event.subject) == ("2026-02-15 02:00 UTC", "change 45")
+    assert (event.since, event.commits.subject) == ("2026-02-15 02:00 UTC", "change 45")
     assert re.fullmatch(r"commit-0{10}", event.anchor)
 
 
@@ -349,7 +349,7 @@ def test_what_changed_in_different_commits_stays_apart_the_latest_first() -> Non
 
     late, early = events_of(*all_series)
 
-    assert (late.subject, early.subject) == ("change 45", "change 30")
+    assert (late.commits.subject, early.commits.subject) == ("change 45", "change 30")
     # Their commits begin alike, and fragments are unique all the same.
     assert late.anchor != early.anchor
 

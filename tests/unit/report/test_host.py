@@ -14,7 +14,7 @@ from corebound.report.pages.run import run_page
 from corebound.report.scenario.provenance import provenance
 from support.build import a_host_check, a_run
 from support.machine_trees import check_results, pid_stat, proc_stat
-from support.report_sample import NOW, a_sample
+from support.report_sample import NOW, a_sample, pages_of
 
 
 def looked(day: int, state: State) -> tuple[Run, tuple[()]]:
@@ -36,24 +36,34 @@ def check(*states: State) -> CheckHistory:
     return row
 
 
+def host_text(*states: State) -> str:
+    """The host's page after a run of each day."""
+    pages = pages_of([looked(day, state) for day, state in enumerate(states, 1)])
+    (text,) = (text for name, text in pages.items() if name.startswith("host/"))
+    return text
+
+
 def test_a_check_shows_how_it_was_run_by_run() -> None:
     row = check("ok", "ok", "warning", "unavailable", "warning")
 
-    assert row.recent_states == (("good", "✓✓"), ("warn", "!"), ("plain", "–"), ("warn", "!"))
-    assert row.warned == "2 of 5"
-    assert row.since == "2026-03-05"
+    assert row.recent_states == (("ok", 2), ("warning", 1), ("unavailable", 1), ("warning", 1))
+    assert (row.warned, row.runs) == (2, 5)
+    assert row.since.started_at == "2026-03-05T02:00:00Z"
 
 
 def test_what_warns_now_says_why_and_what_mends_it() -> None:
-    row = check("ok", "warning")
+    text = host_text("ok", "warning")
 
-    assert (row.why, row.fix) == ("clocks differ", "cpupower frequency-set -g performance")
+    assert "<small>clocks differ</small>" in text
+    assert "<small><code>cpupower frequency-set -g performance</code></small>" in text
+    assert "ok in 1, warning in 1" in text
 
 
 def test_what_is_well_again_says_neither() -> None:
-    row = check("warning", "ok")
+    text = host_text("warning", "ok")
 
-    assert (row.why, row.fix, row.state) == ("", "", "ok")
+    assert "clocks differ" not in text
+    assert "cpupower" not in text
 
 
 BUSY = check_results(
@@ -78,8 +88,8 @@ def test_processes_of_then_have_no_ids_on_a_hosts_page() -> None:
     (result,) = group_by_host([(a_checked_run(BUSY), ())])
 
     (row,) = host_page(result, now=NOW).checks
-    assert row.value == "110 % of a CPU: a (b) c 80 %, x (12) 3 30 %"
-    assert row.fix == "end or pause these processes; `corebound doctor` shows the command"
+    assert row.latest.value == "110 % of a CPU: a (b) c 80 %, x (12) 3 30 %"
+    assert row.latest.fix == "end or pause these processes; `corebound doctor` shows the command"
     assert "kill" not in host_json(result)
     assert "(200)" not in host_json(result)
 
@@ -108,4 +118,4 @@ def test_what_mends_a_host_at_any_time_is_shown_as_the_doctor_says_it() -> None:
     (result,) = group_by_host([(a_checked_run(SWAPS), ())])
 
     (row,) = host_page(result, now=NOW).checks
-    assert (row.value, row.fix) == ("60 (often)", "sysctl vm.swappiness=10")
+    assert (row.latest.value, row.latest.fix) == ("60 (often)", "sysctl vm.swappiness=10")

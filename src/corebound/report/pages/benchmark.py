@@ -465,7 +465,7 @@ def _events(benchmark: ImportedBenchmark, changes: Sequence[Change]) -> list[str
             f", all {', '.join(own)}," if own else "",
         ]
         parts.append(f" since {row.change.since[:10]}")
-        parts += [" by ", strong(row.commits, row.link)] if row.commits else []
+        parts += [" by ", strong(row.commits.name, row.commits.link)] if row.commits.name else []
         parts.append(". ")
     more = len(groups) - _MOST_EVENTS
     return [*parts, f"{count(more, 'change')} more below. "] if more > 0 else parts

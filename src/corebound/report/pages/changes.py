@@ -29,19 +29,61 @@ _COMMIT = "/commit/"
 _STATUS_TONES: dict[str, Tone] = {"open": "bad", "fixed": "good"}
 
 
+class CommitRange(Struct, frozen=True, kw_only=True):
+    """The commits after one point of a series, up to another.
+
+    Attributes:
+        name: As a git range; empty if unknown.
+        subject: Of the last commit, which is the first that is surely after a change; empty if
+            unknown.
+        link: The address of all these commits, else of the last one; empty if unknown.
+    """
+
+    name: str
+    subject: str
+    link: str
+
+    @classmethod
+    def of(cls, series: Series, last_good: HistoryPoint, first_bad: HistoryPoint) -> CommitRange:
+        """The commits that may have changed a series."""
+        return cls(
+            name=commit_range(last_good, first_bad),
+            subject=first_bad.commit.subject if first_bad.commit else "",
+            link=_range_link(series, last_good, first_bad),
+        )
+
+
+def commit_link(series: Series, point: HistoryPoint) -> str:
+    """The address of a point's commit; empty if unknown."""
+    if series.commit_url is None or point.commit is None:
+        return ""
+    return f"{series.commit_url}{point.commit.sha}"
+
+
+def _range_link(series: Series, last_good: HistoryPoint, first_bad: HistoryPoint) -> str:
+    """The address of all commits after one point up to another, if the forge has such a page.
+
+    GitHub, GitLab and Forgejo have comparison pages beside their commit pages. For other forges the
+    result is the address of the last commit. Empty if no address is known.
+    """
+    end, good, bad = commit_link(series, first_bad), last_good.commit, first_bad.commit
+    url = series.commit_url or ""
+    if good is None or bad is None or not url.endswith(_COMMIT):
+        return end
+    return f"{url.removesuffix(_COMMIT)}/compare/{good.sha}...{bad.sha}"
+
+
 class RecoveryNote(Struct, frozen=True, kw_only=True):
     """What reverted a change, fully or partly.
 
     Attributes:
         text: How much was recovered, when, and in how many change points.
-        commits, subject, link: As in a `ChangeRow`, for the last of these change points.
+        commits: Those of the last of these change points.
         remaining: The level since then relative to before the change; empty if they are equal.
     """
 
     text: str
-    commits: str
-    subject: str
-    link: str
+    commits: CommitRange
     remaining: str
 
 
@@ -56,9 +98,7 @@ class ChangeRow(Struct, frozen=True, kw_only=True):
         because: The reason for the decision; empty without a decision.
         answer: The result of a re-run; empty without one.
         label: The cell.
-        commits: The range of commits it came in; empty if unknown.
-        subject: The subject of the first commit that is surely after it.
-        link: The address of the range, else of that commit; empty if unknown.
+        commits: Those it came in.
         recovery: What reverted it; None if nothing did.
         command: The command that reproduces it, if asv measured both commits; None if unknown.
     """
@@ -70,9 +110,7 @@ class ChangeRow(Struct, frozen=True, kw_only=True):
     because: str
     answer: str
     label: Label
-    commits: str
-    subject: str
-    link: str
+    commits: CommitRange
     recovery: RecoveryNote | None
     command: CommandLine | None
 
@@ -106,9 +144,7 @@ def change_row(change: Change, history: ChangeHistory, *, number: int = 0) -> Ch
         because=history.because(change),
         answer=history.answer(change),
         label=history.label(series),
-        commits=commit_range(change.last_good, change.first_bad),
-        subject=change.first_bad.commit.subject if change.first_bad.commit else "",
-        link=range_link(series, change.last_good, change.first_bad),
+        commits=CommitRange.of(series, change.last_good, change.first_bad),
         recovery=recovery_note((change,)),
         command=between_command((series,), change.last_good, change.first_bad),
     )
@@ -133,9 +169,7 @@ def recovery_note(changes: Sequence[Change]) -> RecoveryNote | None:
     series = changes[0].series
     return RecoveryNote(
         text=f"{recovered_amount(changes[0])} {day(series.points.moments[first.at].at)}",
-        commits=commit_range(good, bad),
-        subject=bad.commit.subject if bad.commit else "",
-        link=range_link(series, good, bad),
+        commits=CommitRange.of(series, good, bad),
         remaining=remaining_change(changes),
     )
 
@@ -148,26 +182,6 @@ def levels_text(change: Change) -> str:
     )
     length, unit = display_unit(change.series, [before, after])
     return f"{significant(before / length)} to {significant(after / length)} {unit}".strip()
-
-
-def commit_link(series: Series, point: HistoryPoint) -> str:
-    """The address of a point's commit; empty if unknown."""
-    if series.commit_url is None or point.commit is None:
-        return ""
-    return f"{series.commit_url}{point.commit.sha}"
-
-
-def range_link(series: Series, last_good: HistoryPoint, first_bad: HistoryPoint) -> str:
-    """The address of all commits after one point up to another, if the forge has such a page.
-
-    GitHub, GitLab and Forgejo have comparison pages beside their commit pages. For other forges the
-    result is the address of the last commit. Empty if no address is known.
-    """
-    end, good, bad = commit_link(series, first_bad), last_good.commit, first_bad.commit
-    url = series.commit_url or ""
-    if good is None or bad is None or not url.endswith(_COMMIT):
-        return end
-    return f"{url.removesuffix(_COMMIT)}/compare/{good.sha}...{bad.sha}"
 
 
 # The CSV has all of them.
@@ -253,9 +267,7 @@ def change_group(changes: Sequence[Change], history: ChangeHistory) -> ChangeGro
     head = replace(
         rows[0],
         size=change_sizes(largest_first),
-        commits=commit_range(good, bad),
-        subject=bad.commit.subject if bad.commit else "",
-        link=range_link(largest_first[0].series, good, bad),
+        commits=CommitRange.of(largest_first[0].series, good, bad),
         recovery=recovery_note(largest_first),
         command=between_command([change.series for change in largest_first], good, bad),
     )
@@ -281,7 +293,7 @@ class CommitEvent(Struct, frozen=True, kw_only=True):
 
     Attributes:
         anchor: Its fragment, from the last commit of the range.
-        commits, subject, link: The intersection of their ranges, as in a `ChangeRow`.
+        commits: The intersection of their ranges.
         since: The date of the first point that is surely after it.
         location: The project, or the host for our own scenarios.
         benchmarks: How many there are.
@@ -292,9 +304,7 @@ class CommitEvent(Struct, frozen=True, kw_only=True):
     """
 
     anchor: str
-    commits: str
-    subject: str
-    link: str
+    commits: CommitRange
     since: str
     location: str
     benchmarks: int
@@ -355,9 +365,7 @@ def _commit_event(changes: Sequence[Change]) -> CommitEvent | None:
     parts = ((worse, "worse"), (len(by_benchmark) - worse, "better"))
     return CommitEvent(
         anchor=f"commit-{bad.commit.sha[:10]}",
-        commits=commit_range(good, bad),
-        subject=bad.commit.subject,
-        link=range_link(changes[0].series, good, bad),
+        commits=CommitRange.of(changes[0].series, good, bad),
         since=day(bad.at),
         location=changes[0].series.project or changes[0].series.host_name,
         benchmarks=benchmarks,

@@ -72,10 +72,10 @@ def _entry(changes: Sequence[Change], history: ChangeHistory, records: str) -> E
         parts.append(f"because {row.because}")
     if row.answer:
         parts.append(row.answer)
-    if row.commits:
-        parts.append(f"commits {row.commits}")
-    if row.subject:
-        parts.append(row.subject)
+    if row.commits.name:
+        parts.append(f"commits {row.commits.name}")
+    if row.commits.subject:
+        parts.append(row.commits.subject)
     if row.recovery:
         parts.append(_recovery_text(row.recovery))
     if row.command:
@@ -91,8 +91,8 @@ def _entry(changes: Sequence[Change], history: ChangeHistory, records: str) -> E
 
 
 def _recovery_text(note: RecoveryNote) -> str:
-    commits = f" in commits {note.commits}" if note.commits else ""
-    subject = f" ({note.subject})" if note.subject else ""
+    commits = f" in commits {note.commits.name}" if note.commits.name else ""
+    subject = f" ({note.commits.subject})" if note.commits.subject else ""
     return f"{note.text}{commits}{subject}{f', {note.remaining}' if note.remaining else ''}"
 
 

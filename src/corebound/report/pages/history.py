@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from corebound.analysis.change_history import ChangeHistory, has_history
+from corebound.analysis.change_history import ChangeHistory
 from corebound.analysis.series_names import natural_sort_key, parameters
 from corebound.analysis.wording import (
     Text,
@@ -74,13 +74,15 @@ class SeriesWithoutHistory(Struct, frozen=True, kw_only=True):
 def series_without_history(history: ChangeHistory) -> tuple[SeriesWithoutHistory, ...]:
     """The series that have no history to show, grouped by reason."""
     groups: dict[tuple[str, str], dict[str, list[Series]]] = {}
-    names = {series_page(series) for series in history.histories}
+    with_history = history.histories
+    ids = {series.id for series in with_history}
+    pages = {series_page(series) for series in with_history}
     for series in history.series:
-        if not has_history(series):
-            reasons = groups.setdefault(
+        if series.id not in ids:
+            titles = groups.setdefault(
                 (series.project or series.host_name, why_no_history(series)), {}
             )
-            reasons.setdefault(series.title, []).append(series)
+            titles.setdefault(series.title, []).append(series)
     return tuple(
         SeriesWithoutHistory(
             location=location,
@@ -89,7 +91,7 @@ def series_without_history(history: ChangeHistory) -> tuple[SeriesWithoutHistory
                 ScenarioWithoutHistory(
                     title=title,
                     cells=_cells(all_series),
-                    address=page if (page := series_page(all_series[0])) in names else "",
+                    address=page if (page := series_page(all_series[0])) in pages else "",
                 )
                 for title, all_series in [*titles.items()][:_MOST_NAMED]
             ),
@@ -249,18 +251,17 @@ def _verdict(worse: Sequence[Change], history: ChangeHistory) -> Text:
 
 
 def _support(history: ChangeHistory) -> Text:
-    points = sum(len(series.points.measured) for series in history.histories)
-    all_series = [series for series in history.histories if series.id not in history.retired_series]
+    all_series = history.histories
+    points = sum(len(series.points.measured) for series in all_series)
+    active = [series for series in all_series if series.id not in history.retired_series]
     return rich(
         f"{count(len(history.changes), 'change')} in "
-        f"{count(len(history.histories), 'series', 'series')} of {count(points, 'point')}. "
+        f"{count(len(all_series), 'series', 'series')} of {count(points, 'point')}. "
         "A change is reported when several detectors agree and it is significant after correction "
         "for the whole suite (5 % false discovery rate). ",
         *_failing_words(len(history.failing)),
         *not_analysed_words(len(history.not_analysed), "#not-analysed"),
-        too_short_note(
-            sum(series.id in history.too_short for series in all_series), len(all_series)
-        ),
+        too_short_note(sum(series.id in history.too_short for series in active), len(active)),
     )
 
 
