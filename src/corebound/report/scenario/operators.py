@@ -534,7 +534,7 @@ def _total_rows(
     columns: Sequence[Column], writer: _RowBuilder, *, measured: bool, launches: int
 ) -> tuple[OperatorRow, ...]:
     """The totals of each column; a line without any value is left out."""
-    profiles = [one.profile for one in columns]
+    profiles = [column.profile for column in columns]
     rows: list[OperatorRow] = []
     if any(profile.step_ns is None for profile in profiles):
         rows.append(writer.row("all operators together", operators_ns))

@@ -273,20 +273,22 @@ def _serving_notes(cells: Sequence[tuple[CellResult, ServedCell]]) -> tuple[str,
     return tuple(notes)
 
 
-def _generator_note(served: Sequence[Served]) -> str:
-    shares = [one.answered.cpu_ns / one.answered.wall_ns for one in served]
+def _generator_note(launches: Sequence[Served]) -> str:
+    shares = [served.answered.cpu_ns / served.answered.wall_ns for served in launches]
     used = f"used at most {percent(max(shares), 1)} of a CPU"
     late = [
         tail.p99_ns
-        for one in served
-        if one.answered.lateness and (tail := percentiles(one.answered.lateness)) is not None
+        for served in launches
+        if served.answered.lateness and (tail := percentiles(served.answered.lateness)) is not None
     ]
     if late:
         used += f" and was at most {duration(max(late))} late in 99 of 100 requests"
-    together = sum(not one.apart for one in served)
+    together = sum(not served.apart for served in launches)
     if not together:
         return f"The load generator ran apart from the server, {used}."
-    share = "every launch" if together == len(served) else f"{together} of {len(served)} launches"
+    share = (
+        "every launch" if together == len(launches) else f"{together} of {len(launches)} launches"
+    )
     return f"In {share} the load generator had to share CPUs with the server; it {used}."
 
 
