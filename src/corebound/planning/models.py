@@ -59,7 +59,7 @@ class CannotRun(Struct, frozen=True, kw_only=True):
 
     Attributes:
         what: The reason, in a sentence.
-        mend: The fix, in a sentence.
+        fix: How to fix it, in a sentence.
         cause: `host` if the host cannot run the cell, `environment` if its environment has
             not been made, `build` if making it failed.
     """

@@ -124,7 +124,7 @@ def with_compared_commits(
     """Add a last axis `commit` to a scenario; the first commit is the baseline of every cell.
 
     Args:
-        scenario: A scenario for which `is_comparable` is true.
+        scenario: A scenario for which `runs_in_project` is true.
         commits: Commit hashes; the first is the baseline.
         path: Where the scenario was read from, for faults.
         launches: Minimum and maximum launches of each cell; replaces the scenario's values.
