@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from corebound.records import documents, jsonl
 from corebound.records.calibration import Calibration
+from corebound.records.jsonl import Stored
 from corebound.records.launch_record import Launch
 from corebound.records.run_record import Run
 from support.build import repeated, write_records
@@ -73,17 +74,22 @@ def test_a_failed_calibration_is_reported_and_not_stored(suite: Path) -> None:
     assert documents.read_calibrations(suite / "reports" / "records") == ((), ())
 
 
-def a_history(suite: Path, slower: float) -> Path:
-    """Nights made of one real run: ten as it was, then four as if it were so much slower."""
+@pytest.fixture(scope="module")
+def real(tmp_path_factory: pytest.TempPathFactory) -> Stored:
+    """One real run of the suite, of which nights are made."""
+    suite = a_suite(tmp_path_factory.mktemp("real"))
     code, _, err = corebound(suite, "run", "nap.yaml")
     assert code == 0, err
+    (file,) = jsonl.files(suite / "reports" / "records")
+    return jsonl.read(file)
+
+
+def a_history(suite: Path, real: Stored, slower: float) -> Path:
+    """Nights made of one real run: ten as it was, then four as if it were so much slower."""
     records = suite / "reports" / "records"
-    (file,) = jsonl.files(records)
-    stored = jsonl.read(file)
-    file.unlink()
     for night in range(14):
         factor = (1.002 if night % 2 else 0.998) * (slower if night >= 10 else 1.0)
-        write(records, stored.run, stored.launches, night, factor)
+        write(records, real.run, real.launches, night, factor)
     return records
 
 
@@ -92,10 +98,8 @@ def write(records: Path, run: Run, launches: tuple[Launch, ...], night: int, fac
     write_records(records, made, *repeated(launches, made.id, factor))
 
 
-def test_a_regression_that_does_not_reproduce_raises_no_alarm(
-    suite: Path,
-) -> None:
-    records = a_history(suite, slower=3.0)
+def test_a_regression_that_does_not_reproduce_raises_no_alarm(suite: Path, real: Stored) -> None:
+    records = a_history(suite, real, slower=3.0)
     nights = list(jsonl.files(records))
     before, _, _ = corebound(suite, "regressions")
 
@@ -117,9 +121,9 @@ def test_a_regression_that_does_not_reproduce_raises_no_alarm(
 
 
 def test_a_regression_that_reproduces_raises_an_alarm_and_names_both_sides(
-    suite: Path,
+    suite: Path, real: Stored
 ) -> None:
-    a_history(suite, slower=3.0)
+    a_history(suite, real, slower=3.0)
     a_suite(suite, steps=SLEEP.replace("sleep(seconds)", "sleep(3 * seconds)"))
 
     code, out, _ = corebound(suite, "regressions", "--confirm")
@@ -129,8 +133,8 @@ def test_a_regression_that_reproduces_raises_an_alarm_and_names_both_sides(
     assert "the good commit was not measured" in out
 
 
-def test_a_changed_cell_cannot_be_confirmed(suite: Path) -> None:
-    a_history(suite, slower=3.0)
+def test_a_changed_cell_cannot_be_confirmed(suite: Path, real: Stored) -> None:
+    a_history(suite, real, slower=3.0)
     a_suite(suite, seconds=0.003)
 
     code, out, _ = corebound(suite, "regressions", "--confirm")
