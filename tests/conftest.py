@@ -21,9 +21,23 @@ TESTS = Path(__file__).parent
 # Builds, boots and real launches, many times slower on a busy host.
 TIMEOUT_S = {"integration": 900, "numa": 1800}
 
+# Files that take a minute or more, in the order in which they start: were one of them last, the
+# other processes of a lane would wait for it.
+LONGEST = (
+    "numa/test_machine.py",
+    "integration/test_serving.py",
+    "integration/test_compare_commits.py",
+    "integration/test_workloads.py",
+    "integration/test_serving_verification.py",
+    "integration/test_operator_profiles.py",
+    "integration/test_nightly.py",
+)
+
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark tests by their folder, so that lanes can select them."""
+    """Mark tests by their folder, so that lanes can select them; the longest files come first."""
+    places = {TESTS / name: place for place, name in enumerate(LONGEST)}
+    items.sort(key=lambda item: places.get(item.path, len(places)))
     for item in items:
         if item.path.is_relative_to(TESTS):
             folder = item.path.relative_to(TESTS).parts[0]
