@@ -13,30 +13,26 @@ from support.environments import (
     PreloadedFrameworks,
     launch_once,
     plan_cell,
-    python_of,
-    run_scenario,
 )
 
 pytestmark = pytest.mark.frameworks
 
 
 def test_resnet50_runs_bound_with_the_requested_threads(tmp_path: Path) -> None:
-    python_of("pytorch")
-
-    launches = run_scenario(
+    outcome = launch_once(
         tmp_path,
-        environment="pytorch",
+        "pytorch",
         workload="resnet50-inference",
-        matrix={"binding": ["one-cpu"], "threads": ["per-core"]},
+        binding="one-cpu",
+        threads="per-core",
     )
 
-    assert [launch.status for launch in launches] == ["ok", "ok"]
-    for launch in launches:
-        (worker,) = launch.workers
-        assert (worker.threads_asked, worker.threads_used) == (1, 1)
-        assert worker.versions["torch"].startswith("2.13.0")
-        assert worker.blas is not None
-        assert len(worker.wall_ns) == 3
+    assert (outcome.status, outcome.reason) == ("ok", None)
+    (worker,) = outcome.workers
+    assert (worker.threads_asked, worker.threads_used) == (1, 1)
+    assert worker.versions["torch"].startswith("2.13.0")
+    assert worker.blas is not None
+    assert len(worker.wall_ns) == 3
 
 
 def test_pytorchs_own_launcher_places_the_worker_and_the_record_shows_where(
