@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -26,9 +27,11 @@ def environments_to_copy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[N
 
 
 @pytest.fixture
-def scratch(tmp_path: Path) -> Path:
+def scratch() -> Iterator[Path]:
     """A run's folder, with the library that holds the package and nothing else."""
-    return make_scratch(tmp_path)
+    folder = make_scratch()
+    yield folder
+    shutil.rmtree(folder, ignore_errors=True)
 
 
 @pytest.fixture

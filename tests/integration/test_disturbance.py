@@ -178,9 +178,9 @@ def test_processes_shorter_than_a_sampling_interval_are_not_foreign_load(
 
 
 @pytest.fixture(scope="module")
-def by_itself(tmp_path_factory: pytest.TempPathFactory) -> LaunchResult:
+def by_itself() -> LaunchResult:
     """A launch beside which nothing was started: 300 iterations of 5 ms."""
-    scratch = make_scratch(tmp_path_factory.mktemp("by-itself"))
+    scratch = make_scratch()
     with Supervision(scratch) as supervision:
         return a_launch(supervision, scratch, iterations=300)
 

@@ -9,7 +9,6 @@ import signal
 import socket
 import subprocess
 import sys
-import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -30,10 +29,9 @@ from corebound.serving.session import ServingSpec
 from corebound.stats import latency
 from support import needs
 from support.environments import python_of
-from support.servers import Serve, command_line_of
+from support.servers import Serve, below_with, command_line_of, while_measuring
 
 pytestmark = [
-    pytest.mark.measures,
     pytest.mark.frameworks,
     needs.java,
 ]
@@ -68,64 +66,40 @@ def test_pinned_workers_have_separate_cores_and_one_thread(served: Serve) -> Non
     assert processes_of_servers() == []
 
 
-def test_a_stall_shows_in_requests_at_a_fixed_rate(served: Serve) -> None:
-    stalled = threading.Event()
-
+def test_a_stall_shows_in_requests_at_a_fixed_rate(
+    served: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def stall() -> None:
-        """Once requests are measured, stop the whole server for two seconds."""
-        if stalled.is_set() or not measuring():
-            return
-        stalled.set()
+        """Stop the whole server for two seconds."""
         pids = [pid for pid, name in processes_below(os.getpid()).items() if name == "java"]
         for pid in pids:
             os.kill(pid, signal.SIGSTOP)
+        time.sleep(2.0)
+        for pid in pids:
+            os.kill(pid, signal.SIGCONT)
 
-        def go_on() -> None:
-            for pid in pids:
-                os.kill(pid, signal.SIGCONT)
-
-        threading.Timer(2.0, go_on).start()
-
-    started = time.monotonic()
-    ready_s: list[float] = []
-
-    def measuring() -> bool:
-        # A second after the generator is there, which first warms the server up.
-        generating = any(
-            b"corebound.serving.generator" in Path(f"/proc/{pid}/cmdline").read_bytes()
-            for pid in processes_below(os.getpid())
-            if Path(f"/proc/{pid}/cmdline").exists()
-        )
-        if generating and not ready_s:
-            ready_s.append(time.monotonic() - started)
-        return bool(ready_s) and time.monotonic() - started > ready_s[0] + 3
-
+    stalled = while_measuring(monkeypatch, stall, after_s=0.5)
+    # Four seconds of requests.
     parameters = {"traffic": "constant", "rate": 20.0}
-    outcome = served(threads=1, iterations=160, parameters=parameters, tick=stall)
+    outcome = served(workers=1, threads=1, iterations=80, parameters=parameters)
 
     assert stalled.is_set()
     assert outcome.served is not None
     found = latency.percentiles(outcome.served.answered.latencies)
     assert found is not None
     assert found.p99_9_ns > 1.8e9
-    assert sent(outcome) == 160
+    assert sent(outcome) == 80
 
 
-def test_a_killed_worker_shows_as_errors_and_no_request_is_lost(served: Serve) -> None:
-    killed = threading.Event()
-
+def test_a_killed_worker_shows_as_errors_and_no_request_is_lost(
+    served: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def kill() -> None:
-        below = processes_below(os.getpid())
-        lines = {pid: Path(f"/proc/{pid}/cmdline") for pid in below}
-        command_of = {pid: file.read_bytes() for pid, file in lines.items() if file.exists()}
-        generating = any(b"corebound.serving.generator" in line for line in command_of.values())
-        workers = [pid for pid, line in command_of.items() if b"model_service_worker" in line]
-        if generating and workers and not killed.is_set():
-            killed.set()
-            threading.Timer(2.0, lambda: os.kill(workers[0], signal.SIGKILL)).start()
+        os.kill(below_with(b"model_service_worker")[0], signal.SIGKILL)
 
+    killed = while_measuring(monkeypatch, kill, after_s=1.0)
     parameters = {"traffic": "constant", "rate": 20.0}
-    outcome = served(threads=1, iterations=160, parameters=parameters, tick=kill)
+    outcome = served(threads=1, iterations=160, parameters=parameters)
 
     assert killed.is_set()
     assert outcome.served is not None
@@ -151,10 +125,10 @@ def test_a_wrong_answer_fails_before_timing(served: Serve) -> None:
 
         return replace(order, model=model)
 
-    outcome = served(server="litserve", change=misled)
+    outcome = served(server="litserve", workers=1, change=misled)
 
     assert outcome.status == "failed"
-    assert "its answer is wrong" in (outcome.reason or "")
+    assert "its answer is wrong" in (outcome.reason or ""), outcome.log
     assert outcome.served is None
 
 
@@ -185,7 +159,7 @@ HANDLER = "served_classifier_torchserve.py"
 def test_a_model_that_cannot_be_loaded_fails_early_with_the_reason(
     served: Serve,
 ) -> None:
-    outcome = served(change=broken_model, timeout_s=90.0)
+    outcome = served(workers=1, change=broken_model, timeout_s=300.0)
 
     assert outcome.status == "failed"
     assert "in `startup`" in (outcome.reason or "")
@@ -202,7 +176,7 @@ def test_a_port_that_is_taken_fails_with_the_reason(
         taken = held.getsockname()[1]
         monkeypatch.setattr(servers, "free_ports", lambda count: (taken, *free_ports(count - 1)))
 
-        outcome = served(timeout_s=90.0)
+        outcome = served(workers=1, timeout_s=300.0)
 
     assert outcome.status == "failed"
     assert "in `startup`" in (outcome.reason or "")

@@ -7,7 +7,7 @@ import os
 import shutil
 import signal
 import statistics
-import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -34,14 +34,14 @@ from support.build import a_traffic
 from support.servers import (
     Serve,
     a_serving_order,
-    command_line_of,
+    below_with,
     make_scratch,
     server_launcher,
     start_generator,
+    while_measuring,
 )
 
 pytestmark = [
-    pytest.mark.measures,
     pytest.mark.frameworks,
     needs.java,
 ]
@@ -128,14 +128,14 @@ class Watched(Struct, frozen=True, kw_only=True):
     addresses: frozenset[str]
 
 
-def watched(server: str, folder: Path, counting: CounterSupport) -> Watched:
+def watched(server: str, counting: CounterSupport) -> Watched:
     addresses: set[str] = set()
 
     def look() -> None:
         for pid in processes_below(os.getpid()):
             addresses.update(listening(pid))
 
-    scratch = make_scratch(folder)
+    scratch = make_scratch()
     with Supervision(scratch) as supervision:
         outcome = server_launcher(scratch, supervision)(
             server=server,
@@ -147,15 +147,15 @@ def watched(server: str, folder: Path, counting: CounterSupport) -> Watched:
 
 
 @pytest.fixture(scope="module")
-def torchserve(tmp_path_factory: pytest.TempPathFactory) -> Watched:
+def torchserve() -> Watched:
     # A software event, which every kernel counts, in the place of a processor's.
     counting = CounterSupport(events=("task-clock",) if shutil.which("perf") else ())
-    return watched("torchserve", tmp_path_factory.mktemp("torchserve"), counting)
+    return watched("torchserve", counting)
 
 
 @pytest.fixture(scope="module")
-def litserve(tmp_path_factory: pytest.TempPathFactory) -> Watched:
-    return watched("litserve", tmp_path_factory.mktemp("litserve"), perf.detect_counters())
+def litserve() -> Watched:
+    return watched("litserve", perf.detect_counters())
 
 
 @pytest.fixture(params=["torchserve", "litserve"])
@@ -208,26 +208,20 @@ def test_perf_counts_the_tree_and_each_worker_and_leaves_no_process(torchserve: 
 
 
 def test_a_delayed_generator_makes_the_launch_invalid(
-    served: Serve,
+    served: Serve, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    held = threading.Event()
-
     def delay() -> None:
-        generators = [
-            pid
-            for pid in processes_below(os.getpid())
-            if b"corebound.serving.generator" in command_line_of(pid)
-        ]
-        if generators and not held.is_set():
-            held.set()
-            # Warm-up takes less than three seconds, eighty requests at this rate eight.
-            for after_s, sign in ((3.0, signal.SIGSTOP), (5.0, signal.SIGCONT)):
-                threading.Timer(after_s, os.kill, (generators[0], sign)).start()
+        (generator,) = below_with(b"corebound.serving.generator")
+        os.kill(generator, signal.SIGSTOP)
+        time.sleep(2.0)
+        os.kill(generator, signal.SIGCONT)
 
+    delayed = while_measuring(monkeypatch, delay, after_s=0.5)
+    # Four seconds of requests.
     parameters = {"traffic": "constant", "rate": 10.0}
-    outcome = served(threads=1, iterations=80, parameters=parameters, tick=delay)
+    outcome = served(workers=1, threads=1, iterations=40, parameters=parameters)
 
-    assert held.is_set()
+    assert delayed.is_set(), outcome.reason
     assert outcome.status == "invalid"
     assert any("load generator sent" in one and "late" in one for one in outcome.evidence)
     assert "load generator" in (outcome.fix or "")
@@ -287,12 +281,15 @@ def answered_by(client: Client, server: Server, folder: Path) -> Answered:
         return answered
 
 
+@pytest.mark.measures
 @needs.ab
 def test_throughput_and_percentiles_match_apachebench(
     scratch: Path, supervision: Supervision, tmp_path: Path
 ) -> None:
     """Turn by turn, three times each; as near to ab as ab to itself, or within a half."""
-    order = a_serving_order("torchserve", scratch, threads=1, parameters={"concurrency": 4})
+    order = a_serving_order(
+        "torchserve", scratch, workers=1, threads=1, parameters={"concurrency": 4}
+    )
     figures: dict[Client, list[tuple[float, ...]]] = {"ab": [], "corebound": []}
     with a_running_server(order, supervision) as server:
         for turn in range(3):

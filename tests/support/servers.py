@@ -6,19 +6,24 @@ import contextlib
 import os
 import shutil
 import sys
+import tempfile
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
 
+import pytest
+
 import corebound
 from corebound.launch.launch import LaunchResult
 from corebound.launch.supervisor_client import Supervision
+from corebound.machine.procfs import processes_below
 from corebound.runner.launcher import serving_spec
 from corebound.scenario import traffic
 from corebound.scenario.traffic import Answered, GeneratorOrder, Message
-from corebound.serving.session import ServingSpec, serve
+from corebound.serving.session import GeneratorConnection, ServingSpec, serve
 from corebound.worker import protocol
 from support.environments import plan_cell
 
@@ -96,18 +101,19 @@ def a_serving_order(
     server: str,
     scratch: Path,
     *,
+    workers: int = 2,
     iterations: int = 40,
     timeout_s: float = 120.0,
     parameters: Mapping[str, Any],
     **settings: Any,
 ) -> ServingSpec:
-    """What launches a server of a small network, two workers of it."""
+    """What launches a server of a small network; a worker takes seconds to import its framework."""
     (scratch / "launch").mkdir()
     return serving_spec(
         plan_cell(
             server,
             workload="image-serving",
-            workers=2,
+            workers=workers,
             parameters={"model": "resnet18", "image": 64, **parameters},
             measure={
                 "iterations": iterations,
@@ -121,12 +127,16 @@ def a_serving_order(
     )
 
 
-def make_scratch(folder: Path) -> Path:
-    """A run's folder, with the library that holds the package and nothing else."""
-    library = folder / "run" / "library"
-    library.mkdir(parents=True)
-    (library / "corebound").symlink_to(Path(corebound.__file__).parent)
-    return folder / "run"
+def make_scratch() -> Path:
+    """A run's folder, with the library that holds the package and nothing else.
+
+    Its name is short, as a run's: sockets below it have 107 bytes for theirs. The supervisor that
+    works there removes it.
+    """
+    folder = Path(tempfile.mkdtemp(prefix="corebound-"))
+    (folder / "library").mkdir()
+    (folder / "library" / "corebound").symlink_to(Path(corebound.__file__).parent)
+    return folder
 
 
 def server_launcher(scratch: Path, supervision: Supervision) -> Serve:
@@ -155,6 +165,30 @@ def server_launcher(scratch: Path, supervision: Supervision) -> Serve:
         return outcome
 
     return served
+
+
+def while_measuring(
+    patch: pytest.MonkeyPatch, act: Callable[[], None], *, after_s: float
+) -> threading.Event:
+    """Do something so long after a launch has begun to measure; set once it is done."""
+    done = threading.Event()
+    go = GeneratorConnection.go
+
+    def go_and_act(connection: GeneratorConnection) -> None:
+        def acted() -> None:
+            act()
+            done.set()
+
+        go(connection)
+        threading.Timer(after_s, acted).start()
+
+    patch.setattr(GeneratorConnection, "go", go_and_act)
+    return done
+
+
+def below_with(word: bytes) -> list[int]:
+    """Processes that this one has started, with this in their command line."""
+    return [pid for pid in processes_below(os.getpid()) if word in command_line_of(pid)]
 
 
 def command_line_of(pid: int) -> bytes:
