@@ -37,6 +37,7 @@ def checks(result: ScenarioResult) -> tuple[Check, ...]:
         _binding(tried),
         _threads(tried),
         _order(tried, result),
+        *_pauses(tried),
         _steady(result),
         _leftover_processes(tried),
         _environment(tried),
@@ -67,6 +68,10 @@ _THREADS = _Rule(
 _ORDER = _Rule(
     holds="Cells ran in random order, block by block",
     fails="Cells ran in the same order in every block",
+)
+_PAUSES = _Rule(
+    holds="Launches that alternated were paused while the others ran",
+    fails="A launch ran although it was paused",
 )
 _STEADY = _Rule(holds="Every launch became steady", fails="Not every launch became steady")
 _LEFTOVER_PROCESSES = _Rule(
@@ -159,14 +164,25 @@ def _order(launches: Sequence[Launch], result: ScenarioResult) -> Check:
     }
     cells = {launch.cell.key for launch in launches}
     seed = f"seed {result.run.seed}"
-    alternated = sum(bool(launch.alternated) for launch in launches)
-    if alternated:
-        seed += f"; {count(alternated, 'launch', 'launches')} alternated, time slice by time slice"
     if len(blocks) < 2 or len(cells) < 2:
         return _ORDER.judged(f"one block or one cell has no order; {seed}", passed=None)
     orders_found = f"{len(orders)} different orders" if len(orders) > 1 else "one order"
     return _ORDER.judged(
         f"{orders_found} in {count(len(blocks), 'block')}; {seed}", passed=len(orders) > 1
+    )
+
+
+def _pauses(launches: Sequence[Launch]) -> Iterator[Check]:
+    """Whether launches that alternated used CPU time in the time slices of others."""
+    pauses = [launch.pauses for launch in launches if launch.pauses is not None]
+    if not pauses:
+        return
+    paused_ns = sum(pause.duration_ns for pause in pauses)
+    share = sum(pause.cpu_ns for pause in pauses) / paused_ns if paused_ns else 0.0
+    yield _PAUSES.judged(
+        f"{count(len(pauses), 'launch', 'launches')} alternated and used {percent(share, 2)} of a"
+        " CPU while paused",
+        passed=all(pause.were_quiet for pause in pauses),
     )
 
 

@@ -13,9 +13,6 @@ from corebound.worker import protocol
 
 Allowed = tuple[tuple[CpuId, ...], ...]
 
-# CPUs that a launch may use while it is paused. Signals stop threads within microseconds.
-_MOST_WHILE_PAUSED = 0.02
-
 
 def binding_violations(
     placement: Placement,
@@ -46,13 +43,8 @@ def binding_violations(
     return (*of_workers, *(_not_paused(pauses) if pauses is not None else ()))
 
 
-def ran_while_paused(pauses: Pauses) -> bool:
-    """Whether a launch used more CPU time while it was paused than stopping it takes."""
-    return pauses.cpu_ns > _MOST_WHILE_PAUSED * pauses.duration_ns
-
-
 def _not_paused(pauses: Pauses) -> Iterator[str]:
-    if ran_while_paused(pauses):
+    if not pauses.were_quiet:
         yield (
             f"it used {duration(pauses.cpu_ns)} of CPU time in the {duration(pauses.duration_ns)}"
             " for which it was paused (measure.alternate: never runs it alone)"

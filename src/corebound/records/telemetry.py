@@ -33,6 +33,10 @@ HostCounter = Literal[
 ]
 
 
+# CPUs that a launch may use while it is paused. Signals stop threads within microseconds.
+_MOST_WHILE_PAUSED = 0.02
+
+
 def sum_known(values: Iterable[int | None]) -> int | None:
     """The sum of the known values; None if there are none."""
     known = [value for value in values if value is not None]
@@ -47,6 +51,11 @@ class Pauses(Struct, frozen=True, kw_only=True):
 
     duration_ns: Count
     cpu_ns: Count
+
+    @property
+    def were_quiet(self) -> bool:
+        """Whether it used no more CPU time than stopping its processes takes."""
+        return self.cpu_ns <= _MOST_WHILE_PAUSED * self.duration_ns
 
 
 class GpuUse(Struct, frozen=True, kw_only=True):

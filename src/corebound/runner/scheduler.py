@@ -11,7 +11,6 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from corebound.launch.launch import LaunchResult
-from corebound.launch.verification import ran_while_paused
 from corebound.planning.models import CannotRun
 from corebound.planning.plan import PlannedCell, interleave_groups
 from corebound.records.launch_record import CONTINUES, Kind, Launch
@@ -198,7 +197,7 @@ class ScenarioProgress:
             self._refused[launch.cell.key].append(launch.block)
         else:
             self._launches[launch.cell.key][launch.block] = launch
-            if launch.pauses is not None and ran_while_paused(launch.pauses):
+            if launch.pauses is not None and not launch.pauses.were_quiet:
                 self._unpausable.add(launch.cell.key)
 
     def has_launched(self, block: int, key: str) -> bool:

@@ -8,6 +8,7 @@ from msgspec.structs import replace
 from corebound.analysis.fairness import Check, checks
 from corebound.analysis.scenario_result import analyse_scenario
 from corebound.records.launch_record import Launch
+from corebound.records.telemetry import Pauses
 from corebound.scenario.matrix import expand
 from support.build import a_host_check, a_launch, a_placement, a_run, a_scenario, a_thread, a_worker
 
@@ -44,6 +45,9 @@ FAILING = {
     ),
     "Cells ran in the same order in every block": lambda: checks_of(
         *(launched(block, place, place) for block in range(3) for place in range(2))
+    ),
+    "A launch ran although it was paused": lambda: checks_of(
+        replace(launched(0), pauses=Pauses(duration_ns=1_000_000_000, cpu_ns=30_000_000))
     ),
     "Not every launch became steady": lambda: checks_of(never_steady()),
     "Processes outlived their launch": lambda: checks_of(
@@ -92,3 +96,13 @@ def test_a_passed_check_states_what_held() -> None:
     assert "Every launch became steady" in passed
     assert "Cells ran in random order, block by block" in passed
     assert not any(check.passed is False for check in found)
+
+
+def test_the_cpu_time_of_paused_launches_is_shown() -> None:
+    quiet = Pauses(duration_ns=1_000_000_000, cpu_ns=1_000_000)
+
+    shown = checks_of(replace(launched(0), pauses=quiet), replace(launched(1), pauses=quiet))
+
+    (check,) = [check for check in shown if check.says.startswith("Launches that alternated")]
+    assert check.passed
+    assert check.evidence == "2 launches alternated and used 0.10 % of a CPU while paused"
