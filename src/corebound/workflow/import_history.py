@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
@@ -15,7 +15,7 @@ from corebound.exchange.asv import project as asv_project
 from corebound.exchange.asv.environments import MergeOptions, rename_environments
 from corebound.exchange.asv.project import AsvResults
 from corebound.exchange.history_import import ImportSummary
-from corebound.exchange.reading import Progress, clean
+from corebound.exchange.reading import Progress
 
 # Projects have a few machines; a larger number suggests hosted runners.
 _MANY_MACHINES = 5
@@ -36,8 +36,7 @@ def import_asv(
     *,
     project: str | None,
     repo: Path | None,
-    machine: str | None,
-    under_test: Sequence[str],
+    merge_options: MergeOptions,
 ) -> ImportedProject:
     """Import the history of a project that asv measured.
 
@@ -47,8 +46,7 @@ def import_asv(
         progress: Called with the number of files read and the total.
         project: The project's name; None takes the one in the configuration or the folder's.
         repo: A clone of its repository; None reads no subjects of commits.
-        machine: A name to treat all machines as one of; None keeps them apart.
-        under_test: Requirements that are measured: series continue across their versions.
+        merge_options: Which machines and environments to treat as one.
 
     Raises:
         InputError: The results cannot be read, or the history cannot be written.
@@ -59,9 +57,7 @@ def import_asv(
         repo=repo,
         progress=progress,
         cached=partial(asv_project.cached_sources, records),
-        merge_options=MergeOptions(
-            machine=machine and clean(machine), under_test=tuple(under_test)
-        ),
+        merge_options=merge_options,
     )
     history = history_import.keep(
         source.project,
@@ -72,9 +68,9 @@ def import_asv(
     )
     asv_project.keep_sources(records, source)
     faults = [*source.faults]
-    if machine is None:
+    if merge_options.machine is None:
         faults += _warn_of_machines(folder, source, history)
-    if not under_test:
+    if not merge_options.under_test:
         faults += _warn_of_versions(folder, source, history)
     return ImportedProject(source=source, history=history, faults=tuple(faults))
 

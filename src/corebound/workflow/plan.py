@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 
 from msgspec import Struct
@@ -14,8 +13,8 @@ from corebound.machine.topology import Topology
 from corebound.planning.models import CannotRun
 from corebound.planning.placement import TOOLS
 from corebound.planning.plan import PlannedCell
-from corebound.scenario.models import ProfileName
 from corebound.workflow import projects, scenarios
+from corebound.workflow.prepare import RunRequest
 from corebound.workflow.scenarios import LoadedScenario
 
 
@@ -26,35 +25,23 @@ class PlannedSuite(Struct, frozen=True, kw_only=True):
     missing: tuple[CannotRun, ...]
 
 
-def plan_suite(
-    files: Sequence[Path],
-    only: Sequence[str],
-    profile: ProfileName | None,
-    *,
-    config: Path,
-    project_python: Path | None,
-    sysfs: Path | None,
-) -> PlannedSuite:
+def plan_suite(request: RunRequest, sysfs: Path | None) -> PlannedSuite:
     """Plan the cells of scenarios; launch, build and store nothing.
 
     Args:
-        files: Scenario files, or folders of them.
-        only: The selected cells.
-        profile: The profile; None uses the scenarios' own numbers.
-        config: The asv.conf.json of the project under test.
-        project_python: An interpreter in which the project is already installed.
+        request: The scenarios.
         sysfs: A saved machine; None is this one.
 
     Raises:
         ScenarioFaults: The files have errors.
         InputError: A file cannot be read, or an environment or commit does not exist.
     """
-    loaded = scenarios.load_scenarios(files, only, profile)
+    loaded = scenarios.load_scenarios(request.files, request.only, request.profile)
     cells = scenarios.all_cells(loaded)
-    if project_python is None:
-        project = projects.find(cells, config)
+    if request.python is None:
+        project = projects.find(cells, request.config)
     else:
-        project = projects.use_existing(cells, project_python)
+        project = projects.use_existing(cells, request.python)
     environments = scenarios.find_environments(loaded, Path.cwd(), project)
     live = scenarios.host_capabilities(environments)
     # The command of a cell is known before its environment exists.
@@ -74,7 +61,7 @@ def plan_suite(
         cells=tuple(
             (scenario, cell)
             for scenario in loaded
-            for cell in scenarios.plan_task(scenario, host, profile=profile, seed=0).planned
+            for cell in scenarios.plan_task(scenario, host, profile=request.profile, seed=0).planned
         ),
         # `run` builds the project under test itself.
         missing=tuple(

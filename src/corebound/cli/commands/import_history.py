@@ -18,8 +18,10 @@ from corebound.cli.output.json import print_json
 from corebound.cli.output.progress import ReadingProgress
 from corebound.errors import Fault
 from corebound.exchange import pyperf as exchange_pyperf
+from corebound.exchange.asv.environments import MergeOptions
 from corebound.exchange.asv.project import AsvResults
 from corebound.exchange.history_import import ImportSummary, keep
+from corebound.exchange.reading import clean
 from corebound.records.jsonl import RECORDS
 from corebound.workflow.import_history import import_asv
 
@@ -87,8 +89,9 @@ def asv(
             partial(bar.show, "reading results"),
             project=project,
             repo=repo,
-            machine=machine,
-            under_test=under_test or (),
+            merge_options=MergeOptions(
+                machine=machine and clean(machine), under_test=tuple(under_test or ())
+            ),
         )
     source = imported.source
     print_import(

@@ -20,6 +20,7 @@ from corebound.records.run_record import ScenarioSource
 from corebound.scenario.json_schema import schema_text
 from corebound.workflow import projects, scenarios
 from corebound.workflow.plan import plan_suite, read_topology
+from corebound.workflow.prepare import RunRequest
 
 Sysfs = Annotated[
     Path | None,
@@ -80,9 +81,14 @@ def plan(
         corebound plan hashing.yaml
         corebound plan hashing.yaml --sysfs saved-host/ --only threads=4
     """
-    suite = plan_suite(
-        files, only or (), profile, config=config, project_python=project_python, sysfs=sysfs
+    request = RunRequest(
+        files=tuple(files),
+        profile=profile,
+        only=tuple(only or ()),
+        config=config,
+        python=project_python,
     )
+    suite = plan_suite(request, sysfs)
     if as_json:
         print_json([_document(cell, scenario.source) for scenario, cell in suite.cells])
         return
