@@ -238,7 +238,7 @@ def test_a_run_whose_supervisor_was_killed_leaves_nothing(
 def test_the_next_run_removes_what_a_killed_runner_and_supervisor_left(
     long: Path,
 ) -> None:
-    process = start(long, "long.yaml")
+    process = start(long, "long.yaml", "--only", "binding=none")
     wait_until_measuring(long)
     for pid in (supervisor_of(process), process.pid):
         os.kill(pid, signal.SIGKILL)
