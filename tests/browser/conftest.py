@@ -1,4 +1,4 @@
-"""Fixtures: one site a session, one Chromium a file, one tab a page."""
+"""Fixtures: one site a session, one Chromium a file, windows that tests share."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page, sync_playwright
 
-from browser.pages import DESK, PAGES, Tabs
+from browser.pages import DESK, PAGES, Tabs, Windows
 from corebound.report import site
 from corebound.report.inputs import SiteInputs
 from support.report_sample import (
@@ -73,10 +73,20 @@ def name(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture(scope="module")
-def tabs(chromium: Browser, sites: Path, name: str) -> Iterator[Tabs]:
-    tabs = Tabs(chromium, sites / name)
-    yield tabs
-    tabs.close()
+def windows(chromium: Browser) -> Windows:
+    return Windows(chromium)
+
+
+@pytest.fixture(scope="module")
+def all_tabs(chromium: Browser) -> Tabs:
+    """The tabs of every page in turn."""
+    return Tabs(chromium)
+
+
+@pytest.fixture(scope="module")
+def tabs(all_tabs: Tabs, sites: Path, name: str) -> Tabs:
+    all_tabs.file = sites / name
+    return all_tabs
 
 
 @pytest.fixture

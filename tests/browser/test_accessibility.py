@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 from msgspec import Struct
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Page, expect
 
-from browser.pages import DESK, HISTORY, PAGES, PHONE, UNFOLD, Tabs, open_page, violations
+from browser.pages import DESK, HISTORY, PAGES, PHONE, UNFOLD, Tabs, Windows, violations
 from support import needs
 
 pytestmark = [pytest.mark.browser, needs.chromium, needs.libatomic]
@@ -207,13 +207,12 @@ def test_a_page_declares_its_language(page: Page) -> None:
     assert page.locator("html").get_attribute("lang") == "en"
 
 
-def test_a_page_has_a_unique_title(chromium: Browser, sites: Path) -> None:
-    page = open_page(chromium, sites / PAGES[0], scripts=False)
+def test_a_page_has_a_unique_title(windows: Windows, sites: Path) -> None:
+    page = windows.open(sites / PAGES[0], scripts=False)
     titles = {}
     for name in PAGES:
         page.goto((sites / name).as_uri())
         titles[name] = page.title()
-    page.context.close()
 
     # Each of the three sites has an overview, and two a page of the same scenario.
     past = [title for name, title in titles.items() if name.startswith("past/")]
@@ -238,9 +237,9 @@ def test_a_table_is_focusable_only_where_it_scrolls(page: Page) -> None:
 
 
 def test_a_zoomed_chart_announces_points_by_arrow_keys_and_does_not_trap_the_focus(
-    chromium: Browser, sites: Path
+    windows: Windows, sites: Path
 ) -> None:
-    page = open_page(chromium, sites / HISTORY)
+    page = windows.open(sites / HISTORY)
     page.get_by_role("button", name="Zoom On bench-01").press("Enter")
     slider = page.get_by_role("slider", name="Points, On bench-01")
     slider.focus()
@@ -257,4 +256,3 @@ def test_a_zoomed_chart_announces_points_by_arrow_keys_and_does_not_trap_the_foc
     assert slider.get_attribute("aria-valuetext") != first
     slider.press("Tab")
     assert page.evaluate("document.activeElement.closest('.zoomed')") is None
-    page.context.close()

@@ -5,9 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser
 
-from browser.pages import DESK, PHONE, UNFOLD, Scheme, open_page, violations
+from browser.pages import DESK, PHONE, UNFOLD, Scheme, Windows, violations
 from corebound.records.history import HistoryPoints, Series
 from corebound.report import site
 from corebound.report.inputs import SiteInputs
@@ -58,34 +57,31 @@ def width(request: pytest.FixtureRequest) -> int:
 @pytest.mark.parametrize(("width", "scheme"), [(PHONE, "dark"), (DESK, "light")])
 @pytest.mark.parametrize("name", PAGES)
 def test_no_cell_scrolls_sideways_or_has_an_axe_violation(
-    chromium: Browser, sites: Path, name: str, width: int, scheme: Scheme
+    windows: Windows, sites: Path, name: str, width: int, scheme: Scheme
 ) -> None:
-    page = open_page(chromium, sites / name, width=width, scheme=scheme)
+    page = windows.open(sites / name, width=width, scheme=scheme)
     page.evaluate(UNFOLD)
 
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     assert violations(page) == ""
-    page.context.close()
 
 
-def test_a_link_to_a_cell_without_a_chart_opens_its_table(chromium: Browser, sites: Path) -> None:
-    page = open_page(chromium, sites / "index.html")
+def test_a_link_to_a_cell_without_a_chart_opens_its_table(windows: Windows, sites: Path) -> None:
+    page = windows.open(sites / "index.html")
     place = series_anchor(a_cell(LAST_WITHOUT_A_CHART))
 
     page.goto(f"{(sites / PAGES[0]).as_uri()}#{place}")
 
     assert page.locator(f"#{place}").is_visible()
-    page.context.close()
 
 
 def test_the_points_behind_a_chart_have_room_beside_other_charts(
-    chromium: Browser, sites: Path, width: int
+    windows: Windows, sites: Path, width: int
 ) -> None:
-    page = open_page(chromium, sites / PAGES[0], width=width)
+    page = windows.open(sites / PAGES[0], width=width)
     points = page.locator("figure details").first
     points.locator("summary").first.click()
 
     frame = points.locator(".scroll")
 
     assert frame.evaluate("node => node.scrollWidth - node.clientWidth") <= 0
-    page.context.close()

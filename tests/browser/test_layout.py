@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from msgspec.structs import replace
-from playwright.sync_api import Browser, Page
+from playwright.sync_api import Page
 
-from browser.pages import DESK, HISTORY, PHONE, UNFOLD, Scheme, open_page
+from browser.pages import DESK, HISTORY, PHONE, UNFOLD, Scheme, Windows
 from corebound.records.history import HistoryPoints, Series
 from corebound.report import site
 from corebound.report.inputs import SiteInputs
@@ -30,11 +29,9 @@ SIZE = "size => document.documentElement.style.fontSize = `${size}%`"
 
 
 @pytest.fixture
-def past(chromium: Browser, sites: Path) -> Iterator[Page]:
+def past(windows: Windows, sites: Path) -> Page:
     """A scenario with all there can be on its page, as wide as a desk's screen."""
-    page = open_page(chromium, sites / HISTORY)
-    yield page
-    page.context.close()
+    return windows.open(sites / HISTORY)
 
 
 def boxes(page: Page, selector: str) -> list[dict[str, float]]:
@@ -71,9 +68,9 @@ def test_intervals_are_distinguishable_at_any_window_and_text_size(
 
 @pytest.mark.parametrize("place", ["placement-table", "history-points", "cells"])
 def test_an_opened_command_covers_the_sticky_column_on_a_phone(
-    chromium: Browser, sites: Path, place: str
+    windows: Windows, sites: Path, place: str
 ) -> None:
-    page = open_page(chromium, sites / HISTORY, width=PHONE)
+    page = windows.open(sites / HISTORY, width=PHONE)
     page.evaluate(UNFOLD)
     page.evaluate("document.querySelectorAll('.scroll').forEach(node => node.scrollLeft = 9999)")
 
@@ -89,7 +86,6 @@ def test_an_opened_command_covers_the_sticky_column_on_a_phone(
 
     assert at_its_left
     assert all(at_its_left)
-    page.context.close()
 
 
 # Text of the row that lies under its opened command, for each of them.
@@ -114,16 +110,15 @@ UNDER = """() => [...document.querySelectorAll('td > details[open] > code')].map
 @pytest.mark.parametrize("width", [PHONE, 700, DESK])
 @pytest.mark.parametrize("name", ["index.html", "history.html", "scenario/torchserve.html"])
 def test_an_opened_command_hides_nothing_of_its_row(
-    chromium: Browser, sites: Path, name: str, width: int
+    windows: Windows, sites: Path, name: str, width: int
 ) -> None:
-    page = open_page(chromium, sites / "past" / name, width=width)
+    page = windows.open(sites / "past" / name, width=width)
     page.evaluate(UNFOLD)
 
     hidden = page.evaluate(UNDER)
 
     assert hidden
     assert set(hidden) == {""}
-    page.context.close()
 
 
 def test_opening_a_command_does_not_change_the_height_of_its_chart(
@@ -171,11 +166,11 @@ def zoomed(page: Page) -> None:
     page.wait_for_function("texts.length")
 
 
-def of_series(chromium: Browser, folder: Path, series: Series, width: int) -> Page:
+def of_series(windows: Windows, folder: Path, series: Series, width: int) -> Page:
     """The page of an imported benchmark that has one series."""
     site.write(SiteInputs(records=[], now=NOW, series=[series]), folder)
     (file,) = folder.glob("history/*.html")
-    return open_page(chromium, file, width=width)
+    return windows.open(file, width=width)
 
 
 def test_a_zoom_draws_what_the_static_chart_draws(past: Page) -> None:
@@ -223,9 +218,9 @@ def number(text: str) -> float:
     ],
 )
 def test_a_zoom_starts_with_the_static_charts_scale(
-    chromium: Browser, tmp_path: Path, figures: list[float]
+    windows: Windows, tmp_path: Path, figures: list[float]
 ) -> None:
-    page = of_series(chromium, tmp_path, a_series(figures, project="p"), width=DESK)
+    page = of_series(windows, tmp_path, a_series(figures, project="p"), width=DESK)
     said: list[str] = []
     page.on("pageerror", lambda error: said.append(str(error)))
     labels = page.locator("figure[data-zoom] .levels span").first.locator("..").locator("span")
@@ -255,16 +250,15 @@ def test_a_zoom_starts_with_the_static_charts_scale(
     page.wait_for_function("heights.length")
     assert len(dict(page.evaluate(drawn))) >= 2
     assert said == []
-    page.context.close()
 
 
-def test_a_zoom_into_a_day_shows_hours(chromium: Browser, tmp_path: Path) -> None:
+def test_a_zoom_into_a_day_shows_hours(windows: Windows, tmp_path: Path) -> None:
     hours = HistoryPoints.of(
         replace(a_point(1e6 + hour), at=f"2026-01-{3 + hour // 24:02}T{hour % 24:02}:00:00+00:00")
         for hour in range(36)
     )
     page = of_series(
-        chromium, tmp_path, replace(a_series([], project="p"), points=hours), width=DESK
+        windows, tmp_path, replace(a_series([], project="p"), points=hours), width=DESK
     )
 
     zoomed(page)
@@ -273,16 +267,15 @@ def test_a_zoom_into_a_day_shows_hours(chromium: Browser, tmp_path: Path) -> Non
     assert told[:4] == ["00:00", "2026-01-03", "03:00", "06:00"]
     assert [text for text in told if "-" in text][:2] == ["2026-01-03", "2026-01-04"]
     assert told[told.index("2026-01-04") - 1] == "00:00"
-    page.context.close()
 
 
 @pytest.mark.parametrize("width", [PHONE, DESK])
 def test_numbers_of_close_changes_do_not_overlap_in_a_zoom(
-    chromium: Browser, tmp_path: Path, width: int
+    windows: Windows, tmp_path: Path, width: int
 ) -> None:
     levels = [1e6] * 250 + [2e6] * 12 + [3e6] * 12 + [1e6] * 250
     course = [figure * (1 + 0.01 * (night % 3)) for night, figure in enumerate(levels)]
-    page = of_series(chromium, tmp_path, a_series(course, project="p"), width=width)
+    page = of_series(windows, tmp_path, a_series(course, project="p"), width=width)
 
     zoomed(page)
 
@@ -296,7 +289,6 @@ def test_numbers_of_close_changes_do_not_overlap_in_a_zoom(
         )
     (moves,) = boxes(page, ".moves")
     assert min(place["top"] for place in places) >= moves["bottom"]
-    page.context.close()
 
 
 @pytest.mark.parametrize(
@@ -309,9 +301,9 @@ def test_numbers_of_close_changes_do_not_overlap_in_a_zoom(
     ],
 )
 def test_on_a_phone_charts_in_rows_have_their_scale_above_and_margins(
-    chromium: Browser, sites: Path, name: str, table: str
+    windows: Windows, sites: Path, name: str, table: str
 ) -> None:
-    page = open_page(chromium, sites / name, width=PHONE)
+    page = windows.open(sites / name, width=PHONE)
     labels = boxes(page, f"{table} .axis span span")
     (scale, *_) = boxes(page, f"{table} .axis")
     drawings = boxes(page, f"{table} td.plot svg")
@@ -327,7 +319,6 @@ def test_on_a_phone_charts_in_rows_have_their_scale_above_and_margins(
     (frame, *_) = boxes(page, table)
     assert drawings[0]["left"] - frame["left"] >= 5.5
     assert frame["right"] - drawings[0]["right"] >= 5.5
-    page.context.close()
 
 
 def test_a_table_behind_a_strip_is_fully_visible_in_its_panel(past: Page) -> None:
@@ -341,15 +332,14 @@ def test_a_table_behind_a_strip_is_fully_visible_in_its_panel(past: Page) -> Non
     assert cut == [0, 0, 0]
 
 
-def test_on_a_phone_stacked_bars_do_not_cover_their_label(chromium: Browser, sites: Path) -> None:
-    page = open_page(chromium, sites / "past/operators.html", width=PHONE)
+def test_on_a_phone_stacked_bars_do_not_cover_their_label(windows: Windows, sites: Path) -> None:
+    page = windows.open(sites / "past/operators.html", width=PHONE)
 
     labels, rooms = boxes(page, ".pile > :first-child"), boxes(page, ".pile .room")
 
     assert labels
     for label, room in zip(labels, rooms, strict=True):
         assert room["top"] - label["bottom"] >= 3
-    page.context.close()
 
 
 def test_in_print_headings_stay_with_their_content_and_charts_fit(past: Page) -> None:

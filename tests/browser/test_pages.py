@@ -20,7 +20,7 @@ from browser.pages import (
     UNFOLD,
     Scheme,
     Tabs,
-    open_page,
+    Windows,
     violations,
 )
 from corebound.report import site
@@ -121,9 +121,9 @@ def test_every_kind_of_page_is_tested(sites: Path) -> None:
 
 
 def test_a_page_has_the_same_text_without_javascript(
-    chromium: Browser, sites: Path, name: str, loaded_page: Page
+    windows: Windows, sites: Path, name: str, loaded_page: Page
 ) -> None:
-    plain = open_page(chromium, sites / name, scripts=False)
+    plain = windows.open(sites / name, scripts=False)
     said = []
     for page in (plain, loaded_page):
         assert page.locator(".verdict").inner_text().strip()
@@ -136,29 +136,26 @@ def test_a_page_has_the_same_text_without_javascript(
                 ).all_inner_texts()
             ]
         )
-    plain.context.close()
 
     assert said[0] == said[1]
 
 
-def test_a_page_is_complete_without_javascript(chromium: Browser, sites: Path) -> None:
-    page = open_page(chromium, sites / SCENARIO, scripts=False)
+def test_a_page_is_complete_without_javascript(windows: Windows, sites: Path) -> None:
+    page = windows.open(sites / SCENARIO, scripts=False)
 
     assert "faster" in page.locator(".verdict").inner_text()
     assert page.locator(".forest tbody tr").count() == 15
     assert page.locator(".strip svg").count() == 3
     assert page.locator("button").count() == 0
-    page.context.close()
 
 
-def test_a_history_is_complete_without_javascript(chromium: Browser, sites: Path) -> None:
-    page = open_page(chromium, sites / HISTORY, scripts=False)
+def test_a_history_is_complete_without_javascript(windows: Windows, sites: Path) -> None:
+    page = windows.open(sites / HISTORY, scripts=False)
 
     assert "slower since 4e1d9c7a0b" in page.locator("#history h2").inner_text()
     assert page.locator("#history > figure svg[role=img]").count() == 1
     assert page.locator("#history > figure .marks span").count() == 2
     assert page.locator("#history > .scroll .changes tbody tr").count() == 1
-    page.context.close()
 
 
 def test_every_link_has_a_target(sites: Path, name: str, loaded_page: Page) -> None:
@@ -189,15 +186,14 @@ def test_no_text_is_smaller_than_11_px(loaded_page: Page) -> None:
     assert smallest >= 11
 
 
-def test_the_keyboard_reaches_the_result_first(chromium: Browser, sites: Path) -> None:
-    page = open_page(chromium, sites / SCENARIO)
+def test_the_keyboard_reaches_the_result_first(windows: Windows, sites: Path) -> None:
+    page = windows.open(sites / SCENARIO)
 
     page.keyboard.press("Tab")
 
     assert page.evaluate("document.activeElement.textContent") == "Skip to the result"
     page.keyboard.press("Enter")
     assert page.evaluate("document.activeElement.id") == "main"
-    page.context.close()
 
 
 # Each stop as it was focused: whether it is seen to be.
@@ -211,27 +207,33 @@ LISTEN = """() => {
 }"""
 
 
-def test_the_keyboard_reaches_and_leaves_every_control(fresh_page: Page) -> None:
+def test_the_keyboard_reaches_and_leaves_every_control(
+    chromium: Browser, sites: Path, name: str
+) -> None:
+    # In a shared window Chromium remembers which of its own controls had the focus last.
+    page = chromium.new_page()
+    page.goto((sites / name).as_uri())
     # A radio's group is one stop, what is folded away is none until it is opened.
-    wanted = fresh_page.evaluate(
+    wanted = page.evaluate(
         """() => [...document.querySelectorAll('a[href], button, summary, [tabindex="0"], input')]
             .filter(node => node.checkVisibility() && (node.type !== 'radio' || node.checked)
                 && !node.closest('[inert]')).length"""
     )
-    fresh_page.evaluate(LISTEN)
+    page.evaluate(LISTEN)
 
     for _ in range(wanted):
-        fresh_page.keyboard.press("Tab")
-    reached = fresh_page.evaluate("new Set(stops.map(({ target }) => target)).size")
-    fresh_page.keyboard.press("Tab")
+        page.keyboard.press("Tab")
+    reached = page.evaluate("new Set(stops.map(({ target }) => target)).size")
+    page.keyboard.press("Tab")
 
     assert reached == wanted
-    assert set(fresh_page.evaluate("stops.map(({ outline }) => outline)")) == {"solid 2px"}
-    assert fresh_page.evaluate("document.activeElement === document.body")
+    assert set(page.evaluate("stops.map(({ outline }) => outline)")) == {"solid 2px"}
+    assert page.evaluate("document.activeElement === document.body")
+    page.close()
 
 
-def test_the_switch_changes_the_colours_and_print_is_light(chromium: Browser, sites: Path) -> None:
-    page = open_page(chromium, sites / SCENARIO)
+def test_the_switch_changes_the_colours_and_print_is_light(windows: Windows, sites: Path) -> None:
+    page = windows.open(sites / SCENARIO)
     light = page.evaluate(GROUND)
 
     page.get_by_text("Dark", exact=True).click()
@@ -239,7 +241,6 @@ def test_the_switch_changes_the_colours_and_print_is_light(chromium: Browser, si
     assert page.evaluate(GROUND) != light
     page.emulate_media(media="print")
     assert page.evaluate(GROUND) == light
-    page.context.close()
 
 
 def test_a_page_remembers_the_light_theme(sites: Path) -> None:
@@ -257,9 +258,9 @@ def test_a_page_remembers_the_light_theme(sites: Path) -> None:
 
 
 def test_a_history_zooms_by_keyboard_and_loads_the_zoom_on_demand(
-    chromium: Browser, sites: Path
+    windows: Windows, sites: Path
 ) -> None:
-    page = open_page(chromium, sites / HISTORY)
+    page = windows.open(sites / HISTORY)
     asked: list[str] = []
     page.on("request", lambda request: asked.append(request.url))
     said: list[str] = []
@@ -284,11 +285,10 @@ def test_a_history_zooms_by_keyboard_and_loads_the_zoom_on_demand(
     page.get_by_role("button", name="Zoom On bench-01").press("Enter")
     assert page.locator(".zoomed").count() == 0
     assert page.locator("#history > figure .frame").is_visible()
-    page.context.close()
 
 
 def test_a_zoom_draws_points_between_gaps_and_explains_the_gaps(
-    chromium: Browser, tmp_path: Path
+    windows: Windows, tmp_path: Path
 ) -> None:
     # Every other night is lost, and there is no room for a dot each.
     course = [None if night % 2 else 1e6 for night in range(600)]
@@ -299,7 +299,7 @@ def test_a_zoom_draws_points_between_gaps_and_explains_the_gaps(
         tmp_path,
     )
     (file,) = tmp_path.glob("history/*.html")
-    page = open_page(chromium, file)
+    page = windows.open(file)
 
     page.locator("button.zoom").click()
     page.wait_for_selector(".zoomed canvas")
@@ -321,14 +321,13 @@ def test_a_zoom_draws_points_between_gaps_and_explains_the_gaps(
         }"""
     )
     assert coloured > 0.5
-    page.context.close()
 
 
 @pytest.mark.parametrize("scheme", RULES)
 def test_a_zoomed_history_has_no_axe_violation(
-    chromium: Browser, sites: Path, scheme: Scheme
+    windows: Windows, sites: Path, scheme: Scheme
 ) -> None:
-    page = open_page(chromium, sites / HISTORY, scheme=scheme)
+    page = windows.open(sites / HISTORY, scheme=scheme)
     page.get_by_role("button", name="Zoom On bench-01").click()
     page.wait_for_selector(".zoomed canvas")
 
@@ -336,11 +335,10 @@ def test_a_zoomed_history_has_no_axe_violation(
     assert page.locator("#history .zoomed").count() == 1
     assert violations(page, *COLOURS, within="#history") == ""
     assert violations(page, but="color-contrast") == ""
-    page.context.close()
 
 
-def test_a_table_sorts_by_keyboard_both_ways_and_back(chromium: Browser, sites: Path) -> None:
-    page = open_page(chromium, sites / SCENARIO)
+def test_a_table_sorts_by_keyboard_both_ways_and_back(windows: Windows, sites: Path) -> None:
+    page = windows.open(sites / SCENARIO)
     head = page.locator("#cells th", has_text="p99")
     column = "[...document.querySelectorAll('#cells tbody td:nth-child(4)')].map(c => c.innerText)"
     before = page.evaluate(column)
@@ -359,12 +357,11 @@ def test_a_table_sorts_by_keyboard_both_ways_and_back(chromium: Browser, sites: 
     head.get_by_role("button").press("Enter")
     assert head.get_attribute("aria-sort") is None
     assert page.evaluate(column) == before
-    page.context.close()
 
 
 @pytest.mark.parametrize("name", ["history.html", "index.html"])
-def test_a_change_is_fully_visible_on_a_phone(chromium: Browser, sites: Path, name: str) -> None:
-    page = open_page(chromium, sites / "past" / name, width=390)
+def test_a_change_is_fully_visible_on_a_phone(windows: Windows, sites: Path, name: str) -> None:
+    page = windows.open(sites / "past" / name, width=390)
 
     hidden = page.evaluate(
         """() => [...document.querySelectorAll('.stack')]
@@ -372,14 +369,13 @@ def test_a_change_is_fully_visible_on_a_phone(chromium: Browser, sites: Path, na
     )
 
     assert hidden == 0
-    page.context.close()
 
 
 @pytest.mark.parametrize("width", [390, 1280])
 def test_changes_under_a_small_chart_are_fully_visible(
-    chromium: Browser, sites: Path, width: int
+    windows: Windows, sites: Path, width: int
 ) -> None:
-    page = open_page(chromium, sites / BENCHMARK_PAGE, width=width)
+    page = windows.open(sites / BENCHMARK_PAGE, width=width)
 
     hidden = page.evaluate(
         """() => [...document.querySelectorAll('figure .scroll')]
@@ -387,7 +383,6 @@ def test_changes_under_a_small_chart_are_fully_visible(
     )
 
     assert hidden == 0
-    page.context.close()
 
 
 def test_a_page_prints_light_complete_and_without_controls(fresh_page: Page) -> None:
@@ -433,7 +428,7 @@ def test_an_unfolded_command_is_fully_visible(fresh_page: Page, name: str, width
     assert fresh_page.evaluate("document.documentElement.scrollWidth") <= width
 
 
-def test_a_table_of_series_in_a_long_unit_fits_a_desk(chromium: Browser, tmp_path: Path) -> None:
+def test_a_table_of_series_in_a_long_unit_fits_a_desk(windows: Windows, tmp_path: Path) -> None:
     course = [8.24 * (1.4 if night >= 40 else 1) + night % 7 / 100 for night in range(60)]
     title = "core.runner.track_overhead_heavyout_online_process"
     several = [
@@ -441,7 +436,7 @@ def test_a_table_of_series_in_a_long_unit_fits_a_desk(chromium: Browser, tmp_pat
         a_series(course, project="p", title="time", scenario="time"),
     ]
     site.write(SiteInputs(records=[], now=NOW, series=several), tmp_path)
-    page = open_page(chromium, tmp_path / "history.html")
+    page = windows.open(tmp_path / "history.html")
 
     frame = page.locator(".scroll:has(> .series)")
     over = "node => node.scrollWidth - node.clientWidth"
@@ -449,13 +444,12 @@ def test_a_table_of_series_in_a_long_unit_fits_a_desk(chromium: Browser, tmp_pat
     # On one line it would not.
     page.add_style_tag(content=".data .told { white-space: nowrap; }")
     assert frame.evaluate(over) > 0
-    page.context.close()
 
 
 def test_a_name_with_soft_breaks_is_read_copied_and_found_as_one_word(
-    chromium: Browser, sites: Path
+    windows: Windows, sites: Path
 ) -> None:
-    page = open_page(chromium, sites / BENCHMARK_PAGE)
+    page = windows.open(sites / BENCHMARK_PAGE)
     tree = page.context.new_cdp_session(page).send("Accessibility.getFullAXTree")
     heard = [node["name"]["value"] for node in tree["nodes"] if node["role"]["value"] == "heading"]
     name = "io.Read.time_read"
@@ -465,4 +459,3 @@ def test_a_name_with_soft_breaks_is_read_copied_and_found_as_one_word(
     copied = "node => { getSelection().selectAllChildren(node); return String(getSelection()); }"
     assert page.locator("h1 b").evaluate(copied) == name
     assert page.evaluate(f"getSelection().removeAllRanges() ?? window.find('{name}')")
-    page.context.close()

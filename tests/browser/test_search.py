@@ -10,6 +10,7 @@ import pytest
 from msgspec.structs import replace
 from playwright.sync_api import Browser, Page, sync_playwright
 
+from browser.pages import Windows
 from corebound.report import site
 from corebound.report.inputs import SiteInputs
 from corebound.scenario.matrix import expand
@@ -54,14 +55,10 @@ def chromium() -> Iterator[Browser]:
 
 
 @pytest.fixture(params=[390, 1280])
-def page(request: pytest.FixtureRequest, chromium: Browser, overview: Path) -> Iterator[Page]:
-    context = chromium.new_context(
-        viewport={"width": request.param, "height": 900}, reduced_motion="reduce"
-    )
-    open_page = context.new_page()
-    open_page.goto(overview.as_uri())
-    yield open_page
-    context.close()
+def page(request: pytest.FixtureRequest, windows: Windows, overview: Path) -> Page:
+    page = windows.open(overview, width=request.param)
+    page.emulate_media(reduced_motion="reduce")
+    return page
 
 
 def test_distant_rows_are_not_laid_out(page: Page) -> None:
@@ -124,20 +121,18 @@ def test_a_search_keeps_the_rows_that_have_every_word(page: Page) -> None:
     assert page.get_by_role("status").inner_text() == ""
 
 
-def a_history(folder: Path, chromium: Browser, names: Sequence[str]) -> Page:
+def a_history(folder: Path, windows: Windows, names: Sequence[str]) -> Page:
     """The history's page of imported benchmarks that each stay as they are."""
     course = [1.0 + night % 3 / 1000 for night in range(20)]
     series = [a_series(course, project="p", title=name, scenario=name) for name in names]
     site.write(SiteInputs(records=[], now=NOW, series=series), folder)
-    page = chromium.new_context().new_page()
-    page.goto((folder / "history.html").as_uri())
-    return page
+    return windows.open(folder / "history.html")
 
 
 def test_a_search_opens_matches_and_restores_them_afterwards(
-    chromium: Browser, tmp_path: Path
+    windows: Windows, tmp_path: Path
 ) -> None:
-    page = a_history(tmp_path, chromium, [*TWO_MODULES, "lone.time_7"])
+    page = a_history(tmp_path, windows, [*TWO_MODULES, "lone.time_7"])
     folds, rows = page.locator("#series > details"), page.locator("#series tbody tr:visible")
     only = page.get_by_role("searchbox", name="Only rows with, Every series")
 
@@ -159,11 +154,10 @@ def test_a_search_opens_matches_and_restores_them_afterwards(
     only.fill("lone")
     only.fill("")
     assert rows.count() == 40
-    page.context.close()
 
 
-def test_the_search_is_above_everything_it_searches(chromium: Browser, tmp_path: Path) -> None:
-    page = a_history(tmp_path, chromium, [f"time_{which}" for which in range(35)])
+def test_the_search_is_above_everything_it_searches(windows: Windows, tmp_path: Path) -> None:
+    page = a_history(tmp_path, windows, [f"time_{which}" for which in range(35)])
     only, heading = page.get_by_role("searchbox"), page.locator("#series h3")
 
     above, below = only.bounding_box(), heading.bounding_box()
@@ -172,13 +166,12 @@ def test_the_search_is_above_everything_it_searches(chromium: Browser, tmp_path:
     assert above["y"] < below["y"]
     only.fill("nothing like it")
     assert not heading.is_visible()
-    page.context.close()
 
 
 def test_a_search_matches_headings_of_rows_and_ignores_accents(
-    chromium: Browser, tmp_path: Path
+    windows: Windows, tmp_path: Path
 ) -> None:
-    page = a_history(tmp_path, chromium, [*TWO_MODULES, "plot.time_Scénario"])
+    page = a_history(tmp_path, windows, [*TWO_MODULES, "plot.time_Scénario"])
     only, rows = page.get_by_role("searchbox"), page.locator("#series tbody tr:visible")
 
     only.fill("scenario")
@@ -186,7 +179,6 @@ def test_a_search_matches_headings_of_rows_and_ignores_accents(
     # The machine is told above the list, once.
     only.fill("host plot time_11")
     assert rows.count() == 1
-    page.context.close()
 
 
 def test_going_back_restores_the_search(page: Page) -> None:
@@ -209,8 +201,7 @@ def test_a_link_to_a_row_works_during_a_search(page: Page) -> None:
     assert page.get_by_role("searchbox").input_value() == ""
 
 
-def test_a_short_list_has_no_search(chromium: Browser, tmp_path: Path) -> None:
-    page = a_history(tmp_path, chromium, TWO_MODULES[:9])
+def test_a_short_list_has_no_search(windows: Windows, tmp_path: Path) -> None:
+    page = a_history(tmp_path, windows, TWO_MODULES[:9])
 
     assert page.get_by_role("searchbox").count() == 0
-    page.context.close()
