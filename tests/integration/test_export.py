@@ -44,6 +44,8 @@ def setup():
     text = b"some text\\n" * 2000
     return lambda: hashlib.sha256(text).digest()
 """
+# Of three launches: one that a busy host disturbs is left out where two others are not.
+UNDISTURBED = {2, 3}
 ENVIRONMENT = {
     **os.environ,
     "GIT_AUTHOR_NAME": "A", "GIT_AUTHOR_EMAIL": "a@example.org",
@@ -130,7 +132,8 @@ def test_asv_reads_every_value_and_sample(
                 assert math.isnan(value)
                 continue
             found[result.commit_hash, key] = value
-            assert math.exp(sum(map(math.log, own)) / 3) == pytest.approx(value)
+            assert math.exp(sum(map(math.log, own)) / len(own)) == pytest.approx(value)
+            assert len(own) in UNDISTURBED
             assert about["ci_99_a"] < value < about["ci_99_b"]
     assert found == pytest.approx(medians_s)
 
@@ -227,7 +230,8 @@ def test_pyperf_reads_each_launch_as_a_run_with_its_warm_ups(
         )
         for run in benchmark.get_runs()
     }
-    assert recorded == walls
+    assert recorded <= walls
+    assert len(recorded) in UNDISTURBED
     assert benchmark.get_unit() == "second"
 
 

@@ -57,11 +57,12 @@ def test_reproduce_runs_the_recorded_commit_with_the_recorded_seed(
     # A hundred times as long is what the commit that is checked out would take.
     assert document["slowdown_ratio"] < 30
     assert (document["cell"], document["seed"]) == ("counting[size=1]", 5)
-    assert document["launches"] == [3, 3]
     assert code == (1 if document["holds"] is False else 0)
     reproduced = jsonl.read(suite / document["records"][1])
     assert reproduced.run.commit == before.run.commit
-    assert {launch.cell.key for launch in reproduced.launches} == {"size=1"}
+    assert [launch.cell.key for launch in reproduced.launches] == ["size=1"] * 3
+    # Those that nothing disturbed are compared.
+    assert set(document["launches"]) <= {2, 3}
     # It is no night.
     assert the_run(suite) == before
 
