@@ -329,6 +329,10 @@ def test_a_page_that_is_not_made_again_stays(tmp_path: Path) -> None:
     assert (tmp_path / "site/run/r0.html").is_file()
 
 
+# The tests below are about files only, and pages without results take a seventh of the time.
+EARLIER_RUN, LATEST_RUN = ((run, ()) for run, _ in (EARLIER, LATEST))
+
+
 @pytest.mark.parametrize(
     "name", ["../theirs.html", "linked/theirs.html", "link.html", "{}", "a\0b"]
 )
@@ -341,7 +345,7 @@ def test_a_list_from_anybody_removes_nothing_outside_the_site(tmp_path: Path, na
     (folder / "link.html").symlink_to(theirs)
     (folder / FILE_LIST).write_text(json.dumps({name.format(theirs): digest(b"theirs")}))
 
-    site.write(SiteInputs(records=[LATEST], now=NOW), folder)
+    site.write(SiteInputs(records=[LATEST_RUN], now=NOW), folder)
 
     assert theirs.read_bytes() == b"theirs"
     assert (folder / "link.html").is_symlink()
@@ -349,10 +353,10 @@ def test_a_list_from_anybody_removes_nothing_outside_the_site(tmp_path: Path, na
 
 @pytest.mark.parametrize("text", ["", "[]", '{"run/r0.html": 1}', "\udc80"])
 def test_a_list_that_cannot_be_read_names_nothing(tmp_path: Path, text: str) -> None:
-    site.write(SiteInputs(records=[EARLIER, LATEST], now=NOW), tmp_path)
+    site.write(SiteInputs(records=[EARLIER_RUN, LATEST_RUN], now=NOW), tmp_path)
     (tmp_path / FILE_LIST).write_text(text, errors="surrogateescape")
 
-    site.write(SiteInputs(records=[LATEST], now=NOW), tmp_path)
+    site.write(SiteInputs(records=[LATEST_RUN], now=NOW), tmp_path)
 
     assert (tmp_path / "run/r0.html").is_file()
 
