@@ -224,10 +224,10 @@ def interleave_groups(
 ) -> tuple[tuple[PlannedCell, ...], ...]:
     """Divide the cells of a block into groups that alternate, and single cells.
 
-    A group is a baseline and the cells that are compared with it. While one of them has its time
-    slice, the processes of the others are stopped, so their placements may differ. Servers do
-    not alternate, because requests would pile up. Neither do cells that compute on GPUs, which
-    no signal stops, unless `measure.alternate` is `always`.
+    A group is a baseline and the cells that are compared with it. Servers do not alternate,
+    because requests would pile up. If `measure.alternate` is `auto`, the cells of a group have
+    the same placement, threads and variables, because being paused slows two threads more than
+    one (docs/adr/0024). Neither do cells that compute on GPUs, which no signal stops.
 
     Args:
         planned: Cells that can run on the host, in the order of the block.
@@ -245,9 +245,13 @@ def interleave_groups(
         if key not in unpausable and _may_interleave(planned_cell)
     }
     groups: dict[str, list[str]] = {}
-    for key in by_key:
+    for key, planned_cell in by_key.items():
         baseline = baselines.get(key, key)
-        if baseline != key and {key, baseline} <= may_interleave:
+        if (
+            baseline != key
+            and {key, baseline} <= may_interleave
+            and _are_paused_alike(planned_cell, by_key[baseline])
+        ):
             members = groups.setdefault(baseline, [baseline])
             if len(members) < MOST_INTERLEAVED:
                 members.append(key)
@@ -256,6 +260,16 @@ def interleave_groups(
     for key, planned_cell in by_key.items():
         cells_by_group.setdefault(group_of.get(key, key), []).append(planned_cell)
     return tuple(map(tuple, cells_by_group.values()))
+
+
+def _are_paused_alike(planned_cell: PlannedCell, baseline: PlannedCell) -> bool:
+    """Whether pauses affect both cells alike, or alternation is requested all the same."""
+    if planned_cell.measure.alternate == "always":
+        return True
+    variables = [
+        [command.env for command in planned.commands] for planned in (planned_cell, baseline)
+    ]
+    return planned_cell.placement == baseline.placement and variables[0] == variables[1]
 
 
 def _may_interleave(planned_cell: PlannedCell) -> bool:

@@ -132,8 +132,8 @@ class Measure(StrictModel):
     )
     alternate: Alternating = Field(
         "auto",
-        description="whether the launches of a block iterate by turns; auto: all but servers"
-        " and those that compute on GPUs",
+        description="whether the launches of a block iterate by turns; auto: those with"
+        " the placement, threads and variables of their baseline, but no servers or GPUs",
     )
 
 

@@ -53,10 +53,22 @@ def test_cells_alternate_with_their_baseline() -> None:
     assert parted(**sides("a", "b", "c")) == [["a", "b", "c"]]
 
 
-def test_placements_may_differ() -> None:
-    both = {"matrix": {"binding": ["none", "one-cpu"]}, "baseline": {"binding": "none"}}
+@pytest.mark.parametrize(
+    ("axis", "values"),
+    [
+        ("binding", ["none", "one-cpu"]),
+        ("threads", [1, 2]),
+        ("wait_policy", ["active", "passive"]),
+    ],
+)
+def test_cells_that_are_placed_differently_alternate_only_on_request(
+    axis: str, values: list[Any]
+) -> None:
+    both = {"matrix": {axis: values}, "baseline": {axis: values[0]}}
+    one, other = map(str, values)
 
-    assert parted(**both) == [["none", "one-cpu"]]
+    assert parted(**both) == [[one], [other]]
+    assert parted(**both, measure={"alternate": "always"}) == [[one, other]]
 
 
 @pytest.mark.parametrize("framework", ["numpy", "pytorch", "tensorflow", "mindspore"])
