@@ -236,7 +236,9 @@ class Alternation:
     def leave(self, number: int) -> None:
         """Note that a launch has ended, so that the others stop waiting for it."""
         with self._changed:
-            self._members[number].has_ended = True
+            member = self._members[number]
+            # Their numbers may soon belong to other processes, which must not be stopped.
+            member.processes, member.has_ended = tuple, True
             self._changed.notify_all()
 
     def others_s(self, number: int) -> float:
