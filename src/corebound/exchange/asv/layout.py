@@ -13,11 +13,18 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from corebound.errors import InputError
-from corebound.exchange.asv import reader
+from corebound.exchange.asv.results import hashes_in
 from corebound.exchange.reading import Unreadable, clean, parse_json
+from corebound.records import atomic_write
 from corebound.records.validate import MOST_MARGIN
 
 CONFIGURATION = "asv.conf.json"
+BENCHMARKS = "benchmarks.json"
+# A file that `asv publish` writes beside a folder of graphs.
+INDEX = "index.json"
+CONFIGURATION_SUFFIX = ".conf.json"
+# The name of a result file: the first eight digits of the commit, and the environment.
+_RESULT_NAME = "????????-*.json"
 NAME_A_FOLDER = f"Name the folder that {CONFIGURATION} is in, or that of asv's results."
 # Where asv puts results, according to its templates over the years.
 _RESULTS = ("results", ".asv/results")
@@ -76,10 +83,10 @@ def _find_above(path: Path) -> AsvLayout | None:
             return layout
         if layout.results.resolve() == resolved.parent:
             return replace(layout, results=path)
-    results = resolved.parent if reader.is_machine_folder(path) else resolved
+    results = resolved.parent if is_machine_folder(path) else resolved
     # A user who names the results can read them whatever else is beside them.
     with suppress(InputError):
-        if reader.is_results(results) and (
+        if is_results(results) and (
             configured := _find_configuration_below(results.parent, results)
         ):
             return replace(configured, results=path)
@@ -95,9 +102,9 @@ def _find_configuration_below(folder: Path, results: Path) -> AsvLayout | None:
 
 def _find_below(path: Path) -> AsvLayout:
     """Find the project whose results or configuration are somewhere below this folder."""
-    candidates = filter(reader.is_results, (path, *(path / name for name in _RESULTS)))
+    candidates = filter(is_results, (path, *(path / name for name in _RESULTS)))
     # A machine's folder may be a stray copy; a folder with benchmarks.json is more complete.
-    results = sorted(candidates, key=lambda folder: not reader.has_benchmarks(folder))
+    results = sorted(candidates, key=lambda folder: not has_benchmarks(folder))
     if results:
         return _find_configuration_below(path, results[0]) or _unconfigured(results[0])
     files = sorted(path.glob(f"*/{CONFIGURATION}"))
@@ -113,7 +120,7 @@ def _find_below(path: Path) -> AsvLayout:
 
 def _unconfigured(results: Path) -> AsvLayout:
     resolved = results.resolve()
-    if reader.is_machine_folder(results):
+    if is_machine_folder(results):
         resolved = resolved.parent
     names = (
         folder.name
@@ -150,7 +157,7 @@ def _results(folder: Path, configured: object) -> Path:
         return results
     parents = (folder, folder.resolve().parent) if _is_only_a_folder(folder) else (folder,)
     candidates = (top / name for top in parents for name in _RESULTS)
-    return next(filter(reader.is_results, candidates), results)
+    return next(filter(is_results, candidates), results)
 
 
 def _is_only_a_folder(folder: Path) -> bool:
@@ -225,3 +232,64 @@ def _thresholds(entries: Any, file: Path) -> list[tuple[re.Pattern[str], float]]
                 file, f"a threshold of {margin:g} is not between 0 and {MOST_MARGIN:g}"
             )
     return thresholds
+
+
+def is_published(folder: Path) -> bool:
+    """Whether this is a folder written by `asv publish`, or a part of one."""
+    resolved = folder.resolve()
+    sites = (top.parent for top in (resolved, *resolved.parents) if top.name == "graphs")
+    return any((top / INDEX).is_file() and has_graphs(top) for top in (resolved, *sites))
+
+
+def configurations(folder: Path) -> tuple[Path, ...]:
+    """List possible asv configurations of a folder, whatever their names, in order."""
+    return tuple(sorted(folder.glob(f"*{CONFIGURATION_SUFFIX}")))
+
+
+def has_graphs(folder: Path) -> bool:
+    """Whether a folder holds the graphs of a published site."""
+    # A machine may be called `graphs` too.
+    graphs = folder / "graphs"
+    return graphs.is_dir() and not (graphs / "machine.json").is_file()
+
+
+def is_results(folder: Path) -> bool:
+    """Whether a folder is an asv results folder."""
+    return has_benchmarks(folder) or any(folder.glob("*/machine.json"))
+
+
+def holds_results(folder: Path) -> bool:
+    """Whether a folder recognisably holds asv results, without searching its subfolders further.
+
+    The files that asv writes beside results may be missing. Then a result file is looked for
+    by asv's naming scheme.
+    """
+    if is_results(folder) or is_machine_folder(folder):
+        return True
+    candidates = (file for depth in ("", "*/") for file in folder.glob(depth + _RESULT_NAME))
+    return any(map(_names_a_commit, candidates))
+
+
+def _names_a_commit(file: Path) -> bool:
+    try:
+        return bool(hashes_in(atomic_write.read(file)))
+    except OSError:
+        return False
+
+
+def has_benchmarks(folder: Path) -> bool:
+    """Whether a folder has a file that lists benchmarks."""
+    return (folder / BENCHMARKS).is_file()
+
+
+def benchmarks_file(results: Path) -> Path:
+    """The path of the file that lists benchmarks; for a machine's folder, the one above it."""
+    return (results.resolve().parent if is_machine_folder(results) else results) / BENCHMARKS
+
+
+def is_machine_folder(folder: Path) -> bool:
+    """Whether a folder holds the results of one machine."""
+    if is_results(folder):
+        return False
+    has_machine_file = (folder / "machine.json").is_file()
+    return has_machine_file or (folder.resolve().parent / BENCHMARKS).is_file()

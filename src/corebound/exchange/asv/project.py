@@ -98,7 +98,7 @@ def read(
             does not occur.
     """
     project_layout = layout.find(path)
-    if project_layout.is_guessed and not reader.holds_results(project_layout.results):
+    if project_layout.is_guessed and not layout.holds_results(project_layout.results):
         # A folder may have the results of many projects below it.
         raise _no_results(project_layout.results, ())
     warnings: list[Fault] = []
@@ -228,7 +228,7 @@ def _commits(
 
 def _settings(project_layout: AsvLayout, repo: Path | None, merge_options: MergeOptions) -> str:
     """A hash of everything besides the file that determines a point."""
-    files = [reader.benchmarks_file(project_layout.results), project_layout.configuration]
+    files = [layout.benchmarks_file(project_layout.results), project_layout.configuration]
     contents = [file.read_bytes() if file and file.is_file() else b"" for file in files]
     options = [
         repr(repo and str(repo)),
@@ -239,7 +239,7 @@ def _settings(project_layout: AsvLayout, repo: Path | None, merge_options: Merge
 
 
 def _no_results(results: Path, faults: Sequence[Fault]) -> InputError:
-    if reader.is_published(results):
+    if layout.is_published(results):
         return InputError(
             what="these are pages of `asv publish`, and there are no results among them.",
             where=str(results),
@@ -251,7 +251,7 @@ def _no_results(results: Path, faults: Sequence[Fault]) -> InputError:
             where=faults[0].file,
             fix=faults[0].fix,
         )
-    if configurations := reader.configurations(results):
+    if configurations := layout.configurations(results):
         names = ", ".join(reader.name_of(file) for file in configurations)
         return InputError(
             what=f"there are no result files of asv, but a configuration: {names}.",

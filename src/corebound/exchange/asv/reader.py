@@ -11,18 +11,19 @@ from msgspec.structs import replace
 from corebound.errors import Fault, encodable
 from corebound.exchange.asv import results as asv_results
 from corebound.exchange.asv.environments import MergeOptions, Source
+from corebound.exchange.asv.layout import (
+    BENCHMARKS,
+    CONFIGURATION_SUFFIX,
+    INDEX,
+    benchmarks_file,
+    has_graphs,
+)
 from corebound.exchange.asv.results import BenchmarkEntry, ResultFile
 from corebound.exchange.reading import Progress, Unreadable, clean, parse_json
 from corebound.records import atomic_write, cache
 
-BENCHMARKS = "benchmarks.json"
 _METADATA = ("machine.json", BENCHMARKS)
-# A file that `asv publish` writes beside a folder of graphs.
-_INDEX = "index.json"
-_PUBLISHED = (_INDEX, "info.json", "regressions.json")
-_CONFIGURATION_SUFFIX = ".conf.json"
-# The name of a result file: the first eight digits of the commit, and the environment.
-_RESULT_NAME = "????????-*.json"
+_PUBLISHED = (INDEX, "info.json", "regressions.json")
 # The start of every document of corebound's, whose records may be below the results.
 _COREBOUND_START = b'{"schema":'
 _NO_BENCHMARKS = (
@@ -70,32 +71,14 @@ def unread(results: Path, cached: Mapping[str, Source], faults: list[Fault]) -> 
 def _result_files(results: Path) -> Iterator[Path]:
     """List possible result files in order; skip published pages and configuration."""
     candidates = (
-        file for file in results.rglob("*.json") if not file.name.endswith(_CONFIGURATION_SUFFIX)
+        file for file in results.rglob("*.json") if not file.name.endswith(CONFIGURATION_SUFFIX)
     )
     files = sorted(file for file in candidates if file.name not in _METADATA)
-    sites = {file.parent for file in files if file.name == _INDEX and _has_graphs(file.parent)}
+    sites = {file.parent for file in files if file.name == INDEX and has_graphs(file.parent)}
     for file in files:
         is_page = file.name in _PUBLISHED and file.parent in sites
         if not is_page and not any(file.is_relative_to(site / "graphs") for site in sites):
             yield file
-
-
-def is_published(folder: Path) -> bool:
-    """Whether this is a folder written by `asv publish`, or a part of one."""
-    resolved = folder.resolve()
-    sites = (top.parent for top in (resolved, *resolved.parents) if top.name == "graphs")
-    return any((top / _INDEX).is_file() and _has_graphs(top) for top in (resolved, *sites))
-
-
-def configurations(folder: Path) -> tuple[Path, ...]:
-    """List possible asv configurations of a folder, whatever their names, in order."""
-    return tuple(sorted(folder.glob(f"*{_CONFIGURATION_SUFFIX}")))
-
-
-def _has_graphs(folder: Path) -> bool:
-    # A machine may be called `graphs` too.
-    graphs = folder / "graphs"
-    return graphs.is_dir() and not (graphs / "machine.json").is_file()
 
 
 def read_each(
@@ -121,51 +104,9 @@ def read_each(
     progress(total, total)
 
 
-def is_results(folder: Path) -> bool:
-    """Whether a folder is an asv results folder."""
-    return has_benchmarks(folder) or any(folder.glob("*/machine.json"))
-
-
-def holds_results(folder: Path) -> bool:
-    """Whether a folder recognisably holds asv results, without searching its subfolders further.
-
-    The files that asv writes beside results may be missing. Then a result file is looked for
-    by asv's naming scheme.
-    """
-    if is_results(folder) or is_machine_folder(folder):
-        return True
-    candidates = (file for depth in ("", "*/") for file in folder.glob(depth + _RESULT_NAME))
-    return any(map(_names_a_commit, candidates))
-
-
-def _names_a_commit(file: Path) -> bool:
-    try:
-        return bool(asv_results.hashes_in(atomic_write.read(file)))
-    except OSError:
-        return False
-
-
-def has_benchmarks(folder: Path) -> bool:
-    """Whether a folder has a file that lists benchmarks."""
-    return (folder / BENCHMARKS).is_file()
-
-
 def name_of(file: Path) -> str:
     """A file's path as text that can be stored and displayed, whatever bytes it has."""
     return encodable(str(file))
-
-
-def benchmarks_file(results: Path) -> Path:
-    """The path of the file that lists benchmarks; for a machine's folder, the one above it."""
-    return (results.resolve().parent if is_machine_folder(results) else results) / BENCHMARKS
-
-
-def is_machine_folder(folder: Path) -> bool:
-    """Whether a folder holds the results of one machine."""
-    if is_results(folder):
-        return False
-    has_machine_file = (folder / "machine.json").is_file()
-    return has_machine_file or (folder.resolve().parent / BENCHMARKS).is_file()
 
 
 def read_benchmarks(results: Path, faults: list[Fault]) -> dict[str, BenchmarkEntry]:
