@@ -28,6 +28,7 @@ LONGEST = (
     "integration/test_serving.py",
     "integration/test_compare_commits.py",
     "integration/test_workloads.py",
+    "integration/test_run.py",
     "integration/test_serving_verification.py",
     "integration/test_operator_profiles.py",
     "integration/test_nightly.py",

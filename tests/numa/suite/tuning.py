@@ -82,39 +82,45 @@ def tuned_until_killed(at: int) -> bool:
     return os.WIFSIGNALED(os.waitpid(child, 0)[1])
 
 
-for path, value in SPOILT.items():
-    if (ROOT / path).exists():
-        Disk().set(ROOT / path, value)
-spoilt = look()
-changes = [change for one in spoilt for change in one.changes]
-before = settings([change.path for change in changes])
+def main() -> None:
+    """Spoil, tune and restore the settings of the machine that this runs on."""
+    for path, value in SPOILT.items():
+        if (ROOT / path).exists():
+            Disk().set(ROOT / path, value)
+    spoilt = look()
+    changes = [change for one in spoilt for change in one.changes]
+    before = settings([change.path for change in changes])
 
-kills: list[dict[str, bool | int]] = []
-while True:
-    killed = tuned_until_killed(len(kills))
-    meanwhile = settings(list(before))
+    kills: list[dict[str, bool | int]] = []
+    while True:
+        killed = tuned_until_killed(len(kills))
+        meanwhile = settings(list(before))
+        restore(ROOT, Disk())
+        kills.append(
+            {
+                "killed": killed,
+                "changed": sum(meanwhile[path] != text for path, text in before.items()),
+                "restored": settings(list(before)) == before and not (ROOT / STATE).exists(),
+            }
+        )
+        if not killed:
+            break
+
+    outcomes = tune(changes, ROOT, Disk())
+    tuned = look()
     restore(ROOT, Disk())
-    kills.append(
+    json.dump(
         {
-            "killed": killed,
-            "changed": sum(meanwhile[path] != text for path, text in before.items()),
-            "restored": settings(list(before)) == before and not (ROOT / STATE).exists(),
-        }
+            "spoilt": {one.host_check.check: asdict(one.host_check) for one in spoilt},
+            "tuned": {one.host_check.check: asdict(one.host_check) for one in tuned},
+            "wanted": {change.path: change.value for change in changes},
+            "outcomes": [asdict(outcome) for outcome in outcomes],
+            "kills": kills,
+            "restored": settings(list(before)) == before,
+        },
+        sys.stdout,
     )
-    if not killed:
-        break
 
-outcomes = tune(changes, ROOT, Disk())
-tuned = look()
-restore(ROOT, Disk())
-json.dump(
-    {
-        "spoilt": {one.host_check.check: asdict(one.host_check) for one in spoilt},
-        "tuned": {one.host_check.check: asdict(one.host_check) for one in tuned},
-        "wanted": {change.path: change.value for change in changes},
-        "outcomes": [asdict(outcome) for outcome in outcomes],
-        "kills": kills,
-        "restored": settings(list(before)) == before,
-    },
-    sys.stdout,
-)
+
+if __name__ == "__main__":
+    main()
