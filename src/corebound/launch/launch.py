@@ -13,7 +13,7 @@ from msgspec import Struct, field
 
 from corebound.errors import LaunchError
 from corebound.launch import verification
-from corebound.launch.interleaving import InterleaveRole
+from corebound.launch.interleaving import Participant
 from corebound.launch.monitor import LaunchMonitor
 from corebound.launch.perf import CounterSupport
 from corebound.launch.supervisor_client import Supervision
@@ -142,7 +142,7 @@ class LaunchSpec(AnyLaunchSpec, frozen=True, kw_only=True):
     commands: tuple[Command, ...]
     requests: tuple[protocol.Request, ...]
     looks: bool = True
-    role: InterleaveRole | None = None
+    role: Participant | None = None
     other_supervisors: tuple[int, ...] = ()
 
 
@@ -268,7 +268,7 @@ class _Session:
         self._until(lambda: all(connection.end is not None for connection in self._connections))
         self._monitor.stop()
 
-    def _wait_for_others(self, role: InterleaveRole) -> None:
+    def _wait_for_others(self, role: Participant) -> None:
         """Wait until the other launches are ready; that time is not part of this launch's."""
         role.ready(lambda: chain.from_iterable(s.processes for s in self._monitor.samplers))
         waits_since_s = time.monotonic()

@@ -32,9 +32,7 @@ _ADDRESS_BYTES = 107
 # creates sockets there, needs up to 34. The rest is a reserve.
 _BELOW_BYTES = 64
 # Where a short link to the folder is created; POSIX reserves this folder for temporary files.
-# The attack that S108 warns about, where another user creates the file first, fails: the name
-# is random, and `symlink` never replaces a file.
-_LINK_FOLDER = Path("/tmp")  # noqa: S108  # names below it are drawn, and symlink replaces nothing
+_LINK_FOLDER = Path("/tmp")  # noqa: S108  # names are random, and symlink never replaces a file
 
 
 @contextlib.contextmanager

@@ -19,7 +19,7 @@ from msgspec.structs import replace
 import corebound
 from corebound.launch import host_sampler, perf
 from corebound.launch.environments import cache_dir
-from corebound.launch.interleaving import Alternation, InterleaveRole
+from corebound.launch.interleaving import Alternation, Participant
 from corebound.launch.launch import LaunchResult, LaunchSpec, launch
 from corebound.launch.perf import CounterSupport
 from corebound.launch.supervisor_client import Supervision
@@ -143,8 +143,10 @@ class Launcher(Struct, frozen=True, kw_only=True):
         workers = [len(job.planned.requests) for job in jobs]
         with Alternation(workers) as alternation, ThreadPoolExecutor(len(jobs)) as pool:
             futures = [
-                pool.submit(self._alternating, job, tick, alternation, number)
-                for number, job in enumerate(jobs)
+                pool.submit(self._alternating, job, number, tick, role)
+                for number, (job, role) in enumerate(
+                    zip(jobs, alternation.participants, strict=True)
+                )
             ]
             try:
                 while wait(futures, timeout=_TICK_S).not_done:
@@ -159,22 +161,20 @@ class Launcher(Struct, frozen=True, kw_only=True):
         )
 
     def _alternating(
-        self, job: Job, tick: Callable[[], None], alternation: Alternation, number: int
+        self, job: Job, number: int, tick: Callable[[], None], role: Participant
     ) -> LaunchResult | None:
         """The result of a launch that alternates; None if there is no memory for it now."""
         try:
-            while not alternation.may_start(number, _TICK_S):
+            while not role.may_start(_TICK_S):
                 tick()
             if self._is_short_of_memory():
                 return None
-            return self._launch(
-                job, number, tick, InterleaveRole(alternation=alternation, number=number)
-            )
+            return self._launch(job, number, tick, role)
         finally:
-            alternation.leave(number)  # whatever its outcome, the others must not wait for it
+            role.leave()  # whatever its outcome, the others must not wait for it
 
     def _launch(
-        self, job: Job, number: int, tick: Callable[[], None], role: InterleaveRole | None
+        self, job: Job, number: int, tick: Callable[[], None], role: Participant | None
     ) -> LaunchResult:
         planned, folder = job.planned, self.scratch / f"launch-{number}"
         supervision = self.supervisions[number]
