@@ -15,7 +15,7 @@ from pathlib import Path
 from asv.plugins.virtualenv import Virtualenv
 
 
-class Copied(Virtualenv):  # type: ignore[misc]  # asv has no types
+class Copied(Virtualenv):  # type: ignore[misc]  # asv is untyped, so its class is Any
     """An environment that is copied, if one with the same packages was made before."""
 
     tool_name = "copied"

@@ -104,7 +104,7 @@ def table(cells: Iterable[ExportedCell]) -> pd.DataFrame:
     Unknown values, and axes that a launch's scenario does not have, are missing. Times are in
     nanoseconds.
     """
-    import pandas as pd  # noqa: PLC0415  # only exports use it, and it loads for half a second
+    import pandas as pd  # noqa: PLC0415  # loading it takes half a second; four formats do without
 
     rows = [_row(cell, launch) for cell in cells for launch in cell.launches]
     axes = dict.fromkeys(name for row in rows for name in row if name.startswith(_AXIS))
