@@ -41,7 +41,6 @@ from corebound.report.pages.benchmark import (
     ImportedBenchmark,
     benchmark_page,
     benchmarks_of,
-    select_charts,
 )
 from corebound.report.pages.claims import claims_page
 from corebound.report.pages.compare import compare_page, comparison_links
@@ -185,10 +184,11 @@ def _benchmarks(
 
     def render(item: tuple[tuple[str, ...], ImportedBenchmark]) -> list[tuple[str, str]]:
         files, benchmark = item
+        page = benchmark_page(benchmark, now=inputs.now)
         texts = (
             history_csv(benchmark.series),
-            points_script(select_charts(benchmark).charted),
-            renderer.page("benchmark", benchmark_page(benchmark, now=inputs.now)),
+            points_script(page.charted),
+            renderer.page("benchmark", page),
         )
         return list(zip(files, texts, strict=True))
 

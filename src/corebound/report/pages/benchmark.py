@@ -531,6 +531,7 @@ class BenchmarkPage(Struct, frozen=True, kw_only=True):
 
     Attributes:
         charts: Active and changed series first; all share one time axis.
+        charted: Their series, in the same order.
         rest: The series without a chart.
         data: Address of all points as compressed CSV; `zoom` of those in charts, as a script.
         machines: Each machine, as its latest results describe it.
@@ -540,6 +541,7 @@ class BenchmarkPage(Struct, frozen=True, kw_only=True):
     head: Head
     hero: Hero
     charts: tuple[BenchmarkChart, ...]
+    charted: tuple[Series, ...]
     rest: UnchartedSeries
     data: str
     zoom: str
@@ -588,6 +590,7 @@ def benchmark_page(benchmark: ImportedBenchmark, *, now: str) -> BenchmarkPage:
         ),
         hero=benchmark_hero(benchmark),
         charts=_charts(benchmark, choice.charted),
+        charted=tuple(choice.charted),
         rest=uncharted_series(benchmark, choice.others),
         data=f"../data/history/{slug}.csv.gz",
         zoom=f"../data/history/{slug}.js",
