@@ -1,11 +1,15 @@
 """Whether alternating is without bias, and what it is worth: `python -m benchmarks.alternation`.
 
-Each row of the table compares two configurations of a step twice: with launches that alternate,
-and with launches that run one after the other. If stopping a launch while the other runs changed
-what is measured, the two ratios would differ, or the times of a configuration would. Rounds of
-both kinds follow one another, so that both see the same host.
+Each row compares two configurations of a step, in two processes that are planned and placed like
+those of `corebound run`. In each round both are timed twice, in random order: without
+interruption, one after the other, and alternating, in time slices as short as a run's. Meanwhile
+the other process is stopped, as in a run. If stopping changed what is measured, the two ratios
+would differ, or the times of a configuration would.
 
-The last columns show the benefit: how much the ratio of a block varies, either way.
+Both ways are measured in the same processes, because processes of one configuration differ by
+more than what is to be found. `--processes` is how many pairs of processes there are of each row.
+
+The last columns show the benefit: how much the ratio varies from round to round, either way.
 """
 
 from __future__ import annotations
@@ -13,21 +17,23 @@ from __future__ import annotations
 import argparse
 import json
 import math
+import os
+import signal
 import statistics
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from msgspec import Struct
 
-from corebound.records import jsonl
-from corebound.records.launch_record import Launch
-from corebound.stats.comparison import log_ratios
+import corebound
 from corebound.stats.intervals import Interval, log_interval
-from corebound.stats.launch_summary import CellSummary, summarise
+from corebound.worker import protocol
 
 STEPS = '''\
 def products(*, side, repeat=1, copy="first"):
@@ -143,6 +149,26 @@ def prefetching(*, depth):
 '''
 
 
+WORKER = """\
+import importlib, json, sys, time
+from corebound.worker.__main__ import ADAPTERS
+from corebound.worker.timing import measure
+
+task = json.loads(sys.argv[1])
+adapter = importlib.import_module(ADAPTERS[task["framework"]])
+adapter.prepare(seed=1, intra_op=task["intra_op"], inter_op=None)
+step = getattr(importlib.import_module("alternation_steps"), task["function"])(**task["parameters"])
+for line in sys.stdin:
+    request = json.loads(line)
+    walls, _ = measure(
+        step, iterations=10**9, wall_ns=time.perf_counter_ns, cpu_ns=lambda: 0, **request
+    )
+    print(json.dumps(walls.tolist()), flush=True)
+"""
+# Iterations that are left out where a process was stopped for long before.
+_SETTLING = 5
+
+
 class Kind(Struct, frozen=True, kw_only=True):
     """One row: a workload and two configurations; the first is the baseline."""
 
@@ -152,7 +178,6 @@ class Kind(Struct, frozen=True, kw_only=True):
     axis: str
     values: tuple[Any, Any]
     fixed: Mapping[str, Any] = {}
-    iterations: int = 100
 
 
 KINDS = (
@@ -164,12 +189,12 @@ KINDS = (
     Kind(
         name="NumPy: small against large working set",
         workload="products", framework="numpy", axis="side", values=(160, 1024),
-        fixed={"threads": 1, "parameters": {"repeat": 1}}, iterations=60,
+        fixed={"threads": 1, "parameters": {"repeat": 1}},
     ),
     Kind(
         name="NumPy: one thread against two",
         workload="products", framework="numpy", axis="threads", values=(1, 2),
-        fixed={"parameters": {"side": 768}}, iterations=60,
+        fixed={"parameters": {"side": 768}},
     ),
     Kind(
         name="PyTorch: one thread against two",
@@ -212,147 +237,204 @@ KINDS = (
 AXES = {"threads", "binding", "wait_policy"}
 
 
-def scenario(kind: Kind, alternate: str, blocks: int) -> dict[str, Any]:
+def scenario(kind: Kind) -> dict[str, Any]:
     """The scenario of a row, as JSON, which is YAML too."""
     is_parameter = kind.axis not in AXES
     axis = {"parameters": {kind.axis: list(kind.values)}} if is_parameter else {
         kind.axis: list(kind.values)
     }  # fmt: skip
-    value = kind.values[0]
     environment = "host" if kind.framework == "none" else kind.framework
     return {
         "schema": 1,
-        "name": f"alternation-{alternate}",
+        "name": "alternation",
         "title": kind.name,
         "question": "Does alternating change the result?",
         "workload": f"alternation_steps:{kind.workload}",
         "environment": environment,
         "matrix": axis,
-        "measure": {
-            "iterations": kind.iterations,
-            "launches": {"min": blocks, "max": blocks},
-            "alternate": alternate,
-            "relaunch_disturbed": 0,
-        },
-        "baseline": {"parameters": {kind.axis: value}} if is_parameter else {kind.axis: value},
         **kind.fixed,
     }
 
 
-def launches(kind: Kind, alternate: str, blocks: int, folder: Path) -> Sequence[Launch]:
-    """Run a row's scenario once."""
+def planned(kind: Kind, folder: Path) -> Sequence[dict[str, Any]]:
+    """The two cells of a row, as `corebound plan` prints them."""
     (folder / "alternation_steps.py").write_text(STEPS, encoding="utf-8")
-    file = folder / f"{alternate}.yaml"
-    file.write_text(json.dumps(scenario(kind, alternate, blocks)), encoding="utf-8")
-    command = (sys.executable, "-m", "corebound", "run", file.name, "--unlocked", "--json")
+    (folder / "row.yaml").write_text(json.dumps(scenario(kind)), encoding="utf-8")
+    command = (sys.executable, "-m", "corebound", "plan", "row.yaml", "--json")
     done = subprocess.run(command, cwd=folder, check=False, capture_output=True, text=True)
-    if done.returncode not in {0, 4}:
+    if done.returncode:
         sys.exit(f"{kind.name}: {done.stderr}")
-    return jsonl.read(folder / json.loads(done.stdout)["records"]).launches
+    cells: list[dict[str, Any]] = json.loads(done.stdout)
+    return cells
 
 
-def sides(kind: Kind, made: Sequence[Launch]) -> tuple[CellSummary, CellSummary]:
-    """The summaries of the baseline and of the other cell of one run."""
-    cells = {launch.cell.key: launch.cell for launch in made}
-    summaries = [
-        summarise(cell, [launch for launch in made if launch.cell.key == key], "auto")
-        for key, cell in cells.items()
-    ]
-    first, second = sorted(
-        summaries,
-        key=lambda summary: dict(summary.cell.axes)[kind.axis] != str(kind.values[0]),
-    )
-    return first, second
+class Configuration:
+    """A process that iterates when asked to, and is stopped otherwise."""
 
-
-class Results(Struct, frozen=True, kw_only=True):
-    """What one way of launching showed: logarithms, by block."""
-
-    ratios: list[float]
-    first_ns: list[float]
-    second_ns: list[float]
-
-    def add(self, first: CellSummary, second: CellSummary) -> None:
-        """Add the blocks of one run: of its baseline and of the other cell."""
-        self.ratios.extend(log_ratios(second, first).values())
-        self.first_ns.extend(math.log(launch.median_ns) for launch in first.launches)
-        self.second_ns.extend(math.log(launch.median_ns) for launch in second.launches)
-
-
-def no_results() -> Results:
-    """Results before the first run."""
-    return Results(ratios=[], first_ns=[], second_ns=[])
-
-
-def difference(here: Sequence[float], there: Sequence[float]) -> Interval | None:
-    """The 95 % interval of the ratio of two geometric means, by Welch's t.
-
-    Args:
-        here: Logarithms.
-        there: The logarithms of the values that they are divided by.
-    """
-    if min(len(here), len(there)) < 2:
-        return None
-    parts = [statistics.variance(values) / len(values) for values in (here, there)]
-    error = math.sqrt(sum(parts))
-    freedom = sum(parts) ** 2 / sum(
-        part**2 / (len(values) - 1) for part, values in zip(parts, (here, there), strict=True)
-    )
-    middle = statistics.fmean(here) - statistics.fmean(there)
-    return log_interval(middle, standard_error=error, freedom=freedom, confidence=0.95)
-
-
-def row(kind: Kind, alternating: Results, separate: Results) -> str:
-    """A row of the table, in Markdown."""
-    ratios = [
-        f"{math.exp(statistics.fmean(results.ratios)):.3f}" for results in (separate, alternating)
-    ]
-    differences = [
-        percentages(difference(*pair))
-        for pair in (
-            (alternating.ratios, separate.ratios),
-            (alternating.first_ns, separate.first_ns),
-            (alternating.second_ns, separate.second_ns),
+    def __init__(self, kind: Kind, cell: Mapping[str, Any], folder: Path) -> None:
+        """Start it."""
+        (command,) = cell["commands"]
+        task = {
+            "framework": kind.framework,
+            "intra_op": cell["cell"]["threads"]["intra_op"] or cell["placement"]["threads"],
+            "function": kind.workload,
+            "parameters": dict(cell["cell"]["parameters"]),
+        }
+        # What starts the worker, with this module's loop instead of it.
+        argv = (*command["argv"][:-2], "-c", WORKER, json.dumps(task))
+        path = os.pathsep.join((str(folder), str(Path(corebound.__file__).parents[1])))
+        self._process = subprocess.Popen(
+            argv,
+            env={**os.environ, **command["env"], "PYTHONPATH": path},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
         )
+        self.times_ns(least_ns=1_000_000_000, least_iterations=20)
+
+    def times_ns(self, *, least_ns: int, least_iterations: int) -> list[int]:
+        """Iterate for this long and this often at least; the time of each iteration."""
+        stdin, stdout = self._process.stdin, self._process.stdout
+        assert stdin is not None
+        assert stdout is not None
+        os.killpg(self._process.pid, signal.SIGCONT)
+        print(
+            json.dumps({"least_ns": least_ns, "least_iterations": least_iterations}),
+            file=stdin,
+            flush=True,
+        )
+        times_ns: list[int] = json.loads(stdout.readline())
+        os.killpg(self._process.pid, signal.SIGSTOP)
+        return times_ns
+
+    def close(self) -> None:
+        """End it."""
+        os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.communicate()
+
+
+@contextmanager
+def running(kind: Kind) -> Iterator[tuple[Configuration, Configuration]]:
+    """The two processes of a row."""
+    with tempfile.TemporaryDirectory() as name, ExitStack() as stack:
+        folder = Path(name)
+        processes = []
+        for cell in planned(kind, folder):
+            processes.append(Configuration(kind, cell, folder))
+            stack.callback(processes[-1].close)
+        first, second = processes
+        yield first, second
+
+
+def uninterrupted(sides: Sequence[Configuration], least_ns: int) -> list[float]:
+    """The logarithm of each side's median, one after the other."""
+    return [
+        _log_median(side.times_ns(least_ns=least_ns, least_iterations=2 * _SETTLING)[_SETTLING:])
+        for side in sides
     ]
-    spreads = [f"{statistics.stdev(results.ratios):.1%}" for results in (separate, alternating)]
-    return f"| {kind.name} | {' | '.join((*ratios, *differences, *spreads))} |"
 
 
-def percentages(interval: Interval | None) -> str:
+def alternating(sides: Sequence[Configuration], least_ns: int) -> list[float]:
+    """The logarithm of each side's median, in time slices without their first iteration."""
+    times_ns: list[list[int]] = [[] for _ in sides]
+    while min(map(sum, times_ns)) < least_ns:
+        for side, own_ns in zip(sides, times_ns, strict=True):
+            time_slice_ns = side.times_ns(
+                least_ns=protocol.TIME_SLICE_NS, least_iterations=protocol.TIME_SLICE_ITERATIONS
+            )
+            own_ns.extend(time_slice_ns[1:])
+    return [_log_median(own_ns) for own_ns in times_ns]
+
+
+def _log_median(times_ns: Sequence[int]) -> float:
+    return math.log(statistics.median(times_ns))
+
+
+class Round(Struct, frozen=True, kw_only=True):
+    """The logarithms of both sides' medians, either way."""
+
+    uninterrupted: list[float]
+    alternating: list[float]
+
+
+def measured(
+    kind: Kind, *, processes: int, rounds: int, seconds: float, rng: np.random.Generator
+) -> list[Round]:
+    """The rounds of a row."""
+    results = []
+    least_ns = round(seconds * 1e9)
+    for _ in range(processes):
+        with running(kind) as sides:
+            for _ in range(rounds):
+                logs = {}
+                ways = (uninterrupted, alternating)
+                for way in (ways[index] for index in rng.permutation(2)):
+                    # In random order, so that a drift of the host affects both sides alike.
+                    order = rng.permutation(2).tolist()
+                    values = way([sides[index] for index in order], least_ns)
+                    logs[way] = [value for _, value in sorted(zip(order, values, strict=True))]
+                results.append(
+                    Round(uninterrupted=logs[uninterrupted], alternating=logs[alternating])
+                )
+    return results
+
+
+def interval(values: Sequence[float]) -> Interval:
+    """The 95 % interval of the factor whose logarithms these are, by Student's t."""
+    return log_interval(
+        statistics.fmean(values),
+        standard_error=statistics.stdev(values) / math.sqrt(len(values)),
+        freedom=len(values) - 1,
+    )
+
+
+def row(kind: Kind, rounds: Sequence[Round]) -> str:
+    """A row of the table, in Markdown."""
+    ratios = [[logs[0] - logs[1] for logs in way] for way in (
+        [one.uninterrupted for one in rounds], [one.alternating for one in rounds]
+    )]  # fmt: skip
+    differences = [
+        [after - before for before, after in zip(*ratios, strict=True)],
+        *([one.alternating[side] - one.uninterrupted[side] for one in rounds] for side in (0, 1)),
+    ]
+    texts = [f"{math.exp(statistics.fmean(logs)):.3f}" for logs in ratios]
+    texts += [percentages(interval(logs)) for logs in differences]
+    texts += [f"{statistics.stdev(logs):.1%}" for logs in ratios]
+    return f"| {kind.name} | {' | '.join(texts)} |"
+
+
+def percentages(one: Interval) -> str:
     """An interval of a factor near 1, as a difference in per cent."""
-    if interval is None:
-        return "–"
-    return f"{interval.low - 1:+.1%} to {interval.high - 1:+.1%}"
-
-
-def measured(kind: Kind, *, rounds: int, blocks: int) -> tuple[Results, Results]:
-    """The results of a row, alternating and separate."""
-    alternating, separate = no_results(), no_results()
-    with tempfile.TemporaryDirectory() as name:
-        for number in range(rounds):
-            order = (("auto", alternating), ("never", separate))
-            for alternate, results in order if number % 2 else reversed(order):
-                results.add(*sides(kind, launches(kind, alternate, blocks, Path(name))))
-    return alternating, separate
+    return f"{one.low - 1:+.1%} to {one.high - 1:+.1%}"
 
 
 def main() -> None:
     """Measure, and print the table."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--rounds", type=int, default=10, help="runs of each kind")
-    parser.add_argument("--blocks", type=int, default=3, help="blocks of each run")
+    parser.add_argument("--processes", type=int, default=4, help="pairs of processes of each row")
+    parser.add_argument("--rounds", type=int, default=10, help="rounds with each pair")
+    parser.add_argument("--seconds", type=float, default=1.0, help="of each side, in each way")
     parser.add_argument("--only", default="", help="rows whose name contains this")
     options = parser.parse_args()
+    # A stopped process would stay if this one were ended without cleaning up.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     print(
-        "| step | ratio, separate | alternating | alternating / separate: ratio | baseline's time"
-        " | other's time | spread of a block's ratio, separate | alternating |"
+        "| step | ratio, uninterrupted | alternating | alternating / uninterrupted: ratio"
+        " | baseline's time | other's time | spread of the ratio, uninterrupted | alternating |"
     )
     print("|---|---:|---:|---:|---:|---:|---:|---:|")
+    rng = np.random.default_rng(1)
     for kind in KINDS:
         if options.only in kind.name:
-            results = measured(kind, rounds=options.rounds, blocks=options.blocks)
-            print(row(kind, *results), flush=True)
+            rounds = measured(
+                kind,
+                processes=options.processes,
+                rounds=options.rounds,
+                seconds=options.seconds,
+                rng=rng,
+            )
+            print(row(kind, rounds), flush=True)
 
 
 if __name__ == "__main__":

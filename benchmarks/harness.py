@@ -1,4 +1,4 @@
-"""How fast corebound itself is: what it adds to a launch, and how soon its pages are seen.
+"""The overhead of corebound per launch and iteration, and the speed of its pages.
 
 Run `python -m benchmarks.harness` for a table; asv runs the same functions
 (`asv run -b harness`) to follow them from commit to commit.
@@ -29,7 +29,7 @@ SCENARIO = f"""\
 schema: 1
 name: empty
 title: Nothing at all
-question: What does a launch cost beside its work?
+question: How long does an empty launch take?
 workload: empty:setup
 environment: host
 measure:
@@ -39,8 +39,8 @@ measure:
 WORKLOAD = "def setup():\n    return lambda: None\n"
 
 
-class Figure(Struct, frozen=True, kw_only=True):
-    """One line of the table; `target` is what it has to stay under, or None."""
+class Measurement(Struct, frozen=True, kw_only=True):
+    """One line of the table; `target` is the upper limit, or None."""
 
     name: str
     unit: str
@@ -49,23 +49,23 @@ class Figure(Struct, frozen=True, kw_only=True):
 
 
 def launch_overheads_ms() -> list[float]:
-    """Runner time beyond the worker's own life, launch by launch, in milliseconds.
+    """The time of the runner beyond that of the worker, for each launch, in milliseconds.
 
-    A real run of the command line, read from its records, so that planning,
-    supervision, telemetry, statistics and the disk are all in it.
+    It is read from the records of a real run, so it includes planning, supervision, telemetry,
+    statistics and the disk.
     """
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         (folder / "empty.yaml").write_text(SCENARIO, encoding="utf-8")
         (folder / "empty.py").write_text(WORKLOAD, encoding="utf-8")
         command = (sys.executable, "-m", "corebound", "run", "empty.yaml", "--unlocked", "--json")
-        done = subprocess.run(command, cwd=folder, check=True, capture_output=True)
-        began_to_end = jsonl.read(folder / json.loads(done.stdout)["records"]).launches
-        return [launch.overhead_ns / 1e6 for launch in began_to_end]
+        completed = subprocess.run(command, cwd=folder, check=True, capture_output=True)
+        launches = jsonl.read(folder / json.loads(completed.stdout)["records"]).launches
+        return [launch.overhead_ns / 1e6 for launch in launches]
 
 
 def timer_costs_ns() -> list[float]:
-    """What the loop adds to an iteration besides the step, in nanoseconds, ten times."""
+    """The time that the loop adds to an iteration, in nanoseconds, measured ten times."""
 
     def step() -> None:
         pass
@@ -88,7 +88,7 @@ def timer_costs_ns() -> list[float]:
 
 
 def timer_bias_ns() -> list[float]:
-    """What the timer adds to a sample itself: an empty step's duration, in nanoseconds."""
+    """The time that the timer adds to a sample: the duration of an empty step, in nanoseconds."""
     walls, _ = measure(
         lambda: None,
         iterations=ITERATIONS,
@@ -103,7 +103,7 @@ def _tracked(values: Callable[[], Sequence[float]]) -> float:
 
 
 class LaunchOverhead:
-    """What the runner adds to a launch, as asv follows it."""
+    """The overhead of the runner per launch, as an asv benchmark."""
 
     unit = "ms"
 
@@ -113,7 +113,7 @@ class LaunchOverhead:
 
 
 class TimerCost:
-    """What timing adds to an iteration, as asv follows it."""
+    """The overhead of timing per iteration, as an asv benchmark."""
 
     unit = "ns"
 
@@ -123,72 +123,75 @@ class TimerCost:
 
 
 class TelemetryCost:
-    """What looking at a launch adds to a step of 5 ms, as asv follows it."""
+    """The cost of sampling for a step of 5 ms, as an asv benchmark."""
 
     unit = "%"
     timeout = 300
 
     def track_median(self) -> float:
-        """Median over pairs of launches with looks and without."""
-        return _tracked(lambda: [(one - 1) * 100 for one in telemetry_cost.measure().ratios])
+        """Median over pairs of launches with and without sampling."""
+        return _tracked(lambda: [(ratio - 1) * 100 for ratio in telemetry_cost.measure().ratios])
 
 
 class FirstPaint:
-    """How soon the overview of 500 scenarios is seen, as asv follows it."""
+    """The first paint of an overview of 500 scenarios, as an asv benchmark."""
 
     unit = "ms"
     timeout = 1800
 
     def setup(self) -> None:
-        """Skip where there is no browser."""
-        if why := paint.missing():
-            raise SkipNotImplemented(why)
+        """Skip if there is no browser."""
+        if reason := paint.missing():
+            raise SkipNotImplemented(reason)
 
     def track_median(self) -> float:
         """Median over loads."""
         return _tracked(lambda: paint.measure()[0].first_paints_ms)
 
 
-def figures() -> list[Figure]:
-    """Everything there is to show."""
+def measurements() -> list[Measurement]:
+    """Measure the lines of the table."""
     return [
-        Figure(
-            name="runner beyond the worker, a launch",
+        Measurement(
+            name="runner, per launch",
             unit="ms",
             target=50,
             values=launch_overheads_ms(),
         ),
-        Figure(name="timer, an iteration", unit="ns", target=1000, values=timer_costs_ns()),
-        Figure(name="of that, within the sample", unit="ns", target=None, values=timer_bias_ns()),
+        Measurement(name="timer, per iteration", unit="ns", target=1000, values=timer_costs_ns()),
+        Measurement(name="of that, in the sample", unit="ns", target=None, values=timer_bias_ns()),
     ]
 
 
 def main() -> None:
     """Print the table."""
-    print(f"{'':36}{'median':>10}{'least':>10}{'most':>12}   target")
-    for figure in figures():
-        median = statistics.median(figure.values)
-        least, most = min(figure.values), max(figure.values)
-        target = "" if figure.target is None else f"under {figure.target:g} {figure.unit}"
+    print(f"{'':36}{'median':>10}{'min':>10}{'max':>12}   target")
+    for measurement in measurements():
+        median = statistics.median(measurement.values)
+        least, most = min(measurement.values), max(measurement.values)
+        target = (
+            "" if measurement.target is None else f"under {measurement.target:g} {measurement.unit}"
+        )
+        unit = measurement.unit
         print(
-            f"{figure.name:36}{median:>7.1f} {figure.unit}{least:>7.1f} {figure.unit}"
-            f"{most:>9.1f} {figure.unit}   {target}"
+            f"{measurement.name:36}{median:>7.1f} {unit}{least:>7.1f} {unit}"
+            f"{most:>9.1f} {unit}   {target}"
         )
     print()
     telemetry_cost.main()
     print()
-    why = paint.missing()
-    if why is None:
+    reason = paint.missing()
+    if reason is None:
         paint.table(paint.measure())
     else:
-        print(why)
+        print(reason)
     print()
-    why = publish.missing()
-    if why is None:
-        print("The site of a real history, beside `asv publish`:")
+    reason = publish.missing()
+    if reason is None:
+        print("The site of a real history, compared with `asv publish`:")
         publish.table(*publish.measure(publish.SUNPY, rounds=1))
     else:
-        print(why)
+        print(reason)
 
 
 if __name__ == "__main__":

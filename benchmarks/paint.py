@@ -1,13 +1,12 @@
-"""How soon a reader sees a page, and what has to be loaded for it: pages of a large suite.
+"""The first paint and the size of pages of a large suite.
 
     python -m benchmarks.paint [--scenarios N] [--loads N]
 
-One scenario of two cells is really measured; the suite has it under so many names, each with
-a history of so many nights, their figures a little apart. Chromium opens the pages from their
-files, each time in a context of its own with nothing kept; the first paint is the browser's
-own entry (Paint Timing, `first-contentful-paint`), counted from when the page was asked for.
-Beside it stands the processor time of the page's main thread until it was loaded, which other
-work on the host disturbs less.
+One scenario of two cells is measured. The suite contains it under many names, each with a history
+of many nights with slightly different values. Chromium opens the pages from disk, each time in a
+new context without a cache. The first paint is the browser's own entry (Paint Timing,
+`first-contentful-paint`), counted from the request. The CPU time of the page's main thread until
+it is loaded is shown as well, because other work on the host disturbs it less.
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ SCENARIOS = 500
 NIGHTS = 40
 LOADS = 10
 NOW = "2026-01-01T00:00:00+00:00"
-# Standard deviation of a night, as a logarithm.
+# Standard deviation of the logarithm between nights.
 OFF = 0.02
 
 SCENARIO = """\
@@ -64,15 +63,15 @@ _PAINTED_MS = """() => new Promise(done => new PerformanceObserver(seen => {
 }).observe({type: 'paint', buffered: true}))"""
 
 
-class Painted(Struct, frozen=True, kw_only=True):
-    """A page.
+class LoadedPage(Struct, frozen=True, kw_only=True):
+    """Measurements of a page.
 
     Attributes:
-        name: What it is.
-        first_paints_ms: Of each load.
-        thread_ms: Processor time of the page's main thread until it was loaded, of each load.
-        packed_bytes: The page with its style and script, gzipped; what zooming loads is not in.
-        nodes: Elements of the page.
+        name: A description of the page.
+        first_paints_ms: The first paint of each load.
+        thread_ms: For each load, the CPU time of the main thread until the page is loaded.
+        packed_bytes: The page with its style and script, gzipped, without data for zooming.
+        nodes: The number of elements.
     """
 
     name: str
@@ -83,7 +82,7 @@ class Painted(Struct, frozen=True, kw_only=True):
 
 
 def missing() -> str | None:
-    """What cannot be measured without, and how to get it; None where all is there."""
+    """The missing requirement and how to install it; None if nothing is missing."""
     if importlib.util.find_spec("playwright") is None:
         return "first paint: not measured, playwright is not installed: pip install playwright"
     if _chromium() is None:
@@ -95,34 +94,34 @@ def _chromium() -> str | None:
     return shutil.which("chromium")
 
 
-def measure(scenarios: int = SCENARIOS, loads: int = LOADS) -> tuple[Painted, Painted]:
-    """The overview and one scenario's page of a suite of so many scenarios; needs a browser."""
+def measure(scenarios: int = SCENARIOS, loads: int = LOADS) -> tuple[LoadedPage, LoadedPage]:
+    """Measure the overview and a scenario's page of a suite of this size; needs a browser."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        run, launches = recorded(folder)
+        run, launches = run_scenario(folder)
         records, series = suite(run, launches, scenarios)
         site.write(SiteInputs(records=[records], now=NOW, series=series), folder / "site")
-        made = folder / "site"
+        pages = folder / "site"
         return (
-            painted(f"overview of {scenarios} scenarios", made, "index.html", loads),
-            painted("a scenario's page", made, "scenario/sums-0.html", loads),
+            load_page(f"overview of {scenarios} scenarios", pages, "index.html", loads),
+            load_page("a scenario's page", pages, "scenario/sums-0.html", loads),
         )
 
 
-def recorded(folder: Path) -> tuple[Run, tuple[Launch, ...]]:
-    """A real run of the scenario, and its launches."""
+def run_scenario(folder: Path) -> tuple[Run, tuple[Launch, ...]]:
+    """Run the scenario; returns the run and its launches."""
     (folder / "sums.yaml").write_text(SCENARIO, encoding="utf-8")
     (folder / "sums.py").write_text(WORKLOAD, encoding="utf-8")
     command = (sys.executable, "-m", "corebound", "run", "sums.yaml", "--unlocked", "--json")
-    done = subprocess.run(command, cwd=folder, check=True, capture_output=True)
-    stored = jsonl.read(folder / json.loads(done.stdout)["records"])
+    completed = subprocess.run(command, cwd=folder, check=True, capture_output=True)
+    stored = jsonl.read(folder / json.loads(completed.stdout)["records"])
     return stored.run, tuple(stored.launches)
 
 
 def suite(
     run: Run, launches: Sequence[Launch], scenarios: int
 ) -> tuple[tuple[Run, tuple[Launch, ...]], tuple[Series, ...]]:
-    """The run as if it had so many scenarios, and the nights before it."""
+    """Make a run with this many copies of the scenario, and its history."""
     (source,) = run.scenarios
     names = [f"sums-{number}" for number in range(scenarios)]
     sources = tuple(
@@ -141,8 +140,8 @@ def suite(
     whole = replace(run, scenarios=sources)
     noise = np.random.default_rng(1)
     past = tuple(
-        replace(one, points=HistoryPoints.of(_nights(one.points[0], noise)))
-        for one in series_of_run(whole, every)
+        replace(series, points=HistoryPoints.of(_nights(series.points[0], noise)))
+        for series in series_of_run(whole, every)
     )
     return (whole, every), past
 
@@ -158,10 +157,10 @@ def _nights(point: HistoryPoint, noise: np.random.Generator) -> Iterator[History
         )
 
 
-def painted(name: str, folder: Path, address: str, loads: int) -> Painted:
-    """Open a page of a site so many times, and once before that is not counted."""
+def load_page(name: str, folder: Path, address: str, loads: int) -> LoadedPage:
+    """Load a page this many times, after a first load that does not count."""
     page = folder / address
-    # Of the extra that tests need: where it is not there, all else here can still be loaded.
+    # Imported here, because it is installed only for tests.
     driver = importlib.import_module("playwright.sync_api")
     paints_ms, thread_ms, nodes = [], [], 0
     with driver.sync_playwright() as playwright:
@@ -169,17 +168,19 @@ def painted(name: str, folder: Path, address: str, loads: int) -> Painted:
         for _ in range(loads + 1):
             context = browser.new_context(viewport={"width": 1280, "height": 900})
             opened = context.new_page()
-            asked = context.new_cdp_session(opened)
-            asked.send("Performance.enable", {"timeDomain": "threadTicks"})
+            session = context.new_cdp_session(opened)
+            session.send("Performance.enable", {"timeDomain": "threadTicks"})
             opened.goto(page.as_uri())
-            told = {one["name"]: one["value"] for one in asked.send(_METRICS)["metrics"]}
-            thread_ms.append(1000 * float(told["ThreadTime"]))
+            metrics = {
+                metric["name"]: metric["value"] for metric in session.send(_METRICS)["metrics"]
+            }
+            thread_ms.append(1000 * float(metrics["ThreadTime"]))
             paints_ms.append(float(opened.evaluate(_PAINTED_MS)))
             nodes = int(opened.evaluate("document.querySelectorAll('*').length"))
             context.close()
         browser.close()
     loaded = (page, folder / "assets/site.css", folder / "assets/site.js")
-    return Painted(
+    return LoadedPage(
         name=name,
         first_paints_ms=tuple(paints_ms[1:]),
         thread_ms=tuple(thread_ms[1:]),
@@ -188,27 +189,27 @@ def painted(name: str, folder: Path, address: str, loads: int) -> Painted:
     )
 
 
-def table(pages: Sequence[Painted]) -> None:
-    """Print what was seen, with what is wanted of it."""
-    print(f"{'':30}{'first paint: median':>20}{'most':>8}{'CPU':>9}{'loaded':>12}{'elements':>10}")
-    for one in pages:
+def table(pages: Sequence[LoadedPage]) -> None:
+    """Print the measurements and their targets."""
+    print(f"{'':30}{'first paint: median':>20}{'max':>8}{'CPU':>9}{'loaded':>12}{'elements':>10}")
+    for page in pages:
         print(
-            f"{one.name:30}{statistics.median(one.first_paints_ms):>17.0f} ms"
-            f"{max(one.first_paints_ms):>5.0f} ms{statistics.median(one.thread_ms):>6.0f} ms"
-            f"{one.packed_bytes / 1000:>9.1f} kB{one.nodes:>10,}"
+            f"{page.name:30}{statistics.median(page.first_paints_ms):>17.0f} ms"
+            f"{max(page.first_paints_ms):>5.0f} ms{statistics.median(page.thread_ms):>6.0f} ms"
+            f"{page.packed_bytes / 1000:>9.1f} kB{page.nodes:>10,}"
         )
-    print("wanted: overview under 300 ms and 60 kB, scenario under 120 kB, gzipped, without zoom")
+    print("targets: overview under 300 ms and 60 kB, scenario under 120 kB, gzipped, without zoom")
 
 
 def main() -> None:
     """Measure, and print the table."""
-    parser = argparse.ArgumentParser(description="how soon pages of a large suite are seen")
-    parser.add_argument("--scenarios", type=int, default=SCENARIOS)
-    parser.add_argument("--loads", type=int, default=LOADS)
-    told = parser.parse_args()
-    if why := missing():
-        raise SystemExit(why)
-    table(measure(told.scenarios, told.loads))
+    parser = argparse.ArgumentParser(description="First paint and size of pages of a large suite.")
+    parser.add_argument("--scenarios", type=int, default=SCENARIOS, help="size of the suite")
+    parser.add_argument("--loads", type=int, default=LOADS, help="loads of each page")
+    options = parser.parse_args()
+    if reason := missing():
+        raise SystemExit(reason)
+    table(measure(options.scenarios, options.loads))
 
 
 if __name__ == "__main__":

@@ -1,25 +1,25 @@
-"""What a site of a real history costs: `corebound import asv` and `report`, `asv publish`.
+"""The cost of a site of a real history: `corebound import asv` and `report`, and `asv publish`.
 
-    python -m benchmarks.publish [PROJECT | --wide] [--rounds N] [--times N]
+    python -m benchmarks.publish [PROJECT | --wide | --deep [N]] [--rounds N] [--times N]
 
-`python -m benchmarks.harness` shows the table too, of one round.
+`python -m benchmarks.harness` prints the same table for one round.
 
-PROJECT is the folder of an asv.conf.json, or a packed one; without it, the history of
-sunpy that lies beside some checkouts.
+PROJECT is the folder of an asv.conf.json, or an archive of one; default: a history of sunpy, if it
+is present beside the checkout.
 
-asv draws only what belongs to commits of the project's repository, which is not here, and
-hashes cannot be chosen. So both get the same copy: a repository is made of as many commits,
-with the dates of the results, and the results are given those commits' hashes. Nothing else
-of them changes. Both read the repository: asv for the order of commits, corebound for their
-subjects. They take turns, and each time both begin from nothing.
+asv shows only results of commits of the project's repository, which is not available. Both tools
+therefore get a copy: a repository with the same number of commits, with the dates of the results,
+and the results with the hashes of these commits, otherwise unchanged. asv reads the order of
+commits from the repository, corebound their subjects. The tools run in alternating order, each
+time from nothing.
 
-With `--times` every benchmark is there so many times, under other names and each figure a
-little off, so that no answer is of use to two of them. That is no real history, and the table
-says so: it only shows how the costs grow with the number of series. sunpy has ten benchmarks,
-with which asv itself is done in a few seconds. `--wide` makes a history of few files and
-thousands of cells, as large projects have.
+`--times` copies every benchmark under other names, with slightly different values, so that no work
+is shared. This is not a real history, and the table says so; it shows how costs grow with the
+number of series. sunpy has ten benchmarks, for which asv needs a few seconds. `--wide` generates a
+history of few files and thousands of cells, as large projects have; `--deep` one of N benchmarks
+with about 18 cells each on one machine, measured at 350 commits.
 
-CPU time is that of a command and all its children, memory that of its largest process.
+CPU time includes all children of a command; memory is that of its largest process.
 """
 
 from __future__ import annotations
@@ -46,11 +46,12 @@ from corebound.analysis.wording import and_more
 
 SUNPY = Path(__file__).parents[2] / "shared" / "data" / "histories" / "sunpy-benchmarks.tar.xz"
 ROUNDS = 3
-MORE = "one night more"
-# Standard deviation of what copies are off by, as a logarithm.
+MORE = "one more point"
+NOTHING = "nothing new"
+# Standard deviation of the logarithm between copies.
 OFF = 0.002
 _LISTED = 3
-# Runs a command to its end, and says its exit code, CPU seconds, seconds and peak in KiB.
+# Runs a command, and prints its exit code, CPU seconds, seconds and peak memory in KiB.
 _STARTER = """\
 import os, sys, time
 log, *words = sys.argv[1:]
@@ -69,7 +70,7 @@ _ABOUT = ("machine.json", "benchmarks.json")
 
 
 class Cost(Struct, frozen=True, kw_only=True):
-    """What commands took together; memory is that of the largest process."""
+    """The total cost of commands; memory is that of the largest process."""
 
     cpu_s: float
     wall_s: float
@@ -84,39 +85,39 @@ class Cost(Struct, frozen=True, kw_only=True):
 
 
 def cost(*words: str, folder: Path) -> Cost:
-    """Run a command to its end and say what it took."""
+    """Run a command and measure its cost."""
     log = folder / "log.txt"
-    # What starts a process is as large as itself in its peak; so something small starts it.
+    # A new process inherits the peak memory of its parent, so a small process starts it.
     starter = (sys.executable, "-I", "-S", "-c", _STARTER, str(log), *words)
-    done = subprocess.run(starter, cwd=folder, check=True, capture_output=True, text=True)
-    code, cpu_s, wall_s, peak_kib = json.loads(done.stdout)
+    completed = subprocess.run(starter, cwd=folder, check=True, capture_output=True, text=True)
+    code, cpu_s, wall_s, peak_kib = json.loads(completed.stdout)
     if code:
         raise SystemExit(f"{' '.join(words)} failed:\n{log.read_text(errors='replace')[-2000:]}")
     return Cost(cpu_s=cpu_s, wall_s=wall_s, peak_bytes=peak_kib * 1024)
 
 
 def copy_of(project: Path, into: Path, times: int = 1) -> list[Path]:
-    """A project whose results are of commits of a repository beside it; its result files."""
+    """Copy a project, with results of commits of a new repository; returns its result files."""
     shutil.copytree(project / "results", into / "results")
     files = [file for file in (into / "results").rglob("*.json") if file.name not in _ABOUT]
-    told = {file: json.loads(file.read_bytes()) for file in files}
-    files.sort(key=lambda file: (told[file]["date"], told[file]["commit_hash"]))
-    dates_ms = {told[file]["commit_hash"]: told[file]["date"] for file in files}
+    contents = {file: json.loads(file.read_bytes()) for file in files}
+    files.sort(key=lambda file: (contents[file]["date"], contents[file]["commit_hash"]))
+    dates_ms = {contents[file]["commit_hash"]: contents[file]["date"] for file in files}
     rng = np.random.default_rng(1)
     hashes = dict(zip(dates_ms, commits(into / "repo", dates_ms.values()), strict=True))
     renamed = []
     for file in files:
-        sha = hashes[told[file]["commit_hash"]]
+        sha = hashes[contents[file]["commit_hash"]]
         rest = file.name.partition("-")[2]
-        told[file]["commit_hash"] = sha
-        told[file]["results"] = varied(told[file]["results"], times, rng)
+        contents[file]["commit_hash"] = sha
+        contents[file]["results"] = varied(contents[file]["results"], times, rng)
         file.unlink()
         renamed.append(file.with_name(f"{sha[:8]}-{rest}"))
-        renamed[-1].write_text(json.dumps(told[file]), encoding="utf-8")
+        renamed[-1].write_text(json.dumps(contents[file]), encoding="utf-8")
     about = into / "results" / "benchmarks.json"
     known = json.loads(about.read_bytes())
     version = known.pop("version")
-    entries = {name: {**one, "name": name} for name, one in repeated(known, times).items()}
+    entries = {name: {**entry, "name": name} for name, entry in repeated(known, times).items()}
     about.write_text(json.dumps({**entries, "version": version}), encoding="utf-8")
     configuration = {
         "version": 1, "project": project.name, "repo": "repo", "branches": ["main"],
@@ -128,7 +129,7 @@ def copy_of(project: Path, into: Path, times: int = 1) -> list[Path]:
 
 
 def repeated(by_name: dict[str, Any], times: int) -> dict[str, Any]:
-    """What is known by name, so many times; the first time by its own name."""
+    """Repeat entries this many times; the first copy keeps its name."""
     return {
         f"{name}_{number}" if number else name: value
         for number in range(times)
@@ -137,54 +138,62 @@ def repeated(by_name: dict[str, Any], times: int) -> dict[str, Any]:
 
 
 def varied(results: dict[str, Any], times: int, rng: np.random.Generator) -> dict[str, Any]:
-    """Results so many times; each copy's figures a little off, so that no work is shared."""
-    made = repeated(results, times)
-    for name in [name for name in made if name not in results]:
-        row = list(made[name])
-        figures = [
-            figure * rng.lognormal(0, OFF) if isinstance(figure, float | int) else figure
-            for figure in row[0] or ()
+    """Repeat results; the values of each copy differ slightly, so that no work is shared."""
+    copies = repeated(results, times)
+    for name in [name for name in copies if name not in results]:
+        row = list(copies[name])
+        values = [
+            value * rng.lognormal(0, OFF) if isinstance(value, float | int) else value
+            for value in row[0] or ()
         ]
-        made[name] = [figures if row[0] else row[0], *row[1:]]
-    return made
+        copies[name] = [values if row[0] else row[0], *row[1:]]
+    return copies
 
 
 def commits(repo: Path, dates_ms: Iterable[int]) -> list[str]:
-    """A repository of empty commits, one after another; their hashes."""
+    """Create a repository of empty commits with these dates; returns their hashes."""
     subprocess.run(("git", "init", "--quiet", "--initial-branch", "main", repo), check=True)
-    told = []
+    lines = []
     for number, date_ms in enumerate(dates_ms, start=1):
         message = f"Change number {number}".encode()
-        told.append(
+        lines.append(
             b"commit refs/heads/main\nmark :%d\ncommitter A <a@example.org> %d +0000\ndata %d\n%s\n"
             % (number, date_ms // 1000, len(message), message)
         )
     git = ("git", "-C", repo)
-    subprocess.run((*git, "fast-import", "--quiet"), input=b"".join(told), check=True)
-    listed = subprocess.run(
+    subprocess.run((*git, "fast-import", "--quiet"), input=b"".join(lines), check=True)
+    hashes = subprocess.run(
         (*git, "rev-list", "--reverse", "main"), check=True, capture_output=True, text=True
     )
-    return listed.stdout.split()
+    return hashes.stdout.split()
 
 
 def corebound(folder: Path, label: str = "corebound") -> dict[str, Cost]:
-    """Import and report, on top of what is in the folder already; both, and each."""
+    """Import and report, on top of what the folder contains; returns the total and each cost."""
     command = (sys.executable, "-m", "corebound")
-    kept = ("--records", "records")
-    read = cost(*command, "import", "asv", ".", *kept, "--json", folder=folder)
-    drawn = cost(*command, "report", *kept, "--out", "site", folder=folder)
-    return {label: read + drawn, "  of that, import": read, "  of that, report": drawn}
+    records = ("--records", "records")
+    imported = cost(*command, "import", "asv", ".", *records, "--json", folder=folder)
+    reported = cost(*command, "report", *records, "--out", "site", folder=folder)
+    return {
+        label: imported + reported,
+        "  of that, import": imported,
+        "  of that, report": reported,
+    }
 
 
 def asv(folder: Path) -> dict[str, Cost]:
-    """Publish, which always begins from nothing."""
+    """Run `asv publish`, which always starts from nothing."""
     return {"asv": cost(sys.executable, "-m", "asv", "publish", "--no-pull", folder=folder)}
 
 
 def check(folder: Path) -> None:
-    """Refuse to compare sites of which one does not show the history."""
+    """Check that both sites show the history.
+
+    Raises:
+        SystemExit: One of them does not.
+    """
     about = json.loads((folder / "results" / "benchmarks.json").read_bytes())
-    wanted = {name for name, one in about.items() if isinstance(one, dict)}
+    wanted = {name for name, entry in about.items() if isinstance(entry, dict)}
     drawn = {file.stem for file in (folder / "html" / "graphs").rglob("*.json")}
     if wanted - drawn:
         raise SystemExit(f"asv's site has no graph of {listed(wanted - drawn)}.")
@@ -197,13 +206,13 @@ def check(folder: Path) -> None:
 
 
 def listed(names: Collection[str]) -> str:
-    """The first of them, and how many there are beyond."""
+    """The first names, and the number of the others."""
     first = sorted(names)[:_LISTED]
     return f"{', '.join(first)} {and_more(len(names) - len(first))}".rstrip()
 
 
 def one_round(project: Path, *, first: str, times: int) -> tuple[dict[str, Cost], dict[str, int]]:
-    """Both once, in this order, then one night more by corebound; costs and bytes written."""
+    """Run both tools, then corebound with one more point and none; returns costs and bytes."""
     costs: dict[str, Cost] = {}
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -217,58 +226,60 @@ def one_round(project: Path, *, first: str, times: int) -> tuple[dict[str, Cost]
         files[-1].write_bytes(latest)
         again = corebound(folder, MORE)
         costs[MORE] = again[MORE]
+        costs[NOTHING] = corebound(folder, NOTHING)[NOTHING]
         return costs, {"corebound": size(folder / "site"), "asv": size(folder / "html")}
 
 
 def size(folder: Path) -> int:
-    """Bytes of all files below."""
+    """The total size of all files in a folder, in bytes."""
     return sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
 
 
 def table(rounds: Sequence[dict[str, Cost]], sizes: dict[str, int]) -> None:
-    """Medians over the rounds, and the ratios that count."""
-    middle = {
+    """Print medians over the rounds, and ratios with their targets."""
+    medians = {
         tool: Cost(
-            cpu_s=statistics.median(one[tool].cpu_s for one in rounds),
-            wall_s=statistics.median(one[tool].wall_s for one in rounds),
-            peak_bytes=round(statistics.median(one[tool].peak_bytes for one in rounds)),
+            cpu_s=statistics.median(costs[tool].cpu_s for costs in rounds),
+            wall_s=statistics.median(costs[tool].wall_s for costs in rounds),
+            peak_bytes=round(statistics.median(costs[tool].peak_bytes for costs in rounds)),
         )
         for tool in rounds[0]
     }
-    print(f"{'':18}{'CPU':>10}{'clock':>10}{'memory':>12}{'site':>12}")
-    for tool, one in middle.items():
+    print(f"{'':18}{'CPU':>10}{'time':>10}{'memory':>12}{'site':>12}")
+    for tool, median in medians.items():
         site = f"{sizes[tool] / 2**20:>8.1f} MiB" if tool in sizes else ""
         print(
-            f"{tool:18}{one.cpu_s:>8.2f} s{one.wall_s:>8.2f} s"
-            f"{one.peak_bytes / 2**20:>8.0f} MiB{site}"
+            f"{tool:18}{median.cpu_s:>8.2f} s{median.wall_s:>8.2f} s"
+            f"{median.peak_bytes / 2**20:>8.0f} MiB{site}"
         )
-    ours, peer = middle["corebound"], middle["asv"]
-    print(f"CPU: asv takes {peer.cpu_s / ours.cpu_s:.1f} times as much (wanted: 20)")
-    print(f"memory: corebound takes {ours.peak_bytes / peer.peak_bytes:.2f} of it (wanted: 0.25)")
-    more = middle[MORE]
-    print(f"one night more: {more.wall_s:.2f} s, {more.cpu_s:.2f} s of CPU (wanted: under 2)")
+    ours, peer = medians["corebound"], medians["asv"]
+    print(f"CPU time of asv / corebound: {peer.cpu_s / ours.cpu_s:.1f} (target: 20)")
+    print(f"memory of corebound / asv: {ours.peak_bytes / peer.peak_bytes:.2f} (target: 0.25)")
+    more = medians[MORE]
+    print(f"{MORE}: {more.wall_s:.2f} s, {more.cpu_s:.2f} s of CPU (target: under 2 s)")
+    print(f"site of corebound / asv: {sizes['corebound'] / sizes['asv']:.2f} (target: 1)")
 
 
 def missing(project: Path = SUNPY) -> str | None:
-    """Why there is nothing to compare with; None where there is."""
+    """Why there is no project to compare; None if there is one."""
     if project.exists():
         return None
-    return f"{project} is not there: name the folder of an asv.conf.json."
+    return f"{project} does not exist: name the folder of an asv.conf.json."
 
 
 def measure(
     project: Path, *, rounds: int, times: int = 1
 ) -> tuple[list[dict[str, Cost]], dict[str, int]]:
-    """Both so often, and the bytes of their sites.
+    """Run both tools several times; returns the costs of each round, and the sizes of the sites.
 
     Args:
-        project: The folder of an asv.conf.json, or a packed one.
-        rounds: How often.
-        times: How often each benchmark is there.
+        project: The folder of an asv.conf.json, or an archive of one.
+        rounds: The number of rounds.
+        times: The number of copies of each benchmark.
     """
-    # As an installer does: asv's own modules are compiled already.
+    # An installer does this too; asv's modules are compiled already.
     compileall.compile_dir(str(Path(cli.__file__).parents[1]), quiet=2)
-    found: list[dict[str, Cost]] = []
+    rounds_costs: list[dict[str, Cost]] = []
     sizes: dict[str, int] = {}
     with tempfile.TemporaryDirectory() as name:
         if project.is_file():
@@ -277,30 +288,41 @@ def measure(
             (project,) = Path(name).iterdir()
         for number in range(rounds):
             costs, sizes = one_round(project, first=("corebound", "asv")[number % 2], times=times)
-            found.append(costs)
-    return found, sizes
+            rounds_costs.append(costs)
+    return rounds_costs, sizes
 
 
 def main() -> None:
     """Compare, and print the table."""
-    parser = argparse.ArgumentParser(description="corebound's site beside that of asv publish")
-    parser.add_argument("project", nargs="?", type=Path, default=SUNPY)
-    parser.add_argument("--rounds", type=int, default=ROUNDS)
-    parser.add_argument("--times", type=int, default=1, help="each benchmark so often, copied")
-    parser.add_argument("--wide", action="store_true", help="few files, thousands of cells")
-    told = parser.parse_args()
+    parser = argparse.ArgumentParser(
+        description="Compare the costs of corebound's site with those of `asv publish`."
+    )
+    parser.add_argument("project", nargs="?", type=Path, default=SUNPY, help="an asv project")
+    parser.add_argument("--rounds", type=int, default=ROUNDS, help="number of rounds")
+    parser.add_argument("--times", type=int, default=1, help="copies of each benchmark")
+    parser.add_argument(
+        "--wide", action="store_true", help="generate few files with thousands of cells"
+    )
+    parser.add_argument(
+        "--deep", type=int, nargs="?", const=wide.DEEP_BENCHMARKS, metavar="N",
+        help="generate N benchmarks of about 18 cells, measured at 350 commits",
+    )  # fmt: skip
+    options = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
-        project = told.project
-        if told.wide:
+        project = options.project
+        if options.wide or options.deep:
             project = Path(name)
+        if options.wide:
             wide.make(project)
-        if (why := missing(project)) is not None:
-            raise SystemExit(why)
-        measured = measure(project, rounds=told.rounds, times=told.times)
-    if told.wide:
-        print("No real history: benchmarks.wide made it up.")
-    if told.times > 1:
-        print(f"No real history: each benchmark is there {told.times} times.")
+        elif options.deep:
+            wide.make_deep(project, benchmarks=options.deep)
+        if (reason := missing(project)) is not None:
+            raise SystemExit(reason)
+        measured = measure(project, rounds=options.rounds, times=options.times)
+    if options.wide or options.deep:
+        print("Not a real history: generated by benchmarks.wide.")
+    if options.times > 1:
+        print(f"Not a real history: {options.times} copies of each benchmark.")
     table(*measured)
 
 

@@ -1,17 +1,17 @@
-"""asv's door: every cell of every scenario as an asv benchmark, with no logic of its own.
+"""Every cell of every scenario as an asv benchmark.
 
-`corebound plan` says which cells there are and `corebound run` measures one; this only
-hands on. It needs nothing but the standard library and what asv brings, for asv imports it under
-the Python of the project under test. Where corebound is not installed there, the program on
+`corebound plan` lists the cells and `corebound run` measures one; this module only passes the
+values on to asv. It needs only the standard library and what asv provides, because asv imports it
+with the Python of the project under test. If corebound is not installed there, the program on
 PATH is used.
 
-Set in the environment:
-    COREBOUND_SCENARIOS: scenario files or folders, parted by colons, instead of scenarios/.
+Environment variables:
+    COREBOUND_SCENARIOS: Scenario files or folders, separated by colons; default: scenarios/.
     COREBOUND_PROFILE: quick or nightly.
-    COREBOUND_UNLOCKED: 1 to measure although another run does.
+    COREBOUND_UNLOCKED: 1 to run even if another run is active.
 
-What asv is given is the median of each launch, so that its intervals are of what can be
-replicated. Every iteration stands in corebound's own records.
+asv receives the median of each launch, so its intervals describe variation between launches. All
+iterations are in corebound's records.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ from typing import Any
 from asv_runner.benchmarks.mark import SkipNotImplemented
 
 SUITE = Path(__file__).resolve().parents[1]
-# asv ends a benchmark that is silent for so long. We are silent, and have a deadline for
-# every launch and so for all of them: this is for the day that fails.
+# asv ends a benchmark at its timeout. corebound has a deadline for every launch; this is the time
+# beyond the sum of these deadlines.
 SPARE_S = 120.0
 
 
 def command(*words: str) -> list[str]:
-    """What runs corebound: this Python's own, else the one on PATH."""
+    """The command line of corebound: the one of this Python, else the one on PATH."""
     if importlib.util.find_spec("corebound") is not None:
         return [sys.executable, "-m", "corebound", *words]
     found = shutil.which("corebound")
@@ -48,50 +48,53 @@ def command(*words: str) -> list[str]:
     return [found, *words]
 
 
-def answer(*words: str) -> Any:
-    """Run a command of corebound's; its words go to no pipe of asv's unless it fails.
+def run_corebound(*words: str) -> Any:
+    """Run corebound and return its JSON; show its messages only if it fails.
 
-    The exit code 4 says that launches failed, and the answer says which.
+    Exit code 4 means that launches failed; the JSON lists them.
+
+    Raises:
+        RuntimeError: It printed no JSON.
     """
-    with tempfile.TemporaryFile("w+") as said:
-        done = subprocess.run(
+    with tempfile.TemporaryFile("w+") as messages:
+        completed = subprocess.run(
             command(*words),
             cwd=SUITE,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
-            stderr=said,
+            stderr=messages,
             text=True,
             check=False,
         )
-        said.seek(0)
-        log = said.read()
-    if not done.stdout.strip():
-        raise RuntimeError(f"corebound {words[0]} exited with {done.returncode}:\n{log}")
-    if done.returncode:
+        messages.seek(0)
+        log = messages.read()
+    if not completed.stdout.strip():
+        raise RuntimeError(f"corebound {words[0]} exited with {completed.returncode}:\n{log}")
+    if completed.returncode:
         sys.stderr.write(log)
-    return json.loads(done.stdout)
+    return json.loads(completed.stdout)
 
 
-def profile() -> list[str]:
-    """The profile that is asked for, as options."""
-    chosen = os.environ.get("COREBOUND_PROFILE")
-    return ["--profile", chosen] if chosen else []
+def profile_options() -> list[str]:
+    """The options for the requested profile."""
+    name = os.environ.get("COREBOUND_PROFILE")
+    return ["--profile", name] if name else []
 
 
-def project() -> list[str]:
-    """The project under test is the one that asv has installed here, as options."""
+def project_options() -> list[str]:
+    """The options that make the environment of asv that of the project under test."""
     return ["--project-python", sys.executable]
 
 
-def timing(planned: dict[str, dict[str, Any]]) -> Callable[[Any, str], Any]:
-    """The benchmark of one scenario's cells, by key."""
+def make_track(planned: dict[str, dict[str, Any]]) -> Callable[[Any, str], Any]:
+    """Make the benchmark method of one scenario, whose cells are given by key."""
 
     def track_time(_self: Any, cell: str) -> dict[str, Any]:
         words = ["run", planned[cell]["file"], "--only", planned[cell]["id"], "--json"]
-        words += ["--no-operators", *profile(), *project()]
+        words += ["--no-operators", *profile_options(), *project_options()]
         if os.environ.get("COREBOUND_UNLOCKED"):
             words.append("--unlocked")
-        (measured,) = answer(*words)["cells"]
+        (measured,) = run_corebound(*words)["cells"]
         samples = [median_ns / 1e9 for median_ns in measured["launch_medians_ns"]]
         if not samples:
             raise RuntimeError(f"no launch was ok: {measured['statuses']}")
@@ -100,37 +103,37 @@ def timing(planned: dict[str, dict[str, Any]]) -> Callable[[Any, str], Any]:
     return track_time
 
 
-def fitting(planned: dict[str, dict[str, Any]]) -> Callable[[Any, str], None]:
-    """What leaves a cell out that this host cannot hold, with its reason."""
+def make_setup(planned: dict[str, dict[str, Any]]) -> Callable[[Any, str], None]:
+    """Make the setup method, which skips cells that this host cannot run, with the reason."""
 
     def setup(_self: Any, cell: str) -> None:
-        unfit = planned[cell]["skipped"]
-        if unfit is not None:
-            sys.stderr.write(f"skipped: {unfit['what']}\n{unfit['mend']}\n")
-            raise SkipNotImplemented(unfit["what"])
+        reason = planned[cell]["skipped"]
+        if reason is not None:
+            sys.stderr.write(f"skipped: {reason['what']}\n{reason['fix']}\n")
+            raise SkipNotImplemented(reason["what"])
 
     return setup
 
 
-def benchmark(scenario: str, planned: dict[str, dict[str, Any]]) -> type:
-    """A class of benchmarks, as asv knows them, of one scenario."""
+def make_benchmark(scenario: str, planned: dict[str, dict[str, Any]]) -> type:
+    """Make asv's benchmark class of one scenario, whose cells are given by key."""
     first = next(iter(planned.values()))
     measure = first["measure"]
-    track = timing(planned)
-    told: dict[str, Any] = {
-        # asv files what a `track_` benchmark returns under its own type unless told otherwise.
+    track = make_track(planned)
+    attributes: dict[str, Any] = {
+        # The default type of a `track_` benchmark is `track`.
         "type": "time",
         "unit": "seconds",
         "version": first["sha256"],
         "timeout": measure["timeout_s"] * measure["launches"]["max"] + SPARE_S,
         "pretty_name": f"{scenario}: time of an iteration",
     }
-    for name, value in told.items():
+    for name, value in attributes.items():
         setattr(track, name, value)
     members = {
         "params": [list(planned)],
         "param_names": ["cell"],
-        "setup": fitting(planned),
+        "setup": make_setup(planned),
         "track_time": track,
         "__doc__": f"The scenario {scenario}.",
         "__module__": __name__,
@@ -139,20 +142,20 @@ def benchmark(scenario: str, planned: dict[str, dict[str, Any]]) -> type:
 
 
 def class_name(scenario: str) -> str:
-    """A scenario's name as a class's: `resnet50-inference` is `Resnet50Inference`."""
+    """The class name for a scenario: `resnet50-inference` becomes `Resnet50Inference`."""
     words = re.split(r"[^a-z0-9]+", scenario)
     name = "".join(word[:1].upper() + word[1:] for word in words)
     return name if name[:1].isalpha() else f"Scenario{name}"
 
 
-def discovered() -> dict[str, type]:
-    """A class for every scenario there is."""
-    chosen = os.environ.get("COREBOUND_SCENARIOS")
-    files = chosen.split(os.pathsep) if chosen else ["scenarios"]
+def find_benchmarks() -> dict[str, type]:
+    """The benchmark class of every scenario, by class name."""
+    paths = os.environ.get("COREBOUND_SCENARIOS")
+    files = paths.split(os.pathsep) if paths else ["scenarios"]
     by_scenario: dict[str, dict[str, dict[str, Any]]] = {}
-    for planned in answer("plan", *files, "--json", *profile(), *project()):
+    for planned in run_corebound("plan", *files, "--json", *profile_options(), *project_options()):
         by_scenario.setdefault(planned["cell"]["scenario"], {})[planned["key"]] = planned
-    return {class_name(name): benchmark(name, cells) for name, cells in by_scenario.items()}
+    return {class_name(name): make_benchmark(name, cells) for name, cells in by_scenario.items()}
 
 
-globals().update(discovered())
+globals().update(find_benchmarks())

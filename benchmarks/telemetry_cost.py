@@ -1,8 +1,8 @@
-"""What looking at a launch costs a step of 5 ms, with no CPU to spare for the looks.
+"""The cost of sampling a launch, for a step of 5 ms, on a CPU that the sampler shares.
 
-Launches with looks and without take turns, with first and without first by turns, all on one
-CPU that the watcher has to share: the worst there is. A look falls on one step in ten or
-so, so steps enter by their mean; a median would never see it.
+Launches with and without sampling run in pairs, in alternating order, all on the one CPU that
+the sampler uses too: the worst case. About one step in ten is interrupted by a sample, so the
+mean of the steps is compared; a median would not show it.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ STEPS = "def steps(*, terms):\n    return lambda: sum(range(terms))\n"
 
 
 class Cost(Struct, frozen=True, kw_only=True):
-    """What looks cost.
+    """The cost of sampling.
 
     Attributes:
-        ratios: Mean step with looks as a multiple of that without, pair by pair.
-        look_shares: CPU time of the looks as a share of their launch's duration.
+        ratios: For each pair, the mean step with sampling over the mean step without.
+        look_shares: CPU time of the sampler as a share of its launch's duration.
     """
 
     ratios: tuple[float, ...]
@@ -49,22 +49,22 @@ class Cost(Struct, frozen=True, kw_only=True):
 
     @property
     def interval(self) -> Interval | None:
-        """Of the ratio, 95 %."""
+        """The 95 % interval of the ratio."""
         return geometric_mean_interval(self.ratios)
 
 
 def measure(pairs: int = PAIRS) -> Cost:
-    """Launch so many pairs."""
+    """Measure this many pairs of launches."""
     ratios, shares = [], []
     with _one_cpu() as cpu, tempfile.TemporaryDirectory() as name:
         terms = _terms()
         folder = _suite(Path(name))
         with Supervision(folder) as supervision:
             for number in range(pairs):
-                turns = (True, False) if number % 2 else (False, True)
+                order = (True, False) if number % 2 else (False, True)
                 pair = {
                     looks: _launch(supervision, folder, cpu=cpu, terms=terms, looks=looks)
-                    for looks in turns
+                    for looks in order
                 }
                 ratios.append(_mean_ns(pair[True]) / _mean_ns(pair[False]))
                 timed_ns = sum(pair[True].workers[0].wall_ns)
@@ -84,7 +84,7 @@ def _one_cpu() -> Iterator[int]:
 
 
 def _terms() -> int:
-    """How much work takes 5 ms: the least of a few tries, for others may be about."""
+    """The work that takes 5 ms, by the fastest of several tries, as other programs may run."""
     terms = 100_000
     seconds = []
     for _ in range(20):
@@ -150,16 +150,17 @@ def _mean_ns(outcome: LaunchResult) -> float:
 
 
 def main() -> None:
-    """Print what looks cost, with its interval."""
+    """Print the cost of sampling, with its interval."""
     cost = measure()
-    found = cost.interval
-    assert found is not None, "an interval needs two pairs"
+    interval = cost.interval
+    assert interval is not None, "an interval needs two pairs"
     print(
-        f"a step of {STEP_S * 1e3:g} ms with looks and without, {len(cost.ratios)} pairs:"
+        f"a step of {STEP_S * 1e3:g} ms with and without sampling, {len(cost.ratios)} pairs:"
         f" {_percent(geometric_mean(cost.ratios) - 1)}"
-        f" (95 %: {_percent(found.low - 1)} to {_percent(found.high - 1)}; target under 0.5 %)"
+        f" (95 %: {_percent(interval.low - 1)} to {_percent(interval.high - 1)};"
+        " target under 0.5 %)"
     )
-    print(f"CPU time of the looks themselves: {_percent(statistics.median(cost.look_shares))}")
+    print(f"CPU time of the sampler: {_percent(statistics.median(cost.look_shares))}")
 
 
 def _percent(share: float) -> str:

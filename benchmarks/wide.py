@@ -1,8 +1,9 @@
-"""A history that nobody measured, of the shape that large asv projects have: few files, many cells.
+"""Generate a history with the shape of large asv projects: few files, many cells.
 
 Real ones have thousands of combinations of parameters, on several machines and in several
-environments with long names, each measured some hundred times. Sunpy's, which lies beside some
-checkouts, is the other way round. `python -m benchmarks.publish --wide` compares the costs.
+environments with long names, each measured about a hundred times. sunpy's has many files and few
+series. `python -m benchmarks.publish --wide` compares the costs, and `--deep` those of a history
+with one machine and more commits.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import hashlib
 import itertools
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +21,10 @@ from numpy.typing import NDArray
 
 BENCHMARKS = 300
 COMMITS = 120
-# Parameters as asv writes them: with what only Python writes, commas and brackets.
+# About 8,000 series of 350 points.
+DEEP_BENCHMARKS = 450
+DEEP_COMMITS = 350
+# Parameters as asv writes them, with Python notation, commas and brackets.
 _AXES = {
     "dtype": ("'int64'", "'float64'", "'object'", "'datetime64[ns, tz]'", "'string[pyarrow]'"),
     "unique": ("True", "False"),
@@ -31,11 +36,12 @@ _AXES = {
     "window": ("('rolling', {'window': 10})", "('expanding', {})"),
 }  # fmt: skip
 _LONG = "conda-py3.10-Cython3.0-jinja2-matplotlib-numba-numexpr-openpyxl-pyarrow-pytables-scipy"
-# Of each machine its environments, and of how many commits it measured one.
+# For each machine, its environments, and the interval between measured commits.
 _MACHINES = {
     "runner": ((_LONG,), 1),
     "desk": (("conda-py3.10-Cython0.29.32", "conda-py3.11-Cython3.0"), 4),
 }
+_ONE_MACHINE = {"runner": _MACHINES["runner"]}
 _NOISES = (0.005, 0.01, 0.03, 0.08)
 _DAY_MS = 86_400_000
 _BEGAN_MS = 1_577_836_800_000
@@ -44,7 +50,7 @@ _COLUMNS = ("result", "params", "version", "started_at", "duration", "stats_ci_9
 
 
 class _Benchmark(Struct, frozen=True, kw_only=True):
-    """One of them: its parameters, and the level of each cell (rows) at each commit, in seconds."""
+    """A benchmark: its parameters, and the level of each cell (row) at each commit, in seconds."""
 
     names: tuple[str, ...]
     values: tuple[tuple[str, ...], ...]
@@ -52,16 +58,28 @@ class _Benchmark(Struct, frozen=True, kw_only=True):
     noises: NDArray[np.float64]
 
 
-def make(into: Path, *, benchmarks: int = BENCHMARKS, commits: int = COMMITS) -> None:
-    """Write an asv project with its results, the same ones every time.
+def make_deep(into: Path, *, benchmarks: int = DEEP_BENCHMARKS) -> None:
+    """Write a project with one machine and one environment, measured at 350 commits."""
+    make(into, benchmarks=benchmarks, commits=DEEP_COMMITS, machines=_ONE_MACHINE)
+
+
+def make(
+    into: Path,
+    *,
+    benchmarks: int = BENCHMARKS,
+    commits: int = COMMITS,
+    machines: Mapping[str, tuple[tuple[str, ...], int]] = _MACHINES,
+) -> None:
+    """Write an asv project with its results, which are the same every time.
 
     A third of the cells have one step, some have two, and a tenth of the benchmarks have one in all
     their cells. One result in a hundred is missing.
 
     Args:
         into: An empty folder.
-        benchmarks: How many, each of 1 to 165 cells.
-        commits: How many.
+        benchmarks: The number of benchmarks, each with 1 to 165 cells.
+        commits: The number of commits.
+        machines: For each machine, its environments, and the interval between measured commits.
     """
     rng = np.random.default_rng(11)
     made = {
@@ -70,30 +88,30 @@ def make(into: Path, *, benchmarks: int = BENCHMARKS, commits: int = COMMITS) ->
     }
     known = {
         name: {
-            "name": name, "param_names": one.names, "params": one.values, "type": "time",
+            "name": name, "param_names": shape.names, "params": shape.values, "type": "time",
             "unit": "seconds", "version": hashlib.sha256(name.encode()).hexdigest(), "code": "",
         }
-        for name, one in made.items()
+        for name, shape in made.items()
     }  # fmt: skip
     _write(into / "results" / "benchmarks.json", {**known, "version": 2})
-    for machine, (environments, every) in _MACHINES.items():
+    for machine, (environments, every) in machines.items():
         folder = into / "results" / machine
         about = {"machine": machine, "arch": "x86_64", "cpu": "a processor", "num_cpu": "8",
                  "os": "Linux", "ram": "32000000"}  # fmt: skip
         _write(folder / "machine.json", {**about, "version": 1})
         for environment, at in itertools.product(environments, range(0, commits, every)):
             sha = hashlib.sha1(f"{at}".encode(), usedforsecurity=False).hexdigest()
-            told = {
+            content = {
                 "commit_hash": sha, "env_name": environment, "date": _BEGAN_MS + at * _DAY_MS,
                 "params": {**about, "python": "3.10"}, "python": "3.10", "requirements": {},
                 "env_vars": {}, "result_columns": _COLUMNS, "durations": {}, "version": 2,
                 "results": {
-                    name: _row(one, at, str(known[name]["version"]), rng)
-                    for name, one in made.items()
+                    name: _row(shape, at, str(known[name]["version"]), rng)
+                    for name, shape in made.items()
                     if rng.random() > 0.01
                 },
             }  # fmt: skip
-            _write(folder / f"{sha[:8]}-{environment}.json", told)
+            _write(folder / f"{sha[:8]}-{environment}.json", content)
 
 
 def _benchmark(rng: np.random.Generator, commits: int) -> _Benchmark:
@@ -114,13 +132,14 @@ def _benchmark(rng: np.random.Generator, commits: int) -> _Benchmark:
     )
 
 
-def _row(one: _Benchmark, at: int, version: str, rng: np.random.Generator) -> list[Any]:
-    """What asv keeps of a benchmark in the file of a commit."""
-    figures = one.levels[:, at] * np.exp(rng.normal(0, one.noises))
-    bounds = ((figures * by).tolist() for by in (0.98, 1.02))
-    return [figures.tolist(), one.values, version, _BEGAN_MS, 10.0, *bounds]
+def _row(shape: _Benchmark, at: int, version: str, rng: np.random.Generator) -> list[Any]:
+    """The entry of a benchmark in the result file of a commit."""
+    times_s = shape.levels[:, at] * np.exp(rng.normal(0, shape.noises))
+    # asv itself stores only five digits of an interval.
+    bounds = ([float(f"{end:.4e}") for end in times_s * factor] for factor in (0.98, 1.02))
+    return [times_s.tolist(), shape.values, version, _BEGAN_MS, 10.0, *bounds]
 
 
-def _write(file: Path, told: dict[str, Any]) -> None:
+def _write(file: Path, content: dict[str, Any]) -> None:
     file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text(json.dumps(told), encoding="utf-8")
+    file.write_text(json.dumps(content), encoding="utf-8")

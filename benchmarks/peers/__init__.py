@@ -1,1 +1,1 @@
-"""Corebound beside asv, pyperf and hyperfine, on real launches: `python -m benchmarks.peers`."""
+"""Compares corebound with asv, pyperf, hyperfine and the Timer of PyTorch."""

@@ -1,1 +1,1 @@
-"""How often the statistics are right, by simulation: `python -m benchmarks.simulation`."""
+"""Error rates of the statistics, by simulation: `python -m benchmarks.simulation`."""

@@ -1,4 +1,4 @@
-"""Print what was simulated: `python -m benchmarks.simulation [WHAT]`."""
+"""Simulate and print a table of error rates: `python -m benchmarks.simulation [STUDY]`."""
 
 from __future__ import annotations
 
@@ -9,14 +9,18 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.simulation import (
+    allocation,
     coverage,
+    few,
     histories,
+    modes,
     nights,
     percentiles,
     recorded,
     runs,
     stopping,
     suites,
+    tune,
     turns,
     verdicts,
     warm_up,
@@ -27,6 +31,8 @@ def main() -> None:
     studies: dict[str, Callable[[argparse.Namespace], None]] = {
         "verdicts": _verdicts,
         "coverage": _coverage,
+        "few": _few,
+        "allocation": _allocation,
         "percentiles": _percentiles,
         "stopping": _stopping,
         "suites": _suites,
@@ -35,12 +41,14 @@ def main() -> None:
         "turns": _turns,
         "scores": _scores,
         "runs": _runs,
+        "modes": _modes,
+        "tune": _tune,
     }
     parser = argparse.ArgumentParser(prog="python -m benchmarks.simulation", description=__doc__)
-    parser.add_argument("what", nargs="?", choices=tuple(studies), default="verdicts")
-    parser.add_argument("--trials", type=int, default=1000)
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--labelled", type=Path, help="labelled launches, a gzipped JSON list")
+    parser.add_argument("study", nargs="?", choices=tuple(studies), default="verdicts")
+    parser.add_argument("--trials", type=int, default=1000, help="trials per row of a table")
+    parser.add_argument("--seed", type=int, default=1, help="seed of the random numbers")
+    parser.add_argument("--labelled", type=Path, help="launches with labels, a gzipped JSON list")
     parser.add_argument(
         "--asv", type=Path, action="append", default=[], help="an asv history, a tar file"
     )
@@ -48,62 +56,81 @@ def main() -> None:
         "--recorded",
         type=Path,
         default=Path("tests/data/runs/changing-load.json"),
-        help="runs of the same, as in tests/data/runs",
+        help="runs of an unchanged workload, as in tests/data/runs",
     )
-    chosen = parser.parse_args()
-    studies[chosen.what](chosen)
+    options = parser.parse_args()
+    studies[options.study](options)
 
 
-def _verdicts(chosen: argparse.Namespace) -> None:
-    rng = np.random.default_rng(chosen.seed)
-    verdicts.compared(rng, chosen.trials)
-    verdicts.ordered(rng, chosen.trials)
-    warm_up.settled(rng, max(chosen.trials // 20, 1))
-    if chosen.labelled:
-        warm_up.labelled(chosen.labelled)
+def _verdicts(options: argparse.Namespace) -> None:
+    rng = np.random.default_rng(options.seed)
+    verdicts.compared(rng, options.trials)
+    verdicts.ordered(rng, options.trials)
+    warm_up.settled(rng, max(options.trials // 20, 1))
+    if options.labelled:
+        warm_up.labelled(options.labelled)
 
 
-def _coverage(chosen: argparse.Namespace) -> None:
-    coverage.ratios(np.random.default_rng(chosen.seed), chosen.trials)
+def _coverage(options: argparse.Namespace) -> None:
+    coverage.ratios(np.random.default_rng(options.seed), options.trials)
 
 
-def _percentiles(chosen: argparse.Namespace) -> None:
-    percentiles.tails(np.random.default_rng(chosen.seed), chosen.trials)
+def _few(options: argparse.Namespace) -> None:
+    few.held(np.random.default_rng(options.seed), max(options.trials // 10, 1))
 
 
-def _stopping(chosen: argparse.Namespace) -> None:
-    stopping.stopped(np.random.default_rng(chosen.seed), chosen.trials)
-    stopping.forecast(np.random.default_rng(chosen.seed), chosen.trials)
+def _allocation(options: argparse.Namespace) -> None:
+    allocation.allocated(np.random.default_rng(options.seed), 4 * options.trials)
 
 
-def _suites(chosen: argparse.Namespace) -> None:
-    suites.judged(np.random.default_rng(chosen.seed), max(chosen.trials // 20, 1))
+def _percentiles(options: argparse.Namespace) -> None:
+    percentiles.tails(np.random.default_rng(options.seed), options.trials)
 
 
-def _nights(chosen: argparse.Namespace) -> None:
-    nights.watched(chosen.seed, max(chosen.trials // 5, 1))
+def _stopping(options: argparse.Namespace) -> None:
+    stopping.stopped(np.random.default_rng(options.seed), options.trials)
+    stopping.decided(np.random.default_rng(options.seed), max(options.trials // 2, 1))
+    stopping.forecast(np.random.default_rng(options.seed), options.trials)
 
 
-def _turns(chosen: argparse.Namespace) -> None:
-    turns.by_turns(chosen.seed, max(chosen.trials // 5, 1))
+def _suites(options: argparse.Namespace) -> None:
+    suites.judged(np.random.default_rng(options.seed), max(options.trials // 20, 1))
 
 
-def _scores(chosen: argparse.Namespace) -> None:
-    histories.scores(chosen.seed, chosen.trials)
+def _nights(options: argparse.Namespace) -> None:
+    nights.watched(options.seed, max(options.trials // 5, 1))
 
 
-def _runs(chosen: argparse.Namespace) -> None:
-    runs.recorded(chosen.recorded)
-    runs.simulated(np.random.default_rng(chosen.seed), chosen.trials)
+def _turns(options: argparse.Namespace) -> None:
+    turns.by_turns(options.seed, max(options.trials // 5, 1))
 
 
-def _history(chosen: argparse.Namespace) -> None:
-    histories.found(chosen.seed, chosen.trials)
-    histories.nightly(chosen.seed, max(chosen.trials // 25, 1))
-    if chosen.labelled:
-        recorded.launches(np.random.default_rng(chosen.seed), chosen.labelled)
-    for path in chosen.asv:
-        recorded.asv(np.random.default_rng(chosen.seed), path)
+def _scores(options: argparse.Namespace) -> None:
+    histories.scores(options.seed, options.trials)
+
+
+def _runs(options: argparse.Namespace) -> None:
+    runs.recorded(options.recorded)
+    runs.simulated(np.random.default_rng(options.seed), options.trials)
+
+
+def _modes(options: argparse.Namespace) -> None:
+    rng = np.random.default_rng(options.seed)
+    modes.recognised(rng, 20 * options.trials)
+    modes.judged(rng, options.trials)
+
+
+def _tune(options: argparse.Namespace) -> None:
+    tune.raced(np.random.default_rng(options.seed), max(options.trials // 5, 1))
+
+
+def _history(options: argparse.Namespace) -> None:
+    histories.found(options.seed, options.trials)
+    histories.nightly(options.seed, max(options.trials // 25, 1))
+    if options.labelled:
+        recorded.launches(np.random.default_rng(options.seed), options.labelled)
+    for path in options.asv:
+        recorded.asv(np.random.default_rng(options.seed), path)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""How often a step in a history is found, and how often one that is not there."""
+"""Detection rate and false alarms of the search for change points in histories."""
 
 from __future__ import annotations
 
@@ -15,13 +15,14 @@ from corebound.stats.history.change_point import ChangePoint, HistoryArrays, seg
 from corebound.stats.history.detection import THRESHOLD, change_points_of
 from corebound.stats.history.detectors import CutSides, score
 from corebound.stats.history.search import CutEvaluator
+from corebound.stats.intervals import share_interval
 
 NIGHTS = 100
 STEP = math.log(1.05)
 TYPICAL_NS = 10e6
-# "Found" is within so many nights either way.
+# A change point counts as found within this many nights either way.
 NEAR = 3
-# A step may come on any night but the first and the last of these.
+# No step is within this many nights of either end.
 EDGE = 10
 
 Array = NDArray[np.float64]
@@ -38,7 +39,7 @@ def _heavy_tail(rng: np.random.Generator, n: int) -> Array:
 
 
 def _correlated(rng: np.random.Generator, n: int) -> Array:
-    """AR(0.6); what is new every night varies by 1 %, so the whole by 1.25 %."""
+    """AR(0.6); innovations have a standard deviation of 1 %, so the series has 1.25 %."""
     noise = rng.normal(0, 0.01, n)
     noise[0] /= math.sqrt(1 - 0.6**2)
     for index in range(1, n):
@@ -75,7 +76,15 @@ NOISES: tuple[tuple[str, Draw], ...] = (
 
 
 class Trial(Struct, frozen=True):
-    """One series without and with a step, looked at once in the end."""
+    """The result for one series, searched once without a step and once with one.
+
+    Attributes:
+        alarm: Whether the search reports a change point without a step.
+        found: Whether it finds the step.
+        other: Whether it reports another change point as well.
+        within: Whether the step is in the reported range of nights.
+        covered: Whether the interval contains the step's size.
+    """
 
     alarm: bool
     found: bool
@@ -84,22 +93,26 @@ class Trial(Struct, frozen=True):
     covered: bool
 
 
-def course_of(logs: Array, which: NDArray[np.int64] | None = None) -> HistoryArrays:
-    """A history of these logarithms, each under the circumstances of this number, or all alike."""
-    told = np.zeros(logs.size, dtype=np.int64) if which is None else which
-    borders = (np.flatnonzero(np.diff(told)) + 1).tolist()
+def history_of(logs: Array, environments: NDArray[np.int64] | None = None) -> HistoryArrays:
+    """A history of these logarithms; `environments` has a number for each, default: all equal."""
+    numbers = np.zeros(logs.size, dtype=np.int64) if environments is None else environments
+    borders = (np.flatnonzero(np.diff(numbers)) + 1).tolist()
     return HistoryArrays(
         logs=logs + math.log(TYPICAL_NS),
         errors=np.zeros(logs.size),
-        segments=segments_of(told.tolist(), borders),
+        segments=segments_of(numbers.tolist(), borders),
     )
 
 
-def find_steps(logs: Array, which: NDArray[np.int64] | None = None) -> tuple[ChangePoint, ...]:
-    return change_points_of(course_of(logs, which), threshold=THRESHOLD)
+def find_steps(
+    logs: Array, environments: NDArray[np.int64] | None = None
+) -> tuple[ChangePoint, ...]:
+    """The change points that the search reports."""
+    return change_points_of(history_of(logs, environments), threshold=THRESHOLD)
 
 
 def near(steps: Iterable[ChangePoint], at: int, direction: str) -> list[ChangePoint]:
+    """The change points that may be a step at this index."""
     return [s for s in steps if abs(s.at - at) <= NEAR and s.direction == direction]
 
 
@@ -123,52 +136,53 @@ def _trial(index: int, *, draw: Draw, seed: int) -> Trial:
 
 
 def _scored(index: int, *, draw: Draw, seed: int) -> tuple[float, float]:
-    """Of a series without a step: the score of one place, and the least of a step told."""
+    """The score of a random index, and the least p-value of any report, without a step."""
     rng = np.random.default_rng((seed, index))
     logs = draw(rng, NIGHTS)
     at = int(rng.integers(2 * EDGE, NIGHTS - 2 * EDGE + 1))
     rho = CutEvaluator(logs, np.zeros(NIGHTS), threshold=THRESHOLD, seed=0).noise((at,)).rho
-    told = min((step.p_value for step in find_steps(logs)), default=math.inf)
-    return score(CutSides(logs[:at], logs[at:]), rho=rho, own_error=0.0), told
+    least = min((step.p_value for step in find_steps(logs)), default=math.inf)
+    return score(CutSides(logs[:at], logs[at:]), rho=rho, own_error=0.0), least
 
 
 def scores(seed: int, trials: int) -> None:
-    """How often a score is low where nothing changed: a p-value is as often as it says."""
-    print(f"{NIGHTS} nights without a step, {trials} trials each: how often the score of one place")
-    print("is at most 5, 1 and 0.1 %; series in which a step was told with at most 5 and 0.01 %.\n")
-    print(f"{'noise':<36}{'5 %':>8}{'1 %':>8}{'0.1 %':>8}{'told':>7}{'clear':>7}")
+    """Check the scores as p-values: how often is one low where nothing changed?"""
+    print(f"{NIGHTS} nights without a step, {trials} trials each. How often the score of a random")
+    print("index is at most 5, 1 and 0.1 %; number of series with a reported change point whose")
+    print("p-value is at most 5 % (reported) and 0.01 % (clear).\n")
+    print(f"{'noise':<36}{'5 %':>8}{'1 %':>8}{'0.1 %':>8}{'reported':>10}{'clear':>7}")
     with ProcessPoolExecutor() as pool:
         for name, draw in NOISES:
             work = partial(_scored, draw=draw, seed=seed)
-            places, told = zip(*pool.map(work, range(trials), chunksize=10), strict=True)
-            low = "".join(f"{np.mean(np.array(places) <= of):>8.2%}" for of in (0.05, 0.01, 1e-3))
-            seen = "".join(f"{sum(one <= of for one in told):>7}" for of in (0.05, 1e-4))
-            print(f"{name:<36}{low}{seen}", flush=True)
+            index_scores, least = zip(*pool.map(work, range(trials), chunksize=10), strict=True)
+            low = "".join(
+                f"{np.mean(np.array(index_scores) <= level):>8.2%}" for level in (0.05, 0.01, 1e-3)
+            )
+            reported = sum(value <= 0.05 for value in least)
+            clear = sum(value <= 1e-4 for value in least)
+            print(f"{name:<36}{low}{reported:>10}{clear:>7}", flush=True)
     print()
 
 
 def rate(hits: Iterable[bool]) -> str:
-    """A share with its 95 % interval after Wilson (1927)."""
+    """A share with its 95 % interval (Wilson 1927)."""
     outcomes = list(hits)
-    n = len(outcomes)
-    if not n:
+    if not outcomes:
         return "-"
-    share, z = sum(outcomes) / n, 1.96
-    middle = (share + z * z / (2 * n)) / (1 + z * z / n)
-    reach = z / (1 + z * z / n) * math.sqrt(share * (1 - share) / n + z * z / (4 * n * n))
-    return f"{share:.1%} ({max(middle - reach, 0):.1%}-{min(middle + reach, 1):.1%})"
+    hit, total = sum(outcomes), len(outcomes)
+    interval = share_interval(hit, total)
+    return f"{hit / total:.1%} ({interval.low:.1%}-{interval.high:.1%})"
 
 
 def found(seed: int, trials: int) -> None:
-    """Alarms on series without a step, and steps of 5 % that are found."""
-    print(f"{NIGHTS} nights, {trials} trials each; 95 % intervals in brackets. A series without a")
-    print(f"step in which one is reported; with one of 5 % on night {EDGE} to {NIGHTS - EDGE},")
-    print(f"up or down: found within {NEAR} nights; something else reported; of those found,")
-    print("the range of nights holds the step, and the interval its size.\n")
+    """Print false alarms, and how often a step of 5 % is found."""
+    print(f"{NIGHTS} nights, {trials} trials each; 95 % intervals in brackets. Alarms: series")
+    print("without a step that report one. With a step of 5 %, up or down, on any night from")
+    print(f"{EDGE} to {NIGHTS - EDGE}: found within {NEAR} nights; another change point reported.")
     print(
-        f"{'noise':<36}{'alarms':>19}{'found':>21}{'something else':>19}"
-        f"{'range':>8}{'interval':>10}"
+        "Of those found: the range of nights contains the step; the interval contains its size.\n"
     )
+    print(f"{'noise':<36}{'alarms':>19}{'found':>21}{'another':>19}{'range':>8}{'interval':>10}")
     with ProcessPoolExecutor() as pool:
         for name, draw in NOISES:
             work = partial(_trial, draw=draw, seed=seed)
@@ -189,7 +203,7 @@ def _share(hits: Iterable[bool]) -> str:
 
 
 def _season(index: int, *, draw: Draw, seed: int) -> tuple[bool, int | None]:
-    """A history looked at every night: a false alarm in 100, nights until a step is seen."""
+    """Search a history every night: any false alarm in 100 nights, and the delay of a step."""
     rng = np.random.default_rng((seed, index, 1))
     alarm = False
     logs = draw(rng, 2 * NIGHTS)
@@ -204,16 +218,16 @@ def _season(index: int, *, draw: Draw, seed: int) -> tuple[bool, int | None]:
 
 
 def nightly(seed: int, trials: int) -> None:
-    """The same, but looked at every night."""
-    print(f"Looked at every night, {trials} trials: histories that report a step on any of their")
-    print(f"first {NIGHTS} nights, without one; then a step of 5 %: nights with it until it is")
-    print("reported, in the middle and in 95 of 100.\n")
+    """Print false alarms and delays of a search every night."""
+    print(f"A search every night, {trials} trials. Alarms: histories that report a step on any of")
+    print(f"their first {NIGHTS} nights, which have none. Then a step of 5 %: nights until it is")
+    print("reported, median and 95th percentile.\n")
     print(f"{'noise':<36}{'alarms':>19}{'median':>8}{'95 %':>6}{'never':>7}")
     with ProcessPoolExecutor() as pool:
         for name, draw in NOISES:
             work = partial(_season, draw=draw, seed=seed)
             results = list(pool.map(work, range(trials)))
-            # One that is never seen is later than all others.
+            # A step that is never reported counts as an infinite delay.
             delays = sorted(math.inf if delay is None else delay for _, delay in results)
             print(
                 f"{name:<36}{rate(alarm for alarm, _ in results):>19}"

@@ -1,4 +1,4 @@
-"""A year of nights, each looked at: how many suspicions, how many alarms, how soon."""
+"""A search every night for a year: early warnings, alarms, and delays."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from benchmarks.simulation.histories import (
     STEP,
     TYPICAL_NS,
     Draw,
-    course_of,
     find_steps,
+    history_of,
     rate,
 )
 from benchmarks.simulation.verdicts import BASELINE, CELL, MARGIN, summary_of
@@ -37,73 +37,78 @@ from corebound.stats.history.early_warnings import (
 )
 
 YEAR = 365
-# With the step, at most.
+# Nights with the step, at most.
 AFTER = 40
-# Of those before the step, so many at most say what is good.
+# The level before the step is estimated from at most this many nights.
 GOOD_NIGHTS = 100
-# Two findings of one step may differ by so many nights.
+# Two change points this many nights apart or less count as one step.
 SAME_STEP_NIGHTS = 3
-# Of a comparison of the two commits: pairs of launches, and how these differ.
+# A comparison of two commits: its pairs of launches, and their standard deviation.
 PAIRS = 10
 PAIR_SPREAD = 0.015
 
 Array = NDArray[np.float64]
-# By the vote alone; the present state measured again; both commits launched in turns.
-Way = Literal["vote", "present", "both"]
-WAYS: tuple[Way, ...] = ("vote", "present", "both")
+# How an alarm is confirmed: by the detectors alone, by a re-run of the present commit, or by a
+# comparison of both commits with launches that alternate.
+Method = Literal["vote", "present", "both"]
+METHODS: tuple[Method, ...] = ("vote", "present", "both")
 
 
 class Truth(Struct, frozen=True, kw_only=True):
-    """A host's nights: how each went, and the level the commit of the night had."""
+    """The nights of a host: the noise of each, and the level of its commit."""
 
     noise: Array
     levels: Array
 
 
 @dataclass(slots=True)
-class Asked:
-    """A step that was asked about, what the latest re-run said, and on which night."""
+class Suspect:
+    """A suspected step, and the answer and night of its latest re-run."""
 
     step: ChangePoint
-    said: Answer | None = None
+    answer: Answer | None = None
     night: int = -RERUN_EXPIRES_POINTS
 
 
 @dataclass(slots=True)
 class Watch:
-    """One way of alarming, over the nights."""
+    """One method of confirming alarms, over the nights."""
 
-    way: Way
-    asked: list[Asked] = field(default_factory=list)
+    method: Method
+    suspects: list[Suspect] = field(default_factory=list)
     alarmed: list[tuple[int, ChangePoint]] = field(default_factory=list)
 
     def look(
         self, step: ChangePoint, night: int, truth: Truth, rng: np.random.Generator, *, voted: bool
     ) -> None:
-        said = None if self.way == "vote" else self._said(step, night, truth, rng)
-        if raises_alarm(is_accepted=voted, answer=said, is_commit_comparison=self.way == "both"):
+        """Decide on one change point of a night; `voted` if the detectors confirm it."""
+        answer = None if self.method == "vote" else self._answer(step, night, truth, rng)
+        both = self.method == "both"
+        if raises_alarm(is_accepted=voted, answer=answer, is_commit_comparison=both):
             note(self.alarmed, night, step)
 
-    def _said(
+    def _answer(
         self, step: ChangePoint, night: int, truth: Truth, rng: np.random.Generator
     ) -> Answer | None:
-        known = next((one for one in self.asked if same_step(one.step, step)), None)
+        known = next((suspect for suspect in self.suspects if same_step(suspect.step, step)), None)
         if known is None:
-            known = Asked(step)
-            self.asked.append(known)
+            known = Suspect(step)
+            self.suspects.append(known)
         covered = known.step.last_good <= step.last_good and step.first_bad <= known.step.first_bad
-        final = known.said is not None and is_final(
-            known.said, is_commit_comparison=self.way == "both", is_covered=covered
+        final = known.answer is not None and is_final(
+            known.answer, is_commit_comparison=self.method == "both", is_covered=covered
         )
         if not final and night - known.night >= RERUN_EXPIRES_POINTS:
-            again = _present if self.way == "present" else _both
-            known.said, known.night = again(step, night, truth, rng), night
+            rerun = _rerun_present if self.method == "present" else _compare_both
+            known.answer, known.night = rerun(step, night, truth, rng), night
             known.step = step
-        return known.said
+        return known.answer
 
 
-def _present(step: ChangePoint, night: int, truth: Truth, _rng: np.random.Generator) -> Answer:
-    """What the host does to this night it may do to the re-run too: that one goes as the next."""
+def _rerun_present(
+    step: ChangePoint, night: int, truth: Truth, _rng: np.random.Generator
+) -> Answer:
+    """Re-run the present commit. Noise may persist, so the re-run has the next night's."""
     first = max(0, night + 1 - GOOD_NIGHTS)
     good = (truth.noise + truth.levels)[first : step.last_good + 1]
     again = truth.levels[night] + truth.noise[night + 1]
@@ -112,8 +117,8 @@ def _present(step: ChangePoint, night: int, truth: Truth, _rng: np.random.Genera
     )
 
 
-def _both(step: ChangePoint, _night: int, truth: Truth, rng: np.random.Generator) -> Answer:
-    """What the night does to both commits is in neither: they are launched in turns."""
+def _compare_both(step: ChangePoint, _night: int, truth: Truth, rng: np.random.Generator) -> Answer:
+    """Compare both commits. Their launches alternate, so the night's noise cancels."""
     moved = truth.levels[step.first_bad] - truth.levels[step.last_good]
     logs = rng.normal(0, PAIR_SPREAD / math.sqrt(2), (2, PAIRS))
     logs[0] += moved
@@ -127,13 +132,14 @@ def _both(step: ChangePoint, _night: int, truth: Truth, rng: np.random.Generator
 
 
 class Year(Struct, frozen=True):
-    """What came of one history.
+    """The result for one history.
 
     Attributes:
-        suspected: Steps that a re-run was asked for, in the year without one.
-        alarmed: Alarms in the same year, by way.
+        suspected: The number of suspected steps, each of which needs a re-run, in the year
+            without a step.
+        alarmed: The number of alarms in the same year, by method.
         until_suspected: Nights with the step until it was suspected; infinite: never.
-        until_alarmed: The same until the alarm, by way.
+        until_alarmed: Nights with the step until the alarm, by method.
     """
 
     suspected: int
@@ -145,17 +151,17 @@ class Year(Struct, frozen=True):
 def _year(index: int, *, draw: Draw, seed: int) -> Year:
     rng = np.random.default_rng((seed, index, 2))
     nights = YEAR + AFTER
-    # One more, for the last night's re-run.
+    # One night more, for the re-run of the last night.
     noise = draw(rng, nights + 1)
     truth = Truth(noise=noise, levels=np.where(np.arange(noise.size) >= YEAR, STEP, 0.0))
     suspected: list[tuple[int, ChangePoint]] = []
-    watches = [Watch(way) for way in WAYS]
+    watches = [Watch(method) for method in METHODS]
     history = (truth.noise + truth.levels)[:nights]
     for night in range(nights):
         seen = history[: night + 1]
         found = find_steps(seen)
         voted = tuple(step for step in found if step.status == "new")
-        early = early_warning(course_of(seen), found)
+        early = early_warning(history_of(seen), found)
         for step in (*voted, *(() if early is None else (early,))):
             note(suspected, night, step)
             for watch in watches:
@@ -171,11 +177,12 @@ def _year(index: int, *, draw: Draw, seed: int) -> Year:
 
 
 def same_step(one: ChangePoint, other: ChangePoint) -> bool:
-    """Whether two findings are of one step."""
+    """Whether two change points are the same step."""
     return one.direction == other.direction and abs(one.at - other.at) <= SAME_STEP_NIGHTS
 
 
 def delay(seen: Sequence[tuple[int, ChangePoint]]) -> float:
+    """Nights with the step until it is among these change points; infinite if it never is."""
     nights = [
         night
         for night, step in seen
@@ -185,8 +192,8 @@ def delay(seen: Sequence[tuple[int, ChangePoint]]) -> float:
 
 
 def note(seen: list[tuple[int, ChangePoint]], night: int, step: ChangePoint) -> None:
-    """Once a step, however often it is told."""
-    # A step that was told just before the real one came does not hide it.
+    """Add a change point, unless the same step was added before."""
+    # A false step just before the real one does not hide it.
     if not any(
         same_step(step, other) and (before < YEAR) == (night < YEAR) for before, other in seen
     ):
@@ -194,32 +201,33 @@ def note(seen: list[tuple[int, ChangePoint]], night: int, step: ChangePoint) -> 
 
 
 def watched(seed: int, trials: int) -> None:
-    """A year without a step, then one of 5 %."""
-    print(f"{YEAR} nights without a step, each looked at, {trials} histories; then one of 5 %.")
-    print("`re-runs`: steps a year that a re-run is asked for. `alarms`: histories that alarm")
-    print("at all in the year, 95 % interval in brackets: by the vote alone; where the")
-    print("present state is measured again; where both commits are, in turns.")
-    print("`nights`: with the step, until it is suspected and until each alarm: in the middle /")
-    print("in 95 of 100.\n")
-    heads = ("vote alone", "present again", "both commits")
+    """Print re-runs, false alarms and delays for a year without a step, then one of 5 %."""
+    print(f"A search on each of {YEAR} nights without a step, {trials} histories; then one of 5 %.")
+    print("`re-runs`: suspected steps per year. Then the share of histories with any alarm in the")
+    print("year, with its 95 % interval: by the detectors alone; after a re-run of the present")
+    print("commit; after a comparison of both commits. Last, nights with the step until it is")
+    print("suspected, and until each alarm: median / 95th percentile.\n")
+    heads = ("detectors", "present commit", "both commits")
     print(f"{'noise':<36}{'re-runs':>8}" + "".join(f"{head:>22}" for head in heads), end="")
     print(f"{'suspected':>11}" + "".join(f"{head:>15}" for head in heads))
     with ProcessPoolExecutor() as pool:
         for name, draw in NOISES:
             years = list(pool.map(partial(_year, draw=draw, seed=seed), range(trials)))
-            asked = sum(one.suspected for one in years) / trials
-            print(f"{name:<36}{asked:>8.2f}", end="")
-            for way in range(len(WAYS)):
-                print(f"{rate(one.alarmed[way] > 0 for one in years):>22}", end="")
-            print(f"{_middle([one.until_suspected for one in years]):>11}", end="")
-            for way in range(len(WAYS)):
-                print(f"{_middle([one.until_alarmed[way] for one in years]):>15}", end="")
+            reruns = sum(year.suspected for year in years) / trials
+            print(f"{name:<36}{reruns:>8.2f}", end="")
+            for method in range(len(METHODS)):
+                print(f"{rate(year.alarmed[method] > 0 for year in years):>22}", end="")
+            print(f"{_median_and_p95([year.until_suspected for year in years]):>11}", end="")
+            for method in range(len(METHODS)):
+                print(
+                    f"{_median_and_p95([year.until_alarmed[method] for year in years]):>15}", end=""
+                )
             print(flush=True)
     print()
 
 
-def _middle(delays: Sequence[float]) -> str:
-    """The middle one and that of 95 in 100; one that never came is later than all."""
+def _median_and_p95(delays: Sequence[float]) -> str:
+    """Median and 95th percentile; a step that is never found has an infinite delay."""
     ordered = sorted(delays)
     n = len(ordered)
     return f"{ordered[n // 2]:.0f} / {ordered[math.ceil(0.95 * n) - 1]:.0f}"

@@ -1,7 +1,7 @@
-"""How often the interval of a cell's 99th percentile holds the truth.
+"""Coverage of the interval of a cell's 99th percentile.
 
-The truth is the geometric mean over all launches there might be of each launch's own 99th
-percentile, had it iterations without end.
+The true value is the geometric mean, over all possible launches, of the 99th percentile of a
+launch with infinitely many iterations.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _NORMAL = float(special.ndtri(SHARE))
 
 
 class Tail(Struct, frozen=True):
-    """A way in which iterations vary, and the logarithm of its 99th percentile."""
+    """A distribution of iterations, and the logarithm of its 99th percentile."""
 
     name: str
     iterations: int
@@ -97,51 +97,57 @@ TAILS = (
 
 
 def tails(rng: np.random.Generator, trials: int) -> None:
-    """Coverage of a cell's `p99_interval`; and by the sample that 99 in 100 do not exceed."""
-    print(f"The 99th percentile of a cell, {trials} trials: how often its 95 % interval holds the")
-    print("truth, in brackets where that rate lies; how often there is one at all; beside it the")
-    print("same by the sample that 99 in 100 do not exceed, and by launches of 100 iterations.\n")
+    """Print the coverage of `p99_interval`, and of simpler estimates."""
     print(
-        f"{'iterations':<36}{'of each':>8}{'launches':>9}{'covers':>22}{'given':>8}"
-        f"{'by that sample':>16}{'of 100':>8}"
+        f"The 99th percentile of a cell, {trials} trials: coverage of its 95 % interval, with the"
+    )
+    print(
+        "95 % interval of that rate; how often there is an interval; and the coverage by the order"
+    )
+    print("statistic instead, and with launches of 100 iterations.\n")
+    print(
+        f"{'iterations':<36}{'each':>8}{'launches':>9}{'covers':>22}{'given':>8}"
+        f"{'order stat.':>16}{'of 100':>8}"
     )
     for tail in TAILS:
         for launches in LAUNCHES:
-            covers, seen, short = [], [], []
+            covers, by_order, short = [], [], []
             for _ in range(trials):
                 logs = tail.draw(rng, launches, tail.iterations)
                 covers.append(_covers(logs, tail))
-                seen.append(_holds(np.quantile(logs, SHARE, axis=1, method="inverted_cdf"), tail))
+                by_order.append(
+                    _holds(np.quantile(logs, SHARE, axis=1, method="inverted_cdf"), tail)
+                )
                 few = logs[:, -100:]
                 short.append(_holds(np.quantile(few, SHARE, axis=1, method="hazen"), tail))
-            given = [one for one in covers if one is not None]
+            given = [covered for covered in covers if covered is not None]
             print(
                 f"{tail.name:<36}{tail.iterations:>8}{launches:>9}{rate(given):>22}"
-                f"{len(given) / trials:>8.0%}{np.mean(seen):>16.1%}{np.mean(short):>8.1%}",
+                f"{len(given) / trials:>8.0%}{np.mean(by_order):>16.1%}{np.mean(short):>8.1%}",
                 flush=True,
             )
     print()
 
 
 def _covers(logs: Array, tail: Tail) -> bool | None:
-    """Whether the interval of `gather` holds the truth; None where it gives none."""
+    """Whether the interval of `combine_launches` contains the true value; None without one."""
     summaries = [
         LaunchSummary(
             launch=f"{block}-0",
             block=block,
             median_ns=TYPICAL_NS,
-            p99_ns=p99_ns((TYPICAL_NS * np.exp(one)).tolist()),
+            p99_ns=p99_ns((TYPICAL_NS * np.exp(samples)).tolist()),
             cpu_median_ns=None,
-            used=one.size,
+            used=samples.size,
             steady=STEADY,
-            independent=effective_sample_size(one.tolist()),
+            independent=effective_sample_size(samples.tolist()),
         )
-        for block, one in enumerate(logs)
+        for block, samples in enumerate(logs)
     ]
-    found = combine_launches(CELL, summaries, ["ok"] * len(summaries)).p99_interval
-    return None if found is None else found.contains(TYPICAL_NS * math.exp(tail.truth))
+    interval = combine_launches(CELL, summaries, ["ok"] * len(summaries)).p99_interval
+    return None if interval is None else interval.contains(TYPICAL_NS * math.exp(tail.truth))
 
 
-def _holds(figures: Array, tail: Tail) -> bool:
-    found = geometric_mean_interval(np.exp(figures).tolist())
-    return found is not None and found.contains(math.exp(tail.truth))
+def _holds(percentiles: Array, tail: Tail) -> bool:
+    interval = geometric_mean_interval(np.exp(percentiles).tolist())
+    return interval is not None and interval.contains(math.exp(tail.truth))

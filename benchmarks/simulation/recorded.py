@@ -1,7 +1,7 @@
-"""Steps in what was really measured: labelled launches, and histories that asv kept.
+"""Change points in real measurements: launches with labels, and histories of asv.
 
-Nobody knows which steps a real history has. So each is taken as it is, and once
-more with a step of 5 % put in: what is found there and not before was found.
+The true steps of a real history are unknown. Each is searched as it is, and again with an added
+step of 5 %.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ import numpy as np
 
 from benchmarks.simulation.histories import NIGHTS, STEP, Array, find_steps, near, rate
 
-# A history with fewer points says little either way.
+# Shorter histories are not used.
 LEAST_POINTS = 40
 LABELLED_SERIES = 200
 
 
 def _found(rng: np.random.Generator, logs: Array) -> tuple[bool, bool]:
-    """Whether a series has a step, and whether one of 5 % that is put in is found."""
+    """Whether a series has a change point, and whether an added step of 5 % is found."""
     before = find_steps(logs)
     quarter = logs.size // 4
     at = int(rng.integers(quarter, logs.size - quarter + 1))
@@ -34,7 +34,7 @@ def _found(rng: np.random.Generator, logs: Array) -> tuple[bool, bool]:
 
 
 def launches(rng: np.random.Generator, path: Path) -> None:
-    """Iterations of real launches that are labelled to be of one level, as if they were nights.
+    """Search iterations of real launches that are labelled as one level, as if they were nights.
 
     `path` is a gzipped JSON list of benchmarks with `changepoints` (the last index of
     each segment, for each fork) and `series` (seconds).
@@ -49,16 +49,16 @@ def launches(rng: np.random.Generator, path: Path) -> None:
     ]
     chosen = rng.permutation(len(stretches))[:LABELLED_SERIES]
     results = [_found(rng, stretches[index]) for index in chosen]
-    print(f"{len(results)} stretches of {NIGHTS} iterations that are labelled as of one level:")
+    print(f"{len(results)} stretches of {NIGHTS} iterations labelled as one level:")
     _report(results)
 
 
 def asv(rng: np.random.Generator, path: Path) -> None:
-    """Every series of an asv history, a tar file of its results directory."""
+    """Search every series of an asv history, a tar file of its results folder."""
     series = [
         logs
         for points in _asv_series(path).values()
-        if len(logs := np.log([figure for _, figure in sorted(points)])) >= LEAST_POINTS
+        if len(logs := np.log([value for _, value in sorted(points)])) >= LEAST_POINTS
     ]
     print(f"{path.name}: {len(series)} series of {LEAST_POINTS} points or more:")
     if series:
@@ -67,12 +67,12 @@ def asv(rng: np.random.Generator, path: Path) -> None:
 
 def _report(results: Iterable[tuple[bool, bool]]) -> None:
     pairs = list(results)
-    print(f"  with a step as they are {rate(before for before, _ in pairs)};")
-    print(f"  a step of 5 % that was put in is found in {rate(found for _, found in pairs)}.\n")
+    print(f"  a change point as measured: {rate(before for before, _ in pairs)};")
+    print(f"  an added step of 5 % is found: {rate(found for _, found in pairs)}.\n")
 
 
 def _asv_series(path: Path) -> dict[tuple[str, ...], list[tuple[int, float]]]:
-    """(date, figure) by machine, environment, benchmark and parameters."""
+    """(date, value) by machine, environment, benchmark and parameters."""
     series: dict[tuple[str, ...], list[tuple[int, float]]] = defaultdict(list)
     with tarfile.open(path) as archive:
         for member in archive:
@@ -82,23 +82,23 @@ def _asv_series(path: Path) -> dict[tuple[str, ...], list[tuple[int, float]]]:
             content = archive.extractfile(member)
             if content is None or parts[-1] == "machine.json":
                 continue
-            kept = json.loads(content.read())
-            for name, index, figure in _asv_figures(kept):
-                key = (parts[-2], kept.get("env_name", ""), name, str(index))
-                series[key].append((kept["date"], figure))
+            stored = json.loads(content.read())
+            for name, index, value in _asv_values(stored):
+                key = (parts[-2], stored.get("env_name", ""), name, str(index))
+                series[key].append((stored["date"], value))
     return series
 
 
-def _asv_figures(kept: dict[str, object]) -> Iterator[tuple[str, int, float]]:
-    """Times of one result file; sizes and what failed are left out."""
-    results = kept["results"]
+def _asv_values(stored: dict[str, object]) -> Iterator[tuple[str, int, float]]:
+    """The times in one result file, without sizes and failures."""
+    results = stored["results"]
     assert isinstance(results, dict)
     for name, result in results.items():
         if isinstance(result, dict):
-            figures = result.get("result")
+            values = result.get("result")
         else:
-            figures = result[0] if isinstance(result, list) and result else None
-        for index, figure in enumerate(figures or []):
+            values = result[0] if isinstance(result, list) and result else None
+        for index, value in enumerate(values or []):
             is_time = name.rsplit(".", 1)[-1].startswith("time_")
-            if is_time and isinstance(figure, int | float) and 0 < figure < math.inf:
-                yield name, index, float(figure)
+            if is_time and isinstance(value, int | float) and 0 < value < math.inf:
+                yield name, index, float(value)

@@ -1,7 +1,7 @@
-"""Two runs of the same thing: how often `compare` calls them different, and what it can see.
+"""Comparisons of two runs of an unchanged workload: false alarms and power of `compare`.
 
-Recorded runs are judged with what was known before the later one began. Simulated ones have
-levels and launches that vary by so much.
+Recorded runs are judged with the knowledge before the later one began. Simulated runs have given
+variation between runs and between launches.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from benchmarks.simulation.verdicts import BASELINE, CELL, MARGIN, TYPICAL_NS, s
 from corebound.stats.between_runs import BetweenRuns, EarlierRun, between_runs
 from corebound.stats.comparison import Comparison, compare
 
-# Of so many runs in the beginning one way of judging learns, and judges only those after them.
+# One method learns from this many first runs, and judges only those after them.
 LEARNED = 5
 LAUNCHES = 10
 _FAR_S = 30 * 60
 
 
 class Run(Struct, frozen=True, kw_only=True):
-    """One cell in one run: when it began, its launches' medians, and what delayed each."""
+    """One cell in one run: its start, the medians of its launches, and the delay of each."""
 
     at_s: float
     medians_ns: tuple[float, ...]
@@ -37,7 +37,7 @@ class Run(Struct, frozen=True, kw_only=True):
 
     @property
     def earlier(self) -> EarlierRun:
-        """As what a later comparison learns from."""
+        """The run in the form that later comparisons learn from."""
         return EarlierRun(
             logs=tuple(math.log(ns) for ns in self.medians_ns),
             commit="a",
@@ -45,8 +45,8 @@ class Run(Struct, frozen=True, kw_only=True):
         )
 
 
-class Judged(Struct, frozen=True, kw_only=True):
-    """Two runs of one cell and what is said of them; `neighbours` if none lies between."""
+class ComparedRuns(Struct, frozen=True, kw_only=True):
+    """The comparison of two runs of one cell; `neighbours` if there is no run between them."""
 
     comparison: Comparison
     apart_s: float
@@ -54,22 +54,22 @@ class Judged(Struct, frozen=True, kw_only=True):
 
     @property
     def differs(self) -> bool:
-        """Whether they are called different."""
+        """Whether the verdict is a difference."""
         return self.comparison.verdict in {"faster", "slower"}
 
     @property
-    def reach(self) -> float:
-        """How far the interval reaches either way, as a share."""
+    def half_width(self) -> float:
+        """The half-width of the interval, as a share."""
         bounds = self.comparison.interval
         return bounds.relative_half_width if bounds else math.inf
 
 
 def load(path: Path) -> list[list[Run]]:
-    """Each cell's runs, oldest first; a run without two launches of it is left out."""
+    """The runs of each cell, oldest first, without runs with fewer than two launches of it."""
     cells: dict[str, list[Run]] = {}
-    for one in json.loads(path.read_text()):
-        at_s = datetime.fromisoformat(one["at"]).timestamp()
-        for name, launches in one["cells"].items():
+    for run in json.loads(path.read_text()):
+        at_s = datetime.fromisoformat(run["at"]).timestamp()
+        for name, launches in run["cells"].items():
             if len(launches) >= 2:
                 medians_ns, delays = zip(*launches, strict=True)
                 cells.setdefault(name, []).append(
@@ -78,37 +78,37 @@ def load(path: Path) -> list[list[Run]]:
     return list(cells.values())
 
 
-def by_launches_alone(runs: Sequence[Run]) -> Iterator[Judged]:
-    """All pairs as before: by Welch's t test of the launches."""
+def by_launches_alone(runs: Sequence[Run]) -> Iterator[ComparedRuns]:
+    """Compare all pairs by Welch's t test of their launches."""
     alike = BetweenRuns(variance=0.0, freedom=1.0, runs=0, whole=0.0)
-    for one, other in itertools.combinations(range(len(runs)), 2):
-        pair = [replace(run, delays=(0.0,)) for run in (runs[one], runs[other])]
-        yield _judged(pair[0], pair[1], alike, neighbours=other == one + 1)
+    for first, second in itertools.combinations(range(len(runs)), 2):
+        pair = [replace(run, delays=(0.0,)) for run in (runs[first], runs[second])]
+        yield _compare(pair[0], pair[1], alike, neighbours=second == first + 1)
 
 
-def without_history(runs: Sequence[Run]) -> Iterator[Judged]:
-    """All pairs, each as if nothing else were known."""
-    for one, other in itertools.combinations(range(len(runs)), 2):
-        yield _judged(runs[one], runs[other], between_runs([]), neighbours=other == one + 1)
+def without_history(runs: Sequence[Run]) -> Iterator[ComparedRuns]:
+    """Compare all pairs, each without any earlier run."""
+    for first, second in itertools.combinations(range(len(runs)), 2):
+        yield _compare(runs[first], runs[second], between_runs([]), neighbours=second == first + 1)
 
 
-def after_the_first(runs: Sequence[Run]) -> Iterator[Judged]:
-    """All pairs of later runs, by what the first ones showed."""
+def after_the_first(runs: Sequence[Run]) -> Iterator[ComparedRuns]:
+    """Compare all pairs of later runs, with the variation of the first runs."""
     between = between_runs([run.earlier for run in runs[:LEARNED]])
-    for one, other in itertools.combinations(range(LEARNED, len(runs)), 2):
-        yield _judged(runs[one], runs[other], between, neighbours=other == one + 1)
+    for first, second in itertools.combinations(range(LEARNED, len(runs)), 2):
+        yield _compare(runs[first], runs[second], between, neighbours=second == first + 1)
 
 
-def as_time_goes(runs: Sequence[Run]) -> Iterator[Judged]:
-    """Each run with every earlier one, by all others before it, as `compare` does."""
-    for other in range(LEARNED + 1, len(runs)):
-        for one in range(other):
-            past = [run.earlier for at, run in enumerate(runs[:other]) if at != one]
+def as_time_goes(runs: Sequence[Run]) -> Iterator[ComparedRuns]:
+    """Compare each run with every earlier one, with the variation of all other earlier runs."""
+    for second in range(LEARNED + 1, len(runs)):
+        for first in range(second):
+            past = [run.earlier for at, run in enumerate(runs[:second]) if at != first]
             between = between_runs(past)
-            yield _judged(runs[one], runs[other], between, neighbours=other == one + 1)
+            yield _compare(runs[first], runs[second], between, neighbours=second == first + 1)
 
 
-WAYS = {
+METHODS = {
     "by their launches alone": by_launches_alone,
     "without a history": without_history,
     f"learned from the first {LEARNED} runs": after_the_first,
@@ -117,28 +117,31 @@ WAYS = {
 
 
 def recorded(path: Path) -> None:
-    """How often recorded runs of the same are called different, near and far apart."""
+    """Print how often recorded runs of an unchanged workload differ, by their distance."""
     cells = load(path)
-    print(f"{len(cells)} cells, {max(map(len, cells))} runs: pairs of runs called different,")
-    print("and how far the interval reaches either way, in the middle.\n")
-    print(f"{'':<32}{'all':>28}{'neighbours':>28}{'30 minutes apart':>28}{'reach':>7}")
-    for name, way in WAYS.items():
-        judged = [one for runs in cells for one in way(runs)]
-        parts = (
-            judged,
-            [one for one in judged if one.neighbours],
-            [one for one in judged if one.apart_s >= _FAR_S],
+    print(
+        f"{len(cells)} cells, {max(map(len, cells))} runs: pairs of runs with a difference, and the"
+    )
+    print("median half-width of the interval.\n")
+    print(f"{'':<32}{'all':>28}{'neighbours':>28}{'30 minutes apart':>28}{'width':>7}")
+    for name, method in METHODS.items():
+        pairs = [pair for runs in cells for pair in method(runs)]
+        groups = (
+            pairs,
+            [pair for pair in pairs if pair.neighbours],
+            [pair for pair in pairs if pair.apart_s >= _FAR_S],
         )
-        reach = np.median([one.reach for one in judged])
-        print(f"{name:<32}{''.join(f'{_told(part):>28}' for part in parts)}{reach:>7.0%}")
+        width = np.median([pair.half_width for pair in pairs])
+        rates = "".join(f"{_rate_of(group):>28}" for group in groups)
+        print(f"{name:<32}{rates}{width:>7.0%}")
     print()
 
 
 def simulated(rng: np.random.Generator, trials: int) -> None:
-    """False alarms and slowdowns found between runs whose levels vary, by how many are known."""
-    print(f"{LAUNCHES} launches of each run, which differ by 1 %; {trials} trials.\n")
+    """Print false alarms and power by the variation between runs and the number of known runs."""
+    print(f"{LAUNCHES} launches per run, which differ by 1 %; {trials} trials.\n")
     print(
-        f"{'runs differ by':>15}{'earlier runs':>14}{'alarms':>22}{'5 %':>8}{'20 %':>8}{'reach':>8}"
+        f"{'runs differ by':>15}{'earlier runs':>14}{'alarms':>22}{'5 %':>8}{'20 %':>8}{'width':>8}"
     )
     for spread in (0.0, 0.005, 0.02):
         for earlier in (None, 0, 5, 10, 20):
@@ -146,25 +149,27 @@ def simulated(rng: np.random.Generator, trials: int) -> None:
                 slowdown: [_trial(rng, spread, earlier, slowdown) for _ in range(trials)]
                 for slowdown in (0.0, 0.05, 0.2)
             }
-            alarms = rate(one.differs for one in found[0.0])
+            alarms = rate(pair.differs for pair in found[0.0])
             shares = [
-                np.mean([one.comparison.verdict == "slower" for one in found[slowdown]])
+                np.mean([pair.comparison.verdict == "slower" for pair in found[slowdown]])
                 for slowdown in (0.05, 0.2)
             ]
-            reach = np.median([one.reach for one in found[0.0]])
-            told = "launches alone" if earlier is None else earlier
+            width = np.median([pair.half_width for pair in found[0.0]])
+            known = "launches alone" if earlier is None else earlier
             print(
-                f"{spread:>15.1%}{told:>16}{alarms:>22}"
-                f"{shares[0]:>8.0%}{shares[1]:>8.0%}{reach:>8.1%}",
+                f"{spread:>15.1%}{known:>16}{alarms:>22}"
+                f"{shares[0]:>8.0%}{shares[1]:>8.0%}{width:>8.1%}",
                 flush=True,
             )
     print()
 
 
-def _trial(rng: np.random.Generator, spread: float, earlier: int | None, slowdown: float) -> Judged:
+def _trial(
+    rng: np.random.Generator, spread: float, earlier: int | None, slowdown: float
+) -> ComparedRuns:
     past = [_run(rng, spread, 0.0).earlier for _ in range(earlier or 0)]
     between = BetweenRuns(variance=0.0, freedom=1.0, runs=0, whole=0.0)
-    return _judged(
+    return _compare(
         _run(rng, spread, 0.0),
         _run(rng, spread, slowdown),
         between if earlier is None else between_runs(past),
@@ -178,19 +183,21 @@ def _run(rng: np.random.Generator, spread: float, slowdown: float) -> Run:
     return Run(at_s=0.0, medians_ns=tuple(medians_ns.tolist()), delays=(0.0,) * LAUNCHES)
 
 
-def _judged(before: Run, after: Run, between: BetweenRuns, *, neighbours: bool) -> Judged:
+def _compare(before: Run, after: Run, between: BetweenRuns, *, neighbours: bool) -> ComparedRuns:
     sides = []
     for cell, run in ((CELL, after), (BASELINE, before)):
         plain = summary_of(cell, run.medians_ns)
         delay = sum(run.delays) / len(run.delays)
         sides.append(
-            replace(plain, launches=tuple(replace(one, delay=delay) for one in plain.launches))
+            replace(plain, launches=tuple(replace(each, delay=delay) for each in plain.launches))
         )
-    found = compare(*sides, margin=MARGIN, between=between)
-    assert found is not None
-    return Judged(comparison=found, apart_s=abs(after.at_s - before.at_s), neighbours=neighbours)
+    comparison = compare(*sides, margin=MARGIN, between=between)
+    assert comparison is not None
+    return ComparedRuns(
+        comparison=comparison, apart_s=abs(after.at_s - before.at_s), neighbours=neighbours
+    )
 
 
-def _told(judged: Iterable[Judged]) -> str:
-    every = [one.differs for one in judged]
-    return f"{rate(every)} of {len(every)}"
+def _rate_of(pairs: Iterable[ComparedRuns]) -> str:
+    differs = [pair.differs for pair in pairs]
+    return f"{rate(differs)} of {len(differs)}"

@@ -11,8 +11,10 @@ from benchmarks.simulation.histories import rate
 from benchmarks.simulation.verdicts import (
     BASELINE,
     CELL,
+    MARGIN,
     NOISES,
     STEP,
+    Noise,
     judge,
     medians_of,
     summary_of,
@@ -25,8 +27,17 @@ PAIR_SPREADS = (0.02, 0.04)
 MOST = 2000
 FIRST = 6
 TRUTHS = (0.0, 0.01, 0.03)
+CLEARLY_SLOWER = 0.2
 
 Array = NDArray[np.float64]
+
+
+def _two_modes(rng: np.random.Generator, trials: int, blocks: int) -> Array:
+    launches = rng.normal(0, 0.01, (trials, blocks, 2, 1))
+    return launches - math.log(1.22) * (rng.random(launches.shape) < 1 / 3)
+
+
+_TWO_MODES = Noise("a third of launches 22 % faster", _two_modes)
 
 
 def stopped(rng: np.random.Generator, trials: int) -> None:
@@ -51,8 +62,7 @@ def stopped(rng: np.random.Generator, trials: int) -> None:
             covers.append(null.interval is not None and null.interval.contains(1.0))
             alarms.append(_tells(trial[:blocks], adaptive=True))
             peeking.append(_peeks(trial, rule))
-            # The rule knows widths only, and a shift does not change them.
-            found.append(judge(slower[:blocks], adaptive=True).verdict == "slower")
+            found.append(_tells(slower[: _blocks_taken(slower, rule)]))
         usual = round(float(np.mean(taken)))
         fixed = [_tells(trial[:usual], adaptive=False) for trial in nulls]
         print(
@@ -63,7 +73,36 @@ def stopped(rng: np.random.Generator, trials: int) -> None:
     print()
 
 
-def _tells(medians_ns: Array, *, adaptive: bool) -> bool:
+def decided(rng: np.random.Generator, trials: int) -> None:
+    """What it does to alarms and coverage to stop at a clear difference, and what it saves."""
+    rule = Launches(min=3)
+    print(f"The same with {rule.min} to {rule.max} launches of each cell, {trials} trials: by the")
+    print("width of the interval alone, and by stopping at a clear difference too. Coverage and")
+    print(f"launches are those of a cell that takes {CLEARLY_SLOWER:.0%} longer.\n")
+    print(
+        f"{'':<36}{'by the width alone':>26}{'at a difference too':>26}\n"
+        f"{'noise':<36}{'alarms':>8}{'covers':>8}{'launches':>10}{'alarms':>8}{'covers':>8}{'launches':>10}"
+    )
+    for noise in (*NOISES, _TWO_MODES):
+        samples = noise.draw(rng, trials, rule.max)
+        nulls, slowers = medians_of(samples, 0.0), medians_of(samples, CLEARLY_SLOWER)
+        columns = []
+        # No difference here exceeds the larger margin.
+        for margin in (0.99, MARGIN):
+            alarms = [_tells(trial[: _blocks_taken(trial, rule, margin)]) for trial in nulls]
+            taken = [_blocks_taken(trial, rule, margin) for trial in slowers]
+            results = [
+                judge(trial[:blocks], adaptive=True).interval
+                for trial, blocks in zip(slowers, taken, strict=True)
+            ]
+            truth = 1 / (1 + CLEARLY_SLOWER)
+            covers = [interval is None or interval.contains(truth) for interval in results]
+            columns.append(f"{np.mean(alarms):>8.1%}{np.mean(covers):>8.1%}{np.mean(taken):>10.1f}")
+        print(f"{noise.name:<36}{''.join(columns)}", flush=True)
+    print()
+
+
+def _tells(medians_ns: Array, *, adaptive: bool = True) -> bool:
     return judge(medians_ns, adaptive=adaptive).verdict in {"faster", "slower"}
 
 
@@ -76,13 +115,13 @@ def _peeks(medians_ns: Array, rule: Launches) -> bool:
     return False
 
 
-def _blocks_taken(medians_ns: Array, rule: Launches) -> int:
+def _blocks_taken(medians_ns: Array, rule: Launches, margin: float = MARGIN) -> int:
     for blocks in range(rule.min, rule.max + 1):
         summaries = [
             summary_of(CELL, medians_ns[:blocks, 0].tolist()),
             summary_of(BASELINE, medians_ns[:blocks, 1].tolist()),
         ]
-        if not unfinished(summaries, {CELL.key: BASELINE.key}, rule):
+        if not unfinished(summaries, {CELL.key: BASELINE.key}, rule, margin=margin):
             return blocks
     return rule.max
 

@@ -1,4 +1,4 @@
-"""Processors that come by turns: steps that each by itself shows, and all together."""
+"""Histories on alternating processors: change points of each alone, and of all together."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ from corebound.stats.history.change_point import ChangePoint
 
 PROCESSORS = (2, 3, 5)
 STEP = math.log(1.1)
-# Nights with the step when it is looked for.
+# The search runs this many nights after the step.
 AFTER = (4, 8, 15)
-# How much slower or faster than the first a processor may be.
+# Processors differ in log time by up to this much either way.
 APART = 0.3
 
 Array = NDArray[np.float64]
 
 
 class Trial(Struct, frozen=True):
-    """One history, looked at before its step and some nights after it.
+    """The result for one history, searched before its step and some nights after it.
 
     Attributes:
-        alarms: Whether a step is told that is none: of each processor alone, of all.
-        found: The same of the step, for each number of nights after it.
-        covered: Of those that all of them show, whether its interval holds its size.
+        alarms: Whether there is a false alarm: by any processor alone, by all together.
+        found: Whether the step is found in these two ways, for each number of nights after it.
+        covered: For each time that all together find it, whether the interval contains its size.
     """
 
     alarms: tuple[bool, bool]
@@ -63,38 +63,44 @@ def _trial(index: int, *, draw: Draw, processors: int, seed: int) -> Trial:
 
 
 def _is_it(step: ChangePoint, nights: Sequence[int], *, up: bool) -> bool:
-    """Whether a step of these nights is the one that was put in."""
+    """Whether a change point of these nights is the simulated step."""
     within = nights[step.last_good] < NIGHTS <= nights[step.first_bad]
     return within and (step.direction == "up") == up
 
 
 def _by_processor(which: NDArray[np.int64]) -> list[list[int]]:
-    return [np.flatnonzero(which == one).tolist() for one in np.unique(which)]
+    return [np.flatnonzero(which == processor).tolist() for processor in np.unique(which)]
 
 
 def by_turns(seed: int, trials: int) -> None:
-    """Alarms on histories without a step, and steps of 10 % that are found soon."""
-    print(f"{NIGHTS} nights, each of one of some processors by chance, up to {APART:.0%} faster or")
-    print(f"slower; {trials} trials each. Alarms before a step of 10 %, up or down, and how often")
-    print("its range is told so many nights after: by a processor alone, and by all together; of")
-    print("those how many intervals hold its size. 95 % intervals of the alarms in brackets.\n")
+    """Print false alarms, and how soon a step of 10 % is found."""
+    print(
+        f"{NIGHTS} nights, each on a random processor; they differ by up to {APART:.0%} either way."
+    )
+    print(
+        f"{trials} trials each. False alarms before a step of 10 %, up or down, with 95 % interval;"
+    )
+    print("how often the step is found this many nights later, by a processor alone and by all")
+    print("together; and the coverage of the latter's intervals.\n")
     heads = "".join(f"{f'{after} nights':>16}" for after in AFTER)
     print(f"{'noise':<36}{'of':>3}{'alone':>19}{'together':>19}{heads}{'interval':>10}")
     with ProcessPoolExecutor() as pool:
         for name, draw in NOISES:
             for processors in PROCESSORS:
                 work = partial(_trial, draw=draw, processors=processors, seed=seed)
-                told = list(pool.map(work, range(trials), chunksize=10))
-                alarms = "".join(f"{rate(one.alarms[way] for one in told):>19}" for way in (0, 1))
+                results = list(pool.map(work, range(trials), chunksize=10))
+                alarms = "".join(
+                    f"{rate(trial.alarms[way] for trial in results):>19}" for way in (0, 1)
+                )
                 found = "".join(
-                    f"{_share(told, at, 0):>8.0%}{_share(told, at, 1):>8.0%}"
+                    f"{_share(results, at, 0):>8.0%}{_share(results, at, 1):>8.0%}"
                     for at in range(len(AFTER))
                 )
-                held = [each for one in told for each in one.covered]
+                held = [covered for trial in results for covered in trial.covered]
                 covered = f"{sum(held) / len(held):>10.1%}" if held else f"{'-':>10}"
                 print(f"{name:<36}{processors:>3}{alarms}{found}{covered}", flush=True)
     print()
 
 
-def _share(told: list[Trial], at: int, way: int) -> float:
-    return sum(one.found[at][way] for one in told) / len(told)
+def _share(results: list[Trial], at: int, way: int) -> float:
+    return sum(trial.found[at][way] for trial in results) / len(results)

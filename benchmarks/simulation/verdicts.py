@@ -1,8 +1,7 @@
-"""How often the verdicts are right.
+"""Error rates of the verdicts.
 
-Each table is made by the very functions that judge real launches, on launches
-whose truth is known. Beside them stand the two comparisons that take every
-iteration for a measurement of its own, as many tools do.
+The functions that judge real launches judge simulated ones, whose true ratio is known. For
+comparison, two tests treat every iteration as an independent measurement, as many tools do.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ Draw = Callable[[np.random.Generator, int, int], Array]
 
 
 class Noise(Struct, frozen=True):
-    """A way in which launches vary."""
+    """A distribution of launches and iterations."""
 
     name: str
     draw: Draw
@@ -139,19 +138,19 @@ def summary_of(cell: Cell, medians_ns: Sequence[float], *, first_block: int = 0)
 
 
 def judge(medians_ns: Array, *, adaptive: bool = False) -> Comparison:
-    """Compare one trial's launches, (blocks, 2) medians."""
-    judged = compare(
+    """Compare the launches of one trial, given as medians of shape (blocks, 2)."""
+    comparison = compare(
         summary_of(CELL, [float(value) for value in medians_ns[:, 0]]),
         summary_of(BASELINE, [float(value) for value in medians_ns[:, 1]]),
         margin=MARGIN,
         adaptive=adaptive,
     )
-    assert judged is not None
-    return judged
+    assert comparison is not None
+    return comparison
 
 
 def medians_of(samples: Array, slowdown: float) -> Array:
-    """Launch medians in nanoseconds; the cell's (first of the pair) made slower."""
+    """Launch medians in nanoseconds; the cell, first of each pair, is slower by `slowdown`."""
     medians = TYPICAL_NS * np.exp(np.median(samples, axis=-1))
     medians[..., 0] *= 1 + slowdown
     return medians
@@ -162,16 +161,14 @@ def _alarms(p_values: Iterable[float]) -> float:
 
 
 def compared(rng: np.random.Generator, trials: int) -> None:
-    """Coverage, false alarms and steps found; beside them the pooled comparisons."""
+    """Print coverage, false alarms and power, and the false alarms of pooled tests."""
     print(
-        f"Two cells, {ITERATIONS} iterations a launch, {trials} trials. In each row of an A/A pair:"
+        f"Two cells, {ITERATIONS} iterations per launch, {trials} trials. For an A/A pair: coverage"
     )
     print(
-        "the 95 % interval covers the truth; a verdict says faster or slower; the same by pooling"
+        "of the 95 % interval; verdicts faster or slower; the same for tests on pooled iterations"
     )
-    print(
-        f"iterations (t test, Mann-Whitney). Last, a {STEP:.0%} slowdown that is called slower.\n"
-    )
+    print(f"(t test, Mann-Whitney). Last: verdict slower for a slowdown of {STEP:.0%}.\n")
     print(
         f"{'noise':<36}{'launches':>9}{'covers':>8}{'alarms':>8}"
         f"{'pooled t':>10}{'MWU':>7}{'found':>7}"
@@ -196,8 +193,8 @@ def compared(rng: np.random.Generator, trials: int) -> None:
 
 
 def ordered(rng: np.random.Generator, trials: int) -> None:
-    """What it is worth to launch the cells by turns."""
-    print(f"The session drifts, {trials} A/A trials: verdicts that say faster or slower.\n")
+    """Print the false alarms with and without launches in blocks."""
+    print(f"The session drifts, {trials} A/A trials: verdicts faster or slower.\n")
     print(f"{'launches':>9}{'in blocks':>11}{'one cell after the other':>26}")
     for blocks in (6, 10, 20, 30):
         medians = medians_of(_drift(rng, trials, 2 * blocks), 0.0)

@@ -1,4 +1,4 @@
-"""How often the beginning of the steady state is found, simulated and labelled."""
+"""Accuracy of the detected steady state, on simulated launches and on launches with labels."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ TYPICAL_NS = 10e6
 
 
 def settled(rng: np.random.Generator, trials: int) -> None:
-    """Whether launches that are steady, or warm up, are told apart."""
-    print(f"Steady state, {trials} launches each: share of each class, median start.\n")
+    """Print how steady launches, and those that warm up, are classified."""
+    print(f"Steady state, {trials} launches each: share of each class, and median start.\n")
     print(f"{'launch':<44}{'iterations':>11}{'steady':>8}{'warm-up':>9}{'other':>7}{'start':>7}")
     for name, iterations, make in _shapes(rng):
         found = [steady_state(make()) for _ in range(trials)]
@@ -31,7 +31,7 @@ def settled(rng: np.random.Generator, trials: int) -> None:
 
 
 def _shapes(rng: np.random.Generator) -> Iterable[tuple[str, int, Callable[[], list[int]]]]:
-    """Launches by name and length, each with what makes one."""
+    """Kinds of launches: name, length, and a function that simulates one."""
 
     def maker(
         iterations: int, *, noise: float = 0.01, warm: float = 0.0, first: float = 1.0
@@ -52,17 +52,17 @@ def _shapes(rng: np.random.Generator) -> Iterable[tuple[str, int, Callable[[], l
 
 
 def labelled(path: Path) -> None:
-    """Agreement with published labels of real launches.
+    """Print the agreement with published labels of real launches.
 
-    `path` is a gzipped JSON list of benchmarks with `forks` (labels), `starts`
-    (-1 where there is none) and `series` (seconds).
+    `path` is a gzipped JSON list of benchmarks with `forks` (labels), `starts` (-1 if there is
+    none) and `series` (seconds).
     """
     agree, never, errors = [], [], []
     for benchmark in json.loads(gzip.decompress(path.read_bytes())):
         for label, start, series_s in zip(
             benchmark["forks"], benchmark["starts"], benchmark["series"], strict=True
         ):
-            # In picoseconds, for some of these iterations take less than a microsecond.
+            # In picoseconds, because some iterations take less than a microsecond.
             found = steady_state([round(sample_s * 1e12) for sample_s in series_s])
             steady = found.kind != "never steady"
             agree.append(steady == (label == "steady state"))
@@ -70,7 +70,7 @@ def labelled(path: Path) -> None:
                 never.append(not steady)
             elif steady:
                 errors.append(abs(found.start - start) / len(series_s))
-    print(f"\n{len(agree)} labelled launches: the class agrees on {np.mean(agree):.1%};")
-    print(f"of {len(never)} that are never steady {sum(never)} are found;")
-    print(f"the start is off by a median of {np.median(errors):.2%} of the series,")
+    print(f"\n{len(agree)} launches with labels: {np.mean(agree):.1%} have the labelled class;")
+    print(f"of {len(never)} that are never steady, {sum(never)} are detected;")
+    print(f"the start differs by a median of {np.median(errors):.2%} of the series,")
     print(f"and by less than 5 % of it in {np.mean(np.array(errors) < 0.05):.0%}.")
