@@ -4,7 +4,7 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3)
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/ready
-SCENARIOS := scenarios/resnet50-inference.yaml scenarios/gemm.yaml
+SCENARIOS := scenarios/several-processes.yaml scenarios/resnet50-inference.yaml scenarios/gemm.yaml
 ENVIRONMENTS := $(patsubst environments/%.txt,%,$(wildcard environments/*.txt))
 # What the demo's measuring may take; making environments comes on top.
 BUDGET ?= 7m
@@ -65,12 +65,13 @@ environments: $(READY)
 
 check: lint test ## everything that has to hold before a push
 
-lint: $(READY) ## style, types, the direction of imports and changelog fragments
+lint: $(READY) ## style, types, the direction of imports, changelog fragments and plain English
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache --no-logo
 	$(BIN)/python scripts/check_changelog.py
+	$(BIN)/python scripts/check_language.py
 
 golden: $(READY) ## write the expected pages anew; look at the difference
 	COREBOUND_GOLDEN=write $(BIN)/python -m pytest -q tests/unit/report/test_golden.py

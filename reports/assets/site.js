@@ -1,4 +1,4 @@
-/* What the pages can do more with scripts on: keep the theme, sort and search tables, zoom a history.
+/* What the pages can do more with scripts on: keep the theme, copy, sort and search tables, zoom a history.
    Every number and chart is there without it. Classic, for modules do not load from file://. */
 "use strict";
 
@@ -37,20 +37,26 @@
   };
   const FIGURE = /^(\D*?)(-?[\d,]*\.?\d+(?:e[+-]?\d+)?)(?:(?: to |–)([\d,]*\.?\d+))? ?([%×]|ns|µs|ms|s|min|h|[KMGT]?i?B)?(?:\s|$|[^\w.])/;
 
-  /* What a cell is sorted by: a number, else its text; null where it says nothing. */
-  function valueOf(cell) {
+  /* What a cell says first, before its small print. */
+  function firstText(cell) {
     const first = cell.querySelector("small, .more, details");
     const range = document.createRange();
     range.selectNodeContents(cell);
     if (first) range.setEndBefore(first);
-    const text = (range.toString().trim() || cell.textContent.trim()).replace(/\s/g, " ");
+    return (range.toString().trim() || cell.textContent.trim()).replace(/\s/g, " ");
+  }
+
+  /* What a cell is sorted by: a number, else its text; null where it says nothing. */
+  function valueOf(cell) {
+    if (!cell) return null;
+    const text = firstText(cell);
     if (["", "–", "none", "unavailable"].includes(text)) return null;
     if (/^\d{4}-\d\d-\d\d/.test(text)) return text;
     const found = FIGURE.exec(text);
     if (!found || /\p{L}/u.test(found[1])) return text.toLowerCase();
     const number = Number((found[3] || found[2]).replaceAll(",", ""));
     const size = found[4] === "%" ? 1 + number / 100 : number * (UNITS[found[4]] || 1);
-    return found[1].includes("▼") ? -size : size;
+    return /▼|× slower/.test(text) ? -size : size;
   }
 
   function compared(one, other) {
@@ -60,24 +66,24 @@
   }
 
   function sort(table, head, order) {
-    const body = table.tBodies[0];
+    const place = order[0].parentNode;
     for (const one of all("th[aria-sort]", table)) one.removeAttribute("aria-sort");
     const next = { undefined: "descending", descending: "ascending", ascending: "" }[head.dataset.order];
     for (const one of all("th[data-order]", table)) delete one.dataset.order;
     if (!next) {
-      body.append(...order);
+      place.append(...order);
       return;
     }
     head.dataset.order = next;
     head.setAttribute("aria-sort", next);
     const way = next === "ascending" ? 1 : -1;
-    const rows = order.map((row, index) => ({ row, index, value: valueOf(row.cells[head.cellIndex]) }));
+    const rows = order.map((row, index) => ({ row, index, value: valueOf((row.rows?.[0] || row).cells[head.cellIndex]) }));
     rows.sort((one, other) => {
       if (one.value === null || other.value === null)
         return (one.value === null) - (other.value === null) || one.index - other.index;
       return way * compared(one.value, other.value) || one.index - other.index;
     });
-    body.append(...rows.map(({ row }) => row));
+    place.append(...rows.map(({ row }) => row));
   }
 
   /* Searching what a section lists: rows with all the words stay, and what they are folded in opens */
@@ -91,7 +97,7 @@
   /* All that a row says in words, but its commands; and what it stands under. */
   function saidBy(row, { fold, heading }) {
     const copy = row.cloneNode(true);
-    for (const other of all("details:has(> code), svg", copy)) other.remove();
+    for (const other of all("details:has(> code), svg, .cmd", copy)) other.remove();
     for (const part of all("th, td, small, li", copy)) part.append(" ");
     const above = [heading, fold?.querySelector("summary")].map((one) => one?.textContent || "");
     return plain([...above, copy.textContent].join(" "));
@@ -105,13 +111,14 @@
     return { frame, fold, block, heading: heading?.tagName === "H3" ? heading : null };
   }
 
-  function found(words, list) {
+  function found(words, chosen, list) {
     const { rows, fold, block, heading } = list;
     list.said ??= rows.map((row) => saidBy(row, list));
-    rows.forEach((row, at) => (row.hidden = !words.every((word) => list.said[at].includes(word))));
+    const isChosen = (row) => [...chosen].every(([column, value]) => wordOf(row, column) === value);
+    rows.forEach((row, at) => (row.hidden = !(words.every((word) => list.said[at].includes(word)) && isChosen(row))));
     const left = rows.filter((row) => !row.hidden).length;
     for (const part of [block, heading]) if (part) part.hidden = !left;
-    if (fold && words.length) {
+    if (fold && (words.length || chosen.size)) {
       list.open ??= fold.open;
       fold.open = left > 0;
     } else if (fold) {
@@ -121,51 +128,141 @@
     return left;
   }
 
+  /* Chips: the words of a column that has few, such as verdicts */
+
+  const [FEWEST_CHIPS, MOST_CHIPS, LONGEST_CHIP] = [2, 6, 24];
+
+  const heads = new Map();
+
+  function headsOf(row) {
+    const table = row.closest("table");
+    if (!heads.has(table)) heads.set(table, [...(table?.tHead?.rows[0]?.cells || [])].map((head) => head.textContent.trim()));
+    return heads.get(table);
+  }
+
+  /* The word in a row's column of this name, without its sign; undefined where there is none. */
+  function wordOf(row, column) {
+    const at = headsOf(row).indexOf(column);
+    const cell = at > 0 ? (row.rows?.[0] || row).cells[at] : null;
+    return cell ? firstText(cell).replace(/^[^\p{L}\p{N}]+/u, "") : undefined;
+  }
+
+  /* For each such column its words, with how many rows have them. */
+  function chipsOf(rows) {
+    const columns = [];
+    for (const name of new Set(rows.flatMap(headsOf))) {
+      const words = new Map();
+      for (const row of rows) {
+        const word = wordOf(row, name);
+        if (!word) continue;
+        words.set(word, (words.get(word) || 0) + 1);
+        if (words.size > MOST_CHIPS) break;
+      }
+      const areWords = [...words.keys()].every((word) => word.length <= LONGEST_CHIP && !/^\d/.test(word));
+      if (areWords && words.size >= FEWEST_CHIPS && words.size <= MOST_CHIPS) columns.push([name, words]);
+    }
+    return columns;
+  }
+
+  /* The filters are part of the address: a link leads to them, and a refresh keeps them. */
+  const OF_FILTER = /^(filter|is)\./;
+  const address = () => new URLSearchParams(location.hash.slice(1));
+
+  function addressed(key, value) {
+    const parts = address();
+    for (const name of [...parts.keys()]) if (!OF_FILTER.test(name)) parts.delete(name);
+    if (value) parts.set(key, value);
+    else parts.delete(key);
+    const hash = String(parts);
+    if (hash || OF_FILTER.test(location.hash.slice(1)))
+      history.replaceState(null, "", hash ? `#${hash}` : location.pathname + location.search);
+  }
+
   function searchable(section, unordered) {
     const isFirst = (one, other) => one.frame.compareDocumentPosition(other.frame) & Node.DOCUMENT_POSITION_FOLLOWING;
     const several = unordered.toSorted((one, other) => (isFirst(one, other) ? -1 : 1));
     const title = section.querySelector("h2")?.textContent || document.title;
-    const input = made("input", { type: "search", class: "only", "aria-label": `Only rows with, ${title}` });
+    const input = made("input", { type: "search", class: "only", "aria-label": `Filter, ${title}` });
     const told = made("output", { class: "soft" });
-    const rows = several.reduce((sum, one) => sum + one.rows.length, 0).toLocaleString("en");
+    const listed = several.flatMap((one) => one.rows);
+    const chosen = new Map();
     const look = () => {
       const words = plain(input.value).split(/\s+/).filter(Boolean);
-      const left = several.reduce((sum, list) => sum + found(words, list), 0);
-      told.textContent = words.length ? `${left.toLocaleString("en")}\u00a0of\u00a0${rows}\u00a0listed` : "";
+      const left = several.reduce((sum, list) => sum + found(words, chosen, list), 0);
+      const isFiltered = words.length || chosen.size;
+      told.textContent = isFiltered ? `${left.toLocaleString("en")}\u00a0of\u00a0${listed.length.toLocaleString("en")}\u00a0listed` : "";
+      for (const chip of chips) chip.setAttribute("aria-pressed", String(chosen.get(chip.dataset.column) === chip.value));
     };
-    input.addEventListener("input", look);
+    const chip = (column, word, times) => {
+      const button = made("button", { type: "button", class: "chip", value: word, "data-column": column }, `${word} ${times.toLocaleString("en")}`);
+      button.addEventListener("click", () => {
+        if (chosen.get(column) === word) chosen.delete(column);
+        else chosen.set(column, word);
+        addressed(`is.${section.id}.${column}`, chosen.get(column));
+        look();
+      });
+      return button;
+    };
+    const line = made("div", { class: "filters soft" });
+    const label = made("label", {}, "Filter ");
+    label.append(input);
+    line.append(label);
+    for (const [column, words] of chipsOf(listed)) {
+      const group = made("span", { role: "group", "aria-label": `Filter by ${column}` }, `${column} `);
+      group.append(...[...words].map(([word, times]) => chip(column, word, times)));
+      line.append(group);
+      const asked = address().get(`is.${section.id}.${column}`);
+      if (words.has(asked)) chosen.set(column, asked);
+    }
+    line.append(told);
+    const chips = line.querySelectorAll(".chip");
+    input.addEventListener("input", () => {
+      addressed(`filter.${section.id}`, input.value.trim());
+      look();
+    });
+    line.addEventListener("reset", () => {
+      input.value = "";
+      chosen.clear();
+      look();
+    });
+    input.value = address().get(`filter.${section.id}`) || "";
+    if (input.value || chosen.size) look();
     /* Who comes back finds the words there, put by the browser. */
     addEventListener("pageshow", () => setTimeout(look));
-    const [line, label] = [made("p", { class: "soft" }), made("label", {}, "Only rows with ")];
-    label.append(input);
-    line.append(label, " ", told);
-    addEventListener("beforeprint", () => (line.hidden = !input.value));
+    addEventListener("beforeprint", () => (line.hidden = !input.value && !chosen.size));
     addEventListener("afterprint", () => (line.hidden = false));
     const [{ fold, frame, heading }] = several;
     (heading || fold || frame).before(line);
   }
 
+  function targeted() {
+    try {
+      return document.getElementById(decodeURIComponent(location.hash.slice(1)));
+    } catch {
+      return null;
+    }
+  }
+
   /* A link within the page leads to its row, whatever was searched for. */
   addEventListener("hashchange", () => {
-    const target = document.getElementById(decodeURIComponent(location.hash.slice(1)));
+    const target = targeted();
     if (!target?.closest("[hidden]")) return;
-    for (const input of all(".only")) {
-      input.value = "";
-      input.dispatchEvent(new Event("input"));
-    }
+    for (const line of all(".filters")) line.dispatchEvent(new Event("reset"));
     target.scrollIntoView();
   });
 
-  for (const table of all("table.data")) {
-    const rows = [...(table.tBodies[0]?.rows || [])];
+  for (const table of all("table.data, table.forest")) {
+    /* Where a row has details below it, both are a body of the table. */
+    const detailed = table.matches(".forest");
+    const rows = detailed ? [...table.tBodies] : [...(table.tBodies[0]?.rows || [])];
     /* Groups and sums have an order of their own. */
-    if (table.tBodies.length !== 1 || !rows.length || table.querySelector("[colspan], [rowspan]")) continue;
+    if (!rows.length || !detailed && (table.tBodies.length !== 1 || table.querySelector("[colspan], [rowspan]"))) continue;
     const section = table.closest("section");
-    if (section && !table.closest("figure, .panel"))
-      lists.set(section, [...(lists.get(section) || []), { rows, ...partsOf(table.parentNode) }]);
+    if (section && !table.closest("figure, .panel, .commit"))
+      lists.set(section, [...(lists.get(section) || []), { rows, ...partsOf(detailed ? table : table.parentNode) }]);
     if (rows.length < 2) continue;
     table.classList.add("sortable");
-    for (const head of all("thead th:not(.axis, .line, .bars, .plain)", table)) {
+    for (const head of all("thead th:not(.axis, .fold, .line, .bars, .plain)", table)) {
       if (!head.textContent.trim()) continue;
       const button = made("button", { type: "button" });
       button.append(...head.childNodes);
@@ -198,9 +295,56 @@
     framing.observe(table);
   }
 
-  /* Zoom: the library and the points are loaded when first asked for */
+  /* Copying: one button for every command block, and for a command in a row once it is opened */
+
+  const COPIED_MS = 1600;
+
+  function copyable(code, what) {
+    if (code.dataset.copy) return;
+    code.dataset.copy = what;
+    const text = code.textContent.trim();
+    const button = made("button", { type: "button", class: "copy", "aria-label": `Copy ${what}` }, "Copy");
+    const say = (word) => {
+      button.textContent = word;
+      button.setAttribute("aria-label", word === "Copy" ? `Copy ${what}` : word);
+    };
+    button.addEventListener("click", async () => {
+      try {
+        await navigator.clipboard.writeText(text);
+        say("Copied");
+      } catch {
+        /* Without a clipboard, as over plain HTTP, the reader copies what is selected. */
+        getSelection().selectAllChildren(code);
+        say("Press Ctrl+C");
+      }
+      setTimeout(say, COPIED_MS, "Copy");
+    });
+    (code.closest(".block, .cmd") || code).append(button);
+  }
+
+  for (const code of all(".cmd > code")) copyable(code, code.textContent);
+  for (const code of all(".command")) copyable(code, code.getAttribute("aria-label").toLowerCase());
+
+  /* A fold does not bubble its event, but the document sees it first. */
+  const unfolded = ({ target }) => {
+    const code = target.open && target.querySelector(":scope > code");
+    const summary = target.querySelector("summary");
+    if (code) copyable(code, summary.getAttribute("aria-label") || summary.textContent);
+  };
+  document.addEventListener("toggle", unfolded, true);
+
+  /* Permalinks: beside the headings, so that these are read without them */
+
+  for (const section of all("section[id]")) {
+    const heading = section.querySelector(":scope > h2");
+    const label = `Permalink to ${heading?.textContent}`;
+    if (heading) section.prepend(made("a", { class: "anchor", href: `#${section.id}`, "aria-label": label }));
+  }
+
+  /* Scripts and data that are loaded when first asked for */
 
   const here = document.currentScript.src;
+  const asset = (name) => new URL(name, here).href;
   const loads = new Map();
 
   function load(address) {
@@ -217,12 +361,136 @@
     return loads.get(address);
   }
 
+  const held = new Map();
   window.corebound = {
-    series: {},
-    keep(points) {
-      Object.assign(this.series, points);
-    },
+    copyable,
+    made,
+    plain,
+    top: new URL("..", here),
+    keep: (text) => held.set(document.currentScript.src, text),
   };
+
+  async function pointsIn(addresses) {
+    const files = addresses.split(" ").map((address) => new URL(address, document.baseURI).href);
+    await Promise.all([asset("points.js"), ...files].map(load));
+    return corebound.read(files.map((file) => held.get(file)));
+  }
+
+  function download(text, name) {
+    const link = made("a", { href: URL.createObjectURL(new Blob([text], { type: "text/csv" })), download: name });
+    link.click();
+    setTimeout(() => URL.revokeObjectURL(link.href));
+  }
+
+  /* A button that does something with points; in its place what went wrong, if it did. */
+  function pointsButton(text, label, act) {
+    const button = made("button", { type: "button", "aria-label": label }, text);
+    button.addEventListener("click", async () => {
+      button.disabled = true;
+      try {
+        await act(button);
+      } catch (error) {
+        button.replaceWith(made("span", { class: "warn", role: "status" }, error.message));
+      }
+      button.disabled = false;
+      /* A button that is disabled loses the focus. */
+      button.focus();
+    });
+    return button;
+  }
+
+  const page = location.pathname.split("/").pop().replace(".html", "");
+  for (const line of all("[data-csv]")) {
+    const button = pointsButton("CSV", "CSV of every point", async () => {
+      const points = await pointsIn(line.dataset.csv);
+      download(corebound.csv(points, Object.values(points.series)), `${page}.csv`);
+    });
+    button.className = "csv";
+    line.prepend(button, " ");
+  }
+
+
+  /* The search: its code and its index are loaded when it is first focused */
+
+  const search = document.querySelector(".search input");
+  search?.addEventListener("focus", async () => {
+    try {
+      await load(new URL("../data/search.js", here).href);
+      await load(new URL("search.js", here).href);
+    } catch (error) {
+      search.setAttribute("placeholder", error.message);
+    }
+  }, { once: true });
+
+  addEventListener("keydown", (event) => {
+    if (event.key !== "/" || event.ctrlKey || event.metaKey || event.altKey || !search) return;
+    if (event.target.closest("input, textarea, select, [contenteditable]")) return;
+    event.preventDefault();
+    search.focus();
+  });
+
+  /* A link to something folded opens it, itself included */
+
+  function reveal() {
+    for (let target = targeted(); target; target = target.parentElement) if (target.tagName === "DETAILS") target.open = true;
+  }
+
+  addEventListener("hashchange", reveal);
+  reveal();
+
+  /* A refresh keeps the reader's place: what is open, and what was at the top of the window */
+
+  const PLACE = `place ${location.pathname}`;
+  const nth = (elements, textOf) => {
+    const seen = new Map();
+    return elements.map((element) => {
+      const text = textOf(element).trim().slice(0, 80);
+      seen.set(text, (seen.get(text) || 0) + 1);
+      return `${text} ${seen.get(text)}`;
+    });
+  };
+  const folds = all("details");
+  const isOpen = folds.map((fold) => fold.open);
+  const foldNames = () => nth(folds, (fold) => fold.id || fold.querySelector("summary").textContent);
+  const landmarks = () => all("section :is(h2, h3, tr, li, figcaption, summary)");
+
+  function remember() {
+    const names = foldNames();
+    const changed = folds.flatMap((fold, at) => (fold.open === isOpen[at] ? [] : [[names[at], fold.open]]));
+    const marks = landmarks();
+    const at = marks.findIndex((mark) => mark.checkVisibility() && mark.getBoundingClientRect().top >= 0);
+    const place = at < 0 || !scrollY ? null : [nth(marks.slice(0, at + 1), (mark) => mark.textContent)[at], marks[at].getBoundingClientRect().top];
+    try {
+      sessionStorage.setItem(PLACE, JSON.stringify({ changed, place, y: scrollY }));
+      history.scrollRestoration = "manual";
+    } catch {
+      /* Storage can be off: the browser then does what it can. */
+    }
+  }
+
+  function restore() {
+    const { changed, place, y } = JSON.parse(sessionStorage.getItem(PLACE)) || {};
+    if (!changed) return;
+    const open = new Map(changed);
+    foldNames().forEach((name, at) => (folds[at].open = open.get(name) ?? folds[at].open));
+    const marks = landmarks();
+    const mark = place && marks[nth(marks, (one) => one.textContent).indexOf(place[0])];
+    const scroll = () => scrollTo({ top: mark ? scrollY + mark.getBoundingClientRect().top - place[1] : y, behavior: "instant" });
+    scroll();
+    /* By then the browser has gone to the fragment of the address. */
+    addEventListener("load", () => setTimeout(scroll));
+  }
+
+  addEventListener("pagehide", remember);
+  if (["reload", "back_forward"].includes(performance.getEntriesByType("navigation")[0]?.type)) {
+    try {
+      restore();
+    } catch {
+      /* What is stored is not ours. */
+    }
+  }
+
+  /* Zoom: the library and the points are loaded when first asked for */
 
   function colourOf(figure, name, kind = "--mode") {
     const probe = made("span", { class: name, style: `color: var(${kind})` });
@@ -234,16 +502,14 @@
 
   const faint = (colour, share) => colour.replace("rgb(", "rgba(").replace(")", `, ${share})`);
 
-  /* The moments add up: each is kept as minutes since the one before. Figures are counted in
-     the series' own unit, bounds by how far they are from them. */
-  function columns(series, length) {
-    let minutes = 0;
-    const moments = series.t.map((step) => (minutes += step) * 60);
-    const scaled = (way, away) => series.y.map((figure, index) => {
-      const by = away ? away[index] ?? null : 0;
-      return figure === null || by === null ? null : ((figure + way * by) * series.u) / length;
-    });
-    return [moments, scaled(0), scaled(-1, series.low), scaled(1, series.high)];
+  /* The numbers of the axis in a minute, or in a place if minutes are only an order. */
+  const scaleOf = (figure) => (figure.dataset.ordinal === undefined ? 60 : 1);
+
+  /* Moments, values and bounds as the chart counts them; bounds only where there is a value. */
+  function columns({ minutes, value, low, high }, figure) {
+    const scaled = (numbers) => value.map((known, index) =>
+      known === null || numbers[index] == null ? null : numbers[index] / Number(figure.dataset.length));
+    return [minutes.map((minute) => minute * scaleOf(figure)), scaled(value), scaled(low), scaled(high)];
   }
 
   const [HOUR, DAY] = [3600, 86400];
@@ -363,7 +629,7 @@
   /* What the still chart has besides lines and points, at its three depths. */
   function still(figure, series, tables) {
     const [levels, marks, borders] = JSON.parse(figure.dataset.still);
-    const scale = figure.dataset.ordinal === undefined ? 60 : 1;
+    const scale = scaleOf(figure);
     const own = (kind) => colourOf(figure, "", kind);
     const [band, ink, soft, warn] = ["--band", "--ink", "--soft", "--warn"].map(own);
     const colours = figure.dataset.modes.split(" ").map((mode) => colourOf(figure, mode));
@@ -397,7 +663,7 @@
           return [across(plot, begin), y, across(plot, end), y];
         });
         ruled(plot, lines, colours[number], 2.5, DASHES[number % DASHES.length]);
-        const lost = Object.values(series[number].no).flat().map((at) => {
+        const lost = Object.values(series[number].missing).flat().map((at) => {
           const x = plot.valToPos(tables[number][0][at], "x", true);
           return [x, foot, x, foot - plot.bbox.height * 0.04];
         });
@@ -451,11 +717,9 @@
     return [...missing, ...gaps.map((at) => [x(at - 1), x(at)])].sort((one, other) => one[0] - other[0]);
   };
 
-  function drawn(figure, host, read) {
-    const places = figure.dataset.series.split(" ");
+  function drawn(figure, host, told, read) {
     const modes = figure.dataset.modes.split(" ");
-    const told = places.map((place) => corebound.series[place]);
-    const tables = told.map((one) => columns(one, Number(figure.dataset.length)));
+    const tables = told.map((one) => columns(one, figure));
     const points = tables.map(([moments, figures]) => [moments, figures]);
     const data = points.length > 1 ? uPlot.join(points) : points[0];
     const axis = axisOf(figure);
@@ -481,6 +745,8 @@
     }, data, host);
   }
 
+  const OF_COMMIT = 10;
+
   function reading(figure, names, output, host) {
     const unit = figure.dataset.unit;
     return (plot, series, tables) => {
@@ -492,13 +758,13 @@
         const own = tables[number][0].indexOf(moment);
         const value = own < 0 ? null : tables[number][1][own];
         if (value === null) {
-          const why = Object.entries(one.no).find(([, lost]) => lost.includes(own));
-          if (why) parts.push(`${names[number]}: no figure, ${why[0]}`);
+          const why = Object.entries(one.missing).find(([, lost]) => lost.includes(own));
+          if (why) parts.push(`${names[number]}: no value, ${why[0]}`);
           return;
         }
         const [low, high] = [tables[number][2][own], tables[number][3][own]];
         const bounds = low === null ? "" : ` [${short(low)}, ${short(high)}]`;
-        const sha = one.c.split(" ")[own];
+        const sha = one.commit[own]?.slice(0, OF_COMMIT);
         const commit = sha ? `, commit ${sha}` : "";
         parts.push(`${names[number]}: ${short(value)} ${unit}${bounds}${commit}`);
       });
@@ -529,7 +795,7 @@
     ["→", "Later", 0.5, 1],
   ];
 
-  function opened(figure) {
+  function opened(figure, series) {
     const names = all(".key li", figure).map((one) => one.textContent.trim());
     if (!names.length) names.push(figure.querySelector("figcaption b").textContent);
     const box = made("div", { class: "zoomed" });
@@ -548,7 +814,7 @@
     let plot;
     const draw = () => {
       plot?.destroy();
-      plot = drawn(figure, host, reading(figure, names, output, host));
+      plot = drawn(figure, host, series, reading(figure, names, output, host));
     };
     for (const [sign, word, by, to] of MOVES) {
       const button = made("button", { type: "button", "aria-label": word, title: word }, sign);
@@ -586,37 +852,31 @@
   }
 
   for (const figure of all("figure[data-zoom]")) {
-    const button = made("button", { type: "button", class: "zoom", "aria-expanded": "false" }, "Zoom");
     const named = figure.querySelector("figcaption b").textContent;
-    button.setAttribute("aria-label", `Zoom ${named}`);
-    figure.querySelector("figcaption").append(button);
+    const anchors = figure.dataset.series.split(" ");
+    const own = (points) => anchors.map((anchor) => points.series[anchor]);
+    const csv = pointsButton("CSV", `CSV of ${named}`, async () => {
+      const points = await pointsIn(figure.dataset.zoom);
+      download(corebound.csv(points, own(points)), `${page}-${anchors[0]}.csv`);
+    });
+    csv.className = "csv";
     let close = null;
-    button.addEventListener("click", async () => {
+    const zoom = pointsButton("Zoom", `Zoom ${named}`, async () => {
       const frame = figure.querySelector(".frame");
       if (close) {
         close();
         close = null;
       } else {
-        button.disabled = true;
-        try {
-          const asset = (name) => new URL(name, here).href;
-          await Promise.all([
-            load(asset("uplot-1.6.32.css")),
-            load(asset("uplot-1.6.32.js")),
-            load(new URL(figure.dataset.zoom, document.baseURI).href),
-          ]);
-          close = opened(figure);
-        } catch (error) {
-          button.replaceWith(made("span", { class: "warn", role: "status" }, error.message));
-          return;
-        } finally {
-          button.disabled = false;
-        }
+        const library = ["uplot-1.6.32.css", "uplot-1.6.32.js"].map((name) => load(asset(name)));
+        const [points] = await Promise.all([pointsIn(figure.dataset.zoom), ...library]);
+        close = opened(figure, own(points));
       }
       frame.hidden = Boolean(close);
-      button.setAttribute("aria-expanded", String(Boolean(close)));
-      button.textContent = close ? "Whole" : "Zoom";
-      button.focus();
+      zoom.setAttribute("aria-expanded", String(Boolean(close)));
+      zoom.textContent = close ? "Whole" : "Zoom";
     });
+    zoom.className = "zoom";
+    zoom.setAttribute("aria-expanded", "false");
+    figure.querySelector("figcaption").append(zoom, csv);
   }
 })();

@@ -82,3 +82,12 @@ def percent(share: float, digits: int = 1) -> str:
     '2.1 %'
     """
     return f"{share * 100:.{digits}f} %"
+
+
+def cpu_quota(cpus: float | None) -> str:
+    """Format a CPU quota; None means that there is none.
+
+    >>> cpu_quota(1.5), cpu_quota(1), cpu_quota(None)
+    ('1.5 CPUs', '1 CPU', 'none')
+    """
+    return "none" if cpus is None else f"{cpus:g} CPU{'' if cpus == 1 else 's'}"

@@ -12,7 +12,8 @@ from msgspec.structs import replace
 
 from corebound.analysis.scenario_result import ScenarioResult
 from corebound.analysis.series_names import cell_name, long_environments
-from corebound.analysis.wording import Label, VerdictWord, label
+from corebound.analysis.triage import change_factor
+from corebound.analysis.wording import Label, VerdictWord, label, speed_bounds, times
 from corebound.parallel import Mapper, serial_map
 from corebound.records.decisions import Answer, Confirmation, Decision
 from corebound.records.history import EnvironmentKey, HistoryPoint, Series
@@ -21,12 +22,12 @@ from corebound.stats.history.alerts import AssessedChange, assess_changes
 from corebound.stats.history.incremental import SegmentCache
 from corebound.stats.history.regressions import Change, Failing, analyse, failing, too_short
 from corebound.stats.history.series import retired_series
-from corebound.units import significant
+from corebound.stats.intervals import is_usable_ratio
 
 _ANSWERS: dict[Answer, str] = {
     "confirmed": "confirmed",
     "refuted": "not confirmed",
-    "undecided": "measured again, which does not tell",
+    "undecided": "measured again, inconclusive",
     "impossible": "could not be measured again",
 }
 
@@ -133,7 +134,7 @@ class ChangeHistory(Struct, frozen=True, kw_only=True):
         if change.change_point.status == "recovered":
             return "recovered"
         if change.series.id in self.retired_series:
-            return "ended"
+            return "retired"
         return "open" if change.is_regression else "kept"
 
     def because(self, change: Change) -> str:
@@ -262,29 +263,24 @@ def has_history(series: Series) -> bool:
 
 
 def change_size(change: Change) -> VerdictWord:
-    """The size and direction of a change: `▼ 4.5 % slower`.
-
-    A change by a factor of two or more is given as a multiple.
-    """
+    """The size and direction of a change: `▼ 1.05× slower`."""
     return change_sizes((change,))
 
 
 def change_sizes(changes: Sequence[Change]) -> VerdictWord:
-    """The range of sizes of changes in one direction: `▼ 4.5 to 7.1 % slower`.
+    """The range of sizes of changes in one direction: `▼ 1.05 to 1.31× slower`.
 
     Args:
         changes: At least one change; all have the same unit.
     """
-    by_size = sorted(changes, key=lambda change: abs(change.change_point.ratio - 1))
-    (smallest, smallest_unit), (largest, largest_unit) = _amount(by_size[0]), _amount(by_size[-1])
-    ends = [largest + largest_unit]
-    if smallest + smallest_unit != largest + largest_unit:
-        ends.insert(0, smallest if smallest_unit == largest_unit else smallest + smallest_unit)
+    factors = [change_factor(change) for change in changes]
+    smallest, largest = times(min(factors)), times(max(factors))
+    size = largest if smallest == largest else f"{smallest.removesuffix('×')} to {largest}"
     worse = changes[0].is_regression
     return VerdictWord(
         tone="bad" if worse else "good",
         sign="▼" if worse else "▲",
-        word=f"{' to '.join(ends)} {change_direction(changes[0])}",
+        word=f"{size} {change_direction(changes[0])}",
     )
 
 
@@ -295,41 +291,29 @@ def change_direction(change: Change) -> str:
     return "more" if change.is_up else "less"
 
 
-def _amount(change: Change) -> tuple[str, str]:
-    """The size of a change, and its unit."""
-    ratio = change.change_point.ratio
-    factor = ratio if change.is_up else 1 / ratio
-    if factor >= 2:
-        return significant(factor), "×"
-    return f"{abs(ratio - 1) * 100:.1f}", " %"
-
-
 def size_interval(change: Change) -> str:
-    """The 95 % interval of the size, in the unit of `change_size`; empty if it is unknown."""
+    """The 95 % interval of the size, as in `change_size`; empty if none is usable.
+
+    One on both sides of 1 is the difference of the values in per cent.
+    """
     interval = change.change_point.interval
-    if interval is None:
+    if interval is None or not is_usable_ratio(interval.low, interval.high):
         return ""
-    ends = (interval.low, interval.high)
-    ratio = change.change_point.ratio
-    if max(ratio, 1 / ratio) >= 2:
-        ends = ends if change.is_up else (1 / ends[1], 1 / ends[0])
-        return f"[{significant(ends[0])}, {significant(ends[1])}]×"
-    shares = sorted((end - 1) * 100 * (1 if change.is_up else -1) for end in ends)
-    return f"[{shares[0]:.1f}, {shares[1]:.1f}] %"
+    return speed_bounds(interval.low, interval.high)
 
 
 def size_with_interval(change: Change) -> str:
-    """The size of a change: `▼ 4.5 % slower, 95 % interval [3.9, 5.1] %`."""
+    """The size of a change: `▼ 1.05× slower (95 % CI 1.03–1.07)`."""
     word, interval = change_size(change), size_interval(change)
-    uncertainty = f"95 % interval {interval}" if interval else "too few nights for an interval"
-    return f"{word.sign} {word.word}, {uncertainty}"
+    uncertainty = f"95 % CI {interval}" if interval else "too few points for an interval"
+    return f"{word.sign} {word.word} ({uncertainty})"
 
 
-_ALL, _PART, _MORE = "undone", "partly undone", "more than undone"
+_ALL, _PART, _MORE = "fully recovered", "partly recovered", "more than recovered"
 
 
 def recovered_amount(change: Change) -> str:
-    """How much of a change was recovered, and in how many change points: `partly undone`.
+    """How much of a change was recovered, and in how many change points: `partly recovered`.
 
     Args:
         change: A change that later change points reverted at least partly.
@@ -418,6 +402,6 @@ def environment_difference(environment: EnvironmentKey, other_environment: Envir
             continue
         is_hash = is_digest(before) or is_digest(after)
         differences.append(
-            f"another {name}" if is_hash else f"{name} {before or 'none'} to {after or 'none'}"
+            f"different {name}" if is_hash else f"{name} {before or 'none'} to {after or 'none'}"
         )
     return ", ".join(differences)

@@ -54,8 +54,12 @@ def judge_claims(result: ScenarioResult) -> tuple[ClaimResult, ...]:
 
 def _judge_claim(result: ScenarioResult, claim: Claim) -> Iterator[ClaimResult]:
     needs, why = _missing_need(claim, result.run.host)
-    pairs = claim_pairs(claim, result.planned)
-    if needs or not pairs:
+    # Pairs of duplicates have one result, which counts once.
+    pair_of_measured: dict[tuple[str, str], tuple[Cell, Cell]] = {}
+    for faster, slower in claim_pairs(claim, result.planned):
+        keys = result.run.measured_key(faster), result.run.measured_key(slower)
+        pair_of_measured.setdefault(keys, (faster, slower))
+    if needs or not pair_of_measured:
         yield ClaimResult(
             claim=claim,
             faster=None,
@@ -64,13 +68,15 @@ def _judge_claim(result: ScenarioResult, claim: Claim) -> Iterator[ClaimResult]:
             comparison=None,
             judgement="needs" if needs else "not measured",
             needs=needs,
-            detail=why if needs else "no cell that was asked for fits it",
+            detail=why if needs else "no selected cell matches it",
         )
         return
-    axes = varying_axes([faster for faster, _ in pairs])
-    for faster, slower in pairs:
+    axes = varying_axes([faster for faster, _ in pair_of_measured.values()])
+    for (measured, measured_slower), (faster, slower) in pair_of_measured.items():
         comparison = compare_cells(result, faster, slower)
         judgement, detail = _judge(claim, comparison)
+        if measured == measured_slower:
+            detail = "both are the same on this host"
         yield ClaimResult(
             claim=claim,
             faster=faster,
@@ -118,7 +124,7 @@ def _missing_need(claim: Claim, host: Host) -> tuple[str, str]:
 
 def _missing_gpu(host: Host, *, wanted: bool) -> tuple[str, str]:
     if host.gpus is None:
-        return "needs a look for GPUs", "which this record was made without"
+        return "needs information about GPUs", "which this record does not contain"
     if wanted == bool(host.gpus):
         return "", ""
     if wanted:

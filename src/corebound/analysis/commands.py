@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 
 from msgspec import Struct
 
 from corebound.analysis.scenario_result import CellResult, ScenarioResult
+from corebound.analysis.triage import CommitEntry
 from corebound.records.history import HistoryPoint, Series
 from corebound.records.launch_record import ImportedProfile, Launch
 from corebound.records.run_record import Commit, Run, ScenarioSource
 from corebound.scenario.cell import Cell
 
 # Used if another tool measured the values and its file does not include the command.
-NO_COMMAND = "What was imported does not tell which command measured it."
+NO_COMMAND = "The import contains no command."
 
 
 class CommandLine(Struct, frozen=True):
@@ -57,7 +58,7 @@ def plan_command(result: ScenarioResult, cell: Cell) -> CommandLine:
     arguments = ["corebound", "plan", result.source.path, "--only", cell.key]
     if result.run.profile is not None:
         arguments += ["--profile", result.run.profile]
-    return CommandLine(shlex.join(arguments), reads_records=False)
+    return CommandLine(shlex.join(arguments))
 
 
 def import_command(profile: ImportedProfile) -> CommandLine:
@@ -176,6 +177,114 @@ def asv_continuous_arguments(
     if _is_of_existing(series):
         return ()
     return ("asv", "continuous", *series.reproduce[2:], good.sha[:10], bad.sha[:10])
+
+
+class TriageCommands(Struct, frozen=True, kw_only=True):
+    """What one can do about the changes of a commit; None if it is impossible.
+
+    Attributes:
+        compare: Compares the commits before and after.
+        bisect: Searches the commit in between that changed the most affected series.
+        accept: Acknowledges the regressions.
+    """
+
+    compare: CommandLine | None
+    bisect: CommandLine | None
+    accept: CommandLine | None
+
+    @property
+    def named(self) -> tuple[tuple[str, CommandLine], ...]:
+        """Those that are possible, with their names."""
+        every = (("Compare", self.compare), ("Bisect", self.bisect), ("Acknowledge", self.accept))
+        return tuple((name, command) for name, command in every if command is not None)
+
+
+# A command for more benchmarks would be too long to read.
+_MOST_COMPARED = 4
+
+
+def triage_commands(entry: CommitEntry, built: Container[str]) -> TriageCommands:
+    """The commands for the changes of a commit.
+
+    Our own scenarios are compared by building both commits, where they measure builds of the
+    project under test; otherwise the two recorded runs are compared. Imported commits are compared
+    by their recorded values.
+
+    Args:
+        entry: The changes.
+        built: The ids of our own series that measure builds of the commits under test.
+    """
+    is_pending = entry.is_regression and entry.status in {"new", "open"}
+    words = ("corebound", "regressions", "--accept", entry.id, "--because", "REASON")
+    return TriageCommands(
+        compare=_compare_commits(entry, built),
+        bisect=_bisect(entry, built),
+        accept=CommandLine(shlex.join(words)) if is_pending else None,
+    )
+
+
+def _ends_of(entry: CommitEntry) -> tuple[str, str] | None:
+    """The commits before and after; None if they are unknown or equal."""
+    good, bad = entry.last_good.commit, entry.first_bad.commit
+    if good is None or bad is None or not entry.is_of_commits:
+        return None
+    return good.sha[:10], bad.sha[:10]
+
+
+def _compare_commits(entry: CommitEntry, built: Container[str]) -> CommandLine | None:
+    commits = _ends_of(entry)
+    all_series = [each.largest.series for each in entry.leading.counted[:_MOST_COMPARED]]
+    buildable = [series for series in all_series if series.id in built]
+    if commits is not None and buildable:
+        files = dict.fromkeys(_scenario_file(series) for series in buildable)
+        arguments = ["corebound", "compare-commits", *commits, *files, *_profile(buildable[0])]
+        cells = {each.change.series.cell for each in entry.leading.changes}
+        if len(files) == 1 and len(cells) <= _MOST_COMPARED and _has_cells(buildable[0]):
+            arguments += [word for cell in sorted(cells) for word in ("--only", cell)]
+        return CommandLine(shlex.join(arguments))
+    if entry.project is not None:
+        if commits is None:
+            return None
+        return CommandLine(shlex.join(("corebound", "compare", *commits)))
+    # Both runs are of one host in the largest change, which an entry's range need not be.
+    largest = entry.leading.benchmarks[0].largest
+    runs = (largest.last_good.run, largest.first_bad.run)
+    if runs[0] is None or runs[1] is None:
+        return None
+    return CommandLine(shlex.join(("corebound", "compare", runs[0], runs[1])))
+
+
+def _bisect(entry: CommitEntry, built: Container[str]) -> CommandLine | None:
+    commits = _ends_of(entry)
+    largest = entry.leading.benchmarks[0].largest
+    series = largest.series
+    if commits is None:
+        return None
+    if series.id in built:
+        cell = ("--cell", series.cell) if _has_cells(series) else ()
+        arguments = ("corebound", "bisect", *commits, "--scenario", _scenario_file(series), *cell)
+        return CommandLine(shlex.join(arguments))
+    if series.reproduce[:3] != ("asv", "run", "--bench") or _is_of_existing(series):
+        return None
+    invert = () if largest.is_up else ("--invert",)
+    words = ("asv", "find", *invert, "..".join(commits), series.reproduce[3])
+    return CommandLine(shlex.join(words), reads_records=False)
+
+
+def _scenario_file(series: Series) -> str:
+    """The file in the command of one of our own series: `corebound run FILE …`."""
+    return series.reproduce[2]
+
+
+def _profile(series: Series) -> tuple[str, ...]:
+    words = series.reproduce
+    at = words.index("--profile") if "--profile" in words else len(words)
+    return words[at : at + 2]
+
+
+def _has_cells(series: Series) -> bool:
+    """Whether the scenario of one of our own series has several cells."""
+    return "--only" in series.reproduce
 
 
 def point_command(series: Series, point: HistoryPoint) -> CommandLine | None:

@@ -9,6 +9,7 @@ from msgspec import Struct
 from corebound.analysis.change_history import ChangeHistory, environment_difference
 from corebound.analysis.run_comparison import Compared, apply_fdr
 from corebound.analysis.series_names import series_name
+from corebound.analysis.wording import relative_speed
 from corebound.errors import InputError
 from corebound.records.history import HistoryPoint, Series
 from corebound.records.run_record import Commit
@@ -18,8 +19,8 @@ from corebound.stats.history.regressions import arrays_of
 from corebound.stats.multiplicity import benjamini_hochberg
 
 COMMITS_CAVEAT = (
-    "Each commit was measured once, at its own time. Every interval is as wide as other nights "
-    "of the same level differ; where fewer than ten are known there is none."
+    "Each commit was measured once, at its own time. Intervals show the variation between points "
+    "of the same level; with fewer than ten such points there is none."
 )
 
 
@@ -37,6 +38,14 @@ class ComparedSeries(Compared, frozen=True, kw_only=True):
     def is_less(self) -> bool:
         """Whether the value went down; only meaningful if the verdict is faster or slower."""
         return (self.verdict == "faster") != self.series.more_is_better
+
+    @property
+    def change(self) -> str:
+        """The ratio in words: only times have a speed, other values are less or more."""
+        if self.comparison is None or self.series.unit == "ns":
+            return super().change
+        words = ("more", "less") if self.series.more_is_better else ("less", "more")
+        return relative_speed(self.comparison.speedup_ratio, words=words)
 
 
 class CommitComparison(Struct, frozen=True, kw_only=True):
@@ -74,7 +83,9 @@ def compare_commits(
     """
     where = f"{project}, {before[:10]}, {after[:10]}"
     if before == after:
-        raise InputError(what="the two are the same commit.", where=where, fix="Name two.")
+        raise InputError(
+            what="both are the same commit.", where=where, fix="Name two different commits."
+        )
     compared: list[ComparedSeries] = []
     not_comparable: list[tuple[str, str]] = []
     only_in_one: list[tuple[str, str]] = []
@@ -94,7 +105,7 @@ def compare_commits(
         compared.append(_compared(series, (indices[before], indices[after]), history))
     if not compared:
         raise InputError(
-            what="no benchmark was measured alike at both commits.",
+            what="no benchmark was measured in the same environment at both commits.",
             where=where,
             fix="Name two commits of one machine and version of the benchmarks.",
         )

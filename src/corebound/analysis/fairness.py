@@ -58,36 +58,36 @@ class _Rule(Struct, frozen=True, kw_only=True):
         return Check(passed=passed, says=says, evidence=evidence)
 
 
-_BINDING = _Rule(
-    holds="Every thread kept to its placement", fails="Not every thread kept to its placement"
-)
+_BINDING = _Rule(holds="All threads stayed on their CPUs", fails="Some threads ran on other CPUs")
 _THREADS = _Rule(
-    holds="The framework used as many threads as it was asked to",
-    fails="A framework used more or fewer threads than it was asked to",
+    holds="Thread counts match the configuration",
+    fails="Thread counts differ from the configuration",
 )
 _ORDER = _Rule(
     holds="Cells ran in random order, block by block",
     fails="Cells ran in the same order in every block",
 )
 _PAUSES = _Rule(
-    holds="Launches that alternated were paused while the others ran",
-    fails="A launch ran although it was paused",
+    holds="Alternating launches were paused in turn",
+    fails="A launch ran while it was paused",
 )
-_STEADY = _Rule(holds="Every launch became steady", fails="Not every launch became steady")
+_STEADY = _Rule(
+    holds="All launches reached steady state", fails="Some launches did not reach steady state"
+)
 _LEFTOVER_PROCESSES = _Rule(
-    holds="Nothing outlived its launch", fails="Processes outlived their launch"
+    holds="No leftover processes", fails="Some processes outlived their launch"
 )
 _ENVIRONMENT = _Rule(
-    holds="Every launch of an environment ran the same versions",
-    fails="Launches of one environment ran different versions",
+    holds="Versions are the same in all launches of an environment",
+    fails="Versions differ between launches of an environment",
 )
 _SAMPLING_COST = _Rule(
-    holds=f"Looking at threads cost under {percent(_MAX_SAMPLING_SHARE)} of a CPU",
-    fails=f"Looking at threads cost more than {percent(_MAX_SAMPLING_SHARE)} of a CPU",
+    holds=f"Sampling overhead: under {percent(_MAX_SAMPLING_SHARE)} of one CPU",
+    fails=f"Sampling overhead: over {percent(_MAX_SAMPLING_SHARE)} of one CPU",
 )
 _HOST = _Rule(
-    holds="Nothing on the host stood out when the run began",
-    fails="Something on the host stood out when the run began",
+    holds="No host check gave a warning when the run started",
+    fails="Host checks gave warnings when the run started",
 )
 _PEAK = _Rule(
     holds="No cell exceeds the computed peak of its cores",
@@ -104,9 +104,9 @@ def _binding(launches: Sequence[Launch]) -> Check:
     ]
     proven = [launch for launch in verified if launch.status == "ok" and _kept_to_slots(launch)]
     passed = len(proven) == len(verified)
-    evidence = f"binding proven in {len(proven)} of {count(len(verified), 'launch', 'launches')}"
+    evidence = f"binding verified in {len(proven)} of {count(len(verified), 'launch', 'launches')}"
     if not passed:
-        evidence += " that bind; the others are invalid and in no figure"
+        evidence += " that bind; the others are discarded"
     if proven:
         evidence += f"; the least seen had {count(min(proof.looks for proof in proven), 'look')}"
     return _BINDING.judged(evidence, passed=passed)
@@ -145,12 +145,12 @@ def _threads(launches: Sequence[Launch]) -> Check:
     ]
     if not workers_known:
         return _THREADS.judged(
-            "no cell asks for a number, or the framework does not say", passed=None
+            "no cell sets a number, or the framework does not report one", passed=None
         )
     same = sum(worker.threads_asked == worker.threads_used for worker in workers_known)
     number = count(len(workers_known), "worker")
     return _THREADS.judged(
-        f"asked and used agree in {same} of {number}", passed=same == len(workers_known)
+        f"requested and used numbers agree in {same} of {number}", passed=same == len(workers_known)
     )
 
 
@@ -165,7 +165,7 @@ def _order(launches: Sequence[Launch], result: ScenarioResult) -> Check:
     cells = {launch.cell.key for launch in launches}
     seed = f"seed {result.run.seed}"
     if len(blocks) < 2 or len(cells) < 2:
-        return _ORDER.judged(f"one block or one cell has no order; {seed}", passed=None)
+        return _ORDER.judged(f"only one block or cell;  {seed}", passed=None)
     orders_found = f"{len(orders)} different orders" if len(orders) > 1 else "one order"
     return _ORDER.judged(
         f"{orders_found} in {count(len(blocks), 'block')}; {seed}", passed=len(orders) > 1
@@ -213,7 +213,7 @@ def _environment(launches: Sequence[Launch]) -> Check:
                 versions = (worker.python, worker.blas, *sorted(worker.versions.items()))
                 versions_by_environment.setdefault(launch.cell.environment, set()).add(versions)
     if not versions_by_environment:
-        return _ENVIRONMENT.judged("no worker said what it ran", passed=None)
+        return _ENVIRONMENT.judged("no worker reported its versions", passed=None)
     differing = sorted(
         name for name, versions in versions_by_environment.items() if len(versions) > 1
     )
@@ -234,7 +234,7 @@ def _sampling_cost(launches: Sequence[Launch]) -> Check:
 def _host(result: ScenarioResult) -> Check:
     host_checks = result.run.preflight
     if host_checks is None:
-        return _HOST.judged("not looked at", passed=None)
+        return _HOST.judged("not checked", passed=None)
     warnings = [check.check for check in host_checks if check.state == "warning"]
     hidden = sum(check.state == "unavailable" for check in host_checks)
     evidence = ", ".join(warnings) or count(len(host_checks) - hidden, "check")

@@ -39,7 +39,7 @@ class IncompleteRun(Struct, frozen=True, kw_only=True):
     @property
     def says(self) -> str:
         """A description: `3 of 4 cells were never launched`."""
-        shortage = f"fewer than the {self.least} launches asked for"
+        shortage = f"fewer than the {self.least} requested launches"
         total = f"of {count(self.of, 'cell')}"
         if self.never == self.of:
             return f"none {total} that fit this host was launched"

@@ -13,11 +13,11 @@ from corebound.analysis.wording import Fact, capital, count
 from corebound.diagnosis.evidence import moves, total
 from corebound.machine.topology import Topology
 from corebound.records.launch_record import CONTINUES, Launch, Status
-from corebound.records.telemetry import HostCounter, HostOverTime
+from corebound.records.telemetry import HostCounter, HostOverTime, QuotaUse
 from corebound.stats.interference import is_mostly_disturbed, is_refused, select_undisturbed
 from corebound.stats.launch_summary import CellSummary, is_too_short
 from corebound.stats.server_summary import BY_P90, BY_TAIL
-from corebound.units import duration, percent, ratio, size
+from corebound.units import cpu_quota, duration, percent, ratio, size
 
 
 class Metric(Struct, frozen=True, kw_only=True):
@@ -85,8 +85,14 @@ def total_wall_ns(launch: Launch) -> int | None:
     return max((sum(worker.wall_ns) for worker in launch.workers), default=0) or None
 
 
-def median_of(cell: CellResult, metric: Callable[[Launch], int | None]) -> float | None:
-    """The median of a count over the launches behind the cell's value."""
+def peak_rss_bytes(launch: Launch) -> int | None:
+    """The peak memory of all workers of a launch together."""
+    known = [worker.peak_rss_bytes for worker in launch.workers if worker.peak_rss_bytes]
+    return sum(known) or None
+
+
+def median_of(cell: CellResult, metric: Callable[[Launch], float | None]) -> float | None:
+    """The median of a value over the launches behind the cell's value."""
     counts = [metric(launch) for launch in _behind(cell)]
     available = [number for number in counts if number is not None]
     return statistics.median(available) if available else None
@@ -124,7 +130,7 @@ def cpu_of(cell: CellResult) -> Iterator[Fact]:
             says=f"CPU time {metric_of((cell,)).each}, {ratio(busy)} its wall time",
         )
     elif is_too_short(summary):
-        yield Fact(value="–", says="CPU time: an iteration is too short for its clock")
+        yield Fact(value="–", says="CPU time: an iteration is too short for the CPU clock")
 
 
 def disturbed(cell: CellResult) -> tuple[Launch, ...]:
@@ -169,7 +175,7 @@ def host_facts(launch: Launch) -> tuple[Fact, ...]:
         _share(host.share("steal_ns", cpus=len(host.cpus)), "stolen by the hypervisor"),
         _share(host.share("foreign_ns", cpus=len(host.cpus)), "of its CPUs used by others"),
         _shares(map(host.share, _PRESSURES), "CPU, memory and I/O pressure on the host"),
-        _throttled(host),
+        *_throttled(launch.quota, host),
         _clock(host),
     ]
     if launch.disturbance is not None:
@@ -205,7 +211,7 @@ def _split(host: HostOverTime) -> Iterator[Fact]:
 def _memory(host: HostOverTime) -> Iterator[Fact]:
     peak, minor, major = host.peak_rss_bytes, host.total("minor_faults"), host.total("major_faults")
     if peak is not None:
-        yield Fact(value=size(peak), says="memory at most")
+        yield Fact(value=size(peak), says="peak memory")
     if minor is not None and major is not None:
         yield Fact(value=f"{minor:,} and {major:,}", says="minor and major page faults")
 
@@ -232,12 +238,19 @@ def _share(share: float | None, says: str) -> Fact:
     return _shares((share,), says)
 
 
-def _throttled(host: HostOverTime) -> Fact:
+def _throttled(quota: QuotaUse | None, host: HostOverTime) -> Iterator[Fact]:
     """CPU quota throttling. Without a quota the text differs from that of an unused quota."""
+    if quota is not None and quota.throttled_periods is not None:
+        periods = f"{quota.throttled_periods:,} of {quota.periods:,}"
+        yield Fact(value=cpu_quota(quota.cpus), says="CPU quota")
+        yield Fact(value=periods, says="periods throttled by it")
+        yield Fact(value=duration(quota.throttled_ns or 0), says="of CPU time throttled")
+        return
     share = host.share("throttled_ns")
     if share is None and "throttling" in host.unavailable:
-        return Fact(value="no quota", says="throttled by a quota")
-    return _share(share, "throttled by a quota")
+        yield Fact(value="no quota", says="throttled by a quota")
+    else:
+        yield _share(share, "throttled by a quota")
 
 
 def _clock(host: HostOverTime) -> Fact:
@@ -318,3 +331,43 @@ def status_counts(launches: Sequence[Launch]) -> tuple[str, ...]:
     if profiled:
         parts.append(f"{profiled:,} more that profiled operators")
     return tuple(parts)
+
+
+_NOT_COUNTED: dict[Status, str] = {
+    "invalid": "not run as requested",
+    "failed": "failed",
+    "timed-out": "timed out",
+}
+
+
+class LaunchCounts(Struct, frozen=True, kw_only=True):
+    """How many launches count, and how many were discarded for each reason, most first."""
+
+    counted: int
+    discarded: tuple[tuple[str, int], ...]
+
+    @property
+    def total_discarded(self) -> int:
+        """How many do not count, whatever the reason."""
+        return sum(number for _, number in self.discarded)
+
+
+def launch_counts(cells: Iterable[CellResult]) -> LaunchCounts:
+    """The launches behind the values of these cells, and those that were discarded.
+
+    Skipped cells have no launches; profiling launches are not counted.
+    """
+    counted = 0
+    reasons: Counter[str] = Counter()
+    for cell in cells:
+        unused = {launch.id for launch in left_out(cell)}
+        for launch in cell.launches:
+            if launch.status == "skipped":
+                continue
+            if launch.id in unused or is_refused(launch):
+                reasons["disturbed from outside"] += 1
+            elif launch.status == "ok":
+                counted += 1
+            else:
+                reasons[_NOT_COUNTED[launch.status]] += 1
+    return LaunchCounts(counted=counted, discarded=tuple(reasons.most_common()))

@@ -50,9 +50,9 @@ def noise_floor_note(calibration: Calibration | None, *, launches: int) -> str:
         return ""
     noise = noise_at(calibration, launches)
     sees = (
-        "no slowdown up to tenfold is found"
+        "no slowdown up to 10× is detected"
         if noise.detectable_ratio is None
-        else f"a slowdown of {percent(noise.detectable_ratio)} is found nine times in ten"
+        else f"a slowdown of {percent(noise.detectable_ratio)} is detected in 9 of 10 comparisons"
     )
     return (
         f"Noise floor ±{percent(noise.floor_ratio)} with {noise.launches} launches of each,"

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import statistics
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Literal, TypeVar
 
 from msgspec import Struct
@@ -12,7 +13,7 @@ from msgspec.structs import replace
 
 from corebound.analysis.change_history import environment_difference
 from corebound.analysis.host_records import Record, by_host
-from corebound.analysis.wording import count
+from corebound.analysis.wording import count, relative_speed
 from corebound.errors import InputError
 from corebound.records.history import EnvironmentKey, Series
 from corebound.records.run_record import Commit, Run
@@ -76,6 +77,11 @@ class Compared(Struct, frozen=True, kw_only=True):
         return (
             "undecided" if uncorrected in {"faster", "slower"} and not self.clear else uncorrected
         )
+
+    @property
+    def change(self) -> str:
+        """The ratio in words: `1.30× slower`; empty if one of the two values is missing."""
+        return relative_speed(self.comparison.speedup_ratio) if self.comparison else ""
 
     @property
     def is_finding(self) -> bool:
@@ -248,11 +254,11 @@ def compare_runs(before: Record, after: Record, past: PastResults | None = None)
     (first, _), (second, _) = before, after
     where = f"{first.id}, {second.id}"
     if first.id == second.id:
-        raise InputError(what="the two are the same run.", where=where, fix="Name two runs.")
+        raise InputError(what="both are the same run.", where=where, fix="Name two different runs.")
     if first.host.id != second.host.id:
         raise InputError(
             what=f"the runs are of two hosts, {first.host.name} ({first.host.id}) and "
-            f"{second.host.name} ({second.host.id}); their times say nothing of one another.",
+            f"{second.host.name} ({second.host.id}); their times are not comparable.",
             where=where,
             fix="Compare two runs of one host.",
         )
@@ -280,12 +286,12 @@ def compare_runs(before: Record, after: Record, past: PastResults | None = None)
         not_comparable=not_comparable,
         only_in_one=tuple(
             (name, run.id)
-            for run, keys, other_keys in (
-                (first, environments, other_environments),
-                (second, other_environments, environments),
+            for run, keys, other, other_keys in (
+                (first, environments, second, other_environments),
+                (second, other_environments, first, environments),
             )
             for name in keys
-            if name not in other_keys
+            if name not in other_keys and name not in other.duplicate_ids
         ),
     )
 
@@ -299,9 +305,9 @@ def _refusal(where: str, not_comparable: Sequence[tuple[str, str]]) -> InputErro
         )
     reasons = sorted({difference for _, difference in not_comparable})
     return InputError(
-        what=f"no cell was measured alike in both: {'; '.join(reasons)}.",
+        what=f"no cell was measured in the same way in both: {'; '.join(reasons)}.",
         where=where,
-        fix="Measure both in the same circumstances, or compare two other runs.",
+        fix="Measure both in the same environment, or compare two other runs.",
     )
 
 
@@ -382,6 +388,26 @@ def comparisons(
     )
 
 
+# So many of a host's latest runs are compared with each other.
+RECENT_RUNS = 5
+
+
+def recent_pairs(records: Sequence[Record]) -> Iterator[tuple[Record, Record]]:
+    """Each two of the latest runs of a host that measured a common scenario, the earlier first.
+
+    They may still not be comparable, which only `compare_runs` finds out.
+    """
+    for host_records in by_host(records).values():
+        recent = host_records[-RECENT_RUNS:]
+        for before, after in itertools.combinations(recent, 2):
+            if _scenario_names(before[0]) & _scenario_names(after[0]):
+                yield before, after
+
+
+def _scenario_names(run: Run) -> set[str]:
+    return {str(source.document["name"]) for source in run.scenarios}
+
+
 def latest_comparisons(
     records: Sequence[Record], past: PastResults | None = None
 ) -> tuple[RunComparison, ...]:
@@ -432,14 +458,14 @@ def comparison_summary(items: Sequence[Compared], noun: tuple[str, str]) -> str:
     """
     unclear, unknown = count_no_difference(items), count_not_compared(items)
     text = f"{count(len(items) - unknown, *noun)} compared, {unclear:,} without a clear difference"
-    return f"{text}; {unknown:,} more not compared, for a figure is missing" if unknown else text
+    return f"{text}; {unknown:,} more not compared, because a value is missing" if unknown else text
 
 
 def no_difference_note(items: Sequence[Compared]) -> str:
     """Why the remaining comparisons are not findings, with the number for each reason."""
     unclear, unknown = count_no_difference(items), count_not_compared(items)
     parts = [f"No clear difference: {unclear:,}"] if unclear else []
-    parts += [f"not compared, for a figure is missing: {unknown:,}"] if unknown else []
+    parts += [f"not compared, because a value is missing: {unknown:,}"] if unknown else []
     text = "; ".join(parts)
     return text[:1].upper() + text[1:]
 

@@ -67,6 +67,8 @@ class CellResult(Struct, frozen=True, kw_only=True):
         equivalent_cell: An earlier cell of the scenario that has the same CPUs, memory and threads
             on this host. The two can differ only by noise and by whether the kernel enforces the
             binding. None if there is none.
+        duplicates: The cells that were not launched because this one is the same on the host, in
+            the order of the file. Its result is theirs.
     """
 
     cell: Cell
@@ -75,6 +77,7 @@ class CellResult(Struct, frozen=True, kw_only=True):
     baseline: Cell | None
     comparison: Comparison | None
     equivalent_cell: Cell | None
+    duplicates: tuple[Cell, ...] = ()
 
     @property
     def is_measured(self) -> bool:
@@ -194,8 +197,8 @@ class ScenarioResult(Struct, frozen=True, kw_only=True):
         return tuple(named[key] for key in named)
 
     def find(self, cell: Cell | None) -> CellResult | None:
-        """The result of a cell; None if it was never launched."""
-        return self.by_key.get(cell.key) if cell else None
+        """The result of a cell, or of the one measured for it; None if neither was launched."""
+        return self.by_key.get(self.run.measured_key(cell)) if cell else None
 
 
 def analyse_scenario(
@@ -229,12 +232,20 @@ def analyse_scenario(
     requested = filter_cells(planned, run.only)
     missing = [cell for cell in requested if cell.key not in launched]
     labelled = shorten_labels([*(summaries[key].cell for key in keys), *missing])
+    duplicates: dict[str, list[str]] = {}
+    for cell in missing:
+        duplicates.setdefault(run.measured_key(cell), []).append(cell.key)
     by_key = {cell_result.key: cell_result for cell_result in labelled}
     summaries = {key: replace(summaries[key], cell=by_key[key]) for key in keys}
     planned = tuple(by_key.get(cell.key, cell) for cell in planned)
     by_placement: dict[object, Cell] = {}
     cells: dict[str, CellResult] = {}
-    baselines = baselines_of([by_key[key] for key in keys], planned, scenario)
+    own_baselines = baselines_of([by_key[key] for key in keys], planned, scenario)
+    cell_of = {cell.key: cell for cell in planned}
+    baselines = [
+        cell_of.get(run.measured_key(baseline), baseline) if baseline else None
+        for baseline in own_baselines
+    ]
     baseline_of = {
         key: None if baseline is None or baseline.key == key else baseline
         for key, baseline in zip(keys, baselines, strict=True)
@@ -257,6 +268,7 @@ def analyse_scenario(
             baseline=baseline,
             comparison=comparison,
             equivalent_cell=by_placement.get(signature) if signature else None,
+            duplicates=tuple(by_key[other] for other in duplicates.get(key, ())),
         )
         if signature:
             by_placement.setdefault(signature, cell)
@@ -282,7 +294,7 @@ def analyse_scenario(
         ranked=_ranked(cells),
         profiles=tuple(sorted(profiles, key=lambda launch: launch.position)),
         incomplete=find_incomplete(
-            requested,
+            [cell for cell in requested if run.measured_key(cell) == cell.key],
             launched,
             summaries,
             least=measure.launches.min,
@@ -308,9 +320,9 @@ def _by_cell(launches: Iterable[Launch]) -> dict[str, list[Launch]]:
 
 
 def compare_cells(result: ScenarioResult, cell: Cell, other: Cell) -> Comparison | None:
-    """Compare any two cells of a scenario result, as a claim does."""
+    """Compare any two cells of a scenario result, as a claim does; None if they cannot be."""
     first, second = result.find(cell), result.find(other)
-    if first is None or second is None:
+    if first is None or second is None or first is second:
         return None
     measure = result.measure
     return compare(

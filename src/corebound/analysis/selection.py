@@ -161,5 +161,6 @@ def _is_comparable_earlier(run: Run, result: ScenarioResult) -> bool:
         and not (run.commit and run.commit.dirty)
         and (run.host.id, run.host.kernel) == (own.host.id, own.host.kernel)
         and run.host.topology.allowed == own.host.topology.allowed
+        and run.host.topology.cpu_quota == own.host.topology.cpu_quota
         and all(run.lock_of(name) == own.lock_of(name) for name in environments)
     )

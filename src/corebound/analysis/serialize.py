@@ -35,6 +35,13 @@ from corebound.analysis.launch_metrics import (
 from corebound.analysis.run_comparison import RUNS_CAVEAT, Compared, ComparedCell, RunComparison
 from corebound.analysis.scenario_result import CellResult
 from corebound.analysis.server_workers import worker_activity
+from corebound.analysis.triage import (
+    CommitEntry,
+    Impact,
+    change_factor,
+    impact_extent,
+    impact_size,
+)
 from corebound.diagnosis.evidence import Finding
 from corebound.machine.identity import Host
 from corebound.records.calibration import Noise
@@ -42,30 +49,45 @@ from corebound.records.history import HistoryPoint, Series
 from corebound.records.launch_record import Launch
 from corebound.records.run_record import Commit, Run
 from corebound.stats.between_runs import BetweenRuns
-from corebound.stats.comparison import Comparison
+from corebound.stats.comparison import Comparison, ModeComparison
 from corebound.stats.history.alerts import AssessedChange
 from corebound.stats.history.regressions import Change
-from corebound.stats.intervals import Interval
+from corebound.stats.intervals import (
+    Interval,
+    is_usable,
+    is_usable_ratio,
+    is_usable_spread,
+)
 from corebound.stats.launch_summary import CellSummary
 from corebound.stats.server_summary import MeanWithInterval, summarise_served
 from corebound.text import spreadsheet
 
-Ends = tuple[float | None, float | None]
-
-
-def finite(value: float) -> float | None:
-    """JSON has no infinity: an infinite value becomes None."""
-    return value if value < float("inf") else None
+Ends = tuple[float, float]
 
 
 def interval_pair(interval: Interval | None) -> Ends | None:
-    """An interval as its two ends; None without one."""
-    return None if interval is None else (finite(interval.low), finite(interval.high))
+    """An interval of an amount as its two ends; None without one that is usable."""
+    if interval is None or not is_usable(interval.low, interval.high):
+        return None
+    return interval.low, interval.high
 
 
-def interval_columns(name: str, interval: Interval | None, unit: str = "") -> dict[str, Any]:
+def ratio_interval_pair(interval: Interval | None) -> Ends | None:
+    """An interval of a ratio as its two ends; None without one that is usable."""
+    if interval is None or not is_usable_ratio(interval.low, interval.high):
+        return None
+    return interval.low, interval.high
+
+
+def _spread_pair(interval: Interval | None) -> Ends | None:
+    if interval is None or not is_usable_spread(interval.low, interval.high):
+        return None
+    return interval.low, interval.high
+
+
+def interval_columns(name: str, ends: Ends | None, unit: str = "") -> dict[str, Any]:
     """The two ends of an interval, as `{name}_low{unit}` and `{name}_high{unit}`."""
-    low, high = interval_pair(interval) or (None, None)
+    low, high = ends or (None, None)
     return {f"{name}_low{unit}": low, f"{name}_high{unit}": high}
 
 
@@ -78,17 +100,42 @@ ComparisonKey = Literal[
     "p_value",
     "pairs",
     "launches_needed",
+    "modes",
 ]
 _COMPARISON_VALUES: dict[ComparisonKey, Callable[[Comparison], Any]] = {
     "speedup_ratio": lambda comparison: comparison.speedup_ratio,
-    "speedup_interval": lambda comparison: interval_pair(comparison.interval),
+    "speedup_interval": lambda comparison: ratio_interval_pair(comparison.interval),
     "slowdown_ratio": lambda comparison: 1 / comparison.speedup_ratio,
     "slowdown_interval": lambda comparison: _reciprocal_pair(comparison.interval),
     "verdict": lambda comparison: comparison.verdict,
     "p_value": lambda comparison: comparison.p_value,
     "pairs": lambda comparison: comparison.pairs,
     "launches_needed": lambda comparison: comparison.launches_needed,
+    "modes": lambda comparison: _modes_document(comparison.by_mode),
 }
+
+
+def _comparison_pair(comparison: Comparison | None) -> Ends | None:
+    return ratio_interval_pair(comparison.interval) if comparison else None
+
+
+def _modes_document(by_mode: ModeComparison | None) -> dict[str, Any] | None:
+    """Both comparisons of launches of two modes, and the modes of each block's launches."""
+    if by_mode is None:
+        return None
+    modes = by_mode.modes
+    return {
+        "decides": "same mode" if by_mode.is_same_mode else "both modes",
+        "same_mode_speedup_ratio": modes.speedup_ratio,
+        "same_mode_speedup_interval": ratio_interval_pair(modes.interval),
+        "both_modes_speedup_ratio": by_mode.expected_ratio,
+        "both_modes_speedup_interval": ratio_interval_pair(by_mode.expected_interval),
+        "slow_ratio": modes.slow_ratio,
+        "cell_fast": to_builtins(modes.share("cell")),
+        "baseline_fast": to_builtins(modes.share("baseline")),
+        "share_p_value": modes.share_p_value,
+        "blocks": to_builtins(modes.blocks),
+    }
 
 
 def _reciprocal_pair(interval: Interval | None) -> Ends | None:
@@ -119,6 +166,7 @@ def cell_document(
     summary = cell.summary
     return {
         "id": summary.cell.id,
+        "duplicates": [duplicate.id for duplicate in cell.duplicates],
         "statuses": dict(summary.counts),
         "median_ns": summary.median_ns,
         "median_interval_ns": interval_pair(summary.interval),
@@ -132,7 +180,7 @@ def cell_document(
         "baseline": cell.baseline.id if cell.baseline else None,
         **comparison_document(cell.comparison, "speedup_ratio", "speedup_interval", "verdict"),
         "finding": is_finding,
-        **comparison_document(cell.comparison, "launches_needed"),
+        **comparison_document(cell.comparison, "launches_needed", "modes"),
         "noise": noise,
         "serving": serving_document(cell, host),
     }
@@ -144,13 +192,13 @@ def cell_row(cell: CellResult) -> dict[str, Any]:
     cpu_ns = {launch.launch: launch.cpu_median_ns for launch in summary.launches}
     return {
         "median_ns": summary.median_ns,
-        **interval_columns("median", summary.interval, "_ns"),
+        **interval_columns("median", interval_pair(summary.interval), "_ns"),
         "p99_ns": summary.p99_ns,
-        **interval_columns("p99", summary.p99_interval, "_ns"),
+        **interval_columns("p99", interval_pair(summary.p99_interval), "_ns"),
         "cpu_median_ns": summary.cpu_median_ns,
         **_span_columns("cpu", cell, lambda launch: cpu_ns.get(launch.id), "_ns"),
         "spread_ratio": summary.spread_ratio,
-        **interval_columns("spread", summary.spread_interval, "_ratio"),
+        **interval_columns("spread", _spread_pair(summary.spread_interval), "_ratio"),
         "launches_ok": summary.count("ok"),
         "launches_invalid": summary.count("invalid"),
         "launches_failed": summary.count("failed") + summary.count("timed-out"),
@@ -168,7 +216,7 @@ def cell_row(cell: CellResult) -> dict[str, Any]:
         **_span_columns("whole", cell, total_wall_ns, "_ns"),
         "baseline": cell.baseline.key if cell.baseline else None,
         **comparison_document(comparison, "speedup_ratio"),
-        **interval_columns("speedup", comparison.interval if comparison else None, "_ratio"),
+        **interval_columns("speedup", _comparison_pair(comparison), "_ratio"),
         **comparison_document(comparison, "verdict"),
     }
 
@@ -353,7 +401,7 @@ def compared_cell_row(comparison: RunComparison, cell: ComparedCell) -> dict[str
         **_side_columns("after", cell.after),
         **_compared_columns(cell),
         **comparison_document(cell.comparison, "launches_needed"),
-        "floor_ratio": finite(cell.floor_ratio) if cell.floor_ratio is not None else None,
+        "floor_ratio": cell.floor_ratio,
         "between_runs_spread_ratio": cell.between.spread_ratio,
         "between_runs_learned_from": cell.between.runs,
         "delay_ratio": cell.delay_ratio,
@@ -363,7 +411,7 @@ def compared_cell_row(comparison: RunComparison, cell: ComparedCell) -> dict[str
 def _side_columns(name: str, summary: CellSummary) -> dict[str, Any]:
     return {
         f"{name}_ns": summary.median_ns,
-        **interval_columns(name, summary.interval, "_ns"),
+        **interval_columns(name, interval_pair(summary.interval), "_ns"),
         f"{name}_launches": len(summary.launches),
     }
 
@@ -394,7 +442,7 @@ def _compared_columns(compared: Compared) -> dict[str, Any]:
     comparison = compared.comparison
     return {
         "ratio": comparison.speedup_ratio if comparison else None,
-        **interval_columns("ratio", comparison.interval if comparison else None),
+        **interval_columns("ratio", _comparison_pair(comparison)),
         **comparison_document(comparison, "p_value", "verdict"),
         "clear": compared.clear,
     }
@@ -417,6 +465,7 @@ def commit_pair_document(judged: CellVerdict) -> dict[str, Any]:
             "p_value",
             "pairs",
             "launches_needed",
+            "modes",
         ),
         "cpu_ratio": pair.cpu_ratio,
         "missing": pair.missing,
@@ -432,6 +481,7 @@ def series_document(series: Series, link: str) -> dict[str, Any]:
         "scenario": series.scenario,
         "cell": series.cell,
         "title": series.title,
+        "importance": series.importance,
         "link": link,
         "reproduce": series.reproduce,
     }
@@ -464,7 +514,7 @@ def change_document(
         "unit": change.series.unit,
         "more_is_better": change.series.more_is_better,
         "ratio": step.ratio,
-        "interval": interval_pair(step.interval),
+        "interval": ratio_interval_pair(step.interval),
         "last_good": _point(change.last_good),
         "first_bad": _point(change.first_bad),
         "recovery": _recovery(change),
@@ -472,6 +522,45 @@ def change_document(
         "noise": noise or None,
         "compare": compare,
         **series_document(change.series, link),
+    }
+
+
+def entry_document(entry: CommitEntry, *, link: str, commands: Mapping[str, str]) -> dict[str, Any]:
+    """The changes that may come from one commit, by the ids of `change_document`.
+
+    Args:
+        entry: The changes.
+        link: The address of the entry on the history page.
+        commands: What one can do about it, by name.
+    """
+    return {
+        "id": entry.id,
+        "project": entry.project,
+        "hosts": entry.hosts,
+        "status": entry.status,
+        "regression": entry.is_regression,
+        "importance": "secondary" if entry.is_secondary else "primary",
+        "summary": f"{impact_extent(entry.leading)}: {impact_size(entry.leading)}",
+        "last_good": _point(entry.last_good),
+        "first_bad": _point(entry.first_bad),
+        "regressions": _impact(entry.regressions),
+        "improvements": _impact(entry.improvements),
+        "changes": [change.id for change in entry.changes],
+        "commands": commands,
+        "link": link,
+    }
+
+
+def _impact(impact: Impact) -> dict[str, Any] | None:
+    """The sizes of an impact as ratios of at least 1; None if nothing changed."""
+    if not impact.benchmarks:
+        return None
+    return {
+        "benchmarks": len(impact.counted),
+        "series": impact.series,
+        "secondary_benchmarks": sum(each.is_secondary for each in impact.benchmarks),
+        "geometric_mean": impact.geometric_mean,
+        "largest": change_factor(impact.counted[0].largest),
     }
 
 
@@ -509,11 +598,12 @@ def change_row(change: Change, history: ChangeHistory) -> dict[str, Any]:
         "host": change.series.host,
         "benchmark": change.series.scenario,
         "cell": change.series.cell,
+        "importance": change.series.importance,
         "unit": change.series.unit,
         "level_before": step.before,
         "level_after": step.before * step.ratio,
         "ratio": step.ratio,
-        **interval_columns("ratio", step.interval),
+        **interval_columns("ratio", ratio_interval_pair(step.interval)),
         "p_value": step.p_value,
         "last_good": good.at,
         "at": change.since,

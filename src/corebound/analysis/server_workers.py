@@ -184,7 +184,7 @@ def _unavailable(launches: Sequence[Launch], *, one_node: bool) -> dict[str, str
                 ),
                 "",
             )
-            level = "the processor does not tell core bound from memory bound"
+            level = "the processor does not distinguish core bound from memory bound"
             reasons.setdefault(BOUND_LEVELS, overall or narrower or level)
         if counters is None or counters.remote_loads is None:
             reason = overall or unavailable.get("node-load-misses", _NOT_COUNTED)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from functools import partial
 
 from msgspec import Struct
@@ -37,21 +36,22 @@ class PeakShare(Struct, frozen=True, kw_only=True):
     bits: int
 
 
-def throughput(cell: CellResult, *, bare: bool = False) -> ValueWithBounds:
+def throughput(cell: CellResult) -> ValueWithBounds:
     """The work of all its workers over its median iteration, such as `512 images/s`.
 
     Empty if nothing was measured, or if the workload does not count its work. The interval is that
-    of the median, or of the requests answered.
-
-    Args:
-        cell: The cell.
-        bare: Whether to leave out the unit, because it is shown elsewhere.
+    of the median, or of the requests answered, in the unit of the value.
     """
     rates = _rates(cell)
     return ValueWithBounds(
-        value=", ".join(_rate_text(rate.value, unit, bare=bare) for unit, rate in rates.items()),
+        value=", ".join(_rate_text(rate.value, unit) for unit, rate in rates.items()),
         ends=", ".join(
-            within(rate.interval.low, rate.interval.high, partial(_rate_text, unit=unit, bare=bare))
+            within(
+                rate.interval.low,
+                rate.interval.high,
+                partial(_rate_text, unit=unit),
+                beside=rate.value,
+            )
             for unit, rate in rates.items()
             if rate.interval is not None
         ),
@@ -74,22 +74,11 @@ def is_peak_plausible(result: ScenarioResult) -> bool:
     return all(share is None or share.ratio <= 1 for share in shares)
 
 
-def throughput_unit(cells: Sequence[CellResult]) -> str:
-    """The unit of the throughput of all these cells; empty if they have several units."""
-    units = {tuple(rates) for cell in cells if (rates := _rates(cell))}
-    first = next(iter(units), ())
-    return _unit(first[0]) if len(units) == 1 and len(first) == 1 else ""
-
-
-def _rate_text(rate: float, unit: str, *, bare: bool) -> str:
+def _rate_text(rate: float, unit: str) -> str:
     if math.isinf(rate):
         return "∞"
     number = significant(rate / 1e9 if unit == _FLOP else rate)
-    return number if bare else f"{number} {_unit(unit)}"
-
-
-def _unit(unit: str) -> str:
-    return "GFLOP/s" if unit == _FLOP else f"{unit}/s"
+    return f"{number} {'GFLOP/s' if unit == _FLOP else f'{unit}/s'}"
 
 
 def _rates(cell: CellResult) -> dict[str, MeanWithInterval]:

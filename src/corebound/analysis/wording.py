@@ -14,7 +14,7 @@ from corebound.records.history import Moment, Series
 from corebound.scenario.cell import BindingMode, Cell
 from corebound.stats.comparison import Comparison, Verdict
 from corebound.stats.history.regressions import min_values_to_detect
-from corebound.stats.intervals import is_usable
+from corebound.stats.intervals import is_usable, is_usable_ratio, is_usable_spread
 from corebound.units import duration, percent, ratio, significant, time_unit
 
 Tone = Literal["good", "bad", "warn", "plain"]
@@ -102,7 +102,7 @@ _VERDICTS: dict[Verdict, VerdictWord] = {
     "faster": VerdictWord(tone="good", sign="▲", word="faster"),
     "slower": VerdictWord(tone="bad", sign="▼", word="slower"),
     "equivalent": VerdictWord(tone="plain", sign="≈", word="equivalent"),
-    "undecided": VerdictWord(tone="plain", sign="?", word="undecided"),
+    "undecided": VerdictWord(tone="plain", sign="?", word="inconclusive"),
 }
 _CHECKS: dict[State, tuple[Tone, str]] = {
     "ok": ("good", "✓"),
@@ -111,11 +111,13 @@ _CHECKS: dict[State, tuple[Tone, str]] = {
 }
 # A smaller difference from 1 counts as none.
 _MOST_DECIMALS = 9
+# Percentages below this have a decimal.
+_SMALL_SHARE = 0.1
 # Ten thousand years: no measurement lasts that long, so the value is unknown.
 _LONGEST_NS = 3e20
-# Shown instead of an interval that is too wide to be useful.
+# Shown instead of an interval that does not exist or is too wide to be useful.
 NO_ESTIMATE = "not enough launches yet"
-REFERENCE = VerdictWord(tone="plain", sign="", word="reference")
+REFERENCE = VerdictWord(tone="plain", sign="", word="baseline")
 NOT_MEASURED = VerdictWord(tone="warn", sign="!", word="no valid launch")
 NOT_COMPARED = VerdictWord(tone="plain", sign="", word="not compared")
 NO_BASELINE = VerdictWord(tone="plain", sign="", word="baseline not measured")
@@ -191,6 +193,8 @@ def axis_value(cell: Cell, axis: str) -> str:
     >>> from support.build import a_cell
     >>> axis_value(a_cell(axes=(("threads", "per-core"),)), "threads")
     'one thread a core'
+    >>> axis_value(a_cell(axes=(("cpu_quota", "1.5"),)), "cpu_quota")
+    'quota of 1.5 CPUs'
     """
     value = dict(cell.axes).get(axis, "")
     if axis == "binding":
@@ -199,6 +203,8 @@ def axis_value(cell: Cell, axis: str) -> str:
         return _threads(value)
     if axis == "workers":
         return _counted(value, "worker")
+    if axis == "cpu_quota":
+        return "no CPU quota" if value == "default" else f"quota of {_counted(value, 'CPU')}"
     if axis == "gpus":
         return "on the CPU" if value == "0" else f"on {_counted(value, 'GPU')}"
     return f"{axis.removeprefix('parameters.').replace('_', ' ')} {value}"
@@ -220,7 +226,7 @@ def full_name(cell: Cell) -> str:
 
 def doing(cell: Cell, other: Cell) -> str:
     """What one does to get this cell instead of the other, as the subject of a sentence."""
-    differing = _differing(cell, other)
+    differing = differing_axes(cell, other)
     if "binding" in differing:
         start = _BINDINGS[cell.binding.mode][1]
         if cell.binding.mode == "cpus":
@@ -231,9 +237,27 @@ def doing(cell: Cell, other: Cell) -> str:
     return f"Running {values}" if values else capital(full_name(cell))
 
 
+_IMPERATIVES = {
+    "Leaving": "Leave",
+    "Binding": "Bind",
+    "Giving": "Give",
+    "Packing": "Pack",
+    "Scattering": "Scatter",
+    "Using": "Use",
+    "Running": "Run with",
+}
+
+
+def instruction(cell: Cell, other: Cell) -> str:
+    """What to do to get this cell instead of the other: `Bind to one CPU`, without a full stop."""
+    subject = doing(cell, other)
+    first, _, rest = subject.partition(" ")
+    return f"{_IMPERATIVES[first]} {rest}" if first in _IMPERATIVES else f"Use {subject}"
+
+
 def compared_with(cell: Cell, other: Cell) -> str:
     """The other cell, named by its differences from the first; default values are left out."""
-    differing = _differing(cell, other)
+    differing = differing_axes(cell, other)
     values = dict(other.axes)
     named = [axis for axis in differing if axis == "binding" or values.get(axis) != "default"]
     names = [axis_value(other, axis) for axis in named or differing]
@@ -249,7 +273,8 @@ def capital(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
-def _differing(cell: Cell, other: Cell) -> list[str]:
+def differing_axes(cell: Cell, other: Cell) -> list[str]:
+    """The axes on which a cell has another value than the other, in the order of the file."""
     values = dict(other.axes)
     return [axis for axis, value in cell.axes if values.get(axis) != value]
 
@@ -261,6 +286,7 @@ def _threads(value: str) -> str:
         "per-cpu": "one thread a CPU",
         "host-cores": "as many threads as the host has cores",
         "cores-per-worker": "cores-per-worker threads",
+        "quota": "as many threads as the CPU quota allows",
     }
     return rules.get(value) or _counted(value, "thread")
 
@@ -288,47 +314,86 @@ def and_more(number: int) -> str:
 
 
 def bounds(low: float, high: float) -> str:
-    """An interval of ratios in brackets; an interval that is too wide is named as such.
+    """An interval of ratios; an interval that is too wide is named as such.
 
     >>> bounds(1.381, 1.459), bounds(1.0001, 1.2), bounds(3.8e-05, float("inf"))
-    ('[1.38, 1.46]', '[1.0001, 1.20]', 'not enough launches yet')
+    ('1.38–1.46', '1.0001–1.20', 'not enough launches yet')
     """
-    return f"[{_bound(low)}, {_bound(high)}]" if is_usable(low, high) else NO_ESTIMATE
+    return f"{_bound(low)}–{_bound(high)}" if is_usable_ratio(low, high) else NO_ESTIMATE
 
 
 def compared_bounds(comparison: Comparison | None) -> str:
-    """The interval of a comparison's ratio; empty if there is none."""
-    interval = comparison.interval if comparison else None
-    if comparison is None or interval is None:
+    """The interval of a comparison, in the words of `relative_speed`; empty without one."""
+    if comparison is None:
         return ""
-    text = bounds(interval.low, interval.high)
-    if text != NO_ESTIMATE or not comparison.pairs:
-        return text
-    return f"{text} ({count(comparison.pairs, 'launch', 'launches')})"
+    if comparison.interval is not None:
+        return speed_bounds(comparison.interval.low, comparison.interval.high)
+    if not comparison.pairs:
+        return NO_ESTIMATE
+    return f"{NO_ESTIMATE} ({count(comparison.pairs, 'launch', 'launches')})"
 
 
-def within(low: float, high: float, write: Callable[[float], str]) -> str:
-    """An interval in brackets, as from `ends`; an interval that is too wide is named as such.
+def within(
+    low: float, high: float, write: Callable[[float], str], *, beside: float | None = None
+) -> str:
+    """An interval; one that is too wide is named as such.
 
-    >>> within(1.2e6, 4.56e6, duration), within(1.2, float("inf"), duration)
-    ('[1.20, 4.56] ms', 'not enough launches yet')
+    Args:
+        low: Its lower end.
+        high: Its upper end.
+        write: Formats an end with its unit.
+        beside: The value that the interval is shown with. The unit is left out if it is the same.
+
+    >>> within(1.2e6, 4.56e6, duration), within(1.2e6, 4.56e6, duration, beside=2e6)
+    ('1.20–4.56 ms', '1.20–4.56')
+    >>> within(8e5, 1.2e6, duration, beside=1e6), within(1.2, float("inf"), duration)
+    ('800 µs–1.20 ms', 'not enough launches yet')
     """
-    return ends(low, high, write) if is_usable(low, high) else NO_ESTIMATE
+    if not is_usable(low, high):
+        return NO_ESTIMATE
+    unit = "" if beside is None else write(beside).partition(" ")[2]
+    return _joined(write(low), write(high), "–", unit)
 
 
-def ends(low: float, high: float, write: Callable[[float], str]) -> str:
-    """Both ends of an interval in brackets; a shared unit is written once.
+def spread_bounds(low: float, high: float) -> str:
+    """An interval of a spread, beside it; an interval that is too wide is named as such.
+
+    >>> spread_bounds(0.019, 0.0765)
+    '1.9–7.6'
+    """
+    if not is_usable_spread(low, high):
+        return NO_ESTIMATE
+    return _joined(percent(low), percent(high), "–", "%")
+
+
+def ends(
+    low: float, high: float, write: Callable[[float], str], *, beside: float | None = None
+) -> str:
+    """A minimum and a maximum, which look different from an interval.
+
+    Args:
+        low: The minimum.
+        high: The maximum.
+        write: Formats either with its unit.
+        beside: The value that they are shown with. The unit is left out if it is the same.
 
     >>> ends(1.2e6, 4.56e6, duration), ends(8e5, 1.2e6, duration)
-    ('[1.20, 4.56] ms', '[800 µs, 1.20 ms]')
+    ('1.20 … 4.56 ms', '800 µs … 1.20 ms')
     """
-    least, most = write(low), write(high)
+    unit = "" if beside is None else write(beside).partition(" ")[2]
+    return _joined(write(low), write(high), " … ", unit)
+
+
+def _joined(least: str, most: str, sign: str, omitted: str = "") -> str:
+    """Two ends of a range; a shared unit is written once, or not at all if it is omitted."""
     (number, _, unit), (other, _, same) = least.partition(" "), most.partition(" ")
-    return f"[{number}, {other}] {unit}".rstrip() if unit == same else f"[{least}, {most}]"
+    if unit != same:
+        return f"{least}{sign}{most}"
+    return f"{number}{sign}{other} {'' if unit == omitted else unit}".rstrip()
 
 
 def speedup(value: float) -> str:
-    """Format a speed-up; below 0.1 with two significant digits.
+    """Format a multiple of another value; below 0.1 with two significant digits.
 
     >>> speedup(1.4234), speedup(0.0213), speedup(0.0004)
     ('1.42×', '0.021×', '0.0004×')
@@ -336,23 +401,71 @@ def speedup(value: float) -> str:
     return ratio(value) if value >= 0.1 else f"{value:.2g}×"
 
 
-def times_slower(value: float) -> str:
-    """Format a speed-up below 1 as a slowdown.
+def relative_speed(
+    speedup_ratio: float, *, digits: int = 2, words: tuple[str, str] = ("faster", "slower")
+) -> str:
+    """How much faster or slower something is; the ratio is never below 1.
 
-    >>> times_slower(0.02), times_slower(0.8)
-    ('50× slower', '1.25× slower')
+    Args:
+        speedup_ratio: The speed as a multiple of the other one's.
+        digits: Decimals of a ratio below 10.
+        words: What a ratio above 1 means, and what one below 1 means.
+
+    >>> relative_speed(1.4234), relative_speed(0.8), relative_speed(0.02)
+    ('1.42× faster', '1.25× slower', '50× slower')
+    >>> relative_speed(0.9225, digits=3), relative_speed(1.004), relative_speed(1.0001)
+    ('1.084× slower', '1.004× faster', '1.00×')
     """
-    inverse = 1 / value
-    return f"{inverse:.0f}× slower" if inverse >= 10 else f"{ratio(inverse)} slower"
+    if not 0 < speedup_ratio < math.inf:
+        return NO_ESTIMATE
+    larger = max(speedup_ratio, 1 / speedup_ratio)
+    if larger >= 10:
+        text = f"{larger:,.0f}×"
+    elif round(larger, digits + 1) == 1:
+        return f"{1:.{digits}f}×"
+    else:
+        # A difference just above zero has one more digit.
+        text = f"{larger:.{digits + (round(larger, digits) == 1)}f}×"
+    return f"{text} {words[0] if speedup_ratio > 1 else words[1]}"
 
 
-def _bound(value: float) -> str:
-    if value >= 100:
-        return f"{value:,.0f}"
+def speed_bounds(low: float, high: float, *, digits: int = 2) -> str:
+    """The interval of a speed-up beside its `relative_speed`; one that is too wide is named.
+
+    An interval on both sides of 1 is in per cent, because its ends point in two directions.
+
+    >>> speed_bounds(1.381, 1.459), speed_bounds(0.67, 0.9), speed_bounds(0.97, 1.054)
+    ('1.38–1.46', '1.11–1.49', '−3.0 to +5.4 %')
+    """
+    if not is_usable_ratio(low, high):
+        return NO_ESTIMATE
+    if low >= 1:
+        return f"{_bound(low, digits)}–{_bound(high, digits)}"
+    if high <= 1:
+        return f"{_bound(1 / high, digits)}–{_bound(1 / low, digits)}"
+    decimals = 1 if max(1 - low, high - 1) < _SMALL_SHARE else 0
+    least, most = (f"{(end - 1) * 100:+,.{decimals}f}" for end in (low, high))
+    return f"{least} to {most} %".replace("-", "\N{MINUS SIGN}")
+
+
+def times(factor: float) -> str:
+    """Format a ratio of at least 1; one close to 1 has three decimals.
+
+    >>> times(1.304), times(1.0179), times(24.2), times(1234)
+    ('1.30×', '1.018×', '24×', '1,234×')
+    """
+    if factor >= 10:
+        return f"{factor:,.0f}×" if factor < 1e15 else f"{factor:.1e}×"
+    return f"{factor:.2f}×" if factor >= 1.02 else f"{factor:.3f}×"
+
+
+def _bound(value: float, digits: int = 2) -> str:
+    if value >= 10:
+        return f"{value:,.{0 if value >= 100 else 1}f}"
     if value >= 0.1 or value == 0:
         # An interval that excludes 1 must not be printed as one that includes it.
-        texts = (f"{value:.{digits}f}" for digits in range(2, _MOST_DECIMALS + 1))
-        return next((text for text in texts if float(text) != 1), f"{value:.2f}")
+        texts = (f"{value:.{decimals}f}" for decimals in range(digits, _MOST_DECIMALS + 1))
+        return next((text for text in texts if float(text) != 1), f"{value:.{digits}f}")
     return f"{value:.3f}" if value >= 0.01 else f"{value:.2g}"
 
 
@@ -386,14 +499,14 @@ def too_short_note(short: int, total: int) -> str:
     """A sentence with the number of series that are too short; empty if all are long enough.
 
     >>> too_short_note(1, 2)[:40]
-    '1 of 2 series is too short to tell: a ch'
+    '1 of 2 series has too little data: a cha'
     """
     if not short:
         return ""
     of = f"All {short:,}" if 1 < short == total else f"{short:,} of {total:,}"
-    are = "is" if short == 1 else "are"
-    needed = f"a change takes {min_values_to_detect()} figures under the same circumstances"
-    return f"{of} series {are} too short to tell: {needed}."
+    have = "has" if short == 1 else "have"
+    needed = f"a change takes {min_values_to_detect()} values in the same environment"
+    return f"{of} series {have} too little data: {needed}."
 
 
 def last_moment(all_series: Iterable[Series]) -> Moment:
@@ -446,7 +559,11 @@ def latest_value(series: Series) -> ValueWithBounds:
     if last.bounds is None:
         return ValueWithBounds(value=value)
     length, unit = display_unit(series, [last.value])
-    ends = within(*last.bounds, lambda end: f"{significant(end / length)} {unit}".strip())
+    ends = within(
+        *last.bounds,
+        lambda end: f"{significant(end / length)} {unit}".strip(),
+        beside=last.value,
+    )
     return ValueWithBounds(value=value, ends=ends)
 
 

@@ -94,7 +94,8 @@ def _failed(file: Path, code: int, output: IO[str]) -> LaunchError:
     output.seek(0)
     tail = "\n".join(output.read().splitlines()[-_TAIL_LINES:])
     return LaunchError(
-        what=f"asv ended with {code} and gave no answer:\n{tail}",
+        what=f"asv ended with {code} without an answer:\n{tail}",
         where=str(file),
-        fix="Try `asv check` there: if asv fails as well, fix what it reports; else tell us.",
+        fix="Try `asv check` there: if it fails too, fix what it reports; otherwise report this"
+        " as a bug.",
     )

@@ -97,7 +97,7 @@ class Project(Struct, frozen=True, kw_only=True):
         result = git.run(self.git, *arguments, timeout_s=_LONGEST_S)
         if not result.succeeded:
             raise InputError(
-                what=f"`{revision}` names no commit of {self.name}.",
+                what=f"`{revision}` is not a commit of {self.name}.",
                 where=str(self.file),
                 fix="A working tree can be measured again only where its snapshot was taken."
                 if "+dirty" in revision
@@ -133,9 +133,9 @@ class Project(Struct, frozen=True, kw_only=True):
         if not _is_bare(self.git):
             self._do(
                 "merge", "--ff-only", "@{upstream}",
-                fix="The checkout is as it was. Mend what git says; if the remote's history was"
-                " written anew, `git reset --hard @{upstream}` takes that, and what was committed"
-                " or changed here alone is gone.",
+                fix="The checkout is unchanged. Fix what git reports. If the remote's history was"
+                " rewritten, `git reset --hard @{upstream}` adopts it and discards local commits"
+                " and changes.",
             )  # fmt: skip
 
     def _do(
@@ -182,9 +182,9 @@ class Project(Struct, frozen=True, kw_only=True):
                 made = self.find(commit, name)
         if made is None:
             raise LaunchError(
-                what="the environment vanished while it was made.",
+                what="the environment was removed during its creation.",
                 where=str(folder),
-                fix="Keep other programs away from that folder, and run again.",
+                fix="Keep other programs away from that folder, and try again.",
             )
         return made
 
@@ -251,10 +251,10 @@ def open_project(file: Path, notify: Notify) -> Project:
         InputError: The file cannot be read, or names no git repository.
     """
     file = file.resolve()
-    answer = ask(file, notify=notify) if file.is_file() else {"unreadable": "there is no such file"}
+    answer = ask(file, notify=notify) if file.is_file() else {"unreadable": "no such file"}
     if "unreadable" in answer:
         raise InputError(
-            what=f"the project under test cannot be told: {answer['unreadable']}.",
+            what=f"the project under test cannot be determined: {answer['unreadable']}.",
             where=str(file),
             fix="Write an asv.conf.json with project, repo, pythons and environment_type, or name"
             " another with --config.",

@@ -105,9 +105,9 @@ def commit_to_build(store: Path, commit: Commit) -> str:
     result = _run(store, *arguments, environment=_store_environment(store))
     if not result.succeeded:
         raise InputError(
-            what=f"the snapshot {commit.name} is not there any more.",
+            what=f"the snapshot {commit.name} no longer exists.",
             where=str(store),
-            fix="Commit what you measure, or measure the working tree as it is now.",
+            fix="Commit the changes, or measure the working tree in its present state.",
         )
     return result.text
 
@@ -194,7 +194,7 @@ class _Tree:
         """Whether a path is a nested repository, which a commit cannot contain."""
         if not name.endswith(b"/"):
             return False
-        notify(f"{one_line(os.fsdecode(name))} is a repository of its own: it is not measured.")
+        notify(f"{one_line(os.fsdecode(name))} is a separate repository: it is not measured.")
         return True
 
     def _warn_large(self, files: Sequence[bytes], notify: Notify) -> None:
@@ -229,8 +229,8 @@ class _Tree:
                 continue  # not checked out, so it has no changes
             if _do(folder, "status", "--porcelain", "--ignore-submodules=none"):
                 raise InputError(
-                    what=f"the submodule {one_line(name)} has changes that are not committed, and"
-                    " the working tree cannot be measured with them.",
+                    what=f"the submodule {one_line(name)} has uncommitted changes, which cannot"
+                    " be measured.",
                     where=str(self._top),
                     fix=f"Commit them in {one_line(name)}, or measure HEAD with `--committed`.",
                 )

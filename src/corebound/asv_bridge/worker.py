@@ -76,7 +76,7 @@ def _answer(request: Answer, file: Path, notify: Notify) -> Answer:
     except (UserError, ProcessError, ImportError, OSError) as error:
         return {"unreadable": "\n".join(_messages(error)).strip().rstrip(".")}
     if repo.dvcs != "git":
-        return {"unreadable": f"its repository is one of {repo.dvcs}, not of git"}
+        return {"unreadable": f"its repository is {repo.dvcs}, not git"}
     if "build" in request:
         # The objects of a snapshot are not in the repository that asv clones.
         os.environ["GIT_ALTERNATE_OBJECT_DIRECTORIES"] = request["objects"]
@@ -105,7 +105,7 @@ def _open_project(file: Path, notify: Notify) -> tuple[Any, Any, Path]:
         raise UserError(f"asv cannot read it: {error}") from error
     settings = (conf.repo, conf.project, conf.env_dir, conf.results_dir, conf.html_dir)
     if not all(isinstance(setting, str) for setting in settings):
-        raise UserError("repo, project, env_dir, results_dir and html_dir have to be texts")
+        raise UserError("repo, project, env_dir, results_dir and html_dir must be strings")
     if not Path(conf.repo).exists() and not Path(conf.project).exists():
         notify(f"cloning {conf.repo}")
     repo = get_repo(conf)

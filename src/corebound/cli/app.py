@@ -41,6 +41,7 @@ COMMANDS: Mapping[str, str | CommandGroup] = {
     "compare": "compare:compare",
     "compare-commits": "compare_commits:compare_commits",
     "bisect": "bisect:bisect",
+    "tune": "tune:tune",
     "calibrate": "calibrate:calibrate",
     "regressions": "regressions:regressions",
     "report": "report:report",

@@ -16,6 +16,7 @@ from typing import Any, BinaryIO
 
 from corebound.errors import CoreboundError, InputError
 from corebound.workflow.projects import Notify
+from corebound.workflow.unchanged_report import state_of
 
 LOOPBACK = "127.0.0.1"
 # Launches append to the records as they end; readers do not need more frequent updates.
@@ -120,21 +121,3 @@ def _watch(
             notify(f"Updated in {time.monotonic() - started_s:.1f} s")
         # A long-lived process needs garbage collection.
         gc.collect()
-
-
-def state_of(paths: Iterable[Path]) -> frozenset[tuple[str, int, int]]:
-    """Name, size and modification time of every file; files that vanish meanwhile are skipped."""
-    files = set()
-    for path in paths:
-        for file in (path, *path.rglob("*")):
-            # Hidden files are incomplete; `cache` holds data derived from files read before.
-            parts = file.relative_to(path).parts
-            if parts[:1] == ("cache",) or any(part.startswith(".") for part in parts):
-                continue
-            try:
-                status = file.stat()
-            except OSError:
-                continue
-            if file.is_file():
-                files.add((str(file), status.st_size, status.st_mtime_ns))
-    return frozenset(files)

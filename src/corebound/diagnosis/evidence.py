@@ -187,10 +187,12 @@ def most_common(values: Iterable[int | None]) -> int | None:
 # configurations already shows it. A margin of equivalence is mostly 2 %.
 LEAST_LOSS_RATIO = 1.05
 
+# The settings that change the number of threads and nothing else.
+POOLS = ("threads", "omp", "mkl", "intra_op")
 # Axes that change how the work is run, but not the work itself.
 HOW_IT_RUNS = (
-    *("binding", "bind", "smt", "backend", "memory", "threads", "omp", "mkl", "intra_op"),
-    *("inter_op", "wait_policy", "dispatch_threads", "blocking"),
+    *("binding", "bind", "smt", "backend", "memory", *POOLS),
+    *("inter_op", "wait_policy", "dispatch_threads", "blocking", "cpu_quota"),
 )
 
 

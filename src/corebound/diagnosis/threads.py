@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection
 from msgspec import Struct
 
 from corebound.diagnosis.evidence import (
+    POOLS,
     CellEvidence,
     Evidence,
     Finding,
@@ -17,10 +18,8 @@ from corebound.diagnosis.evidence import (
 )
 from corebound.units import counted, duration, percent, ratio
 
-# The settings that change the number of threads and nothing else.
-_POOLS = ("threads", "omp", "mkl", "intra_op")
 # With several workers, giving each enough CPUs may also need a binding.
-_SHARING = (*_POOLS, "binding", "backend", "smt")
+_SHARING = (*POOLS, "binding", "backend", "smt")
 
 # CPU time per iteration, relative to a cell whose threads fit, from which threads are
 # considered to spin rather than compute. Several processes with default threads took 2 to 12
@@ -54,7 +53,7 @@ def more_threads_than_cpus(cell: CellEvidence, evidence: Evidence) -> Finding | 
         return None
     if room == 1 and cell.cell.threads.rule == "default":
         return None  # `one_cpu_default_threads` is more specific
-    fitting = _fitting(cell, evidence, _POOLS)
+    fitting = _fitting(cell, evidence, POOLS)
     cost = _cost(cell, evidence, fitting, room=room)
     if cost is None:
         return None
@@ -75,7 +74,7 @@ def one_cpu_default_threads(cell: CellEvidence, evidence: Evidence) -> Finding |
         return None
     if cell.cell.threads.rule != "default":
         return None
-    fitting = _fitting(cell, evidence, _POOLS)
+    fitting = _fitting(cell, evidence, POOLS)
     cost = _cost(cell, evidence, fitting, room=1)
     if cost is None:
         return None
@@ -128,7 +127,7 @@ def bound_after_start(cell: CellEvidence, evidence: Evidence) -> Finding | None:
         return None
     # Compare with the same configuration bound before start, whatever its number of threads.
     bound_before = [
-        other for other in evidence.peers(cell, ("bind", *_POOLS)) if not _is_late(other)
+        other for other in evidence.peers(cell, ("bind", *POOLS)) if not _is_late(other)
     ]
     cost = _cost(cell, evidence, bound_before, room=room)
     if cost is None:

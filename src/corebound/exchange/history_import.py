@@ -9,7 +9,7 @@ from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
-from msgspec import Struct
+from msgspec import Struct, structs
 from msgspec.structs import replace
 
 from corebound.errors import InputError
@@ -19,9 +19,15 @@ from corebound.exchange.asv.series import (
     moment_key,
     sort_points,
 )
-from corebound.records import history_files
+from corebound.records import cache, history_files
 from corebound.records.codec import UnreadableError
-from corebound.records.history import HistoryPoints, Moment, Series, reason_kind
+from corebound.records.history import (
+    HistoryPoints,
+    Moment,
+    Series,
+    SharedColumns,
+    reason_kind,
+)
 
 
 def merge(
@@ -42,13 +48,15 @@ def merge(
     # Stored series mostly share their moments.
     moments = {id(series.points.moments): series.points.moments for series in stored}
     shas = {moment.commit.sha for column in moments.values() for moment in column if moment.commit}
+    shared = SharedColumns()
     for series in fresh:
         earlier = by_id.get(series.id)
         if earlier is None:
             by_id[series.id] = series
         elif _only_appends(earlier.points, series.points, shas):
+            later = complete_environments(series.points)
             by_id[series.id] = replace(
-                series, points=earlier.points.followed_by(complete_environments(series.points))
+                series, points=earlier.points.followed_by(later, shared=shared)
             )
         else:
             by_id[series.id] = _merge_pair(earlier, series)
@@ -95,27 +103,35 @@ def _key(moment: Moment) -> str:
     return commit.sha if commit and commit.committed_at == moment.at else moment.at
 
 
-class ImportSummary(Struct, frozen=True, kw_only=True):
-    """The state of a project's history after an import.
+class HistoryCounts(Struct, frozen=True, kw_only=True):
+    """How much a project's history has.
 
     Attributes:
-        file: The history's file.
         series: How many series it has.
         points: How many points it has; `values` counts those with a result.
-        added: How many points are new.
         empty: How many series have no result.
         single: How many have only one result, which is not a history yet.
         reasons: Why points have no result, with counts, most frequent first.
     """
 
-    file: Path
     series: int
     points: int
     values: int
-    added: int
     empty: int
     single: int
     reasons: tuple[tuple[str, int], ...]
+
+
+class ImportSummary(HistoryCounts, frozen=True, kw_only=True):
+    """The state of a project's history after an import.
+
+    Attributes:
+        file: The history's file.
+        added: How many points are new.
+    """
+
+    file: Path
+    added: int
 
 
 def keep(
@@ -139,24 +155,48 @@ def keep(
         InputError: The stored history cannot be read, or the new one cannot be written.
     """
     file = history_files.file_of(project, records)
-    stored = _read_stored(file)
     # Without new data the file stays untouched, and so does everything derived from it.
+    if not fresh and (known := _known_counts(file, records)) is not None:
+        return _summary(file, known, added=0)
+    stored = _read_stored(file)
     if not fresh and stored is not None:
-        return _summarise(file, stored, stored)
-    history = merge([*rename(stored or ())], fresh, removed=removed)
-    history_files.keep(project, history, records)
-    return _summarise(file, history, stored or ())
+        history, before = stored, _points(stored)
+    else:
+        before = _points(stored or ())
+        history = merge([*rename(stored or ())], fresh, removed=removed)
+        history_files.keep(project, history, records)
+    counts = _count(history)
+    cache.keep(counts, records, _counts_name(file), version=_version(file))
+    return _summary(file, counts, added=counts.points - before)
 
 
-def _summarise(file: Path, history: Sequence[Series], stored: Sequence[Series]) -> ImportSummary:
+def _known_counts(file: Path, records: Path) -> HistoryCounts | None:
+    """The counts of a history that was read before and is unchanged."""
+    try:
+        version = _version(file)
+    except OSError:
+        return None
+    return cache.load(HistoryCounts, records, _counts_name(file), version=version)
+
+
+def _counts_name(file: Path) -> str:
+    return f"counts-{file.stem}"
+
+
+def _version(file: Path) -> str:
+    return f"{cache.code('exchange', 'records')} {cache.file_digest(file)}"
+
+
+def _summary(file: Path, counts: HistoryCounts, *, added: int) -> ImportSummary:
+    return ImportSummary(file=file, added=added, **structs.asdict(counts))
+
+
+def _count(history: Sequence[Series]) -> HistoryCounts:
     value_counts = [len(series.points.measured) for series in history]
-    points = _points(history)
-    return ImportSummary(
-        file=file,
+    return HistoryCounts(
         series=len(history),
-        points=points,
+        points=_points(history),
         values=sum(value_counts),
-        added=points - _points(stored),
         empty=value_counts.count(0),
         single=value_counts.count(1),
         reasons=_reasons(history),
@@ -186,9 +226,9 @@ def _read_stored(file: Path) -> tuple[Series, ...] | None:
 
 def _unreadable(file: Path, error: Exception) -> InputError:
     return InputError(
-        what=f"what was imported before cannot be read: {error}.",
+        what=f"the earlier import cannot be read: {error}.",
         where=str(file),
-        fix="Delete it and import everything again.",
+        fix="Delete the file and import everything again.",
     )
 
 

@@ -137,7 +137,7 @@ _ENVIRONMENT = (
     "cpu_model_name", "platform", "python_implementation", "python_version", "python_compiler",
     "corebound_scenario_sha256",
 )  # fmt: skip
-_EXPORT = "Export it from pyperf again, with its metadata."
+_EXPORT = "Export the results from pyperf again, with metadata."
 
 
 def read(data: bytes, project: str) -> tuple[Series, ...]:
@@ -150,13 +150,13 @@ def read(data: bytes, project: str) -> tuple[Series, ...]:
         try:
             data = gzip.decompress(data)
         except (OSError, EOFError, zlib.error) as error:
-            raise Unreadable(f"its gzip is damaged: {error}.", "Fetch it again.") from None
+            raise Unreadable(f"damaged gzip data: {error}.", "Copy the file again.") from None
     content = parse_json(data)
     if not isinstance(content, dict) or not content.get("benchmarks"):
-        raise Unreadable("it is no file of pyperf.", "Name one that `pyperf -o` wrote.")
+        raise Unreadable("not a pyperf file.", "Name a file written by `pyperf -o`.")
     if content.get("version") != "1.0":
         raise Unreadable(
-            f"its format is {content.get('version')!r}, and '1.0' is known.",
+            f"unsupported format {content.get('version')!r}; only '1.0' is supported.",
             "Write it with pyperf 1.0 or later: `pyperf convert`.",
         )
     try:
@@ -165,7 +165,7 @@ def read(data: bytes, project: str) -> tuple[Series, ...]:
     except (AttributeError, KeyError, TypeError, ValueError, OverflowError) as error:
         if isinstance(error, Unreadable):
             raise
-        raise Unreadable(f"it is damaged: {error!r}.", "Fetch it again.") from None
+        raise Unreadable(f"damaged: {error!r}.", "Copy the file again.") from None
 
 
 def _series(benchmark: Mapping[str, Any], common: Mapping[str, Any], project: str) -> Series:
@@ -174,7 +174,7 @@ def _series(benchmark: Mapping[str, Any], common: Mapping[str, Any], project: st
     # Runs without values are calibrations.
     measured = [(run, metadata) for run, metadata in runs if run.get("values")]
     if not runs:
-        raise Unreadable("a benchmark has no run.", _EXPORT)
+        raise Unreadable("a benchmark has no runs.", _EXPORT)
     metadata = (measured or runs)[0][1]
     name = clean(str(metadata.get("name", "unnamed")))
     unit, scale = _UNITS[str(metadata.get("unit", "second"))]
@@ -226,7 +226,7 @@ def _at(metadata: Mapping[str, Any]) -> str:
     try:
         moment("date", at)
     except ValueError:
-        raise Unreadable("it does not tell when it was measured.", _EXPORT) from None
+        raise Unreadable("the time of measurement is missing.", _EXPORT) from None
     return at
 
 
@@ -276,7 +276,7 @@ def read_all(paths: Sequence[Path], *, project: str, progress: Progress) -> Pype
         except Unreadable as error:
             faults.append(_fault(path, error.what, error.fix))
         except OSError as error:
-            faults.append(_fault(path, f"it cannot be read: {error.strerror}.", "Check its path."))
+            faults.append(_fault(path, f"cannot be read: {error.strerror}.", "Check its path."))
     if not series:
         first = faults[0]
         raise InputError(what=first.what, where=first.file, fix=first.fix)
@@ -284,7 +284,7 @@ def read_all(paths: Sequence[Path], *, project: str, progress: Progress) -> Pype
 
 
 def _fault(path: Path, what: str, fix: str) -> Fault:
-    return Fault(file=str(path), line=None, what=f"passed over, for {what}", fix=fix)
+    return Fault(file=str(path), line=None, what=f"skipped: {what}", fix=fix)
 
 
 _S = 1e9

@@ -10,12 +10,12 @@ from typing import Any
 import msgspec
 
 # How to repair a file that used to be complete.
-DAMAGED = "Fetch it again from where it was copied, or delete it."
+DAMAGED = "Copy the file again, or delete it."
 # Placeholders that version control leaves instead of a file, and how to get the file.
 _PLACEHOLDERS = (
     (b"version https://git-lfs", "a pointer of Git LFS", "Fetch the files: `git lfs pull`."),
     (b"/annex/objects/", "a pointer of git-annex", "Fetch the files: `git annex get`."),
-    (b"<<<<<<< ", "half of a merge", "Finish the merge, or check one side out."),
+    (b"<<<<<<< ", "an unfinished merge", "Finish the merge, or check out one side."),
 )
 
 # Half of a surrogate pair, which no text can hold: as a JSON escape, where its other half may
@@ -68,7 +68,7 @@ def parse_json(data: bytes) -> Any:
         content = json.loads(data)
         return _without_surrogates(content) if _LONE_SURROGATE.search(data) else content
     except (ValueError, RecursionError) as error:
-        raise Unreadable(f"it is no whole JSON: {error}.", DAMAGED) from None
+        raise Unreadable(f"invalid JSON: {error}.", DAMAGED) from None
 
 
 def _without_surrogates(value: Any) -> Any:

@@ -252,7 +252,9 @@ def remove(name: str) -> tuple[int, int]:
         raise InputError(
             what=f"environment `{name}` has not been made.",
             where=str(environments_dir()),
-            fix=f"There are: {', '.join(names)}." if names else "There is none to remove.",
+            fix=f"Environments: {', '.join(names)}."
+            if names
+            else "No environments have been made.",
         )
     with ExitStack() as stack:
         for folder in folders:
@@ -313,7 +315,7 @@ def make(name: str, suite: Path, report: Callable[[str], None]) -> Environment:
             raise InputError(
                 what=f"it includes {included}, which is not a readable file.",
                 where=str(file),
-                fix="Correct the line that begins with -r or -c; paths are relative to its file.",
+                fix="Fix the line that begins with -r or -c; paths are relative to its file.",
             )
     folder = _folder(name, _sha256(file))
     with _explain_disk_errors():
@@ -332,7 +334,7 @@ def make(name: str, suite: Path, report: Callable[[str], None]) -> Environment:
         raise LaunchError(
             what="the environment was removed while it was being made.",
             where=str(folder),
-            fix="Make it again, and let no other program change that folder.",
+            fix="Make it again, and keep other programs away from that folder.",
         )
     return environment
 
@@ -449,7 +451,7 @@ def _sha256(file: Path) -> str:
     """The hash of a requirements file's content and of its included files, in their order."""
     (_, content), *others = _included_files(file)
     if content is None:
-        raise InputError(what="it cannot be read.", where=str(file), fix="Make it readable.")
+        raise InputError(what="cannot be read.", where=str(file), fix="Change its permissions.")
     own_hash = hashlib.sha256(content).hexdigest()
     if not others:
         return own_hash
@@ -531,7 +533,7 @@ def _exclusive_lock(folder: Path, report: Callable[[str], None] | None) -> Itera
             except BlockingIOError:
                 if report is None:
                     raise
-                report("waiting for another process that makes it")
+                report("waiting for another process that is making it")
                 fcntl.flock(stream, fcntl.LOCK_EX)
             # The previous holder may have removed the file after this process opened it.
             with suppress(FileNotFoundError):
@@ -600,7 +602,7 @@ def _build(folder: Path, file: Path, report: Callable[[str], None], lock: int) -
 
 def _explain_disk_errors() -> AbstractContextManager[None]:
     """Reports a full disk or an unwritable cache as an error of the cache, within the context."""
-    fix = "Make room, or set COREBOUND_CACHE to another folder."
+    fix = "Free some space, or set COREBOUND_CACHE to another folder."
     return report_os_errors(
         "the environment cannot be made there", where=environments_dir(), fix=fix
     )

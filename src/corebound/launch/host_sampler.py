@@ -14,7 +14,7 @@ from typing import Any
 from msgspec import Struct, field
 
 from corebound.machine import procfs
-from corebound.machine.cgroups import quotas, throttled
+from corebound.machine.cgroups import Throttling, quotas, throttling
 from corebound.machine.procfs import CpuTicks, ResourceUsage, resource_usage
 from corebound.machine.sysfs import LIVE, read_cpu_list
 from corebound.machine.topology import CpuId
@@ -73,7 +73,7 @@ class HostSnapshot(Struct, frozen=True, kw_only=True):
         threads: Totals over the sampled threads.
         suspended_ns: How long the launch was suspended.
         pressure_us: Stall time for CPU, memory and I/O, in this order.
-        throttled: Throttled periods and nanoseconds of each cgroup above the launch.
+        throttled: What the quota of each cgroup above the launch did.
         frequency_hz, node_bytes, gpus: As in `HostWindow`.
     """
 
@@ -85,7 +85,7 @@ class HostSnapshot(Struct, frozen=True, kw_only=True):
     threads: ThreadTotals | None
     suspended_ns: int
     pressure_us: tuple[int | None, ...]
-    throttled: tuple[tuple[int, int] | None, ...]
+    throttled: tuple[Throttling | None, ...]
     frequency_hz: int | None = None
     node_bytes: dict[int, int] = field(default_factory=dict)
     gpus: tuple[GpuUse, ...] = ()
@@ -187,7 +187,10 @@ def _waited_ns(before: HostSnapshot, now: HostSnapshot) -> int | None:
 def _most_throttled(before: HostSnapshot, now: HostSnapshot) -> tuple[int | None, int | None]:
     """Throttled periods and nanoseconds of the cgroup that was throttled longest."""
     throttled = [
-        (later[1] - earlier[1], later[0] - earlier[0])
+        (
+            later.throttled_ns - earlier.throttled_ns,
+            later.throttled_periods - earlier.throttled_periods,
+        )
         for earlier, later in zip(before.throttled, now.throttled, strict=True)
         if earlier is not None and later is not None
     ]
@@ -389,7 +392,7 @@ class HostSampler:
                 for descriptor in self._pressure
             ),
             throttled=tuple(
-                throttled(_read(group).decode(errors="replace")) for group in self._cpu_stats
+                throttling(_read(group).decode(errors="replace")) for group in self._cpu_stats
             ),
             frequency_hz=_mean_hz(self._clocks),
             node_bytes=self._node_bytes(),
@@ -415,12 +418,12 @@ class HostSampler:
         if not self._clocks:
             reasons["frequency"] = "the kernel shows no scaling_cur_freq"
         if not self._cpu_stats:
-            reasons["throttling"] = "no cgroup above the launch rations CPU time"
+            reasons["throttling"] = "no cgroup of the launch limits CPU time"
         for kind, descriptor in zip(_PRESSURE, self._pressure, strict=True):
             if descriptor is None:
                 reasons[f"{kind} pressure"] = "the kernel has no PSI, or it is switched off"
         if any(window.waited_ns is None for window in self._windows):
-            reasons["waiting"] = "threads came and went, or the kernel has no schedstat"
+            reasons["waiting"] = "threads started or ended, or the kernel has no schedstat"
         if any(window.migrations is None for window in self._windows):
             reasons["migrations"] = "the kernel shows no /proc/PID/sched"
         if not _has_nodes():

@@ -6,13 +6,14 @@ import os
 import selectors
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from itertools import chain
 from pathlib import Path
 
 from msgspec import Struct, field
 
 from corebound.errors import LaunchError
-from corebound.launch import verification
+from corebound.launch import cpu_quota, verification
 from corebound.launch.interleaving import Participant
 from corebound.launch.monitor import LaunchMonitor
 from corebound.launch.perf import CounterSupport
@@ -20,7 +21,7 @@ from corebound.launch.supervisor_client import Supervision
 from corebound.launch.worker_connection import WorkerConnection
 from corebound.planning.models import Command, Placement
 from corebound.records.launch_record import Served, Status, Worker
-from corebound.records.telemetry import Counters, HostOverTime, Pauses
+from corebound.records.telemetry import Counters, HostOverTime, Pauses, QuotaUse
 from corebound.worker import protocol
 
 LOG_TAIL_BYTES = 8_192
@@ -61,19 +62,20 @@ class LaunchResult(Struct, frozen=True, kw_only=True):
     host: HostOverTime | None = None
     counters: Counters | None = None
     pauses: Pauses | None = None
+    quota: QuotaUse | None = None
 
 
 def timed_out(phase: str, timeout_s: float) -> tuple[str, str]:
     """The reason and the fix for a launch that passed its deadline."""
     return (
-        f"it was still in `{phase}` after {timeout_s:g} s.",
-        "Raise `measure.timeout_s`, or request fewer iterations.",
+        f"the launch was still in `{phase}` after {timeout_s:g} s.",
+        "Increase `measure.timeout_s`, or reduce the iterations.",
     )
 
 
 def deviated(evidence: Sequence[str]) -> str:
     """The reason for a launch that is invalid because it deviated from its request."""
-    return f"it did not run as requested: {'; '.join(evidence)}."
+    return f"the launch did not run as requested: {'; '.join(evidence)}."
 
 
 # The variables a worker may inherit. Any other variable of the user's shell, such as a
@@ -109,6 +111,7 @@ class AnyLaunchSpec(Struct, frozen=True, kw_only=True):
         python_path: A folder that holds the package `corebound` and nothing else.
         scratch: An empty folder, which the caller removes.
         counting: The hardware counters to collect.
+        cpu_quota: The CPU time that its processes together may use, in CPUs; None: no quota.
     """
 
     placement: Placement
@@ -117,8 +120,13 @@ class AnyLaunchSpec(Struct, frozen=True, kw_only=True):
     python_path: Path
     scratch: Path
     counting: CounterSupport = field(default_factory=CounterSupport)
+    cpu_quota: float | None = None
 
 
+_DEVIATED_FIX = (
+    "Find what rebinds its threads, sets their number or moves them to another cgroup. Remove it,"
+    " or adapt the cell."
+)
 # How long a worker may take to exit after its work: atexit handlers, pools.
 EXIT_S = 10.0
 # How often progress is shown while other launches are set up.
@@ -181,6 +189,7 @@ class _Session:
         self._began_s = time.monotonic()
         self._log = spec.scratch / "log"
         self._was_paused = False
+        self._open = ExitStack()
 
     def run(self) -> LaunchResult:
         status: Status = "ok"
@@ -202,10 +211,7 @@ class _Session:
         evidence = self._evidence(workers) if status == "ok" else ()
         if evidence:
             status = "invalid"
-            reason = (
-                deviated(evidence),
-                "Find what re-binds its threads or sets their number, or request what it does.",
-            )
+            reason = (deviated(evidence), _DEVIATED_FIX)
         return LaunchResult(
             status=status,
             reason=reason[0],
@@ -222,6 +228,7 @@ class _Session:
             host=self._monitor.host,
             counters=self._monitor.counters,
             pauses=self._spec.role.pauses if self._spec.role else None,
+            quota=self._monitor.quota,
         )
 
     def _trace(self) -> Path | None:
@@ -237,6 +244,7 @@ class _Session:
         work.mkdir()
         with self._log.open("ab") as log:
             role = self._spec.role
+            limit = self._open.enter_context(cpu_quota.limited(self._spec.cpu_quota))
             for command, request in zip(self._spec.commands, self._spec.requests, strict=True):
                 env = worker_environment(
                     command, python_path=self._spec.python_path, scratch=self._spec.scratch
@@ -245,9 +253,10 @@ class _Session:
                 self._connections.append(connection)
                 connection.started(
                     self._supervision.spawn(
-                        command.argv,
-                        env=env,
+                        (*limit.prefix, *command.argv),
+                        env={**env, **limit.env},
                         cwd=work,
+                        cgroup=limit.procs,
                         descriptors=(log.fileno(), *connection.child_ends),
                     )
                 )
@@ -362,6 +371,7 @@ class _Session:
         for connection in self._connections:
             connection.close()
         leftovers = self._supervision.end(grace_s=GRACE_S)
+        self._open.close()
         for connection in self._connections:
             connection.exited()
         return leftovers
@@ -395,13 +405,22 @@ class _Session:
 
     def _evidence(self, workers: Sequence[Worker]) -> tuple[str, ...]:
         affinities = [connection.allowed for connection in self._connections]
-        return verification.binding_violations(
+        host = self._monitor.host
+        of_quota = verification.quota_violations(
+            self._spec.cpu_quota,
+            self._monitor.quota,
+            ran_ns=host.total("ran_ns") if host else None,
+            timed_ns=host.duration_ms * 1_000_000 if host else 0,
+            cpus=len(host.cpus) if host else 0,
+        )
+        of_binding = verification.binding_violations(
             self._spec.placement,
             self._spec.commands,
             workers,
             affinities,
             pauses=self._spec.role.pauses if self._spec.role else None,
         )
+        return (*of_binding, *of_quota)
 
     def _worker_span_ns(self) -> int:
         """From the first worker's start to the last one's exit, as far as is known."""

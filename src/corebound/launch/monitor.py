@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import chain
 from pathlib import Path
 
+from corebound.launch.cpu_quota import QuotaMeter
 from corebound.launch.host_sampler import HostSampler, ThreadTotals, total_threads
 from corebound.launch.interleaving import keep_off_cpus
 from corebound.launch.perf import CounterSupport, Perf, collect_counters
@@ -16,7 +17,7 @@ from corebound.launch.thread_sampler import ThreadSampler
 from corebound.machine.procfs import descendants
 from corebound.planning.models import Placement
 from corebound.records.launch_record import ThreadEvidence
-from corebound.records.telemetry import Counters, HostOverTime
+from corebound.records.telemetry import Counters, HostOverTime, QuotaUse
 
 
 class LaunchMonitor:
@@ -69,6 +70,7 @@ class LaunchMonitor:
         self._cpus = tuple(sorted(set(chain.from_iterable(s.cpus for s in placement.slots))))
         self._host: HostSampler | None = None
         self._off_cpus = contextlib.ExitStack()
+        self._quota = QuotaMeter(pids)
 
     def prepare(self) -> None:
         """Sample everything once and attach the counters, before the workers start their loop."""
@@ -95,6 +97,7 @@ class LaunchMonitor:
         )
         for sampler in self.samplers:
             sampler.start()
+        self._quota.start()
         self._host.start()
         for perf in self._perfs:
             perf.start_counting()
@@ -114,6 +117,7 @@ class LaunchMonitor:
             sampler.sample()
         if self._host is not None:
             self._host.sample()
+        self._quota.stop()
         for sampler in self.samplers:
             sampler.sample(search=True)
 
@@ -129,6 +133,11 @@ class LaunchMonitor:
         else:
             for perf in self._perfs:
                 perf.close()
+
+    @property
+    def quota(self) -> QuotaUse | None:
+        """The CPU quota of the workers, and what it did; None without a quota."""
+        return self._quota.use
 
     @property
     def pause_s(self) -> float:

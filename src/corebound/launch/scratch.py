@@ -54,7 +54,7 @@ def scratch_folder(link_folder: Path = _LINK_FOLDER) -> Iterator[Path]:
         with report_os_errors(
             "no temporary folder can be made",
             where=Path(tempfile.gettempdir()),
-            fix="Make room, or set TMPDIR to a folder that can be written.",
+            fix="Free some space, or set TMPDIR to a folder that can be written.",
         ):
             folder = _locked(stack)
         yield _shortened(folder, link_folder, stack)

@@ -8,8 +8,9 @@ all its descendants, removes the scratch directory and exits.
 
 The protocol is JSON over a sequenced-packet socket:
 
-- `{"do": "spawn", argv, env, cwd}`, sent with the descriptors for log, request and
-  reply, is answered with `{"pid"}` or `{"error"}`.
+- `{"do": "spawn", argv, env, cwd, cgroup}`, sent with the descriptors for log, request and
+  reply, is answered with `{"pid"}` or `{"error"}`. `cgroup` is the `cgroup.procs` of the cgroup
+  that the worker starts in, or null. It is removed together with the launch's processes.
 - `{"do": "end", "grace_s"}` is answered with `{"ended": [names]}`.
 - Each order has a number, `order`, which its answer repeats, because the runner may be
   interrupted before it receives an answer.
@@ -42,6 +43,8 @@ MOST_BYTES = 1 << 20
 
 # The interval between checks for processes that have just been told to end.
 PATIENCE_S = 0.005
+# How long the kernel may take to empty a cgroup whose processes have ended.
+CGROUP_PATIENCE_S = 1.0
 
 
 def become_subreaper() -> None:
@@ -61,6 +64,7 @@ class Supervisor:
         self._channel = channel
         self._scratch = scratch
         self._workers: set[int] = set()
+        self._cgroups: set[str] = set()
 
     def serve(self) -> None:
         """Serve the runner until it closes the socket."""
@@ -108,6 +112,8 @@ class Supervisor:
             self._channel.send(json.dumps(message).encode())
 
     def _spawn(self, order: dict[str, Any], descriptors: list[int]) -> dict[str, Any]:
+        if order["cgroup"] is not None:
+            self._cgroups.add(os.path.dirname(order["cgroup"]))
         failed_read, failed_write = os.pipe()  # both close on exec
         pid = os.fork()
         if pid == 0:
@@ -139,9 +145,17 @@ class Supervisor:
     def _end(self, *, grace_s: float) -> list[str]:
         """End all descendants: wait `grace_s` for them to end by themselves, then kill the rest.
 
+        Then remove the cgroups that they started in.
+
         Returns:
             The names of the processes that had to be killed.
         """
+        try:
+            return self._end_processes(grace_s=grace_s)
+        finally:
+            self._remove_cgroups()
+
+    def _end_processes(self, *, grace_s: float) -> list[str]:
         for _ in _until(time.monotonic() + grace_s):
             if not self._reap():
                 return []
@@ -151,6 +165,18 @@ class Supervisor:
             kill(alive)
             killed.update(alive)
         return sorted(killed.values())
+
+    def _remove_cgroups(self) -> None:
+        for folder in self._cgroups:
+            for _ in _until(time.monotonic() + CGROUP_PATIENCE_S):
+                try:
+                    os.rmdir(folder)
+                except FileNotFoundError:
+                    break
+                except OSError:
+                    continue  # the kernel has not finished the end of a process in it
+                break
+        self._cgroups.clear()
 
 
 def kill(alive: Iterable[int]) -> None:
@@ -178,6 +204,9 @@ def _exec_worker(order: dict[str, Any], descriptors: list[int], failed: int) -> 
         signal.set_wakeup_fd(-1)
         for number in (signal.SIGCHLD, signal.SIGINT, signal.SIGPIPE):
             signal.signal(number, signal.SIG_DFL)
+        if order["cgroup"] is not None:
+            with open(order["cgroup"], "w", encoding="ascii") as procs:
+                procs.write("0")  # this process
         # Move the descriptors out of the range 0 to 4, which is assigned below.
         failed, log, request, reply = (
             fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, 10)
@@ -189,7 +218,8 @@ def _exec_worker(order: dict[str, Any], descriptors: list[int], failed: int) -> 
         os.chdir(order["cwd"])
         os.execvpe(order["argv"][0], order["argv"], order["env"])
     except OSError as error:
-        os.write(failed, f"{order['argv'][0]}: {error.strerror}".encode())
+        of = order["cgroup"] if error.filename == order["cgroup"] else order["argv"][0]
+        os.write(failed, f"{of}: {error.strerror}".encode())
     finally:
         os._exit(127)
 

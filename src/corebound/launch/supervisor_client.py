@@ -104,6 +104,7 @@ class Supervision:
         env: Mapping[str, str],
         cwd: Path,
         descriptors: tuple[int, int, int],
+        cgroup: Path | None = None,
     ) -> int:
         """Start a worker in a session of its own.
 
@@ -112,6 +113,8 @@ class Supervision:
             env: The complete environment.
             cwd: The working directory.
             descriptors: File descriptors for its log (stdout and stderr), request and reply.
+            cgroup: `cgroup.procs` of the cgroup that it starts in, which is removed by `end`;
+                None: the supervisor's.
 
         Returns:
             Its process id.
@@ -119,7 +122,13 @@ class Supervision:
         Raises:
             LaunchError: it could not be started.
         """
-        order = {"do": "spawn", "argv": list(argv), "env": dict(env), "cwd": str(cwd)}
+        order = {
+            "do": "spawn",
+            "argv": list(argv),
+            "env": dict(env),
+            "cwd": str(cwd),
+            "cgroup": None if cgroup is None else str(cgroup),
+        }
         answer = self._answer(order, descriptors)
         if "error" in answer:
             raise LaunchError(

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from corebound.machine.topology import CpuId, cpu_list
 from corebound.planning.models import Command, Placement
 from corebound.records.launch_record import ThreadEvidence, Worker
-from corebound.records.telemetry import Pauses
-from corebound.units import duration
+from corebound.records.telemetry import Pauses, QuotaUse
+from corebound.units import cpu_quota, duration
 from corebound.worker import protocol
 
 Allowed = tuple[tuple[CpuId, ...], ...]
@@ -43,11 +43,53 @@ def binding_violations(
     return (*of_workers, *(_not_paused(pauses) if pauses is not None else ()))
 
 
+# A quota is a limit over many periods. Over a shorter time a launch may use up to one period's
+# quota beyond it, and each CPU a slice that it was handed before (5 ms by default).
+_QUOTA_TOLERANCE = 0.05
+_SLICE_NS = 5_000_000
+# With this many periods' worth of CPU time, the cgroup must have counted a period.
+_LEAST_PERIODS = 3
+
+
+def quota_violations(
+    requested: float | None, use: QuotaUse | None, *, ran_ns: int | None, timed_ns: int, cpus: int
+) -> Iterator[str]:
+    """Every sign that a launch's CPU quota was not in force; none if the cell sets no quota.
+
+    Args:
+        requested: The quota in CPUs; None if the cell sets none.
+        use: The quota that was read back from the cgroups of the workers.
+        ran_ns: CPU time of the launch's processes while they were timed, if known.
+        timed_ns: For how long they were timed.
+        cpus: How many CPUs the launch was given.
+
+    Source: Linux, Documentation/scheduler/sched-bwc.rst.
+    """
+    if requested is None:
+        return
+    quota = cpu_quota(requested)
+    if use is None:
+        yield f"a CPU quota of {quota} was set, but a worker had none"
+        return
+    # The kernel stores whole microseconds.
+    if abs(use.cpus - requested) * use.period_us > 1:
+        yield f"a CPU quota of {quota} was set, but the workers had {cpu_quota(use.cpus)}"
+    period_ns = use.period_us * 1000
+    most_ns = requested * (timed_ns * (1 + _QUOTA_TOLERANCE) + period_ns) + cpus * _SLICE_NS
+    if ran_ns is not None and ran_ns > most_ns:
+        yield (
+            f"the launch used {duration(ran_ns)} of CPU time in {duration(timed_ns)}, more than a"
+            f" CPU quota of {quota} allows"
+        )
+    if use.periods == 0 and (ran_ns or 0) > _LEAST_PERIODS * period_ns:
+        yield f"the cgroup with the CPU quota of {quota} counted no period"
+
+
 def _not_paused(pauses: Pauses) -> Iterator[str]:
     if not pauses.were_quiet:
         yield (
-            f"it used {duration(pauses.cpu_ns)} of CPU time in the {duration(pauses.duration_ns)}"
-            " for which it was paused (measure.alternate: never runs it alone)"
+            f"the launch used {duration(pauses.cpu_ns)} of CPU time while it was paused for"
+            f" {duration(pauses.duration_ns)} (measure.alternate: never runs it alone)"
         )
 
 
@@ -61,10 +103,12 @@ def _off_slot(placement: Placement, worker: Worker, of_command: Allowed) -> Iter
     for name, sets in (*affinities, ("the command", of_command)):
         for allowed in sets:
             if set(allowed) != set(cpus) and not (parts_allowed and set(allowed) < set(cpus)):
-                yield f"{name} was allowed CPUs {cpu_list(allowed)}, its slot is {cpu_list(cpus)}"
+                yield (
+                    f"{name} was allowed CPUs {cpu_list(allowed)}, but its slot is {cpu_list(cpus)}"
+                )
     for thread in worker.threads:
         if outside := {stay.cpu for stay in thread.stays} - set(cpus):
-            yield f"{_thread_name(thread)} was seen on CPUs {cpu_list(outside)}, off its slot"
+            yield f"{_thread_name(thread)} was seen on CPUs {cpu_list(outside)}, outside its slot"
 
 
 def _thread_name(thread: ThreadEvidence) -> str:
@@ -74,11 +118,11 @@ def _thread_name(thread: ThreadEvidence) -> str:
 def _wrong_thread_count(worker: Worker) -> Iterator[str]:
     requested, used = worker.threads_asked, worker.threads_used
     if requested is not None and used is not None and requested != used:
-        yield f"{requested} threads were requested, the framework uses {used}"
+        yield f"{requested} threads were requested, but the framework uses {used}"
 
 
 def _wrong_environment(command: Command, worker: Worker) -> Iterator[str]:
     for name, value in command.env:
         actual = worker.environment.get(name)
         if name.startswith(protocol.STEERING) and actual != value:
-            yield f"{name}={value} was set, the worker got {actual or 'none'}"
+            yield f"{name}={value} was set, but the worker has {actual or 'none'}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Mapping
+from typing import NamedTuple
 
 from msgspec import Struct
 
@@ -167,17 +168,39 @@ def _cpuset_group(tree: Tree, mount: _Mount) -> str:
     return read_text(tree, "proc/self/cpuset") or groups.get(controller, "")
 
 
+class CpuGroup(Struct, frozen=True, kw_only=True):
+    """The cgroup that limits a process's CPU time: its folder, and the version of cgroups."""
+
+    folder: str
+    is_v2: bool
+
+
+def cpu_group(tree: Tree) -> CpuGroup | None:
+    """Our cgroup in the hierarchy of the CPU controller; None if none is mounted.
+
+    With both versions mounted, one of them has the controller.
+    """
+    for mount, folders in _hierarchies(tree, "cpu"):
+        is_v2 = mount.kind == "cgroup2"
+        controllers = (tree.read(f"{folders[0]}/cgroup.controllers") or "").split()
+        if not is_v2 or "cpu" in controllers:
+            return CpuGroup(folder=folders[0], is_v2=is_v2)
+    return None
+
+
 class Quota(Struct, frozen=True, kw_only=True):
     """A CPU-time quota.
 
     Attributes:
         cpus: The CPU time that it allows, in CPUs.
+        period_us: The period in which it allows that time.
         folder: The cgroup's folder.
         throttled: In how many periods it stopped threads; None if unknown.
         file: The file that sets it; value: its content; unlimited: the content that lifts it.
     """
 
     cpus: float
+    period_us: int
     folder: str
     throttled: int | None
     file: str
@@ -185,9 +208,14 @@ class Quota(Struct, frozen=True, kw_only=True):
     unlimited: str
 
 
-def quotas(tree: Tree) -> list[Quota] | None:
-    """All quotas that apply to us; None if no cgroup with the CPU controller is mounted."""
-    hierarchies = list(_hierarchies(tree, "cpu"))
+def quotas(tree: Tree, *, process: str = "self") -> list[Quota] | None:
+    """All quotas that apply to a process; None if no cgroup with the CPU controller is mounted.
+
+    Args:
+        tree: The machine's files.
+        process: The process's id.
+    """
+    hierarchies = list(_hierarchies(tree, "cpu", process))
     if not hierarchies:
         return None
     return [
@@ -198,9 +226,12 @@ def quotas(tree: Tree) -> list[Quota] | None:
     ]
 
 
-def cpus_worth(tree: Tree) -> float:
-    """The CPU time that our groups allow, in CPUs; infinite without a quota."""
-    return min((quota.cpus for quota in quotas(tree) or ()), default=math.inf)
+def quota_cpus(tree: Tree) -> float | None:
+    """The CPU time that our groups allow, in CPUs; None without a quota.
+
+    Groups are nested, and the smallest quota on the path limits all of them.
+    """
+    return min((quota.cpus for quota in quotas(tree) or ()), default=None)
 
 
 def _quota(tree: Tree, folder: str, *, is_v2: bool) -> Quota | None:
@@ -215,10 +246,11 @@ def _quota(tree: Tree, folder: str, *, is_v2: bool) -> Quota | None:
         quota_us = read_integer(tree, file)
         period_us = read_integer(tree, f"{folder}/cpu.cfs_period_us")
         value = str(quota_us)
-    if quota_us is None or period_us is None or quota_us < 0 or period_us <= 0:
+    if quota_us is None or period_us is None or quota_us <= 0 or period_us <= 0:
         return None
     return Quota(
         cpus=quota_us / period_us,
+        period_us=period_us,
         folder=folder,
         throttled=_counts(tree.read(f"{folder}/cpu.stat") or "").get("nr_throttled"),
         file=file,
@@ -263,20 +295,33 @@ def _counts(text: str) -> Mapping[str, int]:
     }
 
 
-def throttled(cpu_stat: str) -> tuple[int, int] | None:
-    r"""The number of periods in which a cgroup was throttled, and the duration in nanoseconds.
+class Throttling(NamedTuple):
+    """What a cgroup's quota did so far.
 
-    Parses cpu.stat of both cgroup versions: microseconds in v2, nanoseconds in v1.
+    `throttled_ns` is summed over the CPUs on which threads were stopped. `periods` counts those
+    in which the group ran.
+    """
 
-    >>> throttled("nr_periods 9\nnr_throttled 3\nthrottled_usec 200\n")
-    (3, 200000)
-    >>> throttled("nr_periods 9\nnr_throttled 3\nthrottled_time 200\n")
-    (3, 200)
+    throttled_periods: int
+    throttled_ns: int
+    periods: int
+
+
+def throttling(cpu_stat: str) -> Throttling | None:
+    r"""Parse cpu.stat of either cgroup version: microseconds in v2, nanoseconds in v1.
+
+    >>> throttling("nr_periods 9\nnr_throttled 3\nthrottled_usec 200\n")
+    Throttling(throttled_periods=3, throttled_ns=200000, periods=9)
+    >>> throttling("nr_periods 9\nnr_throttled 3\nthrottled_time 200\n").throttled_ns
+    200
     """
     counts = _counts(cpu_stat)
-    periods, duration_us = counts.get("nr_throttled"), counts.get("throttled_usec")
+    periods, throttled_periods = counts.get("nr_periods"), counts.get("nr_throttled")
+    duration_us = counts.get("throttled_usec")
     duration_ns = counts.get("throttled_time") if duration_us is None else duration_us * 1000
-    return None if periods is None or duration_ns is None else (periods, duration_ns)
+    if periods is None or throttled_periods is None or duration_ns is None:
+        return None
+    return Throttling(throttled_periods, duration_ns, periods)
 
 
 def is_frozen(tree: Tree, pid: int) -> bool:

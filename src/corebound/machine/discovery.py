@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from corebound.errors import HostError
 from corebound.machine import procfs
-from corebound.machine.cgroups import allowed
+from corebound.machine.cgroups import allowed, quota_cpus
 from corebound.machine.sysfs import (
     LIVE,
     Files,
@@ -159,6 +159,7 @@ def topology(
         offline=offline,
         nodes=nodes,
         caches=caches,
+        cpu_quota=quota_cpus(tree),
     )
 
 

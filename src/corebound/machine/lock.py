@@ -136,8 +136,9 @@ def host_lock(
                     raise HostError(
                         what=f"another run is measuring on this host: {holder}.",
                         where="corebound",
-                        fix="Start this again when that run has ended. Commands that measure can"
-                        " wait: `--wait 10m`. Those with --unlocked can measure at the same time.",
+                        fix="Try again after that run. Commands that measure can"
+                        " wait: `--wait 10m`. Commands with --unlocked can measure at the same"
+                        " time.",
                     )
                 if holder != announced:
                     waiting(holder)

@@ -7,7 +7,7 @@ from typing import Annotated, Literal, NewType
 
 from msgspec import Meta, Struct
 
-from corebound.bounded_numbers import Count, Signed
+from corebound.bounded_numbers import Count, Positive, Signed
 
 # The kernel's own limit (CONFIG_NR_CPUS) is 8,192 on x86-64. A list beyond this is a
 # typing error and must not exhaust memory.
@@ -79,12 +79,16 @@ class Node(Struct, frozen=True, kw_only=True):
 
 
 class Topology(Struct, frozen=True, kw_only=True):
-    """All online CPUs with their location, and the numbers of the offline CPUs."""
+    """All online CPUs with their location, and the numbers of the offline CPUs.
+
+    `cpu_quota` is the CPU time that our cgroups allow us, in CPUs; None without a quota.
+    """
 
     cpus: tuple[Cpu, ...]
     offline: tuple[CpuId, ...]
     nodes: tuple[Node, ...]
     caches: tuple[Cache, ...]
+    cpu_quota: Positive | None = None
 
     @property
     def allowed(self) -> tuple[Cpu, ...]:

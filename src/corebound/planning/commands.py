@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from pathlib import PurePath
 from typing import get_args
 
+from msgspec.structs import replace
+
 from corebound.machine.topology import cpu_list
 from corebound.planning.models import Command, Placement, Slot
 from corebound.scenario.builtin_workloads import LAUNCHERS, SERVERS
@@ -72,10 +74,10 @@ def traffic_of(cell: Cell, measure: Measure, *, seed: int) -> Traffic:
     if isinstance(warmup, WarmupIterations):
         warmup_requests = warmup.iterations
     else:
-        warmup_requests = max(LEAST_WARM_UP, round(measure.iterations * WARM_UP_SHARE))
+        warmup_requests = max(LEAST_WARM_UP, round(measure.requests * WARM_UP_SHARE))
     return Traffic(
         shape=_SHAPES[str(parameters.get("traffic", "closed"))],
-        requests=measure.iterations,
+        requests=measure.requests,
         warmup_requests=warmup_requests,
         concurrency=_integer(parameters, "concurrency"),
         rate_per_s=_number(parameters, "rate"),
@@ -124,15 +126,22 @@ def command(
         An argument list, never passed to a shell, and the variables to add to the
         environment, by name. The cell's own variables come last and take precedence.
     """
-    binder = _binder(placement, placement.slots[slot])
+    words = binder(placement, placement.slots[slot])
     env = _environment(cell, placement, placement.slots[slot], gpus)
     if cell.framework in SERVERS:
         server_env = server_environment(cell, placement)
         return Command(
-            argv=(*binder, *server_arguments(cell, python)), env=(*server_env.items(), *env)
+            argv=(*words, *server_arguments(cell, python)), env=(*server_env.items(), *env)
         )
     launcher = (python, *LAUNCHERS[cell.framework]) if cell.binding.mode == "launcher" else ()
-    return Command(argv=(*binder, *launcher, python, *worker), env=env)
+    return Command(argv=(*words, *launcher, python, *worker), env=env)
+
+
+def without_cpu_binding(command: Command, placement: Placement, slot: int) -> tuple[str, ...]:
+    """The arguments of a command from `command`, without those that bind it to CPUs."""
+    where = placement.slots[slot]
+    bound, unbound = binder(placement, where), binder(replace(placement, bound=False), where)
+    return (*unbound, *command.argv[len(bound) :])
 
 
 def intra_op(cell: Cell, placement: Placement) -> int | None:
@@ -140,7 +149,8 @@ def intra_op(cell: Cell, placement: Placement) -> int | None:
     return placement.threads if cell.threads.intra_op is None else cell.threads.intra_op
 
 
-def _binder(placement: Placement, slot: Slot) -> tuple[str, ...]:
+def binder(placement: Placement, slot: Slot) -> tuple[str, ...]:
+    """The words before a command that bind it to a slot; empty if nothing binds it."""
     cpus = cpu_list(slot.cpus)
     binds_cpus = placement.bound and placement.moment == "before-start"
     if placement.memory == "default":

@@ -229,7 +229,7 @@ def _explicit_cpus(binding: Binding, host: Topology) -> tuple[CpuId, ...] | Cann
     missing = requested - {cpu.id for cpu in host.allowed}
     fix = f"Choose among CPUs {cpu_list(cpu.id for cpu in host.allowed)}."
     if not requested:
-        return CannotRun(what="`cpus` names no CPU.", fix=fix)
+        return CannotRun(what="`cpus` is empty.", fix=fix)
     if not missing:
         return tuple(sorted(requested))
     offline = missing & frozenset(host.offline)
@@ -237,10 +237,13 @@ def _explicit_cpus(binding: Binding, host: Topology) -> tuple[CpuId, ...] | Cann
     reasons = (
         (missing - offline - not_allowed, "which this host does not have"),
         (offline, "offline here"),
-        (not_allowed, "not allowed to us"),
+        (not_allowed, "not in the allowed set"),
     )
     reasons_text = "; ".join(f"{cpu_list(cpus)}, {reason}" for cpus, reason in reasons if cpus)
-    return CannotRun(what=f"`cpus: {cpu_list(requested)}` asks for {reasons_text}.", fix=fix)
+    return CannotRun(
+        what=f"`cpus: {cpu_list(requested)}` includes CPUs that are not usable: {reasons_text}.",
+        fix=fix,
+    )
 
 
 def _usable_cores(binding: Binding, host: Topology) -> tuple[Core, ...] | CannotRun:
@@ -251,7 +254,7 @@ def _usable_cores(binding: Binding, host: Topology) -> tuple[Core, ...] | Cannot
         if not cpus:
             return CannotRun(
                 what=f"`core_kind: {binding.core_kind}` matches no available CPU.",
-                fix="Leave `core_kind` out: it is for hybrid processors.",
+                fix="Remove `core_kind`: it applies to hybrid processors only.",
             )
     if binding.avoid_cpu0:
         # The kernel sends most interrupts, and its own housekeeping, to CPU 0.
@@ -259,8 +262,8 @@ def _usable_cores(binding: Binding, host: Topology) -> tuple[Core, ...] | Cannot
         cpus = tuple(cpu for cpu in cpus if cpu.core not in first_cores)
         if not cpus:
             return CannotRun(
-                what="`avoid_cpu0` leaves no core: only the core of CPU 0 is available.",
-                fix="Leave `avoid_cpu0` out on this host.",
+                what="`avoid_cpu0` excludes the only available core, that of CPU 0.",
+                fix="Remove `avoid_cpu0` on this host.",
             )
     return cores_of(cpus)
 
@@ -291,14 +294,14 @@ def _scatter(request: _Request) -> tuple[CpuId, ...] | CannotRun:
 def _smt_siblings(request: _Request) -> tuple[CpuId, ...] | CannotRun:
     if request.binding.smt is False:
         return CannotRun(
-            what="`binding: smt-siblings` and `smt: false` exclude one another.",
-            fix="Leave `smt` out for this binding.",
+            what="`binding: smt-siblings` and `smt: false` exclude each other.",
+            fix="Remove `smt` for this binding.",
         )
     cores = tuple(core for core in request.cores if len(core.cpus) > 1)
     if not cores:
         return CannotRun(
             what="SMT is not available on this host: no core has two usable CPUs.",
-            fix="Turn SMT on in firmware and kernel, or leave `smt-siblings` out here.",
+            fix="Turn SMT on in firmware and kernel, or remove `smt-siblings` here.",
         )
     # Use the fewest cores: those with the most siblings first, then the nearest.
     ordered = packed(cores, request.threads, request.host)
@@ -354,8 +357,9 @@ def _per_worker(request: _Request) -> WorkerCpus | CannotRun:
     if cores_per_worker == 0:
         return CannotRun(
             what=f"`workers: {request.workers}` does not fit {_core_count(request.cores)}"
-            " available here: some would have none.",
-            fix="Lower `workers`, or set another binding: only `per-worker` shares no core.",
+            " available here: some workers would have no core.",
+            fix="Lower `workers`, or set another binding: only `per-worker` requires separate"
+            " cores.",
         )
     cores = packed(
         request.cores if request.binding.smt else one_cpu_per_core(request.cores),

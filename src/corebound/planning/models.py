@@ -10,6 +10,8 @@ from corebound.bounded_numbers import Count
 from corebound.machine.topology import CpuId, NodeId
 from corebound.scenario.cell import BackendUsed, BindMoment, MemoryPolicy
 
+QuotaTool = Literal["cgroup", "systemd-run"]
+
 
 class Slot(Struct, frozen=True, kw_only=True):
     """The CPUs and memory nodes of one worker, by number.
@@ -52,6 +54,18 @@ class Command(Struct, frozen=True, kw_only=True):
 
     argv: tuple[str, ...]
     env: tuple[tuple[str, str], ...]
+
+
+class QuotaSupport(Struct, frozen=True, kw_only=True):
+    """How a CPU quota can be set on a host.
+
+    Attributes:
+        tool: `cgroup`: by making a cgroup; `systemd-run`: by a scope of systemd; None: not.
+        reason: Why neither works, in words.
+    """
+
+    tool: QuotaTool | None = "cgroup"
+    reason: str = ""
 
 
 class CannotRun(Struct, frozen=True, kw_only=True):

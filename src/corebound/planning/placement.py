@@ -34,6 +34,10 @@ def place(cell: Cell, host: Topology, tools: frozenset[str] = TOOLS) -> Placemen
     - `host-cores`: all physical cores of the host, allowed or not. This may be more than the
       worker's CPUs, as with a process that assumes it has the whole machine.
     - `cores-per-worker`: the cores that we may use, divided by the number of workers.
+    - `quota`: as many as the CPU time that the workers may use keeps busy, by the cell's quota
+      or the host's, whichever is smaller.
+
+    The host's quota also limits `per-core`, `per-cpu` and `cores-per-worker`.
 
     Args:
         cell: The cell to place.
@@ -84,12 +88,12 @@ def _server_conflict(cell: Cell) -> CannotRun | None:
     if binding.moment == "after-start":
         return CannotRun(
             what="`bind: after-start` is for workers that corebound starts, not for a server's.",
-            fix="Leave `bind` out.",
+            fix="Remove `bind`.",
         )
     if server_binds_workers(cell) and binding.memory != "default":
         return CannotRun(
             what=f"`memory: {binding.memory}` cannot be passed to a server's launcher.",
-            fix="Leave `memory` out.",
+            fix="Remove `memory`.",
         )
     return None
 
@@ -108,11 +112,31 @@ def _threads(cell: Cell, host: Topology, slots: tuple[Slot, ...]) -> int | None:
     core = {cpu.id: cpu.core for cpu in host.cpus}
     if rule == "host-cores":
         return len(set(core.values()))
+    cpus = min(len(slot.cpus) for slot in slots)
+    if rule == "quota":
+        quotas = [quota for quota in (cell.cpu_quota, host.cpu_quota) if quota is not None]
+        return threads_within_quota(min(quotas, default=None), cpus=cpus, workers=cell.workers)
     if rule == "cores-per-worker":
-        return max(1, len({core[cpu.id] for cpu in host.allowed}) // cell.workers)
-    if rule == "per-cpu":
-        return min(len(slot.cpus) for slot in slots)
-    return min(len({core[cpu] for cpu in slot.cpus}) for slot in slots)
+        threads = max(1, len({core[cpu.id] for cpu in host.allowed}) // cell.workers)
+    elif rule == "per-cpu":
+        threads = cpus
+    else:
+        threads = min(len({core[cpu] for cpu in slot.cpus}) for slot in slots)
+    return threads_within_quota(host.cpu_quota, cpus=threads, workers=cell.workers)
+
+
+def threads_within_quota(quota: float | None, *, cpus: int, workers: int = 1) -> int:
+    """The most threads of a worker that its share of a CPU quota keeps running all the time.
+
+    This is floor(min(quota / workers, CPUs)), but at least 1. With more threads, the quota of a
+    period is used up before it ends, and the kernel stops all of them until the next one.
+
+    Args:
+        quota: The CPU time that all workers together may use, in CPUs; None is no limit.
+        cpus: The CPUs of each worker.
+        workers: The number of workers.
+    """
+    return cpus if quota is None else max(1, int(min(quota / workers, cpus)))
 
 
 def _backend(binding: Binding, tools: frozenset[str], *, bound: bool) -> BackendUsed | CannotRun:
@@ -137,8 +161,8 @@ def _contradiction(binding: Binding) -> CannotRun | None:
         )
     if binding.backend == "openmp" and binding.moment == "after-start":
         return CannotRun(
-            what="`backend: openmp` binds threads as they start, which excludes"
-            " `bind: after-start`.",
+            what="`backend: openmp` binds threads when they start, so"
+            " `bind: after-start` is not possible.",
             fix="Set `backend: taskset`, or `bind: before-start`.",
         )
     return None
@@ -178,7 +202,7 @@ def _memory(
         return CannotRun(
             what=f"`memory: {binding.memory}` needs a NUMA node with available memory,"
             " and this host has none.",
-            fix="Leave `memory` at its default.",
+            fix="Remove `memory`, which selects the default.",
         )
     if binding.memory == "interleave":
         return tuple(usable_nodes)
@@ -203,6 +227,6 @@ _NO_LAUNCHER = CannotRun(
 )
 _NO_OTHER_NODE = CannotRun(
     what="`memory: remote` needs memory on a node other than the CPUs' own,"
-    " and this host has no other.",
-    fix="Leave `memory: remote` out here, or bind to fewer nodes.",
+    " and this host has no such node.",
+    fix="Remove `memory: remote` here, or bind to fewer nodes.",
 )

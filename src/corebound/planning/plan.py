@@ -8,20 +8,30 @@ from msgspec import Struct, field
 
 from corebound.machine.topology import Topology
 from corebound.planning.commands import command, intra_op, traffic_of
-from corebound.planning.models import CannotRun, Command, Placement
+from corebound.planning.models import CannotRun, Command, Placement, QuotaSupport
 from corebound.planning.placement import place
 from corebound.scenario.builtin_workloads import BUILT_IN, SERVERS
 from corebound.scenario.cell import Cell, Framework, is_project
-from corebound.scenario.models import CommandWorkload, Measure, ProfileName, Scenario, measure_for
+from corebound.scenario.models import (
+    CommandWorkload,
+    Measure,
+    ProfileName,
+    Scenario,
+    Warmup,
+    WarmupIterations,
+    WarmupSeconds,
+    measure_for,
+)
 from corebound.scenario.traffic import Traffic
+from corebound.units import cpu_quota
 from corebound.worker import protocol
 
 # Why an adapter has no `profile`; frameworks that are not listed have one.
 WITHOUT_PROFILER: Mapping[Framework, str] = {
     "none": "plain Python has no operators to profile.",
     "numpy": "NumPy has no profiler of its own.",
-    "torchserve": "a server starts its own workers; profile the model on its own.",
-    "litserve": "a server starts its own workers; profile the model on its own.",
+    "torchserve": "a server starts its own workers; profile the model without the server.",
+    "litserve": "a server starts its own workers; profile the model without the server.",
 }
 
 
@@ -39,7 +49,9 @@ class PlannedCell(Struct, frozen=True, kw_only=True):
 
     Exactly one of `placement` and `unfit` is None. `unprofiled` says why the cell's
     operators cannot be profiled, if they cannot. A server has one command, and `traffic`
-    and `python` (its environment's interpreter) instead of requests.
+    and `python` (its environment's interpreter) instead of requests. `threads` is the number
+    of each worker, None if only the framework knows it. `duplicate_of` is the cell that is
+    launched instead, if both are the same on the host.
     """
 
     cell: Cell
@@ -51,6 +63,8 @@ class PlannedCell(Struct, frozen=True, kw_only=True):
     unprofiled: CannotRun | None = None
     traffic: Traffic | None = None
     python: str | None = None
+    threads: int | None = None
+    duplicate_of: Cell | None = None
 
 
 class HostCapabilities(Struct, frozen=True, kw_only=True):
@@ -63,6 +77,7 @@ class HostCapabilities(Struct, frozen=True, kw_only=True):
             environment has not been made.
         gpus: The GPUs that may be used, by CUDA's numbers or names.
         build_failures: Why an environment has no interpreter, if making it failed.
+        quota: How a CPU quota can be set.
     """
 
     topology: Topology
@@ -70,6 +85,7 @@ class HostCapabilities(Struct, frozen=True, kw_only=True):
     pythons: Mapping[str, str | None]
     gpus: tuple[str, ...] = ()
     build_failures: Mapping[str, CannotRun] = field(default_factory=dict)
+    quota: QuotaSupport = QuotaSupport()
 
 
 def plan_cells(
@@ -112,7 +128,8 @@ def _plan_cell(
     unfit = (
         placement
         if isinstance(placement, CannotRun)
-        else _too_few_gpus(cell, len(host.gpus))
+        else _impossible_quota(cell, host)
+        or _too_few_gpus(cell, len(host.gpus))
         or _missing_java(cell, host)
         or _missing_environment(cell, host)
     )
@@ -146,7 +163,52 @@ def _plan_cell(
         ),
         unfit=None,
         unprofiled=unprofiled(scenario, cell),
+        threads=intra_op(cell, placement) or _default_threads(cell, placement, host.topology),
     )
+
+
+def _default_threads(cell: Cell, placement: Placement, host: Topology) -> int | None:
+    """How many threads a framework has by default in each worker; None if that is not certain.
+
+    NumPy and PyTorch have one for each CPU that they may use. With SMT siblings, PyTorch has
+    fewer.
+    """
+    (cpus, *others) = {len(slot.cpus) for slot in placement.slots}
+    if cell.framework not in {"numpy", "pytorch"} or placement.omp or others or host.has_smt:
+        return None
+    return cpus
+
+
+def _impossible_quota(cell: Cell, host: HostCapabilities) -> CannotRun | None:
+    """Why a cell's CPU quota cannot be set on a host; None if it can, or if it has none."""
+    quota, limit, support = cell.cpu_quota, host.topology.cpu_quota, host.quota
+    if quota is None:
+        return None
+    if (cpus := len(host.topology.allowed)) < quota:
+        return CannotRun(
+            what=f"`cpu_quota: {quota:g}` limits nothing on the {cpu_quota(cpus)} that corebound"
+            " may use here.",
+            fix="Write a smaller quota, or measure this cell on a host with more CPUs.",
+        )
+    if limit is not None and limit < quota:
+        return CannotRun(
+            what=f"`cpu_quota: {quota:g}` is more than this host allows: {cpu_quota(limit)}.",
+            fix="Write a smaller quota, or raise the limit of the cgroup that `corebound doctor`"
+            " lists.",
+        )
+    if support.tool is None:
+        return CannotRun(
+            what=f"`cpu_quota: {quota:g}` cannot be set on this host: {support.reason}.",
+            fix="Run corebound as root, or where it may make cgroups (a delegated cgroup v2, or"
+            " systemd's user manager).",
+        )
+    if support.tool == "systemd-run" and (cell.workers > 1 or cell.framework in SERVERS):
+        return CannotRun(
+            what=f"`cpu_quota: {quota:g}` of several processes needs a cgroup of its own, which"
+            " `systemd-run` cannot make.",
+            fix="Run corebound as root, or write `workers: 1`.",
+        )
+    return None
 
 
 def _too_few_gpus(cell: Cell, gpus: int) -> CannotRun | None:
@@ -155,8 +217,8 @@ def _too_few_gpus(cell: Cell, gpus: int) -> CannotRun | None:
     available = "has none that CUDA could use" if gpus == 0 else f"has {gpus}"
     return CannotRun(
         what=f"`gpus: {cell.gpus}` does not fit this host, which {available}.",
-        fix="Measure this cell on a host that has them: /dev/nvidia0 and so on, none of"
-        " which CUDA_VISIBLE_DEVICES hides.",
+        fix="Measure this cell on a host with enough GPUs (/dev/nvidia0 and so on)"
+        " that CUDA_VISIBLE_DEVICES does not hide.",
     )
 
 
@@ -179,6 +241,13 @@ def _missing_environment(cell: Cell, host: HostCapabilities) -> CannotRun | None
     )
 
 
+# The first launches of a scenario that leaves the number of iterations open have at most so many,
+# and end after two seconds if they have the least number. `stats.pilot` chooses for later ones.
+_PILOT_ITERATIONS = 100
+_PILOT_NS = 2_000_000_000
+_LEAST_PILOT_ITERATIONS = 6
+
+
 def _request(
     scenario: Scenario,
     cell: Cell,
@@ -189,6 +258,8 @@ def _request(
     seed: int,
 ) -> protocol.Request:
     workload = scenario.workload
+    is_pilot = measure.iterations == "auto"
+    dropped, dropped_ns = _warm_up(measure.warmup)
     argv = list(workload.command) if isinstance(workload, CommandWorkload) else None
     return protocol.Request(
         target=None if isinstance(workload, CommandWorkload) else _target(workload, cell),
@@ -197,13 +268,22 @@ def _request(
         framework=cell.framework,
         intra_op=intra_op(cell, placement),
         inter_op=cell.threads.inter_op,
-        iterations=measure.iterations,
+        iterations=dropped + _PILOT_ITERATIONS if is_pilot else measure.requests,
+        enough_ns=dropped_ns + _PILOT_NS if is_pilot else None,
+        least_iterations=dropped + _LEAST_PILOT_ITERATIONS if is_pilot else 1,
         seed=seed,
         path=[folder],
         gpus=cell.gpus,
         project=is_project(cell.environment),
         awaits=scenario.is_async,
     )
+
+
+def _warm_up(warmup: Warmup) -> tuple[int, int]:
+    """The iterations and the nanoseconds that a scenario's own warm-up takes."""
+    if isinstance(warmup, WarmupIterations):
+        return warmup.iterations, 0
+    return 0, round(warmup.seconds * 1e9) if isinstance(warmup, WarmupSeconds) else 0
 
 
 def _target(workload: str, cell: Cell) -> str:
@@ -225,9 +305,10 @@ def interleave_groups(
     """Divide the cells of a block into groups that alternate, and single cells.
 
     A group is a baseline and the cells that are compared with it. Servers do not alternate,
-    because requests would pile up. If `measure.alternate` is `auto`, the cells of a group have
-    the same placement, threads and variables, because being paused slows two threads more than
-    one (docs/adr/0024). Neither do cells that compute on GPUs, which no signal stops.
+    because requests would pile up. If `measure.alternate` is `auto`, the cells of a group keep
+    the same CPUs busy, because a CPU that was idle is slow for a while (docs/adr/0024). Neither
+    do cells that compute on GPUs, which no signal stops. Cells with a CPU quota never alternate:
+    the kernel would fill up their quota while they are paused.
 
     Args:
         planned: Cells that can run on the host, in the order of the block.
@@ -250,7 +331,7 @@ def interleave_groups(
         if (
             baseline != key
             and {key, baseline} <= may_interleave
-            and _are_paused_alike(planned_cell, by_key[baseline])
+            and _may_share_time(planned_cell, by_key[baseline])
         ):
             members = groups.setdefault(baseline, [baseline])
             if len(members) < MOST_INTERLEAVED:
@@ -262,18 +343,22 @@ def interleave_groups(
     return tuple(map(tuple, cells_by_group.values()))
 
 
-def _are_paused_alike(planned_cell: PlannedCell, baseline: PlannedCell) -> bool:
-    """Whether pauses affect both cells alike, or alternation is requested all the same."""
+def _may_share_time(planned_cell: PlannedCell, baseline: PlannedCell) -> bool:
+    """Whether two cells keep the same CPUs busy, or alternation is requested all the same."""
     if planned_cell.measure.alternate == "always":
         return True
-    variables = [
-        [command.env for command in planned.commands] for planned in (planned_cell, baseline)
-    ]
-    return planned_cell.placement == baseline.placement and variables[0] == variables[1]
+    first, second = (
+        one.placement
+        and ([set(slot.cpus) for slot in one.placement.slots], one.threads, one.placement.omp)
+        for one in (planned_cell, baseline)
+    )
+    return first == second
 
 
 def _may_interleave(planned_cell: PlannedCell) -> bool:
     alternate = planned_cell.measure.alternate
     if alternate == "never" or planned_cell.placement is None or planned_cell.traffic is not None:
+        return False
+    if planned_cell.cell.cpu_quota is not None:
         return False
     return alternate == "always" or not planned_cell.cell.gpus

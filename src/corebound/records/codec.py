@@ -22,7 +22,7 @@ def encode_points(value: Any) -> list[HistoryPoint]:
     """
     if isinstance(value, HistoryPoints):
         return [*value]
-    raise TypeError(f"a {type(value).__name__} is nothing that a file has")
+    raise TypeError(f"a {type(value).__name__} cannot be stored in a file")
 
 
 def decode_points(kind: type, value: Any) -> HistoryPoints:
@@ -34,7 +34,7 @@ def decode_points(kind: type, value: Any) -> HistoryPoints:
     """
     if kind is HistoryPoints:
         return HistoryPoints.of(msgspec.convert(value, list[HistoryPoint]))
-    raise TypeError(f"a {kind.__name__} is nothing that a file has")
+    raise TypeError(f"a {kind.__name__} cannot be stored in a file")
 
 
 T = TypeVar("T")

@@ -54,7 +54,7 @@ def read_commits(repository: Path, hashes: Iterable[str]) -> dict[str, Commit]:
         raise InputError(
             what=f"git cannot read it: {result.error}",
             where=str(repository),
-            fix="Name a clone of the project's repository with --repo, or leave it out.",
+            fix="Name a clone of the project's repository with --repo, or omit the option.",
         )
     commits: dict[str, Commit] = {}
     rest = result.stdout

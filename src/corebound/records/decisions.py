@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Literal, get_args
 
@@ -121,9 +121,9 @@ class Confirmation(
 
 
 HEAD = f"""\
-# What was decided about regressions: `corebound regressions --accept ID --because TEXT`,
-# `--fixed ID` and `--reopen ID` add to it. Of several decisions about one change, the last counts.
-# Comments are yours; nothing here is ever rewritten.
+# Decisions about regressions: `corebound regressions --accept ID --because TEXT`,
+# `--fixed ID` and `--reopen ID` add to it. The last decision about a change counts.
+# You may add comments; corebound only appends to this file.
 schema: {DECISIONS_SCHEMA}
 decisions:
 """
@@ -188,22 +188,29 @@ def _escaped(character: str) -> str:
 
 def _decisions(root: Node, file: str, faults: list[Fault]) -> Iterator[Node]:
     if not isinstance(root.value, dict):
-        faults.append(_fault(file, root, "this is no list of decisions.", "Begin it anew."))
+        faults.append(
+            _fault(
+                file,
+                root,
+                "not a list of decisions.",
+                "Delete the file, or restore an earlier version.",
+            )
+        )
         return
     for name, child in root.value.items():
         if name not in {"schema", "decisions"}:
-            what = f"`{printable(name)}` is no key of this file."
-            faults.append(_fault(file, child, what, "Keep `schema` and `decisions`."))
+            what = f"`{printable(name)}` is not a known key of this file."
+            faults.append(_fault(file, child, what, "Keep only `schema` and `decisions`."))
     schema = root.value.get("schema")
     if schema is None or schema.value != DECISIONS_SCHEMA or isinstance(schema.value, bool):
-        what = f"`schema` is not {DECISIONS_SCHEMA}, the only one this corebound knows."
+        what = f"`schema` is not {DECISIONS_SCHEMA}, the only supported version."
         faults.append(_fault(file, schema or root, what, f"Write `schema: {DECISIONS_SCHEMA}`."))
         return
     listed = root.value.get("decisions")
     if listed is None or listed.value is None:
         return
     if not isinstance(listed.value, list):
-        faults.append(_fault(file, listed, "`decisions` is no list.", "Write `- change: …`."))
+        faults.append(_fault(file, listed, "`decisions` is not a list.", "Write `- change: …`."))
         return
     yield from listed.value
 
@@ -212,13 +219,13 @@ def _decision(node: Node, file: str, faults: list[Fault]) -> Decision | None:
     """Parse one decision; None if it has a fault."""
     if not isinstance(node.value, dict):
         if not node.flawed:
-            faults.append(_fault(file, node, "this is no decision.", "Write `- change: …`."))
+            faults.append(_fault(file, node, "not a decision.", "Write `- change: …`."))
         return None
     wrong = len(faults)
     for name, child in node.value.items():
         if name not in _KEYS:
-            what = f"`{printable(name)}` is no key of a decision."
-            faults.append(_fault(file, child, what, f"There are: {', '.join(_KEYS)}."))
+            what = f"`{printable(name)}` is not a known key of a decision."
+            faults.append(_fault(file, child, what, f"Keys: {', '.join(_KEYS)}."))
     texts = {name: _text(node, name, file, faults) for name in _KEYS}
     state = next((value for value in _STATES if value == texts["status"]), None)
     if state is None and texts["status"]:
@@ -228,8 +235,8 @@ def _decision(node: Node, file: str, faults: list[Fault]) -> Decision | None:
         _unknown_value(node, "direction", _DIRECTIONS, file, faults)
     for name in ("at", "after", "by"):
         if texts[name] and not _MOMENT.fullmatch(texts[name]):
-            what = f"`{name}: {printable(texts[name])}` is no moment."
-            fix = "Write it like 2026-03-01T02:00:00Z."
+            what = f"`{name}: {printable(texts[name])}` is not a date and time."
+            fix = "Write it as in 2026-03-01T02:00:00Z."
             faults.append(_fault(file, node.nearest((name,)), what, fix))
     if len(faults) > wrong or state is None or direction is None:
         return None
@@ -249,13 +256,13 @@ def _text(node: Node, name: str, file: str, faults: list[Fault]) -> str:
     """A value as text, as written; empty if it is a fault."""
     child = node.child(name)
     if child is None:
-        faults.append(_fault(file, node, f"a decision lacks `{name}`.", f"Add `{name}: …`."))
+        faults.append(_fault(file, node, f"a decision has no `{name}`.", f"Add `{name}: …`."))
         return ""
     if child.flawed:
         return ""
     # YAML reads an id of digits alone as a number; the text as written is used.
     if isinstance(child.value, dict | list) or not child.text.strip():
-        faults.append(_fault(file, child, f"`{name}` is no text.", "Write it in quotes."))
+        faults.append(_fault(file, child, f"`{name}` is not a text.", "Write it in quotes."))
         return ""
     return child.text
 
@@ -264,7 +271,7 @@ def _unknown_value(
     node: Node, name: str, values: tuple[str, ...], file: str, faults: list[Fault]
 ) -> None:
     child = node.nearest((name,))
-    what = f"`{name}: {printable(child.text)}` is not known."
+    what = f"`{name}: {printable(child.text)}` is not a known value."
     faults.append(_fault(file, child, what, f"Write one of: {', '.join(values)}."))
 
 
@@ -303,8 +310,8 @@ def valid_decisions(status: Path) -> tuple[Decision, ...]:
     return decisions
 
 
-def append_decision(decision: Decision, status: Path) -> None:
-    """Append a decision to the file; existing content stays unchanged.
+def append_decisions(decisions: Sequence[Decision], status: Path) -> None:
+    """Append decisions to the file; existing content stays unchanged.
 
     Raises:
         InputError: The file cannot be extended.
@@ -315,14 +322,15 @@ def append_decision(decision: Decision, status: Path) -> None:
         fix="Name a writable file with --status.",
     ):
         before = status.read_text("utf-8") if status.exists() else HEAD
-        after = before + ("" if before.endswith("\n") else "\n") + entry(decision)
+        after = before + ("" if before.endswith("\n") else "\n")
+        after += "".join(map(entry, decisions))
         previous, _ = read_decisions(before.encode(), str(status))
         current, faults = read_decisions(after.encode(), str(status))
-        if faults or len(current) != len(previous) + 1:
+        if faults or len(current) != len(previous) + len(decisions):
             raise InputError(
                 what="a decision cannot be appended to this file.",
                 where=str(status),
-                fix="Make `decisions:` the last key, and begin each decision with `  - `.",
+                fix="Make `decisions:` the last key, and start each decision with `  - `.",
             )
         # Write through a symbolic link instead of replacing it.
         atomic_write.put(status.resolve(), after.encode())

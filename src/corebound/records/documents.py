@@ -38,7 +38,7 @@ def keep(lines: Iterable[bytes], file: Path, *, what: str) -> Path:
     """
     with (
         report_os_errors(
-            f"{what} cannot be kept",
+            f"{what} cannot be stored",
             where=file,
             fix="Choose another folder with --records, or make this one writable.",
         ),
@@ -67,7 +67,7 @@ def read_all(
             with atomic_write.opened(file) as lines:
                 documents.append(decode(lines))
         except (OSError, codec.UnreadableError) as error:
-            message = f"{what} cannot be read and was passed over: {error}."
+            message = f"{what} cannot be read and was skipped: {error}."
             faults.append(Fault(file=str(file), line=None, what=message, fix=fix))
     return documents, tuple(faults)
 
@@ -98,7 +98,7 @@ def read_calibrations(records: Path) -> tuple[tuple[Calibration, ...], tuple[Fau
         calibrations_folder(records),
         _decode_calibration,
         what="this calibration",
-        fix="Delete it; `corebound calibrate` makes another.",
+        fix="Delete the file and run `corebound calibrate` again.",
     )
     return tuple(
         sorted(
@@ -124,7 +124,7 @@ def keep_confirmation(confirmation: Confirmation, records: Path) -> Path:
     """
     key = f"{confirmation.id} {confirmation.last_point}".encode()
     file = file_in(confirmations_folder(records), key)
-    return keep((codec.encode_document(confirmation),), file, what="what the re-run said")
+    return keep((codec.encode_document(confirmation),), file, what="the confirmation")
 
 
 def read_confirmations(records: Path) -> tuple[tuple[Confirmation, ...], tuple[Fault, ...]]:
@@ -132,12 +132,22 @@ def read_confirmations(records: Path) -> tuple[tuple[Confirmation, ...], tuple[F
     confirmations, faults = read_all(
         confirmations_folder(records),
         _decode_confirmation,
-        what="what a re-run said",
-        fix="Delete it; `corebound regressions --confirm` asks again.",
+        what="this confirmation",
+        fix="Delete the file and run `corebound regressions --confirm` again.",
     )
     return tuple(
         sorted(confirmations, key=lambda confirmation: (confirmation.at, confirmation.id))
     ), faults
+
+
+def tunes_folder(records: Path) -> Path:
+    """The folder of the runs of `corebound tune`, which are not nightly runs."""
+    return records / "tunes"
+
+
+def proofs_folder(records: Path) -> Path:
+    """The folder of the runs that launch through the files of `corebound tune --emit`."""
+    return tunes_folder(records) / "proofs"
 
 
 _decode_profile = codec.decoder(ImportedProfile, PROFILE_SCHEMA, validate.imported_profile)
@@ -181,6 +191,6 @@ def read_profiles(records: Path) -> tuple[tuple[ImportedProfile, ...], tuple[Fau
         _folder_of(records),
         _decode_profile,
         what="this profile",
-        fix="Delete it and import the profile again.",
+        fix="Delete the file and import the profile again.",
     )
     return tuple(sorted(profiles, key=lambda profile: (profile.name, profile.source))), faults

@@ -11,22 +11,23 @@ from collections.abc import Iterable, Iterator, Sequence, Sized
 from datetime import date
 from functools import lru_cache
 from itertools import repeat
-from typing import NamedTuple, TypeAlias, TypeVar, overload
+from typing import Any, NamedTuple, TypeAlias, TypeVar, overload
 
 from msgspec import Struct
 
 from corebound.records.run_record import Commit
+from corebound.scenario.cell import Importance
 
 # Stored with points, after the measured value. A different text would be read as a failure in
 # existing histories.
-INCOMPARABLE = "only a figure above 0 can be compared"
+INCOMPARABLE = "only values above 0 can be compared"
 
 
 def incomparable(value: str) -> str:
     """Explain why a value with its unit cannot be compared.
 
     >>> incomparable("-2.88 %")
-    '-2.88 %: only a figure above 0 can be compared'
+    '-2.88 %: only values above 0 can be compared'
     """
     return f"{value}: {INCOMPARABLE}"
 
@@ -44,7 +45,7 @@ def reason_kind(missing: str) -> str:
     """The kind of reason why points have no value: the text without the measured value.
 
     >>> reason_kind(incomparable("0 bytes"))
-    'only a figure above 0 can be compared'
+    'only values above 0 can be compared'
     >>> reason_kind("failed: OSError: no space")
     'failed: OSError: no space'
     """
@@ -146,6 +147,23 @@ class HistoryPoint(
     def is_of_commit(self) -> bool:
         """The same as for its moment."""
         return Moment(self.at, self.run, self.commit).is_of_commit
+
+
+class SharedColumns:
+    """Joins columns, so that series which share both columns also share what they are joined to."""
+
+    def __init__(self) -> None:
+        """Start empty."""
+        # The columns are kept with the result, so that their ids stay valid.
+        self._by_ids: dict[tuple[int, int], tuple[object, object, Any]] = {}
+
+    def joined(self, column: tuple[T, ...], later: tuple[T, ...]) -> tuple[T, ...]:
+        """A column followed by another one."""
+        key = id(column), id(later)
+        if key not in self._by_ids:
+            self._by_ids[key] = column, later, column + later
+        result: tuple[T, ...] = self._by_ids[key][2]
+        return result
 
 
 class HistoryPoints(Sequence[HistoryPoint]):
@@ -251,13 +269,21 @@ class HistoryPoints(Sequence[HistoryPoint]):
             missing=self.missing,
         )
 
-    def followed_by(self, later: HistoryPoints) -> HistoryPoints:
-        """These points followed by later ones."""
+    def followed_by(
+        self, later: HistoryPoints, *, shared: SharedColumns | None = None
+    ) -> HistoryPoints:
+        """These points followed by later ones.
+
+        Args:
+            later: The later points.
+            shared: The same for several series, so that they share columns.
+        """
         n, m = len(self), len(later)
+        columns = shared or SharedColumns()
         return HistoryPoints(
-            moments=self.moments + later.moments,
+            moments=columns.joined(self.moments, later.moments),
             values=self.values + later.values,
-            environment_keys=self.environment_keys + later.environment_keys,
+            environment_keys=columns.joined(self.environment_keys, later.environment_keys),
             lows=_join_numbers(self.lows, n, later.lows, m),
             highs=_join_numbers(self.highs, n, later.highs, m),
             launches=_join(self.launches, n, later.launches, m, ()),
@@ -382,6 +408,7 @@ class Series(Struct, frozen=True, kw_only=True):
         commit_url: The URL prefix that shows a commit when its hash is appended; None if unknown.
         code: The benchmark's source code, as another tool stores it beside its results.
         more_is_better: Whether it is a rate, for which more is better; otherwise less is.
+        importance: A secondary series neither sets a headline nor an exit code.
     """
 
     project: str | None
@@ -398,9 +425,15 @@ class Series(Struct, frozen=True, kw_only=True):
     commit_url: str | None = None
     code: str | None = None
     more_is_better: bool = False
+    importance: Importance = "primary"
 
     @property
     def id(self) -> str:
         """A unique id: `host/resnet50[binding=none]`, or `project/host/…`."""
         where = self.host if self.project is None else f"{self.project}/{self.host}"
         return f"{where}/{self.scenario}[{self.cell}]"
+
+
+def is_primary(series: Series) -> bool:
+    """Whether the series sets headlines and exit codes."""
+    return series.importance == "primary"

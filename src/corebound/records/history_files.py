@@ -132,7 +132,7 @@ def _series(shared: _Shared, lines: Iterator[bytes]) -> tuple[Series, ...]:
         validate.series(item)
         series.append(item)
     if len(series) != shared.series:
-        raise ValueError(f"it was cut short: {len(series)} of {shared.series} series are there")
+        raise ValueError(f"truncated: {len(series)} of {shared.series} series are present")
     return tuple(series)
 
 
@@ -283,7 +283,7 @@ def read_all(records: Path) -> tuple[tuple[Series, ...], tuple[Fault, ...]]:
         _folder_of(records),
         decode,
         what="this history",
-        fix="Delete it and import the history again.",
+        fix="Delete the file and import the history again.",
     )
     series = (item for project in histories for item in project)
     return tuple(sorted(series, key=lambda item: item.id)), faults

@@ -129,8 +129,8 @@ class Appender:
                 raise HostError(
                     what=f"another run is adding to these records: {holder}.",
                     where=str(self._file),
-                    fix="Wait for it to end. `corebound run --resume` then continues the run"
-                    " if anything is left to do.",
+                    fix="Wait for it to end. `corebound run --resume` then continues that"
+                    " run if it is incomplete.",
                 ) from None
 
     def append(self, record: Run | Launch) -> None:
@@ -143,7 +143,7 @@ class Appender:
         with report_os_errors(
             "a record could not be written",
             where=self._file,
-            fix="Make room, then continue with `corebound run --resume`.",
+            fix="Free some space, then continue with `corebound run --resume`.",
         ):
             while data:
                 data = data[os.write(self._descriptor, data) :]
@@ -212,8 +212,8 @@ def read(file: Path) -> Stored:
                 Fault(
                     file=str(file),
                     line=number,
-                    what=f"this record is damaged and was passed over: {error}.",
-                    fix="Delete the line, or fetch the file again from where it was copied.",
+                    what=f"this record is damaged and was skipped: {error}.",
+                    fix="Delete the line, or copy the file again.",
                 )
             )
     return Stored(file=file, run=run, launches=tuple(launches), faults=tuple(faults))
@@ -222,7 +222,9 @@ def read(file: Path) -> Stored:
 def _check_new(launch: Launch, ids: set[tuple[str, str]]) -> Launch:
     key = launch.id, launch.cell.id
     if key in ids:
-        raise codec.UnreadableError(f"an earlier line holds launch {launch.id[:80]} already")
+        raise codec.UnreadableError(
+            f"duplicate: an earlier line contains launch {launch.id[:80]} already"
+        )
     ids.add(key)
     return launch
 
@@ -246,7 +248,7 @@ def runs(folder: Path, faults: list[Fault]) -> list[tuple[Path, Run]]:
 def skipped_fault(file: Path, error: InputError) -> Fault:
     """The fault for a record file that cannot be read and is skipped."""
     line = 1 if error.where.endswith(":1") else None
-    what = f"this run was passed over: {error.what}"
+    what = f"this run was skipped: {error.what}"
     return Fault(file=str(file), line=line, what=what, fix=error.fix)
 
 
@@ -272,7 +274,8 @@ def _run(line: bytes, file: Path) -> Run:
         raise InputError(
             what=f"not a file of records: {error}.",
             where=f"{file}:1",
-            fix="Move it out of the folder of records, or read it with the corebound it is of.",
+            fix="Move it out of the records folder, or read it with the version of corebound"
+            " that wrote it.",
         ) from None
 
 
@@ -280,7 +283,7 @@ def _unreadable(file: Path, error: OSError) -> InputError:
     return InputError(
         what=f"the records cannot be read: {error.strerror}.",
         where=str(file),
-        fix="Name a file that `corebound run` wrote.",
+        fix="Name a file written by `corebound run`.",
     )
 
 

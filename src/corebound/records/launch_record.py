@@ -15,6 +15,7 @@ from corebound.records.telemetry import (
     DisturbedIterations,
     HostOverTime,
     Pauses,
+    QuotaUse,
 )
 from corebound.scenario.cell import Cell
 from corebound.scenario.traffic import Answered, Traffic, Warmed
@@ -210,6 +211,8 @@ class Launch(Struct, frozen=True, kw_only=True):
         alternated: The ids of the launches that it alternated with, time slice by time slice.
         pauses: How it was paused while they ran; None if it did not alternate, or in records of
             corebound 0.2.
+        quota: The CPU quota of its workers, set for the cell or found on the host; None without
+            a quota, or if it was not read.
     """
 
     id: str
@@ -240,3 +243,4 @@ class Launch(Struct, frozen=True, kw_only=True):
     counters: Counters | None = None
     alternated: tuple[str, ...] = ()
     pauses: Pauses | None = None
+    quota: QuotaUse | None = None

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Literal
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from corebound.bounded_numbers import Amount, Count, Signed
 from corebound.machine.doctor.result import HostCheck
 from corebound.machine.identity import Host
+from corebound.records.tuning import Tuning
+from corebound.scenario.cell import Cell
 
 SCHEMA = 1
 
@@ -85,6 +87,9 @@ class Run(Struct, frozen=True, kw_only=True):
     is None in records of a corebound without this check.
     `budget_s` is the time after which the run starts no more launches; None if there was no
     limit or it was not recorded. A resumed run has its own budget, which is not recorded.
+    `duplicates` are the cells that were not launched because another one is the same on the
+    host: by scenario, the key of each and the key of the cell that was measured.
+    `tuning` is what a run of `corebound tune` races for; None for other runs.
     """
 
     schema: Count
@@ -101,10 +106,23 @@ class Run(Struct, frozen=True, kw_only=True):
     environments: tuple[EnvironmentLock, ...]
     preflight: tuple[HostCheck, ...] | None = None
     budget_s: Amount | None = None
+    duplicates: dict[str, dict[str, str]] = field(default_factory=dict)
+    tuning: Tuning | None = None
 
     def source_of(self, scenario: str) -> ScenarioSource | None:
         """Its scenario of this name; None if it has none."""
         return next((one for one in self.scenarios if one.document.get("name") == scenario), None)
+
+    def measured_key(self, cell: Cell) -> str:
+        """The key of the cell that was measured for a cell: its own, unless it is a duplicate."""
+        return self.duplicates.get(cell.scenario, {}).get(cell.key, cell.key)
+
+    @property
+    def duplicate_ids(self) -> frozenset[str]:
+        """The ids of the cells that were not launched because another one is the same."""
+        return frozenset(
+            f"{scenario}[{key}]" for scenario, keys in self.duplicates.items() for key in keys
+        )
 
     def commit_of(self, environment: str) -> Commit | None:
         """The commit built for this environment; else the commit of the run's folder."""

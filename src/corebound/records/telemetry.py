@@ -7,7 +7,7 @@ from typing import Literal
 
 from msgspec import Struct, field
 
-from corebound.bounded_numbers import Amount, Count, OffsetMs, Share
+from corebound.bounded_numbers import Amount, Count, OffsetMs, Positive, Share
 from corebound.machine.topology import CpuId
 
 Cause = Literal["steal", "throttling", "foreign load", "suspension"]
@@ -178,6 +178,32 @@ class HostOverTime(Struct, frozen=True, kw_only=True):
         return tuple(
             window.frequency_hz for window in self.windows if window.frequency_hz is not None
         )
+
+
+class QuotaUse(Struct, frozen=True, kw_only=True):
+    """The CPU quota of a launch's workers, and what it did while they were timed.
+
+    Attributes:
+        cpus: The smallest quota of their cgroup and its ancestors, in CPUs; the largest if
+            workers have different ones.
+        period_us: The period in which it allows that time.
+        periods: In how many periods the cgroup ran; throttled_periods: in how many of these the
+            quota stopped threads; throttled_ns: for how long, summed over CPUs. None if the
+            kernel does not report it.
+    """
+
+    cpus: Positive
+    period_us: Count
+    periods: Count | None
+    throttled_periods: Count | None
+    throttled_ns: Count | None
+
+    @property
+    def throttled_share(self) -> float | None:
+        """The share of the periods in which the quota stopped threads; None if unknown."""
+        if not self.periods or self.throttled_periods is None:
+            return None
+        return min(1.0, self.throttled_periods / self.periods)
 
 
 class DisturbedIterations(Struct, frozen=True, kw_only=True):

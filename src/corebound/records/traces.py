@@ -38,9 +38,9 @@ def keep(trace: Path, folder: Path, launch: str) -> Path:
     target_file = file_of(folder, launch)
     with (
         report_os_errors(
-            "a trace could not be kept",
+            "a trace could not be stored",
             where=target_file,
-            fix="Make room, then continue with `corebound run --resume`.",
+            fix="Free some space, then continue with `corebound run --resume`.",
         ),
         atomic_write.atomic_write(target_file) as fresh,
         trace.open("rb") as source,

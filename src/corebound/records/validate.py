@@ -48,6 +48,9 @@ def run(record: Run) -> None:
             _commit(lock.commit)
     _distinct("environments", (lock.name for lock in record.environments))
     _topology(record.host.topology)
+    for duplicates in record.duplicates.values():
+        if chained := duplicates.keys() & set(duplicates.values()):
+            raise ValueError(f"`duplicates` has {min(chained)} both as measured and as duplicate")
 
 
 def launch(record: Launch) -> None:
@@ -104,33 +107,33 @@ def imported_profile(record: ImportedProfile) -> None:
 def _ok(launch: Launch) -> None:
     """Check the fields that only a launch that contributes to a statistic must have."""
     if launch.placement is None:
-        raise ValueError("it is `ok` and has no placement")
+        raise ValueError("status `ok` without a placement")
     if launch.served is not None:
         if not launch.served.answered.ok or not launch.served.answered.duration_ns:
-            raise ValueError("it is `ok` and no request was answered, or in no time")
+            raise ValueError("status `ok` without answered requests, or with a duration of 0")
         return
     if not launch.workers:
-        raise ValueError("it is `ok` and `workers` is empty")
+        raise ValueError("status `ok`, but `workers` is empty")
     if launch.kind == "profile":
         if launch.workers[0].profile is None:
-            raise ValueError("it is an `ok` profile and its worker has no `profile`")
+            raise ValueError("a profile with status `ok`, but its worker has no `profile`")
         return
     for worker in launch.workers:
         if len(worker.cpu_ns) not in {0, len(worker.wall_ns)}:
-            raise ValueError("`cpu_ns` and `wall_ns` are not equally long")
+            raise ValueError("`cpu_ns` and `wall_ns` differ in length")
         if not worker.wall_ns or sum(map(bool, worker.wall_ns)) * 2 < len(worker.wall_ns):
-            raise ValueError("it is `ok` and a worker has no iterations, or they took no time")
+            raise ValueError("status `ok`, but a worker has no iterations, or their duration is 0")
 
 
 def _worker(worker: Worker, slots: int) -> None:
     if slots and worker.slot >= slots:
-        raise ValueError(f"`slot` {worker.slot} is none of its {slots}")
+        raise ValueError(f"`slot` {worker.slot} is not one of the {slots} slots")
     iterations = len(worker.wall_ns)
     # The first iteration belongs to no time slice.
     if worker.time_slices and sum(
         time_slice.iterations for time_slice in worker.time_slices
     ) != max(iterations - 1, 0):
-        raise ValueError("`stints` do not hold the iterations of `wall_ns` after the first")
+        raise ValueError("`stints` do not contain the iterations of `wall_ns` after the first")
     if any(not time_slice.iterations for time_slice in worker.time_slices):
         raise ValueError("a stint has no iteration")
     if any(not each.first <= each.last < iterations for each in worker.disturbed):
@@ -143,7 +146,7 @@ def _worker(worker: Worker, slots: int) -> None:
 
 def _profile(profile: OperatorProfile) -> None:
     if profile.iterations == 0:
-        raise ValueError("it profiled 0 iterations")
+        raise ValueError("0 iterations were profiled")
     for operator in profile.operators:
         times_ns = (operator.total_ns, operator.quiet_ns, operator.min_ns, operator.max_ns)
         # Operators arrive over the wire, where types have no bounds.
@@ -156,7 +159,7 @@ def _profile(profile: OperatorProfile) -> None:
 def _served(served: Served) -> None:
     answered = served.answered
     if answered.windows and not answered.window_ns:
-        raise ValueError("it has windows, and `window_ns` is 0")
+        raise ValueError("there are windows, but `window_ns` is 0")
     for histogram in (answered.latencies, answered.lateness):
         if histogram is not None:
             _histogram(histogram, at_least=1 if histogram is answered.latencies else 0)
@@ -174,12 +177,12 @@ def _histogram(text: str, *, at_least: int) -> None:
         *(zlib.error, ArithmeticError, AssertionError, LookupError, MemoryError, RuntimeError),
         *(TypeError, ValueError),
     ) as error:
-        raise ValueError(f"its latencies are no HDR histogram: {error}") from None
+        raise ValueError(f"`latencies` is not an HDR histogram: {error}") from None
     # Other histograms do not merge with those that corebound writes.
     if (histogram.lowest_trackable_value, histogram.significant_figures) != _HISTOGRAM:
-        raise ValueError("its latencies are a histogram of another precision")
+        raise ValueError("`latencies` has an unexpected precision")
     if count < at_least:
-        raise ValueError("its latencies are an empty histogram")
+        raise ValueError("`latencies` is an empty histogram")
 
 
 def _cell(cell: Cell) -> None:
@@ -195,22 +198,22 @@ def _topology(topology: Topology) -> None:
     _distinct("topology.nodes", (str(node.id) for node in topology.nodes))
     cpu_ids = {cpu.id for cpu in topology.cpus}
     if any(cpu.cache is not None and cpu.cache >= len(topology.caches) for cpu in topology.cpus):
-        raise ValueError("a CPU names a cache that the topology does not have")
+        raise ValueError("a CPU refers to a cache that the topology does not contain")
     node_ids = {node.id for node in topology.nodes}
     if any(cpu.node is not None and cpu.node not in node_ids for cpu in topology.cpus):
-        raise ValueError("a CPU names a node that the topology does not have")
+        raise ValueError("a CPU refers to a node that the topology does not contain")
     referenced = (
         *(node.cpus for node in topology.nodes),
         *(cache.cpus for cache in topology.caches),
     )
     if not all(map(cpu_ids.issuperset, referenced)):
-        raise ValueError("a node or a cache names a CPU that the topology does not have")
+        raise ValueError("a node or a cache refers to a CPU that the topology does not contain")
 
 
 def _commit(commit: Commit) -> None:
     # It is passed to git, which reads an argument that begins with a dash as an option.
     if not (commit.sha.isascii() and commit.sha.isalnum() and len(commit.sha) <= _LONGEST_HASH):
-        raise ValueError(f"`sha` is no hash of a commit: {commit.sha[:40]!r}")
+        raise ValueError(f"`sha` is not a commit hash: {commit.sha[:40]!r}")
 
 
 def _points(points: HistoryPoints, name: str) -> None:
@@ -242,7 +245,7 @@ def moment(name: str, text: str) -> None:
             return
     except ValueError:
         pass
-    raise ValueError(f"`{name}` is no moment with a time zone: {text[:40]!r}")
+    raise ValueError(f"`{name}` is not a time with a time zone: {text[:40]!r}")
 
 
 def _name(name: str, text: str) -> None:
@@ -252,7 +255,7 @@ def _name(name: str, text: str) -> None:
 
 def _rising(name: str, moments: Sequence[int]) -> None:
     if any(before > after for before, after in pairwise(moments)):
-        raise ValueError(f"the moments of `{name}` are out of order")
+        raise ValueError(f"the times in `{name}` are out of order")
 
 
 def _distinct(name: str, keys: Iterable[str]) -> None:

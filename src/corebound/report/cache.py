@@ -7,10 +7,15 @@ import os
 import pickle
 from pathlib import Path
 
+import msgspec
 from jinja2 import FileSystemBytecodeCache
 from jinja2.bccache import Bucket
+from msgspec.structs import replace
 
-from corebound.records import cache
+from corebound.records import cache, codec
+from corebound.records.history import HistoryPoints, Series
+
+_NO_POINTS = HistoryPoints.of(())
 
 # What unpickling and loading damaged data raises.
 _DAMAGED = (
@@ -63,6 +68,31 @@ class PageCache:
             return cache.digest((self._out / path).read_bytes()) == digest
         except OSError:
             return False
+
+
+class SeriesDigests:
+    """Hashes of everything that a series has, except for its launches, which no page shows."""
+
+    def __init__(self) -> None:
+        """Start empty."""
+        # Most series share their columns. Each is kept with its hash, so that its id stays valid.
+        self._by_id: dict[int, tuple[object, bytes]] = {}
+
+    def of(self, series: Series) -> str:
+        """A hash of one series."""
+        points = series.points
+        return cache.digest(
+            msgspec.json.encode(replace(series, points=_NO_POINTS), enc_hook=codec.encode_points),
+            self._shared(points.moments),
+            self._shared(points.environment_keys),
+            repr(points.missing).encode(),
+            *(column.tobytes() for column in (points.values, points.lows, points.highs)),
+        )
+
+    def _shared(self, column: tuple[object, ...]) -> bytes:
+        if id(column) not in self._by_id:
+            self._by_id[id(column)] = column, cache.digest(repr(column).encode()).encode()
+        return self._by_id[id(column)][1]
 
 
 class TemplateCache(FileSystemBytecodeCache):

@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-import csv
-import io
-import operator
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import lru_cache, partial
-from itertools import repeat
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
-import numpy as np
 from msgspec import to_builtins
 
 from corebound.analysis.change_history import ChangeHistory
@@ -37,12 +32,10 @@ from corebound.analysis.serialize import (
     serving_document,
 )
 from corebound.diagnosis.evidence import Finding
-from corebound.records.history import EnvironmentKey, Series
 from corebound.records.launch_record import ImportedProfile, OperatorProfile
 from corebound.records.run_record import Run
 from corebound.report.scenario.operators import OUTSIDE, outside_ns, span_ns, types_ns
 from corebound.stats.history.regressions import Change
-from corebound.text import spreadsheet
 from corebound.worker.protocol import Operator
 
 
@@ -154,6 +147,7 @@ def cells_json(result: ScenarioResult, findings: Sequence[Finding], records: str
         "cells": [
             {
                 "axes": dict(cell.cell.axes),
+                "duplicates": [duplicate.key for duplicate in cell.duplicates],
                 **cell_row(cell),
                 "command": cell_command(result, cell).at(records),
                 "serving": serving_document(cell, run.host),
@@ -182,6 +176,7 @@ def cells_csv(result: ScenarioResult, records: str = "") -> str:
                 "host": result.run.host.id,
             }
             | {f"axis_{axis}": dict(cell.cell.axes).get(axis, "") for axis in axes}
+            | {"duplicates": "; ".join(duplicate.key for duplicate in cell.duplicates)}
             | cell_row(cell)
             | {"command": cell_command(result, cell).at(records)}
             for cell in result.cells
@@ -264,91 +259,3 @@ def _run(run: Run, records: str) -> dict[str, Any]:
             {"check": check.check, "state": check.state, "value": check.value} for check in checks
         ],
     }
-
-
-# This resolves a nanosecond of ten seconds. More digits would exceed any measurement's precision
-# and double the size.
-_DIGITS = ".10g"
-_POINT_COLUMNS = ("host", "cell", "at", "run", "commit", "unit", "figure", "low", "high", "missing")
-
-
-def history_csv(all_series: Sequence[Series]) -> str:
-    """Every point of these series, at least one, with a line each; values in the series' unit.
-
-    The fixed columns come first, then one column for each environment value.
-    """
-    distinct = dict.fromkeys(
-        told for series in all_series for told in series.points.environment_keys
-    )
-    names = [*dict.fromkeys(name for told in distinct for name, _ in told)]
-    behind = {told: _csv_line([dict(told).get(name) for name in names]) for told in distinct}
-    header = [
-        *_POINT_COLUMNS,
-        *(f"{name} there" if name in _POINT_COLUMNS else name for name in names),
-    ]
-    lines = [
-        _csv_line(header),
-        *(line for series in all_series for line in _point_lines(series, behind)),
-    ]
-    return "\n".join(lines) + "\n"
-
-
-def _point_lines(series: Series, behind: dict[EnvironmentKey, str]) -> Iterator[str]:
-    location, unit = _csv_line([series.host, series.cell]), _csv_line([series.unit])
-    points = series.points
-    columns = (
-        repeat(location),
-        [
-            _moment_columns(at, run, commit.sha if commit else None)
-            for at, run, commit in points.moments
-        ],
-        repeat(unit),
-        _format_numbers(points.values),
-        _format_numbers(points.lows) or repeat(""),
-        _format_numbers(points.highs) or repeat(""),
-        [_reason_column(missing) if missing else "" for missing in points.missing] or repeat(""),
-    )
-    lines = map(",".join, zip(*columns, strict=False))  # `repeat` has no end
-    return map(operator.add, lines, _environment_columns(points.environment_keys, behind))
-
-
-def _format_numbers(values: Sequence[float]) -> list[str]:
-    """Format numbers; NaN and infinity become empty."""
-    parts = [*map(format, values, repeat(_DIGITS))]
-    for at in np.flatnonzero(~np.isfinite(values)).tolist():
-        parts[at] = ""
-    return parts
-
-
-def _environment_columns(
-    told: Iterable[EnvironmentKey], behind: dict[EnvironmentKey, str]
-) -> Iterator[str]:
-    """The end of each line, with its environment values.
-
-    Without any there is no comma before them.
-    """
-    ends = {each: f",{line}" if line else "" for each, line in behind.items()}
-    # Most points have the same environment as the one before, which saves the lookup.
-    there, end = None, ""
-    for each in told:
-        if each is not there:
-            there, end = each, ends[each]
-        yield end
-
-
-# All series of a project share their timestamps and commits.
-@lru_cache(maxsize=65_536)
-def _moment_columns(at: str, run: str | None, sha: str | None) -> str:
-    return _csv_line([at, run, sha])
-
-
-@lru_cache(maxsize=4096)
-def _reason_column(missing: str) -> str:
-    return _csv_line([missing, None])[:-1]
-
-
-def _csv_line(values: Iterable[str | None]) -> str:
-    """Values as a CSV line, quoted if necessary, without its line end."""
-    text = io.StringIO()
-    csv.writer(text, lineterminator="").writerow([spreadsheet(value) for value in values])
-    return text.getvalue()

@@ -1,4 +1,4 @@
-"""Elements that several pages share: page head, verdict, axis labels, notices."""
+"""Elements that several pages share: page head, verdict, action, axis labels, notices."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from pathlib import Path
 
 from msgspec import Struct
 
+from corebound.analysis.commands import CommandLine
+from corebound.analysis.recommendation import Advice
 from corebound.analysis.wording import Flag, Text, count
 from corebound.errors import Fault
 from corebound.report.charts.axis import Axis, plain_tick
@@ -19,28 +21,13 @@ class Head(Struct, frozen=True, kw_only=True):
     Attributes:
         title, description: Of the document.
         root: Relative path to the site's top, empty or ending in a slash.
-        breadcrumb: This page's name in the breadcrumbs.
         made: When the page was made, and by which version.
-        parents: (text, path from the site's top) of the breadcrumbs between the top and this page.
     """
 
     title: str
     description: str
     root: str
-    breadcrumb: str
     made: str
-    parents: tuple[tuple[str, str], ...] = (("Scenarios", "index.html"),)
-
-    @property
-    def crumbs(self) -> tuple[tuple[str, str], ...]:
-        """The breadcrumbs as (text, address) from the top.
-
-        The last is this page, with an empty address.
-        """
-        return (
-            *((text, f"{self.root}{path}") for text, path in self.parents),
-            (self.breadcrumb, ""),
-        )
 
 
 class Tick(Struct, frozen=True, kw_only=True):
@@ -62,6 +49,28 @@ class Hero(Struct, frozen=True, kw_only=True):
     flags: tuple[Flag, ...]
 
 
+class Action(Struct, frozen=True, kw_only=True):
+    """What to do, below the headline.
+
+    Attributes:
+        prompt: In words: `Set`, `Run`, `Keep unbound.`
+        line: One line to paste; a command if it reads records.
+        where: Where the line belongs; may be empty.
+    """
+
+    prompt: str
+    line: CommandLine
+    where: str = ""
+
+
+def action_of(advice: Advice, *, prompt: str) -> Action | None:
+    """What to set in a scenario, or what to run to get more data; None if no line says it."""
+    if advice.set is None:
+        return Action(prompt=prompt, line=advice.command) if advice.command else None
+    line = CommandLine(advice.set.line, reads_records=False)
+    return Action(prompt=prompt, line=line, where=advice.set.where)
+
+
 def vertical_ticks(up: Axis, text: Callable[[float], str] = plain_tick) -> tuple[Tick, ...]:
     """The labels of a vertical axis: positions are from the top."""
     return tuple(Tick(at=round((1 - up.share(at)) * 100, 2), text=text(at)) for at in up.ticks)
@@ -77,7 +86,7 @@ def damaged_records(faults: Sequence[Fault]) -> Flag | None:
 
     >>> damaged_records([Fault(file="records/host/r1.jsonl", line=20, what="…", fix="…")])
     ... # doctest: +ELLIPSIS
-    Flag(..., title='1 record damaged', detail='passed over: r1.jsonl, line 20', link='')
+    Flag(..., title='1 record damaged', detail='skipped: r1.jsonl, line 20', link='')
     """
     if not faults:
         return None
@@ -90,7 +99,7 @@ def damaged_records(faults: Sequence[Fault]) -> Flag | None:
         tone="bad",
         sign="!",
         title=f"{count(len(faults), 'record')} {'damaged' if is_damage else 'could not be read'}",
-        detail=f"passed over: {Path(first.file).name}{line}{more}",
+        detail=f"skipped: {Path(first.file).name}{line}{more}",
     )
 
 
@@ -103,9 +112,9 @@ def filter_note(only: Sequence[str]) -> str:
         only: The requested names, or patterns of names.
 
     >>> filter_note(["io.*", "resnet50"])
-    'Only of io.* and resnet50, as --only asked'
+    'Only of io.* and resnet50, as --only selects'
     """
-    return f"Only of {' and '.join(only)}, as --only asked" if only else ""
+    return f"Only of {' and '.join(only)}, as --only selects" if only else ""
 
 
 def occurrence_numbers(kinds: Iterable[Hashable]) -> list[int]:

@@ -10,6 +10,8 @@ from corebound.analysis.change_history import EMPTY_HISTORY, ChangeHistory
 from corebound.analysis.host_records import Record
 from corebound.analysis.run_comparison import PastResults
 from corebound.analysis.scenario_result import Profiles
+from corebound.analysis.tuning import TuneResult
+from corebound.analysis.tuning_proofs import Proof
 from corebound.errors import Fault
 from corebound.parallel import Mapper, serial_map
 from corebound.records.calibration import Calibration
@@ -44,14 +46,14 @@ class SiteInputs(Struct, frozen=True, kw_only=True):
         confirmations: Results of re-runs of changes.
         calibrations: The noise of hosts, for the verdicts.
         memory: Change points that earlier analyses found; new ones are added.
-        sources: For each imported project a hash of everything its series are read from. Pages of
-            unchanged projects are not made again.
         stamps: For each run, by its id, a value that changes if its records change. Pages of
             unchanged runs are not made again.
         profiled: The operator profiles of each run, by its id.
+        tunings: The latest results of `corebound tune`, each with the files that set its winner.
         compared: Pairs that get a comparison page in addition to the latest runs.
         records_folder: The folder of records that commands on pages have to name; empty for the
             default folder.
+        address: The address that the site will have, for link previews; empty if unknown.
         only: The requested names, or patterns of names; empty for everything.
         faults: Records that could not be read.
         mapper: Applies a function to many series or pages.
@@ -68,11 +70,12 @@ class SiteInputs(Struct, frozen=True, kw_only=True):
     confirmations: Sequence[Confirmation] = ()
     calibrations: Sequence[Calibration] = ()
     memory: SegmentCache | None = None
-    sources: Mapping[str, str] = field(default_factory=dict)
     stamps: Mapping[str, str] = field(default_factory=dict)
     profiled: Mapping[str, Profiles] = field(default_factory=dict)
+    tunings: Sequence[tuple[TuneResult, Sequence[Proof]]] = ()
     compared: Sequence[RequestedComparison] = ()
     records_folder: str = ""
+    address: str = ""
     only: Sequence[str] = ()
     faults: Sequence[Fault] = ()
     mapper: Mapper = serial_map

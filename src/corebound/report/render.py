@@ -15,21 +15,46 @@ from corebound.analysis import wording
 from corebound.analysis.change_history import NO_BINDING_MODE, change_size, size_interval
 from corebound.analysis.commands import CommandLine
 from corebound.analysis.run_comparison import commit_title
+from corebound.analysis.triage import change_factor, impact_word
+from corebound.report.charts.commits import commit_bars_svg
 from corebound.report.charts.history import history_svg, sparkline_svg
-from corebound.report.charts.intervals import interval_svg, spark_svg
+from corebound.report.charts.intervals import effect_svg, interval_svg, spark_svg
 from corebound.report.charts.lines import percentiles_svg, scaling_svg, trace_svg, tradeoff_svg
+from corebound.report.charts.race import lane_svg
 from corebound.report.charts.strips import dots_svg, threads_svg
 from corebound.report.charts.topology import topology_html
-from corebound.report.urls import run_file, series_anchor, series_url
+from corebound.report.navigation import NavigationLink, Section
+from corebound.report.urls import (
+    badge_file,
+    entry_anchor,
+    run_file,
+    series_anchor,
+    series_url,
+)
 from corebound.stats.intervals import Interval
 
 Kind = Literal[
-    "overview", "scenario", "history", "benchmark", "run", "host", "compare", "claims",
-    "operators", "feed",
+    "overview", "scenario", "history", "benchmark", "run", "host", "hosts", "compare",
+    "comparisons", "claims", "operators", "feed", "badge", "share", "tune",
 ]  # fmt: skip
+# The part of the site that pages of a kind belong to, and whether they are its main page.
+_SECTIONS: dict[Kind, tuple[Section, Literal["page", "true"]]] = {
+    "overview": ("Overview", "page"),
+    "scenario": ("Scenarios", "true"),
+    "history": ("History", "page"),
+    "benchmark": ("History", "true"),
+    "comparisons": ("Compare", "page"),
+    "compare": ("Compare", "true"),
+    "hosts": ("Hosts", "page"),
+    "host": ("Hosts", "true"),
+    "run": ("Hosts", "true"),
+    "tune": ("Scenarios", "true"),
+    "claims": ("Claims", "page"),
+    "operators": ("Operators", "page"),
+}
 # Characters that neither HTML nor XML can represent; a log may contain them.
 _UNWRITABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ufdd0-\ufdef\ufffe\uffff]")
-_TEMPLATES: dict[Kind, str] = {"feed": "feed.xml"}
+_TEMPLATES: dict[Kind, str] = {"feed": "feed.xml", "badge": "badge.svg", "share": "share.svg"}
 
 
 # A number and its unit stay on one line.
@@ -138,20 +163,30 @@ _FORMATS: dict[str, Callable[[float], str]] = {
 
 
 def _interval(
-    interval: Interval | tuple[float, float] | None, kind: str = "ratio", unit: float = 1.0
+    interval: Interval | tuple[float, float] | None,
+    kind: str = "ratio",
+    unit: float = 1.0,
+    beside: float | None = None,
 ) -> str:
-    """Both ends of an interval, of ratios or in one of the formats; empty if there is none."""
+    """Both ends of an interval, of ratios or in one of the formats; empty if none.
+
+    A unit that is that of the value `beside` it is left out.
+    """
     if interval is None:
         return ""
     low, high = (interval.low, interval.high) if isinstance(interval, Interval) else interval
     if kind == "ratio":
         return wording.bounds(low, high)
-    return wording.within(low / unit, high / unit, _FORMATS[kind])
+    return wording.within(low / unit, high / unit, _FORMATS[kind], beside=beside)
 
 
-def _span(ends: tuple[float, float] | None, kind: str, unit: float = 1.0) -> str:
+def _span(
+    ends: tuple[float, float] | None, kind: str, unit: float = 1.0, beside: float | None = None
+) -> str:
     """A minimum and a maximum in one of the formats; empty if there are none."""
-    return "" if ends is None else wording.ends(ends[0] / unit, ends[1] / unit, _FORMATS[kind])
+    if ends is None:
+        return ""
+    return wording.ends(ends[0] / unit, ends[1] / unit, _FORMATS[kind], beside=beside)
 
 
 # Templates get the objects of the analysis, and turn their values into text with these.
@@ -167,32 +202,38 @@ FILTERS: dict[str, Callable[..., str]] = {
     "number": _or_dash(_number),
     "ratio": _or_dash(units.ratio),
     "speedup": _or_dash(wording.speedup),
+    "relative_speed": _or_dash(wording.relative_speed),
     "day": _or_dash(wording.day),
     "elapsed": _or_dash(wording.total_time),
     # Ranges; nothing for None.
     "interval": _interval,
     "span": _span,
     "comparison_interval": wording.compared_bounds,
-    "launches_needed": wording.launches_to_decide,
     # Names and counts: `3|count_of("launch", "launches")`.
     "count_of": wording.count,
     "and_more": wording.and_more,
     "capital": wording.capital,
     "full_name": wording.full_name,
     "commit_title": _or_dash(commit_title),
-    "binding_name": wording.binding_name,
-    "mode_class": wording.mode_class,
     "missing_since": wording.missing_since,
     "last_measured": wording.last_measured,
+    "plain": wording.plain,
     # Addresses, from the site's top.
+    "badge_file": badge_file,
     "run_file": run_file,
     "series_url": series_url,
     "series_anchor": series_anchor,
+    "entry_anchor": entry_anchor,
 }
 
 
 class Renderer:
-    """Renders pages with one set of templates, each compiled once."""
+    """Renders pages with one set of templates, each compiled once.
+
+    Attributes:
+        navigation: The parts of the site, linked on every page.
+        preview: The absolute address of the image for link previews; empty if unknown.
+    """
 
     def __init__(
         self,
@@ -210,6 +251,8 @@ class Renderer:
             records: The folder of records that commands have to name.
             bytecode_cache: The cache of compiled templates; None: no cache.
         """
+        self.navigation: Sequence[NavigationLink] = ()
+        self.preview = ""
         self._environment = Environment(
             loader=DictLoader(dict(templates)),
             autoescape=True,
@@ -226,6 +269,9 @@ class Renderer:
             verdict_word=wording.verdict_word,
             check_sign=wording.check_sign,
             change_size=change_size,
+            change_factor=change_factor,
+            impact_word=impact_word,
+            times=wording.times,
             size_interval=size_interval,
             latest_value=wording.latest_value,
             value_range=wording.value_range,
@@ -234,9 +280,12 @@ class Renderer:
         self._environment.globals.update(
             note=note,
             no_binding_mode=NO_BINDING_MODE,
+            commit_bars_svg=commit_bars_svg,
             dots_svg=dots_svg,
+            effect_svg=effect_svg,
             history_svg=history_svg,
             interval_svg=interval_svg,
+            lane_svg=lane_svg,
             percentiles_svg=percentiles_svg,
             scaling_svg=scaling_svg,
             sparkline_svg=sparkline_svg,
@@ -247,7 +296,20 @@ class Renderer:
             tradeoff_svg=tradeoff_svg,
         )
 
+    @property
+    def shared(self) -> str:
+        """What all pages show of the site: a page that is kept was made with the same."""
+        return " ".join((*(link.path for link in self.navigation), self.preview))
+
     def page(self, kind: Kind, page: object) -> str:
         """A page of this kind, rendered from its model."""
         template = self._environment.get_template(_TEMPLATES.get(kind, f"{kind}.html"))
-        return _UNWRITABLE.sub("�", template.render(page=page))
+        section, current = _SECTIONS.get(kind, ("", ""))
+        text = template.render(
+            page=page,
+            navigation=self.navigation,
+            preview=self.preview,
+            section=section,
+            current=current,
+        )
+        return _UNWRITABLE.sub("�", text)

@@ -4,66 +4,85 @@ from __future__ import annotations
 
 import contextlib
 import gzip
-import hashlib
 import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 import msgspec
 
 from corebound.analysis.change_history import ChangeHistory, build_change_history
-from corebound.analysis.commit_comparison import compare_commits
+from corebound.analysis.commit_comparison import CommitComparison, compare_commits
+from corebound.analysis.history_csv import history_csv
 from corebound.analysis.host_records import group_by_host
-from corebound.analysis.run_comparison import RunComparison, comparisons
+from corebound.analysis.run_comparison import (
+    RunComparison,
+    compare_runs,
+    comparisons,
+    recent_pairs,
+)
 from corebound.analysis.scenario_result import ScenarioResult, findings
 from corebound.analysis.selection import latest_results, with_profiles_before
-from corebound.errors import report_os_errors
+from corebound.analysis.serialize import json_file
+from corebound.analysis.tuning_document import tune_document
+from corebound.errors import InputError, report_os_errors
 from corebound.records import atomic_write, cache, jsonl
+from corebound.records.history import Series
 from corebound.records.run_record import Run
 from corebound.records.traces import file_of, folder_of
-from corebound.report.cache import PageCache, TemplateCache
+from corebound.report.cache import PageCache, SeriesDigests, TemplateCache
 from corebound.report.downloads import (
     cells_csv,
     cells_json,
     changes_csv,
     commits_csv,
     comparison_csv,
-    history_csv,
     host_json,
     imported_csv,
     operators_csv,
 )
 from corebound.report.elements import filter_note
-from corebound.report.history.zoom import points_script
+from corebound.report.history.columns import SharedMoments, points_document, script
 from corebound.report.inputs import PageContext, SiteInputs
+from corebound.report.navigation import Section, navigation_links, news_rule
 from corebound.report.pages.benchmark import (
     ImportedBenchmark,
     benchmark_page,
     benchmarks_of,
 )
-from corebound.report.pages.claims import claims_page
+from corebound.report.pages.claims import ClaimsPage, claims_page
 from corebound.report.pages.compare import compare_page, comparison_links
 from corebound.report.pages.compare_commits import commits_page
+from corebound.report.pages.comparisons import comparisons_page
 from corebound.report.pages.feed import feed
 from corebound.report.pages.history import history_page
 from corebound.report.pages.host import host_links, host_page
-from corebound.report.pages.operators import operators_page
+from corebound.report.pages.hosts import hosts_page
+from corebound.report.pages.operators import OperatorsPage, operators_page
 from corebound.report.pages.overview import overview_page
 from corebound.report.pages.run import run_page
+from corebound.report.pages.tune import tune_page
 from corebound.report.render import Renderer
 from corebound.report.scenario.page import scenario_page
+from corebound.report.search_index import search_script
+from corebound.report.sharing import badge, can_draw_png, share_image, share_png
 from corebound.report.urls import (
+    badge_file,
     benchmark_file,
-    benchmark_slug,
     commits_data,
     comparison_data,
+    comparison_file,
     host_data,
+    moments_file,
+    points_file,
     raw_file,
     run_file,
+    scenario_points_file,
     trace_file,
 )
 
+INDEX = "index.html"
+SHARE_IMAGE, SHARE_PNG = "share.svg", "share.png"
 IsFresh = Callable[[str, str], bool]
 
 
@@ -75,8 +94,8 @@ def render_pages(
     *,
     traces: Mapping[str, str],
     raw: bool,
-) -> Iterator[tuple[str, str]]:
-    """Render every page and data file as (path within the site, text).
+) -> Iterator[tuple[str, str | bytes]]:
+    """Render every page and data file as (path within the site, text or bytes).
 
     The overview comes last, so that the pages it links to exist before it.
 
@@ -100,7 +119,7 @@ def render_pages(
         confirmations=inputs.confirmations,
         memory=inputs.memory,
         mapper=inputs.mapper,
-        progress=partial(inputs.progress, "looking for steps in series"),
+        progress=partial(inputs.progress, "searching for changes in series"),
     )
     context = PageContext(now=inputs.now, history=history, calibrations=inputs.calibrations)
     for name, reason in history.not_analysed.items():
@@ -110,13 +129,32 @@ def render_pages(
         for pair in inputs.compared
         if pair.project is not None
     ]
+    claims = claims_page(results, now=inputs.now)
+    operators = operators_page(results, inputs.profiles, now=inputs.now)
+    parts: dict[Section, object] = {
+        "Scenarios": results,
+        "History": history.histories,
+        "Compare": compared or commits,
+        "Claims": claims,
+        "Operators": operators,
+    }
+    renderer.navigation = navigation_links(
+        inputs.records, {name for name, part in parts.items() if part}
+    )
+    if inputs.address and can_draw_png():
+        renderer.preview = f"{inputs.address.rstrip('/')}/{SHARE_PNG}"
+    styles = (_source_folder("assets") / "site.css").read_text("utf-8")
+    yield "assets/site.css", styles + news_rule(history)
+    yield "data/search.js", search_script(results, history, inputs.records)
     yield from _scenarios(results, inputs, context, renderer, traces)
     yield from _benchmarks(inputs, history, renderer, holds)
     yield from _runs(inputs, renderer, holds, raw=raw)
     yield from _hosts_and_comparisons(inputs, compared, context, renderer)
+    if compared or commits:
+        yield from _comparisons(inputs, compared, commits, renderer, holds)
     links: list[tuple[str, str]] = []
     for name, link_text, text in _pages_of_all_scenarios(
-        results, inputs, context, compared, renderer
+        inputs, context, compared, renderer, claims=claims, operators=operators
     ):
         yield name, text
         if link_text:
@@ -127,16 +165,20 @@ def render_pages(
         yield commits_data(pair.project, pair.before.sha, pair.after.sha), commits_csv(pair)
         yield page.address, renderer.page("compare", page)
         links.append((page.head.title, page.address))
+    for result, files in inputs.tunings:
+        tuned = tune_page(result, files, now=inputs.now)
+        yield tuned.data.removeprefix("../"), json_file(tune_document(result, files))
+        yield tuned.address, renderer.page("tune", tuned)
+        links.append((tuned.head.title, tuned.address))
     links += host_links(inputs.records)
-    yield (
-        "index.html",
-        renderer.page(
-            "overview",
-            overview_page(
-                results, context, pages=links, records=inputs.records, faults=inputs.faults
-            ),
-        ),
+    overview = overview_page(
+        results, context, pages=links, records=inputs.records, faults=inputs.faults
     )
+    preview = share_image(overview.hero)
+    yield SHARE_IMAGE, renderer.page("share", preview)
+    if (png := share_png(preview)) is not None:
+        yield SHARE_PNG, png
+    yield INDEX, renderer.page("overview", overview)
 
 
 def _scenarios(
@@ -163,33 +205,46 @@ def _scenarios(
             yield f"data/{name}.operators.csv", operators
         if all_series := context.history.grown(project=None, scenario=name):
             yield f"data/{name}.history.csv", history_csv(all_series)
-            yield f"data/{name}.history.js", points_script(all_series)
+            moments = SharedMoments(all_series)
+            points = {**moments.document(), **points_document(all_series, moments)}
+            yield scenario_points_file(name), script(points)
+        yield badge_file(name), renderer.page("badge", badge(result, context.history))
         yield f"scenario/{name}.html", renderer.page("scenario", page)
 
 
 def _benchmarks(
     inputs: SiteInputs, history: ChangeHistory, renderer: Renderer, holds: IsFresh
 ) -> Iterator[tuple[str, str]]:
-    # Each benchmark has three files: its points as CSV, where thousands of lines are similar (our
-    # own scenarios have dozens), its points as a script, and its page.
-    stale: list[tuple[tuple[str, ...], ImportedBenchmark]] = []
-    for benchmark in benchmarks_of(history):
-        data = f"data/history/{benchmark_slug(benchmark.project, benchmark.name)}"
-        files = (f"{data}.csv.gz", f"{data}.js", benchmark_file(benchmark.project, benchmark.name))
-        key = _benchmark_key(inputs, benchmark)
+    # Each benchmark has two files, its points and its page; those of a project share a third.
+    benchmarks = [*benchmarks_of(history)]
+    by_project: dict[str, list[Series]] = {}
+    for benchmark in benchmarks:
+        by_project.setdefault(benchmark.project, []).extend(benchmark.series)
+    moments = {project: SharedMoments(all_series) for project, all_series in by_project.items()}
+    for project, shared in moments.items():
+        yield moments_file(project), script(shared.document())
+    digests = SeriesDigests()
+    stale: list[tuple[tuple[str, str], ImportedBenchmark]] = []
+    for benchmark in benchmarks:
+        files = (
+            points_file(benchmark.project, benchmark.name),
+            benchmark_file(benchmark.project, benchmark.name),
+        )
+        key = _benchmark_key(inputs, benchmark, moments[benchmark.project], digests)
+        key = f"{renderer.shared} {key}"
         # Every file is checked, so that each is remembered under its key if it is made.
-        fresh = [key is not None and holds(file, key) for file in files]
+        fresh = [holds(file, key) for file in files]
         if not all(fresh):
             stale.append((files, benchmark))
 
-    def render(item: tuple[tuple[str, ...], ImportedBenchmark]) -> list[tuple[str, str]]:
+    def render(item: tuple[tuple[str, str], ImportedBenchmark]) -> list[tuple[str, str]]:
         files, benchmark = item
-        page = benchmark_page(benchmark, now=inputs.now)
-        texts = (
-            history_csv(benchmark.series),
-            points_script(page.charted),
-            renderer.page("benchmark", page),
+        points = points_document(
+            benchmark.series,
+            moments[benchmark.project],
+            moments_file=PurePosixPath(moments_file(benchmark.project)).name,
         )
+        texts = (script(points), renderer.page("benchmark", benchmark_page(benchmark)))
         return list(zip(files, texts, strict=True))
 
     # The first page is made in this process: that compiles the templates once, instead of in each
@@ -200,28 +255,33 @@ def _benchmarks(
         inputs.progress("pages of benchmarks", done, len(stale))
 
 
-def _benchmark_key(inputs: SiteInputs, benchmark: ImportedBenchmark) -> str | None:
-    """A hash of everything a benchmark's page depends on; None if its source has no hash.
+def _benchmark_key(
+    inputs: SiteInputs, benchmark: ImportedBenchmark, moments: SharedMoments, digests: SeriesDigests
+) -> str:
+    """A hash of everything a benchmark's page and points depend on.
 
     Which changes of a series are clear depends on all other series too.
     """
-    source = inputs.sources.get(benchmark.project)
-    if source is None:
-        return None
-    all_series, history = benchmark.series, benchmark.history
+    history = benchmark.history
     parts = [
-        f"{change.id} {history.status(change)} {change.change_point.status}"
-        f" {history.because(change)} {history.answer(change)}"
-        for series in all_series
-        for change in history.every(series)
+        inputs.records_folder,
+        *inputs.only,
+        *map(repr, history.environments.get(benchmark.project, {}).items()),
     ]
-    parts += [
-        history.not_analysed[series.id]
-        for series in all_series
-        if series.id in history.not_analysed
-    ]
-    text = "\n".join((source, inputs.now[:10], inputs.records_folder, *inputs.only, *parts))
-    return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
+    parts += map(digests.of, (*benchmark.series, *benchmark.silent))
+    for series in benchmark.series:
+        parts += [
+            moments.digest(series.points.moments),
+            str(series.id in history.retired_series),
+            history.not_analysed.get(series.id, ""),
+        ]
+        parts += [
+            f"{change.id} {history.status(change)} {change.change_point.status} {change.clear}"
+            f" {change.back_is_clear} {history.is_news(change)} {history.because(change)}"
+            f" {history.answer(change)}"
+            for change in history.every(series)
+        ]
+    return cache.digest(*(part.encode() for part in parts))
 
 
 def _runs(
@@ -229,7 +289,8 @@ def _runs(
 ) -> Iterator[tuple[str, str]]:
     for done, (run, launches) in enumerate(inputs.records, start=1):
         stamp = inputs.stamps.get(run.id)
-        if stamp is None or not holds(run_file(run), f"{stamp} {raw} {inputs.records_folder}"):
+        key = f"{stamp} {raw} {inputs.records_folder} {renderer.shared}"
+        if stamp is None or not holds(run_file(run), key):
             file = jsonl.file_of(run, Path()).as_posix()
             faults = [fault for fault in inputs.faults if file in fault.file]
             page = run_page(run, launches, raw=raw, faults=faults)
@@ -243,7 +304,10 @@ def _hosts_and_comparisons(
     context: PageContext,
     renderer: Renderer,
 ) -> Iterator[tuple[str, str]]:
-    for result in group_by_host(inputs.records, inputs.calibrations):
+    hosts = group_by_host(inputs.records, inputs.calibrations)
+    if len(hosts) > 1:
+        yield "hosts.html", renderer.page("hosts", hosts_page(hosts, now=inputs.now))
+    for result in hosts:
         yield host_data(result.runs[-1].host.id), host_json(result, inputs.records_folder)
         page = host_page(result, now=inputs.now)
         yield page.address, renderer.page("host", page)
@@ -256,26 +320,87 @@ def _hosts_and_comparisons(
         yield pair.address, renderer.page("compare", pair)
 
 
+def _comparisons(
+    inputs: SiteInputs,
+    compared: Sequence[RunComparison],
+    commits: Sequence[CommitComparison],
+    renderer: Renderer,
+    holds: IsFresh,
+) -> Iterator[tuple[str, str]]:
+    """The page that leads to all comparisons, and those of the hosts' other recent runs.
+
+    The latter show no histories: they depend on nothing after the later run, and are not made
+    again.
+    """
+    context = PageContext(now=inputs.now, calibrations=inputs.calibrations)
+    pairs = [(each.before, each.after) for each in compared]
+    for before, after in recent_pairs(inputs.records):
+        pair, key = (before[0], after[0]), _pair_key(inputs, (before[0], after[0]), renderer)
+        if pair in pairs:
+            continue
+        # Both files are checked, so that each is remembered under its key if it is made.
+        files = (comparison_data(*pair), comparison_file(*pair))
+        fresh = [key is not None and holds(file, key) for file in files]
+        if not all(fresh):
+            try:
+                comparison = compare_runs(before, after, inputs.past)
+            except InputError:
+                continue  # measured in another environment
+            yield files[0], comparison_csv(comparison, inputs.records_folder)
+            yield files[1], renderer.page("compare", compare_page(comparison, context))
+        pairs.append(pair)
+    page = comparisons_page(
+        pairs,
+        commits,
+        inputs.records,
+        inputs.series,
+        records_folder=inputs.records_folder,
+        now=inputs.now,
+    )
+    yield "compare.html", renderer.page("comparisons", page)
+
+
+def _pair_key(inputs: SiteInputs, pair: tuple[Run, Run], renderer: Renderer) -> str | None:
+    """A hash of everything that a comparison page without histories depends on.
+
+    None if a run's records have no stamp. Earlier runs of the host show how much runs differ.
+    """
+    before, after = pair
+    if before.id not in inputs.stamps or after.id not in inputs.stamps:
+        return None
+    earlier = sorted(
+        f"{run.id} {inputs.stamps.get(run.id)}"
+        for run, _ in inputs.records
+        if run.host.id == after.host.id and run.started_at <= after.started_at
+    )
+    noise = [f"{each.run} {each.at}" for each in inputs.calibrations]
+    site = (inputs.records_folder, renderer.shared)
+    parts = (before.id, after.id, *site, *earlier, *noise)
+    return cache.digest(*(part.encode() for part in parts))
+
+
 def _pages_of_all_scenarios(
-    results: Sequence[ScenarioResult],
     inputs: SiteInputs,
     context: PageContext,
     compared: Sequence[RunComparison],
     renderer: Renderer,
+    *,
+    claims: ClaimsPage | None,
+    operators: OperatorsPage | None,
 ) -> Iterator[tuple[str, str, str]]:
     """Pages about all scenarios as (path, link text on the overview or empty, text)."""
     links, history = comparison_links(compared), context.history
     if history.histories:
         page = history_page(context, comparisons=links)
-        text = "History: every change, and every series"
+        text = "History: all changes and series"
         yield "history.html", text, renderer.page("history", page)
         feed_ = renderer.page("feed", feed(context, records=inputs.records_folder))
         yield "feed.xml", "Feed of changes, Atom", feed_
         if history.changes or history.unclear:
             yield "data/changes.csv", "", changes_csv(history, inputs.records_folder)
-    if (claims := claims_page(results, now=inputs.now)) is not None:
+    if claims is not None:
         yield "claims.html", "Claims: published, and measured here", renderer.page("claims", claims)
-    if (operators := operators_page(results, inputs.profiles, now=inputs.now)) is not None:
+    if operators is not None:
         if imported := imported_csv(inputs.profiles):
             yield "data/imported.operators.csv", "", imported
         text = "Operators: where the time of a step goes"
@@ -320,6 +445,10 @@ class SiteDirectory:
             OSError: it cannot be read.
         """
         self._now[name] = self._before.get(name) or _digest(self.at / name)
+
+    def is_intact(self) -> bool:
+        """Whether every file of the previous site is there, unchanged."""
+        return bool(self._before) and all(map(self._is_as_put, self._before))
 
     def close(self) -> None:
         """Remove the files that the previous site had and this one does not.
@@ -413,14 +542,15 @@ def write(
 
         renderer = _renderer(inputs, cache_folder)
         for name, text in render_pages(inputs, results, renderer, holds, traces=traces, raw=raw):
-            data = _gzip(text.encode()) if name.endswith(".gz") else text.encode()
+            data = text.encode() if isinstance(text, str) else text
             folder.put(name, data)
             page_cache.record(name, data)
         page_cache.close()
         for asset in sorted(_source_folder("assets").iterdir()):
-            folder.put(f"assets/{asset.name}", asset.read_bytes())
+            if asset.name != "site.css":  # a page: it says what is new
+                folder.put(f"assets/{asset.name}", asset.read_bytes())
         folder.close()
-    return out / "index.html"
+    return out / INDEX
 
 
 def _renderer(inputs: SiteInputs, cache_folder: Path | None = None) -> Renderer:
@@ -465,16 +595,15 @@ def _copy_traces(
     return by_name
 
 
+def sources() -> Iterator[bytes]:
+    """The content of every template and asset."""
+    for kind in ("templates", "assets"):
+        for path in sorted(_source_folder(kind).iterdir()):
+            yield path.read_bytes()
+
+
 def _source_folder(kind: str) -> Path:
     """The folder of templates or assets: beside this module if installed, else in the checkout."""
     path = Path(__file__).resolve().parent
     installed = path / kind
     return installed if installed.is_dir() else path.parents[2] / "reports" / kind
-
-
-def _gzip(data: bytes) -> bytes:
-    """Gzip with reproducible bytes.
-
-    Compressing a tenth better would take more than twice as long.
-    """
-    return gzip.compress(data, compresslevel=1, mtime=0)

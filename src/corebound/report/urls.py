@@ -4,16 +4,23 @@ from __future__ import annotations
 
 import hashlib
 
+from corebound.analysis.triage import CommitEntry
 from corebound.records.history import Series
 from corebound.records.run_record import Run
 from corebound.text import path_component
 
 _LONGEST_READABLE = 60
+HISTORY_PAGE = "history.html"
 
 
 def trace_file(launch: str) -> str:
     """The download of a launch's trace, by launch id."""
     return f"traces/{path_component(launch)}.json.gz"
+
+
+def badge_file(scenario: str) -> str:
+    """The badge of a scenario, by its name."""
+    return f"badge/{scenario}.svg"
 
 
 def run_file(run: Run) -> str:
@@ -24,6 +31,11 @@ def run_file(run: Run) -> str:
 def raw_file(run: Run) -> str:
     """The download of a run's records."""
     return f"data/run/{path_component(run.id)}.jsonl.gz"
+
+
+def tune_file(run: Run, scenario: str, objective: str) -> str:
+    """The page of a host's latest race of a scenario for an objective."""
+    return f"tune/{path_component(run.host.id)}-{path_component(scenario)}-{objective}.html"
 
 
 def host_file(host: str) -> str:
@@ -83,6 +95,26 @@ def benchmark_slug(project: str, benchmark: str) -> str:
     return f"{readable[:_LONGEST_READABLE]}-{digest}"
 
 
+def points_file(project: str, benchmark: str) -> str:
+    """The download of all points of an imported benchmark."""
+    return f"data/history/{benchmark_slug(project, benchmark)}.js"
+
+
+def moments_file(project: str) -> str:
+    """The download of the moments that all points of a project refer to."""
+    return f"data/history/{path_component(project)}.moments.js"
+
+
+def scenario_points_file(scenario: str) -> str:
+    """The download of all points of a scenario, with their moments."""
+    return f"data/{scenario}.history.js"
+
+
 def series_anchor(series: Series) -> str:
     """The fragment of a series on its page."""
     return f"s-{hashlib.sha256(series.id.encode()).hexdigest()[:10]}"
+
+
+def entry_anchor(entry: CommitEntry) -> str:
+    """The fragment of a commit on the history page."""
+    return f"commit-{entry.id}"

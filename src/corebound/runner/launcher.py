@@ -17,7 +17,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 import corebound
-from corebound.launch import host_sampler, perf
+from corebound.launch import cpu_quota, host_sampler, perf
 from corebound.launch.environments import cache_dir
 from corebound.launch.interleaving import Alternation, Participant
 from corebound.launch.launch import LaunchResult, LaunchSpec, launch
@@ -71,6 +71,7 @@ def serving_spec(planned: PlannedCell, python_path: Path, scratch: Path) -> Serv
         timeout_s=planned.measure.timeout_s,
         python_path=python_path,
         scratch=scratch,
+        cpu_quota=cell.cpu_quota,
     )
 
 
@@ -223,6 +224,7 @@ def launcher(
         tick: Called from time to time during a launch.
         gpus: The number of GPUs of the host.
     """
+    cpu_quota.remove_abandoned()
     supervision = stack.enter_context(Supervision(scratch))
     _link_library(scratch)
     on_cpus = perf.detect_counters()
@@ -248,17 +250,20 @@ def _launch_spec(job: Job, placement: Placement, python_path: Path, scratch: Pat
         timeout_s=planned.measure.timeout_s,
         python_path=python_path,
         scratch=scratch,
+        cpu_quota=planned.cell.cpu_quota,
     )
 
 
 def requests(job: Job) -> tuple[protocol.Request, ...]:
     """The request for each worker of a job."""
-    if job.kind == "measure":
-        return job.planned.requests
-    operators = job.planned.measure.operators
-    return tuple(
-        dataclasses.replace(request, operators=operators) for request in job.planned.requests
-    )
+    planned = job.planned
+    if job.kind == "profile":
+        change = partial(dataclasses.replace, operators=planned.measure.operators)
+    elif job.iterations is not None:
+        change = partial(dataclasses.replace, iterations=job.iterations)
+    else:
+        return planned.requests
+    return tuple(map(change, planned.requests))
 
 
 def _link_library(scratch: Path) -> None:

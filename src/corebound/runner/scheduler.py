@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import statistics
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Literal, NoReturn, Protocol
@@ -10,12 +11,15 @@ from typing import Literal, NoReturn, Protocol
 from msgspec import Struct
 from msgspec.structs import replace
 
+from corebound.analysis.tuning import Contest, contest
 from corebound.launch.launch import LaunchResult
 from corebound.planning.models import CannotRun
 from corebound.planning.plan import PlannedCell, interleave_groups
 from corebound.records.launch_record import CONTINUES, Kind, Launch
 from corebound.records.run_record import Run
 from corebound.records.telemetry import Disturbance
+from corebound.records.tuning import Tuning
+from corebound.runner.race import TaskRace
 from corebound.scenario.cell import Cell
 from corebound.scenario.matrix import baselines_of
 from corebound.scenario.models import Scenario
@@ -28,6 +32,7 @@ from corebound.stats.launch_summary import (
     first_used_iteration,
     summarise_launch,
 )
+from corebound.stats.pilot import PilotLaunches, worthwhile_iterations
 from corebound.stats.sample_size import most_informative_cells, unfinished
 
 
@@ -54,19 +59,44 @@ class Task(Struct, frozen=True, kw_only=True):
     """One scenario of a run, with all its planned cells.
 
     `turns` is the number of blocks launched before the next scenario's turn. Scenarios that
-    need launches most get more turns, because time may not suffice for all.
+    need launches most get more turns, because time may not suffice for all. With `tuning`, the
+    cells are raced: those that are slower are launched no more.
     """
 
     scenario: Scenario
     planned: tuple[PlannedCell, ...]
     turns: int = 1
+    tuning: Tuning | None = None
+
+    @property
+    def duplicates(self) -> dict[str, str]:
+        """The keys of the cells that are not launched, with those of the cells launched instead."""
+        return {
+            planned.cell.key: planned.duplicate_of.key
+            for planned in self.planned
+            if planned.duplicate_of is not None
+        }
+
+    @property
+    def contest(self) -> Contest:
+        """The cells of a race."""
+        return contest(
+            self.scenario,
+            [planned.cell for planned in self.planned],
+            [
+                planned.cell
+                for planned in self.planned
+                if planned.unfit is None and planned.duplicate_of is None
+            ],
+        )
 
 
 class Job(Struct, frozen=True, kw_only=True):
     """One launch to make: its cell, its kind and its record id.
 
     `attempt` is the number of earlier launches for the same place that were refused, which is
-    to say discarded as disturbed. `name` is the record id of the first attempt.
+    to say discarded as disturbed. `name` is the record id of the first attempt. `iterations` is
+    how many each worker times; None: as many as planned.
     """
 
     name: str
@@ -75,6 +105,7 @@ class Job(Struct, frozen=True, kw_only=True):
     position: int
     planned: PlannedCell
     attempt: int = 0
+    iterations: int | None = None
 
     @property
     def id(self) -> str:
@@ -150,7 +181,7 @@ def _refused(result: LaunchResult, disturbance: Disturbance | None, kind: Kind) 
     if result.status != "ok" and not is_too_disturbed:
         return result, disturbance
     if is_too_disturbed and disturbance is not None:
-        reason = f"it was disturbed from outside: {'; '.join(disturbance.evidence)}."
+        reason = f"the launch was disturbed from outside: {'; '.join(disturbance.evidence)}."
     else:
         reason = "a launch that it alternated with was disturbed from outside."
     disturbance = disturbance or Disturbance(share=0.0, by=(), evidence=())
@@ -164,12 +195,26 @@ def _refused(result: LaunchResult, disturbance: Disturbance | None, kind: Kind) 
     return refused, replace(disturbance, refused=True)
 
 
+# Fewer launches say nothing about how much launches differ.
+_LEAST_PILOT_LAUNCHES = 2
+
+
 class ScenarioProgress:
     """Tracks one task's finished launches, and determines the remaining ones."""
 
     def __init__(self, task: Task) -> None:
         self.scenario = task.scenario
-        self.by_key = {planned.cell.key: planned for planned in task.planned}
+        self._race = (
+            TaskRace(contest=task.contest, tuning=task.tuning, summarise=self._summarised)
+            if task.tuning is not None
+            else None
+        )
+        duplicates = task.duplicates
+        self.by_key = {
+            planned.cell.key: planned
+            for planned in task.planned
+            if planned.cell.key not in duplicates
+        }
         self._positions = {key: position for position, key in enumerate(self.by_key)}
         self._launches: dict[str, dict[int, Launch]] = {key: {} for key in self.by_key}
         self._refused: dict[str, list[int]] = {key: [] for key in self.by_key}
@@ -180,9 +225,11 @@ class ScenarioProgress:
         cells = tuple(planned.cell for planned in task.planned)
         baselines = baselines_of(cells, cells, task.scenario)
         self._baselines = {
-            cell.key: baseline.key
+            cell.key: measured
             for cell, baseline in zip(cells, baselines, strict=True)
-            if baseline is not None and baseline.key != cell.key
+            if cell.key in self.by_key
+            and baseline is not None
+            and (measured := duplicates.get(baseline.key, baseline.key)) != cell.key
         }
 
     def add(self, launch: Launch) -> None:
@@ -252,6 +299,8 @@ class ScenarioProgress:
 
         A resumed run ignores later blocks here, so it decides as the original run did.
         """
+        if self._race is not None:
+            return self._race.cells_to_launch(block, self._launches)
         fit = {key: planned for key, planned in self.by_key.items() if planned.unfit is None}
         if not fit:
             return frozenset()
@@ -260,6 +309,50 @@ class ScenarioProgress:
             [self._summary(planned.cell, before=block) for planned in fit.values()],
             {key: base for key, base in self._baselines.items() if key in fit and base in fit},
             measure.launches,
+            margin=measure.margin,
+        )
+
+    def capped(self, job: Job) -> Job:
+        """The job, with a shorter time limit if it is a first launch of a race."""
+        if self._race is None or job.block > 0:
+            return job
+        planned = job.planned
+        measure = self._race.capped(planned.cell.key, planned.measure, self._launches)
+        return replace(job, planned=replace(planned, measure=measure))
+
+    def iterations(self, block: int) -> dict[str, int]:
+        """How many iterations launches in `block` have, for cells that leave it to the pilot.
+
+        Like `cells_to_launch`, it depends on earlier blocks only.
+        """
+        pilots = [
+            pilot
+            for key, planned in self.by_key.items()
+            if planned.unfit is None
+            and planned.traffic is None
+            and planned.measure.iterations == "auto"
+            and (pilot := self._pilot(key, before=block)) is not None
+        ]
+        return worthwhile_iterations(pilots, self._baselines)
+
+    def _pilot(self, key: str, *, before: int) -> PilotLaunches | None:
+        """What the launches of a cell took before a block; None with fewer than two."""
+        planned = self.by_key[key]
+        summary = self._summary(planned.cell, before=before)
+        ids = {launch.launch for launch in summary.launches}
+        workers = [
+            worker
+            for launch in self._launches[key].values()
+            if launch.id in ids
+            for worker in launch.workers
+        ]
+        if len(ids) < _LEAST_PILOT_LAUNCHES:
+            return None
+        return PilotLaunches(
+            summary=summary,
+            setup_ns=statistics.median(sum(worker.phases.values()) for worker in workers),
+            iterations=statistics.median(len(worker.wall_ns) for worker in workers),
+            workers=len(planned.requests),
         )
 
     def interleave(self, jobs: Sequence[Job]) -> tuple[tuple[Job, ...], ...]:
@@ -272,6 +365,8 @@ class ScenarioProgress:
 
     def required_launches(self, *, after: int) -> int:
         """How many launches are certain to be needed, in this block and later ones."""
+        if self._race is not None:
+            return sum(not self.has_launched(after, key) for key in self.cells_to_launch(after))
         return sum(
             max(0, planned.measure.launches.min - len(self._launches[key]))
             for key, planned in self.by_key.items()
@@ -285,12 +380,15 @@ class ScenarioProgress:
             for block, record in self._launches[cell.key].items()
             if before is None or block < before
         ]
-        warmup = self.by_key[cell.key].measure.warmup
-        for record in launches:
-            if record.status == "ok" and record.id not in self._summaries:
-                self._summaries[record.id] = summarise_launch(record, warmup)
-        summaries = [self._summaries[record.id] for record in launches if record.status == "ok"]
+        summaries = [self._summarised(record) for record in launches if record.status == "ok"]
         return combine_launches(cell, summaries, [record.status for record in launches])
+
+    def _summarised(self, record: Launch) -> LaunchSummary:
+        """The summary of an `ok` launch."""
+        if record.id not in self._summaries:
+            warmup = self.by_key[record.cell.key].measure.warmup
+            self._summaries[record.id] = summarise_launch(record, warmup)
+        return self._summaries[record.id]
 
 
 class Observer(Protocol):
@@ -391,7 +489,8 @@ class Runner:
             for group in progress.interleave(jobs):
                 if self._is_late():
                     return False
-                launches = self._launch(progress, group, left=self._required_launches())
+                capped = tuple(progress.capped(job) for job in group)
+                launches = self._launch(progress, capped, left=self._required_launches())
                 retries += [
                     _next_attempt(job)
                     for job, launch in zip(group, launches, strict=True)
@@ -435,6 +534,7 @@ class Runner:
         keys_in_order = block_order(
             progress.by_key, seed=self._run.seed, scenario=progress.scenario.name, block=block
         )
+        iterations = progress.iterations(block)
         for position, key in enumerate(keys_in_order):
             if key in keys and not progress.has_launched(block, key):
                 job = Job(
@@ -443,6 +543,7 @@ class Runner:
                     block=block,
                     position=position,
                     planned=progress.by_key[key],
+                    iterations=iterations.get(key),
                 )
                 yield replace(job, attempt=progress.refused(block, key))
 

@@ -44,6 +44,7 @@ class BuiltIn(Struct, frozen=True, kw_only=True):
     """A workload that comes with corebound.
 
     Attributes:
+        situation: What somebody does who needs its results, in the first person.
         targets: For each framework, the `module:function` that sets the workload up.
         parameters: The function's parameters, each with its type.
         choices: The allowed values of some parameters.
@@ -56,6 +57,7 @@ class BuiltIn(Struct, frozen=True, kw_only=True):
             the handler that answers them.
     """
 
+    situation: str
     targets: dict[str, str]
     parameters: dict[str, Kind]
     choices: dict[str, tuple[str, ...]]
@@ -66,14 +68,22 @@ class BuiltIn(Struct, frozen=True, kw_only=True):
     serves: bool = False
 
 
+_RUNS = "I run a trained network"
+_TRAINS = "I train a network"
+_SERVES = "I serve a network to others"
+_PREPARES = "I prepare images for training"
+_MULTIPLIES = "I multiply matrices"
+
 BUILT_IN: dict[str, BuiltIn] = {
     "resnet50-inference": BuiltIn(
+        situation=_RUNS,
         targets={"pytorch": "corebound.worker.workloads.resnet50_pytorch:inference"},
         parameters={"batch": int, "image": int, "dtype": str},
         choices={"dtype": ("float32", "bfloat16")},
         least={"batch": 1, "image": 1},
     ),
     "image-serving": BuiltIn(
+        situation=_SERVES,
         targets={
             "torchserve": "corebound.worker.workloads.served_classifier_torchserve:Handler",
             "litserve": "corebound.worker.workloads.served_classifier_litserve:Classifier",
@@ -107,6 +117,7 @@ BUILT_IN: dict[str, BuiltIn] = {
         serves=True,
     ),
     "gemm": BuiltIn(
+        situation=_MULTIPLIES,
         targets={
             "numpy": "corebound.worker.workloads.gemm_numpy:product",
             "pytorch": "corebound.worker.workloads.gemm_pytorch:product",
@@ -117,18 +128,21 @@ BUILT_IN: dict[str, BuiltIn] = {
         gpus={"pytorch": 1},
     ),
     "gemm-blas": BuiltIn(
+        situation=_MULTIPLIES,
         targets={"numpy": "corebound.worker.workloads.gemm_blas_numpy:product"},
         parameters={"size": int, "dtype": str, "blas": str},
         choices={"dtype": ("float32", "float64"), "blas": ("openblas", "mkl")},
         least={"size": 1},
     ),
     "image-training": BuiltIn(
+        situation=_TRAINS,
         targets={"pytorch": "corebound.worker.workloads.image_training_pytorch:step"},
         parameters={"model": str, "batch": int, "image": int},
         choices={"model": ("small", "large")},
         least={"batch": 2, "image": 64},
     ),
     "image-pipeline": BuiltIn(
+        situation=_PREPARES,
         targets={"pytorch": "corebound.worker.workloads.image_pipeline_pytorch:step"},
         parameters={
             "model": str,
@@ -141,12 +155,14 @@ BUILT_IN: dict[str, BuiltIn] = {
         least={"loaders": 0, "batch": 2, "image": 64},
     ),
     "checkpoint-training": BuiltIn(
+        situation=_TRAINS,
         targets={"pytorch": "corebound.worker.workloads.checkpoint_pytorch:epoch"},
         parameters={"model": str, "steps": int, "every": int, "batch": int},
         choices={"model": ("small", "large")},
         least={"steps": 1, "every": 0, "batch": 2},
     ),
     "distributed-training": BuiltIn(
+        situation=_TRAINS,
         targets={"pytorch": "corebound.worker.workloads.distributed_pytorch:step"},
         parameters={"method": str, "processes": int, "model": str, "batch": int},
         choices={"method": ("ddp", "dp"), "model": ("small", "large")},
@@ -154,6 +170,7 @@ BUILT_IN: dict[str, BuiltIn] = {
         gpus={"pytorch": 64},
     ),
     "hourglass-training": BuiltIn(
+        situation=_TRAINS,
         targets={
             "pytorch": "corebound.worker.workloads.hourglass_pytorch:step",
             "tensorflow": "corebound.worker.workloads.hourglass_tensorflow:step",
@@ -163,36 +180,42 @@ BUILT_IN: dict[str, BuiltIn] = {
         least={"stacks": 1, "channels": 16, "image": 128, "batch": 2},
     ),
     "mobilenet-inference": BuiltIn(
+        situation=_RUNS,
         targets={"pytorch": "corebound.worker.workloads.mobilenet_pytorch:inference"},
         parameters={"batch": int, "image": int, "dtype": str},
         choices={"dtype": ("float32", "bfloat16")},
         least={"batch": 1, "image": 1},
     ),
     "encoder-inference": BuiltIn(
+        situation=_RUNS,
         targets={"pytorch": "corebound.worker.workloads.encoder_pytorch:inference"},
         parameters={"batch": int, "sequence": int, "layers": int, "dtype": str},
         choices={"dtype": ("float32", "bfloat16")},
         least={"batch": 1, "sequence": 1, "layers": 1},
     ),
     "lstm-inference": BuiltIn(
+        situation=_RUNS,
         targets={"pytorch": "corebound.worker.workloads.lstm_pytorch:inference"},
         parameters={"batch": int, "sequence": int, "dtype": str},
         choices={"dtype": ("float32", "bfloat16")},
         least={"batch": 1, "sequence": 1},
     ),
     "recommender-inference": BuiltIn(
+        situation=_RUNS,
         targets={"pytorch": "corebound.worker.workloads.recommender_pytorch:inference"},
         parameters={"batch": int, "dtype": str},
         choices={"dtype": ("float32", "bfloat16")},
         least={"batch": 1},
     ),
     "decoder-inference": BuiltIn(
+        situation=_RUNS,
         targets={"pytorch": "corebound.worker.workloads.decoder_pytorch:inference"},
         parameters={"batch": int, "context": int, "dtype": str},
         choices={"dtype": ("float32", "bfloat16")},
         least={"batch": 1, "context": 1},
     ),
     "small-network-training": BuiltIn(
+        situation=_TRAINS,
         targets={
             "mindspore": "corebound.worker.workloads.small_network_mindspore:training",
             "tensorflow": "corebound.worker.workloads.small_network_tensorflow:training",
@@ -210,24 +233,28 @@ BUILT_IN: dict[str, BuiltIn] = {
         least={"batch": 1, "width": 1, "layers": 1, "dispatch_threads": 0},
     ),
     "checkpoint-saving": BuiltIn(
+        situation=_TRAINS,
         targets={"mindspore": "corebound.worker.workloads.checkpoint_mindspore:checkpointing"},
         parameters={"width": int, "layers": int, "steps": int, "asynchronous": bool},
         choices={},
         least={"width": 1, "layers": 1, "steps": 0},
     ),
     "rectangular-gemm": BuiltIn(
+        situation=_MULTIPLIES,
         targets={"mindspore": "corebound.worker.workloads.rectangular_gemm_mindspore:product"},
         parameters={"rows": int, "inner": int, "columns": int, "dtype": str},
         choices={"dtype": ("float32", "float16")},
         least={"rows": 1, "inner": 1, "columns": 1},
     ),
     "classifier-training": BuiltIn(
+        situation=_TRAINS,
         targets={"mindspore": "corebound.worker.workloads.classifier_mindspore:training"},
         parameters={"batch": int, "features": int, "classes": int},
         choices={},
         least={"batch": 1, "features": 1, "classes": 2},
     ),
     "dataset-pipeline": BuiltIn(
+        situation=_PREPARES,
         targets={"mindspore": "corebound.worker.workloads.dataset_mindspore:pipeline"},
         parameters={"batch": int, "image": int, "batches": int, "loaders": int, "autotune": bool},
         choices={},

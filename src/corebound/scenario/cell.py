@@ -7,7 +7,7 @@ from typing import Literal, get_args
 from msgspec import Struct, field
 from msgspec.structs import astuple, replace
 
-from corebound.bounded_numbers import Count
+from corebound.bounded_numbers import Count, Positive
 from corebound.machine.topology import CpuId
 
 Scalar = str | int | float | bool
@@ -29,12 +29,14 @@ NamedMode = Literal[
 # The mode `cpus` is not written as a word but as a list of CPUs.
 BindingMode = Literal[NamedMode, "cpus"]
 Framework = Literal["none", "numpy", "pytorch", "tensorflow", "mindspore", "torchserve", "litserve"]
-ThreadRule = Literal["default", "per-core", "per-cpu", "host-cores", "cores-per-worker"]
+ThreadRule = Literal["default", "per-core", "per-cpu", "host-cores", "cores-per-worker", "quota"]
 MemoryPolicy = Literal["default", "local", "bind", "preferred", "interleave", "remote"]
 Backend = Literal["auto", "taskset", "numactl", "openmp"]
 # What `auto` resolves to; `none` if nothing is bound or a launcher binds.
 BackendUsed = Literal["none", "taskset", "numactl", "openmp"]
 BindMoment = Literal["before-start", "after-start"]
+# Whether a benchmark decides headlines and exit codes; a secondary one is only listed.
+Importance = Literal["primary", "secondary"]
 
 
 HOST = "host"
@@ -109,6 +111,8 @@ class Cell(Struct, frozen=True, kw_only=True):
         framework, environment: What it runs in.
         parameters: The workload's parameters, by name.
         gpus: Number of GPUs that it computes on, shared by its workers; 0 uses the CPU.
+        cpu_quota: The CPU time that all its processes together may use, in CPUs, as with a
+            container's `--cpus`; None sets no quota.
         commit: The revision of the project under test that it runs, as the scenario
             names it; None means the working tree, or no project.
         env: Environment variables that the scenario adds, by name.
@@ -128,6 +132,7 @@ class Cell(Struct, frozen=True, kw_only=True):
     env: tuple[tuple[str, str], ...]
     where: str
     gpus: Count = 0
+    cpu_quota: Count | Positive | None = None
     commit: str | None = None
     hidden_axes: tuple[str, ...] = field(default=(), name="unsaid")
 

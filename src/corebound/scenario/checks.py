@@ -98,12 +98,10 @@ def _command(arguments: tuple[str, ...]) -> Iterator[Flaw]:
     if not arguments[0] or arguments[0].split() != [arguments[0]]:
         split = ", ".join(arguments[0].split()) or "sort"
         what = f"`{printable(arguments[0])}` is not the name of a program."
-        yield (*path, 0), what, f"Write each word by itself: [{split}]."
+        yield (*path, 0), what, f"Write each argument as an item: [{split}]."
     for index, argument in enumerate(arguments):
         if argument in _SHELL:
-            what = (
-                f"`{argument}` would be passed to the program as it is: no shell reads the command."
-            )
+            what = f"`{argument}` would be passed to the program unchanged, not to a shell."
             yield (*path, index), what, 'Write [sh, -c, "…"] if you want a shell.'
 
 
@@ -143,10 +141,13 @@ def _measure(measure: Measure) -> Iterator[Flaw]:
     if launches.max < launches.min:
         what = f"`min: {launches.min}` is more than `max: {launches.max}`."
         yield ("launches",), what, "Write both, `max` not below `min`."
-    if isinstance(warmup, WarmupIterations) and warmup.iterations >= measure.iterations:
-        what = (
-            f"a warm-up of {warmup.iterations} leaves none of the {measure.iterations} iterations."
-        )
+    iterations = measure.iterations
+    if (
+        isinstance(warmup, WarmupIterations)
+        and iterations != "auto"
+        and warmup.iterations >= iterations
+    ):
+        what = f"a warm-up of {warmup.iterations} leaves none of the {iterations} iterations."
         yield ("warmup",), what, "Lower the warm-up, or raise `iterations`."
     if isinstance(warmup, WarmupSeconds) and warmup.seconds >= measure.timeout_s:
         what = (
@@ -184,7 +185,7 @@ def _framework(settings: Mapping[str, LocatedValue], scenario: Scenario) -> Iter
     name = environment.value
     if settings["commit"].value is not None and name != PROJECT:
         commit = settings["commit"].value
-        what = f"`commit: {commit}` means nothing to `environment: {name or 'host'}`."
+        what = f"`commit: {commit}` does not apply to `environment: {name or 'host'}`."
         yield settings["commit"].path, what, "Write `environment: project`, or remove it."
     if name is not None and name.endswith((".txt", ".yaml", ".yml")):
         what = f"`environment: {name}` is a file name."
@@ -243,7 +244,7 @@ def _framework_settings(settings: Mapping[str, LocatedValue], framework: str) ->
     runtime = "plain Python" if framework == "none" else framework
     for key, frameworks in (("intra_op", {"none"}), ("inter_op", {"none", "numpy"})):
         if settings[key].value is not None and framework in frameworks:
-            what = f"`{key}: {settings[key].value}` means nothing to {runtime}."
+            what = f"`{key}: {settings[key].value}` does not apply to {runtime}."
             yield settings[key].path, what, "Remove it, or remove that cell with `exclude`."
     with_launcher = sorted({*LAUNCHERS, *PINNING_SERVERS})
     if settings["binding"].text == "launcher" and framework not in with_launcher:
@@ -369,7 +370,7 @@ def _traffic_parameters(parameters: Mapping[str, LocatedValue]) -> Iterator[Flaw
             what = f"`traffic: {shape}` needs `{name}`."
             yield ("parameters",), what, f"Write `{name}:` among the parameters."
         elif parameter is not None and shape not in shapes:
-            what = f"`{name}` means nothing to `traffic: {shape}`."
+            what = f"`{name}` does not apply to `traffic: {shape}`."
             yield parameter.path, what, "Remove it, or remove that cell with `exclude`."
     client = parameters.get("client")
     if client is not None and client.value == "ab" and shape != "closed":
@@ -386,18 +387,18 @@ def _traffic_duration(
         query is not None
         and type(query.value) is int
         and query.value > 0
-        and (measure.iterations % query.value)
+        and (measure.requests % query.value)
     ):
-        what = f"{measure.iterations} requests do not make whole queries of {query.text}."
+        what = f"{measure.requests} requests do not make whole queries of {query.text}."
         yield (*section, "iterations"), what, f"Write a multiple of {query.text}."
     # Multiplied rather than divided: with a very small rate the quotient is infinite.
     if (
         rate is not None
         and type(rate.value) in {int, float}
-        and (0 < rate.value * measure.timeout_s < measure.iterations)
+        and (0 < rate.value * measure.timeout_s < measure.requests)
     ):
         what = (
-            f"{measure.iterations} requests at {rate.text} a second do not end"
+            f"{measure.requests} requests at {rate.text} a second do not end"
             f" before the deadline of {measure.timeout_s:g} s."
         )
         yield rate.path, what, "Raise `rate` or `timeout_s`, or lower `iterations`."

@@ -58,6 +58,11 @@ def with_compared_axis(
         # A margin from the command line takes precedence over the profiles'.
         for profile in document.get("profiles", {}).values():
             profile.pop("margin", None)
+    if axis != ("commit",):
+        # Two values that are the same on this host are compared because the user asks for it.
+        document["measure"] = {**document.get("measure", {}), "duplicates": "each"}
+        for profile in document.get("profiles", {}).values():
+            profile.pop("duplicates", None)
     if launches is not None:
         written = document.get("measure", {}).get("launches", {})
         changed = {**written, "min": launches[0], "max": launches[1]}

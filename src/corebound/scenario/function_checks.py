@@ -313,10 +313,10 @@ def _missing(module: Module, missing: str, environment: str) -> Iterator[Flaw]:
 
 def _kind_flaws(signature: Function, target: str, *, is_async: bool) -> Iterator[Flaw]:
     if signature.kind == "generator":
-        what = f"`{target}` has a `yield`, so calling it runs nothing of it."
+        what = f"`{target}` has a `yield`, so a call does not run it."
         yield ("workload",), what, "Return the step instead."
     elif signature.kind == "coroutine" and not is_async:
-        what = f"`{target}` is `async def`, so calling it runs nothing of it."
+        what = f"`{target}` is `async def`, so a call does not run it."
         yield ("workload",), what, "Write `async: true` below `workload`, or make it a plain `def`."
 
 

@@ -93,11 +93,11 @@ def _exclude(exclude: Entry, axes: Axes) -> Iterator[Flaw]:
             is_valid = False
             yield (
                 value.path,
-                f"`{_as_written(key, value)}` is not on its axis.",
+                f"`{_as_written(key, value)}` is not a value of its axis.",
                 _suggestion(value.text, texts),
             )
     if is_valid and not exclude.matches:
-        yield exclude.path, "no cell has all of this.", "Name values that meet."
+        yield exclude.path, "no cell has all of this.", "Name values that occur together."
 
 
 def _suggestion(text: str, choices: Sequence[str]) -> str:

@@ -22,6 +22,7 @@ from pydantic import (
     model_validator,
 )
 
+from corebound.scenario.cell import Importance
 from corebound.scenario.settings import Count, Settings, StrictModel, axis_fields, mapping_or_plain
 
 
@@ -54,11 +55,14 @@ ProfileName = Literal["quick", "nightly"]
 # None is the scenario as it is without a profile.
 PROFILES: tuple[ProfileName | None, ...] = (None, "quick", "nightly")
 Iterations = Annotated[StrictInt, Field(ge=1, le=10_000_000)]
+# The requests that a server gets if the scenario does not say how many.
+DEFAULT_REQUESTS = 100
 Profiled = Annotated[StrictInt, Field(ge=1, le=1000)]
 LaunchCount = Annotated[StrictInt, Field(ge=2, le=1000)]
 Seconds = Annotated[float, Field(strict=True, gt=0, le=7 * 24 * 3600)]
 Share = Annotated[float, Field(strict=True, gt=0, lt=1)]
 Alternating = Literal["auto", "always", "never"]
+Duplicates = Literal["once", "each"]
 Relaunches = Annotated[StrictInt, Field(ge=0, le=100)]
 
 
@@ -96,7 +100,7 @@ class Launches(StrictModel):
     min: LaunchCount = 6
     max: LaunchCount = 30
     until_relative_ci: Share = Field(
-        0.02, description="stop when the ratio's interval is this narrow, each way"
+        0.02, description="stop when the half-width of the ratio's interval is at most this"
     )
 
     @property
@@ -112,15 +116,20 @@ class Launches(StrictModel):
 class Measure(StrictModel):
     """How a cell is measured."""
 
-    warmup: Warmup = Field("auto", description="auto: found afterwards, launch by launch")
-    iterations: Iterations = Field(100, description="timed in every launch, warm-up included")
+    warmup: Warmup = Field("auto", description="auto: detected afterwards, for each launch")
+    iterations: Literal["auto"] | Iterations = Field(
+        "auto",
+        description="timed in every launch, warm-up included; for a server, its requests; auto:"
+        " up to 100, for two seconds, then as many as the launches so far show to be worth their"
+        " time",
+    )
     launches: Launches = Launches()
-    timeout_s: Seconds = Field(600.0, description="deadline of one launch, set-up included")
+    timeout_s: Seconds = Field(600.0, description="time limit of one launch, including setup")
     margin: Share = Field(
-        0.02, description="a change within this share either way counts as equivalent"
+        0.02, description="a difference of at most this share counts as equivalent"
     )
     operators: Profiled | None = Field(
-        None, description="iterations of a launch of its own under the framework's profiler"
+        None, description="iterations of an additional launch under the framework's profiler"
     )
     # A host that disturbs three launches in a row is likely to disturb the next one too. The
     # results are then kept and marked: a page without results is less useful, and paired
@@ -132,22 +141,33 @@ class Measure(StrictModel):
     )
     alternate: Alternating = Field(
         "auto",
-        description="whether the launches of a block iterate by turns; auto: those with"
-        " the placement, threads and variables of their baseline, but no servers or GPUs",
+        description="whether the launches of a block iterate by turns; auto: those that"
+        " keep the same CPUs busy as their baseline, but no servers, GPUs or CPU quotas",
     )
+    duplicates: Duplicates = Field(
+        "once",
+        description="cells that are the same on a host, in CPUs, threads, memory and variables:"
+        " once measures one of them, each measures all",
+    )
+
+    @property
+    def requests(self) -> int:
+        """How many requests a server gets in every launch."""
+        return DEFAULT_REQUESTS if self.iterations == "auto" else self.iterations
 
 
 class Change(StrictModel):
     """What a profile changes in `measure`; absent keys keep their values."""
 
     warmup: Warmup | None = None
-    iterations: Iterations | None = None
+    iterations: Literal["auto"] | Iterations | None = None
     launches: Launches | None = None
     timeout_s: Seconds | None = None
     margin: Share | None = None
     operators: Profiled | None = None
     relaunch_disturbed: Relaunches | None = None
     alternate: Alternating | None = None
+    duplicates: Duplicates | None = None
 
 
 # Defaults of `--profile quick` for scenarios that do not define it: enough launches for an
@@ -194,12 +214,10 @@ def _quick(measure: Measure) -> Measure:
         "min": min(measure.launches.min, QUICK_LAUNCHES),
         "max": min(measure.launches.max, QUICK_LAUNCHES),
     }
-    return measure.model_copy(
-        update={
-            "iterations": min(measure.iterations, dropped + QUICK_ITERATIONS),
-            "launches": measure.launches.model_copy(update=launches),
-        }
-    )
+    update: dict[str, Any] = {"launches": measure.launches.model_copy(update=launches)}
+    if measure.iterations != "auto":
+        update["iterations"] = min(measure.iterations, dropped + QUICK_ITERATIONS)
+    return measure.model_copy(update=update)
 
 
 Value = StrictBool | StrictInt | StrictFloat | StrictStr
@@ -234,18 +252,20 @@ class Matrix(Axes):
         {}, description="axes over the workload's parameters"
     )
     include: tuple[MatrixEntry, ...] = Field(
-        (), max_length=256, description="cells added, or widened"
+        (), max_length=256, description="cells to add, or keys to add to existing cells"
     )
-    exclude: tuple[MatrixEntry, ...] = Field((), max_length=256, description="cells taken out")
+    exclude: tuple[MatrixEntry, ...] = Field((), max_length=256, description="cells to remove")
 
 
 class Needs(StrictModel):
     """What a claim needs of the host before it can be judged."""
 
-    smt: StrictBool | None = Field(None, description="cores with more than one CPU, or without")
-    nodes: Count | None = Field(None, description="at least so many nodes with CPUs")
-    cores: Count | None = Field(None, description="at least so many physical cores")
-    gpu: StrictBool | None = Field(None, description="at least one GPU, or none")
+    smt: StrictBool | None = Field(
+        None, description="true: cores with more than one CPU; false: only cores with one CPU"
+    )
+    nodes: Count | None = Field(None, description="minimum number of nodes with CPUs")
+    cores: Count | None = Field(None, description="minimum number of physical cores")
+    gpu: StrictBool | None = Field(None, description="true: at least one GPU; false: no GPU")
     npu: StrictBool | None = None
 
 
@@ -268,7 +288,7 @@ class Profile(Change):
         {}, description="parameters of the workload that no axis varies, by name"
     )
     only: tuple[MatrixEntry, ...] = Field(
-        (), max_length=256, description="measure the cells that one of these fits, no others"
+        (), max_length=256, description="measure only the cells that match one of these"
     )
 
 
@@ -282,26 +302,27 @@ class Scenario(Settings):
         description="unique in a suite; records are kept under it"
     )
     title: Text = Field(description="the heading of its page")
-    question: Text = Field(description="what it is to answer, as one question")
-    source: Text | None = Field(None, description="the study that it repeats")
+    question: Text = Field(description="the question that the scenario answers")
+    source: Text | None = Field(None, description="the study that the scenario repeats")
+    importance: Importance = Field(
+        "primary",
+        description="secondary: its changes are listed after others, and neither set a headline"
+        " nor fail `corebound regressions`",
+    )
     workload: Annotated[
         Annotated[Text, Tag("plain")] | Annotated[CommandWorkload, Tag("keys")],
         Discriminator(mapping_or_plain),
-    ] = Field(description="a built-in, module:function beside this file, or {command: [...]}")
-    is_async: StrictBool = Field(
-        False, alias="async", description="await what each step of the function returns"
-    )
-    parameters: Mapping[str, Value] = Field({}, description="given to the workload, by name")
-    env: Mapping[str, StrictStr] = Field({}, description="environment variables to add")
+    ] = Field(description="a built-in, module:function next to this file, or {command: [...]}")
+    is_async: StrictBool = Field(False, alias="async", description="await the result of each step")
+    parameters: Mapping[str, Value] = Field({}, description="parameters of the workload, by name")
+    env: Mapping[str, StrictStr] = Field({}, description="environment variables to set")
     matrix: Matrix = Matrix()
     measure: Measure = Measure()
     profiles: Mapping[ProfileName, Profile] = Field({}, description="what `--profile` changes")
     baseline: MatrixEntry | None = Field(
-        None, description="the cell others are compared with; the first where absent"
+        None, description="the cell that others are compared with; default: the first"
     )
-    claims: tuple[Claim, ...] = Field(
-        (), max_length=64, description="what the source published, to be judged here"
-    )
+    claims: tuple[Claim, ...] = Field((), max_length=64, description="published claims to check")
     _line: int | None = PrivateAttr(None)
 
     @property

@@ -87,7 +87,7 @@ def _check_term(cells: Sequence[Cell], expression: str, term: str) -> None:
     if parts is None:
         raise _error(
             expression,
-            f"`{term}` is not a term.",
+            f"`{term}` is not a valid term.",
             "Write axis=value, axis!=value or scenario=NAME, separated by commas.",
         )
     axis, _, value = parts.groups()

@@ -15,11 +15,13 @@ from typing import Annotated, Any, Literal, get_args, get_type_hints
 
 from msgspec import Struct
 from pydantic import (
+    AfterValidator,
     BaseModel,
     ConfigDict,
     Discriminator,
     Field,
     StrictBool,
+    StrictFloat,
     StrictInt,
     StrictStr,
     Tag,
@@ -35,6 +37,7 @@ from corebound.scenario.cell import (
     Framework,
     MemoryPolicy,
     NamedMode,
+    ThreadRule,
 )
 from corebound.scenario.wording import BOOLEAN, COUNT, Expected, one_of, whole_number
 
@@ -95,10 +98,16 @@ def _binding(cell: Cell) -> str:
 Count = Annotated[StrictInt, Field(ge=1, le=65_536)]
 # The largest single machines have 16; more than the limit is a typing error.
 GpuCount = Annotated[StrictInt, Field(ge=0, le=64)]
+# The kernel's least quota is a hundredth of its usual period.
+CpuQuota = Annotated[
+    Count | Annotated[StrictFloat, Field(ge=0.01, le=65_536)],
+    # An axis shows 2 and 2.0 as the same value.
+    AfterValidator(lambda cpus: int(cpus) if cpus == int(cpus) else cpus),
+]
 EnvironmentName = Annotated[StrictStr, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._+-]{0,79}$")]
 # What git accepts as a revision, except text that begins like an option.
 Revision = Annotated[StrictStr, Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_./@{}~^+-]{0,79}$")]
-ThreadsWanted = Literal["default", "per-core", "per-cpu", "host-cores", "cores-per-worker"] | Count
+ThreadsWanted = ThreadRule | Count
 OmpWanted = Literal["host-cores"] | Count
 WaitPolicy = Literal["active", "passive"]
 Allocator = Literal["tcmalloc", "jemalloc"]
@@ -117,7 +126,7 @@ class ExplicitCpus(StrictModel):
     @classmethod
     def _is_a_list(cls, cpus: str | int) -> str | int:
         if not parse_cpu_list(str(cpus)):
-            raise ValueError("it names no CPU")
+            raise ValueError("the list is empty")
         return cpus
 
 
@@ -142,7 +151,7 @@ class Settings(StrictModel):
         StrictBool | None, Setting(field="binding.smt", expected=BOOLEAN, is_nullable=True)
     ] = Field(None, description="false: one CPU of each core; true: all of them")
     avoid_cpu0: Annotated[StrictBool, Setting(field="binding.avoid_cpu0", expected=BOOLEAN)] = (
-        Field(default=False, description="leave core 0, which serves most interrupts, alone")
+        Field(default=False, description="do not use core 0, which serves most interrupts")
     )
     core_kind: Annotated[
         CoreKindWanted,
@@ -155,21 +164,21 @@ class Settings(StrictModel):
     memory: Annotated[
         MemoryPolicy,
         Setting(field="binding.memory", expected=one_of("a memory policy", get_args(MemoryPolicy))),
-    ] = Field("default", description="where memory may be taken")
+    ] = Field("default", description="the nodes from which memory is allocated")
     backend: Annotated[
         Backend, Setting(field="binding.backend", expected=one_of("a backend", get_args(Backend)))
-    ] = Field("auto", description="what does the binding")
+    ] = Field("auto", description="the tool that binds")
     bind: Annotated[
         BindMoment,
         Setting(field="binding.moment", expected=one_of("a moment to bind", get_args(BindMoment))),
-    ] = Field("before-start", description="bind before or after pools are sized")
+    ] = Field("before-start", description="bind before or after thread pools are created")
     threads: Annotated[
         ThreadsWanted,
         Setting(
             field="threads.rule",
             expected=one_of(
                 "a thread count",
-                ("default", "per-core", "per-cpu", "host-cores", "cores-per-worker"),
+                get_args(ThreadRule),
                 "a whole number from 1",
             ),
             variables=("OPENBLAS_NUM_THREADS",),
@@ -186,13 +195,13 @@ class Settings(StrictModel):
             is_nullable=True,
             variables=("OMP_NUM_THREADS",),
         ),
-    ] = Field(None, description="OMP_NUM_THREADS alone")
+    ] = Field(None, description="only OMP_NUM_THREADS")
     mkl: Annotated[
         Count | None,
         Setting(
             field="threads.mkl", expected=COUNT, is_nullable=True, variables=("MKL_NUM_THREADS",)
         ),
-    ] = Field(None, description="MKL_NUM_THREADS alone")
+    ] = Field(None, description="only MKL_NUM_THREADS")
     intra_op: Annotated[
         Count | None,
         Setting(
@@ -201,7 +210,7 @@ class Settings(StrictModel):
             is_nullable=True,
             variables=("TF_NUM_INTRAOP_THREADS",),
         ),
-    ] = Field(None, description="the framework's intra-op threads alone")
+    ] = Field(None, description="only the framework's intra-op threads")
     inter_op: Annotated[
         Count | None,
         Setting(
@@ -210,7 +219,7 @@ class Settings(StrictModel):
             is_nullable=True,
             variables=("TF_NUM_INTEROP_THREADS",),
         ),
-    ] = Field(None, description="the framework's inter-op threads alone")
+    ] = Field(None, description="only the framework's inter-op threads")
     wait_policy: Annotated[
         WaitPolicy | None,
         Setting(
@@ -231,6 +240,19 @@ class Settings(StrictModel):
             stored=ALLOCATORS,
         ),
     ] = Field(None, description="a memory allocator to preload")
+    cpu_quota: Annotated[
+        CpuQuota | None,
+        Setting(
+            field="cpu_quota",
+            expected=Expected(
+                noun="a CPU quota",
+                fix="Write the number of CPUs, 0.01 to 65,536, such as 1.5.",
+            ),
+            is_nullable=True,
+        ),
+    ] = Field(
+        None, description="CPU time that all workers together may use, in CPUs, as in a container"
+    )
     workers: Annotated[Count, Setting(field="workers", expected=COUNT)] = Field(
         1, description="worker processes that run at the same time"
     )
@@ -241,11 +263,11 @@ class Settings(StrictModel):
             expected=whole_number("a number of GPUs", 0, 64),
             variables=("CUDA_VISIBLE_DEVICES",),
         ),
-    ] = Field(0, description="GPUs that a cell computes on; 0: on the CPU")
+    ] = Field(0, description="number of GPUs to compute on; 0: the CPU")
     framework: Annotated[
         Framework | None,
         Setting(field="framework", expected=one_of("a framework", get_args(Framework))),
-    ] = Field(None, description="read off the environment if absent")
+    ] = Field(None, description="the framework; default: derived from the environment's name")
     environment: Annotated[
         EnvironmentName | None,
         Setting(
@@ -271,7 +293,7 @@ class Settings(StrictModel):
                 ' in quotes: "1a2b3c4d".',
             ),
         ),
-    ] = Field(None, description="of the project under test; the working tree where absent")
+    ] = Field(None, description="a revision of the project under test; default: the working tree")
 
 
 SETTINGS: Mapping[str, Setting] = {

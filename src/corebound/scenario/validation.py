@@ -29,6 +29,7 @@ from corebound.scenario.wording import (
     Expected,
     closest,
     join_words,
+    one_of,
     printable,
     whole_number,
 )
@@ -52,16 +53,17 @@ EXPECTED: dict[str, Expected] = {
         noun="a name",
         fix="Write up to 80 lower-case letters, digits, `.`, `_` or `-`, a letter or digit first.",
     ),
-    "title": Expected(noun="a title", fix="Write the heading of its page, as text."),
-    "question": Expected(noun="a question", fix="Write what it is to answer, as one question."),
-    "source": Expected(noun="a source", fix="Write the title of the study it repeats."),
+    "title": Expected(noun="a title", fix="Write the heading of its page."),
+    "question": Expected(noun="a question", fix="Write the question that the scenario answers."),
+    "source": Expected(noun="a source", fix="Write the title of the repeated study."),
     "workload": Expected(
         noun="a workload",
         fix="Write a built-in's name, module:function or {command: [program, word, …]}.",
     ),
     "async": BOOLEAN,
     "command": Expected(
-        noun="a list of words", fix="Write the program and each word by itself: [sort, -r, file]."
+        noun="a list of words",
+        fix="Write the program and each argument as an item: [sort, -r, file].",
     ),
     "parameters": Expected(
         noun="a mapping of parameters", fix="Write them as `name: value`, one on each line."
@@ -93,7 +95,7 @@ EXPECTED: dict[str, Expected] = {
         noun="a ratio", fix="Write how many times as fast it was: 1.39 for 23 s against 32 s."
     ),
     "needs": Expected(
-        noun="a mapping of needs", fix="Write what the host must have, as in {smt: true}."
+        noun="a mapping of needs", fix="Write the host's required features, as in {smt: true}."
     ),
     "nodes": COUNT,
     "cores": COUNT,
@@ -105,7 +107,7 @@ EXPECTED: dict[str, Expected] = {
         fix="Write auto, {iterations: 10} or {seconds: 5}.",
         choices=("auto",),
     ),
-    "iterations": whole_number("a number of iterations", 1, 10_000_000),
+    "iterations": one_of("a number of iterations", ("auto",), "a whole number to 10,000,000"),
     "seconds": Expected(noun="a number of seconds", fix="Write a number from 0 to 86,400."),
     "launches": Expected(noun="a mapping of launches", fix="Write it as in `{min: 6, max: 30}`."),
     "min": _LAUNCHES,
@@ -119,6 +121,8 @@ EXPECTED: dict[str, Expected] = {
         fix="Write auto, always or never.",
         choices=("auto", "always", "never"),
     ),
+    "importance": one_of("an importance", ("primary", "secondary")),
+    "duplicates": one_of("how often duplicates are measured", ("once", "each")),
     "timeout_s": Expected(
         noun="a number of seconds", fix="Write a number above 0, at most 604,800 (a week)."
     ),
@@ -163,7 +167,7 @@ _AXES_BELOW = ["matrix", "parameters"]
 
 def _axis(name: str, node: Node) -> Expected:
     if node.value == []:
-        return Expected(noun="an axis", fix="Write at least one value, or leave the axis out.")
+        return Expected(noun="an axis", fix="Write at least one value, or remove the axis.")
     example = printable(node.text) or "…"
     return Expected(noun="a list of values", fix=f"Write `{name}: [{example}]`.")
 
@@ -253,7 +257,7 @@ def validate(root: Node) -> ValidatedTree:
             path=(),
             line=root.line,
             what="this is not a scenario, which is a mapping of keys to values.",
-            fix="Write keys such as `name: gemm` at the margin.",
+            fix="Write keys such as `name: gemm` without indentation.",
         )
         return ValidatedTree(scenario=None, root=root, problems=(problem,), removed=((),))
     nulls = tuple(_missing_values(root))
@@ -324,7 +328,7 @@ def _missing_values(root: Node) -> Iterator[Problem]:
                 path=path,
                 line=node.line,
                 what=f"{item}`{printable(nearest_key(path))}` has no value.",
-                fix="Write one, or leave the key out.",
+                fix="Write one, or remove the key.",
             )
 
 
@@ -444,7 +448,7 @@ def _unknown_key(path: Path, root: Node) -> Problem:
         fix = f"Write it {home}."
     elif meant := closest(key, known_keys):
         fix = f"Did you mean `{meant}`?"
-    elif len(known_keys) <= 8:
+    elif len(known_keys) <= 9:
         fix = f"Remove it; known here: {join_words([f'`{name}`' for name in known_keys], 'and')}."
     return Problem(path=path, line=line, what=what, fix=fix, intended_key=meant, is_unknown=True)
 

@@ -245,7 +245,7 @@ _SYNTAX_ERRORS = (
     ),
     (
         "expected '<document start>'",
-        "this line goes on after the document has ended.",
+        "there is content after the end of the document.",
         "Indent all keys alike, and keep one mapping in the file.",
         False,
     ),
@@ -259,7 +259,7 @@ def explain_syntax_error(error: yaml.MarkedYAMLError) -> tuple[int, str, str]:
         if fragment in message:
             mark = (error.context_mark if at_context else None) or error.problem_mark
             return _line_of_mark(mark), what, fix
-    problem = printable(error.problem or "its syntax is broken", 120)
+    problem = printable(error.problem or "invalid syntax", 120)
     return (
         _line_of_mark(error.problem_mark),
         f"this is not YAML: {problem}.",
@@ -364,7 +364,11 @@ class _Reader:
         else:
             raise TypeError(f"the parser gave {event!r} where a node begins")
         if (tag := getattr(event, "tag", None)) is not None:
-            node = self._flaw(event, f"`{_tag(tag)}` is a tag.", "Write the plain value.")
+            node = self._flaw(
+                event,
+                f"YAML tags such as `{_tag(tag)}` are not supported.",
+                "Write the plain value.",
+            )
         if anchor is not None:
             self._anchors[anchor] = (node, self._nodes - nodes_before + 1)
         return node
@@ -377,7 +381,7 @@ class _Reader:
         self._nodes += nodes
         if depth > MOST_DEPTH:
             raise _UnreadableError(
-                _line(event), f"this is nested more than {MOST_DEPTH} deep.", "Write it flatter."
+                _line(event), f"this is nested more than {MOST_DEPTH} deep.", "Reduce the nesting."
             )
         if self._nodes > MOST_NODES:
             raise _UnreadableError(
@@ -395,7 +399,7 @@ class _Reader:
             )
         anchored = self._anchors[anchor]
         if anchored is None:
-            return self._flaw(event, f"`*{name}` stands within `&{name}`.", "Write the value out.")
+            return self._flaw(event, f"`*{name}` is used within `&{name}`.", "Write the value out.")
         node, size = anchored
         self._count(size, event, 1)
         return replace(node, line=_line(event))
@@ -415,7 +419,7 @@ class _Reader:
                 continue
             if key in children:
                 first = children[key].line
-                what = f"`{printable(key)}` stands here and on line {first}."
+                what = f"`{printable(key)}` appears here and on line {first}."
                 self.report(line, what, "Keep one of them.")
             else:
                 children[key] = child

@@ -92,7 +92,7 @@ def _mixed(answered: Answered, traffic: Traffic) -> str | None:
     errors = sum(answered.errors.values())
     if traffic.client != "ab" or not errors:
         return None
-    return f"{errors} of {traffic.requests} requests failed, which ab averages in with the others"
+    return f"{errors} of {traffic.requests} requests failed, which ab includes in its averages"
 
 
 def read_report(folder: Path, pid: int) -> protocol.Ready | None:

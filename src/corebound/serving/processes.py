@@ -53,6 +53,7 @@ class Processes:
         *,
         needs: Mapping[str, str] | None = None,
         cwd: Path | None = None,
+        cgroup: Path | None = None,
         pipes: tuple[int, int] | None = None,
     ) -> int:
         """Start a process, with its output in the log; returns its process id.
@@ -61,6 +62,7 @@ class Processes:
             command: The command to start.
             needs: Environment variables in addition to those of the command.
             cwd: The working directory; None: the launch's own folder.
+            cgroup: As for `Supervision.spawn`.
             pipes: Its descriptors 3 and 4; None: the null device.
 
         Raises:
@@ -78,6 +80,7 @@ class Processes:
                 command.argv,
                 env={**inherited, **(needs or {})},
                 cwd=cwd or self.folder,
+                cgroup=cgroup,
                 descriptors=(log.fileno(), *pipes),
             )
 
@@ -172,10 +175,10 @@ def require_correct_answer(server: Server, model: ServedModel) -> None:
     status, answer = _answer(server)
     if status != http.client.OK or not _agrees(answer, expected):
         raise ServerError(
-            what=f"its answer is wrong: status {status}, {answer[:200]!r};"
+            what=f"wrong answer: status {status}, {answer[:200]!r};"
             f" class {expected[0][0]} was expected.",
             where=server.distribution,
-            fix="Timings of a wrong answer mean nothing; see the launch's log.",
+            fix="Timings of a wrong answer are meaningless. See the launch's log.",
         )
 
 

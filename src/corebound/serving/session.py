@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Collection, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 
 from corebound.errors import CoreboundError
+from corebound.launch import cpu_quota, verification
 from corebound.launch.launch import (
     GRACE_S,
     AnyLaunchSpec,
@@ -103,6 +105,7 @@ class _Session:
         self._connection = GeneratorConnection()
         self._monitor = self._new_monitor(())
         self._served: Served | None = None
+        self._open = ExitStack()
 
     def run(self) -> LaunchResult:
         status: Status = "ok"
@@ -117,12 +120,16 @@ class _Session:
             self._monitor.close()
             self._connection.close()
             leftovers = self._supervision.end(grace_s=GRACE_S)
+            self._open.close()
         workers = self._workers()
         evidence: tuple[str, ...] = ()
         if status == "ok" and self._served is not None:
             evidence, fix = checks.launch_violations(
                 self._spec.placement, self._spec.command, self._served, workers
             )
+            of_quota = self._quota_violations(self._served.cpu_ns)
+            fix = fix if evidence else "Find what moves the server's processes to another cgroup."
+            evidence += of_quota
         if evidence:
             status = "invalid"
             reason = (deviated(evidence), fix)
@@ -142,6 +149,19 @@ class _Session:
             served=self._served,
             host=self._monitor.host,
             counters=self._monitor.counters,
+            quota=self._monitor.quota,
+        )
+
+    def _quota_violations(self, cpu_ns: int) -> tuple[str, ...]:
+        host = self._monitor.host
+        return tuple(
+            verification.quota_violations(
+                self._spec.cpu_quota,
+                self._monitor.quota,
+                ran_ns=cpu_ns,
+                timed_ns=host.duration_ms * 1_000_000 if host else 0,
+                cpus=len(host.cpus) if host else 0,
+            )
         )
 
     def _serve(self) -> None:
@@ -156,7 +176,8 @@ class _Session:
             **server.write(self._processes.folder),
         }
         started_ns = time.monotonic_ns()
-        root = self._processes.spawn(self._spec.command, needs=needs)
+        limit = self._open.enter_context(cpu_quota.limited(self._spec.cpu_quota))
+        root = self._processes.spawn(self._spec.command, needs=needs, cgroup=limit.procs)
         try:
             ready = await_workers(
                 server, self._processes, root=root, count=len(self._spec.placement.slots)

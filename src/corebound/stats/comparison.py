@@ -14,12 +14,24 @@ from msgspec.structs import replace
 
 from corebound.stats import special
 from corebound.stats.between_runs import BetweenRuns
-from corebound.stats.intervals import CONFIDENCE, Array, Interval, log_interval, middles
+from corebound.stats.intervals import (
+    CONFIDENCE,
+    Array,
+    Interval,
+    is_usable_ratio,
+    log_interval,
+    middles,
+)
 from corebound.stats.launch_summary import CellSummary
+from corebound.stats.modes import Modes, recognise_modes
 from corebound.stats.shared_variance import share_variances
 
 # With fewer shared time slices, the launches' own medians are as good.
 _MIN_TIME_SLICES = 5
+# Where launches have two modes, both launches of a cell are often in one and both of its baseline
+# in the other, and their spread shows nothing of that. So the interval of two launches reaches at
+# least this far either way, as a logarithm. It covers modes up to a third apart.
+_LEAST_REACH_OF_TWO = math.log(4 / 3)
 
 
 def log_ratios(cell: CellSummary, baseline: CellSummary) -> dict[int, float]:
@@ -31,9 +43,9 @@ def log_ratios(cell: CellSummary, baseline: CellSummary) -> dict[int, float]:
     logs, baseline_logs = logs_by_block(cell), logs_by_block(baseline)
     if logs is None or baseline_logs is None:
         return {}
-    by_time_slices = _by_time_slices(cell, baseline)
+    by_time_slices = time_slice_log_ratios(cell, baseline)
     return {
-        block: by_time_slices[block]
+        block: statistics.median(by_time_slices[block])
         if block in by_time_slices
         else statistics.fmean(baseline_logs[block]) - statistics.fmean(logs[block])
         for block in sorted(logs.keys() & baseline_logs.keys())
@@ -50,16 +62,16 @@ def logs_by_block(summary: CellSummary) -> dict[int, list[float]] | None:
     return logs or None
 
 
-def _by_time_slices(cell: CellSummary, baseline: CellSummary) -> dict[int, float]:
-    """For each block in which the two alternated, the logarithm of their ratio."""
+def time_slice_log_ratios(cell: CellSummary, baseline: CellSummary) -> dict[int, list[float]]:
+    """For each block in which the two alternated, the log ratio of each pair of time slices."""
     bases = {launch.launch: launch for launch in baseline.launches}
     by_block = {}
     for launch in cell.launches:
         for other in launch.alternated:
             base_ns = dict(bases[other].time_slices_ns) if other in bases else {}
-            pairs = [(base_ns[at], own) for at, own in launch.time_slices_ns if at in base_ns]
-            if len(pairs) >= _MIN_TIME_SLICES:
-                by_block[launch.block] = statistics.median(math.log(a / b) for a, b in pairs)
+            logs = [math.log(base_ns[at] / ns) for at, ns in launch.time_slices_ns if at in base_ns]
+            if len(logs) >= _MIN_TIME_SLICES:
+                by_block[launch.block] = logs
     return by_block
 
 
@@ -151,23 +163,43 @@ PRICE_OF_STOPPING = 1.1
 _SHARED_CORE = math.log(2)
 
 
+class ModeComparison(Struct, frozen=True, kw_only=True):
+    """Both comparisons of launches of two modes.
+
+    Attributes:
+        modes: The modes, and the ratio of launches of the same mode.
+        expected_ratio: Baseline time over cell time, over launches of any mode.
+        expected_interval: The 95 % interval of `expected_ratio`.
+        is_same_mode: Whether the verdict is that of launches of the same mode.
+        shares_differ: Whether the sides' shares of fast launches differ significantly.
+    """
+
+    modes: Modes
+    expected_ratio: float
+    expected_interval: Interval
+    is_same_mode: bool
+    shares_differ: bool
+
+
 class Comparison(Struct, frozen=True, kw_only=True):
     """A cell's speed as a multiple of its baseline's.
 
     Attributes:
         speedup_ratio: Baseline time over cell time; above 1 the cell is faster.
-        interval: The 95 % interval of that ratio; None if the launches are too few
-            for one, for example one of each.
-        verdict: The verdict from the interval; `undecided` without one.
+        interval: The 95 % interval of that ratio; None if the launches are too few for one, for
+            example one of each, or if it is too wide to be useful (`is_usable_ratio`).
+        verdict: The verdict from the interval, however wide; `undecided` with too few launches.
         pairs: How many blocks had an `ok` launch of both and were paired. 0
             if the launches were compared unpaired, by request or because fewer
             than two blocks had both.
         per_block: Each paired block and the ratio within it.
         p_value: The probability that launches of two equal cells differ this much; None
-            without an interval. Input of `multiplicity.holm` for several cells.
+            with too few launches. Input of `multiplicity.holm` for several cells.
         launches_needed: If undecided, how many launches of each side would decide the
             comparison with a probability of four fifths, given the ratio and the spread
             seen and their uncertainty. None if decided or if the data cannot tell.
+        by_mode: If launches have two modes, the comparisons within a mode and over both. The
+            other values are those of the one that decides.
     """
 
     speedup_ratio: float
@@ -177,6 +209,7 @@ class Comparison(Struct, frozen=True, kw_only=True):
     per_block: tuple[tuple[int, float], ...]
     p_value: float | None
     launches_needed: int | None
+    by_mode: ModeComparison | None = None
 
 
 class LogRatioEstimate(Struct, frozen=True, kw_only=True):
@@ -186,7 +219,9 @@ class LogRatioEstimate(Struct, frozen=True, kw_only=True):
     standard error and `freedom` that error's degrees of freedom; both can be None.
     `launches` is the number of launches used of each side.
     `by_launches` is the part of `error` that more launches would reduce, with its own
-    degrees of freedom; None if that is all of it.
+    degrees of freedom; None if that is all of it. `modes` are those of the launches, if they
+    have two.
+    `least_reach` is the least half width of its interval, which its error may be too small for.
     """
 
     blocks: tuple[tuple[int, float], ...]
@@ -195,6 +230,8 @@ class LogRatioEstimate(Struct, frozen=True, kw_only=True):
     freedom: float | None
     launches: int
     by_launches: tuple[float, float] | None = None
+    modes: Modes | None = None
+    least_reach: float = 0.0
 
 
 def compare(
@@ -248,6 +285,27 @@ def compare(
     return None if estimate is None else _comparison(cell, baseline, estimate, margin)
 
 
+def compare_expected(
+    cell: CellSummary, baseline: CellSummary, *, margin: float
+) -> Comparison | None:
+    """Compare two cells as `compare` does, but over launches of any mode.
+
+    This is what a user gets on average, whichever mode a launch is in.
+    """
+    comparison = compare(cell, baseline, margin=margin)
+    if comparison is None or comparison.by_mode is None:
+        return comparison
+    ratio, interval = comparison.by_mode.expected_ratio, comparison.by_mode.expected_interval
+    return replace(
+        comparison,
+        speedup_ratio=ratio,
+        interval=interval if is_usable_ratio(interval.low, interval.high) else None,
+        verdict=verdict_of(interval, margin),
+        launches_needed=None,
+        by_mode=None,
+    )
+
+
 # A cell, and the baseline it is compared with; None if it has none or the host cannot run it.
 Pair = tuple[CellSummary, CellSummary | None]
 
@@ -286,12 +344,36 @@ def compare_together(
 
 
 def speedup_intervals(
-    pairs: Sequence[Pair], *, adaptive: bool = False
+    pairs: Sequence[Pair], *, adaptive: bool = False, confidence: float = CONFIDENCE
 ) -> tuple[Interval | None, ...]:
-    """The intervals of `compare_together`, without verdicts; None where there is no interval."""
+    """The intervals of `compare_together`, however wide; None with too few launches."""
     return tuple(
-        None if estimate is None else interval_of(estimate)
-        for estimate in _estimates(pairs, adaptive=adaptive)
+        None if estimate is None else interval_of(estimate, confidence=confidence)
+        for estimate in _estimates(pairs, adaptive=adaptive, confidence=confidence)
+    )
+
+
+def are_different(
+    pairs: Sequence[Pair], *, margin: float, confidence: float, adaptive: bool = False
+) -> tuple[bool, ...]:
+    """Whether each cell differs from its baseline by more than the margin.
+
+    Args:
+        pairs: As in `compare_together`.
+        margin: As in `compare`.
+        confidence: The confidence of the interval that must lie beyond the margin.
+        adaptive: As in `compare`.
+
+    Returns:
+        For each pair, in their order; False where a disturbance can explain the difference.
+    """
+    intervals = speedup_intervals(pairs, adaptive=adaptive, confidence=confidence)
+    return tuple(
+        baseline is not None
+        and interval is not None
+        and interval.is_beyond(margin)
+        and not _is_explained_by_disturbance(cell, baseline, interval, verdict_of(interval, margin))
+        for (cell, baseline), interval in zip(pairs, intervals, strict=True)
     )
 
 
@@ -299,40 +381,74 @@ def _comparison(
     cell: CellSummary, baseline: CellSummary, estimate: LogRatioEstimate, margin: float
 ) -> Comparison:
     """The comparison that an estimate gives."""
+    by_mode = _by_mode(estimate, margin)
+    if by_mode is not None and by_mode.is_same_mode:
+        modes = by_mode.modes
+        estimate = replace(estimate, middle=modes.middle, error=modes.error, freedom=modes.freedom)
     interval = interval_of(estimate)
     verdict = verdict_of(interval, margin)
-    slower = {"slower": cell, "faster": baseline}.get(verdict)
-    quicker = baseline if slower is cell else cell
-    if slower is not None and not quicker.disturbed and _may_be_disturbance(slower, interval):
-        # The disturbance alone can explain the difference, and more launches cannot tell.
+    if interval is not None and _is_explained_by_disturbance(cell, baseline, interval, verdict):
+        # More launches cannot tell.
         verdict, estimate = "undecided", replace(estimate, error=None)
+    is_usable = interval is not None and is_usable_ratio(interval.low, interval.high)
     return Comparison(
         speedup_ratio=math.exp(estimate.middle),
-        interval=interval,
+        interval=interval if is_usable else None,
         verdict=verdict,
         pairs=len(estimate.blocks),
         per_block=tuple((block, math.exp(log)) for block, log in estimate.blocks),
         p_value=_p_value(estimate),
         launches_needed=_launches_needed(estimate, margin) if verdict == "undecided" else None,
+        by_mode=by_mode,
     )
 
 
-def _may_be_disturbance(slower: CellSummary, interval: Interval | None) -> bool:
-    """Whether disturbances alone could have made a cell's launches this much slower."""
-    if not slower.disturbed:
+# The two sides' shares of fast launches differ if they would so rarely by chance.
+_SHARES_DIFFER = 0.05
+
+
+def _by_mode(estimate: LogRatioEstimate, margin: float) -> ModeComparison | None:
+    """Both comparisons of launches of two modes, and which decides; None without modes.
+
+    The one within a mode decides unless the sides' shares of fast launches differ, or the other's
+    interval lies elsewhere. It cannot decide that two cells are equivalent: a few launches do not
+    exclude that the shares differ, which would make one of the cells slower on average.
+    """
+    modes, expected_interval = estimate.modes, interval_of(estimate)
+    if modes is None or expected_interval is None:
+        return None
+    interval, shares_differ = modes.interval, modes.share_p_value <= _SHARES_DIFFER
+    is_same_mode = (
+        verdict_of(interval, margin) != "equivalent"
+        and not shares_differ
+        and interval.low <= expected_interval.high
+        and expected_interval.low <= interval.high
+    )
+    return ModeComparison(
+        modes=modes,
+        expected_ratio=math.exp(estimate.middle),
+        expected_interval=expected_interval,
+        is_same_mode=is_same_mode,
+        shares_differ=shares_differ,
+    )
+
+
+def _is_explained_by_disturbance(
+    cell: CellSummary, baseline: CellSummary, interval: Interval, verdict: Verdict
+) -> bool:
+    """Whether disturbances of the slower side alone can explain a difference."""
+    if verdict not in {"faster", "slower"}:
         return False
-    if interval is None:
-        return True
+    slower, quicker = (cell, baseline) if verdict == "slower" else (baseline, cell)
+    if not slower.disturbed or quicker.disturbed:
+        return False
     nearest = interval.high if interval.high < 1 else interval.low
     return abs(math.log(nearest)) <= _SHARED_CORE + max(launch.delay for launch in slower.launches)
 
 
-# Two launches are too few to share: where launches have two modes, fewer than nine in ten
-# intervals include the true ratio, shared or not.
-_FEWEST_SHARED = 3
-
-
-def _estimates(pairs: Sequence[Pair], *, adaptive: bool) -> list[LogRatioEstimate | None]:
+def _estimates(
+    pairs: Sequence[Pair], *, adaptive: bool, confidence: float = CONFIDENCE
+) -> list[LogRatioEstimate | None]:
     """The estimates of several comparisons, of which the paired ones share their variances."""
     estimates = [
         None if baseline is None else _estimate(cell, baseline, adaptive=adaptive, between=None)
@@ -345,19 +461,22 @@ def _estimates(pairs: Sequence[Pair], *, adaptive: bool) -> list[LogRatioEstimat
             for index, (cell, _) in enumerate(pairs)
             if any(launch.alternated for launch in cell.launches) is alternates
         ]
-        for index, estimate in zip(members, _shared([estimates[i] for i in members]), strict=True):
+        shared = _shared([estimates[i] for i in members], confidence=confidence)
+        for index, estimate in zip(members, shared, strict=True):
             estimates[index] = estimate
     return estimates
 
 
-def _shared(estimates: Sequence[LogRatioEstimate | None]) -> list[LogRatioEstimate | None]:
+def _shared(
+    estimates: Sequence[LogRatioEstimate | None], *, confidence: float
+) -> list[LogRatioEstimate | None]:
     """The same estimates; the paired ones with the errors that sharing gives."""
     result = list(estimates)
     sharing = [
         (index, estimate, estimate.error, estimate.freedom)
         for index, estimate in enumerate(estimates)
         if estimate is not None
-        and len(estimate.blocks) >= _FEWEST_SHARED
+        and estimate.blocks
         and estimate.error is not None
         and estimate.freedom is not None
     ]
@@ -368,7 +487,7 @@ def _shared(estimates: Sequence[LogRatioEstimate | None]) -> list[LogRatioEstima
     shared = share_variances(
         np.array([error for _, _, error, _ in sharing]) * roots,
         np.array([freedom for _, _, _, freedom in sharing]),
-        confidence=CONFIDENCE,
+        confidence=confidence,
     )
     for (index, estimate, _, _), error, freedom in zip(
         sharing, shared.errors / roots, shared.freedoms, strict=True
@@ -395,7 +514,14 @@ def _estimate(
             else _add_run_variation(unpaired, between, delay_difference(cell, baseline))
         )
     (estimate,) = paired_estimates(np.array([[log for _, log in blocks]]), adaptive=adaptive)
-    return replace(estimate, blocks=blocks)
+    modes = recognise_modes(
+        dict(blocks),
+        {block: statistics.fmean(logs[block]) for block, _ in blocks},
+        {block: statistics.fmean(baseline_logs[block]) for block, _ in blocks},
+    )
+    if modes is not None and adaptive:
+        modes = replace(modes, error=modes.error * PRICE_OF_STOPPING)
+    return replace(estimate, blocks=blocks, modes=modes)
 
 
 def paired_estimates(rows: Array, *, adaptive: bool) -> list[LogRatioEstimate]:
@@ -413,6 +539,7 @@ def paired_estimates(rows: Array, *, adaptive: bool) -> list[LogRatioEstimate]:
                 error=middle.error,
                 freedom=middle.freedom,
                 launches=rows.shape[1],
+                least_reach=_least_reach(rows.shape[1]),
             ),
             adaptive=adaptive,
         )
@@ -450,7 +577,18 @@ def _unpaired(logs: Sequence[float], baseline_logs: Sequence[float]) -> LogRatio
         if error > 0
         else fewest - 1
     )
-    return LogRatioEstimate(blocks=(), middle=middle, error=error, freedom=freedom, launches=fewest)
+    return LogRatioEstimate(
+        blocks=(),
+        middle=middle,
+        error=error,
+        freedom=freedom,
+        launches=fewest,
+        least_reach=_least_reach(fewest),
+    )
+
+
+def _least_reach(launches: int) -> float:
+    return _LEAST_REACH_OF_TWO if launches == 2 else 0.0
 
 
 def delay_difference(cell: CellSummary, baseline: CellSummary) -> float:
@@ -480,15 +618,15 @@ def _add_run_variation(
     )
 
 
-def interval_of(estimate: LogRatioEstimate) -> Interval | None:
+def interval_of(estimate: LogRatioEstimate, *, confidence: float = CONFIDENCE) -> Interval | None:
     """The interval of the ratio, by Student's t; None without an error."""
     if estimate.error is None or estimate.freedom is None:
         return None
     return log_interval(
         estimate.middle,
-        standard_error=estimate.error,
+        standard_error=_widened_error(estimate.error, estimate.freedom, estimate, confidence),
         freedom=estimate.freedom,
-        confidence=CONFIDENCE,
+        confidence=confidence,
     )
 
 
@@ -496,9 +634,17 @@ def _p_value(estimate: LogRatioEstimate) -> float | None:
     """Two-sided p-value of the hypothesis that the ratio is 1."""
     if estimate.error is None or estimate.freedom is None:
         return None
-    if estimate.error == 0:
+    error = _widened_error(estimate.error, estimate.freedom, estimate, CONFIDENCE)
+    if error == 0:
         return 1.0 if estimate.middle == 0 else 0.0
-    return 2 * float(special.stdtr(estimate.freedom, -abs(estimate.middle) / estimate.error))
+    return 2 * float(special.stdtr(estimate.freedom, -abs(estimate.middle) / error))
+
+
+def _widened_error(
+    error: float, freedom: float, estimate: LogRatioEstimate, confidence: float
+) -> float:
+    """The error, at least so large that the interval has the estimate's least reach."""
+    return max(error, estimate.least_reach / float(special.stdtrit(freedom, (1 + confidence) / 2)))
 
 
 def verdict_of(interval: Interval | None, margin: float) -> Verdict:

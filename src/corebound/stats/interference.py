@@ -56,8 +56,8 @@ _LEAST_UNDISTURBED = 2
 T = TypeVar("T")
 
 _NAMES: dict[Cause, str] = {
-    "steal": "the hypervisor gave {} of a CPU to others (steal)",
-    "throttling": "a cgroup's quota stopped threads for {} of the time (throttling)",
+    "steal": "the hypervisor gave {} of a CPU to other guests (steal)",
+    "throttling": "a cgroup's quota took {} of a CPU from its threads (throttling)",
     "foreign load": "other programs took {} of a CPU on its CPUs (foreign load)",
 }
 

@@ -14,8 +14,13 @@ from corebound.stats import special
 
 # The confidence of every interval that a verdict is based on.
 CONFIDENCE = 0.95
-# An interval whose ends differ by more than this factor is not usable.
-_MOST_FACTOR = 100.0
+# An interval whose ends differ by more than this factor is not usable. A ratio may then be anything
+# from 2 times slower to 2 times faster, and a factor of 2 is what a shared core alone can cost.
+_MOST_FACTOR = 4.0
+# An interval of a ratio that excludes 1 gives the direction of a difference however wide it is, and
+# an interval of a spread is wide by nature: of six launches, its ends differ by a factor of 4.
+# Beyond this factor, the far end of these says nothing either.
+_MOST_FACTOR_OF_ANY = 100.0
 
 
 class Interval(Struct, frozen=True, kw_only=True):
@@ -48,14 +53,45 @@ class Interval(Struct, frozen=True, kw_only=True):
         """Whether the value lies inside the interval, ends included."""
         return self.low <= value <= self.high
 
+    def is_beyond(self, margin: float) -> bool:
+        """Whether all of an interval of a ratio is further from 1 than the margin, a share.
+
+        >>> Interval(low=2.8, high=3.2, confidence=0.95).is_beyond(0.02)
+        True
+        >>> Interval(low=0.9, high=0.985, confidence=0.95).is_beyond(0.02)
+        False
+        """
+        return self.low > 1 + margin or self.high < 1 / (1 + margin)
+
 
 def is_usable(low: float, high: float) -> bool:
-    """Whether an interval of a factor, from 0 up, is narrow enough to be worth showing.
+    """Whether an interval of an amount from 0 up is narrow enough to be worth showing.
 
-    >>> is_usable(0.5, 2.0), is_usable(3.8e-05, float("inf")), is_usable(0.0, 0.0)
+    >>> is_usable(10.0, 40.0), is_usable(10.0, 41.0), is_usable(0.0, 0.0)
     (True, False, True)
     """
-    return low == high or (low > 0 and high <= low * _MOST_FACTOR)
+    return _spans_at_most(_MOST_FACTOR, low, high)
+
+
+def is_usable_ratio(low: float, high: float) -> bool:
+    """Whether an interval of a ratio is worth showing: narrow, or without 1 in it.
+
+    >>> is_usable_ratio(0.5, 2.0), is_usable_ratio(0.1, 0.9), is_usable_ratio(0.1, 9.0)
+    (True, True, False)
+    >>> is_usable_ratio(3.8e-05, 0.9), is_usable_ratio(1.5, float("inf"))
+    (False, False)
+    """
+    excludes_1 = low > 1 or high < 1
+    return _spans_at_most(_MOST_FACTOR_OF_ANY if excludes_1 else _MOST_FACTOR, low, high)
+
+
+def is_usable_spread(low: float, high: float) -> bool:
+    """Whether an interval of a spread, such as a coefficient of variation, is worth showing."""
+    return _spans_at_most(_MOST_FACTOR_OF_ANY, low, high)
+
+
+def _spans_at_most(factor: float, low: float, high: float) -> bool:
+    return low == high or (low > 0 and high <= low * factor)
 
 
 def geometric_mean_interval(
@@ -122,6 +158,27 @@ def log_interval(
     """
     reach = standard_error * float(special.stdtrit(freedom, (1 + confidence) / 2))
     return Interval(low=math.exp(middle - reach), high=_exp(middle + reach), confidence=confidence)
+
+
+def share_interval(count: int, total: int, *, confidence: float = CONFIDENCE) -> Interval:
+    """Bound the probability of something that happened `count` times out of `total`.
+
+    Source: Wilson, "Probable inference, the law of succession, and statistical inference"
+    (1927).
+
+    >>> bounds = share_interval(5, 14)
+    >>> round(bounds.low, 2), round(bounds.high, 2)
+    (0.16, 0.61)
+    """
+    z = float(special.ndtri((1 + confidence) / 2))
+    share, weight = count / total, z**2 / total
+    middle = share + weight / 2
+    reach = z * math.sqrt(share * (1 - share) / total + weight / (4 * total))
+    return Interval(
+        low=max((middle - reach) / (1 + weight), 0.0),
+        high=min((middle + reach) / (1 + weight), 1.0),
+        confidence=confidence,
+    )
 
 
 def _exp(power: float) -> float:

@@ -183,9 +183,9 @@ def _decode(encoded: str) -> HdrHistogram:
         return HdrHistogram.decode(encoded.encode())
     except (HdrCookieException, HdrLengthException, zlib.error, ValueError, TypeError) as error:
         raise InputError(
-            what=f"this is no HDR histogram ({error}).",
+            what=f"not an HDR histogram ({error}).",
             where="a record's latencies",
-            fix="The record was changed since it was written: run again, or restore it.",
+            fix="The record was modified after it was written: restore it, or measure again.",
         ) from error
 
 

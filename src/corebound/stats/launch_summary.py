@@ -18,6 +18,7 @@ from corebound.scenario.cell import Cell
 from corebound.scenario.models import WarmupIterations, WarmupSeconds
 from corebound.stats.interference import delay, is_mostly_disturbed, select_undisturbed
 from corebound.stats.intervals import (
+    Array,
     Interval,
     geometric_mean,
     geometric_mean_interval,
@@ -66,6 +67,27 @@ def p99_ns(wall_ns: Sequence[float]) -> float | None:
     return float(np.quantile(wall_ns, 0.99, method="hazen"))
 
 
+# Standard error of a normal sample's median, in multiples of that of its mean.
+_MEDIAN_ERROR = math.sqrt(math.pi / 2)
+# The interquartile range of a normal distribution, in standard deviations.
+_QUARTILES_APART = 1.349
+
+
+def median_error(values: Sequence[float] | Array, independent: float) -> float:
+    """The standard error of the median of some values.
+
+    Args:
+        values: n numbers. Their standard deviation is taken from the interquartile range, so that
+            a few outliers, which hardly move the median, do not count.
+        independent: How many independent values they are worth.
+
+    >>> median_error([5.0, 5.0, 5.0], 3)
+    0.0
+    """
+    low, high = np.quantile(values, (0.25, 0.75))
+    return float(high - low) / _QUARTILES_APART * _MEDIAN_ERROR / math.sqrt(max(independent, 1.0))
+
+
 Warmup = Literal["auto"] | WarmupIterations | WarmupSeconds
 
 # With fewer, a launch's own p99 is biased, and more launches only make the bias more precise.
@@ -90,6 +112,8 @@ class LaunchSummary(Struct, frozen=True, kw_only=True):
             iteration is too short for the CPU clock.
         used: Number of iterations used, over all workers.
         independent: Effective number of independent iterations, given their autocorrelation.
+        error: Standard error of the logarithm of `median_ns`: how much it would vary if the
+            launch had iterated again.
         time_slices_ns: For each time slice used, its number and the median of its iterations,
             with several workers their mean; empty if the launch did not alternate.
         alternated: The ids of the launches that it alternated with.
@@ -108,6 +132,7 @@ class LaunchSummary(Struct, frozen=True, kw_only=True):
     steady: SteadyState
     settled: bool = True
     independent: float = 0.0
+    error: float = 0.0
     time_slices_ns: tuple[tuple[int, float], ...] = ()
     alternated: tuple[str, ...] = ()
     disturbed: bool = False
@@ -212,6 +237,7 @@ def summarise_launch(launch: Launch, warmup: Warmup) -> LaunchSummary:
     cpu_ns = [sample for part in used for sample in part.cpu_ns]
     median_ns = float(np.median(wall_ns))
     is_told = bool(cpu_ns) and median_ns >= LEAST_FOR_CPU_NS
+    independent = sum(effective_sample_size(part.wall_ns) for part in used)
     return LaunchSummary(
         launch=launch.id,
         block=launch.block,
@@ -221,7 +247,8 @@ def summarise_launch(launch: Launch, warmup: Warmup) -> LaunchSummary:
         used=len(wall_ns),
         steady=worst(part.steady for part in used),
         settled=all(part.settled for part in used),
-        independent=sum(effective_sample_size(part.wall_ns) for part in used),
+        independent=independent,
+        error=median_error(np.log(np.maximum(wall_ns, 1)), independent),
         time_slices_ns=_combine_time_slices(part.time_slices_ns for part in used),
         alternated=launch.alternated,
         disturbed=is_mostly_disturbed(launch),

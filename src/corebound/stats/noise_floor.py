@@ -15,7 +15,13 @@ from corebound.records.launch_record import Launch
 from corebound.records.run_record import EnvironmentLock, Run, ScenarioSource
 from corebound.scenario.cell import Cell
 from corebound.scenario.models import Scenario, measure_for
-from corebound.stats.comparison import compare, interval_of, paired_estimates, verdict_of
+from corebound.stats.comparison import (
+    compare,
+    interval_of,
+    paired_estimates,
+    speedup_intervals,
+    verdict_of,
+)
 from corebound.stats.intervals import Interval, geometric_mean
 from corebound.stats.launch_summary import summarise
 
@@ -78,7 +84,7 @@ def experiments(
         ValueError: there are fewer than `LEAST_PAIRS` pairs, or fewer than 2 launches.
     """
     if len(ratios) < LEAST_PAIRS or launches < 2:
-        raise ValueError("noise is told of two launches or more, by three pairs or more")
+        raise ValueError("noise takes two launches or more, and three pairs or more")
     logs = np.log(np.array(ratios, dtype=np.float64))
     rng = np.random.default_rng(seed)
     size = (_DRAWS, launches)
@@ -141,7 +147,8 @@ def calibrated(run: Run, source: ScenarioSource, launches: Sequence[Launch]) -> 
         return None
     first_copy, second_copy = (summarise(side[0].cell, side, measure.warmup) for side in sides)
     comparison = compare(first_copy, second_copy, margin=measure.margin)
-    if comparison is None or comparison.interval is None or comparison.pairs < LEAST_PAIRS:
+    (interval,) = speedup_intervals([(first_copy, second_copy)])
+    if comparison is None or interval is None or comparison.pairs < LEAST_PAIRS:
         return None
     ratios = [ratio for _, ratio in comparison.per_block]
     cell = sides[0][0].cell
@@ -167,7 +174,7 @@ def calibrated(run: Run, source: ScenarioSource, launches: Sequence[Launch]) -> 
             ]
         ),
         speedup_ratio=comparison.speedup_ratio,
-        interval=(comparison.interval.low, comparison.interval.high),
+        interval=(interval.low, interval.high),
         verdict=comparison.verdict,
         noise=tuple(
             noise(

@@ -5,39 +5,55 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from corebound.scenario.models import Launches
-from corebound.stats.comparison import Comparison, speedup_intervals
+from corebound.stats.comparison import Comparison, are_different, speedup_intervals
 from corebound.stats.intervals import Interval
 from corebound.stats.launch_summary import CellSummary
 
 # A cell that fails twice and never succeeds would keep failing for the rest of the nightly run.
 _ATTEMPTS_BEFORE_GIVING_UP = 2
+# The confidence at which a difference ends a cell's launches. Looking after every block from the
+# third to the thirtieth adds less than 0.5 % of false alarms with any simulated noise; at 99.8 %
+# it adds 0.7 % where launches have two modes 22 % apart.
+_DIFFERENT_CONFIDENCE = 0.999
 
 
 def unfinished(
-    summaries: Sequence[CellSummary], baselines: Mapping[str, str], launches: Launches
+    summaries: Sequence[CellSummary],
+    baselines: Mapping[str, str],
+    launches: Launches,
+    *,
+    margin: float,
 ) -> frozenset[str]:
     """Name the cells of one scenario that the next block launches.
 
     Every cell gets launches up to `launches.min`. It gets more, up to `launches.max`,
     while the interval of its ratio to its baseline is wider, either way, than
     `launches.until_relative_ci`. Its baseline then gets more too, because the two are
-    paired. A cell with no ratio uses the interval of its own time instead. Examples are
-    the only cell of a scenario, and a cell whose baseline cannot run.
+    paired. A cell that is clearly different gets no more: the interval of its ratio at a
+    confidence of 99.9 % lies beyond the margin. A cell with no ratio uses the interval of its
+    own time instead. Examples are the only cell of a scenario, and a cell whose baseline
+    cannot run.
 
     A cell without an `ok` launch is given up after two attempts. After a skipped launch it
     is given up at once, because the host will not gain resources.
 
-    The rule depends on the width of an interval, never on its position. So no
-    cell is launched again and again until it happens to look different.
+    No cell is launched again and again until it happens to look different: at 99.9 %, looking
+    after every block makes hardly any false alarm. All else depends on the width of an interval,
+    never on its position.
 
     Args:
         summaries: The scenario's cells so far, including those without a launch.
         baselines: For a cell's key, the key of the cell it is compared with. A
             baseline is absent or maps to itself.
         launches: How many are wanted. Every attempt counts, whatever its status.
+        margin: How far either way a ratio still counts as equal, above 0.
 
     Returns:
         Keys of the cells that need another launch.
+
+    Source of looking at a stricter level than that of the final test: Haybittle, "Repeated
+    assessment of results in clinical trials of cancer treatment" (1971); Peto et al., "Design and
+    analysis of randomized clinical trials" (1976).
     """
     by_key = {summary.cell.key: summary for summary in summaries}
     compared = {
@@ -54,8 +70,9 @@ def unfinished(
     }
     due = {key for key in open_keys if by_key[key].attempts < launches.min}
     following = open_keys - due - leading
-    imprecise = following - _precise(by_key, compared, launches) if following else set()
-    selected = due | imprecise
+    selected = due
+    if following:
+        selected |= following - _certain(by_key, compared, launches, margin)
     return frozenset(selected | ({compared[key] for key in selected & compared.keys()} & open_keys))
 
 
@@ -66,10 +83,13 @@ def is_given_up(summary: CellSummary) -> bool:
     return summary.count("skipped") > 0 or summary.attempts >= _ATTEMPTS_BEFORE_GIVING_UP
 
 
-def _precise(
-    by_key: Mapping[str, CellSummary], compared: Mapping[str, str], launches: Launches
+def _certain(
+    by_key: Mapping[str, CellSummary],
+    compared: Mapping[str, str],
+    launches: Launches,
+    margin: float,
 ) -> set[str]:
-    """The cells whose reported value is as precise as requested.
+    """The cells whose reported value is as precise as requested, or clearly different.
 
     That is the ratio to the baseline. Without a measured baseline it is the cell's own time.
     """
@@ -81,12 +101,15 @@ def _precise(
     intervals: dict[str, Interval | None] = {
         key: summary.interval for key, summary in by_key.items() if key not in pairs
     }
-    intervals |= zip(pairs, speedup_intervals(tuple(pairs.values()), adaptive=True), strict=True)
-    return {
+    sides = tuple(pairs.values())
+    intervals |= zip(pairs, speedup_intervals(sides, adaptive=True), strict=True)
+    precise = {
         key
         for key, interval in intervals.items()
         if interval is not None and interval.relative_half_width <= launches.until_relative_ci
     }
+    different = are_different(sides, margin=margin, confidence=_DIFFERENT_CONFIDENCE, adaptive=True)
+    return precise | {key for key, differs in zip(pairs, different, strict=True) if differs}
 
 
 # Blocks per turn of a scenario with a doubtful cell; a scenario without one gets one block. With
@@ -96,7 +119,7 @@ DOUBTFUL_TURNS = 3
 
 
 def needs_more_launches(
-    summary: CellSummary, comparison: Comparison | None, launches: Launches
+    summary: CellSummary, comparison: Comparison | None, launches: Launches, *, margin: float
 ) -> bool:
     """Whether a cell's last result was undecided or too noisy.
 
@@ -104,6 +127,7 @@ def needs_more_launches(
         summary: The summary of its launches.
         comparison: Its comparison with its baseline; None without one: its own time counts then.
         launches: The interval width that the scenario requests.
+        margin: How far either way a ratio still counts as equal, above 0.
 
     Returns:
         False also if no launch was `ok`, because more would fail as well.
@@ -113,7 +137,10 @@ def needs_more_launches(
     if comparison is not None and comparison.verdict == "undecided":
         return True
     interval = comparison.interval if comparison is not None else summary.interval
-    return interval is None or interval.relative_half_width > launches.until_relative_ci
+    if interval is None:
+        return True
+    is_different = comparison is not None and interval.is_beyond(margin)
+    return not is_different and interval.relative_half_width > launches.until_relative_ci
 
 
 # A cell this many times slower than its baseline is a trap, and its cause is worth knowing.

@@ -76,7 +76,7 @@ def judged_value_ns(served: Served) -> float:
     answered = served.answered
     latencies = percentiles(answered.latencies)
     if not answered.ok or latencies is None:
-        raise ValueError("a launch without a good answer has no figure")
+        raise ValueError("a launch without a successful request has no value")
     if served.traffic.shape in BY_TAIL:
         return float(latencies.p99_ns)
     if served.traffic.shape in BY_P90:

@@ -21,6 +21,11 @@ _PRIOR_SCALES = np.linspace(-4.0, 4.0, 33)
 # In proportion to 1 / freedom: comparisons are taken to differ unless they are seen to be alike.
 # With equal weights fewer intervals hold the truth where one cell is much noisier than the rest.
 _PRIOR_WEIGHTS = -np.log(_PRIOR_FREEDOMS)
+# A comparison whose error exceeds the median error by this factor keeps its own interval if that
+# is wider. Otherwise one that is much noisier than the rest would be judged by their variance:
+# of the intervals of one that is five times noisier, 88 % held the truth, and 93 % do so. A factor
+# of 1.5 gives 0.5 % less, and 1 makes intervals of equal comparisons 9 % wider.
+_KEEPS_OWN_FACTOR = 1.25
 # An error of 0 comes from a clock that is coarser than the differences.
 _LEAST_SHARE = 1e-9
 _LEAST_ERROR = 1e-100
@@ -44,7 +49,8 @@ def share_variances(errors: Array, freedoms: Array, *, confidence: float = 0.95)
 
     The variances are drawn from a scaled inverse chi-squared distribution, whose scale and
     degrees of freedom are unknown. Both are averaged over, weighted by how well they explain the
-    variances seen. So comparisons whose variances differ much keep their own.
+    variances seen. So comparisons whose variances differ much keep their own. One that is noisier
+    than the others never gets a narrower interval from them.
 
     Args:
         errors: (..., k) standard errors of k comparisons with the same number of launches.
@@ -73,7 +79,14 @@ def share_variances(errors: Array, freedoms: Array, *, confidence: float = 0.95)
     posterior = (prior * scales + own * variances[..., None, None]) / (prior + own)
     reach = _reach(np.sqrt(posterior), prior + own, weights, 1 - confidence)
     total = freedoms + (weights * prior).sum(axis=(-2, -1))
-    return SharedErrors(errors=reach / special.stdtrit(total, (1 + confidence) / 2), freedoms=total)
+    shared = reach / special.stdtrit(total, (1 + confidence) / 2)
+    is_noisy = errors > _KEEPS_OWN_FACTOR * np.median(errors, axis=-1, keepdims=True)
+    own_reach = errors * special.stdtrit(freedoms, (1 + confidence) / 2)
+    keeps_own = is_noisy & (own_reach > reach)
+    return SharedErrors(
+        errors=np.where(keeps_own, errors, shared),
+        freedoms=np.where(keeps_own, freedoms, total),
+    )
 
 
 def _weights(logs: Array, freedoms: Array) -> Array:

@@ -91,6 +91,8 @@ def _time(workload: Workload, request: protocol.Request) -> Timings:
         iterate,
         workload.step,
         iterations=request.iterations - 1,
+        enough_ns=request.enough_ns,
+        least_iterations=request.least_iterations - 1,
         wall_ns=time.perf_counter_ns,
         cpu_ns=workload.cpu_ns,
     )

@@ -77,6 +77,9 @@ class Request:
         framework: Selects the adapter that seeds, configures and describes the framework.
         intra_op, inter_op: The framework's thread counts; None: the framework default.
         iterations: The number of iterations to time, including the first.
+        enough_ns: If not None, stop earlier: once the iterations have taken this long in total,
+            but not before there are `least_iterations`.
+        least_iterations: See `enough_ns`.
         seed: The seed of all the framework's random number generators.
         path: Directories to import `target` from. They come first in the search path, or
             last if the project under test is measured.
@@ -101,6 +104,8 @@ class Request:
     iterations: int
     seed: int
     path: list[str]
+    enough_ns: int | None = None
+    least_iterations: int = 1
     gpus: int = 0
     operators: int | None = None
     project: bool = False

@@ -8,6 +8,7 @@ import socket
 from array import array
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Literal, Protocol, Self
 
 from corebound.worker import protocol
@@ -143,9 +144,11 @@ def iterate(
     iterations: int,
     wall_ns: Callable[[], int],
     cpu_ns: Callable[[], int],
+    enough_ns: int | None = None,
+    least_iterations: int = 1,
     turn_signal: TurnSignal | None = None,
 ) -> Timings:
-    """Time `iterations` calls: without interruption, or in time slices.
+    """Time up to `iterations` calls: without interruption, or in time slices.
 
     A time slice has at least `protocol.TIME_SLICE_ITERATIONS` calls and takes at least
     `protocol.TIME_SLICE_NS`.
@@ -155,28 +158,42 @@ def iterate(
         iterations: The number of calls.
         wall_ns: A monotonic clock in nanoseconds.
         cpu_ns: CPU time used so far, in nanoseconds.
+        enough_ns: Stop earlier, once the calls have taken this long in total; with time slices,
+            at the end of one. None: after all calls.
+        least_iterations: If `enough_ns` is given, stop after this many calls at the earliest.
         turn_signal: Signals the start of each time slice. None: there are no time slices.
     """
+    time_calls = partial(measure, step, wall_ns=wall_ns, cpu_ns=cpu_ns)
     if turn_signal is None:
-        walls, cpus = measure(step, iterations=iterations, wall_ns=wall_ns, cpu_ns=cpu_ns)
+        walls, cpus = time_calls(
+            iterations=iterations, least_ns=enough_ns, least_iterations=least_iterations
+        )
         return Timings(walls=walls, cpus=cpus)
     timings = Timings()
     origin_ns = wall_ns()
-    while (remaining := iterations - len(timings.walls)) > 0:
-        least_ns = protocol.TIME_SLICE_NS if turn_signal.awaited() == "slice" else None
+    spent_ns = 0
+    is_enough = iterations == 0
+    while not is_enough:
+        is_last = turn_signal.awaited() == "last"
         timings.began_us.append((wall_ns() - origin_ns) // 1000)
-        walls, cpus = measure(
-            step,
-            iterations=remaining,
-            wall_ns=wall_ns,
-            cpu_ns=cpu_ns,
-            least_ns=least_ns,
-            least_iterations=protocol.TIME_SLICE_ITERATIONS,
+        done = len(timings.walls)
+        if is_last:
+            least_ns = None if enough_ns is None else max(enough_ns - spent_ns, 0)
+            least = max(least_iterations - done, 1)
+        else:
+            least_ns, least = protocol.TIME_SLICE_NS, protocol.TIME_SLICE_ITERATIONS
+        walls, cpus = time_calls(
+            iterations=iterations - done, least_ns=least_ns, least_iterations=least
         )
         timings.walls.extend(walls)
         timings.cpus.extend(cpus)
         timings.lengths.append(len(walls))
-        if len(walls) < remaining:
+        spent_ns += sum(walls)
+        done += len(walls)
+        is_enough = done == iterations or (
+            enough_ns is not None and spent_ns >= enough_ns and done >= least_iterations
+        )
+        if not is_enough:
             turn_signal.hand_over()
     turn_signal.finish()
     return timings

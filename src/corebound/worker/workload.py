@@ -138,7 +138,7 @@ def _require_finished(result: object, call: str) -> None:
     elif inspect.isawaitable(result):
         kind = "a coroutine" if inspect.iscoroutine(result) else f"a {type(result).__name__}"
         fix = "Write `async: true` beside `workload` in the scenario to have it awaited,"
-        fix += " or wait for it within the call."
+        fix += " or await it within the call."
     else:
         return
     if inspect.iscoroutine(result):
@@ -162,7 +162,7 @@ class CommandWorkload:
         if program is None:
             raise WorkloadError(
                 what=f"the command `{argv[0]}` was not found.",
-                fix="Install it, or give its path. PATH is the one of the `corebound` command.",
+                fix="Install it, or give its path. PATH is that of the `corebound` command.",
             )
         self._program = program
         self._argv = argv
@@ -216,7 +216,7 @@ def _require_success(words: list[str], code: int) -> None:
     if code > 0:
         ending = f"exited with {code}"
     else:
-        ending = f"was ended by signal {-code} ({signal.strsignal(-code)})"
+        ending = f"was killed by signal {-code} ({signal.strsignal(-code)})"
     raise WorkloadError(
         what=f"the command `{' '.join(words)}` {ending}.",
         fix="Its error messages are in the launch's log. A workload must exit with 0.",
@@ -240,7 +240,7 @@ def find_function(target: str) -> Callable[..., object]:
             ) from error
         raise WorkloadError(
             what=f"no module `{module_name}` was found.",
-            fix="Put it beside the scenario file, or add its package to the environment.",
+            fix="Put it next to the scenario file, or add its package to the environment.",
         ) from error
     function: object = getattr(module, function_name, None)
     if not callable(function):
@@ -279,5 +279,5 @@ def _require_gpus_parameter(function: Callable[..., object], target: str) -> Non
     ):
         raise WorkloadError(
             what=f"`{target}` has no parameter `gpus`, so it would compute on the CPU.",
-            fix="Add the parameter, the number of GPUs to compute on, or leave `gpus` out.",
+            fix="Add the parameter, the number of GPUs to compute on, or remove `gpus`.",
         )

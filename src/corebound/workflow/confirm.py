@@ -282,7 +282,7 @@ def _confirm_by_present_state(
             direction=change.change_point.direction,
             ratio=change.change_point.ratio,
         ),
-        how=f"the present state was measured again with {len(point.launches)} launches and"
+        how=f"the checked-out commit was measured again with {len(point.launches)} launches and"
         f" compared with {len(good)} good nightly runs; the good commit was not measured",
         run=new_run.id,
         ratio=point.value / level,

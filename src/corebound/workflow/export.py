@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from enum import StrEnum
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
+from corebound.analysis.history_csv import history_csv
 from corebound.errors import Fault, InputError, report_os_errors
 from corebound.exchange import pyperf, run_export
 from corebound.exchange.asv import export as asv_export
 from corebound.exchange.reading import Unreadable, parse_json
 from corebound.exchange.run_export import ExportedCell, drop_iterations, exported_cells
 from corebound.records import atomic_write, jsonl
-from corebound.workflow.run_index import drop_unreadable_scenarios
+from corebound.workflow.run_index import drop_unreadable_scenarios, read_suite
 
 
 class Format(StrEnum):
@@ -25,6 +27,7 @@ class Format(StrEnum):
     GITHUB = "github-action-benchmark"
     CSV = "csv"
     PARQUET = "parquet"
+    HISTORY = "history"
 
 
 # Other formats hold one state only, and would mix the results of two runs.
@@ -66,6 +69,45 @@ def export_runs(
     else:
         _write(out, _SINGLE_RUN_FORMATS[format_](_with_results(list(cells), out, faults)).encode())
     return tuple(faults)
+
+
+def export_histories(out: Path, records: Path, *, only: Sequence[str] = ()) -> tuple[Fault, ...]:
+    """Write every point of histories as CSV: our own series, and imported ones.
+
+    Args:
+        out: The file to write.
+        records: The folder of records.
+        only: Ids of series, or names of scenarios, benchmarks and projects; shell patterns of names
+            are allowed. Empty for all.
+
+    Returns:
+        What could not be read.
+
+    Raises:
+        InputError: No series matches, or the file cannot be written.
+    """
+    suite = read_suite(records)
+    selected = [
+        series
+        for series in suite.series
+        if not only
+        or series.id in only
+        or any(
+            fnmatchcase(name, pattern)
+            for name in (series.scenario, series.project or "")
+            for pattern in only
+        )
+    ]
+    if not selected:
+        raise InputError(
+            what="no series has this name." if only else "no histories.",
+            where=f"--only {' --only '.join(only)}" if only else str(records),
+            fix="The columns `project` and `scenario` of an export without --only have the names."
+            if only
+            else "Measure with `corebound run`, or name another folder with --records.",
+        )
+    _write(out, history_csv(selected).encode())
+    return suite.faults
 
 
 def _select_files(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import urllib.error
 import urllib.request
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -75,8 +75,11 @@ def summary_text(summary: NightlySummary) -> str:
 def _lines(summary: NightlySummary) -> Iterator[str]:
     name = f"{summary.project} on {summary.host}, nightly run of {summary.started_at}"
     yield f"{name}: {_headline(summary)}"
-    for change in _alarms(summary):
-        yield from _alarm_lines(change)
+    for entry, changes in _alarms_by_commit(summary):
+        if entry is None or len(changes) == 1:
+            yield from _alarm_lines(changes[0])
+        else:
+            yield from _entry_lines(entry, changes)
     for series in (summary.regressions or {}).get("failing", ()):
         reason = f": {series['reason']}" if series["reason"] else ""
         since = f"no result since {series['since']}{reason}"
@@ -110,8 +113,43 @@ def _headline(summary: NightlySummary) -> str:
 
 
 def _alarms(summary: NightlySummary) -> tuple[Mapping[str, Any], ...]:
+    """The new regressions; those of secondary benchmarks are only on the site."""
     changes = (summary.regressions or {}).get("changes", ())
-    return tuple(change for change in changes if change["alarm"])
+    return tuple(
+        change for change in changes if change["alarm"] and change["importance"] == "primary"
+    )
+
+
+def _alarms_by_commit(
+    summary: NightlySummary,
+) -> Iterator[tuple[Mapping[str, Any] | None, list[Mapping[str, Any]]]]:
+    """The new regressions of each commit, with the commit's entry; None if it has none."""
+    entry_of = {
+        change: entry
+        for entry in (summary.regressions or {}).get("commits", ())
+        for change in entry["changes"]
+    }
+    groups: dict[str, list[Mapping[str, Any]]] = {}
+    for alarm in _alarms(summary):
+        entry = entry_of.get(alarm["id"])
+        groups.setdefault(alarm["id"] if entry is None else entry["id"], []).append(alarm)
+    for alarms in groups.values():
+        yield entry_of.get(alarms[0]["id"]), alarms
+
+
+# The series of a commit that a summary names.
+_MOST_NAMED = 3
+
+
+def _entry_lines(entry: Mapping[str, Any], changes: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """The lines for a commit with several regressions: what it did, and the largest of them."""
+    subject = one_line(entry["first_bad"].get("subject") or "")
+    yield f"commit {entry['id']} {subject}".rstrip() + f": {entry['summary']}"
+    for change in changes[:_MOST_NAMED]:
+        yield f"  {_series_name(change)}: {change['size']}"
+    if len(changes) > _MOST_NAMED:
+        yield f"  and {len(changes) - _MOST_NAMED:,} more"
+    yield f"  {entry['link']}"
 
 
 def _alarm_lines(change: Mapping[str, Any]) -> Iterator[str]:

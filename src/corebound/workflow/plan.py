@@ -2,40 +2,89 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from corebound.machine import discovery
-from corebound.machine.identity import gpus
+from corebound.analysis.forecast import Forecast
+from corebound.machine import discovery, identity
 from corebound.machine.topology import Topology
-from corebound.planning.models import CannotRun
+from corebound.planning.models import CannotRun, QuotaSupport
 from corebound.planning.placement import TOOLS
 from corebound.planning.plan import PlannedCell
+from corebound.runner import Task
 from corebound.workflow import projects, scenarios
+from corebound.workflow.forecast import forecast_tasks
 from corebound.workflow.prepare import RunRequest
 from corebound.workflow.scenarios import LoadedScenario
 
 
 class PlannedSuite(Struct, frozen=True, kw_only=True):
-    """The planned cells with their scenarios, and why environments do not exist yet."""
+    """The planned cells of a suite.
+
+    Attributes:
+        cells: The cells with their scenarios.
+        missing: Why environments do not exist yet.
+        forecasts: What a run is expected to reach; empty if a scenario was never measured here.
+    """
 
     cells: tuple[tuple[LoadedScenario, PlannedCell], ...]
     missing: tuple[CannotRun, ...]
+    forecasts: tuple[Forecast, ...] = ()
 
 
-def plan_suite(request: RunRequest, sysfs: Path | None) -> PlannedSuite:
+def plan_suite(
+    request: RunRequest, sysfs: Path | None, budget_s: float | None = None
+) -> PlannedSuite:
     """Plan the cells of scenarios; launch, build and store nothing.
 
     Args:
         request: The scenarios.
         sysfs: A saved machine; None is this one.
+        budget_s: The time limit of the run, in seconds; None is no limit.
 
     Raises:
         ScenarioFaults: The files have errors.
         InputError: A file cannot be read, or an environment or commit does not exist.
     """
+    plan = _plan(request, sysfs)
+    return PlannedSuite(
+        cells=tuple(
+            (scenario, cell)
+            for scenario, task in zip(plan.loaded, plan.tasks, strict=True)
+            for cell in task.planned
+        ),
+        forecasts=forecast_tasks(
+            plan.tasks, identity.host(plan.topology).id, request.records, budget_s
+        )
+        if sysfs is None
+        else (),
+        missing=plan.missing,
+    )
+
+
+def check_suite(files: Sequence[Path]) -> tuple[Task, ...]:
+    """Plan scenarios on this host to find every error in them.
+
+    Raises:
+        ScenarioFaults: The files have errors.
+        InputError: A file cannot be read, or an environment or commit does not exist.
+    """
+    return _plan(RunRequest(files=tuple(files)), None).tasks
+
+
+class _Plan(Struct, frozen=True, kw_only=True):
+    """Scenarios with their tasks on a host, and why environments do not exist yet."""
+
+    loaded: tuple[LoadedScenario, ...]
+    tasks: tuple[Task, ...]
+    topology: Topology
+    missing: tuple[CannotRun, ...]
+
+
+def _plan(request: RunRequest, sysfs: Path | None) -> _Plan:
     loaded = scenarios.load_scenarios(request.files, request.only, request.profile)
     cells = scenarios.all_cells(loaded)
     if request.python is None:
@@ -43,7 +92,7 @@ def plan_suite(request: RunRequest, sysfs: Path | None) -> PlannedSuite:
     else:
         project = projects.use_existing(cells, request.python)
     environments = scenarios.find_environments(loaded, Path.cwd(), project)
-    live = scenarios.host_capabilities(environments)
+    live = scenarios.host_capabilities(environments, cells)
     # The command of a cell is known before its environment exists.
     pythons = {
         name: str(scenarios.python_of(name, environment))
@@ -55,14 +104,16 @@ def plan_suite(request: RunRequest, sysfs: Path | None) -> PlannedSuite:
             host,
             topology=read_topology(sysfs),
             tools=TOOLS | {scenarios.JAVA},
-            gpus=tuple(gpu.id for gpu in gpus(sysfs, None)),
+            gpus=tuple(gpu.id for gpu in identity.gpus(sysfs, None)),
+            quota=QuotaSupport(),
         )
-    return PlannedSuite(
-        cells=tuple(
-            (scenario, cell)
+    return _Plan(
+        loaded=loaded,
+        tasks=tuple(
+            scenarios.plan_task(scenario, host, profile=request.profile, seed=0)
             for scenario in loaded
-            for cell in scenarios.plan_task(scenario, host, profile=request.profile, seed=0).planned
         ),
+        topology=host.topology,
         # `run` builds the project under test itself.
         missing=tuple(
             live.build_failures[name]

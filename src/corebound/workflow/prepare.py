@@ -245,7 +245,9 @@ def _has_everything(run: Run, file: Path, *, operators: bool) -> bool:
     """Whether a run has everything that the scenarios in its record require."""
     try:
         loaded = scenarios.recorded_scenarios(run)
-        host = scenarios.host_capabilities(scenarios.find_environments(loaded, Path.cwd()))
+        host = scenarios.host_capabilities(
+            scenarios.find_environments(loaded, Path.cwd()), scenarios.all_cells(loaded)
+        )
     except CoreboundError:
         return False
     tasks = tuple(
@@ -299,11 +301,12 @@ class _Plan(Struct, frozen=True, kw_only=True):
 
     def with_seed(self, seed: int) -> tuple[Run, tuple[Task, ...]]:
         """The run and its tasks for a seed."""
-        run = replace(self.run, seed=seed)
-        return run, tuple(
-            scenarios.plan_task(scenario, self.host, profile=run.profile, seed=seed)
+        tasks = tuple(
+            scenarios.plan_task(scenario, self.host, profile=self.run.profile, seed=seed)
             for scenario in self.loaded
         )
+        duplicates = {task.scenario.name: task.duplicates for task in tasks if task.duplicates}
+        return replace(self.run, seed=seed, duplicates=duplicates), tasks
 
 
 def plan_run(
@@ -351,7 +354,7 @@ def _plan(
     else:
         project = projects.use_existing(cells, request.python)
     made = scenarios.find_environments(loaded, Path.cwd(), project)
-    host = scenarios.host_capabilities(made, {**project.unmade, **(unmade or {})})
+    host = scenarios.host_capabilities(made, cells, {**project.unmade, **(unmade or {})})
     run = Run(
         schema=SCHEMA,
         id=secrets.token_hex(4),
@@ -399,6 +402,7 @@ def difference(before: Run, now: Run) -> str | None:
         ("an environment has changed", before.environments, now.environments),
         ("the host has changed", _host_key(before), _host_key(now)),
         ("the commit differs", _commit_key(before), _commit_key(now)),
+        ("the duplicate configurations differ", before.duplicates, now.duplicates),
     )
     return next((reason for reason, then, current in compared if then != current), None)
 
@@ -413,8 +417,9 @@ def _hashes(run: Run) -> set[str]:
 
 def _host_key(run: Run) -> tuple[object, ...]:
     """The host properties that must not change; a hypervisor may add and remove memory."""
-    allowed = tuple(cpu.id for cpu in run.host.topology.allowed)
-    return run.host.id, run.host.kernel, allowed
+    topology = run.host.topology
+    allowed = tuple(cpu.id for cpu in topology.allowed)
+    return run.host.id, run.host.kernel, allowed, topology.cpu_quota
 
 
 def _commit_key(run: Run) -> tuple[str, bool, str | None] | None:
@@ -458,7 +463,9 @@ def prioritise_inconclusive(tasks: Sequence[Task], run: Run, records: Path) -> t
     """
     names = {task.scenario.name for task in tasks}
     inconclusive = {
-        name for name, result in _last_results(names, run, records) if _is_inconclusive(result)
+        name
+        for name, result in last_results(names, run.host.id, records, other_than=run.id)
+        if _is_inconclusive(result)
     }
     with_turns = [
         replace(task, turns=DOUBTFUL_TURNS if task.scenario.name in inconclusive else 1)
@@ -467,17 +474,26 @@ def prioritise_inconclusive(tasks: Sequence[Task], run: Run, records: Path) -> t
     return tuple(sorted(with_turns, key=lambda task: -task.turns))
 
 
-def _last_results(names: set[str], run: Run, records: Path) -> Iterator[tuple[str, ScenarioResult]]:
-    """Find the result of each scenario's last run on this host."""
+def last_results(
+    names: set[str], host: str, records: Path, *, other_than: str | None = None
+) -> Iterator[tuple[str, ScenarioResult]]:
+    """Find the result of each scenario's last run on a host.
+
+    Args:
+        names: The scenarios.
+        host: The host's id.
+        records: The folder of records.
+        other_than: The id of a run that does not count.
+    """
     missing = set(names)
-    files = sorted((records / run.host.id).glob("*.jsonl"), reverse=True)
+    files = sorted((records / host).glob("*.jsonl"), reverse=True)
     for file in files[:_MAX_RUNS_BACK]:
         if not missing:
             return
         try:
             before = jsonl.read_run(file)
             recorded = {str(source.document.get("name")) for source in before.scenarios}
-            if before.id == run.id or not recorded & missing:
+            if before.id == other_than or not recorded & missing:
                 continue
             stored = jsonl.read(file)
         except InputError:
@@ -503,4 +519,7 @@ def _needs_more(cell: CellResult, baselines: set[str], result: ScenarioResult) -
     # A baseline has as many launches as the cells compared with it.
     if cell.comparison is None and cell.cell.key in baselines:
         return False
-    return needs_more_launches(cell.summary, cell.comparison, result.measure.launches)
+    measure = result.measure
+    return needs_more_launches(
+        cell.summary, cell.comparison, measure.launches, margin=measure.margin
+    )

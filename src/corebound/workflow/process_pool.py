@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 from corebound.errors import HostError
 from corebound.launch.supervisor import end_with_parent
-from corebound.machine.cgroups import cpus_worth
+from corebound.machine.cgroups import quota_cpus
 from corebound.machine.lock import is_held
 from corebound.machine.sysfs import LIVE
 
@@ -71,7 +71,8 @@ def _kill_all() -> None:
 
 def _cpus() -> int:
     # A container sees all CPUs, but is often limited to the time of a few.
-    return int(min(len(os.sched_getaffinity(0)), cpus_worth(LIVE)))
+    cpus, quota = len(os.sched_getaffinity(0)), quota_cpus(LIVE)
+    return cpus if quota is None else int(min(cpus, quota))
 
 
 def _start_pool(

@@ -10,16 +10,24 @@ from msgspec import Struct, field
 from corebound import clock
 from corebound.analysis.commands import asv_continuous_arguments
 from corebound.analysis.noise_floor import calibration_for, noise_floor_note
+from corebound.analysis.triage import (
+    CommitEntry,
+    FailureGroup,
+    change_status,
+    group_failures,
+    triage,
+)
 from corebound.errors import InputError
 from corebound.records import documents
 from corebound.records.calibration import Calibration
 from corebound.records.decisions import (
     Decision,
     State,
-    append_decision,
+    append_decisions,
     valid_decisions,
 )
-from corebound.records.history import Series
+from corebound.records.history import Series, is_primary
+from corebound.records.jsonl import RECORDS
 from corebound.stats.history.alerts import AssessedChange, assess_changes
 from corebound.stats.history.regressions import (
     Analysis,
@@ -63,6 +71,7 @@ class RegressionsResult(Struct, frozen=True, kw_only=True):
         series: All series.
         active: The series that are not retired.
         contexts: The additional information for each change, by its id.
+        records_folder: The folder of records that commands have to name; empty for the default.
     """
 
     changes: tuple[AssessedChange, ...]
@@ -71,6 +80,7 @@ class RegressionsResult(Struct, frozen=True, kw_only=True):
     series: tuple[Series, ...]
     active: tuple[Series, ...]
     contexts: Mapping[str, ChangeContext] = field(default_factory=dict)
+    records_folder: str = ""
 
     def context_of(self, change: AssessedChange) -> ChangeContext:
         """The additional information for a change; empty if there is none."""
@@ -84,8 +94,38 @@ class RegressionsResult(Struct, frozen=True, kw_only=True):
 
     @property
     def alarms(self) -> tuple[AssessedChange, ...]:
-        """The new regressions."""
-        return tuple(change for change in self.changes if change.alarm)
+        """The new regressions of primary benchmarks, which determine the exit code."""
+        return tuple(
+            change for change in self.changes if change.alarm and is_primary(change.change.series)
+        )
+
+    @property
+    def secondary_alarms(self) -> tuple[AssessedChange, ...]:
+        """The new regressions of secondary benchmarks."""
+        return tuple(
+            change
+            for change in self.changes
+            if change.alarm and not is_primary(change.change.series)
+        )
+
+    @property
+    def entries(self) -> tuple[CommitEntry, ...]:
+        """The significant and confirmed changes, by commit, the latest first."""
+        return triage(self.changes)
+
+    @property
+    def failures(self) -> tuple[FailureGroup, ...]:
+        """The series whose latest points have no results, by reason."""
+        return group_failures(self.failing)
+
+    @property
+    def built(self) -> frozenset[str]:
+        """The ids of our own series that measure builds of the commits under test."""
+        return frozenset(
+            change.change.series.id
+            for change in self.changes
+            if self.context_of(change).compare[:1] == ("corebound",)
+        )
 
     @property
     def suspected(self) -> tuple[AssessedChange, ...]:
@@ -95,14 +135,10 @@ class RegressionsResult(Struct, frozen=True, kw_only=True):
         )
 
     @property
-    def gains(self) -> tuple[AssessedChange, ...]:
-        """New improvements that have lasted."""
-        return tuple(change for change in self.changes if change.is_gain)
-
-    @property
     def others(self) -> tuple[AssessedChange, ...]:
-        """All other changes: decided, old, recovered, or possibly chance."""
-        listed = {id(change) for change in (*self.alarms, *self.suspected, *self.gains)}
+        """The changes that are neither significant nor suspected."""
+        listed = {id(change) for entry in self.entries for change in entry.changes}
+        listed |= {id(change) for change in self.suspected}
         return tuple(change for change in self.changes if id(change) not in listed)
 
 
@@ -143,6 +179,7 @@ class AnalysedHistory(Struct, frozen=True, kw_only=True):
             series=self.suite.series,
             active=active,
             contexts=_contexts(self.changes, self.suite, self.records),
+            records_folder="" if self.records == RECORDS else str(self.records),
         )
 
 
@@ -220,42 +257,77 @@ def confirm_open_changes(
 
 
 def record_decision(
-    state: State, change_id: str, because: str | None, history: AnalysedHistory, status: Path
-) -> None:
+    state: State, name: str, because: str | None, history: AnalysedHistory, status: Path
+) -> tuple[AssessedChange, ...]:
     """Append a decision to the file; existing content stays unchanged.
 
+    Args:
+        state: The decision.
+        name: The id of a change, or the beginning of a commit: then the decision is about each
+            change of that commit's entry that it applies to.
+        because: The reason.
+        history: The changes.
+        status: The file of decisions.
+
+    Returns:
+        The changes that were decided, at least one.
+
     Raises:
-        InputError: There is no such change, it is accepted without a reason, or the file cannot
-            be extended.
+        InputError: There is no such change, several commits begin with `name`, the change is
+            accepted without a reason, or the file cannot be extended.
     """
-    change = next(
-        (
-            change
-            for change in history.assessed_changes()
-            if change_id in {change.id, change.change.id}
-        ),
-        None,
-    )
-    if change is None:
-        raise InputError(
-            what=f"no change `{change_id}` in these records.",
-            where=str(history.records),
-            fix="Run `corebound regressions --all` to list all changes with their ids.",
-        )
+    changes = _named_changes(state, name, history)
     if state == "accepted" and not (because and because.strip()):
         raise InputError(
             what="accepting a regression requires a reason.",
             where="--accept",
             fix='Give one: --because "the new parser checks what it reads".',
         )
-    decision = Decision(
-        id=change.id,
-        state=state,
-        because=" ".join((because or "").split()) or f"it was said to be {state}",
-        at=clock.timestamp(),
-        location=change.change.location,
-    )
-    append_decision(decision, status)
+    at = clock.timestamp()
+    decisions = [
+        Decision(
+            id=change.id,
+            state=state,
+            because=" ".join((because or "").split()) or f"it was recorded as {state}",
+            at=at,
+            location=change.change.location,
+        )
+        for change in changes
+    ]
+    append_decisions(decisions, status)
+    return changes
+
+
+# Fewer digits of a commit are likely to be a typing error.
+_LEAST_DIGITS = 4
+
+
+def _named_changes(state: State, name: str, history: AnalysedHistory) -> tuple[AssessedChange, ...]:
+    assessed = history.assessed_changes()
+    for change in assessed:
+        if name in {change.id, change.change.id}:
+            return (change,)
+    entries = triage(assessed)
+    named = [entry for entry in entries if entry.id == name] or [
+        entry for entry in entries if len(name) >= _LEAST_DIGITS and entry.id.startswith(name)
+    ]
+    if len(named) > 1:
+        raise InputError(
+            what=f"several commits begin with `{name}`: {', '.join(entry.id for entry in named)}.",
+            where=str(history.records),
+            fix="Name one of them.",
+        )
+    if not named:
+        raise InputError(
+            what=f"no change `{name}` in these records, and no commit with changes.",
+            where=str(history.records),
+            fix="Run `corebound regressions --all` to list all changes with their ids.",
+        )
+    changes = named[0].leading.changes
+    if state == "open":
+        return tuple(change for change in changes if change.decision is not None) or changes
+    pending = tuple(change for change in changes if change_status(change) in {"new", "open"})
+    return pending or changes
 
 
 def _contexts(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from fnmatch import fnmatchcase
+from functools import partial
 from pathlib import Path
 
 from msgspec import Struct
@@ -27,6 +28,8 @@ from corebound.workflow.process_pool import forked_map
 from corebound.workflow.projects import Notify
 from corebound.workflow.resolve_refs import StoredRun, resolve_commits, resolve_runs
 from corebound.workflow.run_index import auxiliary_runs, earlier_results, indexed_runs
+from corebound.workflow.tunings import tuning_results
+from corebound.workflow.unchanged_report import ReportStamp
 
 
 def write_site(
@@ -38,8 +41,9 @@ def write_site(
     status: Path,
     only: Sequence[str] = (),
     compare: Sequence[str] = (),
+    address: str = "",
 ) -> Path:
-    """Write the site of a folder of records.
+    """Write the site of a folder of records; one that has nothing new to show stays as it is.
 
     Args:
         records: The folder of records.
@@ -49,6 +53,7 @@ def write_site(
         status: The file of decisions about changes.
         only: Names of scenarios and imported data, or patterns of them; empty for everything.
         compare: Pairs of runs or commits, each `A..B`, that get a page of their own.
+        address: The address that the site will have; empty if unknown.
 
     Returns:
         The site's first page.
@@ -56,6 +61,17 @@ def write_site(
     Raises:
         InputError: No name matches, or the site cannot be written.
     """
+    now = clock.utc_now().isoformat(timespec="seconds")
+    stamp = ReportStamp(records, out, status=status, options=(address, *only), day=now[:10])
+    # Which commits `compare` names depends on a repository.
+    if not compare and stamp.is_current():
+        return out / site.INDEX
+    warnings: list[str] = []
+
+    def warn(text: str) -> None:
+        warnings.append(text)
+        notify(f"warning: {text}")
+
     faults: list[Fault] = []
     runs = list(indexed_runs(records, faults))
     profiles, unreadable_profiles = documents.read_profiles(records)
@@ -63,6 +79,7 @@ def write_site(
     decisions, decision_faults = read_decisions_file(status)
     calibrations, damaged_calibrations = documents.read_calibrations(records)
     confirmations, damaged_confirmations = documents.read_confirmations(records)
+    tunings = tuple(tuning_results(records, faults))
     past = earlier_results((*runs, *auxiliary_runs(records, faults)))
     faults += (fault for run in runs for fault in run.summary.faults)
     for fault in (
@@ -73,9 +90,9 @@ def write_site(
         *damaged_calibrations,
         *damaged_confirmations,
     ):
-        notify(f"warning: {fault}")
-    if not (runs or profiles or imported):
-        notify(f"warning: no records in {records}: measure first with `corebound run`")
+        warn(str(fault))
+    if not (runs or profiles or imported or tunings):
+        warn(f"no records in {records}: measure first with `corebound run`")
     own_series = joined(series for run in runs for series in run.summary.series)
     content = select_content(
         SiteContent(
@@ -86,10 +103,10 @@ def write_site(
         only,
     )
     with cached_change_points(records, all_series=not only) as cache:
-        return site.write(
+        index = site.write(
             SiteInputs(
                 records=content.records,
-                now=clock.utc_now().isoformat(timespec="seconds"),
+                now=now,
                 profiles=content.profiles,
                 series=content.series,
                 past=past,
@@ -97,14 +114,17 @@ def write_site(
                 confirmations=confirmations,
                 calibrations=calibrations,
                 memory=cache,
-                sources=history_files.sources(
-                    {series.project for series in imported if series.project}, records
-                ),
                 # With a selection, some launches of a run may be missing.
                 stamps={} if only else {run.summary.run.id: run.summary.stamp for run in runs},
                 profiled={run.summary.run.id: run.summary.profiles for run in runs},
                 records_folder="" if records == RECORDS else encodable(str(records)),
+                address=address,
                 only=only,
+                tunings=[
+                    (result, files)
+                    for result, files in tunings
+                    if not only or _matches(str(result.source.document["name"]), only)
+                ],
                 compared=[
                     _pair(argument, [run.summary.run for run in runs], imported, records)
                     for argument in compare
@@ -112,12 +132,16 @@ def write_site(
                 faults=faults,
                 mapper=forked_map,
                 progress=progress,
-                warn=lambda text: notify(f"warning: {text}"),
+                warn=warn,
             ),
             out,
             records=records,
             cache_folder=cache_dir(),
         )
+    # A warning is for every report, so the next one has to read everything again.
+    if not compare and not warnings:
+        stamp.keep()
+    return index
 
 
 def _pair(
@@ -146,7 +170,7 @@ def _pair(
     for stored in pair:
         if stored not in recorded:
             raise InputError(
-                what="this run is not among the records of the site.",
+                what="this run is not in the records of the site.",
                 where=str(stored.file),
                 fix=f"Copy it into {records}, or use `corebound compare`.",
             )
@@ -167,6 +191,10 @@ class SiteContent(Struct, frozen=True, kw_only=True):
     profiles: tuple[ImportedProfile, ...]
 
 
+def _matches(name: str, only: Sequence[str]) -> bool:
+    return any(fnmatchcase(name, pattern) for pattern in only)
+
+
 def select_content(content: SiteContent, only: Sequence[str]) -> SiteContent:
     """Select scenarios and imported data by name.
 
@@ -180,9 +208,7 @@ def select_content(content: SiteContent, only: Sequence[str]) -> SiteContent:
     if not only:
         return content
 
-    def matches(name: str) -> bool:
-        return any(fnmatchcase(name, pattern) for pattern in only)
-
+    matches = partial(_matches, only=only)
     records: list[Record] = []
     for run, launches in content.records:
         sources = tuple(

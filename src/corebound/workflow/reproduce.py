@@ -29,6 +29,7 @@ from corebound.stats.between_runs import BetweenRuns, between_runs
 from corebound.stats.comparison import Comparison, compare
 from corebound.stats.history.series import environment_keys_of_run
 from corebound.stats.launch_summary import summarise
+from corebound.units import cpu_quota
 from corebound.workflow.calibrate import noise_notes
 from corebound.workflow.execute import Reporter, execute_run, hold_host
 from corebound.workflow.host_checks import preflight
@@ -237,6 +238,9 @@ def host_differences(before: Run) -> tuple[str, ...]:
         differences.append(f"the host is {here.name} ({here.id}), but was {then.name} ({then.id})")
     elif [cpu.id for cpu in topology.allowed] != [cpu.id for cpu in then.topology.allowed]:
         differences.append("the allowed CPUs differ")
+    elif topology.cpu_quota != then.topology.cpu_quota:
+        limits = (cpu_quota(each.cpu_quota) for each in (topology, then.topology))
+        differences.append("the host's CPU quota is {}, but was {}".format(*limits))
     if here.kernel != then.kernel:
         differences.append(f"the kernel is {here.kernel}, but was {then.kernel}")
     if __version__ != before.corebound:

@@ -13,10 +13,12 @@ from msgspec import Struct
 from corebound import units
 from corebound.errors import CoreboundError, Fault, InputError, ScenarioFaults, encodable
 from corebound.launch import environments, find_module
+from corebound.launch.cpu_quota import quota_support
 from corebound.launch.environments import Environment
 from corebound.machine import discovery
 from corebound.machine.identity import gpus
-from corebound.planning.models import CannotRun
+from corebound.planning.duplicates import mark_duplicates
+from corebound.planning.models import CannotRun, QuotaSupport
 from corebound.planning.placement import TOOLS
 from corebound.planning.plan import HostCapabilities, plan_cells
 from corebound.records.codec import canonical
@@ -227,9 +229,17 @@ def all_cells(loaded: Iterable[LoadedScenario]) -> tuple[Cell, ...]:
 
 
 def host_capabilities(
-    made: Mapping[str, Environment | None], unmade: Mapping[str, CannotRun] | None = None
+    made: Mapping[str, Environment | None],
+    cells: Iterable[Cell],
+    unmade: Mapping[str, CannotRun] | None = None,
 ) -> HostCapabilities:
-    """This host's capabilities now; `unmade` gives the reasons for missing environments."""
+    """This host's capabilities now.
+
+    Args:
+        made: The environments; None marks one that has not been made.
+        cells: The cells to plan. Setting a CPU quota is tried only if one of them has a quota.
+        unmade: The reasons for missing environments.
+    """
     tools = frozenset(tool for tool in TOOLS if shutil.which(tool))
     why = {
         name: environments.reason_not_made(name, Path.cwd())
@@ -245,21 +255,25 @@ def host_capabilities(
         },
         gpus=tuple(gpu.id for gpu in gpus(Path("/"), os.environ.get("CUDA_VISIBLE_DEVICES"))),
         build_failures={**why, **(unmade or {})},
+        quota=quota_support()
+        if any(cell.cpu_quota is not None for cell in cells)
+        else QuotaSupport(),
     )
 
 
 def plan_task(
     scenario: LoadedScenario, host: HostCapabilities, *, profile: ProfileName | None, seed: int
 ) -> Task:
-    """Plan the cells of a scenario."""
+    """Plan the cells of a scenario, and find those that are the same on this host."""
+    planned = plan_cells(
+        scenario.scenario,
+        scenario.cells,
+        host,
+        folder=str(scenario.path.resolve().parent),
+        profile=profile,
+        seed=seed,
+    )
     return Task(
         scenario=scenario.scenario,
-        planned=plan_cells(
-            scenario.scenario,
-            scenario.cells,
-            host,
-            folder=str(scenario.path.resolve().parent),
-            profile=profile,
-            seed=seed,
-        ),
+        planned=mark_duplicates(scenario.scenario, planned, host.topology),
     )

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from corebound.analysis.serialize import interval_pair
+from corebound.analysis.serialize import ratio_interval_pair
 from corebound.cli.options import (
     Budget,
     Config,
@@ -109,23 +109,23 @@ def _answer(result: BisectResult) -> Iterator[str]:
     size = _size(ending)
     if ending.outcome == "found":
         yield _commit_name(bad)
-        yield f"{result.cell}: {size} the time of the commit before it."
+        yield f"{result.cell}: {size} compared with the commit before it."
     elif ending.outcome == "range":
         yield f"One of these {len(ending.suspects)} commits; the others could not be measured:"
         yield from (f"  {_commit_name(result.commits[place])}" for place in ending.suspects)
-        yield f"{result.cell}: {size} the time of {_commit_name(good)}."
+        yield f"{result.cell}: {size} compared with {_commit_name(good)}."
     elif ending.outcome == "no difference":
-        yield f"No difference: at {short_name(bad)}, {result.cell} takes {size} the time of"
+        yield f"No difference: at {short_name(bad)}, {result.cell} is {size} compared with"
         yield f"{short_name(good)}, which is within the margin. There is nothing to search."
     elif ending.outcome == "broken":
         yield f"{result.cell} could not be measured at {short_name(good)} or {short_name(bad)}."
         yield "See the messages above and the records for the reason."
     elif ending.suspects:
         yield f"Possibly {_commit_name(bad)}: the search ended there, but in new launches"
-        yield f"{result.cell} takes {size} the time of {_commit_name(good)}."
+        yield f"{result.cell} is {size} compared with {_commit_name(good)}."
         yield "Use --launches to allow more launches."
     else:
-        yield f"Inconclusive: at {short_name(bad)}, {result.cell} takes {size} the time of"
+        yield f"Inconclusive: at {short_name(bad)}, {result.cell} is {size} compared with"
         yield f"{short_name(good)}, which may be noise. Use --launches to allow more launches."
     if result.is_merge and ending.outcome == "found":
         sha = short_name(bad)
@@ -135,9 +135,9 @@ def _answer(result: BisectResult) -> Iterator[str]:
 
 def _size(ending: BisectionOutcome) -> str:
     if ending.slowdown_ratio is None or ending.interval is None:
-        return "an unknown multiple of"
+        return "slower or faster by an unknown factor"
     bounds = ending.interval.low, ending.interval.high
-    return slowdown_text(ending.slowdown_ratio, bounds, suffix=", 95 %")
+    return slowdown_text(ending.slowdown_ratio, bounds)
 
 
 def _commit_name(commit: Commit) -> str:
@@ -154,7 +154,7 @@ def _document(result: BisectResult) -> dict[str, Any]:
         "good": result.commits[ending.good] if ending else result.commits[0],
         "bad": result.commits[ending.bad] if ending else result.commits[-1],
         "slowdown_ratio": ending.slowdown_ratio if ending else None,
-        "slowdown_interval": interval_pair(ending.interval) if ending else None,
+        "slowdown_interval": ratio_interval_pair(ending.interval) if ending else None,
         "is_merge": result.is_merge,
         "commits": len(result.commits) - 1,
         "tests": ending.tests if ending else None,

@@ -11,7 +11,6 @@ from rich.table import Table
 from rich.text import Text
 
 from corebound import text as corebound_text
-from corebound import units
 from corebound.analysis.commit_comparison import (
     COMMITS_CAVEAT,
     CommitComparison,
@@ -49,7 +48,7 @@ from corebound.workflow.compare import compare_recorded
 Format = Literal["text", "md"]
 
 _CELLS, _SERIES = ("cell", "cells"), ("series", "series")
-_HEADINGS = ("", "before", "after", "ratio", "95 %", "verdict")
+_HEADINGS = ("", "before", "after", "change", "95 % CI", "verdict")
 
 
 def compare(
@@ -190,7 +189,10 @@ def print_comparison(result: ComparisonText, console: Console, *, show_all: bool
 def _table(rows: Sequence[Row]) -> Table:
     table = Table(box=None, padding=(0, 1))
     table.add_column(_HEADINGS[0], overflow="fold")
-    for heading in _HEADINGS[1:-1]:
+    # Units can be long.
+    for heading in _HEADINGS[1:3]:
+        table.add_column(heading, justify="right", overflow="fold")
+    for heading in _HEADINGS[3:-1]:
         table.add_column(heading, justify="right", no_wrap=True)
     # A long verdict wraps, so that the other columns stay readable; a short one does not.
     table.add_column(_HEADINGS[-1], justify="right", min_width=VERDICT_WIDTH)
@@ -254,7 +256,7 @@ def _values(row: Row) -> tuple[str, ...]:
         row.name,
         row.before,
         row.after,
-        units.ratio(comparison.speedup_ratio) if comparison else "–",
+        row.compared.change or "–",
         compared_bounds(comparison) or "–",
         row.verdict,
     )

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from corebound import text
 from corebound.analysis.commit_comparison import CellAtCommits, CellVerdict
+from corebound.analysis.launch_modes import mode_text
 from corebound.analysis.serialize import commit_pair_document
 from corebound.cli.options import (
     Budget,
@@ -156,7 +157,7 @@ def _text(comparison: CompareCommitsResult) -> str:
     lines += [
         "",
         _headline(comparison),
-        *_cpu_notes(comparison),
+        *_notes(comparison),
         *comparison.noise,
         f"Records: {comparison.records}",
     ]
@@ -192,6 +193,19 @@ def _slowdown(comparison: Comparison | None) -> str:
 
 def _side_name(side: Side) -> str:
     return f"{side.name} {side.title}".rstrip()
+
+
+def _notes(comparison: CompareCommitsResult) -> tuple[str, ...]:
+    return (*_mode_notes(comparison), *_cpu_notes(comparison))
+
+
+def _mode_notes(comparison: CompareCommitsResult) -> tuple[str, ...]:
+    """Notes where launches have two modes."""
+    return tuple(
+        f"{cell.pair.scenario}[{cell.pair.cell}]: {note}"
+        for cell in comparison.verdicts
+        if (note := mode_text(cell.pair.comparison))
+    )
 
 
 def _cpu_notes(comparison: CompareCommitsResult) -> tuple[str, ...]:
@@ -233,7 +247,7 @@ def _markdown(comparison: CompareCommitsResult) -> str:
     for reason in _reasons(comparison):
         fence = "`" * max(3, 1 + max((len(ticks) for ticks in re.findall("`+", reason)), default=0))
         lines += ["", fence, reason, fence]
-    for sentence in (*_cpu_notes(comparison), *comparison.noise):
+    for sentence in (*_notes(comparison), *comparison.noise):
         lines += ["", text.markdown(sentence)]
     return "\n".join(lines)
 

@@ -9,9 +9,9 @@ import typer
 
 from corebound.cli.options import Records, notifier
 from corebound.cli.output.console import Console
-from corebound.errors import encodable
+from corebound.errors import InputError, encodable
 from corebound.records.jsonl import RECORDS
-from corebound.workflow.export import Format, export_runs
+from corebound.workflow.export import Format, export_histories, export_runs
 
 
 def export(
@@ -26,6 +26,14 @@ def export(
             "--run", help="Id of the run; default: the latest, or all for asv, csv and parquet."
         ),
     ] = None,
+    only: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--only",
+            help="For history: scenario, imported project or benchmark, by name or pattern;"
+            " or the id of a series; repeatable.",
+        ),
+    ] = None,
     records: Records = RECORDS,
 ) -> None:
     """Write records for other tools, or as a table.
@@ -34,8 +42,20 @@ def export(
         corebound export csv --out launches.csv
         corebound export asv --out .asv/results
         corebound export pyperf --run 1f0c2d3e --out run.json
+        corebound export history --only 'io.*' --out points.csv
     """
     notify = notifier(Console(stderr=True))
-    for fault in export_runs(format_, out, records, run=run):
+    option = "--run" if format_ is Format.HISTORY else "--only"
+    if (run if format_ is Format.HISTORY else only) is not None:
+        raise InputError(
+            what=f"{format_} cannot be combined with this option.",
+            where=option,
+            fix=f"Leave out {option}.",
+        )
+    if format_ is Format.HISTORY:
+        faults = export_histories(out, records, only=only or ())
+    else:
+        faults = export_runs(format_, out, records, run=run)
+    for fault in faults:
         notify(f"warning: {fault}")
     typer.echo(encodable(str(out)))

@@ -4,22 +4,37 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator
+from itertools import groupby
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from msgspec import to_builtins
 
 from corebound import units
+from corebound.analysis.forecast import Forecast
 from corebound.analysis.wording import count
-from corebound.cli.options import Config, Files, Json, Only, Profile, ProjectPython
+from corebound.cli.options import (
+    Budget,
+    Config,
+    Files,
+    Json,
+    Only,
+    Profile,
+    ProjectPython,
+    Records,
+    budget_seconds,
+)
 from corebound.cli.output.json import print_json
+from corebound.cli.output.plan_notes import duplicates_suffix, forecast_lines, plan_notes
 from corebound.machine.topology import CoreKey, Cpu, Topology, cpu_list
 from corebound.planning.models import Placement
 from corebound.planning.plan import PlannedCell
+from corebound.records.jsonl import RECORDS
 from corebound.records.run_record import ScenarioSource
 from corebound.scenario.json_schema import schema_text
-from corebound.workflow import projects, scenarios
-from corebound.workflow.plan import plan_suite, read_topology
+from corebound.workflow import projects
+from corebound.workflow.plan import check_suite, plan_suite, read_topology
 from corebound.workflow.prepare import RunRequest
 
 Sysfs = Annotated[
@@ -49,11 +64,9 @@ def check(files: Files) -> None:
         corebound check scenarios/
         corebound check hashing.yaml
     """
-    loaded = scenarios.load_scenarios(files, ())
-    scenarios.find_environments(loaded, Path.cwd())
-    for scenario in loaded:
-        cells = count(len(scenario.cells), "cell")
-        typer.echo(f"OK: {scenario.scenario.name}, {cells}")
+    for task in check_suite(files):
+        cells = count(len(task.planned), "cell")
+        typer.echo(f"OK: {task.scenario.name}, {cells}{duplicates_suffix(task.planned)}")
 
 
 def schema() -> None:
@@ -71,15 +84,20 @@ def plan(
     sysfs: Sysfs = None,
     only: Only = None,
     profile: Profile = None,
+    budget: Budget = None,
     config: Config = projects.CONFIG,
     project_python: ProjectPython = None,
+    records: Records = RECORDS,
     as_json: Json = False,
 ) -> None:
-    """Show cells and exact commands without launching.
+    """Show cells, commands and the expected time.
+
+    Nothing is launched.
 
     Examples:
         corebound plan hashing.yaml
         corebound plan hashing.yaml --sysfs saved-host/ --only threads=4
+        corebound plan scenarios/ --budget 10m
     """
     request = RunRequest(
         files=tuple(files),
@@ -87,18 +105,32 @@ def plan(
         only=tuple(only or ()),
         config=config,
         python=project_python,
+        records=records,
     )
-    suite = plan_suite(request, sysfs)
+    suite = plan_suite(request, sysfs, budget_seconds(budget))
     if as_json:
-        print_json([_document(cell, scenario.source) for scenario, cell in suite.cells])
+        by_scenario = {forecast.scenario: forecast for forecast in suite.forecasts}
+        print_json(
+            [
+                _document(cell, scenario.source, by_scenario.get(scenario.scenario.name))
+                for scenario, cell in suite.cells
+            ]
+        )
         return
     for _, cell in suite.cells:
         typer.echo("\n".join(_lines(cell)))
+    by_name = groupby(suite.cells, key=lambda pair: pair[0].scenario.name)
+    for note in plan_notes([(name, [cell for _, cell in pairs]) for name, pairs in by_name]):
+        typer.echo(f"\n{note}")
+    if suite.forecasts:
+        typer.echo("\n" + "\n".join(forecast_lines(suite.forecasts)))
     for reason in suite.missing:
         typer.echo(f"\n`corebound run` would skip cells: {reason.what}\n  {reason.fix}")
 
 
-def _document(planned: PlannedCell, source: ScenarioSource) -> dict[str, Any]:
+def _document(
+    planned: PlannedCell, source: ScenarioSource, forecast: Forecast | None
+) -> dict[str, Any]:
     return {
         "id": planned.cell.id,
         "key": planned.cell.key,
@@ -112,6 +144,8 @@ def _document(planned: PlannedCell, source: ScenarioSource) -> dict[str, Any]:
             {"argv": command.argv, "env": dict(command.env)} for command in planned.commands
         ],
         "skipped": planned.unfit,
+        "expected": to_builtins(forecast),
+        "duplicate_of": planned.duplicate_of.id if planned.duplicate_of is not None else None,
     }
 
 
@@ -122,7 +156,12 @@ def _lines(planned: PlannedCell) -> Iterator[str]:
         yield f"  {planned.unfit.fix}"
         return
     if planned.placement is not None:
-        yield f"  {_placement_text(planned.placement)}"
+        quota = planned.cell.cpu_quota
+        limit = "" if quota is None else f", CPU quota of {units.cpu_quota(quota)}"
+        yield f"  {_placement_text(planned.placement)}{limit}"
+    if planned.duplicate_of is not None:
+        yield f"  same as {planned.duplicate_of.key} on this host, which is measured"
+        return
     for command in planned.commands:
         variables = [f"{name}={value}" for name, value in command.env]
         yield f"  {shlex.join((*variables, *command.argv))}"
@@ -156,6 +195,8 @@ def _headline(host: Topology) -> str:
     parts.append("SMT" if host.has_smt else "no SMT")
     if len(host.allowed) < len(host.cpus):
         parts.append(f"allowed {cpu_list(cpu.id for cpu in host.allowed)}")
+    if host.cpu_quota is not None:
+        parts.append(f"CPU quota of {units.cpu_quota(host.cpu_quota)}")
     return ", ".join(parts)
 
 

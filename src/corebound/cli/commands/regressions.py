@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import shlex
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
+from urllib.parse import quote
 
 import typer
+from msgspec import Struct
 from rich.text import Text
 
 from corebound import text as corebound_text
@@ -18,8 +21,18 @@ from corebound.analysis.change_history import (
     rerun_note,
     size_with_interval,
 )
-from corebound.analysis.serialize import change_document, series_document
-from corebound.analysis.wording import count, day, last_day, too_short_note
+from corebound.analysis.commands import triage_commands
+from corebound.analysis.serialize import change_document, entry_document, series_document
+from corebound.analysis.triage import (
+    STATUSES,
+    CommitEntry,
+    FailureGroup,
+    change_status,
+    count_causes,
+    impact_extent,
+    impact_size,
+)
+from corebound.analysis.wording import and_more, count, day, last_day, too_short_note
 from corebound.cli.options import Config, Json, Records, Status, Wait, wait_seconds
 from corebound.cli.output.console import Console
 from corebound.cli.output.json import indented_json
@@ -27,11 +40,12 @@ from corebound.cli.output.junit import TestCase, TestFailure, junit_xml
 from corebound.cli.output.progress import TerminalReporter
 from corebound.errors import NO_ANSWER, REGRESSION, InputError
 from corebound.records.decisions import DECISIONS_FILE, State
-from corebound.records.history import HistoryPoint, Series
+from corebound.records.history import HistoryPoint, Series, is_primary
 from corebound.records.jsonl import RECORDS
-from corebound.report.urls import series_url
+from corebound.report.urls import HISTORY_PAGE, entry_anchor, series_url
+from corebound.scenario.cell import Importance
 from corebound.stats.history.alerts import AssessedChange
-from corebound.stats.history.regressions import Change, Failing, NotAnalysed
+from corebound.stats.history.regressions import Change, NotAnalysed
 from corebound.workflow import projects
 from corebound.workflow.regressions import (
     AnalysedHistory,
@@ -60,10 +74,12 @@ def regressions(
         bool, typer.Option("--all", help="Also list old, recovered and decided changes.")
     ] = False,
     accept: Annotated[
-        str | None, typer.Option("--accept", metavar="ID", help="Record that a change is accepted.")
+        str | None,
+        typer.Option("--accept", metavar="ID", help="Acknowledge a change, or all of a commit."),
     ] = None,
     fixed: Annotated[
-        str | None, typer.Option("--fixed", metavar="ID", help="Record that a change is fixed.")
+        str | None,
+        typer.Option("--fixed", metavar="ID", help="Record that a change or a commit is fixed."),
     ] = None,
     reopen: Annotated[
         str | None, typer.Option("--reopen", metavar="ID", help="Revoke a decision.")
@@ -74,14 +90,15 @@ def regressions(
     config: Config = projects.CONFIG,
     as_json: Json = False,
 ) -> None:
-    """List regressions and improvements of the history.
+    """List the commits that made benchmarks slower or faster.
 
-    Exits with 1 if there is a new regression, else with 5 if a series could not be analysed.
+    Exits with 1 if a primary benchmark has a new regression, else with 5 if a series could not be
+    analysed. Secondary benchmarks are listed, but do not change the exit code.
 
     Examples:
         corebound regressions
         corebound regressions --confirm --format junit
-        corebound regressions --accept 3f9a --because "parses more input"
+        corebound regressions --accept 7c1e0f2aab --because "parses more input"
     """
     wait_s = wait_seconds(wait)
     reporter = TerminalReporter(Console(stderr=True, soft_wrap=True))
@@ -89,8 +106,9 @@ def regressions(
     decision = _decision(accept=accept, fixed=fixed, reopen=reopen)
     if decision is not None:
         state, change_id = decision
-        record_decision(state, change_id, because, history, status)
-        reporter.notify(f"{change_id} is {state}: recorded in {status}.")
+        decided = record_decision(state, change_id, because, history, status)
+        what = change_id if len(decided) == 1 else f"{change_id}, {len(decided)} changes,"
+        reporter.notify(f"{what} is {state}: recorded in {status}.")
         return
     if confirm:
         confirm_open_changes(history, reporter, config=config, wait_s=wait_s)
@@ -150,37 +168,66 @@ def formatted(result: RegressionsResult, form: Format, *, site: str, show_all: b
 
 def _text(result: RegressionsResult, site: str, *, show_all: bool) -> str:
     lines = [headline(result)]
-    for heading, items in _sections(result, site, show_all=show_all):
-        lines += ["", heading]
-        for item in items:
+    for section in _sections(result, site, show_all=show_all):
+        lines += ["", section.heading]
+        for item in section.items:
             lines += ["", *(f"  {line}" for line in item)]
-    if result.others and not show_all:
-        lines += [
-            "",
-            f"{count(len(result.others), 'other change')}, known or not new; --all lists them.",
-        ]
+        if section.hidden:
+            lines += ["", f"  {and_more(section.hidden)}"]
+    hidden = _hidden_note(result)
+    if hidden and not show_all:
+        lines += ["", f"{hidden}; --all lists them."]
     return "\n".join(map(corebound_text.one_line, lines))
 
 
 def _markdown(result: RegressionsResult, site: str, *, show_all: bool) -> str:
+    """A message for people: one line for a commit, and at most a few commits."""
     lines = [f"**{corebound_text.markdown(headline(result))}**"]
-    for heading, items in _sections(result, site, show_all=show_all):
+    for heading, entries in _entry_sections(result, show_all=show_all):
         lines += ["", f"### {heading}", ""]
-        for item in items:
-            first, *rest = (corebound_text.markdown(line) for line in item)
-            lines += [f"- **{first}**", *(f"  - {line}" for line in rest)]
-    if result.others and not show_all:
-        lines += ["", f"{count(len(result.others), 'other change')}, known or not new."]
+        shown = entries if show_all else entries[:_MOST_BRIEF]
+        lines += [_brief(entry, site) for entry in shown]
+        if len(shown) < len(entries):
+            lines.append(f"- {and_more(len(entries) - len(shown))}: {site_page(site)}")
+    for section in _other_sections(result, site, show_all=show_all):
+        lines += ["", f"### {section.heading}", ""]
+        shown_items = section.items if show_all else section.items[:_MOST_BRIEF]
+        lines += [f"- {corebound_text.markdown(': '.join(item[:2]))}" for item in shown_items]
+        if left := len(section.items) - len(shown_items) + section.hidden:
+            lines.append(f"- {and_more(left)}")
+    hidden = _hidden_note(result)
+    if hidden and not show_all:
+        lines += ["", f"{hidden}."]
     return "\n".join(lines)
+
+
+def _brief(entry: CommitEntry, site: str) -> str:
+    """A commit in one line of Markdown."""
+    write = corebound_text.markdown
+    largest = entry.leading.counted[0].changes[0]
+    subject = entry.first_bad.commit.subject if entry.first_bad.commit else ""
+    parts = [
+        f"- {_sign(entry)} **[{entry.id}]({quote(entry_link(entry, site), safe=_SAFE_IN_LINKS)})**",
+        write(f" {subject}" if subject and entry.is_of_commits else ""),
+        write(f": {impact_extent(entry.leading)}, {impact_size(entry.leading)}"),
+        write(f"; worst: {series_name(largest.change.series)}" if entry.is_regression else ""),
+        write(f"; {_entry_state(entry)}" if entry.status != "new" or largest.is_back else ""),
+    ]
+    return "".join(parts)
 
 
 def headline(result: RegressionsResult) -> str:
     """One sentence for the result, and another for series without enough data."""
-    parts = [count(len(result.alarms), "new regression") if result.alarms else "No new regression"]
+    parts = ["No new regression"]
+    if result.alarms:
+        causes = count_causes(_with_alarm(result, "primary"))
+        parts = [f"{count(len(result.alarms), 'new regression')} from {causes}"]
+    if result.secondary_alarms:
+        parts.append(f"{len(result.secondary_alarms)} in secondary benchmarks")
     if result.suspected:
         parts.append(f"{len(result.suspected)} suspected")
     if result.failing:
-        parts.append(f"{len(result.failing)} failing")
+        parts.append(f"{len(result.failing)} without values")
     if result.not_analysed:
         parts.append(f"{len(result.not_analysed)} not analysed")
     retired = len(result.series) - len(result.active)
@@ -189,23 +236,181 @@ def headline(result: RegressionsResult) -> str:
     return f"{sentence} {too_short_note(result.too_short, len(result.active))}".rstrip()
 
 
-def _sections(
-    result: RegressionsResult, site: str, *, show_all: bool
-) -> Iterator[tuple[str, list[tuple[str, ...]]]]:
-    """The sections that are not empty: a heading, and the lines of each item."""
-    changes = (
-        ("New regressions", result.alarms),
-        ("Suspected", result.suspected),
-        ("New improvements", result.gains),
-        ("Other changes", result.others if show_all else ()),
+def _with_alarm(result: RegressionsResult, importance: Importance) -> list[CommitEntry]:
+    """The commits with a new regression of a benchmark of this importance."""
+    return [
+        entry
+        for entry in result.entries
+        if any(
+            each.alarm and each.change.series.importance == importance
+            for each in entry.regressions.changes
+        )
+    ]
+
+
+# The benchmarks of a commit that are described, and items of a section without `--all`.
+_MOST_BENCHMARKS = 3
+_MOST_ITEMS = 20
+# The lines of a section in Markdown: a message for people.
+_MOST_BRIEF = 10
+_SAFE_IN_LINKS = "/:#?&=%~+@,;"
+
+
+class _Section(Struct, frozen=True, kw_only=True):
+    """A heading, the lines of each item, and the number of further items."""
+
+    heading: str
+    items: list[tuple[str, ...]]
+    hidden: int = 0
+
+
+def _sections(result: RegressionsResult, site: str, *, show_all: bool) -> Iterator[_Section]:
+    """The sections that are not empty."""
+    for heading, entries in _entry_sections(result, show_all=show_all):
+        yield _Section(
+            heading=heading,
+            items=[_entry_lines(entry, result, site, show_all=show_all) for entry in entries],
+        )
+    yield from _other_sections(result, site, show_all=show_all)
+
+
+def _entry_sections(
+    result: RegressionsResult, *, show_all: bool
+) -> Iterator[tuple[str, list[CommitEntry]]]:
+    """The commits that are new, and with `show_all` the others."""
+    regressions = _with_alarm(result, "primary")
+    secondary = [entry for entry in _with_alarm(result, "secondary") if entry not in regressions]
+    listed = {entry.id for entry in (*regressions, *secondary)}
+    gains = [
+        entry
+        for entry in result.entries
+        if entry.id not in listed and any(each.is_gain for each in entry.improvements.changes)
+    ]
+    listed |= {entry.id for entry in gains}
+    others = [entry for entry in result.entries if show_all and entry.id not in listed]
+    sections = (
+        ("New regressions", regressions),
+        ("New regressions of secondary benchmarks", secondary),
+        ("New improvements", gains),
+        ("Other commits", others),
     )
-    for heading, assessed_changes in changes:
-        if assessed_changes:
-            yield heading, [_change_lines(change, result, site) for change in assessed_changes]
-    if result.failing:
-        yield "Failed since", [_failing_lines(failed, site) for failed in result.failing]
+    return ((heading, entries) for heading, entries in sections if entries)
+
+
+def _other_sections(result: RegressionsResult, site: str, *, show_all: bool) -> Iterator[_Section]:
+    others = result.others if show_all else ()
+    for heading, changes in (("Suspected", result.suspected), ("Not significant", others)):
+        if changes:
+            shown = changes if show_all else changes[:_MOST_ITEMS]
+            yield _Section(
+                heading=heading,
+                items=[_change_lines(change, result, site) for change in shown],
+                hidden=len(changes) - len(shown),
+            )
+    if result.failures:
+        yield _Section(
+            heading="Without values",
+            items=[_failure_lines(group, site) for group in result.failures],
+        )
     if result.not_analysed:
-        yield "Not analysed", [_not_analysed_lines(failed, site) for failed in result.not_analysed]
+        yield _Section(
+            heading="Not analysed",
+            items=[_not_analysed_lines(failed, site) for failed in result.not_analysed],
+        )
+
+
+def _hidden_note(result: RegressionsResult) -> str:
+    """How many changes are listed with `--all` only; empty if there are none."""
+    listed = [entry for _, entries in _entry_sections(result, show_all=False) for entry in entries]
+    commits, changes = len(result.entries) - len(listed), len(result.others)
+    are = "is" if changes == 1 else "are"
+    parts = (
+        count(commits, "other commit") if commits else "",
+        f"{count(changes, 'change')} that {are} not significant" if changes else "",
+    )
+    return ", ".join(filter(None, parts))
+
+
+def _entry_lines(
+    entry: CommitEntry, result: RegressionsResult, site: str, *, show_all: bool
+) -> tuple[str, ...]:
+    """A commit: what it changed, the largest change of some benchmarks, and commands."""
+    most = len(entry.changes) if show_all else _MOST_BENCHMARKS
+    first, *rest = entry.leading.benchmarks[:most]
+    largest = first.changes[0]
+    others = [each for group in rest for each in group.changes[:1]]
+    if show_all:
+        others = [each for each in entry.changes if each is not largest]
+    left = len(entry.changes) - 1 - len(others)
+    location, state = _between(entry.last_good, entry.first_bad), _entry_state(entry)
+    repeated = {location, state}
+    other = entry.other
+    also = f"also {impact_extent(other)}: {impact_size(other)}" if other.benchmarks else ""
+    details = (
+        f"{impact_extent(entry.leading)}: {impact_size(entry.leading)}",
+        also,
+        location,
+        state,
+        *(line for line in _change_lines(largest, result, site) if line not in repeated),
+        *(
+            f"{each.id}  {series_name(each.change.series)}: {size_with_interval(each.change)}"
+            for each in others
+        ),
+        f"{and_more(left)} series" if left else "",
+        *(
+            f"{name.lower()}: {command.at(result.records_folder)}"
+            for name, command in triage_commands(entry, result.built).named
+        ),
+        entry_link(entry, site),
+    )
+    return (
+        f"{_sign(entry)} {_entry_name(entry)}",
+        *(f"  {line}" for line in details if line),
+    )
+
+
+def _sign(entry: CommitEntry) -> str:
+    return "▼" if entry.is_regression else "▲"
+
+
+def _entry_name(entry: CommitEntry) -> str:
+    commit = entry.first_bad.commit
+    if commit is None or not entry.is_of_commits:
+        return entry.id
+    return f"{entry.id}  {commit.subject}".rstrip()
+
+
+def _entry_state(entry: CommitEntry) -> str:
+    """The status of a commit; the number of series in each status if they differ."""
+    numbers = Counter(map(change_status, entry.leading.changes))
+    if len(numbers) == 1:
+        return entry.status
+    return ", ".join(f"{numbers[status]} {status}" for status in STATUSES if numbers[status])
+
+
+def entry_link(entry: CommitEntry, site: str) -> str:
+    """The address of a commit on the history page."""
+    return f"{site_page(site)}#{entry_anchor(entry)}"
+
+
+def site_page(site: str) -> str:
+    """The address of the history page."""
+    return f"{site.rstrip('/')}/{HISTORY_PAGE}"
+
+
+def _failure_lines(group: FailureGroup, site: str) -> tuple[str, ...]:
+    names = [series_name(each.series) for each in group.failing[:_MOST_BENCHMARKS]]
+    more = and_more(len(group.failing) - len(names))
+    since, longest = group.since, max(each.points for each in group.failing)
+    reason = f": {group.reason}" if group.reason else ""
+    first = group.failing[0].series
+    lines = (
+        " ".join(part for part in ("; ".join(names), more) if part),
+        f"no result since {since.at}, {count(longest, 'nightly run')}{reason}",
+        series_link(first, site),
+        f"reproduce: {shlex.join(first.reproduce)}" if first.reproduce else "",
+    )
+    return tuple(line for line in lines if line)
 
 
 def _change_lines(
@@ -232,18 +437,6 @@ def _description(assessed: AssessedChange, result: RegressionsResult, site: str)
         f"reproduce: {shlex.join(series.reproduce)}" if series.reproduce else "",
         f"both commits: {shlex.join(context.compare)}" if context.compare else "",
     )
-
-
-def _failing_lines(failing: Failing, site: str) -> tuple[str, ...]:
-    series, since = failing.series, failing.since
-    reason = f": {since.missing}" if since.missing else ""
-    lines = (
-        series_name(series),
-        f"no result since {since.at}, {count(failing.points, 'nightly run')}{reason}",
-        series_link(series, site),
-        f"reproduce: {shlex.join(series.reproduce)}" if series.reproduce else "",
-    )
-    return tuple(line for line in lines if line)
 
 
 def _not_analysed_lines(failed: NotAnalysed, site: str) -> tuple[str, ...]:
@@ -294,6 +487,8 @@ def _state(assessed: AssessedChange) -> str:
     change = assessed.change
     if assessed.is_back and assessed.decision is not None:
         state = f"back: marked as fixed on {assessed.decision.at[:10]}, but still present"
+    elif assessed.state == "accepted":
+        state = "acknowledged"
     elif assessed.state != "open":
         state = assessed.state
     elif change.change_point.status != "new":
@@ -326,8 +521,20 @@ def series_link(series: Series, site: str) -> str:
 def _document(result: RegressionsResult, site: str) -> dict[str, Any]:
     return {
         "alarms": len(result.alarms),
+        "secondary_alarms": len(result.secondary_alarms),
         "series": len(result.series),
         "too_short": result.too_short,
+        "commits": [
+            entry_document(
+                entry,
+                link=entry_link(entry, site),
+                commands={
+                    name.lower(): command.at(result.records_folder)
+                    for name, command in triage_commands(entry, result.built).named
+                },
+            )
+            for entry in result.entries
+        ],
         "changes": [_change_document(change, result, site) for change in result.changes],
         "failing": [
             {
@@ -364,7 +571,7 @@ def _change_document(
 def _junit(result: RegressionsResult, site: str) -> str:
     """Render a test suite: new regressions fail, series without results or analysis are errors.
 
-    Early warnings appear in the case's output and do not fail.
+    Early warnings and regressions of secondary benchmarks appear in the case's output.
     """
     changes_by_series: dict[str, list[AssessedChange]] = {}
     for change in result.changes:
@@ -382,8 +589,8 @@ def _junit(result: RegressionsResult, site: str) -> str:
     cases = []
     for series in result.series:
         changes = changes_by_series.get(series.id, [])
-        alarms = [change for change in changes if change.alarm]
-        others = [change for change in changes if change.is_open and not change.alarm]
+        alarms = [change for change in changes if change.alarm and is_primary(series)]
+        others = [change for change in changes if change.is_open and change not in alarms]
         failure = TestFailure(
             type="regression",
             message="; ".join(size_with_interval(change.change) for change in alarms),

@@ -38,6 +38,14 @@ def report(
             "--compare", metavar="A..B", help="Add a page for two runs or commits; repeatable."
         ),
     ] = None,
+    address: Annotated[
+        str,
+        typer.Option(
+            "--address",
+            metavar="URL",
+            help="Where the site will be published; link previews then have an image.",
+        ),
+    ] = "",
     open_: Annotated[bool, typer.Option("--open", help="Open the site in the browser.")] = False,
     serve: Annotated[
         bool,
@@ -85,6 +93,7 @@ def report(
                 status=status,
                 only=only or (),
                 compare=compare or (),
+                address=address,
             )
 
     index = build()

@@ -134,7 +134,7 @@ def _text(result: ReproduceResult) -> str:
     now = f"{units.duration(after_ns)} now ({after} launches)"
     lines = [
         _answer(result),
-        f"{result.cell.id}: {recorded}, {now}, {_size(result)} the time.",
+        f"{result.cell.id}: {recorded}, {now}: {_size(result)}.",
         *(f"Difference: {difference}." for difference in result.differences),
     ]
     commit = result.before.commit
@@ -167,7 +167,7 @@ def _answer(result: ReproduceResult) -> str:
 
 def _size(result: ReproduceResult) -> str:
     comparison = result.comparison
-    return slowdown_text(1 / comparison.speedup_ratio, slowdown_bounds(comparison), suffix=", 95 %")
+    return slowdown_text(1 / comparison.speedup_ratio, slowdown_bounds(comparison))
 
 
 def _document(result: ReproduceResult) -> dict[str, Any]:

@@ -14,11 +14,13 @@ from rich.table import Table
 from rich.text import Text
 
 from corebound import units
+from corebound.analysis.duplicate_names import short_names
 from corebound.analysis.launch_metrics import disturbed_note
+from corebound.analysis.launch_modes import mode_notes
 from corebound.analysis.noise_floor import calibration_for, noise_at, noise_floor_note
 from corebound.analysis.scenario_result import CellResult, ScenarioResult, findings
 from corebound.analysis.serialize import cell_document, findings_document
-from corebound.analysis.wording import NO_BASELINE, compared_bounds
+from corebound.analysis.wording import NO_BASELINE, compared_bounds, relative_speed
 from corebound.cli.options import (
     Budget,
     Committed,
@@ -37,6 +39,7 @@ from corebound.cli.options import (
 )
 from corebound.cli.output.console import Console
 from corebound.cli.output.json import print_json
+from corebound.cli.output.plan_notes import forecast_lines, plan_notes
 from corebound.cli.output.progress import TerminalReporter
 from corebound.cli.output.verdicts import VERDICT_WIDTH, verdict_text
 from corebound.errors import InputError
@@ -47,6 +50,7 @@ from corebound.records.launch_record import Kind
 from corebound.stats.multiplicity import suite_findings
 from corebound.workflow import prepare, projects
 from corebound.workflow.execute import RunResult, execute_run, hold_host
+from corebound.workflow.forecast import forecast_tasks
 from corebound.workflow.host_checks import preflight
 from corebound.workflow.prepare import RunRequest
 
@@ -116,6 +120,12 @@ def run(
         if favour_doubtful:
             tasks = prepare.prioritise_inconclusive(prepared.tasks, prepared.run, records)
             prepared = replace(prepared, tasks=tasks)
+        for note in plan_notes([(task.scenario.name, task.planned) for task in prepared.tasks]):
+            reporter.notify(note)
+        if not prepared.done:
+            host = prepared.run.host.id
+            for line in forecast_lines(forecast_tasks(prepared.tasks, host, records, budget_s)):
+                reporter.notify(line)
         prepared = preflight(prepared, reporter)
         result = execute_run(prepared, budget_s, reporter, stack, operators=operators)
     if as_json:
@@ -133,6 +143,8 @@ def print_run(result: RunResult, console: Console) -> None:
     for scenario_result in results:
         console.print(_table(scenario_result, differing))
         calibration = calibration_for(calibrations, scenario_result.run, scenario_result.source)
+        for note in mode_notes(scenario_result):
+            console.print(Text(note))
         if floor := noise_floor_note(calibration, launches=_fewest_launches(scenario_result)):
             console.print(Text(floor))
     if any(
@@ -205,10 +217,10 @@ def _table(result: ScenarioResult, differing: frozenset[str]) -> Table:
     table = Table(title=result.scenario.title, title_justify="left", box=None, padding=(0, 1))
     axes = ", ".join(axis for axis, _ in result.cells[0].cell.visible_axes) if result.cells else ""
     table.add_column(axes or "cell", overflow="fold")
-    for heading in ("median", "speed-up"):
+    for heading in ("median", "vs. baseline"):
         table.add_column(heading, justify="right", no_wrap=True)
     # Long remarks wrap here, so that names, values and plain verdicts stay on one line.
-    table.add_column("95 %", justify="right", min_width=len("[0.85, 1.15]"))
+    table.add_column("95 % CI", justify="right", min_width=len("−15 to +15 %"))
     table.add_column("verdict", min_width=VERDICT_WIDTH)
     for cell in result.cells:
         table.add_row(*_row(cell, differing))
@@ -216,7 +228,8 @@ def _table(result: ScenarioResult, differing: frozenset[str]) -> Table:
 
 
 def _row(cell: CellResult, differing: frozenset[str]) -> Sequence[str]:
-    median_ns, comparison, label = cell.summary.median_ns, cell.comparison, cell.cell.label
+    median_ns, comparison = cell.summary.median_ns, cell.comparison
+    label = short_names((cell.cell, *cell.duplicates)) if cell.duplicates else cell.cell.label
     if median_ns is None:
         return label, "–", "–", "–", ", ".join(status for status, _ in cell.summary.counts)
     disturbed = disturbed_note(cell.summary)
@@ -229,7 +242,7 @@ def _row(cell: CellResult, differing: frozenset[str]) -> Sequence[str]:
     return (
         label,
         units.duration(median_ns),
-        units.ratio(comparison.speedup_ratio),
+        relative_speed(comparison.speedup_ratio),
         compared_bounds(comparison) or "–",
         verdict,
     )

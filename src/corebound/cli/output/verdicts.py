@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import math
-
 from corebound import units
-from corebound.analysis.wording import NO_ESTIMATE
+from corebound.analysis.wording import NO_ESTIMATE, relative_speed, speed_bounds
 from corebound.stats.comparison import Comparison, Verdict
-from corebound.stats.intervals import is_usable
+from corebound.stats.intervals import is_usable_ratio
 
 # The sign in front of each verdict.
 SIGNS: dict[Verdict, str] = {"faster": "▲", "slower": "▼", "equivalent": "=", "undecided": "?"}
 # Verdicts of this width stay on one line; longer ones wrap.
 VERDICT_WIDTH = len("? inconclusive")
+# Commits often differ by less than a hundredth.
+_DIGITS = 3
 
 
 def verdict_word(verdict: Verdict) -> str:
@@ -32,25 +32,21 @@ def duration_text(value_ns: float | None) -> str:
     return "–" if value_ns is None else units.duration(value_ns)
 
 
-def slowdown_text(ratio: float, bounds: tuple[float, float] | None, *, suffix: str = "") -> str:
-    """A ratio of times with its 95 % interval: `1.084× (1.046–1.123)`.
+def slowdown_text(ratio: float, bounds: tuple[float, float] | None) -> str:
+    """A ratio of times in words, with its interval: `1.084× slower (95 % CI 1.046–1.123)`.
 
     Args:
         ratio: The time of the second side divided by that of the first.
-        bounds: The interval of that ratio.
-        suffix: Text after the interval's upper bound.
+        bounds: The 95 % interval of that ratio; None if there is none.
     """
-    if bounds is None:
-        return f"{ratio:.3f}×"
+    size = relative_speed(1 / ratio, digits=_DIGITS)
+    if bounds is None or not is_usable_ratio(*bounds):
+        return f"{size} ({NO_ESTIMATE})"
     low, high = bounds
-    if not is_usable(low, high):
-        return f"{ratio:.3f}× ({NO_ESTIMATE})"
-    return f"{ratio:.3f}× ({low:.3f}–{high:.3f}{suffix})"
+    return f"{size} (95 % CI {speed_bounds(1 / high, 1 / low, digits=_DIGITS)})"
 
 
 def slowdown_bounds(comparison: Comparison) -> tuple[float, float] | None:
     """The interval of the ratio of times; None if there is none."""
     interval = comparison.interval
-    if interval is None:
-        return None
-    return 1 / interval.high, 1 / interval.low if interval.low else math.inf
+    return None if interval is None else (1 / interval.high, 1 / interval.low)

@@ -221,9 +221,9 @@ class Requirements:
             f"They require {', '.join(sorted(self._commits))}." if self._commits else None
         )
         raise InputError(
-            what=f"none of its files that was read has a requirement {name!r}.",
+            what=f"no result file has the requirement {name!r}.",
             where=where,
-            fix=requirements or "They require nothing; leave --under-test out.",
+            fix=requirements or "The files have no requirements: omit --under-test.",
         )
 
     def warn_ambiguous(self, merge_options: MergeOptions, where: str) -> Iterator[Fault]:
@@ -236,8 +236,9 @@ class Requirements:
                     file=where,
                     line=None,
                     what=f"{affected:,} of {len(commits):,} commits were measured with several"
-                    f" versions of {name}, and of each commit one figure counts.",
-                    fix="Leave --under-test out, or name a requirement that goes with commits.",
+                    f" versions of {name}; one result of each commit counts.",
+                    fix="Omit --under-test, or name a requirement whose version depends on the"
+                    " commit.",
                 )
 
     def commit_specific(self) -> Sequence[str]:

@@ -43,7 +43,7 @@ class AsvLayout(Struct, frozen=True, kw_only=True):
         results: The folder of its results.
         configuration: Its asv.conf.json, if there is one.
         repo: Its repository, if that is a folder on this host.
-        thresholds: As in `Project`.
+        thresholds, secondary: As in `Project`.
         commit_url: As in `Project`.
         is_guessed: Whether the name is only that of a folder.
     """
@@ -53,6 +53,7 @@ class AsvLayout(Struct, frozen=True, kw_only=True):
     configuration: Path | None = None
     repo: Path | None = None
     thresholds: Sequence[tuple[re.Pattern[str], float]] = ()
+    secondary: Sequence[re.Pattern[str]] = ()
     commit_url: str | None = None
     is_guessed: bool = False
 
@@ -67,7 +68,7 @@ def find(path: Path) -> AsvLayout:
     if file.is_file():
         return _configured(file)
     if not path.is_dir():
-        raise InputError(what="there is no such folder.", where=str(path), fix=NAME_A_FOLDER)
+        raise InputError(what="no such folder.", where=str(path), fix=NAME_A_FOLDER)
     return _find_above(path) or _find_below(path)
 
 
@@ -111,9 +112,9 @@ def _find_below(path: Path) -> AsvLayout:
     if len(files) > 1:
         names = ", ".join(str(file.relative_to(path)) for file in files)
         raise InputError(
-            what=f"there are several projects in it: {names}.",
+            what=f"it contains several projects: {names}.",
             where=str(path),
-            fix="Name the folder of one of them.",
+            fix="Name the folder of one project.",
         )
     return _configured(files[0]) if files else _unconfigured(path)
 
@@ -146,6 +147,7 @@ def _configured(file: Path) -> AsvLayout:
         configuration=file,
         repo=repository if is_repository else None,
         thresholds=_thresholds(configuration.get("regressions_thresholds"), file),
+        secondary=_secondary(configuration.get("secondary_benchmarks"), file),
         commit_url=_commit_url(configuration.get("show_commit_url")) or commit_url_of(repo),
     )
 
@@ -207,15 +209,15 @@ def _configuration(file: Path) -> Mapping[str, Any]:
         except (ValueError, RecursionError) as error:
             raise _unreadable(file, str(error)) from None
     if not isinstance(configuration, dict):
-        raise _unreadable(file, "it holds no object")
+        raise _unreadable(file, "the top level is not a JSON object")
     return configuration
 
 
 def _unreadable(file: Path, reason: str) -> InputError:
     return InputError(
-        what=f"this configuration of asv cannot be read: {reason}.",
+        what=f"not a valid asv configuration: {reason}.",
         where=str(file),
-        fix="Mend it, or name the folder of asv's results instead.",
+        fix="Fix the file, or name the folder of asv's results instead.",
     )
 
 
@@ -232,6 +234,16 @@ def _thresholds(entries: Any, file: Path) -> list[tuple[re.Pattern[str], float]]
                 file, f"a threshold of {margin:g} is not between 0 and {MOST_MARGIN:g}"
             )
     return thresholds
+
+
+def _secondary(entries: Any, file: Path) -> list[re.Pattern[str]]:
+    """Corebound's own key, which asv ignores."""
+    if not isinstance(entries, list | None):
+        raise _unreadable(file, "its secondary_benchmarks are not a list of patterns")
+    try:
+        return [re.compile(pattern) for pattern in entries or ()]
+    except (TypeError, re.error) as error:
+        raise _unreadable(file, f"its secondary_benchmarks: {error}") from None
 
 
 def is_published(folder: Path) -> bool:

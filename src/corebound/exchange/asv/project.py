@@ -28,7 +28,7 @@ from corebound.records.run_record import Commit
 
 # The margin of benchmarks without a threshold in asv.conf.json: that of corebound's scenarios.
 MARGIN = 0.02
-_NO_DATE = "it does not tell its commit's date."
+_NO_DATE = "its commit has no date."
 _NO_DATE_FIX = "Name the project's repository with --repo."
 
 _NO_MERGING = MergeOptions()
@@ -114,6 +114,7 @@ def read(
         commits=commits or {},
         thresholds=project_layout.thresholds,
         margin=MARGIN,
+        secondary=project_layout.secondary,
         commit_url=project_layout.commit_url
         or (None if commits is None else _origin_url(repository)),
     )
@@ -241,20 +242,20 @@ def _settings(project_layout: AsvLayout, repo: Path | None, merge_options: Merge
 def _no_results(results: Path, faults: Sequence[Fault]) -> InputError:
     if layout.is_published(results):
         return InputError(
-            what="these are pages of `asv publish`, and there are no results among them.",
+            what="this folder contains pages of `asv publish`, but no results.",
             where=str(results),
-            fix=f"Name the folder that they were made of: results_dir of {CONFIGURATION}.",
+            fix=f"Name the folder of results: results_dir in {CONFIGURATION}.",
         )
     if faults:
         return InputError(
-            what=f"none of its result files can be read. {faults[0].what}",
+            what=f"no result file can be read. {faults[0].what}",
             where=faults[0].file,
             fix=faults[0].fix,
         )
     if configurations := layout.configurations(results):
         names = ", ".join(reader.name_of(file) for file in configurations)
         return InputError(
-            what=f"there are no result files of asv, but a configuration: {names}.",
+            what=f"there are no result files of asv, only a configuration: {names}.",
             where=str(results),
             fix="Name that file." if len(configurations) == 1 else "Name one of those files.",
         )

@@ -27,9 +27,9 @@ _PUBLISHED = (INDEX, "info.json", "regressions.json")
 # The start of every document of corebound's, whose records may be below the results.
 _COREBOUND_START = b'{"schema":'
 _NO_BENCHMARKS = (
-    "there is none, so units are those of benchmarks' names, and parameters have no names."
+    "the file is missing, so units are derived from benchmark names, and parameters have no names."
 )
-_NO_BENCHMARKS_FIX = "Copy it from where asv ran, if it is still there."
+_NO_BENCHMARKS_FIX = "Copy it from the folder in which asv ran."
 
 
 class Unread(Struct, frozen=True, kw_only=True):
@@ -132,17 +132,15 @@ def damage_fault(source: Path, file: ResultFile, damaged: Sequence[str]) -> Faul
     return Fault(
         file=name_of(source),
         line=None,
-        what=f"{len(damaged)} of {len(file.results)} benchmarks are passed over, for they are "
-        f"damaged: {clean(damaged[0])}.",
-        fix="Measure them again, or fetch the file again from where it was copied.",
+        what=f"{len(damaged)} of {len(file.results)} benchmarks are damaged and were "
+        f"skipped: {clean(damaged[0])}.",
+        fix="Measure them again, or copy the file again.",
     )
 
 
 def _unreadable(error: OSError) -> Unreadable:
-    return Unreadable(f"it cannot be read: {error.strerror}.", "Check its permissions.")
+    return Unreadable(f"cannot be read: {error.strerror}.", "Check its permissions.")
 
 
 def fault_of(file: Path, error: Unreadable) -> Fault:
-    return Fault(
-        file=name_of(file), line=None, what=f"passed over, for {error.what}", fix=error.fix
-    )
+    return Fault(file=name_of(file), line=None, what=f"skipped: {error.what}", fix=error.fix)

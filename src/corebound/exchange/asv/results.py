@@ -130,7 +130,7 @@ def unit_of(benchmark: str) -> str:
 
 # The end of the year 9999, the limit of ISO 8601.
 _LATEST_MS = 253_402_300_800_000
-_OTHER_TOOL = "Delete it, or move it out of the folder of results."
+_OTHER_TOOL = "Delete the file, or move it out of the results folder."
 # What a malformed row raises. Rows are read as asv reads them; anything else is damage too.
 DAMAGES = (AttributeError, IndexError, KeyError, TypeError, ValueError, OverflowError)
 # Longer than any hash of git or Mercurial and any revision name.
@@ -196,11 +196,12 @@ def read(data: bytes, *, under_test: Collection[str] = ()) -> ResultFile:
     """
     content = parse_json(data)
     if not isinstance(content, dict) or "commit_hash" not in content or "results" not in content:
-        raise Unreadable("it is no result file of asv.", _OTHER_TOOL)
+        raise Unreadable("not an asv result file.", _OTHER_TOOL)
     version = content.get("version", 1)
     if version not in (1, 2):
         raise Unreadable(
-            f"it is of version {version!r}, and 1 and 2 are known.", "Update corebound."
+            f"unsupported format version {version!r}; only 1 and 2 are supported.",
+            "Update corebound.",
         )
     try:
         row_of = _row_of_2(content) if version == 2 else _row_of_1(content)
@@ -211,7 +212,7 @@ def read(data: bytes, *, under_test: Collection[str] = ()) -> ResultFile:
 
 def damaged(reason: str) -> Unreadable:
     """The error for a file of which nothing can be read."""
-    return Unreadable(f"it is damaged: {reason}.", DAMAGED)
+    return Unreadable(f"damaged: {reason}.", DAMAGED)
 
 
 def _file(
@@ -226,11 +227,11 @@ def _file(
     commit = content["commit_hash"]
     is_valid = isinstance(commit, str) and 0 < len(commit) <= _LONGEST_COMMIT
     if not is_valid or not commit.isprintable():
-        raise TypeError("its commit is no hash")
+        raise TypeError("`commit_hash` is not a hash")
     machine = params.get("machine")
     results = content["results"]
     if not isinstance(results, dict):
-        raise TypeError("its results are no object")
+        raise TypeError("`results` is not an object")
     return ResultFile(
         commit=commit,
         date_ms=_date_ms(content.get("date")),

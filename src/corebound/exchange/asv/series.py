@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import operator
 import re
 import sys
 from array import array
@@ -39,7 +40,7 @@ _NS = 1e9
 _MOST_CELLS = 1_000_000
 # In Python, a bool is a number too, but of another type.
 _NUMBERS = frozenset((int, float))
-_FAILED = "it failed"
+_FAILED = "failed"
 _NO_RESULT = "the file has no result for it"
 
 
@@ -148,7 +149,7 @@ class BenchmarkRows:
             return
         if not isinstance(values, list):
             if not isinstance(values, int | float):
-                raise TypeError("its figures are no list")
+                raise TypeError("its values are not a list")
             values = [values]
         if len(values) != self._cells:
             rest = range(start + len(values), start + self._cells)
@@ -168,7 +169,7 @@ class BenchmarkRows:
         if isinstance(value, int | float) and type(value) in _NUMBERS:
             return value
         self._problems[index] = (
-            _FAILED if value is None else f"{clean(str(value))[:40]!r} is no number"
+            _FAILED if value is None else f"{clean(str(value))[:40]!r} is not a number"
         )
         return math.nan
 
@@ -211,9 +212,9 @@ class BenchmarkRows:
             return self._problems[index]
         if math.isnan(value):
             # asv writes NaN for a skipped benchmark; a `track_…` benchmark can also return it.
-            return "it was skipped or came to NaN"
+            return "skipped, or the value is NaN"
         if math.isinf(value):
-            return "an infinite figure is none"
+            return "the value is infinite"
         # If one result is 0, most are, and a history can have millions.
         return sys.intern(incomparable(f"{raw:g} {self._unit}"))
 
@@ -361,7 +362,9 @@ def _complete(column: Sequence[EnvironmentKey]) -> tuple[EnvironmentKey, ...]:
             completed = tuple((name, later.get(name, "")) for name in names)
             completed = previous if completed == previous else completed
         result.append(completed)
-    return tuple(result[::-1])
+    result.reverse()
+    # A complete column stays the same object, because series share it.
+    return tuple(column if all(map(operator.is_, column, result)) else result)
 
 
 def known_environment(environment_key: EnvironmentKey) -> dict[str, str]:
@@ -386,6 +389,7 @@ class Project(Struct, frozen=True, kw_only=True):
         thresholds: asv's `regressions_thresholds`: patterns of benchmarks, and the
             smallest relevant change in them.
         margin: The smallest relevant change in all other benchmarks.
+        secondary: Patterns of benchmarks that are secondary.
         commit_url: The prefix that asv puts before a hash to show a commit; None if unknown.
     """
 
@@ -394,6 +398,7 @@ class Project(Struct, frozen=True, kw_only=True):
     commits: Mapping[str, Commit]
     thresholds: Sequence[tuple[re.Pattern[str], float]]
     margin: float
+    secondary: Sequence[re.Pattern[str]] = ()
     commit_url: str | None = None
 
 
@@ -528,6 +533,11 @@ def _series(
         commit_url=project.commit_url,
         code=entry.code,
         more_is_better=more_is_better(entry.unit),
+        importance=(
+            "secondary"
+            if any(pattern.match(benchmark) for pattern in project.secondary)
+            else "primary"
+        ),
     )
 
 

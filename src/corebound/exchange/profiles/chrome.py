@@ -21,7 +21,7 @@ _LONGEST_VALUE = 64 << 20
 # Text that was read is released in pieces, not after each event.
 _RELEASED_CHARACTERS = 1 << 20
 _SPACE = " \t\r\n"
-_DAMAGED = "Fetch or export it again: it was cut short or damaged."
+_DAMAGED = "Export or copy the file again."
 
 
 def trace_events(pieces: Iterable[bytes]) -> Iterator[Event]:
@@ -40,9 +40,9 @@ def trace_events(pieces: Iterable[bytes]) -> Iterator[Event]:
     elif opening == "{":
         yield from _document(text)
     else:
-        text.fail("it is no JSON")
+        text.fail("not JSON")
     if text.next():
-        text.fail("something follows the end of its JSON")
+        text.fail("data after the end of the JSON")
 
 
 def _document(text: _Text) -> Iterator[Event]:
@@ -61,8 +61,8 @@ def _document(text: _Text) -> Iterator[Event]:
     text.expect("}")
     if not has_events:
         raise Unknown(
-            "it is JSON, but no Chrome trace: it has no `traceEvents`.",
-            "Name a trace that a profiler exported.",
+            "JSON, but not a Chrome trace: there is no `traceEvents`.",
+            "Name a trace exported by a profiler.",
         )
 
 
@@ -103,9 +103,7 @@ class _Text:
         character = self.next()
         if character != expected:
             self.fail(
-                f"`{expected}` is missing where `{character}` stands"
-                if character
-                else "it ends early"
+                f"`{expected}` expected, found `{character}`" if character else "it is truncated"
             )
         self._at += 1
 
@@ -117,9 +115,9 @@ class _Text:
                 value, end = self._json.raw_decode(self._window, self._at)
             except (ValueError, RecursionError) as error:
                 if isinstance(error, RecursionError):
-                    self.fail("it is nested too deeply")
+                    self.fail("nested too deeply")
                 if len(self._window) - self._at > _LONGEST_VALUE or not self._more():
-                    self.fail("it ends early" if self._ended else "it is no JSON")
+                    self.fail("it is truncated" if self._ended else "not JSON")
                 continue
             # A number at the end of the window may continue in the next piece.
             if end == len(self._window) and self._more():
@@ -129,7 +127,7 @@ class _Text:
 
     def fail(self, what: str) -> NoReturn:
         """Raise an error for this input."""
-        raise Unreadable(f"it is no whole trace: {what}.", _DAMAGED) from None
+        raise Unreadable(f"incomplete or damaged trace: {what}.", _DAMAGED) from None
 
     def _more(self) -> bool:
         """Read at least as much again as is pending; False at the end."""
@@ -144,14 +142,14 @@ class _Text:
                 decoded.append(self._utf8.decode(piece or b"", final=piece is None))
                 needed -= len(decoded[-1])
         except UnicodeDecodeError:
-            self.fail("it is not text in UTF-8")
+            self.fail("not UTF-8 text")
         text = "".join(decoded)
         self._window += text
         return bool(text)
 
 
 def _reject_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is no JSON")
+    raise ValueError(f"{name} is not JSON")
 
 
 SOURCE = "corebound, Chrome trace"

@@ -15,7 +15,7 @@ from corebound.exchange.reading import Unreadable, clean
 _HEADING = re.compile(r"(.*?)\s*\(([^()]*)\)")
 _UNITS_NS = {"ns": 1, "us": 1000, "μs": 1000, "µs": 1000, "ms": 1_000_000, "s": 1_000_000_000}
 _ABSENT = ("", "n/a", "na", "none", "-")
-_FIX = "Export the profile again: the file was cut short or damaged."
+_FIX = "Export the profile again: the file is truncated or damaged."
 
 
 class Table(Struct, frozen=True):
@@ -57,9 +57,11 @@ class Table(Struct, frozen=True):
                     )
                 yield Row(table=self, number=number, fields=record)
         except csv.Error as error:
-            raise Unreadable(f"row {number + 1} is no row of a table: {error}.", _FIX) from None
+            raise Unreadable(f"row {number + 1} is not valid CSV: {error}.", _FIX) from None
         if number == 1:
-            raise Unreadable("it has a heading and no rows.", "Export a profile that holds some.")
+            raise Unreadable(
+                "the file has a heading but no rows.", "Export a profile with at least one row."
+            )
 
 
 class Row(Struct, frozen=True, kw_only=True):
@@ -103,9 +105,7 @@ class Row(Struct, frozen=True, kw_only=True):
         except ValueError:
             value = math.nan
         if not math.isfinite(value) or abs(value) > 1e15:
-            raise Unreadable(
-                f"row {self.number}: {self.text(name)[:40]!r} stands where a number should.", _FIX
-            )
+            raise Unreadable(f"row {self.number}: {self.text(name)[:40]!r} is not a number.", _FIX)
         return value
 
     def number_or_none(self, name: str) -> float | None:
@@ -116,7 +116,7 @@ class Row(Struct, frozen=True, kw_only=True):
         """A non-negative integer."""
         value = self.number_of(name)
         if value < 0 or value != round(value):
-            raise Unreadable(f"row {self.number}: {value} stands where a count should.", _FIX)
+            raise Unreadable(f"row {self.number}: {value} is not a count.", _FIX)
         return round(value)
 
 
@@ -130,7 +130,7 @@ def open_table(pieces: Iterable[bytes]) -> Table:
     try:
         heading = next(records, [])
     except csv.Error as error:
-        raise Unreadable(f"its first line is no heading: {error}.", _FIX) from None
+        raise Unreadable(f"the first line is not a heading: {error}.", _FIX) from None
     columns: dict[str, tuple[int, str]] = {}
     for index, title in enumerate(heading):
         heading_match = _HEADING.fullmatch(title.strip())

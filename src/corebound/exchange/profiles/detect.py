@@ -42,7 +42,7 @@ def read(pieces: Iterable[bytes]) -> tuple[Part, ...]:
     while len(head) < 4096 and (piece := next(rest, None)) is not None:
         head += piece
     if not head.strip():
-        raise Unreadable("it is empty.", "Export the profile again, or leave it out.")
+        raise Unreadable("the file is empty.", "Export the profile again, or omit it.")
     content = chain((head,), rest)
     start = head.removeprefix(codecs.BOM_UTF8).lstrip()[:1]
     if start in {b"{", b"["}:
@@ -51,7 +51,7 @@ def read(pieces: Iterable[bytes]) -> tuple[Part, ...]:
         return (xplane.read(content),)
     first_line = head.split(b"\n", 1)[0]
     if b"," not in first_line or b"\0" in first_line:
-        raise Unknown("it is no profile that is known.", _FORMATS)
+        raise Unknown("unknown profile format.", _FORMATS)
     return _table(content)
 
 
@@ -65,7 +65,7 @@ def _trace(events: Iterator[Event]) -> Part:
                 return read_trace(all_events)
         if len(first_events) >= _EVENTS_LOOKED_AT:
             break
-    raise Unknown("it is a Chrome trace, but of no profiler that is known.", _FORMATS)
+    raise Unknown("a Chrome trace, but of an unknown profiler.", _FORMATS)
 
 
 def _table(pieces: Iterable[bytes]) -> tuple[Part, ...]:
@@ -74,5 +74,5 @@ def _table(pieces: Iterable[bytes]) -> tuple[Part, ...]:
         return (mindspore.read_types(table),)
     parts = msprof.read_table(table)
     if parts is None:
-        raise Unknown("it is a table, but none of a profiler that is known.", _FORMATS)
+        raise Unknown("a table, but of an unknown profiler.", _FORMATS)
     return parts

@@ -68,7 +68,7 @@ def _summary(table: Table) -> Iterator[Timeline]:
         calls[row.optional(_DEVICE)].append((begin_ns, end_ns, type_))
     if not calls:
         raise Unreadable(
-            "none of its rows has a start and a duration.",
+            "no row has a start and a duration.",
             "Collect with --task-time=on, and export again.",
         )
     for device, device_calls in calls.items():
@@ -138,7 +138,7 @@ def _steps(table: Table) -> Iterator[Iterations]:
         if (span := _computing(row)) is not None:
             computing[device].append(span)
     if not marks:
-        raise Unreadable("none of its rows has an end and a time.", "Export the profile again.")
+        raise Unreadable("no row has an end and a time.", "Export the profile again.")
     for device, device_marks in marks.items():
         yield Iterations(
             source=STEPS,
@@ -175,7 +175,7 @@ def read(events: Iterable[Event]) -> Iterations:
             length_ns = max(0, _nanoseconds(event.get("dur", 0), _US))
             by_category[category].append((begin_ns, begin_ns + length_ns))
     if not by_category["Iteration Time"]:
-        raise Unreadable("it holds no iteration.", "Export the profile again.")
+        raise Unreadable("the file contains no iteration.", "Export the profile again.")
     return Iterations(
         source=STEPS,
         marks=tuple(sorted(by_category["Iteration Time"])),

@@ -109,7 +109,7 @@ def nanoseconds(value: object, unit_ns: int) -> int:
     except ArithmeticError:
         pass
     raise Unreadable(
-        f"{str(value)[:40]!r} stands where a time should.",
+        f"{str(value)[:40]!r} is not a time.",
         "Export the profile again: the file is damaged.",
     )
 
@@ -130,7 +130,7 @@ def text_lines(pieces: Iterable[bytes]) -> Iterator[str]:
         rest += decoder.decode(b"", final=True)
     except UnicodeDecodeError:
         raise Unreadable(
-            "it is not text in UTF-8.", "Export the profile again, or save it as UTF-8."
+            "not UTF-8 text.", "Export the profile again, or save it as UTF-8."
         ) from None
     if rest:
         yield rest
@@ -147,12 +147,12 @@ def collect_spans(spans: Iterable[Span]) -> tuple[Span, ...]:
         collected.append(span)
         if len(collected) > MOST_SPANS:
             raise Unreadable(
-                f"it holds more than {MOST_SPANS:,} operators.",
+                f"the file contains more than {MOST_SPANS:,} operators.",
                 "Profile fewer iterations, or shorter ones.",
             )
     if not any(span.type is not None for span in collected):
         raise Unreadable(
-            "it holds no operator that ran.",
-            "Profile with the activity of the CPU, and run a step while the profiler is on.",
+            "the file contains no executed operator.",
+            "Profile CPU activity, and run a step while the profiler is active.",
         )
     return tuple(collected)

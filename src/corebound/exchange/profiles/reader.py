@@ -56,8 +56,8 @@ def profile_of(parts: Sequence[Part]) -> tuple[str, OperatorProfile]:
         profile = _from_sums([row for part in sums for row in part.rows], steps, iterations)
     else:
         raise Unreadable(
-            "it tells when iterations ran, but no operator.",
-            "Name op_summary or op_statistic of the same export with it.",
+            "the file contains the times of iterations, but no operators.",
+            "Also name op_summary or op_statistic of the same export.",
         )
     _check(profile)
     return " and ".join(dict.fromkeys(part.source for part in used)), profile
@@ -71,7 +71,9 @@ def _best(parts: Sequence[P]) -> list[P]:
 
 def _check(profile: OperatorProfile) -> None:
     if sum(operator.total_ns for operator in profile.operators) > _LARGEST_NS:
-        raise Unreadable("its times add up to centuries.", "Export the profile again.")
+        raise Unreadable(
+            "the sum of its times is implausibly large (centuries).", "Export the profile again."
+        )
 
 
 def _from_timelines(
@@ -161,7 +163,7 @@ def _from_sums(
         if row.calls:
             by_type[row.type].append(row)
     if not by_type:
-        raise Unreadable("it holds no operator that ran.", "Profile while a step runs.")
+        raise Unreadable("the file contains no executed operator.", "Profile while a step runs.")
     marks = [end_ns - begin_ns for part in steps for begin_ns, end_ns in part.marks]
     divisor = iterations or 1
     operators = [_merge_rows(type_, type_rows, divisor) for type_, type_rows in by_type.items()]
@@ -239,7 +241,7 @@ def read_all(
             faults.append(_fault(path, error))
         except OSError as error:
             faults.append(
-                _fault(path, Unreadable(f"it cannot be read: {error.strerror}.", "Check its path."))
+                _fault(path, Unreadable(f"cannot be read: {error.strerror}.", "Check its path."))
             )
     groups = _groups(parts)
     profiles = []
@@ -273,8 +275,8 @@ def _read_path(path: Path, progress: FileProgress, faults: list[Fault]) -> list[
             faults.append(_fault(file, error))
     if not parts and len(faults) == faults_before:
         raise Unreadable(
-            "no profile that is known is in this folder.",
-            "Name the folder that a profiler wrote, or the file itself.",
+            "this folder contains no known profile.",
+            "Name a folder written by a profiler, or the file itself.",
         )
     return parts
 
@@ -314,9 +316,9 @@ def _unpacked(pieces: Iterator[bytes]) -> Iterator[bytes]:
             else:
                 packed = unpacker.unconsumed_tail or next(pieces, None)
     except zlib.error as error:
-        raise Unreadable(f"its gzip is damaged: {error}.", "Fetch it again.") from None
+        raise Unreadable(f"damaged gzip data: {error}.", "Copy the file again.") from None
     if not unpacker.eof:
-        raise Unreadable("its gzip ends early: it is torn.", "Fetch it again.")
+        raise Unreadable("truncated gzip data.", "Copy the file again.")
 
 
 def _groups(parts: Sequence[_FilePart]) -> dict[tuple[Path, str | None], list[_FilePart]]:

@@ -48,7 +48,7 @@ def read(pieces: Iterable[bytes]) -> Timeline:
         )
     except (IndexError, UnicodeDecodeError):
         raise Unreadable(
-            "it is no whole XSpace: it was cut short or damaged.", "Fetch it or profile again."
+            "incomplete or damaged XSpace data.", "Copy the file or profile again."
         ) from None
     return Timeline(source=SOURCE, spans=collected, marks=tuple(sorted(marks)))
 

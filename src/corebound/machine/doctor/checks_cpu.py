@@ -258,7 +258,7 @@ _QUOTA = Subject(
     check="CPU quota",
     group="CPUs",
     why="once a period's quota is used up, the kernel stops every thread until the next period,"
-    " so times jump by up to a period",
+    " so times jump by up to a period; `threads: quota` starts as many threads as it allows",
 )
 
 

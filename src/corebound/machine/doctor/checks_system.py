@@ -310,7 +310,7 @@ def _load(facts: HostFacts) -> CheckResult:
         return _LOAD.unreadable(text) if text else _LOAD.unavailable("no /proc/loadavg")
     value = f"{match[1]} over the last minute"
     if float(match[1]) > _MOST_LOAD:
-        return _LOAD.warning(value, fix="wait until it has fallen: uptime")
+        return _LOAD.warning(value, fix="wait until it is low: uptime")
     return _LOAD.ok(value)
 
 

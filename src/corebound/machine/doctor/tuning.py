@@ -1,4 +1,4 @@
-"""SettingChange settings of the host so that they can be restored, even after a crash."""
+"""Change settings of the host so that they can be restored, even after a crash."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def decode(data: bytes) -> tuple[SavedSetting, ...]:
     document: Any = json.loads(data)
     settings = document.get("settings") if isinstance(document, dict) else None
     if not isinstance(settings, list) or document.get("schema") != _SCHEMA:
-        raise ValueError(f"it holds no settings of schema {_SCHEMA}")
+        raise ValueError(f"it contains no settings of schema {_SCHEMA}")
     return tuple(_decode_setting(setting) for setting in settings)
 
 
@@ -58,7 +58,7 @@ def _decode_setting(setting: Any) -> SavedSetting:
     ):
         raise ValueError("a setting lacks its path, prior or value")
     if not _SETTABLE.fullmatch(setting["path"]):
-        raise ValueError(f"`{setting['path'][:80]}` is no setting")
+        raise ValueError(f"`{setting['path'][:80]}` is not a known setting")
     return SavedSetting(path=setting["path"], prior=setting["prior"], value=setting["value"])
 
 
@@ -142,8 +142,8 @@ def saved_settings(root: Path) -> tuple[SavedSetting, ...]:
         raise HostError(
             what=f"the saved settings cannot be read: {error}.",
             where=str(file),
-            fix="Set them by hand as you want them (`corebound doctor` names them), and"
-            " remove that file; a restart resets them too.",
+            fix="Change the settings by hand (`corebound doctor` lists them) and delete that"
+            " file, or restart the machine.",
         ) from None
 
 
@@ -267,7 +267,8 @@ def _exclusive_lock(root: Path) -> Iterator[None]:
 
 def _no_state(path: Path, error: OSError) -> HostError:
     return HostError(
-        what=f"the current settings cannot be saved: {error.strerror}. Nothing more is changed.",
+        what=f"the current settings cannot be saved: {error.strerror}. No further setting is"
+        " changed.",
         where=str(path),
         fix="Run it as root, with a writable /run.",
     )

@@ -40,27 +40,30 @@ def describe_interval(low: float | None, high: float | None, dots: Sequence[floa
     return f"{location}; {pairs}, {least}{f' to {most}' if most != least else ''}"
 
 
-def describe_spread(values: Sequence[float], middle: float) -> str:
-    """How far values above 0 spread around their summary value.
+def describe_spread(values: Sequence[float], middle: float, *, slow: int = 0) -> str:
+    """How far values above 0 spread around their summary value, and how many are rings.
 
     >>> describe_spread((0.97, 1.0, 1.04), 1)
-    '3.0 % below to 4.0 % above what they come to'
+    '3.0 % below to 4.0 % above their level'
+    >>> describe_spread((0.97, 1.0, 1.04), 1, slow=1)
+    '3.0 % below to 4.0 % above their level; 1 of 3 in the slow mode'
     """
     least, most = _relative(min(values) / middle), _relative(max(values) / middle)
-    return f"{f'{least} to {most}' if least != most else f'all {least}'} what they come to"
+    spread = f"{f'{least} to {most}' if least != most else f'all {least}'} their level"
+    return f"{spread}; {slow} of {len(values)} in the slow mode" if slow else spread
 
 
 def describe_series(values: Sequence[float]) -> str:
     """Describe a series: its number of values without NaN, and the last relative to the first.
 
     >>> describe_series((2.0, math.nan, 3.0)), describe_series((2.0,))
-    ('2 figures, the last 50.0 % above the first', '1 figure')
+    ('2 values, the last 50.0 % above the first', '1 value')
     """
     finite_values = [value for value in values if not math.isnan(value)]
     if len(finite_values) == 1:
-        return "1 figure"
+        return "1 value"
     change = _relative(finite_values[-1] / finite_values[0])
-    return f"{len(finite_values):,} figures, the last {change} the first"
+    return f"{len(finite_values):,} values, the last {change} the first"
 
 
 def _relative(share: float) -> str:

@@ -133,6 +133,57 @@ def ratio_axis(
     return linear_axis(max(low - pad, 0.0), high + pad)
 
 
+# Speed-ups and slow-downs at which an axis of effects has a tick, as many as fit.
+_EFFECT_STEPS = (1.1, 1.2, 1.5, 2.0, 3.0, 5.0, 10.0, 20.0, 50.0, 100.0)
+_MOST_EFFECT_TICKS = 3
+# An effect beyond this is drawn as an arrow at the edge.
+_MOST_EFFECT = 100.0
+
+
+def effect_scale(
+    estimates: Sequence[float], intervals: Sequence[tuple[float, float]], *, margin: float
+) -> Axis:
+    """A logarithmic axis around 1 for effects, with the same ticks on both sides.
+
+    Args:
+        estimates: Ratios above 0; they are on the axis up to 100 times faster or slower.
+        intervals: Low and high ends; those that reach much further than the estimates are cut.
+        margin: The share on either side of 1 that must be on the axis.
+    """
+    low, high = min([1 - margin, *estimates]), max([1 + margin, *estimates])
+    reach = max(_LEAST_REACH, high / low)
+    ends = [min(max(end, low / reach), high * reach) for pair in intervals for end in pair]
+    low = max(min([low, *ends]), 1 / _MOST_EFFECT)
+    high = min(max([high, *ends]), _MOST_EFFECT)
+    pad = (high / low) ** 0.04
+    return effects_between(low / pad, high * pad)
+
+
+def effects_between(low: float, high: float) -> Axis:
+    """A logarithmic axis over exactly these ratios, with the same ticks on both sides of 1."""
+    low = max(low, 1e-3)
+    sides = []
+    for reach in (1 / low, high):
+        steps = [step for step in _EFFECT_STEPS if step <= reach]
+        # The furthest tick is always one of them.
+        spacing = -(-len(steps) // _MOST_EFFECT_TICKS) or 1
+        sides.append(steps[::-1][::spacing])
+    slower, faster = sides
+    ticks = (*(1 / step for step in slower), 1.0, *reversed(faster))
+    return Axis(low=low, high=high, scale="log", ticks=ticks)
+
+
+def effect_tick(value: float) -> str:
+    """Format a tick of an axis of effects in the direction that it has.
+
+    >>> effect_tick(0.5), effect_tick(1.0), effect_tick(1.5)
+    ('2× slower', '1×', '1.5× faster')
+    """
+    if value == 1:
+        return "1×"
+    return f"{1 / value:.4g}× slower" if value < 1 else f"{value:.4g}× faster"
+
+
 def ratio_tick(value: float) -> str:
     """Format a tick of a ratio axis: `1.0×`, `0.02×`.
 

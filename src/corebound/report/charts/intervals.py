@@ -6,15 +6,17 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
+from corebound.analysis.wording import VerdictWord, verdict_word
 from corebound.report.charts.alt_text import describe_interval, img_attributes
-from corebound.report.charts.axis import Axis, ratio_axis, ratio_tick
+from corebound.report.charts.axis import Axis, effect_scale, effect_tick, ratio_axis, ratio_tick
 from corebound.report.elements import Tick
 from corebound.stats.comparison import Comparison
 
 # Explains the number below an inconclusive verdict.
-LAUNCHES_NEEDED_NOTE = (
-    "Under what is undecided: how many launches of each would decide it at this noise."
-)
+LAUNCHES_NEEDED_NOTE = "Inconclusive rows show the estimated launches needed."
+
+# Between the labels of 1 and of another tick, as a share of the axis, so that they do not touch.
+_LEAST_LABEL_DISTANCE = 0.2
 
 _WIDTH = 1000
 _HEIGHT = 40
@@ -28,14 +30,14 @@ class IntervalPlot(Struct, frozen=True, kw_only=True):
     """The content of one row.
 
     Attributes:
-        mode: CSS class of the colour, `m-` and a binding mode.
+        tone: The tone of its verdict, which is the CSS class of its colour.
         estimate: The ratio, or None if there is none to draw.
         low, high: Ends of its interval, or None if there is no interval.
         dots: The ratios behind the estimate, one per block.
         margin: Half-width of the grey band around 1.
     """
 
-    mode: str
+    tone: str
     estimate: float | None
     low: float | None
     high: float | None
@@ -43,11 +45,21 @@ class IntervalPlot(Struct, frozen=True, kw_only=True):
     margin: float
 
 
-def comparison_plot(comparison: Comparison | None, *, mode: str, margin: float) -> IntervalPlot:
-    """The chart of a comparison, if there is one; `mode` is the CSS class of its colour."""
+def comparison_plot(
+    comparison: Comparison | None, *, margin: float, verdict: VerdictWord | None = None
+) -> IntervalPlot:
+    """The chart of a comparison, if there is one.
+
+    Args:
+        comparison: The comparison.
+        margin: The share on either side of 1 that counts as equal.
+        verdict: The verdict shown beside it; None: that of the comparison itself.
+    """
     interval = comparison.interval if comparison else None
+    if verdict is None and comparison is not None:
+        verdict = verdict_word(comparison.verdict)
     return IntervalPlot(
-        mode=mode,
+        tone=verdict.tone if verdict else "plain",
         estimate=comparison.speedup_ratio if comparison else None,
         low=interval.low if interval else None,
         high=interval.high if interval else None,
@@ -94,9 +106,9 @@ def interval_svg(plot: IntervalPlot, axis: Axis) -> str:
     """Draw one row; values beyond the axis end in an arrow at its edge."""
     parts = [_ground(axis, plot.margin), _dots(plot, axis)]
     if plot.low is not None and plot.high is not None:
-        parts.append(_interval(plot.low, plot.high, axis, plot.mode))
+        parts.append(_interval(plot.low, plot.high, axis, plot.tone))
     if plot.estimate is not None:
-        parts.append(_estimate(plot.estimate, axis, plot.mode))
+        parts.append(_estimate(plot.estimate, axis, plot.tone))
     return (
         f'<svg viewBox="0 0 {_WIDTH} {_HEIGHT}" preserveAspectRatio="none"'
         f"{img_attributes(describe_interval(plot.low, plot.high, plot.dots))}>"
@@ -108,13 +120,77 @@ def spark_svg(plot: IntervalPlot, axis: Axis) -> str:
     """Draw only the interval against 1, small enough for a table row."""
     parts = [f'<path class="one" d="M{_x(axis, 1)} 0V20"/>']
     if plot.low is not None and plot.high is not None:
-        parts.append(_interval(plot.low, plot.high, axis, plot.mode, y=10))
+        parts.append(_interval(plot.low, plot.high, axis, plot.tone, y=10))
     if plot.estimate is not None:
-        parts.append(_estimate(plot.estimate, axis, plot.mode, y=10))
+        parts.append(_estimate(plot.estimate, axis, plot.tone, y=10))
     return (
         f'<svg class="spark" viewBox="0 0 {_WIDTH} 20" preserveAspectRatio="none"'
         f"{img_attributes(describe_interval(plot.low, plot.high))}>{''.join(parts)}</svg>"
     )
+
+
+def effect_axis(comparisons: Sequence[Comparison], *, margin: float) -> Axis:
+    """One axis for the largest effects of several scenarios; `margin` as in `comparison_axis`."""
+    return effect_scale(
+        [comparison.speedup_ratio for comparison in comparisons],
+        [
+            (comparison.interval.low, comparison.interval.high)
+            for comparison in comparisons
+            if comparison.interval
+        ],
+        margin=margin,
+    )
+
+
+def effect_ticks(axis: Axis) -> tuple[Tick, ...]:
+    """The labels of an axis of effects; only the outermost say the direction.
+
+    One that would touch the label of 1 is left out.
+    """
+    last = len(axis.ticks) - 1
+    return tuple(
+        Tick(
+            at=round(axis.share(tick) * 100, 2),
+            text=effect_tick(tick) if index in {0, last} else effect_tick(tick).split()[0],
+            minor=tick != 1 and index not in {0, last},
+        )
+        for index, tick in enumerate(axis.ticks)
+        if tick == 1 or abs(axis.share(tick) - axis.share(1)) >= _LEAST_LABEL_DISTANCE
+    )
+
+
+def effect_svg(shown: Comparison, others: Sequence[Comparison], axis: Axis) -> str:
+    """Draw one effect with its interval, and the other comparisons of its scenario as ticks.
+
+    Args:
+        shown: The effect. If it is inconclusive, its dot is hollow.
+        others: The other comparisons, drawn under it in the colour of their verdicts.
+        axis: From `effect_axis`; what is beyond it ends in an arrow.
+    """
+    tone = _tone(shown)
+    ticks = {
+        tone_: "".join(
+            f"M{_x(axis, other.speedup_ratio)} 5V15" for other in others if _tone(other) == tone_
+        )
+        for tone_ in ("good", "bad", "plain")
+    }
+    parts = [f'<path class="one" d="M{_x(axis, 1)} -2V22"/>']
+    parts += [f'<path class="tick {tone_}" d="{path}"/>' for tone_, path in ticks.items() if path]
+    interval = shown.interval
+    if interval is not None:
+        parts.append(_interval(interval.low, interval.high, axis, tone, y=10))
+    parts.append(_estimate(shown.speedup_ratio, axis, tone, y=10))
+    if tone == "plain" and 0 <= axis.share(shown.speedup_ratio) <= 1:
+        parts.append(f'<path class="hole" d="M{_x(axis, shown.speedup_ratio)} 10h0"/>')
+    ends = (interval.low, interval.high) if interval else (None, None)
+    return (
+        f'<svg class="spark" viewBox="0 0 {_WIDTH} 20" preserveAspectRatio="none"'
+        f"{img_attributes(describe_interval(*ends))}>{''.join(parts)}</svg>"
+    )
+
+
+def _tone(comparison: Comparison) -> str:
+    return {"faster": "good", "slower": "bad"}.get(comparison.verdict, "plain")
 
 
 def _ground(axis: Axis, margin: float) -> str:
@@ -134,10 +210,10 @@ def _dots(plot: IntervalPlot, axis: Axis) -> str:
     path = "".join(
         f"M{_x(axis, dot)} {_DOT_YS[index % len(_DOT_YS)]}h0" for index, dot in enumerate(inside)
     )
-    return f'<path class="run {plot.mode}" d="{path}"/>'
+    return f'<path class="run {plot.tone}" d="{path}"/>'
 
 
-def _interval(low: float, high: float, axis: Axis, mode: str, *, y: int = _ESTIMATE_Y) -> str:
+def _interval(low: float, high: float, axis: Axis, tone: str, *, y: int = _ESTIMATE_Y) -> str:
     if axis.share(high) < 0 or axis.share(low) > 1:
         return ""
     ends = ""
@@ -145,17 +221,17 @@ def _interval(low: float, high: float, axis: Axis, mode: str, *, y: int = _ESTIM
         ends += f"M8 {y - 5}L0 {y}L8 {y + 5}"
     if axis.share(high) > 1:
         ends += f"M{_WIDTH - 8} {y - 5}L{_WIDTH} {y}L{_WIDTH - 8} {y + 5}"
-    return f'<path class="ci {mode}" d="M{_x(axis, low)} {y}H{_x(axis, high)}{ends}"/>'
+    return f'<path class="ci {tone}" d="M{_x(axis, low)} {y}H{_x(axis, high)}{ends}"/>'
 
 
-def _estimate(estimate: float, axis: Axis, mode: str, *, y: int = _ESTIMATE_Y) -> str:
+def _estimate(estimate: float, axis: Axis, tone: str, *, y: int = _ESTIMATE_Y) -> str:
     share = axis.share(estimate)
     if share < 0:
-        return f'<path class="ci {mode}" d="M0 {y}H24M8 {y - 6}L0 {y}L8 {y + 6}"/>'
+        return f'<path class="ci {tone}" d="M0 {y}H24M8 {y - 6}L0 {y}L8 {y + 6}"/>'
     if share > 1:
         edge = f"M{_WIDTH} {y}h-24M{_WIDTH - 8} {y - 6}L{_WIDTH} {y}L{_WIDTH - 8} {y + 6}"
-        return f'<path class="ci {mode}" d="{edge}"/>'
-    return f'<path class="est {mode}" d="M{_x(axis, estimate)} {y}h0"/>'
+        return f'<path class="ci {tone}" d="{edge}"/>'
+    return f'<path class="est {tone}" d="M{_x(axis, estimate)} {y}h0"/>'
 
 
 def _x(axis: Axis, value: float) -> str:

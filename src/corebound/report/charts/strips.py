@@ -15,7 +15,9 @@ _WIDTH, _HEIGHT = 1000, 24
 _YS = (7, 12, 17)
 
 
-def dots_svg(values: Sequence[float], middle: float, axis: Axis, mode: str) -> str:
+def dots_svg(
+    values: Sequence[float], middle: float, axis: Axis, mode: str, slow: Sequence[bool] = ()
+) -> str:
     """Draw one row.
 
     Args:
@@ -23,15 +25,17 @@ def dots_svg(values: Sequence[float], middle: float, axis: Axis, mode: str) -> s
         middle: Their summary value.
         axis: Horizontal; values beyond it are drawn at its edge.
         mode: CSS class of the colour.
+        slow: For each value, whether its launch is of the slow mode, which is drawn as a ring;
+            empty if launches have one mode.
     """
-    dots = "".join(
-        f"M{_x(axis, value)} {_YS[index % len(_YS)]}h0" for index, value in enumerate(values)
-    )
+    dots = [f"M{_x(axis, value)} {_YS[index % len(_YS)]}h0" for index, value in enumerate(values)]
+    holes = "".join(dot for dot, is_slow in zip(dots, slow, strict=False) if is_slow)
+    hole_path = f'<path class="hole" d="{holes}"/>' if holes else ""
     return (
         f'<svg class="spark" viewBox="0 0 {_WIDTH} {_HEIGHT}" preserveAspectRatio="none"'
-        f"{img_attributes(describe_spread(values, middle))}>"
+        f"{img_attributes(describe_spread(values, middle, slow=sum(slow)))}>"
         f'<path class="level {mode}" d="M{_x(axis, middle)} 0V{_HEIGHT}"/>'
-        f'<path class="spot {mode}" d="{dots}"/></svg>'
+        f'<path class="spot {mode}" d="{"".join(dots)}"/>{hole_path}</svg>'
     )
 
 

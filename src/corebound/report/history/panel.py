@@ -91,7 +91,7 @@ def changing_values(all_series: Sequence[Series]) -> tuple[str, ...]:
                     by_name |= dict.fromkeys((old.get(name, ""), new.get(name, "")))
     return tuple(
         f"{name} changed {count(len(times[name]), 'time')}: {_name_values(by_name)};"
-        " nights of one are judged together"
+        " points with the same value are compared"
         for name, by_name in kinds.items()
     )
 
@@ -328,13 +328,13 @@ def _caption(all_series: Sequence[Series], unit: str, most: int, *, is_cut: bool
         else f"{unit} an iteration or request"
     )
     thinned = any(len(series.points) > most for series in all_series)
-    extremes = "; of each stretch the extremes" if thinned else ""
+    extremes = "; minimum and maximum of each stretch" if thinned else ""
     bounded = any(series.points.lows for series in all_series)
-    beyond = "; arrowheads: they reach beyond the chart" if is_cut else ""
+    beyond = "; arrowheads: beyond the chart" if is_cut else ""
     bars = (
         f"; bars: {interval_name(all_series)}s{beyond}"
         if bounded
-        else "; single figures, no interval"
+        else "; single values, no interval"
     )
     return f"{measured}, {_direction_note(all_series[0])}{bars}{extremes}"
 
@@ -350,7 +350,7 @@ def _noise_note(all_series: Sequence[Series], history: ChangeHistory) -> str:
     )
     if spread is None:
         return ""
-    share = percent(math.expm1(spread)) if spread < 1 else "more than it comes to"
+    share = percent(math.expm1(spread)) if spread < 1 else "more than the value itself"
     return f"; varies by {share}"
 
 
@@ -358,7 +358,7 @@ def _direction_note(series: Series) -> str:
     """Which direction is better; asv itself treats less as better, whatever the unit."""
     if series.more_is_better:
         return "higher is better"
-    return "lower is better" if series.unit in {"ns", "bytes"} else "less counts as better"
+    return "lower is better" if series.unit in {"ns", "bytes"} else "lower counts as better"
 
 
 def _alt_text(

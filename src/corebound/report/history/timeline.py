@@ -152,14 +152,24 @@ def gaps_before(points: HistoryPoints, numbers: FloatArray) -> list[int]:
         points: The points.
         numbers: The place of each on the axis.
     """
-    paces = np.diff(numbers, prepend=math.nan)
-    usual = float(np.quantile(paces[1:], 0.75)) if len(points) > 2 else 0.0
     gap = np.isnan(points.values)
-    gap[list(points.environment_changes)] = True
-    if usual > 0:
-        gap |= paces > _LONG * usual
+    gap[[*points.environment_changes, *pauses_before(numbers)]] = True
     before: list[int] = np.cumsum(gap).tolist()
     return before
+
+
+def pauses_before(numbers: npt.NDArray[np.float64 | np.int64]) -> list[int]:
+    """The points that come much later after the point before than usual.
+
+    Args:
+        numbers: The place of each point on the axis, in order.
+    """
+    paces = np.diff(numbers)
+    usual = float(np.quantile(paces, 0.75)) if paces.size > 1 else 0.0
+    if usual <= 0:
+        return []
+    later: list[int] = (np.flatnonzero(paces > _LONG * usual) + 1).tolist()
+    return later
 
 
 class SegmentLevel(Struct, frozen=True, kw_only=True):

@@ -38,12 +38,12 @@ from corebound.analysis.wording import (
 )
 from corebound.records.history import EnvironmentKey, Moment, Series, reason_kind
 from corebound.report.elements import Head, Hero, occurrence_numbers
-from corebound.report.history.panel import MOST_ROWS, HistoryPanel, history_panel
+from corebound.report.history.panel import MOST_POINTS, MOST_ROWS, HistoryPanel, history_panel
 from corebound.report.history.timeline import Timeline
 from corebound.report.pages.changes import change_group, group_changes
 from corebound.report.pages.series_table import failing_notices, give_or_gives, no_change
 from corebound.report.scenario.provenance import Fact
-from corebound.report.urls import benchmark_slug, series_anchor
+from corebound.report.urls import moments_file, points_file, series_anchor
 from corebound.stats.history.regressions import Change
 
 # A row has a twentieth of a chart's size. Unchanged series beyond this limit are only named.
@@ -168,7 +168,7 @@ def uncharted_series(benchmark: ImportedBenchmark, uncharted: Sequence[Series]) 
         unshown=tuple(unshown),
         without_values=_without_values(benchmark.silent),
         summary=f"{count(len(uncharted), 'cell')} without a chart",
-        without_values_summary=f"{count(len(benchmark.silent), 'cell')} without a figure",
+        without_values_summary=f"{count(len(benchmark.silent), 'cell')} without a result",
     )
 
 
@@ -395,7 +395,7 @@ def _verdict(benchmark: ImportedBenchmark, news: Sequence[Change]) -> Text:
     if failing:
         which = f"{failing:,} of {len(active):,} cells" if len(active) > 1 else "It"
         return rich(
-            f"{which} {give_or_gives(failing)} ", TextSpan("no figure", "bad"), " any more."
+            f"{which} {give_or_gives(failing)} ", TextSpan("no result", "bad"), " any more."
         )
     return _no_news(benchmark)
 
@@ -412,8 +412,8 @@ def _no_news(benchmark: ImportedBenchmark) -> Text:
         which = f"{len(reasons):,} of {len(all_series):,} cells" if len(all_series) > 1 else "It"
         return rich(f"{which} ", TextSpan("could not be analysed", "bad"), f": {reasons[0]}")
     if active and all(series.id in history.too_short for series in active):
-        return rich("Too early to tell what changed.")
-    return rich("Nothing new.")
+        return rich("Too little data to detect changes.")
+    return rich("No change.")
 
 
 def _failing(benchmark: ImportedBenchmark) -> str:
@@ -427,7 +427,7 @@ def _failing(benchmark: ImportedBenchmark) -> str:
         f"{count(len(row.all_series), 'cell')} {row.text}" for row in rows[:_MOST_EVENTS]
     )
     more = "; …" if len(rows) > _MOST_EVENTS else ""
-    return f" No figure any more: {text}{more}." if rows else ""
+    return f" No recent results: {text}{more}." if rows else ""
 
 
 def _verdict_of_many(all_series: Sequence[Series], changes: Sequence[Change]) -> Text:
@@ -503,7 +503,7 @@ def _series_counts(benchmark: ImportedBenchmark) -> str:
     all_series = benchmark.series
     hosts = len({series.host for series in all_series})
     points = max(len(series.points.measured) for series in all_series)
-    latest = max(series.points.moments[-1].at for series in all_series)
+    latest = _latest(benchmark)
     ended = len(all_series) - len(benchmark.active)
     return (
         f"{count(len(all_series), 'series', 'series')} on {count(hosts, 'machine')}, "
@@ -512,10 +512,17 @@ def _series_counts(benchmark: ImportedBenchmark) -> str:
     )
 
 
+def _latest(benchmark: ImportedBenchmark) -> str:
+    """The latest moment of any series."""
+    return max(series.points.moments[-1].at for series in benchmark.series)
+
+
 # The number of points in all charts of a page together, and the least number per chart. The page of
 # a benchmark with hundreds of parameters then still loads on a phone.
-_ALL_POINTS, _LEAST_POINTS = 6_000, 60
-_ALL_NIGHTS, _LEAST_NIGHTS = 300, 5
+_ALL_POINTS, _LEAST_POINTS = 3_000, 60
+_ALL_NIGHTS, _LEAST_NIGHTS = 60, 3
+# Each of several charts is 300 to 400 pixels wide. A site with thousands of them is mostly charts.
+_MOST_POINTS_OF_SEVERAL = 160
 
 
 class BenchmarkChart(Struct, frozen=True, kw_only=True):
@@ -533,7 +540,7 @@ class BenchmarkPage(Struct, frozen=True, kw_only=True):
         charts: Active and changed series first; all share one time axis.
         charted: Their series, in the same order.
         rest: The series without a chart.
-        data: Address of all points as compressed CSV; `zoom` of those in charts, as a script.
+        data: Address of all points; `moments` of the moments that they refer to.
         machines: Each machine, as its latest results describe it.
         code: The source of the benchmark, if known.
     """
@@ -544,7 +551,7 @@ class BenchmarkPage(Struct, frozen=True, kw_only=True):
     charted: tuple[Series, ...]
     rest: UnchartedSeries
     data: str
-    zoom: str
+    moments: str
     machines: tuple[Fact, ...]
     code: str | None
 
@@ -569,31 +576,23 @@ def benchmarks_of(history: ChangeHistory) -> Iterator[ImportedBenchmark]:
             )
 
 
-def benchmark_page(benchmark: ImportedBenchmark, *, now: str) -> BenchmarkPage:
-    """Build the page of one benchmark.
-
-    Args:
-        benchmark: The benchmark.
-        now: ISO timestamp of the page.
-    """
+def benchmark_page(benchmark: ImportedBenchmark) -> BenchmarkPage:
+    """Build the page of one benchmark; it stays the same until the benchmark has another point."""
     title, project = benchmark.title, benchmark.project
-    slug = benchmark_slug(project, benchmark.name)
     choice = select_charts(benchmark)
     return BenchmarkPage(
         head=Head(
             title=f"{title}: history",
             description=f"History of {title}, of {project}.",
             root="../",
-            breadcrumb=title,
-            parents=(("Scenarios", "index.html"), ("History", "history.html")),
-            made=f"Imported from {project}; page made {day(now)}.",
+            made=f"Imported from {project}; last result of {day(_latest(benchmark))}.",
         ),
         hero=benchmark_hero(benchmark),
         charts=_charts(benchmark, choice.charted),
         charted=tuple(choice.charted),
         rest=uncharted_series(benchmark, choice.others),
-        data=f"../data/history/{slug}.csv.gz",
-        zoom=f"../data/history/{slug}.js",
+        data=f"../{points_file(project, benchmark.name)}",
+        moments=f"../{moments_file(project)}",
         machines=tuple(machine_facts(benchmark)),
         code=next((series.code for series in benchmark.series if series.code), None),
     )
@@ -607,7 +606,8 @@ def _charts(benchmark: ImportedBenchmark, shown: Sequence[Series]) -> tuple[Benc
         zip((series.id for series in all_series), short_cell_names(all_series), strict=True)
     )
     points = _ALL_POINTS if len(all_series) <= MANY_SERIES else _ALL_POINTS // 2
-    most = min(max(points // len(shown), _LEAST_POINTS), 500)
+    limit = MOST_POINTS if len(shown) == 1 else _MOST_POINTS_OF_SEVERAL
+    most = min(max(points // len(shown), _LEAST_POINTS), limit)
     nights = min(max(_ALL_NIGHTS // len(shown), _LEAST_NIGHTS), MOST_ROWS)
     # Most series share their timestamps.
     columns = {id(series.points.moments): series.points.moments for series in shown}.values()

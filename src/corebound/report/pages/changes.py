@@ -1,9 +1,8 @@
-"""Table rows of changes: single changes, groups with one cause, and commits."""
+"""Table rows of changes: single changes, and groups with one cause."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -18,15 +17,17 @@ from corebound.analysis.change_history import (
     remaining_change,
 )
 from corebound.analysis.commands import CommandLine, between_command
+from corebound.analysis.triage import group_overlapping
 from corebound.analysis.wording import Label, Tone, VerdictWord, and_more, day, display_unit
 from corebound.records.history import HistoryPoint, Series
-from corebound.report.urls import series_url
 from corebound.stats.history.regressions import Change
 from corebound.units import significant
 
 # The address part of a commit at forges that can also compare commits.
 _COMMIT = "/commit/"
 _STATUS_TONES: dict[str, Tone] = {"open": "bad", "fixed": "good"}
+# Words for a status that differ from it.
+_STATUS_WORDS = {"accepted": "acknowledged"}
 
 
 class CommitRange(Struct, frozen=True, kw_only=True):
@@ -93,8 +94,8 @@ class ChangeRow(Struct, frozen=True, kw_only=True):
     Attributes:
         number: Its mark in the chart above; 0 if it has none.
         size: Size and direction.
-        status: open, accepted, fixed, recovered, ended, kept, not clear or not confirmed, with a
-            tone.
+        status: open, acknowledged, fixed, recovered, retired, kept, not clear or not confirmed,
+            with a tone.
         because: The reason for the decision; empty without a decision.
         answer: The result of a re-run; empty without one.
         label: The cell.
@@ -140,7 +141,11 @@ def change_row(change: Change, history: ChangeHistory, *, number: int = 0) -> Ch
         change=change,
         number=number,
         size=change_size(change),
-        status=VerdictWord(tone=_STATUS_TONES.get(status, "plain"), sign="", word=status),
+        status=VerdictWord(
+            tone=_STATUS_TONES.get(status, "plain"),
+            sign="",
+            word=_STATUS_WORDS.get(status, status),
+        ),
         because=history.because(change),
         answer=history.answer(change),
         label=history.label(series),
@@ -196,15 +201,12 @@ class ChangeGroup(Struct, frozen=True, kw_only=True):
             from the smallest to the largest, and its command measures all.
         cells: Their number, in words; empty if there is only one.
         rows: Each of them, the largest first; `more` is the number of further ones.
-        changed_together: (words, fragment) of other benchmarks that changed with it; None if there
-            are none.
     """
 
     head: ChangeRow
     cells: str
     rows: tuple[ChangeRow, ...]
     more: str = ""
-    changed_together: tuple[str, str] | None = None
 
 
 def group_changes(
@@ -237,20 +239,8 @@ def group_changes(
     return tuple(sorted(groups, key=lambda group: order[group[0].id]))
 
 
-def group_overlapping(changes: Sequence[Change]) -> list[list[Change]]:
-    """Group changes whose ranges share a moment, as in `grouped`."""
-    groups: list[list[Change]] = []
-    end = ""
-    for change in sorted(changes, key=lambda change: (change.first_bad.at, change.last_good.at)):
-        if not groups or change.last_good.at >= end:
-            groups.append([])
-            end = change.first_bad.at
-        groups[-1].append(change)
-    return groups
-
-
 def change_group(changes: Sequence[Change], history: ChangeHistory) -> ChangeGroup:
-    """One of the groups of `grouped` as a row.
+    """One of the groups of `group_changes` as a row.
 
     Args:
         changes: Its changes, at least one.
@@ -281,109 +271,3 @@ def change_group(changes: Sequence[Change], history: ChangeHistory) -> ChangeGro
 
 def _moment(point: HistoryPoint) -> str:
     return point.at
-
-
-# The CSV has all of them.
-_MOST_EVENTS = 50
-_MOST_NAMED = 12
-
-
-class CommitEvent(Struct, frozen=True, kw_only=True):
-    """Several benchmarks that may have changed in one commit.
-
-    Attributes:
-        anchor: Its fragment, from the last commit of the range.
-        commits: The intersection of their ranges.
-        since: The date of the first point that is surely after it.
-        location: The project, or the host for our own scenarios.
-        benchmarks: How many there are.
-        counts: The numbers of regressions and improvements.
-        named: (title, address, sizes of its cells) of benchmarks, regressions first, then by size;
-            `more` is the number of further ones.
-        changes: The ids of the changes.
-    """
-
-    anchor: str
-    commits: CommitRange
-    since: str
-    location: str
-    benchmarks: int
-    counts: str
-    named: tuple[tuple[str, str, VerdictWord], ...]
-    more: str
-    changes: frozenset[str]
-
-
-def commit_events(history: ChangeHistory) -> tuple[CommitEvent, ...]:
-    """Each range of commits in which several benchmarks changed clearly, the latest first.
-
-    Changes of an imported project are grouped across machines, because its points are commits.
-    Changes of our own scenarios are grouped by host.
-    """
-    all_events = [
-        event
-        for changes in group_by_commits(history.changes)
-        if (event := _commit_event(changes)) is not None
-    ]
-    latest = sorted(all_events, key=lambda event: event.since, reverse=True)[:_MOST_EVENTS]
-    # Several nightly runs on several hosts may measure the same commit.
-    seen: Counter[str] = Counter()
-    events = []
-    for candidate in latest:
-        seen[candidate.anchor] += 1
-        times = seen[candidate.anchor]
-        events.append(
-            candidate if times == 1 else replace(candidate, anchor=f"{candidate.anchor}-{times}")
-        )
-    return tuple(events)
-
-
-def group_by_commits(changes: Iterable[Change]) -> list[list[Change]]:
-    """Group changes in either direction that may come from one commit, as in `commit_events`."""
-    alike: dict[tuple[str | None, str], list[Change]] = {}
-    for change in changes:
-        series = change.series
-        alike.setdefault(
-            (series.project, series.host if series.project is None else ""), []
-        ).append(change)
-    return [group for changes in alike.values() for group in group_overlapping(changes)]
-
-
-def _commit_event(changes: Sequence[Change]) -> CommitEvent | None:
-    good = max((change.last_good for change in changes), key=_moment)
-    bad = min((change.first_bad for change in changes), key=_moment)
-    by_benchmark: dict[tuple[bool, str, str], list[Change]] = {}
-    for change in changes:
-        series = change.series
-        key = (not change.is_regression, series.scenario, series.unit)
-        by_benchmark.setdefault(key, []).append(change)
-    benchmarks = len({scenario for _, scenario, _ in by_benchmark})
-    if benchmarks < 2 or bad.commit is None:
-        return None
-    ordered = sorted(by_benchmark.items(), key=lambda item: (item[0][0], -_largest(item[1])))
-    worse = sum(not is_better for is_better, _, _ in by_benchmark)
-    parts = ((worse, "worse"), (len(by_benchmark) - worse, "better"))
-    return CommitEvent(
-        anchor=f"commit-{bad.commit.sha[:10]}",
-        commits=CommitRange.of(changes[0].series, good, bad),
-        since=day(bad.at),
-        location=changes[0].series.project or changes[0].series.host_name,
-        benchmarks=benchmarks,
-        counts=", ".join(f"{number} {way}" for number, way in parts if number),
-        named=tuple(_benchmark_sizes(changes) for _, changes in ordered[:_MOST_NAMED]),
-        more=and_more(len(ordered) - _MOST_NAMED),
-        changes=frozenset(change.id for change in changes),
-    )
-
-
-def _benchmark_sizes(changes: Sequence[Change]) -> tuple[str, str, VerdictWord]:
-    largest = max(changes, key=_size)
-    return largest.series.title, series_url(largest.series), change_sizes(changes)
-
-
-def _largest(changes: Sequence[Change]) -> float:
-    return max(map(_size, changes))
-
-
-def _size(change: Change) -> float:
-    return abs(change.change_point.ratio - 1)

@@ -16,7 +16,6 @@ from corebound.analysis.wording import (
     VerdictWord,
     count,
     day,
-    mode_class,
     rich,
 )
 from corebound.report.charts.axis import Axis
@@ -33,7 +32,7 @@ from corebound.scenario.models import Scenario
 _WORDS: dict[Judgement, VerdictWord] = {
     "reproduces": VerdictWord(tone="good", sign="✓", word="reproduces"),
     "does not": VerdictWord(tone="bad", sign="✗", word="does not"),
-    "undecided": VerdictWord(tone="plain", sign="?", word="undecided"),
+    "undecided": VerdictWord(tone="plain", sign="?", word="inconclusive"),
     "not measured": VerdictWord(tone="plain", sign="–", word="not measured"),
 }
 
@@ -122,9 +121,8 @@ def claims_page(scenario_results: Sequence[ScenarioResult], *, now: str) -> Clai
     return ClaimsPage(
         head=Head(
             title="Corebound: claims",
-            description="What studies published, beside what was measured on this host.",
+            description="Published claims and the results on this host.",
             root="",
-            breadcrumb="Claims",
             made=f"Page made {day(now)}.",
         ),
         hero=_hero([scenario_result for scenario_result, _ in claimed], results),
@@ -145,11 +143,11 @@ def _hero(scenario_results: Sequence[ScenarioResult], results: Sequence[ClaimRes
     verdict: Text
     if tried:
         held = TextSpan(f"{counts['reproduces']} of {tried}", "strong")
-        verdict = rich(held, " published claims that could be decided here reproduce.")
+        verdict = rich(held, " published claims with a conclusive result here reproduce.")
     else:
-        verdict = rich("No published claim could be decided here.")
+        verdict = rich("No published claim has a conclusive result here.")
     rest = {
-        "undecided": counts["undecided"],
+        "inconclusive": counts["undecided"],
         "not measured": counts["not measured"],
         "need another host": counts["needs"],
     }
@@ -160,7 +158,7 @@ def _hero(scenario_results: Sequence[ScenarioResult], results: Sequence[ClaimRes
     location = hosts[0] if len(hosts) == 1 else count(len(hosts), "host")
     return Hero(
         title="Claims",
-        question="Does what was published hold on this host?",
+        question="Do published claims hold on this host?",
         context="",
         verdict=verdict,
         support=rich(f"On {location}. {f'Beside them: {others}.' if others else ''}".strip()),
@@ -177,6 +175,4 @@ def _source_first(result: ScenarioResult) -> tuple[bool, str, str]:
 def _plot(result: ClaimResult, *, margin: float) -> IntervalPlot | None:
     if result.comparison is None or result.faster is None:
         return None
-    return comparison_plot(
-        result.comparison, mode=mode_class(result.faster.binding.mode), margin=margin
-    )
+    return comparison_plot(result.comparison, margin=margin)

@@ -34,7 +34,6 @@ from corebound.analysis.wording import (
     full_name,
     label,
     launches_to_decide,
-    mode_class,
     rich,
     time_text,
     verdict_word,
@@ -67,6 +66,7 @@ class CompareRow(Struct, frozen=True, kw_only=True):
 
     Attributes:
         comparison: None if the two cannot be compared.
+        change: Its ratio in words; empty without one.
         note: Below the verdict: how many launches would decide it, or a doubt; may be empty.
         command: Measures it again; None if unknown.
     """
@@ -78,6 +78,7 @@ class CompareRow(Struct, frozen=True, kw_only=True):
     after: ValueWithBounds
     plot: IntervalPlot
     comparison: Comparison | None
+    change: str
     verdict: VerdictWord
     note: str
     command: CommandLine | None
@@ -132,13 +133,12 @@ def compare_page(comparison: RunComparison, context: PageContext) -> ComparePage
     return ComparePage(
         address=comparison_file(comparison.before, comparison.after),
         what="run",
-        ratio="Speed-up",
+        ratio="Change",
         head=Head(
             title=f"Corebound: runs {comparison.before.id} and {comparison.after.id}",
             description=f"Two runs on {comparison.after.host.name}, cell by cell.",
             root="../",
-            breadcrumb="Compare",
-            made=f"Page made {day(context.now)}.",
+            made=f"Measured with corebound {comparison.after.corebound}.",
         ),
         hero=Hero(
             title=f"Two runs on {comparison.after.host.name}",
@@ -251,10 +251,9 @@ def _row(run_comparison: RunComparison, cell: ComparedCell) -> CompareRow:
         label=label(cell.cell),
         before=before,
         after=after,
-        plot=comparison_plot(
-            comparison, mode=mode_class(cell.cell.binding.mode), margin=cell.margin
-        ),
+        plot=comparison_plot(comparison, margin=cell.margin, verdict=verdict),
         comparison=comparison,
+        change=cell.change,
         verdict=verdict,
         note=doubt or (launches_to_decide(comparison.launches_needed) if comparison else ""),
         command=compare_again_command(run_comparison.before, run_comparison.after, cell.cell),

@@ -64,8 +64,6 @@ def commits_page(comparison: CommitComparison, context: PageContext) -> CompareP
             title=f"{comparison.project}: commits {short[0]} and {short[1]}",
             description=f"Two commits of {comparison.project}, benchmark by benchmark.",
             root="../",
-            breadcrumb="Compare",
-            parents=(("Scenarios", "index.html"), ("History", "history.html")),
             made=f"Imported from {comparison.project}; page made {day(context.now)}.",
         ),
         hero=Hero(
@@ -148,8 +146,9 @@ def _row(series: ComparedSeries, label: Label) -> CompareRow:
         label=label,
         before=before,
         after=after,
-        plot=comparison_plot(comparison, mode=label.mode, margin=series.margin),
+        plot=comparison_plot(comparison, margin=series.margin, verdict=_verdict(series)),
         comparison=comparison,
+        change=series.change,
         verdict=_verdict(series),
         note="",
         command=_reproduce_command(series),
@@ -172,7 +171,7 @@ def _of_samples(all_series: Sequence[ComparedSeries]) -> str:
     if not any(series.before.bounds or series.after.bounds for series in all_series):
         return ""
     name = interval_name(series.series for series in all_series)
-    return f" Under a figure stands the {name} of its own samples."
+    return f" Below each value is the {name} of its own samples."
 
 
 def _verdict(series: ComparedSeries) -> VerdictWord:

@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Container, Sequence
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from corebound.analysis.change_history import ChangeHistory
 from corebound.analysis.series_names import natural_sort_key, parameters
+from corebound.analysis.triage import (
+    STATUSES,
+    CommitEntry,
+    Status,
+    change_status,
+    count_causes,
+    group_failures,
+    triage,
+)
 from corebound.analysis.wording import (
     Text,
     TextSpan,
@@ -21,26 +30,20 @@ from corebound.analysis.wording import (
 )
 from corebound.records.history import Series
 from corebound.report.elements import Head, Hero
+from corebound.report.history.commit_timeline import CommitTimeline, commit_timelines
 from corebound.report.inputs import PageContext
 from corebound.report.pages.benchmark import why_no_history
-from corebound.report.pages.changes import (
-    ChangeGroup,
-    CommitEvent,
-    change_group,
-    commit_events,
-    group_changes,
-)
+from corebound.report.pages.changes import ChangeGroup, change_group, group_changes
+from corebound.report.pages.commits import EntryRow, FailureRow, entry_rows, failure_rows
 from corebound.report.pages.series_table import (
     MOST_OPEN,
     Notice,
     SeriesGroup,
-    failing_notices,
-    give_or_gives,
     series_groups,
     series_notice,
 )
-from corebound.report.urls import series_page
-from corebound.stats.history.regressions import Change
+from corebound.report.urls import entry_anchor, series_page
+from corebound.scenario.cell import Importance
 
 # The longest folded list that is still useful to read.
 _MOST_NAMED = 500
@@ -114,21 +117,24 @@ def _cells(all_series: Sequence[Series]) -> str:
     return ", ".join(part for part in (text, machines) if part)
 
 
-# The largest groups; the CSV has all of them.
-_MOST_GROUPS = 250
-_ORDER = {"open": 0, "accepted": 1, "fixed": 2, "recovered": 3, "kept": 4, "ended": 5}
+# The latest commits; the CSV has all of their changes.
+_MOST_COMMITS = 150
+# The commits that are not folded.
+_MOST_UNFOLDED = 25
+_MOST_UNCLEAR = 250
 
 
 class HistoryPage(Struct, frozen=True, kw_only=True):
     """The content of history.html.
 
     Attributes:
-        regressions, improvements, unclear: Changes, grouped if one event may have caused them;
-            `hidden` counts those beyond what a page can hold.
-        more: Further regressions after the first ones.
-        failing: Series that no longer give values.
+        timelines: The latest commits of each project.
+        commits: Those with changes that need attention or did, the latest first.
+        older: Further ones, and improvements that are not new.
+        hidden: How many further commits are only in the CSV; empty if there are none.
+        unclear: Changes that are not significant, or that a re-run did not confirm.
+        failures: Series that stopped giving values, by reason.
         not_analysed: Series whose analysis failed, so that no change in them is known.
-        commits: Commits in which several benchmarks changed, the latest first.
         comparisons: (text, address) of pages that compare two runs.
         groups: Every series; `folded` if there are too many to read.
         without: Series with too few values for a chart.
@@ -136,14 +142,13 @@ class HistoryPage(Struct, frozen=True, kw_only=True):
 
     head: Head
     hero: Hero
-    regressions: tuple[ChangeGroup, ...]
-    more: tuple[ChangeGroup, ...]
-    improvements: tuple[ChangeGroup, ...]
-    unclear: tuple[ChangeGroup, ...]
-    failing: tuple[Notice, ...]
-    not_analysed: tuple[Notice, ...]
-    commits: tuple[CommitEvent, ...]
+    timelines: tuple[CommitTimeline, ...]
+    commits: tuple[EntryRow, ...]
+    older: tuple[EntryRow, ...]
     hidden: str
+    unclear: tuple[ChangeGroup, ...]
+    failures: tuple[FailureRow, ...]
+    not_analysed: tuple[Notice, ...]
     comparisons: tuple[tuple[str, str], ...]
     groups: tuple[SeriesGroup, ...]
     folded: bool
@@ -153,6 +158,27 @@ class HistoryPage(Struct, frozen=True, kw_only=True):
     def lacks_commands(self) -> bool:
         """Whether imported data lacks the command for some of the series."""
         return any(row.command is None for group in self.groups for row in group.rows)
+
+    @property
+    def statuses(self) -> tuple[tuple[str, int], ...]:
+        """The statuses of the commits that are not folded, with their numbers."""
+        numbers = Counter(row.entry.status for row in self.commits)
+        return tuple((status, numbers[status]) for status in STATUSES if numbers[status])
+
+    @property
+    def rows_by_anchor(self) -> dict[str, EntryRow]:
+        """The commits of the page, by their fragments."""
+        return {entry_anchor(row.entry): row for row in (*self.commits, *self.older)}
+
+    @property
+    def has_secondary(self) -> bool:
+        """Whether a change is of a secondary benchmark."""
+        return any(
+            each.is_secondary
+            for row in (*self.commits, *self.older)
+            for impact in (row.entry.leading, row.entry.other)
+            for each in impact.benchmarks
+        )
 
 
 def history_page(
@@ -165,57 +191,46 @@ def history_page(
         comparisons: (text, address) of pages that compare two runs.
     """
     history = context.history
-    changes = history.changes
-    worse = sorted(
-        (change for change in changes if change.is_regression),
-        key=lambda change: _sort_key(change, history),
-    )
-    better = sorted(
-        (change for change in changes if not change.is_regression),
-        key=lambda change: _sort_key(change, history),
-    )
-    groups_of = [group_changes(several, history) for several in (worse, better, history.unclear)]
-    hidden = sum(len(group) for groups in groups_of for group in groups[_MOST_GROUPS:])
-    events = commit_events(history)
-    regressions, improvements, unclear = (
-        tuple(
-            replace(
-                change_group(changes, history),
-                changed_together=_changed_together(changes[0], events),
-            )
-            for changes in groups[:_MOST_GROUPS]
-        )
-        for groups in groups_of
-    )
+    entries = triage(history.assessed.values())
+    on_page = _most_urgent(entries, _MOST_COMMITS)
+    rows = entry_rows(on_page, history)
+    needed = [entry for entry in on_page if entry.status not in {"kept", "reverted", "retired"}]
+    unfolded = {entry.id for entry in _most_urgent(needed, _MOST_UNFOLDED)}
+    links = {
+        entry.first_bad.commit.sha: entry_anchor(entry)
+        for entry in reversed(on_page)
+        if entry.first_bad.commit is not None and entry.is_of_commits
+    }
+    refuted = [change for change in history.changes if history.assessed[change.id].is_undecided]
+    unclear = group_changes((*refuted, *history.unclear), history)[:_MOST_UNCLEAR]
     groups = series_groups(history.histories, history)
+    hidden = len(entries) - len(rows)
     return HistoryPage(
         head=Head(
             title="Corebound: history",
-            description="Every lasting change, and every series.",
+            description="What each commit changed, and every series.",
             root="",
-            breadcrumb="History",
             made=f"Page made {day(context.now)}.",
         ),
         hero=Hero(
             title="History",
             question="What changed, and when?",
             context="",
-            verdict=_verdict(worse, history),
-            support=_support(history),
+            verdict=_verdict(entries),
+            support=_support(entries, history),
             flags=(),
         ),
-        regressions=regressions[:MOST_OPEN],
-        more=regressions[MOST_OPEN:],
-        improvements=improvements,
-        unclear=unclear,
-        failing=tuple(failing_notices(history.failing.values(), history)),
+        timelines=commit_timelines(on_page, history),
+        commits=tuple(row for row in rows if row.entry.id in unfolded),
+        older=tuple(row for row in rows if row.entry.id not in unfolded),
+        hidden=f"{count(hidden, 'older commit')} more in the CSV." if hidden else "",
+        unclear=tuple(change_group(changes, history) for changes in unclear),
+        failures=failure_rows(group_failures(history.failing.values()), links),
         not_analysed=tuple(
             series_notice((series,), history, history.not_analysed[series.id])
             for series in history.series
             if series.id in history.not_analysed
         ),
-        commits=events,
-        hidden=f"{count(hidden, 'smaller change')} more in the CSV." if hidden else "",
         comparisons=tuple(comparisons),
         groups=groups,
         folded=sum(len(group.rows) for group in groups) > MOST_OPEN,
@@ -223,46 +238,65 @@ def history_page(
     )
 
 
-def _changed_together(change: Change, events: Sequence[CommitEvent]) -> tuple[str, str] | None:
-    """The number of other benchmarks that changed in the same commits, and the event's fragment."""
-    for event in events:
-        if change.id in event.changes:
-            return f"with {count(event.benchmarks - 1, 'other benchmark')}", event.anchor
-    return None
+def _most_urgent(entries: Sequence[CommitEntry], most: int) -> list[CommitEntry]:
+    """At most this many entries, the new ones before others, in their order."""
+    chosen = {entry.id for entry in sorted(entries, key=lambda each: each.status != "new")[:most]}
+    return [entry for entry in entries if entry.id in chosen]
 
 
-def _sort_key(change: Change, history: ChangeHistory) -> tuple[int, bool, float, str]:
-    """The sort key: open changes first, among them new ones, then by size."""
-    status = _ORDER.get(history.status(change), len(_ORDER))
-    return (
-        status,
-        change.change_point.status != "new",
-        -abs(change.change_point.ratio - 1),
-        change.id,
-    )
+def _verdict(entries: Sequence[CommitEntry]) -> Text:
+    """The new regressions of primary benchmarks, which alone set the headline."""
+    benchmarks, causes = _regressed(entries, "new", ("primary",))
+    if not benchmarks:
+        return rich("No new regression.")
+    text = f"{count(benchmarks, 'benchmark')} regressed"
+    return rich(TextSpan(text, "bad"), f", from {count_causes(causes)}.")
 
 
-def _verdict(worse: Sequence[Change], history: ChangeHistory) -> Text:
-    unsettled = sum(history.status(change) == "open" for change in worse)
-    if not unsettled:
-        return rich("No regression is open.")
-    text = count(unsettled, "regression")
-    return rich(TextSpan(text, "bad"), f" {'is' if unsettled == 1 else 'are'} open.")
+def _regressed(
+    entries: Sequence[CommitEntry], status: Status, importances: Container[Importance]
+) -> tuple[int, list[CommitEntry]]:
+    """How many benchmarks have a regression of this status, and the commits with one."""
+    benchmarks: set[tuple[str | None, str]] = set()
+    causes = []
+    for entry in entries:
+        found = {
+            (series.project, series.scenario)
+            for each in entry.regressions.changes
+            if change_status(each) == status
+            and (series := each.change.series).importance in importances
+        }
+        benchmarks |= found
+        causes += [entry] if found else []
+    return len(benchmarks), causes
 
 
-def _support(history: ChangeHistory) -> Text:
+def _support(entries: Sequence[CommitEntry], history: ChangeHistory) -> Text:
     all_series = history.histories
     points = sum(len(series.points.measured) for series in all_series)
     active = [series for series in all_series if series.id not in history.retired_series]
     return rich(
+        *_open_words(entries),
         f"{count(len(history.changes), 'change')} in "
-        f"{count(len(all_series), 'series', 'series')} of {count(points, 'point')}. "
-        "A change is reported when several detectors agree and it is significant after correction "
-        "for the whole suite (5 % false discovery rate). ",
+        f"{count(len(all_series), 'series', 'series')} of {count(points, 'point')}. ",
         *_failing_words(len(history.failing)),
         *not_analysed_words(len(history.not_analysed), "#not-analysed"),
         too_short_note(sum(series.id in history.too_short for series in active), len(active)),
     )
+
+
+def _open_words(entries: Sequence[CommitEntry]) -> list[str | TextSpan]:
+    """Regressions that do not set the headline: those of secondary benchmarks, and older ones."""
+    words: list[str | TextSpan] = []
+    secondary, _ = _regressed(entries, "new", ("secondary",))
+    if secondary:
+        words += [f"{count(secondary, 'secondary benchmark')} regressed. "]
+    benchmarks, _ = _regressed(entries, "open", ("primary", "secondary"))
+    if benchmarks:
+        are = "is" if benchmarks == 1 else "are"
+        text = f"{count(benchmarks, 'benchmark')} with an older regression {are} open"
+        words += [strong(text, "#triage"), ". "]
+    return words
 
 
 def not_analysed_words(number: int, link: str) -> list[str | TextSpan]:
@@ -272,5 +306,5 @@ def not_analysed_words(number: int, link: str) -> list[str | TextSpan]:
 
 
 def _failing_words(failing: int) -> list[str | TextSpan]:
-    text = f"{count(failing, 'cell')} {give_or_gives(failing)} no figure"
-    return [strong(text, "#failing"), " any more. "] if failing else []
+    text = f"{count(failing, 'series', 'series')} stopped giving values"
+    return [strong(text, "#failing"), ". "] if failing else []

@@ -98,7 +98,6 @@ def host_page(result: HostRecords, *, now: str) -> HostPage:
             title=f"Host {host.name}",
             description=topology_text(host.topology),
             root="../",
-            breadcrumb=host.name,
             made=f"As its latest run saw it, {day(latest.started_at)}; page made {day(now)}.",
         ),
         hero=Hero(

@@ -79,7 +79,6 @@ def operators_page(
             title="Corebound: operators",
             description="Where the time of a step goes, operator by operator.",
             root="",
-            breadcrumb="Operators",
             made=f"Page made {day(now)}.",
         ),
         hero=Hero(
@@ -109,13 +108,12 @@ def _verdict(profiles: Sequence[ImportedProfile], *, scenarios: int) -> Text:
 def _support(profiles: Sequence[ImportedProfile]) -> Text:
     if not profiles:
         return rich(
-            "Profiles made elsewhere can stand beside them: ",
+            "To show profiles from elsewhere next to them, use ",
             TextSpan("corebound import profile", "code"),
             ".",
         )
     return rich(
-        "They were not made under corebound: how the machine was bound, and what else it did,"
-        " is not known."
+        "Corebound did not measure them: their binding and the load of their machine are unknown."
     )
 
 
@@ -123,15 +121,13 @@ def _lead(profiles: Sequence[ImportedProfile]) -> str:
     """The explanation of the values that these profiles need."""
     parts = [
         "Self time of each type of operator and its share of the step.",
-        "A profile is of one run, and so has no interval; what single calls took stands beneath.",
-        "A command reads it again in the folder that its profiler wrote.",
+        "A profile is of one run, so it has no interval; times of single calls are below.",
+        "Run the command in the folder that the profiler wrote.",
     ]
     if any(profile.profile.step_ns is None for profile in profiles):
-        parts.append(
-            "Where how long a step took is not told, shares are of all operators together."
-        )
+        parts.append("Without the duration of a step, shares are of all operators together.")
     if any(profile.profile.iterations is None for profile in profiles):
-        parts.append("Where iterations are not told, figures are of all that was profiled.")
+        parts.append("Without iterations, values are of the whole profile.")
     return " ".join(parts)
 
 

@@ -1,18 +1,29 @@
-"""The first page: the latest results, scenario by scenario."""
+"""The first page: the largest effect and what to set, then every scenario with its advice."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Literal
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from corebound.analysis.change_history import ChangeHistory
 from corebound.analysis.claims import judge_claims
-from corebound.analysis.commands import FIRST, CommandLine, cell_command, reproduce_command
+from corebound.analysis.commands import FIRST, CommandLine, reproduce_command
+from corebound.analysis.duplicate_names import long_names
 from corebound.analysis.host_records import Record
-from corebound.analysis.launch_metrics import status_counts
+from corebound.analysis.launch_metrics import LaunchCounts, launch_counts, metric_of
 from corebound.analysis.noise_floor import calibration_for
-from corebound.analysis.scenario_result import BaselineComparison, ScenarioResult
+from corebound.analysis.recommendation import (
+    Advice,
+    Effect,
+    advise,
+    greatest_difference,
+    headline,
+)
+from corebound.analysis.scenario_result import ScenarioResult, findings
+from corebound.analysis.situations import by_situation
 from corebound.analysis.wording import (
     NO_BASELINE,
     NOT_MEASURED,
@@ -20,9 +31,13 @@ from corebound.analysis.wording import (
     Text,
     TextSpan,
     VerdictWord,
-    compared_with,
+    capital,
+    coded,
+    compared_bounds,
     count,
     day,
+    plain,
+    relative_speed,
     rich,
     strong,
     verdict_word,
@@ -31,21 +46,17 @@ from corebound.errors import Fault
 from corebound.records.calibration import Calibration
 from corebound.records.history import Series
 from corebound.report.charts.axis import Axis
-from corebound.report.charts.intervals import IntervalPlot, comparison_axis, ratio_ticks
-from corebound.report.elements import Head, Hero, Tick, damaged_records
+from corebound.report.charts.duel import Duel, duel
+from corebound.report.charts.intervals import effect_axis, effect_ticks
+from corebound.report.elements import Action, Head, Hero, Tick, action_of, damaged_records
 from corebound.report.inputs import PageContext
 from corebound.report.pages.series_table import SeriesGroup, last_change, no_change, series_groups
 from corebound.report.pages.whats_new import WhatsNew, whats_new
-from corebound.report.scenario.cells import cell_plot
-from corebound.report.scenario.verdict import (
-    budget_note,
-    lost_launches_text,
-    uncommitted_flag,
-    verdict_of,
-)
+from corebound.report.scenario.verdict import budget_note, uncommitted_flag, verdict_of
+from corebound.scenario.models import Scenario
+from corebound.stats.comparison import Comparison
 from corebound.stats.history.regressions import Change
-from corebound.stats.multiplicity import suite_findings
-from corebound.units import percent
+from corebound.units import percent, ratio
 
 
 class Trend(Struct, frozen=True, kw_only=True):
@@ -110,7 +121,7 @@ def _change_state(
     if any(series.id in history.not_analysed for series in all_series):
         return VerdictWord(tone="warn", sign="!", word="not analysed")
     short = all(series.id in history.too_short for series in all_series)
-    return VerdictWord(tone="plain", sign="", word="too short to tell" if short else "nothing new")
+    return VerdictWord(tone="plain", sign="", word="too little data" if short else "steady")
 
 
 # With more benchmarks than this, only the history page lists them.
@@ -149,7 +160,6 @@ def overview_flags(results: Sequence[ScenarioResult], faults: Sequence[Fault]) -
         uncommitted_flag(results),
         _ended_early(results),
         _claims(results),
-        _uncounted_launches(results),
     )
     return tuple(flag for flag in raised if flag is not None)
 
@@ -161,21 +171,13 @@ def _ended_early(results: Sequence[ScenarioResult]) -> Flag | None:
     short = sum(result.incomplete is not None for result in results)
     latest = max(results, key=lambda result: (result.run.started_at, result.run.id)).run.id
     # Only the latest run can be resumed.
-    more = "; corebound run --resume goes on with it" if {*cut} == {latest} else ""
+    more = "; corebound run --resume continues it" if {*cut} == {latest} else ""
     return Flag.warning(
         title=f"The run ended early{budget_note(*cut.values())}"
         if len(cut) == 1
         else f"{len(cut)} runs ended early",
         detail=f"{short} of {count(len(results), 'scenario')} cut short{more}",
     )
-
-
-def _uncounted_launches(results: Sequence[ScenarioResult]) -> Flag | None:
-    text = lost_launches_text(results)
-    if not text:
-        return None
-    sound = sum(cell.summary.count("ok") for result in results for cell in result.cells)
-    return Flag.warning(title=text, detail=f"beside {sound:,} that count")
 
 
 def _claims(results: Sequence[ScenarioResult]) -> Flag | None:
@@ -191,33 +193,32 @@ def _claims(results: Sequence[ScenarioResult]) -> Flag | None:
         sign="✓" if held and not failed else "–",
         title=f"Published claims that reproduce here: {held} of {tried}"
         if tried
-        else "No published claim could be decided here",
-        detail=f"{left} undecided, or not for this host" if left else "of those decided",
+        else "No published claim has a conclusive result here",
+        detail=f"{left} inconclusive, or not for this host" if left else "of the conclusive ones",
         link="claims.html",
     )
 
 
-_TITLE = "Which cores, and how many threads?"
-_ALONE = VerdictWord(tone="plain", sign="", word="one setting")
-
-
 class OverviewRow(Struct, frozen=True, kw_only=True):
-    """A scenario's state after its latest run.
+    """What is known of a scenario after its latest run.
 
     Attributes:
-        result: The scenario's result; the row shows its leader.
-        against: What the leader is compared with; empty without a leader.
-        plot: The leader's comparison; None without a leader.
-        launch_counts: The number of launches per status.
-        command: Measures the leader again.
+        advice: What to set there.
+        shown: The largest effect, or else the best alternative; None if nothing was compared.
+        verdict: The verdict of that.
+        others: All other comparisons of the scenario.
+        second: The best alternative, if the largest effect is another one; else empty.
+        same: The names of the configurations that are the same as the recommended one.
+        command: Measures again what is shown.
         trend: None after a single run.
     """
 
-    result: ScenarioResult
-    against: str
-    plot: IntervalPlot | None
+    advice: Advice
+    shown: Effect | None
     verdict: VerdictWord
-    launch_counts: tuple[str, ...]
+    others: tuple[Comparison, ...]
+    second: str
+    same: str
     command: CommandLine
     trend: Trend | None
 
@@ -225,17 +226,29 @@ class OverviewRow(Struct, frozen=True, kw_only=True):
 class OverviewPage(Struct, frozen=True, kw_only=True):
     """The site's first page; without rows it shows which commands to run.
 
-    `news` is what is new, if there is a history. `pages` are (text, address) of pages about all
-    scenarios, and `projects` of imported histories. `imported` has their benchmarks if there are
-    few enough to read. `first` has the commands to run first.
+    Attributes:
+        action: What to set or to run; None if the headline is about changes.
+        duel: The two quantities of the headline; None without an effect.
+        news: What is new, if there is a history.
+        launches: How many launches count, in words; empty without any.
+        discarded: For each scenario with discarded launches, how many for each reason.
+        situations: Scenarios by what a visitor does; empty if there are few or very many.
+        pages: (text, address) of pages about all scenarios.
+        projects, imported: The imported histories, and their benchmarks if few enough to read.
+        first: The commands to run first.
     """
 
     head: Head
     hero: Hero
+    action: Action | None
+    duel: Duel | None
     axis: Axis | None
     ticks: tuple[Tick, ...]
     news: WhatsNew | None
     rows: tuple[OverviewRow, ...]
+    launches: str
+    discarded: tuple[tuple[Scenario, str], ...]
+    situations: tuple[tuple[str, tuple[Advice, ...]], ...]
     pages: tuple[tuple[str, str], ...]
     projects: tuple[str, ...]
     imported: tuple[SeriesGroup, ...]
@@ -250,7 +263,7 @@ def overview_page(
     records: Sequence[Record] = (),
     faults: Sequence[Fault] = (),
 ) -> OverviewPage:
-    """Build the overview of all scenarios, by name; without any it shows which commands to run.
+    """Build the overview of all scenarios, the largest effect first.
 
     Args:
         results: One result per scenario.
@@ -260,53 +273,269 @@ def overview_page(
         faults: Records that could not be read.
     """
     history = context.history
-    clear = _clear(results)
-    noise = _noise(results, context.calibrations)
-    margin = max((result.measure.margin for result in results), default=0.02)
-    comparisons = [result.leader.comparison for result in results if result.leader]
-    axis = comparison_axis(comparisons, margin=margin) if comparisons else None
+    advices = advise(results)
     news = whats_new(history, records)
-    top = Hero(
-        title="Overview",
-        question=_TITLE if results else "",
-        context="",
-        verdict=news.verdict if news else _verdict(results, clear),
-        support=(*(news.support if news else _support(results, clear)), *noise),
-        flags=overview_flags(results, faults),
-    )
+    top = _headline(advices)
+    if news and (news.is_news or not results):
+        top = _Headline(verdict=news.verdict, support=news.support, action=_reproduce(news))
+    elif news:
+        known = (*rich(" "), *news.verdict, *rich(" "), *news.support)
+        top = replace(top, support=(*top.support, *known))
+    rows = sorted((_row(advice, history) for advice in advices), key=_by_effect)
+    margin = max((result.measure.margin for result in results), default=0.02)
+    shown = [row.shown.comparison for row in rows if row.shown]
+    axis = effect_axis(shown, margin=margin) if shown else None
     return OverviewPage(
         head=Head(
             title="Corebound: overview",
-            description=f"{count(len(results), 'scenario')} measured with corebound.",
+            description=plain(top.verdict),
             root="",
-            breadcrumb="Scenarios",
-            parents=(),
             made=f"Page made {day(context.now)}.",
         ),
-        hero=top,
+        hero=Hero(
+            title="Overview",
+            question="",
+            context=_measured_on(results),
+            verdict=top.verdict,
+            support=(*top.support, *_noise(results, context.calibrations)),
+            flags=overview_flags(results, faults),
+        ),
+        action=top.action,
+        duel=top.duel,
         axis=axis,
-        ticks=ratio_ticks(axis) if axis else (),
+        ticks=effect_ticks(axis) if axis else (),
         news=news,
-        rows=tuple(_row(result, history, clear) for result in results),
+        rows=tuple(rows),
+        launches=_launches(results),
+        discarded=_discarded(results),
+        situations=_situations(advices),
         pages=tuple(pages),
         projects=imported_projects(history),
         imported=imported_series(history),
     )
 
 
-def _clear(results: Sequence[ScenarioResult]) -> frozenset[str]:
-    """The ids of cells that differ from their baseline after correcting for all comparisons."""
-    cells = [cell for result in results for cell in result.cells]
-    findings = suite_findings([cell.comparison for cell in cells])
-    return frozenset(
-        cell.cell.id for cell, is_finding in zip(cells, findings, strict=True) if is_finding
+class _Headline(Struct, frozen=True, kw_only=True):
+    """The top of the page: what it says, what to do, and the picture beside it."""
+
+    verdict: Text
+    support: Text
+    action: Action | None = None
+    duel: Duel | None = None
+
+
+def _headline(advices: Sequence[Advice]) -> _Headline:
+    """The largest effect and what to set, or else what is known and what to run."""
+    if not advices:
+        return _Headline(
+            verdict=rich("Find the configuration that suits this host."),
+            support=rich("One command measures every scenario; the second writes this page again."),
+            action=Action(prompt="Run", line=FIRST[0]),
+        )
+    top = headline(advices)
+    if top is not None and top.largest is not None:
+        return _Headline(
+            verdict=_effect_sentence(top.result, top.largest),
+            support=_effect_support(top, top.largest),
+            action=_action(top),
+            duel=_duel(top.largest),
+        )
+    to_measure = next((advice for advice in advices if advice.command is not None), None)
+    action = _action(to_measure) if to_measure else None
+    compared = [advice for advice in advices if advice.best]
+    if not compared:
+        return replace(_single_values([advice.result for advice in advices]), action=action)
+    most = greatest_difference(advices)
+    undecided = sum(advice.kind == "measure" for advice in advices)
+    left = f" {count(undecided, 'scenario')} need more launches." if undecided > 1 else ""
+    left = left or (" One scenario needs more launches." if undecided else "")
+    if most is None or most > _MOST_KEPT:
+        verdict = rich("Keep the default until more is measured.")
+        support = f"Best so far: {_best_alternative(compared[0])}."
+    else:
+        verdict = rich("Keep the default: nothing beats it by more than ", strong(ratio(most)), ".")
+        support = f"With 95 % confidence, in {count(len(compared), 'scenario')}."
+    return _Headline(verdict=verdict, support=rich(f"{support}{left}"), action=action)
+
+
+# A larger difference that is still possible is no reason to keep the default.
+_MOST_KEPT = 1.5
+
+
+def _single_values(results: Sequence[ScenarioResult]) -> _Headline:
+    """The headline if nothing could be compared: the first value, or why there is none."""
+    measured = [result for result in results if any(cell.is_measured for cell in result.cells)]
+    result = (measured or list(results))[0]
+    verdict, support = verdict_of(result)
+    if measured or len(results) == 1:
+        title = (strong(result.scenario.title), *rich(": ")) if len(results) > 1 else ()
+        return _Headline(verdict=(*title, *verdict), support=support)
+    failed = next((launch for each in results for launch in each.launches if launch.reason), None)
+    reason = failed.reason if failed else None
+    return _Headline(
+        verdict=rich("No launch counts yet."),
+        support=coded(f"The first reason: {reason}") if reason else support,
     )
 
 
-def _winner(result: ScenarioResult, clear: frozenset[str]) -> BaselineComparison | None:
-    """The scenario's fastest configuration, if it is significant within the whole suite too."""
-    winner = result.winner
-    return winner if winner is not None and winner.cell.cell.id in clear else None
+def _effect_sentence(result: ScenarioResult, effect: Effect) -> Text:
+    """The headline: `ResNet-50: binding to one CPU is 2.08× slower than the default.`"""
+    title = ", ".join(filter(None, (result.scenario.title, effect.title)))
+    tone: Literal["good", "bad"] = "good" if effect.is_faster else "bad"
+    return rich(
+        f"{title}: {effect.subject} is ",
+        TextSpan(relative_speed(effect.comparison.speedup_ratio), tone),
+        f" than {effect.reference}.",
+    )
+
+
+def _effect_support(advice: Advice, effect: Effect) -> Text:
+    comparison = effect.comparison
+    pairs = f", {count(comparison.pairs, 'paired launch', 'paired launches')}"
+    text = f"95 % CI {compared_bounds(comparison)}{pairs if comparison.pairs else ''}."
+    slower = effect.slower.cell.key
+    cause = next(
+        (
+            finding
+            for finding in findings(advice.result)
+            if any(cell.key == slower for cell in finding.cells[:1])
+        ),
+        None,
+    )
+    said = () if advice.use is effect else rich(f" {advice.says}")
+    return (*rich(text), *(coded(f" Likely cause: {cause.what}") if cause else ()), *said)
+
+
+def _action(advice: Advice) -> Action | None:
+    """What to set, or what to run to get more data."""
+    return action_of(advice, prompt="Set" if advice.set else "Run")
+
+
+def _reproduce(news: WhatsNew) -> Action | None:
+    """The command that measures the first of the changes again."""
+    command = news.changed[0].head.command if news.changed else None
+    return Action(prompt="Reproduce", line=command) if command else None
+
+
+def _duel(effect: Effect) -> Duel:
+    """Both quantities of an effect: the reference, then the other one."""
+    return duel(
+        [
+            (capital(effect.reference), effect.other.summary, "plain"),
+            (capital(effect.subject), effect.cell.summary, "good" if effect.is_faster else "bad"),
+        ],
+        what=f"Each launch's {metric_of((effect.cell,)).says}. Thin line: 95 % CI.",
+    )
+
+
+def _row(advice: Advice, history: ChangeHistory) -> OverviewRow:
+    result, shown = advice.result, advice.largest or advice.best
+    keys = {shown.cell.cell.key, shown.other.cell.key} if shown else set()
+    chosen = [shown.cell.cell, shown.other.cell] if shown else []
+    return OverviewRow(
+        advice=advice,
+        shown=shown,
+        verdict=_verdict_word(advice),
+        others=tuple(
+            pair.comparison
+            for pair in result.ranked
+            if not pair.is_itself and pair.cell.cell.key not in keys
+        ),
+        second=_best_alternative(advice)
+        if advice.best
+        and advice.largest
+        and not advice.largest.is_faster
+        and advice.best.cell.cell.key not in keys
+        else "",
+        same=long_names(advice.same) if advice.same else "",
+        command=reproduce_command(result, chosen[::-1]),
+        trend=scenario_trend(
+            result,
+            [cell.key for cell in (*chosen, *(one.cell for one in (result.baseline,) if one))],
+            history,
+        ),
+    )
+
+
+def _best_alternative(advice: Advice) -> str:
+    """The best alternative and its verdict: `one CPU, inconclusive (−3 to +5 %)`; may be empty."""
+    if advice.best is None:
+        return ""
+    comparison = advice.best.comparison
+    is_used = advice.use is not None and advice.use.cell.cell.key == advice.best.cell.cell.key
+    words = "equivalent" if comparison.verdict == "equivalent" else "inconclusive"
+    if is_used or comparison.verdict == "slower":
+        words = relative_speed(comparison.speedup_ratio)
+    return f"{advice.best.name}, {words} ({compared_bounds(comparison)})"
+
+
+def _verdict_word(advice: Advice) -> VerdictWord:
+    if advice.largest is not None:
+        return verdict_word(advice.largest.comparison.verdict)
+    if advice.best is not None:
+        nearest = advice.best.comparison.verdict
+        # Faster or slower on its own, but not after correcting for all comparisons.
+        return verdict_word("equivalent" if nearest == "equivalent" else "undecided")
+    measured = [cell for cell in advice.result.cells if cell.is_measured]
+    if any(cell.baseline is not None for cell in measured):
+        return NO_BASELINE
+    return _ALONE if measured else NOT_MEASURED
+
+
+_ALONE = VerdictWord(tone="plain", sign="", word="one configuration")
+
+
+def _by_effect(row: OverviewRow) -> tuple[bool, float]:
+    """The sort key of rows: the largest effect first, those without one last."""
+    largest = row.advice.largest
+    return largest is None, -largest.least_ratio if largest else 0.0
+
+
+def _measured_on(results: Sequence[ScenarioResult]) -> str:
+    """On which hosts, and when last; empty without results."""
+    if not results:
+        return ""
+    newest = max(result.run.started_at for result in results)
+    hosts = list(dict.fromkeys(result.run.host.name for result in results))
+    where = hosts[0] if len(hosts) == 1 else count(len(hosts), "host")
+    return f"on {where}, last measured {day(newest)}"
+
+
+def _launches(results: Sequence[ScenarioResult]) -> str:
+    counts = launch_counts(cell for result in results for cell in result.cells)
+    total = counts.total_discarded
+    if not counts.counted and not total:
+        return ""
+    count_ = "counts" if counts.counted == 1 else "count"
+    text = f"{count(counts.counted, 'launch', 'launches')} {count_}."
+    if total == 1:
+        return f"{text} One was discarded: {counts.discarded[0][0]}."
+    return f"{text} {total:,} were discarded: {_reasons(counts)}." if total else text
+
+
+def _reasons(counts: LaunchCounts) -> str:
+    return ", ".join(f"{number:,} {reason}" for reason, number in counts.discarded)
+
+
+def _discarded(results: Sequence[ScenarioResult]) -> tuple[tuple[Scenario, str], ...]:
+    by_scenario = [(result.scenario, launch_counts(result.cells)) for result in results]
+    return tuple(
+        (scenario, _reasons(counts)) for scenario, counts in by_scenario if counts.discarded
+    )
+
+
+# Fewer scenarios are seen at once; more are found with the search.
+_LEAST_ASKED, _MOST_ASKED = 2, 100
+
+
+def _situations(advices: Sequence[Advice]) -> tuple[tuple[str, tuple[Advice, ...]], ...]:
+    if not _LEAST_ASKED <= len(advices) <= _MOST_ASKED:
+        return ()
+    advice_of = {advice.result.scenario.name: advice for advice in advices}
+    return tuple(
+        (situation, tuple(advice_of[result.scenario.name] for result in results))
+        for situation, results in by_situation(advice.result for advice in advices)
+    )
 
 
 def _noise(results: Sequence[ScenarioResult], calibrations: Sequence[Calibration]) -> Text:
@@ -324,72 +553,3 @@ def _noise(results: Sequence[ScenarioResult], calibrations: Sequence[Calibration
     low, high = percent(min(floor_ratios)), percent(max(floor_ratios))
     span = low if low == high else f"{low} to ±{high}"
     return rich(f" Noise floor ±{span}, calibrated in {len(floor_ratios)} of {len(results)}.")
-
-
-def _verdict(results: Sequence[ScenarioResult], clear: frozenset[str]) -> Text:
-    if not results:
-        return rich("No records yet.")
-    faster = sum(_winner(result, clear) is not None for result in results)
-    if len(results) == 1:
-        return verdict_of(results[0])[0]
-    compared = sum(bool(result.ranked) for result in results)
-    if not compared:
-        return rich("Nothing could be compared yet.")
-    rest = len(results) - compared
-    end = f"; {rest} could not be compared." if rest else "."
-    if not faster:
-        location = count(compared, "scenario")
-        return rich(f"No setting clearly beats its baseline in {location}{end}")
-    everywhere = faster == len(results)
-    lead = f"In all {faster}" if everywhere else f"In {faster} of {len(results)}"
-    return rich(
-        f"{lead} scenarios a setting is ", TextSpan("faster", "good"), f" than the baseline{end}"
-    )
-
-
-def _support(results: Sequence[ScenarioResult], clear: frozenset[str]) -> Text:
-    if not results:
-        return rich("Measure a scenario, then make the report again.")
-    counts: dict[str, int] = {}
-    for result in results:
-        word = _state(result, clear).word
-        counts[word] = counts.get(word, 0) + 1
-    text = ", ".join(f"{number} {word}" for word, number in counts.items())
-    newest = max(results, key=lambda result: result.run.started_at)
-    hosts = list(dict.fromkeys(result.run.host.name for result in results))
-    location = hosts[0] if len(hosts) == 1 else count(len(hosts), "host")
-    when = f"On {location}, last measured {day(newest.run.started_at)}."
-    if len(results) == 1:
-        return rich(f"One scenario. {when}")
-    return rich("Best alternative in each scenario: ", strong(text), f". {when}")
-
-
-def _state(result: ScenarioResult, clear: frozenset[str]) -> VerdictWord:
-    """A scenario's state in a word: that of its best alternative."""
-    if _winner(result, clear) is not None:
-        return verdict_word("faster")
-    if result.leader:
-        nearest = result.leader.comparison.verdict
-        # Faster on its own, but not significantly after correcting for all comparisons.
-        return verdict_word("undecided" if nearest == "faster" else nearest)
-    measured = [cell for cell in result.cells if cell.is_measured]
-    if any(cell.baseline is not None for cell in measured):
-        return NO_BASELINE
-    return _ALONE if measured else NOT_MEASURED
-
-
-def _row(result: ScenarioResult, history: ChangeHistory, clear: frozenset[str]) -> OverviewRow:
-    leader = result.leader
-    return OverviewRow(
-        result=result,
-        against=compared_with(leader.cell.cell, leader.baseline.cell) if leader else "",
-        plot=cell_plot(leader.cell, margin=result.measure.margin) if leader else None,
-        verdict=_state(result, clear),
-        launch_counts=tuple(status_counts(result.launches)) or ("none",),
-        command=cell_command(result, leader.cell) if leader else reproduce_command(result, ()),
-        trend=scenario_trend(
-            result,
-            [cell.cell.key for cell in (leader.cell if leader else None, result.baseline) if cell],
-            history,
-        ),
-    )

@@ -22,6 +22,7 @@ from corebound.analysis.wording import (
     rich,
     total_time,
 )
+from corebound.diagnosis.host import throttled_text
 from corebound.errors import Fault
 from corebound.machine.doctor.result import HostCheck
 from corebound.records.launch_record import Launch
@@ -30,6 +31,7 @@ from corebound.report.elements import Head, Hero, damaged_records
 from corebound.report.scenario.launches import log_tail, status_tone
 from corebound.report.scenario.provenance import Fact, host_facts, lock_fact
 from corebound.report.urls import host_file, raw_file, run_file
+from corebound.units import cpu_quota
 
 
 class RunLaunch(Struct, frozen=True, kw_only=True):
@@ -102,7 +104,6 @@ def run_page(
             title=f"Run {run.id} on {run.host.name}",
             description=f"What was run on {run.host.name} at {day(run.started_at)}.",
             root="../",
-            breadcrumb=f"Run {run.id}",
             made=f"Measured with corebound {run.corebound}.",
         ),
         hero=Hero(
@@ -221,6 +222,8 @@ def _launch(run: Run, launch: Launch, launches: Sequence[Launch]) -> RunLaunch:
     notes = [reason_of(launch), *evidence_of(launch), fix_of(launch, launches)]
     if launch.leftover_processes:
         notes.append(f"outlived its worker and was ended: {', '.join(launch.leftover_processes)}")
+    if (quota := launch.quota) is not None:
+        notes.append(f"CPU quota of {cpu_quota(quota.cpus)}: {throttled_text(quota)}")
     return RunLaunch(
         launch=launch,
         notes=tuple(note for note in notes if note),

@@ -19,7 +19,7 @@ from corebound.analysis.wording import (
     last_day,
     last_moment,
 )
-from corebound.records.history import Series, reason_kind
+from corebound.records.history import Series, is_primary, reason_kind
 from corebound.stats.history.detection import RECENT_POINTS
 from corebound.stats.history.regressions import Change, Failing
 
@@ -115,6 +115,8 @@ class SeriesRow(Struct, frozen=True, kw_only=True):
 class SeriesGroup(Struct, frozen=True, kw_only=True):
     """The scenarios of one host, or a project's benchmarks on one machine, split by module if many.
 
+    Secondary ones come last.
+
     `summary` has their number, and how many changed; `interval` is what the brackets contain.
     """
 
@@ -175,7 +177,7 @@ def _group(title: str, rows: Sequence[SeriesRow]) -> SeriesGroup:
         title=title,
         summary=f"{len(rows)}{changes}",
         interval=interval_name(series for row in rows for series in row.all_series),
-        rows=tuple(rows),
+        rows=tuple(sorted(rows, key=lambda row: not is_primary(row.series))),
     )
 
 
@@ -184,7 +186,9 @@ def _row(all_series: Sequence[Series], history: ChangeHistory) -> SeriesRow:
     active = [series for series in all_series if series.id not in history.retired_series]
     # A retired series cannot represent active ones, nor one that has hardly begun the others.
     chosen = last.series if last else min(active or all_series, key=_longest_first)
-    over = f", {len(all_series) - len(active):,} ended" if 0 < len(active) < len(all_series) else ""
+    over = (
+        f", {len(all_series) - len(active):,} retired" if 0 < len(active) < len(all_series) else ""
+    )
     return SeriesRow(
         series=chosen,
         all_series=tuple(all_series),
@@ -216,7 +220,7 @@ def _longest_first(series: Series) -> tuple[int, tuple[tuple[str, Natural], ...]
 def no_change(all_series: Iterable[Series], history: ChangeHistory) -> str:
     """The text for series without a change: none was found, or none could be detected."""
     return (
-        "too short to tell"
+        "too little data"
         if all(series.id in history.too_short for series in all_series)
         else "none"
     )

@@ -9,6 +9,7 @@ from msgspec import Struct
 from corebound.analysis.change_history import ChangeHistory, change_sizes
 from corebound.analysis.commands import CommandLine, cells_command
 from corebound.analysis.host_records import Record, by_host
+from corebound.analysis.triage import group_by_commits
 from corebound.analysis.wording import (
     Text,
     TextSpan,
@@ -22,14 +23,13 @@ from corebound.analysis.wording import (
     strong,
     too_short_note,
 )
-from corebound.records.history import Series
+from corebound.records.history import Series, is_primary
 from corebound.records.launch_record import Launch
 from corebound.records.run_record import Run
 from corebound.report.elements import occurrence_numbers
 from corebound.report.pages.changes import (
     ChangeGroup,
     change_group,
-    group_by_commits,
     group_changes,
 )
 from corebound.report.pages.history import not_analysed_words
@@ -104,8 +104,13 @@ _LEAST_BETTER = 5
 
 
 class WhatsNew(Struct, frozen=True, kw_only=True):
-    """What is new; `more` counts the rows beyond what the first page holds."""
+    """What is new; `more` counts the rows beyond what the first page holds.
 
+    `is_news` is whether a series changed, or no longer has results. Without that, the verdict says
+    what is known of the series.
+    """
+
+    is_news: bool
     verdict: Text
     support: Text
     changed: tuple[ChangeGroup, ...]
@@ -144,14 +149,19 @@ def whats_new(history: ChangeHistory, records: Sequence[Record]) -> WhatsNew | N
     rows = _shown(slower, faster, history)
     able = len(all_series) - short - sum(series.id in history.not_analysed for series in all_series)
     nothing = _no_news(history, able=able, every=len(all_series))
+    verdict = _verdict(
+        _primary(worse), _primary(better), sum(is_primary(each.series) for each in recent)
+    )
     return WhatsNew(
-        verdict=_verdict(worse, better, len(recent)) or rich(nothing),
+        is_news=bool(verdict),
+        verdict=verdict or rich(nothing),
         support=_support(
             latest,
             all_series,
             first="" if changes or not recent else nothing,
             failing=len(history.failing) - len(recent),
             older=_still_open(history),
+            secondary=len({each.series.id for each in worse if not is_primary(each.series)}),
             doubts=len({change.series.id for change in history.undecided}),
             failed=failed_cells,
             short=too_short_note(short, len(all_series)),
@@ -164,8 +174,8 @@ def whats_new(history: ChangeHistory, records: Sequence[Record]) -> WhatsNew | N
         more=_more(
             {
                 "that changed": len(slower) + len(faster) - len(rows),
-                "undecided": len(doubts) - _MOST_ROWS,
-                "without a figure": len(failing) - _MOST_ROWS,
+                "inconclusive": len(doubts) - _MOST_ROWS,
+                "without a result": len(failing) - _MOST_ROWS,
                 "of failed launches": len(failed) - _MOST_ROWS,
             }
         ),
@@ -179,7 +189,15 @@ def _more(hidden: Mapping[str, int]) -> str:
 
 
 def _own_first(changes: Sequence[Change]) -> list[Change]:
-    return sorted(changes, key=lambda change: change.series.project is not None)
+    """Primary benchmarks before secondary ones, then our own scenarios before imported ones."""
+    return sorted(
+        changes,
+        key=lambda change: (not is_primary(change.series), change.series.project is not None),
+    )
+
+
+def _primary(changes: Sequence[Change]) -> list[Change]:
+    return [change for change in changes if is_primary(change.series)]
 
 
 def _shown(
@@ -234,8 +252,8 @@ def _verdict(worse: Sequence[Change], better: Sequence[Change], failing: int) ->
             TextSpan(_direction_word(better, "faster", "better"), "good"),
         ]
     if failing:
-        who = f", {failing:,}" if parts else count(failing, "cell")
-        parts += [f"{who} {give_or_gives(failing)} ", TextSpan("no figure", "bad")]
+        who = f", {failing:,}" if parts else count(failing, "configuration")
+        parts += [f"{who} {give_or_gives(failing)} ", TextSpan("no result", "bad")]
     return rich(*parts, ".") if parts else ()
 
 
@@ -246,21 +264,22 @@ def _direction_word(changes: Sequence[Change], of_times: str, of_all: str) -> st
 
 
 def _no_news(history: ChangeHistory, *, able: int, every: int) -> str:
-    """The statement that nothing changed, limited to series where a change is detectable."""
+    """What is known if nothing changed, limited to series where a change is detectable."""
+    recorded = count(every, "series", "series")
     if all(len(series.points) == 1 for series in history.histories):
-        return "Measured once so far."
+        return f"{recorded} measured once so far."
     if every and not able and not history.not_analysed:
-        return "Too early to tell what changed."
+        return f"{recorded} recorded; too few values yet to detect changes."
     # If most series are too short, or one could not be analysed, the sentence covers only the
     # others.
     if history.not_analysed:
-        return f"No change in {able:,} of {every:,} series."
+        return f"{able:,} of {recorded} analysed; no new change."
     if 2 * able < every:
-        return f"No change in {able:,} series; {every - able:,} have too little data."
-    return "No change."
+        return f"{able:,} of {recorded} with enough data; no new change."
+    return f"{recorded} watched; no new change."
 
 
-def _cell_count(changes: Sequence[Change], noun: str = "cell") -> str:
+def _cell_count(changes: Sequence[Change], noun: str = "configuration") -> str:
     number = len({change.series.id for change in changes})
     return count(number, noun).strip() if noun else f"{number:,}"
 
@@ -281,6 +300,7 @@ def _support(
     first: str,
     failing: int,
     older: int,
+    secondary: int,
     doubts: int,
     failed: int,
     short: str,
@@ -294,20 +314,24 @@ def _support(
     elif all_series:
         # Only imported series: the page shows their age nowhere else.
         parts.append(f"{capital(last_measured(last_moment(all_series)))}. ")
+    if secondary:
+        text = f"{count(secondary, 'configuration')} of secondary benchmarks got worse"
+        parts += [strong(text, "history.html#triage"), ". "]
     if doubts:
-        parts += [strong(f"{count(doubts, 'cell')} could not be decided", "#undecided"), ". "]
+        parts += [strong(f"{count(doubts, 'configuration')} inconclusive", "#undecided"), ". "]
     if failed:
         parts += [
-            strong(f"{count(failed, 'cell')} had launches that do not count", "#failed"),
+            strong(f"{count(failed, 'configuration')} had discarded launches", "#failed"),
             ". ",
         ]
     if failing:
-        text = f"{count(failing, 'cell')} {'has' if failing == 1 else 'have'} given none for longer"
+        has = "has" if failing == 1 else "have"
+        text = f"{count(failing, 'configuration')} {has} had no results for longer"
         parts += [strong(text, "history.html#failing"), ". "]
     parts += not_analysed_words(not_analysed, "history.html#not-analysed")
     if older:
         text = f"{count(older, 'older regression')} {'is' if older == 1 else 'are'} still open"
-        parts += [strong(text, "history.html#regressions"), ". "]
+        parts += [strong(text, "history.html#triage"), ". "]
     if short:
         many, colon, why = short.partition(":")
         parts += [strong(many), f"{colon}{why} "]

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from msgspec import Struct
 
 from corebound.analysis.change_history import ChangeHistory, change_direction, change_sizes
 from corebound.analysis.commands import CommandLine, series_command
 from corebound.analysis.scenario_result import ScenarioResult
-from corebound.analysis.wording import Label, count, full_name
+from corebound.analysis.wording import Label, capital, count, full_name
 from corebound.records.history import Series
 from corebound.report.history.panel import HistoryPanel, history_panel
+from corebound.report.urls import scenario_points_file
 from corebound.stats.history.regressions import Change
 
 # The number of points in all folded charts of a page together, and the least number per chart. A
@@ -34,14 +35,15 @@ class ScenarioHistory(Struct, frozen=True, kw_only=True):
     """The section: one chart first, then the rest.
 
     Attributes:
-        title, lead: The heading and introduction.
+        lead: What changed in the charted cells.
+        reading: (mark, its meaning) of everything in the charts.
         panel: The chart of the baseline and the best cell.
         folded: A chart for each other cell, and for other hosts; `others` has each as a row.
         data: Address of all points as CSV; `zoom` as a script.
     """
 
-    title: str
     lead: str
+    reading: tuple[tuple[str, str], ...]
     panel: HistoryPanel
     folded: tuple[HistoryPanel, ...]
     others: tuple[OtherSeries, ...]
@@ -69,8 +71,8 @@ def scenario_history(result: ScenarioResult, history: ChangeHistory) -> Scenario
     )
     max_points = max(_FOLDED_POINTS // max(len(others), 1), _MIN_POINTS)
     return ScenarioHistory(
-        title=_history_title(charted, others, history),
-        lead=_history_lead(charted, history),
+        lead=f"{capital(_changes_of(charted, others, history))}.",
+        reading=tuple(_reading(charted, history)),
         panel=history_panel(charted, history, title=f"On {charted[0].host_name}"),
         folded=tuple(
             history_panel(
@@ -92,7 +94,7 @@ def scenario_history(result: ScenarioResult, history: ChangeHistory) -> Scenario
             for series in others
         ),
         data=f"../data/{result.scenario.name}.history.csv",
-        zoom=f"../data/{result.scenario.name}.history.js",
+        zoom=f"../{scenario_points_file(result.scenario.name)}",
     )
 
 
@@ -113,30 +115,28 @@ def _series_name(series: Series, history: ChangeHistory, host: str) -> str:
     return name if series.host == host else f"{name}, on {series.host_name}"
 
 
-def _history_title(
-    charted: Sequence[Series], others: Sequence[Series], history: ChangeHistory
-) -> str:
+def _changes_of(charted: Sequence[Series], others: Sequence[Series], history: ChangeHistory) -> str:
     """The new changes in the charted cells, and the number of other cells with new changes."""
     changes = _latest_new_changes(charted, history)
     other_changes = _latest_new_changes(others, history)
     if not changes and not other_changes:
         all_series = (*charted, *others)
         runs = max(len(series.points) for series in all_series)
-        state = "nothing new"
+        state = "no change"
         if all(series.id in history.too_short for series in all_series):
-            state = "too short to tell"
+            state = "too little data"
         if any(series.id in history.not_analysed for series in all_series):
             state = "could not be analysed"
-        return f"History: {state} in {count(runs, 'run')}"
+        return f"{state} in {count(runs, 'run')}"
     text = " and ".join(map(_changes_text, _by_direction(changes).values()))
-    text = text or "nothing new in the cells drawn"
+    text = text or "no change in the configurations shown"
     if not other_changes:
-        return f"History: {text}"
+        return text
     directions = (
         f"{len(group):,} {'is' if len(group) == 1 else 'are'} {direction}"
         for direction, group in _by_direction(other_changes).items()
     )
-    return f"History: {text}; of the other cells {' and '.join(directions)}"
+    return f"{text}; of the other configurations {' and '.join(directions)}"
 
 
 def _latest_new_changes(all_series: Sequence[Series], history: ChangeHistory) -> list[Change]:
@@ -167,14 +167,11 @@ def _since_text(change: Change) -> str:
     return commit.sha[:10] if commit else change.since[:10]
 
 
-def _history_lead(charted: Sequence[Series], history: ChangeHistory) -> str:
-    parts = [
-        "Dots: one run each, with its 95 % interval.",
-        "Thick line: the level between changes.",
-    ]
+def _reading(charted: Sequence[Series], history: ChangeHistory) -> Iterator[tuple[str, str]]:
+    yield "Dots", "One run each, with its 95 % interval."
+    yield "Thick line", "The level between changes."
     if any(history.of(series) for series in charted):
-        parts.append("Numbered marks are the changes below; shaded, where each can have begun.")
-    parts.append("Letters mark another kernel, environment, CPUs or scenario: no commit's doing.")
+        yield "Numbers", "The changes in the table below; shaded: where each may have begun."
+    yield "Letters", "Environment changes: another kernel, environment, CPUs or scenario."
     if any(math.isnan(value) for series in charted for value in series.points.values):
-        parts.append("A tick at the foot is a run without a figure.")
-    return " ".join(parts)
+        yield "Tick at the bottom", "A run without a result."

@@ -12,12 +12,11 @@ from corebound.analysis.commands import CommandLine, launch_command, reproduce_c
 from corebound.analysis.launch_metrics import (
     evidence_of,
     fix_of,
-    metric_of,
     reason_of,
     status_counts,
 )
 from corebound.analysis.scenario_result import CellResult, ScenarioResult, typical_launch
-from corebound.analysis.wording import Label, Tone, count, full_name, label, mode_class
+from corebound.analysis.wording import Label, Tone, capital, count, full_name, label, mode_class
 from corebound.records.launch_record import Launch
 from corebound.report.charts.axis import Axis, linear_axis
 from corebound.report.charts.lines import Trace
@@ -75,87 +74,6 @@ def _interesting_cells(result: ScenarioResult) -> tuple[CellResult, ...]:
     return tuple(unique.values())
 
 
-# A launch that took at least half as long again is drawn at the edge.
-_MAX_DEVIATION = 0.5
-_MIN_DEVIATION = 0.02
-
-
-class VariationRow(Struct, frozen=True, kw_only=True):
-    """One configuration: each launch's value relative to their summary value.
-
-    `command` launches it again.
-    """
-
-    cell: CellResult
-    ratios: tuple[float, ...]
-    command: CommandLine
-
-    @property
-    def medians_ns(self) -> tuple[float, ...]:
-        """The median of each launch."""
-        return tuple(launch.median_ns for launch in self.cell.summary.launches)
-
-
-class LaunchVariation(Struct, frozen=True, kw_only=True):
-    """The chart, which is a table; its times are in a unit of `unit_ns`."""
-
-    lead: str
-    unit: str
-    unit_ns: float
-    axis: Axis
-    ticks: tuple[Tick, ...]
-    rows: tuple[VariationRow, ...]
-
-
-def launch_variation(result: ScenarioResult) -> LaunchVariation | None:
-    """The launches of every measured configuration, fastest first; None if none has two."""
-    cells = [
-        (cell, cell.summary.median_ns)
-        for cell in result.cells
-        if cell.summary.median_ns is not None and len(cell.summary.launches) > 1
-    ]
-    if not cells:
-        return None
-    unit_ns, unit = time_unit(min(median_ns for _, median_ns in cells))
-    rows = tuple(
-        VariationRow(
-            cell=cell,
-            ratios=tuple(launch.median_ns / median_ns for launch in cell.summary.launches),
-            command=reproduce_command(result, (cell.cell,)),
-        )
-        for cell, median_ns in sorted(cells, key=lambda pair: pair[1])
-    )
-    axis = _variation_axis([ratio for row in rows for ratio in row.ratios])
-    metric = metric_of(cell for cell, _ in cells)
-    return LaunchVariation(
-        lead=f"{metric.heading} of each launch, beside the figure of all of them: a dot is a"
-        " launch, a fresh process. Left of the line is faster.",
-        unit=unit,
-        unit_ns=unit_ns,
-        axis=axis,
-        ticks=tuple(
-            Tick(
-                at=round(axis.share(tick) * 100, 1),
-                text=_deviation_text(tick),
-                minor=index % 2 == 1,
-            )
-            for index, tick in enumerate(axis.ticks)
-        ),
-        rows=rows,
-    )
-
-
-def _deviation_text(ratio: float) -> str:
-    percent = f"{(ratio - 1) * 100:+.3g} %" if ratio != 1 else "0 %"
-    return percent.replace("-", "\N{MINUS SIGN}")
-
-
-def _variation_axis(ratios: list[float]) -> Axis:
-    """An axis around 1, as wide as the range of the launches, within limits."""
-    reach = max(_MIN_DEVIATION, max(abs(ratio - 1) for ratio in ratios) * 1.05)
-    return linear_axis(1 - min(reach, _MAX_DEVIATION), 1 + min(reach, _MAX_DEVIATION))
-
-
 # Iterations this far above the steady ones are clipped, so that one cold start does not flatten the
 # rest of the chart.
 _HEADROOM = 1.15
@@ -183,10 +101,10 @@ class TracePanel(Struct, frozen=True, kw_only=True):
 
 
 class Warmup(Struct, frozen=True, kw_only=True):
-    """How launches reached steady state."""
+    """How launches reached steady state; `reading` pairs each mark with its meaning."""
 
-    title: str
     lead: str
+    reading: tuple[tuple[str, str], ...]
     panels: tuple[TracePanel, ...]
 
 
@@ -199,7 +117,7 @@ def warmup(result: ScenarioResult, shown: Sequence[TypicalLaunch]) -> Warmup | N
     )
     if not panels:
         return None
-    return Warmup(title=_warmup_title(result), lead=_warmup_lead(result), panels=panels)
+    return Warmup(lead=_warmup_lead(result), reading=_warmup_reading(result), panels=panels)
 
 
 def steady_state_text(launch: LaunchSummary) -> str:
@@ -209,28 +127,25 @@ def steady_state_text(launch: LaunchSummary) -> str:
     return launch.steady.kind
 
 
-def _warmup_title(result: ScenarioResult) -> str:
-    launches = [launch for cell in result.cells for launch in cell.summary.launches]
-    unsettled = sum(cell.summary.unsettled for cell in result.cells)
-    if not unsettled:
-        return f"Warm-up: all {count(len(launches), 'launch', 'launches')} settle"
-    return (
-        f"Warm-up: {len(launches) - unsettled} of {count(len(launches), 'launch', 'launches')}"
-        " settle"
-    )
-
-
 def _warmup_lead(result: ScenarioResult) -> str:
-    setting = result.measure.warmup
-    if isinstance(setting, WarmupIterations):
-        discarded = f"The scenario drops the first {count(setting.iterations, 'iteration')}."
-    elif isinstance(setting, WarmupSeconds):
-        discarded = f"The scenario drops the first {setting.seconds:g} s."
+    total = sum(len(cell.summary.launches) for cell in result.cells)
+    settled = total - sum(cell.summary.unsettled for cell in result.cells)
+    number = f"all {total:,}" if settled == total else f"{settled:,} of {total:,}"
+    return f"{capital(number)} {'launch' if total == 1 else 'launches'} reached steady state."
+
+
+def _warmup_reading(result: ScenarioResult) -> tuple[tuple[str, str], ...]:
+    rule = result.measure.warmup
+    if isinstance(rule, WarmupIterations):
+        discarded = f"The scenario drops the first {count(rule.iterations, 'iteration')}."
+    elif isinstance(rule, WarmupSeconds):
+        discarded = f"The scenario drops the first {rule.seconds:g} s."
     else:
         discarded = "The cut is found afterwards, for each launch by itself."
     return (
-        "Every iteration of one launch, that nearest to the cell's median, with the least and the"
-        f" most of each stretch beneath. The shaded part enters no statistic. {discarded}"
+        ("Line", "Every iteration of one launch, the one nearest to the configuration's median."),
+        ("Table below", "The minimum, median and maximum of each tenth of that launch."),
+        ("Shaded", f"Enters no statistic. {discarded}"),
     )
 
 
@@ -325,7 +240,7 @@ _LOG_CHARACTERS = 2_000
 _OK_LOG_CHARACTERS = 400
 
 
-_DISCARDED = "Disturbed from outside, and left out of the cell's value."
+_DISCARDED = "Disturbed from outside, and left out of the configuration's value."
 
 
 _TONES: dict[str, Tone] = {"ok": "good", "skipped": "plain"}

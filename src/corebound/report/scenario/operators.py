@@ -14,7 +14,7 @@ from corebound.analysis.scenario_result import CellProfile, ScenarioResult, cell
 from corebound.analysis.selection import drop_axes, title_of, varying_axes
 from corebound.analysis.wording import Label, Text, count, full_name, label, rich
 from corebound.records.launch_record import OperatorProfile
-from corebound.report.scenario.cells import UnmeasuredCells
+from corebound.report.scenario.configurations import UnmeasuredCells
 from corebound.units import counted, duration, percent, significant, time_unit
 from corebound.worker.protocol import Operator
 
@@ -486,26 +486,33 @@ class _RowBuilder:
     def measured(self, name: str) -> OperatorRow:
         """A row of the steps that were measured without a profiler, each with its interval."""
         times = (
-            self._time(column.measured_ns, None, column.measured_ends_ns)
+            self._time(column.measured_ns, None, column.measured_ends_ns, sign="–")
             for column in self._columns
         )
         return OperatorRow(name=name, is_type=False, times=tuple(times))
 
     def _time(
-        self, time_ns: float | None, whole_ns: int | None, ends_ns: tuple[float, float] | None
+        self,
+        time_ns: float | None,
+        whole_ns: int | None,
+        ends_ns: tuple[float, float] | None,
+        *,
+        sign: str = " … ",
     ) -> OperatorTime:
         if time_ns is None:
             return OperatorTime(time="–", share="")
         share = _share_text(time_ns / whole_ns) if whole_ns else ""
         return OperatorTime(
-            time=_time_text(time_ns / self._length_ns), share=share, ends=self._between(ends_ns)
+            time=_time_text(time_ns / self._length_ns),
+            share=share,
+            ends=self._between(ends_ns, sign),
         )
 
-    def _between(self, ends_ns: tuple[float, float] | None) -> str:
+    def _between(self, ends_ns: tuple[float, float] | None, sign: str) -> str:
         if ends_ns is None:
             return ""
         low, high = (end_ns / self._length_ns for end_ns in ends_ns)
-        return f"[{_time_text(low)}, {_time_text(high) if high <= _MAX_SHOWN else '∞'}]"
+        return f"{_time_text(low)}{sign}{_time_text(high) if high <= _MAX_SHOWN else '∞'}"
 
 
 def _share_text(value: float) -> str:
@@ -564,10 +571,13 @@ def _step_name(profiles: Sequence[OperatorProfile]) -> str:
 
 
 class Operators(Struct, frozen=True, kw_only=True):
-    """The section: a table for each baseline, and the cells that could not be profiled."""
+    """The section: a table for each baseline, and the cells that could not be profiled.
 
-    title: str
+    `reading` pairs each term with its meaning.
+    """
+
     lead: str
+    reading: tuple[tuple[str, str], ...]
     tables: tuple[OperatorTable, ...]
     unprofiled: tuple[UnmeasuredCells, ...]
 
@@ -593,29 +603,33 @@ def operators(result: ScenarioResult, *, traces: Mapping[str, str]) -> Operators
         for group in groups
     )
     return Operators(
-        title=_operators_title(groups),
-        lead=(
-            "Self time an iteration, from a launch of its own under the framework's profiler, so"
-            " that profiling touches no other figure. What operators of several threads share is"
-            " divided among them, so that a column adds up to its step."
-            f" {_basis_note(groups)} What single calls took stands beneath, shortest to longest."
-            if tables
-            else "Profiles were asked for, and there is none."
-        ),
+        lead=_operators_lead(groups),
+        reading=_reading(groups) if tables else (),
         tables=tables,
         unprofiled=_unprofiled_cells(result),
     )
 
 
+def _reading(groups: Sequence[Sequence[CellProfile]]) -> tuple[tuple[str, str], ...]:
+    return (
+        (
+            "Time",
+            "Self time an iteration, from a launch of its own under the framework's profiler.",
+        ),
+        ("Several threads", "Time that operators share is divided among them: columns add up."),
+        ("Minimum … maximum", _basis_note(groups)),
+        ("Single calls", "Folded below the table, shortest to longest."),
+    )
+
+
 def _basis_note(groups: Sequence[Sequence[CellProfile]]) -> str:
-    """What the values of a column come from, and so what the brackets below them contain."""
+    """What the values of a column come from, and so what the range below them contains."""
     if any(profile.others for group in groups for profile in group):
         return (
-            "Figures are of the latest launch alone; in brackets the least and the most of all"
-            " profiles of the cell under the same circumstances, which bound their median with"
-            " 95 % from six on."
+            "Of all profiles of the configuration in the same environment; the value is of the"
+            " latest launch. From six profiles on, they bound the median with 95 % confidence."
         )
-    return "It is one launch a cell, and so has no interval."
+    return "There is one launch for each configuration, so there is no interval."
 
 
 def _by_baseline(result: ScenarioResult) -> list[list[CellProfile]]:
@@ -634,12 +648,14 @@ def _by_baseline(result: ScenarioResult) -> list[list[CellProfile]]:
     ]
 
 
-def _operators_title(groups: Sequence[Sequence[CellProfile]]) -> str:
+def _operators_lead(groups: Sequence[Sequence[CellProfile]]) -> str:
+    if not groups:
+        return "Profiles were requested, but there are none."
     dominants = [None if group[0].disturbed else dominant(group[0].profile) for group in groups]
     if len(dominants) == 1 and dominants[0] is not None:
         operator, share = dominants[0]
-        return f"Where the time goes: {percent(share, 0)} into {operator.type}"
-    return "Where the time goes"
+        return f"{percent(share, 0)} of the time goes into {operator.type}."
+    return "Where the time of a step goes."
 
 
 def _group_table(
@@ -690,6 +706,7 @@ def _unprofiled_cells(result: ScenarioResult) -> tuple[UnmeasuredCells, ...]:
                 status=launch.status,
                 reason=reason,
                 fix=fix_of(launch, result.profiles),
+                cells=(launch.cell,),
                 command=reproduce_command(result, (launch.cell,)),
             ),
         )

@@ -6,21 +6,21 @@ from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
 
+from corebound.analysis.recommendation import advise
 from corebound.analysis.scenario_result import ScenarioResult
 from corebound.analysis.wording import day, plain
 from corebound.diagnosis.evidence import Finding
-from corebound.report.elements import Head, Hero
+from corebound.report.elements import Action, Head, Hero, action_of
 from corebound.report.inputs import PageContext
 from corebound.report.pages.claims import ClaimRow, claim_rows
-from corebound.report.scenario.cells import CellTable, ComparisonTable, cell_table, comparison_table
+from corebound.report.scenario.configurations import Configurations, configurations
+from corebound.report.scenario.heat_map import HeatMap, heat_map
 from corebound.report.scenario.history import ScenarioHistory, scenario_history
 from corebound.report.scenario.launches import (
     LaunchRow,
-    LaunchVariation,
     Warmup,
     launch_counts,
     launch_rows,
-    launch_variation,
     typical_launches,
     warmup,
 )
@@ -46,7 +46,10 @@ class ScenarioPage(Struct, frozen=True, kw_only=True):
     run: str
     host: str
     hero: Hero
-    comparisons: ComparisonTable | None
+    advice: str
+    action: Action | None
+    heat_map: HeatMap | None
+    configurations: Configurations
     findings: tuple[Finding, ...]
     serving: Serving | None
     thread_activity: ThreadActivity | None
@@ -54,9 +57,7 @@ class ScenarioPage(Struct, frozen=True, kw_only=True):
     operators: Operators | None
     scaling: Scaling | None
     cpu_affinities: tuple[CpuAffinity, ...]
-    variation: LaunchVariation | None
     warmup: Warmup | None
-    cells: CellTable
     claims: tuple[ClaimRow, ...]
     launches: tuple[LaunchRow, ...]
     launch_counts: str
@@ -81,6 +82,8 @@ def scenario_page(
         traces: For each launch whose trace is in the site, its address from the page.
     """
     shown = typical_launches(result)
+    table = configurations(result)
+    (advice,) = advise([result])
     origin = provenance(result, records_file=records_file)
     evaluated = [check for check in origin.checks if check.passed is not None]
     verdict_section = hero(
@@ -94,14 +97,16 @@ def scenario_page(
             title=f"{result.scenario.title}: {plain(verdict_section.verdict)}",
             description=plain(verdict_section.support),
             root="../",
-            breadcrumb=result.scenario.title,
             made=f"Measured with corebound {result.run.corebound}; page made {day(context.now)}.",
         ),
         name=result.scenario.name,
         run=run_file(result.run),
         host=host_file(result.run.host.id),
         hero=verdict_section,
-        comparisons=comparison_table(result),
+        advice=advice.says,
+        action=action_of(advice, prompt=advice.says),
+        heat_map=heat_map(result, table.anchors),
+        configurations=table,
         findings=tuple(findings),
         serving=serving(result),
         thread_activity=thread_activity(result, shown),
@@ -109,9 +114,7 @@ def scenario_page(
         operators=operators(result, traces=traces or {}),
         scaling=scaling(result),
         cpu_affinities=cpu_affinities(result),
-        variation=launch_variation(result),
         warmup=warmup(result, shown),
-        cells=cell_table(result),
         claims=claim_rows(result),
         launches=launch_rows(result),
         launch_counts=launch_counts(result),

@@ -15,7 +15,7 @@ from corebound.machine.identity import Host
 from corebound.machine.peak_flops import Peak
 from corebound.machine.topology import Topology, cpu_list
 from corebound.records.run_record import EnvironmentLock, Run
-from corebound.units import significant, size
+from corebound.units import cpu_quota, significant, size
 
 
 class Fact(Struct, frozen=True, kw_only=True):
@@ -60,10 +60,11 @@ def _command_comment(result: ScenarioResult) -> str:
     """What the command does, and how long it took here, as far as the run got."""
     spent_ns = sum(launch.duration_ns for launch in result.launches)
     if not spent_ns:
-        return "measures every cell"
+        return "measures every configuration"
+    spent = total_time(spent_ns)
     if result.incomplete is None:
-        return f"measures every cell again; its launches took {total_time(spent_ns)} here"
-    return f"measures every cell; the launches until the run ended took {total_time(spent_ns)} here"
+        return f"measures every configuration again; its launches took {spent} here"
+    return f"measures every configuration; the launches until the run ended took {spent} here"
 
 
 def _run_facts(result: ScenarioResult, records_file: str) -> tuple[Fact, ...]:
@@ -73,11 +74,11 @@ def _run_facts(result: ScenarioResult, records_file: str) -> tuple[Fact, ...]:
         facts.append(Fact(term="Commit", value=run.commit.name, code=True))
         facts.append(Fact(term="Subject", value=run.commit.subject))
     launches = result.measure.launches
-    launches_text = "launches of each cell"
+    launches_text = "launches of each configuration"
     if result.incomplete is not None:
-        launches_text += " asked for, the run ended early"
+        launches_text += " requested, the run ended early"
     settings = [
-        count(result.measure.iterations, "iteration"),
+        _iterations(result),
         f"{launches.min} {launches_text}"
         if launches.min == launches.max
         else f"{launches.min} to {launches.max} {launches_text}",
@@ -93,6 +94,21 @@ def _run_facts(result: ScenarioResult, records_file: str) -> tuple[Fact, ...]:
         Fact(term="Records", value=records_file, code=True),
     ]
     return tuple(facts)
+
+
+def _iterations(result: ScenarioResult) -> str:
+    """How many iterations its launches have; for a server, requests."""
+    numbers = {
+        len(worker.wall_ns)
+        for cell in result.cells
+        for launch in cell.launches
+        for worker in launch.workers
+        if worker.wall_ns
+    }
+    if result.measure.iterations == "auto" and len(numbers) > 1:
+        return f"{min(numbers):,} to {count(max(numbers), 'iteration')} in each launch"
+    is_open = result.measure.iterations == "auto" and bool(numbers)
+    return count(max(numbers) if is_open else result.measure.requests, "iteration")
 
 
 def host_facts(run: Run) -> tuple[Fact, ...]:
@@ -113,12 +129,12 @@ def host_facts(run: Run) -> tuple[Fact, ...]:
 def _preflight_facts(run: Run) -> tuple[Fact, ...]:
     """The doctor's warnings from the start of the run, and what it could not check."""
     if run.preflight is None:
-        return (Fact(term="Host's state", value="unavailable: not looked at"),)
+        return (Fact(term="Host's state", value="unavailable: not checked"),)
     warnings = [
         f"{check.check} {check.value}" for check in run.preflight if check.state == "warning"
     ]
     unavailable = [check.check for check in run.preflight if check.state == "unavailable"]
-    facts = [Fact(term="Host's state", value="; ".join(warnings) or "nothing stood out")]
+    facts = [Fact(term="Host's state", value="; ".join(warnings) or "no warnings")]
     if unavailable:
         facts.append(Fact(term="Not shown by the host", value=", ".join(unavailable)))
     return tuple(facts)
@@ -127,7 +143,7 @@ def _preflight_facts(run: Run) -> tuple[Fact, ...]:
 def _gpus(host: Host) -> str:
     """The GPUs, each model once with its number."""
     if host.gpus is None:
-        return "unavailable: not looked for"
+        return "unavailable: not checked"
     if not host.gpus:
         return "none that CUDA could use"
     models = Counter(gpu.name for gpu in host.gpus)
@@ -138,7 +154,7 @@ def _peak(host: Host) -> str:
     """The computed peak of all cores, its factors, and the assumptions behind it."""
     peak = host.peak
     if peak is None:
-        return "unavailable: not looked for"
+        return "unavailable: not checked"
     cores = len({cpu.core for cpu in host.topology.cpus})
     single = peak.flop_per_s(cores=cores, bits=32)
     double = peak.flop_per_s(cores=cores, bits=64)
@@ -184,6 +200,8 @@ def topology_text(topology: Topology) -> str:
     allowed = topology.allowed
     if len(allowed) < len(cpus):
         text += f"; allowed CPUs {cpu_list(cpu.id for cpu in allowed)}"
+    if topology.cpu_quota is not None:
+        text += f"; CPU quota of {cpu_quota(topology.cpu_quota)}"
     if topology.offline:
         text += f"; offline CPUs {cpu_list(topology.offline)}"
     return text

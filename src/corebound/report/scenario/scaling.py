@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from corebound.analysis.commands import CommandLine, reproduce_command
 from corebound.analysis.scenario_result import CellResult, ScenarioResult
@@ -27,13 +28,11 @@ class ScalingRow(Struct, frozen=True, kw_only=True):
     Attributes:
         point: Its threads, and its speed with an interval.
         ideal: The speed if it grew as much as the threads.
-        command: Measures it again together with the fewest threads.
     """
 
     label: Label
     point: ScalingPoint
     ideal: float
-    command: CommandLine
 
     @property
     def efficiency(self) -> float:
@@ -48,7 +47,7 @@ class ScalingRow(Struct, frozen=True, kw_only=True):
 
 
 class Scaling(Struct, frozen=True, kw_only=True):
-    """The section: a chart and the table behind it."""
+    """The section: a chart and the table behind it; `command` measures all of it again."""
 
     curves: tuple[ScalingCurve, ...]
     key: tuple[tuple[Label, int], ...]
@@ -58,6 +57,7 @@ class Scaling(Struct, frozen=True, kw_only=True):
     along: tuple[Tick, ...]
     says: str
     rows: tuple[ScalingRow, ...]
+    command: CommandLine
 
 
 def scaling(result: ScenarioResult) -> Scaling | None:
@@ -68,7 +68,7 @@ def scaling(result: ScenarioResult) -> Scaling | None:
     reference as exact.
     """
     groups: dict[tuple[tuple[str, str], ...], list[tuple[int, CellResult]]] = {}
-    for cell in result.cells:
+    for cell in _cells_and_duplicates(result):
         threads = dict(cell.cell.axes).get(_AXIS, "")
         if cell.is_measured and threads.isdigit() and int(threads) > 0:
             rest = tuple(pair for pair in cell.cell.axes if pair[0] != _AXIS)
@@ -76,7 +76,8 @@ def scaling(result: ScenarioResult) -> Scaling | None:
     configurations = [
         sorted(group, key=lambda pair: pair[0])
         for group in groups.values()
-        if len(group) >= _MIN_POINTS
+        # A curve of duplicates only would be drawn twice.
+        if len(group) >= _MIN_POINTS and any(cell.cell.key in result.by_key for _, cell in group)
     ]
     fewest = {group[0][0] for group in configurations}
     if not configurations or len(fewest) > 1:
@@ -89,10 +90,9 @@ def scaling(result: ScenarioResult) -> Scaling | None:
             label=label,
             point=point,
             ideal=point.threads / curve.points[0].threads,
-            command=reproduce_command(result, tuple(dict.fromkeys((group[0][1].cell, cell.cell)))),
         )
-        for label, curve, group in zip(labels, curves, configurations, strict=True)
-        for point, (_, cell) in zip(curve.points, group, strict=True)
+        for label, curve in zip(labels, curves, strict=True)
+        for point in curve.points
     )
     return Scaling(
         curves=curves,
@@ -103,7 +103,17 @@ def scaling(result: ScenarioResult) -> Scaling | None:
         along=horizontal_ticks(across),
         says="Speed against threads, beside the ideal. " + "; ".join(_curve_ends(rows)) + ".",
         rows=rows,
+        command=reproduce_command(
+            result, [cell.cell for group in configurations for _, cell in group]
+        ),
     )
+
+
+def _cells_and_duplicates(result: ScenarioResult) -> Iterator[CellResult]:
+    """The cells, and each duplicate with the result of the cell that was measured."""
+    for cell in result.cells:
+        yield cell
+        yield from (replace(cell, cell=duplicate) for duplicate in cell.duplicates)
 
 
 def _curve_ends(rows: Sequence[ScalingRow]) -> Iterator[str]:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from corebound.analysis.commands import CommandLine, cell_command
+from corebound.analysis.commands import CommandLine, reproduce_command
 from corebound.analysis.launch_metrics import span_of
 from corebound.analysis.scenario_result import CellResult, ScenarioResult
 from corebound.analysis.selection import CellGroup, by_baseline
@@ -75,7 +75,7 @@ def throughput_latency(cells: Sequence[tuple[CellResult, ServedCell]]) -> Throug
     if len(cells) < _MIN_POINTS:
         return None
     length_ns, unit = time_unit(min(served.p99_ns.value for _, served in cells))
-    settings = _by_name_without_load(cells)
+    configurations = _by_name_without_load(cells)
     curves = tuple(
         TradeoffCurve(
             mode=mode_class(group[0][0].cell.binding.mode),
@@ -85,10 +85,10 @@ def throughput_latency(cells: Sequence[tuple[CellResult, ServedCell]]) -> Throug
                 for _, served in sorted(group, key=lambda pair: pair[1].per_s.value)
             ),
         )
-        for index, group in enumerate(settings.values())
+        for index, group in enumerate(configurations.values())
     )
     across, up = _axes(curves)
-    names = list(settings)
+    names = list(configurations)
     points = "; ".join(
         f"{full_name(cell.cell)}: {significant(served.per_s.value)} requests/s at a p99 of"
         f" {duration(served.p99_ns.value)}"
@@ -99,7 +99,7 @@ def throughput_latency(cells: Sequence[tuple[CellResult, ServedCell]]) -> Throug
         curves=curves,
         across=across,
         up=up,
-        says=f"Latency against throughput of {count(len(curves), 'setting')}. {points}.",
+        says=f"Latency against throughput of {count(len(curves), 'configuration')}. {points}.",
         levels=vertical_ticks(up),
         along=horizontal_ticks(across),
         marks=tuple(
@@ -160,7 +160,7 @@ SHARES = ((0.5, "p50"), (0.9, "p90"), (0.99, "p99"), (0.999, "p99.9"), (0.9999, 
 
 
 class ServingRow(Struct, frozen=True, kw_only=True):
-    """One configuration's values; `command` measures it again, with its baseline.
+    """One configuration's values.
 
     `p99_9_range_ns` has the minimum and maximum over its launches: None if all are equal.
     """
@@ -169,7 +169,6 @@ class ServingRow(Struct, frozen=True, kw_only=True):
     served: ServedCell
     workers: WorkerActivity
     p99_9_range_ns: tuple[float, float] | None
-    command: CommandLine
 
 
 class LatencyPanel(Struct, frozen=True, kw_only=True):
@@ -190,14 +189,17 @@ class LatencyPanel(Struct, frozen=True, kw_only=True):
 
 
 class Serving(Struct, frozen=True, kw_only=True):
-    """The section."""
+    """The section; `reading` pairs each column with its meaning.
 
-    title: str
-    lead: str
+    `command` measures all rows again.
+    """
+
+    reading: tuple[tuple[str, str], ...]
     notes: tuple[str, ...]
     rows: tuple[ServingRow, ...]
     panels: tuple[LatencyPanel, ...]
     throughput_latency: ThroughputLatency | None
+    command: CommandLine
 
     @property
     def has_core_bound(self) -> bool:
@@ -225,26 +227,27 @@ def serving(result: ScenarioResult) -> Serving | None:
             served=served,
             workers=worker_activity(cell, result.run.host),
             p99_9_range_ns=span_of(cell, _p99_9_ns),
-            command=cell_command(result, cell),
         )
         for cell, served in cells
     )
     unavailable = unavailable_note(row.workers for row in rows)
     return Serving(
-        title="Throughput and tail latency",
-        lead=(
-            "Successful requests/s, and what requests took: geometric means over launches with"
-            " their 95 % interval; the 99.9th percentile is of all requests of all launches,"
-            " from 1,000 on."
-            " Errors are counted, and enter no latency. Cores shared: of the time that a core had a"
-            " worker, the share that it had two or more. Core bound: of the slots of its pipeline."
-            " These and migrations are medians over launches. Beneath these and p99.9 stand the"
-            " least and the most of any launch, unless all have the same."
+        reading=(
+            ("Requests/s", "Successful ones; errors are counted, and enter no latency."),
+            ("p50 to p99", "Geometric means over launches, with their 95 % CI."),
+            ("p99.9", "Of all requests of all launches, from 1,000 on."),
+            (
+                "Cores shared",
+                "Of the time that a core had a worker, the share that it had two or more.",
+            ),
+            ("Core bound", "The share of the slots of its pipeline."),
+            ("Minimum … maximum", "Of launches; the value beside it is their median."),
         ),
         notes=(*_serving_notes(cells), *((unavailable,) if unavailable else ())),
         rows=rows,
         panels=_latency_panels(cells),
         throughput_latency=throughput_latency(cells),
+        command=reproduce_command(result, [cell.cell for cell, _ in cells]),
     )
 
 
@@ -264,7 +267,7 @@ def _serving_notes(cells: Sequence[tuple[CellResult, ServedCell]]) -> tuple[str,
     ]
     notes = [_generator_note([served for _, served in launches])]
     if restarted := sum(served.restarts > 0 for _, served in launches):
-        notes.append(f"In {count(restarted, 'launch', 'launches')} a worker was started anew.")
+        notes.append(f"In {count(restarted, 'launch', 'launches')} a worker was restarted.")
     by_cell: dict[str, list[MlPerf]] = {}
     for cell, served in launches:
         if served.answered.mlperf is not None:

@@ -18,7 +18,7 @@ from corebound.analysis.launch_metrics import (
 )
 from corebound.analysis.scenario_result import CellResult, ScenarioResult, typical_launch
 from corebound.analysis.server_workers import worker_activity, worker_stays
-from corebound.analysis.wording import Fact, Label, binding_name, count, full_name, label
+from corebound.analysis.wording import Fact, Label, binding_name, capital, count, full_name, label
 from corebound.diagnosis.evidence import remote_share, spin_share, total, wait_share
 from corebound.machine.topology import Cpu, CpuId, NodeId, cpu_list
 from corebound.records.launch_record import Launch, Stay, ThreadEvidence
@@ -126,14 +126,16 @@ class StripPanel(Struct, frozen=True, kw_only=True):
 
 
 class ThreadActivity(Struct, frozen=True, kw_only=True):
-    """Where the threads ran; `key` pairs a colour's number with its thread.
+    """Where the threads ran; `key` pairs a shade's number with its thread.
 
+    `reading` pairs each mark with its meaning.
     `host_and_counters` has values of the host and hardware counters for each panel's launch;
     `command` launches all of them again.
     """
 
     title: str
     lead: str
+    reading: tuple[tuple[str, str], ...]
     key: tuple[tuple[int, str], ...]
     panels: tuple[StripPanel, ...]
     host_and_counters: Mapping[str, tuple[str, ...]]
@@ -157,8 +159,9 @@ def thread_activity(
         key.append((_COLOURS, f"{tracks - _COLOURS} more {noun}s"))
     nodes = {cpu.id: cpu.node for cpu in result.run.host.topology.cpus}
     return ThreadActivity(
-        title=_activity_title([cell for cell, _ in cells], result, f"{noun}s"),
-        lead=_activity_lead(noun),
+        title=f"{capital(noun)}s on CPUs",
+        lead=_activity_lead([cell for cell, _ in cells], result, f"{noun}s"),
+        reading=_reading(noun),
         key=tuple(key),
         panels=tuple(_strip_panel(result, cell, launch, rows, nodes) for cell, launch in cells),
         host_and_counters=_side_by_side([_host_and_counters(launch) for _, launch in cells]),
@@ -190,38 +193,40 @@ def _busy_ms(thread: ThreadEvidence) -> int:
     return sum(stay.to_ms - max(stay.from_ms, 0) for stay in thread.stays if stay.to_ms > 0)
 
 
-def _activity_title(cells: Sequence[CellResult], result: ScenarioResult, noun: str) -> str:
-    """The title; it names a cause only if the records show it and a cell is clearly faster."""
+def _activity_lead(cells: Sequence[CellResult], result: ScenarioResult, noun: str) -> str:
+    """The lead; it names a cause only if the records show it and a cell is clearly faster."""
+    shown = f"Where the {noun} ran, in the launch nearest to each configuration's median."
     winner = result.winner
     if winner is None or len(cells) < 2:
-        return f"Where the {noun} ran"
+        return shown
     baseline, winning = winner.baseline, winner.cell
     name = binding_name(baseline.cell)
     moves, winner_moves = median_of(baseline, migrations), median_of(winning, migrations)
     if moves is not None and winner_moves is not None and moves >= max(10, 3 * winner_moves):
-        return f"Why: {name} threads keep moving"
+        return f"{capital(name)} threads keep moving."
     waiting, winner_waiting = (
         wait_share(typical[0]) if (typical := typical_launch(cell)) else None
         for cell in (baseline, winning)
     )
     if waiting is not None and winner_waiting is not None and waiting - winner_waiting >= 0.1:
-        return f"Why: {name} threads wait for a CPU"
-    return f"Where the {noun} ran"
+        return f"{capital(name)} threads wait for a CPU."
+    return shown
 
 
-def _activity_lead(noun: str) -> str:
+def _reading(noun: str) -> tuple[tuple[str, str], ...]:
     return (
-        f"Which CPU each {noun} was seen on while it used CPU time, in the launch nearest to the"
-        f" cell's median. A steady stripe is a {noun} that stayed put; {noun}s that share a CPU"
-        " share its row. Counts and shares are of that one launch, and so have no interval."
-        " CPU time and spinning are of all launches."
+        ("Stripe", f"A {noun} on the CPU of its row while it used CPU time."),
+        ("Unbroken stripe", f"The {noun} did not move."),
+        ("Thin stripes", f"The {noun}s that share a CPU share the height of its row."),
+        ("Counts and shares", "Of that one launch, so they have no interval."),
+        ("CPU time, spin-wait", "Of all launches."),
     )
 
 
 def _samples_text(samples: int) -> str:
     """The number of samples: with only a few, neither moves nor their absence can be seen."""
     text = count(samples, "look")
-    return text if samples >= _MIN_SAMPLES else f"{text}: too short to see a move"
+    return text if samples >= _MIN_SAMPLES else f"{text}: too short to detect migrations"
 
 
 def _used_cpus(result: ScenarioResult, launches: Sequence[Launch]) -> tuple[Cpu, ...]:
@@ -318,7 +323,9 @@ def _panel_values(
         values.append(Fact(value=percent(remote, 0), says="of memory on another node"))
     worker = launch.workers[0]
     if worker.threads_used is not None:
-        requested = "default" if worker.threads_asked is None else f"{worker.threads_asked} asked"
+        requested = (
+            "default" if worker.threads_asked is None else f"{worker.threads_asked} requested"
+        )
         text = "thread used" if worker.threads_used == 1 else "threads used"
         values.append(Fact(value=f"{worker.threads_used}", says=f"{text} ({requested})"))
     values.extend(cpu_of(cell))

@@ -20,11 +20,10 @@ from corebound.analysis.wording import (
     count,
     doing,
     full_name,
+    relative_speed,
     rich,
-    speedup,
     strong,
     time_text,
-    times_slower,
     within,
 )
 from corebound.records.calibration import Calibration
@@ -95,17 +94,15 @@ def _slow_configuration(result: ScenarioResult) -> Flag | None:
     return Flag(
         tone="bad",
         sign="▼",
-        title=f"{times_slower(comparison.speedup_ratio)}: {full_name(cell.cell)}",
+        title=f"{relative_speed(comparison.speedup_ratio)}: {full_name(cell.cell)}",
         detail=_times_text(cell),
-        link="#settings",
+        link="#configurations",
     )
 
 
 def _times_text(cell: CellResult) -> str:
     summary = cell.summary
-    interval = summary.interval
-    interval_text = f" {within(interval.low, interval.high, time_text)}" if interval else ""
-    text = f"{time_text(summary.median_ns)}{interval_text} {metric_of((cell,)).each}"
+    text = f"{time_text(summary.median_ns)} {metric_of((cell,)).each}{_interval_text(summary)}"
     if summary.cpu_median_ns is None:
         return text
     return f"{text}, {duration(summary.cpu_median_ns)} of CPU time"
@@ -118,7 +115,7 @@ def _ended_early(result: ScenarioResult) -> Flag | None:
     return Flag.warning(
         title=f"The run ended early{budget_note(incomplete)}",
         detail=incomplete.says,
-        link="#cells",
+        link="#configurations",
     )
 
 
@@ -134,7 +131,7 @@ def _disturbed_launches(result: ScenarioResult) -> Flag | None:
     total = sum(len(cell.summary.launches) for cell in result.cells)
     are, its = ("was", "its") if len(disturbed_pairs) == 1 else ("were", "their")
     return Flag.warning(
-        title=f"{count(len(disturbed_pairs), 'launch', 'launches')} in the figures {are} disturbed",
+        title=f"{count(len(disturbed_pairs), 'launch', 'launches')} in the results {are} disturbed",
         detail=f"of {total}, by {_causes(disturbed_pairs)} for most of {its} time:"
         f" {_cell_names(disturbed_pairs)}",
         link="#launches",
@@ -160,7 +157,7 @@ def _causes(pairs: Sequence[tuple[CellResult, Launch]]) -> str:
 
 def _cell_names(pairs: Sequence[tuple[CellResult, Launch]]) -> str:
     names = list(dict.fromkeys(full_name(cell.cell) for cell, _ in pairs))
-    more = f" and {count(len(names) - 1, 'more cell')}" if len(names) > 1 else ""
+    more = f" and {len(names) - 1:,} more" if len(names) > 1 else ""
     return f"{names[0]}{more}"
 
 
@@ -170,7 +167,7 @@ def _lost_launches(result: ScenarioResult) -> Flag | None:
         return None
     total = sum(cell.summary.attempts - cell.summary.count("skipped") for cell in result.cells)
     return Flag.warning(
-        title=text, detail=f"of {total}; none of them is in any figure", link="#launches"
+        title=text, detail=f"of {total}; they are not in any result", link="#launches"
     )
 
 
@@ -191,7 +188,7 @@ def _unsteady_launches(result: ScenarioResult) -> Flag | None:
         return None
     total = sum(len(cell.summary.launches) for cell in result.cells)
     return Flag.warning(
-        title=f"{count(unsettled, 'launch', 'launches')} never became steady",
+        title=f"{count(unsettled, 'launch', 'launches')} did not reach steady state",
         detail=f"of {total}; included, to avoid bias",
         link="#launches",
     )
@@ -204,14 +201,14 @@ def _skipped_cells(result: ScenarioResult) -> Flag | None:
     return Flag(
         tone="plain",
         sign="–",
-        title=f"{count(len(skipped), 'cell')} skipped",
-        detail=f"this host cannot hold {unsupported_values(result)}",
-        link="#skipped" if any(cell.is_measured for cell in result.cells) else "#launches",
+        title=f"{count(len(skipped), 'configuration')} skipped",
+        detail=f"not available on this host: {unsupported_values(result)}",
+        link="#configurations",
     )
 
 
 def unsupported_values(result: ScenarioResult) -> str:
-    """What this host cannot hold: the values that only skipped cells have, or else the cells."""
+    """What the host cannot run: the values that only skipped cells have, or else the cells."""
     skipped = [cell.cell for cell in result.cells if cell.summary.count("skipped")]
     skipped_keys = {cell.key for cell in skipped}
     fitting = [cell for cell in result.planned if cell.key not in skipped_keys]
@@ -293,8 +290,8 @@ def verdict_of(result: ScenarioResult) -> tuple[Text, Text]:
     if len(measured) == 1:
         return _single_cell(measured[0])
     return (
-        rich("There is nothing to compare with: the baseline has no valid launch."),
-        rich("Every figure is below; a launch table says what went wrong."),
+        rich("No comparison: the baseline has no valid launch."),
+        rich("The launch table below shows the reasons."),
     )
 
 
@@ -302,7 +299,7 @@ def _faster(result: ScenarioResult, winner: BaselineComparison) -> tuple[Text, T
     cell, baseline, comparison = winner.cell, winner.baseline, winner.comparison
     verdict = rich(
         f"{doing(cell.cell, baseline.cell)} is ",
-        TextSpan(f"{speedup(comparison.speedup_ratio)} faster", "good"),
+        TextSpan(relative_speed(comparison.speedup_ratio), "good"),
         f" than {compared_with(cell.cell, baseline.cell)}.",
     )
     others = len(result.ranked) - 1
@@ -310,23 +307,25 @@ def _faster(result: ScenarioResult, winner: BaselineComparison) -> tuple[Text, T
     # noise.
     is_first = others and result.ranked[0].cell.cell.key == cell.cell.key
     support: list[str | TextSpan] = [
-        *_interval_spans(comparison),
-        *_value_spans(cell, baseline),
-        f" {_pairing_text(comparison)}",
-        f" It is the fastest of {count(others + 1, 'setting')} compared." if is_first else "",
+        *_value_spans(cell, baseline, comparison),
+        f" Fastest of {count(others + 1, 'configuration')} compared." if is_first else "",
     ]
     if winner.is_same_placement:
         support.append(
-            " Both came to the same CPUs and threads on this host, so placement alone"
+            " Both have the same CPUs and threads on this host, so placement alone"
             " cannot explain the difference."
         )
     duplicates = sum(
         cell_result.equivalent_cell is not None and cell_result.equivalent_cell.key == cell.cell.key
         for cell_result in result.cells
-    )
+    ) + len(cell.duplicates)
     if duplicates:
-        same = "Another setting comes" if duplicates == 1 else f"{duplicates} other settings come"
-        support.append(f" {same} to the same CPUs and threads on this host.")
+        same = (
+            "Another configuration has"
+            if duplicates == 1
+            else f"{duplicates} other configurations have"
+        )
+        support.append(f" {same} the same CPUs and threads on this host.")
     return verdict, rich(*support)
 
 
@@ -345,20 +344,19 @@ def _none_faster(result: ScenarioResult, nearest: BaselineComparison) -> tuple[T
     all_slower = {rival.comparison.verdict for rival in rivals} == {"slower"}
     if "faster" not in verdicts and all_slower:
         others = "each that differs from it" if repeated else "every other one"
-        verdict = rich("No setting beats ", strong(name), f" here: {others} is slower.")
+        verdict = rich("No configuration beats ", strong(name), f" here: {others} is slower.")
     elif verdicts == {"equivalent"}:
         verdict = rich(
-            f"Every setting is as fast as {name} here, within ±{percent(result.measure.margin, 0)}."
+            f"Every configuration is as fast as {name} here, within"
+            f" ±{percent(result.measure.margin, 0)}."
         )
     else:
-        verdict = rich(f"No setting is clearly faster than {name} here.")
+        verdict = rich(f"No configuration is clearly faster than {name} here.")
     support: list[str | TextSpan] = [
-        "Nearest of those that differ from it is " if repeated else "Nearest is ",
+        "Closest: ",
         strong(full_name(cell.cell)),
-        f" at {speedup(comparison.speedup_ratio)}. ",
-        *_interval_spans(comparison),
-        *_value_spans(cell, nearest.baseline),
-        f" {_pairing_text(comparison)}",
+        f", {relative_speed(comparison.speedup_ratio)}. ",
+        *_value_spans(cell, nearest.baseline, comparison),
     ]
     by_itself = sum(
         alternative.comparison.verdict == "faster" and not alternative.is_itself
@@ -368,19 +366,17 @@ def _none_faster(result: ScenarioResult, nearest: BaselineComparison) -> tuple[T
         rows = "One row below counts" if by_itself == 1 else f"{by_itself} rows below count"
         support.append(
             f" {rows} as faster taken alone; of {len(result.ranked)} comparisons"
-            " some look so by chance, and more launches would tell."
+            " some look so by chance, and more launches are needed to decide."
         )
     if comparison.launches_needed:
         needed = count(comparison.launches_needed, "launch", "launches")
         support.append(f" At this noise about {needed} of each would decide it.")
     duplicates = sum(
         1 for alternative in result.ranked if alternative.cell.equivalent_cell is not None
-    )
+    ) + sum(len(cell_result.duplicates) for cell_result in result.cells)
     if duplicates:
-        same = "setting comes" if duplicates == 1 else "settings come"
-        support.append(
-            f" {duplicates} {same} to the same CPUs and threads as another on this host."
-        )
+        same = "configuration has" if duplicates == 1 else "configurations have"
+        support.append(f" {duplicates} {same} the same CPUs and threads as another on this host.")
     return verdict, rich(*support)
 
 
@@ -388,14 +384,19 @@ def _single_cell(cell: CellResult) -> tuple[Text, Text]:
     summary = cell.summary
     interval = summary.interval
     between = (
-        f"95 % interval [{time_text(interval.low)}, {time_text(interval.high)}]. "
+        f"95 % CI {within(interval.low, interval.high, time_text)}. "
         if interval
         else "One launch gives no interval. "
     )
     subject = f"One {metric_of((cell,)).unit} takes "
     verdict = rich(subject, TextSpan(time_text(summary.median_ns), "good"), ".")
     launches = count(len(summary.launches), "launch", "launches")
-    return verdict, rich(between, f"{capital(full_name(cell.cell))}, {launches}.")
+    same = (
+        f" All {len(cell.duplicates) + 1} configurations are the same on this host."
+        if cell.duplicates
+        else ""
+    )
+    return verdict, rich(between, f"{capital(full_name(cell.cell))}, {launches}.{same}")
 
 
 def _no_result(result: ScenarioResult) -> tuple[Text, Text]:
@@ -418,27 +419,30 @@ def _no_result(result: ScenarioResult) -> tuple[Text, Text]:
     tail = f" The first reason given: {reason}" if reason else ""
     return (
         rich("Nothing could be measured here."),
-        coded(f"No launch of any of the {count(len(result.cells), 'cell')} was valid.{tail}"),
+        coded(
+            f"No launch of any of the {count(len(result.cells), 'configuration')} was valid.{tail}"
+        ),
     )
 
 
-def _interval_spans(comparison: Comparison) -> tuple[str | TextSpan, ...]:
-    interval = comparison.interval
-    if interval is None:
-        return ("Too few launches for an interval.",)
-    return ("95 % interval ", strong(compared_bounds(comparison)), ".")
-
-
-def _value_spans(cell: CellResult, baseline: CellResult) -> tuple[str | TextSpan, ...]:
-    summary, baseline_summary = cell.summary, baseline.summary
+def _value_spans(
+    cell: CellResult, baseline: CellResult, comparison: Comparison
+) -> tuple[str | TextSpan, ...]:
+    """Both values, and what the ratio between them is based on."""
     return (
-        f" {metric_of((cell,)).says.capitalize()} ",
-        *_value_and_interval(summary),
-        " against ",
-        *_value_and_interval(baseline_summary),
-        f" over {_launches_text(len(summary.launches), len(baseline_summary.launches))}.",
+        f"{metric_of((cell,)).says.capitalize()} ",
+        strong(time_text(cell.summary.median_ns)),
+        f" instead of {time_text(baseline.summary.median_ns)} ",
+        f"(95 % CI of the ratio {compared_bounds(comparison)}, {_pairing_text(comparison)}).",
+        f" {_launches_text(cell, baseline)}",
         _disturbed_note(cell, baseline),
     )
+
+
+def _pairing_text(comparison: Comparison) -> str:
+    if comparison.pairs:
+        return count(comparison.pairs, "paired launch", "paired launches")
+    return "unpaired: too few blocks hold a valid launch of both"
 
 
 def _disturbed_note(cell: CellResult, baseline: CellResult) -> str:
@@ -451,23 +455,20 @@ def _disturbed_note(cell: CellResult, baseline: CellResult) -> str:
     return f" {disturbed_launches} of these {launches} launches {was} disturbed from outside."
 
 
-def _value_and_interval(summary: CellSummary) -> tuple[str | TextSpan, ...]:
-    """A cell's value with its interval."""
+def _interval_text(summary: CellSummary) -> str:
+    """The interval of a cell's value, in the unit of the value before it; empty without one."""
     interval = summary.interval
-    interval_text = f" {within(interval.low, interval.high, time_text)}" if interval else ""
-    return strong(time_text(summary.median_ns)), interval_text
+    if interval is None or summary.median_ns is None:
+        return ""
+    bounds = within(interval.low, interval.high, time_text, beside=summary.median_ns)
+    return f" (95 % CI {bounds})"
 
 
-def _launches_text(launches: int, baseline_launches: int) -> str:
-    if launches == baseline_launches:
-        return f"{count(launches, 'launch', 'launches')} each"
-    return f"{launches} and {count(baseline_launches, 'launch', 'launches')}"
-
-
-def _pairing_text(comparison: Comparison) -> str:
-    if comparison.pairs:
-        return f"Compared in {count(comparison.pairs, 'pair')} of launches that ran close in time."
-    return "Compared unpaired: too few blocks hold a valid launch of both."
+def _launches_text(cell: CellResult, baseline: CellResult) -> str:
+    launches, others = len(cell.summary.launches), len(baseline.summary.launches)
+    if launches == others:
+        return f"{count(launches, 'launch', 'launches')} each."
+    return f"{launches} and {count(others, 'launch', 'launches')}."
 
 
 def _short_baseline(result: ScenarioResult, alternative: BaselineComparison) -> str:

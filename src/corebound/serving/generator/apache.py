@@ -17,7 +17,9 @@ from corebound.scenario.traffic import Answered, GeneratorOrder, Warmed
 from corebound.serving.generator.driver import clock_ns
 from corebound.stats import latency
 
-MISSING_FIX = "Install it (Debian, Ubuntu: `apt-get install apache2-utils`), or drop `client: ab`."
+MISSING_FIX = (
+    "Install it (Debian, Ubuntu: `apt-get install apache2-utils`), or remove `client: ab`."
+)
 
 
 def argv(order: GeneratorOrder, *, requests: int, percentiles: str, times: str) -> tuple[str, ...]:
@@ -93,9 +95,9 @@ def answered(
         latencies_ms = _latencies_ms(percentiles, times)
         duration_s = float(_search(r"Time taken for tests:\s+([\d.]+) seconds", output) or "")
     except (ValueError, IndexError) as error:
-        raise _unusable(f"its output cannot be read ({error})") from error
+        raise _unusable(f"cannot parse its output ({error})") from error
     if len(latencies_ms) != requests:
-        raise _unusable(f"it gave {len(latencies_ms)} times for {requests} requests")
+        raise _unusable(f"it reported {len(latencies_ms)} times for {requests} requests")
     connections = min(order.traffic.concurrency or 1, requests)
     reused = int(_search(r"Keep-Alive requests:\s+(\d+)", output) or 0)
     return Answered(
@@ -158,7 +160,7 @@ def _search(pattern: str, output: str) -> str | None:
 
 def ended_early(code: int, stderr: str) -> LaunchError:
     """The error for an ab that ended with exit code `code` and the stderr text `stderr`."""
-    last = stderr.strip().splitlines()[-1] if stderr.strip() else "no word"
+    last = stderr.strip().splitlines()[-1] if stderr.strip() else "no message"
     return _unusable(f"it ended with exit code {code} ({last})")
 
 
@@ -166,7 +168,7 @@ def _unusable(what: str) -> LaunchError:
     return LaunchError(
         what=f"{what}.",
         where="ab",
-        fix="Check that the server keeps up, or remove `client: ab`: ab gives up early.",
+        fix="Check that the server keeps up, or remove `client: ab`: ab stops after a few errors.",
     )
 
 

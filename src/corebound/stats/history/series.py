@@ -138,6 +138,7 @@ def _series(
         unit="ns",
         margin=measure.margin,
         reproduce=_reproduce(run, source, cell),
+        importance=scenario.importance,
         points=HistoryPoints.of(
             [
                 HistoryPoint(
@@ -181,11 +182,14 @@ def _environment_key(run: Run, scenario: Scenario, measure: Measure, cell: Cell)
 
     It covers what is measured, not how often it is measured or what it is called.
     """
-    allowed = [cpu.id for cpu in run.host.topology.allowed]
+    topology = run.host.topology
+    cpus: list[object] = [run.host.cpu_model, [cpu.id for cpu in topology.allowed]]
+    if topology.cpu_quota is not None:
+        cpus.append(topology.cpu_quota)
     substance = (scenario.document()["workload"], replace(cell, axes=(), where=""))
     return (
         ("kernel", run.host.kernel),
-        ("CPUs", _digest((run.host.cpu_model, allowed))),
+        ("CPUs", _digest(cpus)),
         ("environment", lock_digest(run.environments, cell.environment)),
         ("scenario", _digest(substance)),
         # A profile has its own; its points form a separate segment.

@@ -66,7 +66,7 @@ class Checkpointing:
                 saved_parameter.asnumpy(), parameter.asnumpy()
             ):
                 raise wrong_result(
-                    f"the checkpoint does not hold `{parameter.name}` as it is.",
+                    f"the checkpoint does not contain the trained `{parameter.name}`.",
                     check="the file system",
                 )
 

@@ -49,8 +49,9 @@ class Epoch:
         weights = [name for name, _ in self.training.model.named_parameters()]
         if not all(torch.equal(saved[name], trained[name]) for name in weights):
             raise WorkloadError(
-                what="the checkpoint does not hold the weights that were trained.",
-                fix="Look for what else writes to the launch's folder, or a full disk.",
+                what="the checkpoint does not contain the trained weights.",
+                fix="Check whether another program writes to the launch's folder, or the disk is"
+                " full.",
             )
 
     def teardown(self) -> None:
@@ -78,7 +79,8 @@ def epoch(*, model: str = "large", steps: int = 10, every: int = 1, batch: int =
     """
     if every and steps % every:
         raise WorkloadError(
-            what=f"{steps} steps with a checkpoint every {every} are not alike each time.",
+            what=f"{steps} steps with a checkpoint every {every} do not save equally often each"
+            " time.",
             fix="Make `steps` a multiple of `every`, or `every` 0.",
         )
     return Epoch(

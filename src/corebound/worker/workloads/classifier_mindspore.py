@@ -63,7 +63,7 @@ class Training:
         """
         guess_loss = math.log(self.train.dense.out_channels)
         if not abs(loss - guess_loss) < 1:
-            raise _wrong(f"its first loss is {loss}, that of a guess {guess_loss:.2f}")
+            raise _wrong(f"its first loss is {loss}; random weights give {guess_loss:.2f}")
 
     def teardown(self) -> None:
         """Judge the first steps, now that none is timed any more.
@@ -77,7 +77,7 @@ class Training:
 
 def _wrong(what: str) -> WorkloadError:
     return wrong_result(
-        f"the classifier does not train as it should: {what}.", check="the build of MindSpore"
+        f"the classifier does not train correctly: {what}.", check="the build of MindSpore"
     )
 
 

@@ -64,7 +64,7 @@ class Pipeline:
         good = images.shape == self.expected and images.min() >= 0 and images.max() <= 1
         if not good or images.std() < 0.05:
             raise wrong_result(
-                f"the data set gave {images.shape} images, not {self.expected} in 0 to 1.",
+                f"the data set returned {images.shape} images; expected {self.expected} in 0 to 1.",
                 check="the build of MindSpore",
             )
 

@@ -124,7 +124,8 @@ class Generation:
         tolerance = 1e-3 if by_step.dtype == torch.float32 else 0.1
         if not torch.allclose(by_step.float(), at_once.float(), rtol=0, atol=tolerance):
             raise wrong_result(
-                "the decoder's cache changes what it writes.", check="the build of torch"
+                "the decoder's output with its cache differs from that without.",
+                check="the build of torch",
             )
 
 

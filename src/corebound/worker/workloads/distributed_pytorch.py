@@ -203,17 +203,17 @@ def step(
 def _require_compatible(method: str, *, processes: int, gpus: int) -> None:
     if method == "dp" and gpus < 2:
         raise WorkloadError(
-            what=f"DataParallel does nothing with fewer than two GPUs, and the cell has {gpus}.",
+            what=f"DataParallel has no effect with fewer than two GPUs, and the cell has {gpus}.",
             fix="Write `gpus: 2` or more for `method: dp`.",
         )
     if method == "dp" and processes != 1:
         raise WorkloadError(
-            what=f"DataParallel runs in one process, and the cell asks for {processes}.",
+            what=f"DataParallel runs in one process, but the cell requests {processes}.",
             fix="Write `processes: 1` for `method: dp`.",
         )
     if method == "ddp" and gpus not in {0, processes}:
         raise WorkloadError(
-            what=f"{processes} processes cannot share {gpus} GPUs: each has to have one.",
+            what=f"{processes} processes cannot share {gpus} GPUs: each process needs its own.",
             fix="Write as many `processes` as `gpus` for `method: ddp`.",
         )
 
@@ -222,7 +222,7 @@ def _require_even(batch: int, *, parts: int) -> None:
     if parts > 1 and (batch % parts or batch < 2 * parts):
         raise WorkloadError(
             what=f"a batch of {batch} cannot be shared evenly by {parts}.",
-            fix="Make `batch` a multiple of `processes` (of `gpus`), two for each at least.",
+            fix="Make `batch` a multiple of `processes` (or of `gpus`), at least two for each.",
         )
 
 

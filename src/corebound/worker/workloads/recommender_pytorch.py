@@ -96,7 +96,7 @@ class Ranking:
         is_probability = bool(((result >= 0) & (result <= 1)).all())
         if not (is_probability and torch.allclose(single.float(), result[:1].float(), atol=2e-2)):
             raise wrong_result(
-                "the recommender gave wrong probabilities.", check="the build of torch"
+                "the recommender returned wrong probabilities.", check="the build of torch"
             )
 
 

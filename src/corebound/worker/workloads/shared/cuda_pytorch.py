@@ -17,7 +17,7 @@ def require(gpus: int) -> None:
     if not torch.backends.cuda.is_built():
         raise WorkloadError(
             what=f"torch {torch.__version__} was built without CUDA.",
-            fix="Make an environment of a build with CUDA, and name it in the scenario:"
+            fix="Make an environment with a CUDA build, and name it in the scenario:"
             " environments/pytorch-cuda.txt.",
         )
     # With an old driver, too, there is no GPU.
@@ -25,7 +25,7 @@ def require(gpus: int) -> None:
     if available < gpus:
         raise WorkloadError(
             what=f"torch {torch.__version__} finds {available} GPUs, but the cell requests {gpus}.",
-            fix="Check that the driver is new enough for this build: nvidia-smi shows it.",
+            fix="Check with nvidia-smi that the driver is new enough for this build.",
         )
 
 

@@ -62,7 +62,7 @@ def require_heats(shape: Shape, shape_of_heats: tuple[int, ...], *, channels_las
     """
     maps = (shape.side, shape.side, JOINTS) if channels_last else (JOINTS, shape.side, shape.side)
     if shape_of_heats != (expected := (shape.batch, shape.stacks, *maps)):
-        raise _wrong(f"the heat maps are {shape_of_heats}, not {expected}.")
+        raise _wrong(f"the heat maps have the shape {shape_of_heats}; expected {expected}.")
 
 
 def require_finite(finite: Iterable[bool]) -> None:
@@ -75,7 +75,7 @@ def require_finite(finite: Iterable[bool]) -> None:
         WorkloadError: one is not.
     """
     if not all(finite):
-        raise _wrong("a step left numbers that are not finite.")
+        raise _wrong("a step produced values that are not finite.")
 
 
 def _wrong(what: str) -> WorkloadError:

@@ -155,7 +155,7 @@ class Training:
 
 
 def _wrong(what: str) -> WorkloadError:
-    return wrong_result(f"the small network does not train as it should: {what}.")
+    return wrong_result(f"the small network does not train correctly: {what}.")
 
 
 def refuse_parameters(*, framework: str, **parameters: object) -> None:
@@ -167,6 +167,6 @@ def refuse_parameters(*, framework: str, **parameters: object) -> None:
     for name, value in parameters.items():
         if value:
             raise WorkloadError(
-                what=f"{framework} has no `{name}`, which is {value} here.",
-                fix=f"Leave `{name}` out, or exclude {framework} from those cells.",
+                what=f"{framework} has no `{name}`, which is set to {value}.",
+                fix=f"Remove `{name}`, or exclude {framework} from those cells.",
             )

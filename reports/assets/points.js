@@ -1,0 +1,81 @@
+/* The points of histories: read from the scripts that hold them, and written as CSV. Loaded when they
+   are first asked for. `report/history/columns.py` says what is in these scripts. */
+"use strict";
+
+(() => {
+  async function unpacked(text) {
+    const bytes = Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
+    const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"));
+    return new Response(stream).json();
+  }
+
+  /* Distances from one place to the next, as places. */
+  function summed(steps) {
+    let sum = 0;
+    return steps.map((step) => (sum += step));
+  }
+
+  /* A series with its moments beside its values, and the points that no line leads to. */
+  function opened(series, { moments, columns, pauses }) {
+    const places = columns[series.column];
+    const [at, run, commit, minutes] = ["at", "run", "commit", "minutes"].map((name) =>
+      places.map((place) => moments[name][place]));
+    const borders = summed(series.environment.map(([, points]) => points));
+    const gaps = [...new Set([...pauses[series.column], ...borders])].sort((one, other) => one - other);
+    return {
+      ...series, at, run, commit,
+      /* What cannot be read as a time is only an order. */
+      minutes: minutes.includes(null) ? minutes.map((_, index) => index) : minutes,
+      gaps: gaps.filter((index) => series.value[index] != null && series.value[index - 1] != null),
+      environments: series.environment.flatMap(([index, points]) => Array(points).fill(index)),
+    };
+  }
+
+  async function read(texts) {
+    const [points, moments = points] = (await Promise.all(texts.map(unpacked))).reverse();
+    const { environments, pauses } = points;
+    const shared = { moments, pauses, columns: points.columns.map(summed) };
+    const all = Object.entries(points.series).map(([anchor, one]) => [anchor, opened(one, shared)]);
+    return { environments, series: Object.fromEntries(all) };
+  }
+
+  const known = new Map();
+
+  /* What these scripts hold: `series` by anchor, and the `environments` that their points refer to. */
+  corebound.read = (texts) => {
+    const key = texts.join(" ");
+    if (!known.has(key)) known.set(key, read(texts));
+    return known.get(key);
+  };
+
+  const FIXED = ["project", "scenario", "host", "cell", "at", "run", "commit", "unit", "figure", "low", "high", "missing"];
+
+  /* As text in a cell, which no spreadsheet takes for a formula. */
+  function cell(value) {
+    const text = typeof value === "string" && /^[=+\-@\t\r]/.test(value) ? `'${value}` : String(value ?? "");
+    return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
+  }
+
+  /* Every point of some series with a line each, as `corebound export history` writes it. */
+  corebound.csv = ({ environments }, some) => {
+    const used = [...new Set(some.flatMap((one) => one.environments))].map((index) => environments[index]);
+    const names = [...new Set(used.flat().map(([name]) => name))];
+    const ends = new Map(used.map((pairs) => {
+      const values = new Map(pairs);
+      return [pairs, names.map((name) => cell(values.get(name)))];
+    }));
+    const lines = [[...FIXED, ...names.map((name) => (FIXED.includes(name) ? `${name} there` : name))].map(cell)];
+    for (const one of some) {
+      const missing = new Map(Object.entries(one.missing).flatMap(([why, all]) => all.map((index) => [index, why])));
+      const place = [one.project, one.scenario, one.host, one.cell].map(cell);
+      const unit = cell(one.unit);
+      one.at.forEach((at, index) =>
+        lines.push([
+          ...place, ...[at, one.run[index], one.commit[index]].map(cell), unit,
+          ...[one.value, one.low, one.high].map((numbers) => cell(numbers[index])), cell(missing.get(index)),
+          ...ends.get(environments[one.environments[index]]),
+        ]));
+    }
+    return lines.map((line) => `${line.join(",")}\n`).join("");
+  };
+})();

@@ -1,0 +1,367 @@
+"""What to set for each scenario, and the largest effect that was measured.
+
+An effect is a significant difference between two configurations that do the same work, in either
+direction. The largest is the one that is furthest from 1 at the end of its interval nearest to 1,
+so that an estimate from a few noisy launches does not come first.
+"""
+
+from __future__ import annotations
+
+import math
+import shlex
+from collections.abc import Container, Iterable, Iterator, Sequence
+from itertools import combinations
+from typing import Literal
+
+from msgspec import Struct
+
+from corebound.analysis.commands import CommandLine
+from corebound.analysis.scenario_result import CellResult, ScenarioResult, compare_cells
+from corebound.analysis.selection import title_of, varying_axes
+from corebound.analysis.what_to_set import WhatToSet, what_to_set
+from corebound.analysis.wording import compared_with, differing_axes, doing, instruction
+from corebound.scenario.cell import Binding, Cell, Threads
+from corebound.scenario.settings import SETTINGS
+from corebound.stats.comparison import Comparison
+from corebound.stats.multiplicity import suite_findings
+
+# Axes on which cells do the same work in another library, so that they can be compared although
+# they have different baselines.
+_LIBRARY_AXES = frozenset({"environment", "framework"})
+
+
+AdviceKind = Literal["use", "keep", "measure"]
+
+
+class Effect(Struct, frozen=True, kw_only=True):
+    """A difference between two configurations of one scenario.
+
+    Attributes:
+        cell, other: The two; the comparison is of the first against the second.
+        title: What both have in common and other groups of the scenario do not; may be empty.
+    """
+
+    cell: CellResult
+    other: CellResult
+    comparison: Comparison
+    title: str = ""
+
+    @property
+    def is_faster(self) -> bool:
+        """Whether the first is the faster one."""
+        return self.comparison.verdict == "faster"
+
+    @property
+    def least_ratio(self) -> float:
+        """How many times faster or slower it is at least, at the end of the interval nearest to 1.
+
+        At least 1.
+        """
+        interval = self.comparison.interval
+        if interval is None:
+            return 1.0
+        return max(1.0, interval.low, 1 / interval.high)
+
+    @property
+    def slower(self) -> CellResult:
+        """The slower one of the two."""
+        return self.other if self.is_faster else self.cell
+
+    @property
+    def between_libraries(self) -> bool:
+        """Whether both do the same work and differ in their library or framework only."""
+        axes = differing_axes(self.cell.cell, self.other.cell)
+        return bool(axes) and _LIBRARY_AXES.issuperset(axes)
+
+    @property
+    def is_actionable(self) -> bool:
+        """Whether somebody can act on it.
+
+        What is slower because it has more to do, or may use less CPU time, is no advice.
+        """
+        cell, other = self.cell.cell, self.other.cell
+        return self.is_faster or (cell.parameters, cell.cpu_quota) == (
+            other.parameters,
+            other.cpu_quota,
+        )
+
+    @property
+    def subject(self) -> str:
+        """The first configuration, as the subject of a sentence: `binding to one CPU`."""
+        if self.between_libraries:
+            return library(self.cell.cell)
+        text = doing(self.cell.cell, self.other.cell)
+        return text[:1].lower() + text[1:]
+
+    @property
+    def name(self) -> str:
+        """The first configuration by what distinguishes it from the second: `one CPU`."""
+        if self.between_libraries:
+            return library(self.cell.cell)
+        return compared_with(self.other.cell, self.cell.cell)
+
+    @property
+    def reference(self) -> str:
+        """The second configuration, as the other side of the comparison: `the default`."""
+        if self.between_libraries:
+            return library(self.other.cell)
+        axes = differing_axes(self.cell.cell, self.other.cell)
+        if is_default(self.other.cell) and not any(_is_work(axis) for axis in axes):
+            return "the default"
+        return compared_with(self.cell.cell, self.other.cell)
+
+    @property
+    def instruction(self) -> str:
+        """What to do to get the first configuration, without a full stop."""
+        if self.between_libraries:
+            return f"Use {self.subject} instead of {self.reference}"
+        return instruction(self.cell.cell, self.other.cell)
+
+
+class Advice(Struct, frozen=True, kw_only=True):
+    """What is known about one scenario, and what to do.
+
+    Attributes:
+        result: The scenario's result.
+        kind: `use`: the configuration `use.cell` is faster; `keep`: nothing beats the baseline;
+            `measure`: too little data.
+        largest: The largest effect; None if nothing is significant.
+        use: The effect behind `use`, else None.
+        avoid: The effect of a configuration that is much slower than the baseline, else None.
+        best: The best alternative to the baseline, whatever its verdict; None without one.
+        set: What to set; only for `use`, and None if no line expresses it.
+        command: What to run; only for `measure`.
+    """
+
+    result: ScenarioResult
+    kind: AdviceKind
+    largest: Effect | None = None
+    use: Effect | None = None
+    avoid: Effect | None = None
+    best: Effect | None = None
+    set: WhatToSet | None = None
+    command: CommandLine | None = None
+
+    @property
+    def kept(self) -> CellResult | None:
+        """The configuration to use: the recommended one, or the baseline."""
+        return self.use.cell if self.use else self.result.baseline
+
+    @property
+    def says(self) -> str:
+        """The advice in one or two sentences."""
+        if self.use is not None:
+            return f"{self.use.instruction}."
+        if self.kind == "measure":
+            return "Too little data to decide." if self.best else "Not measured yet."
+        if self.best is None:
+            return "No other configuration differs here."
+        keep = f"Keep {self.best.reference}."
+        if self.avoid is None:
+            return keep
+        avoided = self.avoid.instruction
+        return f"{keep} Do not {avoided[:1].lower()}{avoided[1:]}."
+
+    @property
+    def same(self) -> tuple[Cell, ...]:
+        """Configurations that get the same CPUs and threads as the one to use."""
+        if self.kept is None:
+            return ()
+        key = self.kept.cell.key
+        equivalent = (
+            cell.cell
+            for cell in self.result.cells
+            if cell.equivalent_cell is not None and cell.equivalent_cell.key == key
+        )
+        return (*self.kept.duplicates, *equivalent)
+
+
+def advise(results: Sequence[ScenarioResult]) -> tuple[Advice, ...]:
+    """What to do in each scenario.
+
+    What is significant is decided over the comparisons of all scenarios together, and over those
+    between libraries.
+
+    Args:
+        results: One result per scenario.
+    """
+    cells = [cell for result in results for cell in result.cells]
+    significant = {
+        cell.cell.id
+        for cell, is_finding in zip(
+            cells, suite_findings([cell.comparison for cell in cells]), strict=True
+        )
+        if is_finding
+    }
+    libraries: dict[str, list[Effect]] = {result.scenario.name: [] for result in results}
+    between = [(result, effect) for result in results for effect in _between_libraries(result)]
+    findings = suite_findings([effect.comparison for _, effect in between])
+    for (result, effect), is_finding in zip(between, findings, strict=True):
+        if is_finding:
+            libraries[result.scenario.name].append(effect)
+    return tuple(
+        _advise(result, significant, libraries[result.scenario.name]) for result in results
+    )
+
+
+def headline(advices: Iterable[Advice]) -> Advice | None:
+    """The scenario with the largest effect that somebody can act on; None without any.
+
+    What is slower because its parameters ask for more work is no such effect.
+    """
+    candidates = [advice for advice in advices if advice.largest and advice.largest.is_actionable]
+    return max(
+        candidates,
+        key=lambda advice: advice.largest.least_ratio if advice.largest else 1.0,
+        default=None,
+    )
+
+
+def greatest_difference(advices: Iterable[Advice]) -> float | None:
+    """How many times faster or slower any alternative can be than its baseline, at most.
+
+    It is the furthest end of the intervals of all comparisons; None without comparisons, or if one
+    of them has no interval.
+    """
+    comparisons = [
+        comparison.comparison
+        for advice in advices
+        for comparison in advice.result.ranked
+        if not comparison.is_itself
+    ]
+    ends = [
+        max(comparison.interval.high, 1 / comparison.interval.low)
+        if comparison.interval and comparison.interval.low > 0
+        else math.inf
+        for comparison in comparisons
+    ]
+    return None if not ends or math.inf in ends else max(ends)
+
+
+def library(cell: Cell) -> str:
+    """The name of a cell's library: its environment, or its framework if that is an axis."""
+    return cell.framework if "framework" in dict(cell.axes) else cell.environment
+
+
+def _is_work(axis: str) -> bool:
+    """Whether an axis changes what is computed, by what or by how many, not how it is run."""
+    return axis not in SETTINGS or axis in {*_LIBRARY_AXES, "workers", "gpus", "commit"}
+
+
+def is_default(cell: Cell) -> bool:
+    """Whether a cell sets nothing: unbound, with the framework's own threads and variables."""
+    return cell.binding == Binding() and cell.threads == Threads() and not cell.env
+
+
+def is_oversubscribed(cell: CellResult) -> bool:
+    """Whether a cell requests more threads for a process than the process has CPUs."""
+    placement = cell.placement
+    if placement is None:
+        return False
+    threads = max(placement.threads or 0, placement.omp or 0)
+    return any(threads > len(slot.cpus) for slot in placement.slots)
+
+
+def _advise(
+    result: ScenarioResult, significant: Container[str], libraries: Sequence[Effect]
+) -> Advice:
+    ranked = [_effect(result, *pair) for pair in _alternatives(result)]
+    effects = [effect for effect in ranked if effect.cell.cell.id in significant]
+    winner = result.winner
+    faster = [
+        *(effect for effect in effects if winner and effect.cell.cell.key == winner.cell.cell.key),
+        *libraries,
+    ]
+    # Nobody arrives at more threads than CPUs by accident: such a cell shows what it would cost.
+    likely = [
+        effect for effect in effects if effect.is_faster or not is_oversubscribed(effect.cell)
+    ]
+    slower = [effect for effect in likely if not effect.is_faster and effect.is_actionable]
+    use = _largest(faster)
+    is_decided = any(effect.comparison.verdict in {"slower", "equivalent"} for effect in ranked)
+    kind: AdviceKind = "measure"
+    if use is not None:
+        kind = "use"
+    elif is_decided or (not ranked and _is_complete(result)):
+        kind = "keep"
+    leader = result.leader
+    return Advice(
+        result=result,
+        kind=kind,
+        largest=_largest([*(likely or effects), *libraries]),
+        use=use,
+        avoid=_largest(slower),
+        best=_effect(result, leader.cell, leader.baseline, leader.comparison) if leader else None,
+        set=what_to_set(use.cell, use.other) if use else None,
+        command=_more_data(result) if kind == "measure" else None,
+    )
+
+
+def _largest(effects: Sequence[Effect]) -> Effect | None:
+    return max(effects, key=lambda effect: effect.least_ratio, default=None)
+
+
+def _is_complete(result: ScenarioResult) -> bool:
+    """Whether each configuration was measured, cannot run here, or is the same as another."""
+    known = {
+        cell.key
+        for measured in result.cells
+        if measured.is_measured or measured.summary.count("skipped")
+        for cell in (measured.cell, *measured.duplicates)
+    }
+    return any(cell.is_measured for cell in result.cells) and all(
+        cell.key in known for cell in result.planned
+    )
+
+
+def _alternatives(
+    result: ScenarioResult,
+) -> Iterator[tuple[CellResult, CellResult, Comparison]]:
+    """The comparisons that are not of a cell with itself."""
+    for pair in result.ranked:
+        if not pair.is_itself:
+            yield pair.cell, pair.baseline, pair.comparison
+
+
+def _effect(
+    result: ScenarioResult, cell: CellResult, other: CellResult, comparison: Comparison
+) -> Effect:
+    axes = varying_axes(result.baselines)
+    return Effect(cell=cell, other=other, comparison=comparison, title=title_of(cell.cell, axes))
+
+
+def _between_libraries(result: ScenarioResult) -> Iterator[Effect]:
+    """Comparisons of the baselines of two libraries that do the same work."""
+    baselines = {cell.key for cell in result.baselines}
+    cells = [cell for cell in result.cells if cell.cell.key in baselines]
+    axes = varying_axes([cell.cell for cell in cells])
+    for one, other in combinations(cells, 2):
+        differing = {
+            axis
+            for axis in axes
+            if dict(one.cell.axes).get(axis) != dict(other.cell.axes).get(axis)
+        }
+        if not differing or not differing <= _LIBRARY_AXES:
+            continue
+        comparison = compare_cells(result, one.cell, other.cell)
+        first, second = one, other
+        if comparison is not None and comparison.verdict == "slower":
+            first, second = other, one
+            comparison = compare_cells(result, other.cell, one.cell)
+        if comparison is not None:
+            yield Effect(
+                cell=first,
+                other=second,
+                comparison=comparison,
+                title=title_of(one.cell, [axis for axis in axes if axis not in _LIBRARY_AXES]),
+            )
+
+
+def _more_data(result: ScenarioResult) -> CommandLine:
+    """The command that is most likely to decide what the result leaves open."""
+    run = result.run
+    if result.incomplete is None and run.profile is None and result.ranked:
+        return CommandLine(
+            shlex.join(("corebound", "run", result.source.path, "--favour-doubtful"))
+        )
+    return CommandLine(shlex.join(("corebound", "run", result.source.path)))

@@ -1,0 +1,376 @@
+"""Groups what happened in a history by its cause: changes by commit, missing values by reason."""
+
+from __future__ import annotations
+
+import math
+import re
+import statistics
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import Literal, get_args
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from corebound.analysis.wording import count, times
+from corebound.records.history import HistoryPoint, is_primary, reason_kind
+from corebound.stats.history.alerts import AssessedChange
+from corebound.stats.history.regressions import Change, Failing
+
+Status = Literal["new", "open", "acknowledged", "fixed", "kept", "reverted", "retired"]
+# The most urgent first.
+STATUSES: tuple[Status, ...] = get_args(Status)
+_SHORT_SHA = 10
+_NOT_IN_IDS = re.compile(r"[^0-9A-Za-z]+")
+
+
+def change_factor(change: Change) -> float:
+    """The size of a change as a ratio of at least 1, whatever its direction."""
+    ratio = change.change_point.ratio
+    return max(ratio, 1 / ratio)
+
+
+def change_status(assessed: AssessedChange) -> Status:
+    """The status of one change, as `CommitEntry.status` combines them."""
+    is_regression = assessed.change.is_regression
+    status: Status = "open" if is_regression else "kept"
+    if assessed.alarm or assessed.is_gain:
+        status = "new"
+    elif assessed.state == "accepted":
+        status = "acknowledged"
+    elif assessed.is_back:
+        status = "open"
+    elif assessed.change.change_point.status == "recovered":
+        status = "fixed" if is_regression else "reverted"
+    elif assessed.state == "fixed":
+        status = "fixed"
+    elif assessed.has_ended:
+        status = "retired"
+    return status
+
+
+class BenchmarkChanges(Struct, frozen=True, kw_only=True):
+    """The changes of one benchmark in one direction, at least one, the largest first."""
+
+    changes: tuple[AssessedChange, ...]
+
+    @property
+    def largest(self) -> Change:
+        """The largest of its changes."""
+        return self.changes[0].change
+
+    @property
+    def is_secondary(self) -> bool:
+        """Whether the benchmark is secondary."""
+        return not is_primary(self.largest.series)
+
+
+class Impact(Struct, frozen=True, kw_only=True):
+    """The benchmarks that changed in one direction: primary ones first, then by size.
+
+    Attributes:
+        benchmarks: Each of them; may be empty.
+    """
+
+    benchmarks: tuple[BenchmarkChanges, ...]
+
+    @property
+    def changes(self) -> tuple[AssessedChange, ...]:
+        """All changes, in the order of their benchmarks."""
+        return tuple(change for each in self.benchmarks for change in each.changes)
+
+    @property
+    def counted(self) -> tuple[BenchmarkChanges, ...]:
+        """The benchmarks that numbers are of: the primary ones, else the secondary ones."""
+        return tuple(each for each in self.benchmarks if not each.is_secondary) or self.benchmarks
+
+    @property
+    def is_secondary(self) -> bool:
+        """Whether it has no primary benchmark."""
+        return all(each.is_secondary for each in self.benchmarks)
+
+    @property
+    def series(self) -> int:
+        """The number of counted series."""
+        return sum(len(each.changes) for each in self.counted)
+
+    @property
+    def geometric_mean(self) -> float:
+        """The geometric mean of the sizes of all counted series, at least 1.
+
+        Raises:
+            ValueError: There is no benchmark.
+        """
+        logs = [
+            math.log(change_factor(change.change))
+            for each in self.counted
+            for change in each.changes
+        ]
+        return math.exp(statistics.fmean(logs))
+
+    @property
+    def is_of_speed(self) -> bool:
+        """Whether all counted benchmarks are times or rates, which get slower or faster."""
+        all_series = (each.largest.series for each in self.counted)
+        return all(series.unit == "ns" or series.more_is_better for series in all_series)
+
+
+def impact_word(impact: Impact) -> str:
+    """What a commit did to benchmarks: slower or faster; worse or better if some are no times."""
+    is_worse = impact.benchmarks[0].largest.is_regression
+    if impact.is_of_speed:
+        return "slower" if is_worse else "faster"
+    return "worse" if is_worse else "better"
+
+
+def impact_size(impact: Impact) -> str:
+    """The size of an impact with at least one benchmark: the mean and the largest.
+
+    The only change of an impact has no mean: `1.31× slower`.
+    """
+    largest = times(change_factor(impact.counted[0].largest))
+    if impact.series == 1:
+        return f"{largest} {impact_word(impact)}"
+    mean = f"{times(impact.geometric_mean)} {impact_word(impact)}"
+    return f"{mean} (geometric mean), largest {largest}"
+
+
+def impact_extent(impact: Impact) -> str:
+    """How many benchmarks and series an impact has: `4 benchmarks, 61 series`."""
+    text = f"{count(len(impact.counted), 'benchmark')}, {count(impact.series, 'series', 'series')}"
+    if impact.is_secondary:
+        return f"{text}, secondary"
+    secondary = len(impact.benchmarks) - len(impact.counted)
+    return f"{text} (and {secondary} secondary)" if secondary else text
+
+
+class CommitEntry(Struct, frozen=True, kw_only=True):
+    """The changes that may come from one commit, or from one range of commits.
+
+    Attributes:
+        id: Unique in a history: the start of the last commit's hash, or a date if the commit is
+            unknown or did not change.
+        last_good: The latest of the points that are certainly before the changes.
+        first_bad: The earliest of the points that are certainly after them.
+        regressions, improvements: The changes by direction; at least one is not empty.
+    """
+
+    id: str
+    last_good: HistoryPoint
+    first_bad: HistoryPoint
+    regressions: Impact
+    improvements: Impact
+
+    @property
+    def leading(self) -> Impact:
+        """The direction that the entry is about.
+
+        A direction with a primary benchmark comes before one without, then regressions come first.
+        """
+        impacts = [each for each in (self.regressions, self.improvements) if each.benchmarks]
+        return min(impacts, key=lambda impact: impact.is_secondary)
+
+    @property
+    def other(self) -> Impact:
+        """The other direction; may be empty."""
+        return self.improvements if self.leading is self.regressions else self.regressions
+
+    @property
+    def is_regression(self) -> bool:
+        """Whether the entry is about regressions."""
+        return self.leading is self.regressions
+
+    @property
+    def is_secondary(self) -> bool:
+        """Whether no primary benchmark changed."""
+        return self.leading.is_secondary
+
+    @property
+    def changes(self) -> tuple[AssessedChange, ...]:
+        """All changes: of the leading direction first."""
+        return self.leading.changes + self.other.changes
+
+    @property
+    def status(self) -> Status:
+        """The most urgent status of the changes in the leading direction."""
+        statuses = {change_status(change) for change in self.leading.changes}
+        return next(status for status in STATUSES if status in statuses)
+
+    @property
+    def hosts(self) -> tuple[str, ...]:
+        """The names of the hosts on which something changed."""
+        return tuple(sorted({each.change.series.host_name for each in self.changes}))
+
+    @property
+    def project(self) -> str | None:
+        """The project of imported benchmarks; None for our own scenarios."""
+        return self.leading.benchmarks[0].largest.series.project
+
+    @property
+    def is_of_commits(self) -> bool:
+        """Whether the commits before and after are known and differ."""
+        good, bad = self.last_good.commit, self.first_bad.commit
+        return bad is not None and (good is None or good.sha != bad.sha)
+
+
+def count_causes(entries: Sequence[CommitEntry]) -> str:
+    """The number of entries in words: of commits, or of nightly runs if commits are unknown."""
+    known = sum(entry.is_of_commits for entry in entries)
+    noun = "commit" if known == len(entries) else "event" if known else "nightly run"
+    return count(len(entries), noun)
+
+
+def triage(assessed: Iterable[AssessedChange]) -> tuple[CommitEntry, ...]:
+    """Group changes by the commits that they may come from, the latest first.
+
+    Only changes that are significant or confirmed are included. A change that a re-run did not
+    confirm is left out.
+
+    Args:
+        assessed: Changes and early warnings of any series, in any order.
+    """
+    by_id = {
+        each.change.id: each
+        for each in assessed
+        if (each.change.clear or each.alarm) and not each.is_undecided
+    }
+    groups = group_by_commits(each.change for each in by_id.values())
+    entries = sorted(
+        (_entry([by_id[change.id] for change in group]) for group in groups),
+        key=lambda entry: (entry.first_bad.at, not entry.is_secondary, entry.id),
+        reverse=True,
+    )
+    times: Counter[str] = Counter()
+    unique = []
+    for entry in entries:
+        times[entry.id] += 1
+        number = times[entry.id]
+        unique.append(entry if number == 1 else replace(entry, id=f"{entry.id}-{number}"))
+    return tuple(unique)
+
+
+def _entry(changes: Sequence[AssessedChange]) -> CommitEntry:
+    good = max((each.change.last_good for each in changes), key=_moment)
+    bad = min((each.change.first_bad for each in changes), key=_moment)
+    is_known = bad.commit is not None and (good.commit is None or good.commit.sha != bad.commit.sha)
+    name = bad.commit.sha[:_SHORT_SHA] if is_known and bad.commit else bad.at[:10]
+    return CommitEntry(
+        id=_NOT_IN_IDS.sub("-", name).strip("-") or "unknown",
+        last_good=good,
+        first_bad=bad,
+        regressions=_impact([each for each in changes if each.change.is_regression]),
+        improvements=_impact([each for each in changes if not each.change.is_regression]),
+    )
+
+
+def _impact(changes: Sequence[AssessedChange]) -> Impact:
+    by_benchmark: dict[tuple[str, str], list[AssessedChange]] = {}
+    for each in changes:
+        series = each.change.series
+        by_benchmark.setdefault((series.scenario, series.unit), []).append(each)
+    benchmarks = (
+        BenchmarkChanges(changes=tuple(sorted(group, key=_largest_first)))
+        for group in by_benchmark.values()
+    )
+    return Impact(
+        benchmarks=tuple(
+            sorted(
+                benchmarks, key=lambda each: (each.is_secondary, _largest_first(each.changes[0]))
+            )
+        )
+    )
+
+
+def _largest_first(each: AssessedChange) -> tuple[float, str]:
+    return -change_factor(each.change), each.change.series.id
+
+
+def group_by_commits(changes: Iterable[Change]) -> list[list[Change]]:
+    """Group changes in either direction that may come from one commit.
+
+    Changes of an imported project are grouped across machines, because its points are commits. Our
+    own scenarios are grouped by host, because hosts measure at different times; groups of several
+    hosts are one if their ranges end with the same commit.
+
+    Args:
+        changes: Changes of any series.
+    """
+    alike: dict[tuple[str | None, str], list[Change]] = {}
+    for change in changes:
+        series = change.series
+        host = series.host if series.project is None else ""
+        alike.setdefault((series.project, host), []).append(change)
+    merged: dict[tuple[object, ...], list[Change]] = {}
+    for (project, host), several in alike.items():
+        for number, group in enumerate(group_overlapping(several)):
+            key: tuple[object, ...] = (project, host, number)
+            first_bad = min((change.first_bad for change in group), key=_moment)
+            if project is None and first_bad.commit is not None:
+                last_good = max((change.last_good for change in group), key=_moment)
+                before = last_good.commit.sha if last_good.commit else ""
+                # Without a new commit, what happened on one host says nothing about another.
+                if before != first_bad.commit.sha:
+                    key = (None, first_bad.commit.sha)
+            merged.setdefault(key, []).extend(group)
+    return [*merged.values()]
+
+
+def group_overlapping(changes: Iterable[Change]) -> list[list[Change]]:
+    """Group changes whose ranges share a moment, in the least number of groups.
+
+    The range that ends first defines a group, which includes all changes that began before its end.
+    """
+    groups: list[list[Change]] = []
+    end = ""
+    for change in sorted(changes, key=lambda change: (change.first_bad.at, change.last_good.at)):
+        if not groups or change.last_good.at >= end:
+            groups.append([])
+            end = change.first_bad.at
+        groups[-1].append(change)
+    return groups
+
+
+def _moment(point: HistoryPoint) -> str:
+    return point.at
+
+
+class FailureGroup(Struct, frozen=True, kw_only=True):
+    """The series of one project that stopped giving values for one reason.
+
+    Attributes:
+        reason: Why the latest points have no value; empty if unknown.
+        failing: Each of them, primary ones first, then the latest first.
+    """
+
+    reason: str
+    failing: tuple[Failing, ...]
+
+    @property
+    def since(self) -> HistoryPoint:
+        """The earliest of the points without a value."""
+        return min((each.since for each in self.failing), key=_moment)
+
+    @property
+    def is_secondary(self) -> bool:
+        """Whether no primary benchmark is affected."""
+        return not any(is_primary(each.series) for each in self.failing)
+
+
+def group_failures(failing: Iterable[Failing]) -> tuple[FailureGroup, ...]:
+    """Group series that stopped giving values by project and reason.
+
+    Groups with primary benchmarks come first, then those with most series.
+    """
+    by_reason: dict[tuple[str, str], list[Failing]] = {}
+    for each in failing:
+        reason = reason_kind(each.since.missing or "")
+        by_reason.setdefault((each.series.project or "", reason), []).append(each)
+    groups = [
+        FailureGroup(reason=reason, failing=tuple(sorted(several, key=_latest_first)))
+        for (_, reason), several in sorted(by_reason.items())
+    ]
+    return tuple(sorted(groups, key=lambda group: (group.is_secondary, -len(group.failing))))
+
+
+def _latest_first(failing: Failing) -> tuple[bool, int, str]:
+    return not is_primary(failing.series), failing.points, failing.series.id

@@ -1,0 +1,344 @@
+"""What a run of `corebound tune` says: its race, its recommendation and how sure that is."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Literal
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from corebound.records.launch_record import Launch
+from corebound.records.run_record import Run, ScenarioSource
+from corebound.records.tuning import Objective, Tuning
+from corebound.scenario.cell import Cell
+from corebound.scenario.loader import load_document
+from corebound.scenario.matrix import baseline_of, expand
+from corebound.scenario.models import Scenario
+from corebound.stats.comparison import Comparison, compare_expected
+from corebound.stats.interference import is_refused
+from corebound.stats.launch_summary import (
+    CellSummary,
+    LaunchSummary,
+    combine_launches,
+    summarise_launch,
+)
+from corebound.stats.racing import Entrant, Finalists, Race, finalists, replay
+
+# The launches of each cell that count, by block.
+LaunchesByBlock = Mapping[str, Mapping[int, Launch]]
+Summarise = Callable[[Launch], LaunchSummary]
+
+# What to do. `unfinished`: the race or its fresh launches are not complete.
+Advice = Literal["change", "keep the default", "inconclusive", "unfinished", "nothing works"]
+
+
+class Contest(Struct, frozen=True, kw_only=True):
+    """The configurations of a race, and those that take part in its fresh launches anyway.
+
+    `default` is what runs if nothing is set, and `launcher` the framework's own launcher; each
+    is None if the host cannot hold it or if the framework has none.
+    """
+
+    cells: tuple[Cell, ...]
+    default: str | None
+    launcher: str | None
+
+    @property
+    def always(self) -> tuple[str, ...]:
+        """The keys of the default and the launcher."""
+        return tuple(key for key in (self.default, self.launcher) if key is not None)
+
+
+def contest(scenario: Scenario, cells: Sequence[Cell], raced: Sequence[Cell]) -> Contest:
+    """The contest of a scenario whose baseline is the default.
+
+    Args:
+        scenario: The scenario with the candidates.
+        cells: All its cells.
+        raced: Those that are launched: without duplicates, and without what the host cannot hold.
+    """
+    keys = {cell.key for cell in raced}
+    default = baseline_of(cells[0], cells, scenario)
+    launchers = (cell.key for cell in raced if cell.binding.mode == "launcher")
+    return Contest(
+        cells=tuple(raced),
+        default=default.key if default is not None and default.key in keys else None,
+        launcher=next(launchers, None),
+    )
+
+
+def objective_summary(
+    summary: LaunchSummary, cell: Cell, objective: Objective
+) -> LaunchSummary | None:
+    """A launch with what the objective compares as its median; None if it is unknown.
+
+    A server is judged by the value of its traffic, whatever its number of workers.
+    """
+    if objective == "cost":
+        cpu_ns = summary.cpu_median_ns
+        return None if cpu_ns is None else replace(summary, median_ns=cpu_ns)
+    if objective == "throughput" and cell.framework not in {"torchserve", "litserve"}:
+        return replace(summary, median_ns=summary.median_ns / cell.workers)
+    return summary
+
+
+def entrants(
+    of: Contest, launches: LaunchesByBlock, tuning: Tuning, summarise: Summarise
+) -> list[Entrant]:
+    """The configurations with their launches, as a race needs them."""
+    return [_entrant(cell, launches.get(cell.key, {}), tuning, summarise, of) for cell in of.cells]
+
+
+def _entrant(
+    cell: Cell, launches: Mapping[int, Launch], tuning: Tuning, summarise: Summarise, of: Contest
+) -> Entrant:
+    log_costs, cpu_logs, failures, cpus = {}, {}, {}, 0
+    for block, launch in launches.items():
+        if launch.status != "ok":
+            failures[block] = launch.reason or f"The launch {launch.status}."
+            continue
+        summary = summarise(launch)
+        judged = objective_summary(summary, cell, tuning.objective)
+        if judged is None or judged.median_ns <= 0:
+            failures[block] = f"The launch has no {tuning.objective}."
+            continue
+        log_costs[block] = math.log(judged.median_ns)
+        if summary.cpu_median_ns:
+            cpu_logs[block] = math.log(summary.cpu_median_ns)
+        if launch.placement is not None:
+            cpus = len({cpu for slot in launch.placement.slots for cpu in slot.cpus})
+    return Entrant(
+        key=cell.key,
+        log_costs=log_costs,
+        cpu_logs=cpu_logs,
+        failures=failures,
+        cpus=cpus,
+        is_default=cell.key == of.default,
+    )
+
+
+class Standing(Struct, frozen=True, kw_only=True):
+    """How far a race is, and who takes part in its fresh launches once it has ended."""
+
+    race: Race
+    finalists: Finalists | None
+
+    def keys(self, block: int, confirm_blocks: int) -> frozenset[str]:
+        """The keys of the cells to launch in a block; empty at the end."""
+        if self.race.ending is None:
+            return frozenset(self.race.remaining)
+        if self.finalists is None or block >= self.race.blocks + confirm_blocks:
+            return frozenset()
+        return frozenset(self.finalists.keys)
+
+
+def standing(
+    of: Contest, launches: LaunchesByBlock, tuning: Tuning, summarise: Summarise
+) -> Standing:
+    """The state of a race, from the launches so far."""
+    taking_part = entrants(of, launches, tuning, summarise)
+    spent_s: dict[int, float] = {}
+    for by_block in launches.values():
+        for block, launch in by_block.items():
+            spent_s[block] = spent_s.get(block, 0.0) + launch.duration_ns / 1e9
+    if tuning.recommended is not None:
+        keys = tuple(one.key for one in taking_part)
+        race = Race(blocks=0, remaining=keys, dropped=(), ending="decided")
+        again = Finalists(recommended=tuning.recommended, ties=(), runner_up=None, keys=keys)
+        return Standing(race=race, finalists=again)
+    race = replay(taking_part, tuning.rule, spent_s=spent_s)
+    ended = race.ending is not None
+    chosen = finalists(race, taking_part, tuning.rule, always=of.always) if ended else None
+    return Standing(race=race, finalists=chosen)
+
+
+class Confirmed(Struct, frozen=True, kw_only=True):
+    """A finalist, with its fresh launches only.
+
+    `comparison` compares the recommended configuration with it: above 1, the recommended one is
+    better. None for the recommended one, or without launches.
+    """
+
+    cell: Cell
+    summary: CellSummary
+    comparison: Comparison | None
+
+
+class TuneResult(Struct, frozen=True, kw_only=True):
+    """The result of a run of `corebound tune`.
+
+    Attributes:
+        run, source: The run and its scenario with the candidates.
+        tuning: What it raced for.
+        contest: Who took part.
+        standing: The race and the finalists.
+        confirmed: The finalists, the recommended one first.
+        skipped: Cells that the host cannot hold, with the reason.
+        duplicates: Cells that are the same as another one, each with that one.
+        advice: What to do.
+        summaries: The launches of the race by cell, for those that have any.
+        examples: A successful launch of each cell that has one.
+    """
+
+    run: Run
+    source: ScenarioSource
+    tuning: Tuning
+    contest: Contest
+    standing: Standing
+    confirmed: tuple[Confirmed, ...]
+    skipped: tuple[tuple[Cell, str], ...]
+    duplicates: tuple[tuple[Cell, Cell], ...]
+    advice: Advice
+    summaries: Mapping[str, CellSummary]
+    examples: Mapping[str, Launch]
+
+    @property
+    def cells(self) -> dict[str, Cell]:
+        """The cells that took part, by key."""
+        return {cell.key: cell for cell in self.contest.cells}
+
+    @property
+    def recommended(self) -> Cell | None:
+        """The configuration to use: the default itself if it should be kept; None without one."""
+        if self.advice in {"nothing works", "unfinished"} or self.standing.finalists is None:
+            return None
+        key = self.standing.finalists.recommended
+        if self.advice == "keep the default" and self.contest.default is not None:
+            key = self.contest.default
+        return self.cells[key]
+
+    def compared_with_default(self, key: str) -> Comparison | None:
+        """A cell compared with the default: by fresh launches if both have them, else in the race.
+
+        None for the default itself, and without a default that works.
+        """
+        fresh = {one.cell.key: one.summary for one in self.confirmed if one.summary.launches}
+        default = self.contest.default
+        if default is None or key == default:
+            return None
+        summaries = fresh if {key, default} <= fresh.keys() else self.summaries
+        if default not in summaries or key not in summaries:
+            return None
+        return compare_expected(summaries[key], summaries[default], margin=self.tuning.rule.margin)
+
+    def against(self, key: str | None) -> Comparison | None:
+        """The winner of the race compared with a finalist, by fresh launches."""
+        return next((one.comparison for one in self.confirmed if one.cell.key == key), None)
+
+
+def analyse_tuning(run: Run, launches: Iterable[Launch]) -> TuneResult:
+    """The result of a run of `corebound tune`, also of one that is not complete.
+
+    Raises:
+        ValueError: The run is not one of `corebound tune`.
+        ScenarioFaults: It was written by another version of corebound.
+    """
+    tuning = run.tuning
+    if tuning is None:
+        raise ValueError("not a run of `corebound tune`")
+    (source,) = run.scenarios
+    scenario = load_document(source.document, source.path)
+    cells = expand(scenario, source.path, run.profile)
+    by_block: dict[str, dict[int, Launch]] = {}
+    skipped = []
+    for launch in launches:
+        if launch.status == "skipped":
+            skipped.append((launch.cell, launch.reason or ""))
+        elif launch.kind == "measure" and not is_refused(launch):
+            by_block.setdefault(launch.cell.key, {})[launch.block] = launch
+    left_out = {cell.key for cell, _ in skipped}
+    raced = [
+        cell for cell in cells if cell.key not in left_out and run.measured_key(cell) == cell.key
+    ]
+    by_key = {cell.key: cell for cell in cells}
+    of = contest(scenario, cells, raced)
+    cache: dict[str, LaunchSummary] = {}
+
+    def summarise(launch: Launch) -> LaunchSummary:
+        if launch.id not in cache:
+            cache[launch.id] = summarise_launch(launch, scenario.measure.warmup)
+        return cache[launch.id]
+
+    state = standing(of, by_block, tuning, summarise)
+    first_fresh = state.race.blocks
+
+    def summary_of(key: str, *, fresh: bool) -> CellSummary:
+        counted = [
+            launch
+            for block, launch in by_block.get(key, {}).items()
+            if (block >= first_fresh) == fresh
+        ]
+        judged = [
+            objective_summary(summarise(launch), by_key[key], tuning.objective)
+            for launch in counted
+            if launch.status == "ok"
+        ]
+        return combine_launches(
+            by_key[key],
+            [summary for summary in judged if summary is not None],
+            [launch.status for launch in counted],
+        )
+
+    confirmed = _confirmed(state, tuning, lambda key: summary_of(key, fresh=True))
+    return TuneResult(
+        run=run,
+        source=source,
+        tuning=tuning,
+        contest=of,
+        standing=state,
+        confirmed=confirmed,
+        skipped=tuple(skipped),
+        duplicates=tuple(
+            (cell, by_key[run.measured_key(cell)])
+            for cell in cells
+            if run.measured_key(cell) != cell.key
+        ),
+        advice=_advice(state, of, confirmed, tuning),
+        summaries={cell.key: summary_of(cell.key, fresh=False) for cell in raced},
+        examples={
+            key: launch
+            for key, launches_ in by_block.items()
+            for launch in launches_.values()
+            if launch.status == "ok"
+        },
+    )
+
+
+def _confirmed(
+    state: Standing, tuning: Tuning, summary_of: Callable[[str], CellSummary]
+) -> tuple[Confirmed, ...]:
+    if state.finalists is None:
+        return ()
+    recommended = summary_of(state.finalists.recommended)
+    others = [summary_of(key) for key in state.finalists.keys if key != recommended.cell.key]
+    return (
+        Confirmed(cell=recommended.cell, summary=recommended, comparison=None),
+        *(
+            Confirmed(
+                cell=other.cell,
+                summary=other,
+                comparison=compare_expected(recommended, other, margin=tuning.rule.margin),
+            )
+            for other in others
+        ),
+    )
+
+
+def _advice(state: Standing, of: Contest, confirmed: Sequence[Confirmed], tuning: Tuning) -> Advice:
+    is_complete = state.race.ending is not None and all(
+        one.summary.attempts >= tuning.rule.confirm_blocks for one in confirmed
+    )
+    if not is_complete:
+        return "unfinished"
+    if state.finalists is None:
+        return "nothing works"
+    if state.finalists.recommended == of.default:
+        return "keep the default"
+    default = next((one for one in confirmed if one.cell.key == of.default), None)
+    if default is None or default.summary.median_ns is None:
+        return "change"  # the default does not work at all
+    verdict = default.comparison.verdict if default.comparison is not None else "undecided"
+    advices: Mapping[str, Advice] = {"faster": "change", "undecided": "inconclusive"}
+    return advices.get(verdict, "keep the default")

@@ -1,0 +1,167 @@
+"""The result of `corebound tune` in words: the recommendation, how sure it is, what is missing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from corebound import units
+from corebound.analysis.tuning import Standing, TuneResult
+from corebound.analysis.wording import NO_ESTIMATE, axis_value, binding_name, capital, count
+from corebound.records.tuning import Objective
+from corebound.scenario.cell import Cell
+from corebound.stats.comparison import Comparison
+from corebound.stats.intervals import is_usable_ratio
+from corebound.units import percent
+
+DEFAULT = "the default"
+# What one configuration is compared with another, if it is better, or worse.
+_BETTER: Mapping[Objective, tuple[str, str]] = {
+    "latency": ("faster", "slower"),
+    "throughput": ("more throughput", "less throughput"),
+    "cost": ("less CPU time", "more CPU time"),
+}
+
+
+def name_of(cell: Cell, default: Cell | None) -> str:
+    """A configuration by its binding and by what else differs from the default.
+
+    `the default` for the default itself.
+    """
+    if default is not None and cell.key == default.key:
+        return DEFAULT
+    values = dict(default.axes) if default is not None else {}
+    others = [
+        axis_value(cell, axis)
+        for axis, value in cell.axes
+        if axis != "binding" and values.get(axis) != value
+    ]
+    return ", ".join([binding_name(cell), *others])
+
+
+def names(result: TuneResult) -> dict[str, str]:
+    """The names of all configurations of a result, by key."""
+    default = result.cells.get(result.contest.default or "")
+    cells = [
+        *result.contest.cells,
+        *(cell for cell, _ in result.skipped),
+        *(cell for cell, _ in result.duplicates),
+    ]
+    return {cell.key: name_of(cell, default) for cell in cells}
+
+
+def times(comparison: Comparison | None, objective: Objective) -> str:
+    """How a configuration compares: `1.30× faster (95 % CI 1.21–1.39)`."""
+    if comparison is None or comparison.interval is None:
+        return NO_ESTIMATE
+    ratio, low, high = (
+        comparison.speedup_ratio,
+        comparison.interval.low,
+        comparison.interval.high,
+    )
+    if comparison.verdict in {"equivalent", "undecided"} and is_usable_ratio(low, high):
+        word = "equivalent" if comparison.verdict == "equivalent" else "inconclusive"
+        return f"{word} (95 % CI of the ratio {low:.2f}–{high:.2f})"
+    better, worse = _BETTER[objective]
+    word = better
+    if ratio < 1:
+        ratio, low, high, word = 1 / ratio, 1 / high, 1 / low, worse
+    if not is_usable_ratio(low, high):
+        return NO_ESTIMATE
+    return f"{units.ratio(ratio)} {word} (95 % CI {low:.2f}–{high:.2f})"
+
+
+def headline(result: TuneResult, *, bounds: bool = True) -> str:
+    """What to do, in a sentence; with the interval of the gain if `bounds`."""
+    known, recommended = names(result), result.recommended
+    if result.advice == "unfinished":
+        return "The race is not complete. Continue it with `--resume`."
+    if recommended is None:
+        return "No configuration works on this host."
+    name, default = known[recommended.key], result.against(result.contest.default)
+    if result.advice == "keep the default":
+        return "Keep the default: no configuration tried is clearly better."
+    if result.contest.default is None or default is None:
+        return f"Use {name}; the default gives no result on this host."
+    compared = times(default, result.tuning.objective)
+    if result.advice == "change" and not bounds:
+        compared = compared.partition(" (")[0]
+    if result.advice == "inconclusive":
+        return (
+            f"Inconclusive: {name} won the race, but its fresh launches do not clearly beat the"
+            f" default: {compared}."
+        )
+    return f"Use {name}: {compared} than the default."
+
+
+def certainty(result: TuneResult) -> tuple[str, ...]:
+    """How sure the recommendation is, a sentence each."""
+    race, finalists = result.standing.race, result.standing.finalists
+    if race.ending is None or finalists is None:
+        return ()
+    tried = len(result.contest.cells)
+    sure = percent(1 - result.tuning.rule.error, 0)
+    sentences = []
+    if race.ending == "decided":
+        sentences.append(
+            f"With {sure} confidence, none of the {count(tried, 'configuration')} tried is more"
+            f" than {percent(result.tuning.rule.margin, 0)} better than the winner of the race."
+        )
+    elif 0 < race.faster_at_most < 1:
+        limit = {"blocks": "its most blocks", "time": "its part of the budget"}
+        sentences.append(
+            f"The race ended after {limit.get(race.ending, 'its launches')}. With {sure}"
+            " confidence, no configuration tried is more than"
+            f" {percent(race.faster_at_most)} better than the winner."
+        )
+    else:
+        sentences.append(
+            "The race ended before it could tell how much better another configuration may be."
+            " Give it a larger `--budget`."
+        )
+    fresh = min((one.summary.attempts for one in result.confirmed), default=0)
+    sentences.append(
+        f"The ratios come from {count(fresh, 'fresh launch', 'fresh launches')} of each finalist,"
+        " made after the race, so they are not those that made it win."
+    )
+    if len(finalists.ties) > 1:
+        known = names(result)
+        tied = ", ".join(known[key] for key in finalists.ties)
+        sentences.append(
+            f"Ties: {tied}. Of these, the one with the least CPU time, then the fewest CPUs, is"
+            " recommended."
+        )
+    return tuple(sentences)
+
+
+def not_tried(result: TuneResult) -> tuple[tuple[str, str], ...]:
+    """What took no part in the race, each with the reason."""
+    known = names(result)
+    return (
+        *((capital(known[cell.key]), reason) for cell, reason in result.skipped),
+        *((one.name, one.reason) for one in result.tuning.not_tried),
+    )
+
+
+def same_as_others(result: TuneResult) -> tuple[tuple[str, str], ...]:
+    """What is the same as another configuration on this host, each with that one."""
+    known = names(result)
+    return tuple(
+        (capital(known[cell.key]), f"the same as {known[other.key]} on this host")
+        for cell, other in result.duplicates
+    )
+
+
+def race_line(now: Standing, cells: Sequence[Cell], default: str | None) -> str:
+    """A line about a race: `Block 3: 5 of 12 remain; physical cores, 2 threads leads.`"""
+    by_key = {cell.key: cell for cell in cells}
+    known = {key: name_of(cell, by_key.get(default or "")) for key, cell in by_key.items()}
+    race = now.race
+    dropped = [known[one.key] for one in race.dropped if one.block == race.blocks - 1]
+    text = f"Block {race.blocks}: {len(race.remaining)} of {len(cells)} remain"
+    if race.leader is not None:
+        text += f". Leader: {known[race.leader]}"
+    if dropped:
+        text += f". Dropped: {'; '.join(dropped)}"
+    if now.finalists is not None:
+        text += f". Confirming with fresh launches of {len(now.finalists.keys)}"
+    return f"{text}."

@@ -1,0 +1,268 @@
+"""`corebound tune`: find the configuration to use on this host."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any, NoReturn
+
+import typer
+from rich.table import Table
+from rich.text import Text
+
+from corebound import units
+from corebound.analysis.tuning import TuneResult
+from corebound.analysis.tuning_document import finalists_document, tune_document
+from corebound.analysis.tuning_proofs import Proof
+from corebound.analysis.tuning_text import certainty, headline, names, not_tried, times
+from corebound.analysis.wording import capital, count
+from corebound.cli.options import (
+    Budget,
+    Config,
+    Json,
+    Only,
+    Profile,
+    ProjectPython,
+    Records,
+    Seed,
+    Unlocked,
+    Wait,
+    budget_seconds,
+    typed_command,
+    wait_seconds,
+)
+from corebound.cli.output.console import Console
+from corebound.cli.output.json import print_json
+from corebound.cli.output.progress import TerminalReporter
+from corebound.errors import NO_ANSWER, REGRESSION, InputError
+from corebound.planning.artefacts import KINDS, ArtefactKind
+from corebound.records.jsonl import RECORDS
+from corebound.records.tuning import Objective
+from corebound.workflow import projects
+from corebound.workflow.prepare import RunRequest
+from corebound.workflow.tune import TuneRequest, tune_scenario
+from corebound.workflow.tune_verify import VerifyResult, verify_tuning
+
+_MOST_CANDIDATES = 256
+
+
+def tune(
+    file: Annotated[Path, typer.Argument(help="Scenario file.")],
+    *,
+    objective: Annotated[
+        Objective,
+        typer.Option(
+            "--objective",
+            help="latency: time of an iteration; throughput: of all workers; cost: CPU time.",
+        ),
+    ] = "latency",
+    profile: Profile = None,
+    only: Only = None,
+    vary: Annotated[
+        list[str] | None,
+        typer.Option("--vary", help="Parameter that may change, since it keeps the work equal."),
+    ] = None,
+    max_candidates: Annotated[
+        int,
+        typer.Option(
+            "--max-candidates", min=2, max=_MOST_CANDIDATES, help="Configurations to race, at most."
+        ),
+    ] = 16,
+    budget: Budget = None,
+    seed: Seed = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Continue an interrupted race.")] = False,
+    emit: Annotated[
+        str | None,
+        typer.Option("--emit", help=f"Files to write: {','.join(KINDS)}."),
+    ] = None,
+    out: Annotated[Path, typer.Option("--out", help="Folder for the files of --emit.")] = Path(
+        "tuned"
+    ),
+    verify: Annotated[
+        bool,
+        typer.Option("--verify", help="Check the latest recommendation with new launches."),
+    ] = False,
+    unlocked: Unlocked = False,
+    wait: Wait = None,
+    config: Config = projects.CONFIG,
+    project_python: ProjectPython = None,
+    records: Records = RECORDS,
+    as_json: Json = False,
+) -> None:
+    """Find the configuration to use on this host.
+
+    Bindings, threads and wait policies race. The slower ones are dropped, and fresh launches
+    confirm the winner against the default.
+
+    Examples:
+        corebound tune resnet50.yaml --budget 15m
+        corebound tune hashing.yaml --objective throughput
+        corebound tune hashing.yaml --emit shell,systemd
+        corebound tune hashing.yaml --verify
+    """
+    run = RunRequest(
+        files=(file,),
+        profile=profile,
+        only=tuple(only or ()),
+        seed=seed,
+        config=config,
+        python=project_python,
+        records=records,
+    )
+    if verify:
+        _verify(run, objective, unlocked=unlocked, wait_s=wait_seconds(wait), as_json=as_json)
+    request = TuneRequest(
+        run=run,
+        objective=objective,
+        vary=tuple(vary or ()),
+        max_candidates=max_candidates,
+        budget_s=budget_seconds(budget),
+        resume=resume,
+        emit=_kinds(emit),
+        out=out,
+    )
+    command = typed_command()
+    reporter = TerminalReporter(
+        Console(stderr=True), resume_command=command if resume else f"{command} --resume"
+    )
+    outcome = tune_scenario(request, reporter, unlocked=unlocked, wait_s=wait_seconds(wait))
+    result = outcome.result
+    if as_json:
+        print_json({**tune_document(result, outcome.proofs), "records": str(outcome.records)})
+    else:
+        console = Console()
+        print_result(result, outcome.records, console)
+        for proof in outcome.proofs:
+            console.print(Text(_proof_text(proof, result)), soft_wrap=True)
+    raise typer.Exit(0 if result.recommended is not None else NO_ANSWER)
+
+
+def _verify(
+    request: RunRequest, objective: Objective, *, unlocked: bool, wait_s: float, as_json: bool
+) -> NoReturn:
+    """Check the latest recommendation, print the answer and exit."""
+    reporter = TerminalReporter(Console(stderr=True))
+    verified = verify_tuning(request, objective, reporter, unlocked=unlocked, wait_s=wait_s)
+    if as_json:
+        print_json(verify_document(verified))
+    else:
+        print_verification(verified, Console())
+    codes = {"holds": 0, "lost": REGRESSION, "inconclusive": NO_ANSWER}
+    raise typer.Exit(codes[verified.answer])
+
+
+def print_verification(verified: VerifyResult, console: Console) -> None:
+    """Print whether a recommendation holds, what changed, and the new launches."""
+    known = names(verified.now)
+    name = capital(known[verified.recommended.key])
+    sentences = {
+        "holds": f"The recommendation holds: {known[verified.recommended.key]}.",
+        "lost": f"{name} is no longer recommended."
+        + (f" {capital(known[verified.better.key])} is better now." if verified.better else "")
+        + " Run `corebound tune` again.",
+        "inconclusive": f"Inconclusive: {name} was not clearly better than the default this time.",
+    }
+    console.print(Text(sentences[verified.answer], style="bold"))
+    for difference in verified.differences:
+        console.print(Text(f"Changed since the race: {difference}"))
+    if verified.now.confirmed:
+        console.print(_finalists_table(verified.now))
+    console.print(Text(f"Records: {verified.records}"), soft_wrap=True)
+
+
+def verify_document(verified: VerifyResult) -> dict[str, Any]:
+    """Everything that `print_verification` prints, for scripts."""
+    return {
+        "answer": verified.answer,
+        "recommended": verified.recommended.key,
+        "better": verified.better.key if verified.better else None,
+        "differences": list(verified.differences),
+        "race": verified.before.run.id,
+        "run": verified.now.run.id,
+        "records": str(verified.records),
+        "finalists": finalists_document(verified.now),
+    }
+
+
+def _kinds(emit: str | None) -> tuple[ArtefactKind, ...]:
+    by_name: dict[str, ArtefactKind] = {kind: kind for kind in KINDS}
+    kinds = []
+    for name in (emit or "").split(","):
+        if name and name not in by_name:
+            raise InputError(
+                what=f"`{name}` cannot be written.",
+                where="--emit",
+                fix=f"Name some of: {', '.join(KINDS)}.",
+            )
+        if name:
+            kinds.append(by_name[name])
+    return tuple(dict.fromkeys(kinds))
+
+
+def _proof_text(proof: Proof, result: TuneResult) -> str:
+    sign = {"launched": "✓", "differs": "✗", "wrong": "✗"}.get(proof.state, "–")
+    text = f"{sign} {proof.artefact.title}, {proof.artefact.file}: {proof.evidence}"
+    if proof.state == "differs" and proof.comparison is not None:
+        text += f" It is {times(proof.comparison, result.tuning.objective)} than the winner."
+    return f"{text} {proof.artefact.note}".rstrip()
+
+
+def print_result(result: TuneResult, records: Path, console: Console) -> None:
+    """Print the recommendation, the fresh launches, the race, and what was not tried."""
+    console.print(Text(headline(result), style="bold"))
+    for sentence in certainty(result):
+        console.print(Text(sentence))
+    if result.confirmed and result.advice != "unfinished":
+        console.print(_finalists_table(result))
+    console.print(_race_table(result))
+    for name, reason in not_tried(result):
+        console.print(Text(f"Not tried: {name}: {reason}", style="dim"))
+    if result.duplicates:
+        same = count(len(result.duplicates), "configuration")
+        console.print(
+            Text(
+                f"Not launched separately: {same} that equal others on this host.",
+                style="dim",
+            )
+        )
+    console.print(Text(f"Records: {records}"), soft_wrap=True)
+
+
+def _finalists_table(result: TuneResult) -> Table:
+    table = Table(title="Fresh launches", title_justify="left", box=None, padding=(0, 1))
+    table.add_column("configuration", overflow="fold")
+    for heading in ("value", "the winner compared with it"):
+        table.add_column(heading, justify="right")
+    known = names(result)
+    winner, *others = result.confirmed
+    rows = [
+        (winner, "winner"),
+        *((other, times(other.comparison, result.tuning.objective)) for other in others),
+    ]
+    for one, compared in rows:
+        value_ns = one.summary.median_ns
+        value = "–" if value_ns is None else units.duration(value_ns)
+        table.add_row(known[one.cell.key], value, compared)
+    return table
+
+
+def _race_table(result: TuneResult) -> Table:
+    table = Table(title="Race", title_justify="left", box=None, padding=(0, 1))
+    table.add_column("configuration", overflow="fold")
+    table.add_column("value", justify="right")
+    table.add_column("blocks", justify="right")
+    table.add_column("outcome", overflow="fold")
+    known, race = names(result), result.standing.race
+    dropped = {one.key: one for one in race.dropped}
+    for key in (*race.remaining, *(one.key for one in reversed(race.dropped))):
+        value_ns = result.summaries[key].median_ns
+        left = dropped.get(key)
+        if left is None:
+            blocks, outcome = race.blocks, "stayed"
+        else:
+            blocks = left.block + 1
+            by = known.get(left.by or "", "")
+            outcome = left.reason or f"dropped: {units.ratio((left.ratio or (1, 1))[0])} of {by}"
+        table.add_row(
+            known[key], "–" if value_ns is None else units.duration(value_ns), str(blocks), outcome
+        )
+    return table

@@ -1,0 +1,76 @@
+"""What a planned run leaves out, takes and is expected to reach, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from corebound import units
+from corebound.analysis.forecast import Forecast
+from corebound.analysis.wording import count, day, total_time
+from corebound.planning.plan import PlannedCell
+
+
+def plan_notes(plans: Sequence[tuple[str, Sequence[PlannedCell]]]) -> Iterator[str]:
+    """What a run does with configurations that is not obvious from the scenarios.
+
+    Args:
+        plans: The name and the planned cells of each scenario.
+    """
+    for scenario, planned in plans:
+        if duplicates := _count(planned):
+            are = "is" if duplicates == 1 else "are"
+            yield (
+                f"{scenario}: {duplicates} of {count(len(planned), 'configuration')} {are} the"
+                " same as another on this host, and not measured again."
+            )
+    if limited := sum(_is_kept_from_alternating(one) for _, planned in plans for one in planned):
+        have = "has" if limited == 1 else "have"
+        yield (
+            f"{count(limited, 'configuration')} {have} a CPU quota: each launch runs alone, because"
+            " the quota would fill up again in every pause."
+        )
+
+
+def _is_kept_from_alternating(planned: PlannedCell) -> bool:
+    """Whether a configuration does not alternate only because it has a CPU quota."""
+    return (
+        planned.cell.cpu_quota is not None
+        and planned.duplicate_of is None
+        and planned.placement is not None
+        and planned.traffic is None
+        and planned.measure.alternate != "never"
+    )
+
+
+def duplicates_suffix(planned: Sequence[PlannedCell]) -> str:
+    """How many cells need no launches, for the end of a line that has the number of cells."""
+    duplicates = _count(planned)
+    return f", {duplicates} the same as another on this host" if duplicates else ""
+
+
+def _count(planned: Sequence[PlannedCell]) -> int:
+    return sum(one.duplicate_of is not None for one in planned)
+
+
+def forecast_lines(forecasts: Sequence[Forecast]) -> list[str]:
+    """One line for the time, and one for each scenario; empty without forecasts."""
+    if not forecasts:
+        return []
+    duration_s = sum(forecast.duration_s for forecast in forecasts)
+    return [
+        f"Expected to take {total_time(round(duration_s * 1e9))}.",
+        *map(_forecast_line, forecasts),
+    ]
+
+
+def _forecast_line(forecast: Forecast) -> str:
+    precision = (
+        f", ratios to within ±{units.percent(forecast.half_width)}"
+        if forecast.half_width is not None
+        else ""
+    )
+    return (
+        f"{forecast.scenario}: {count(forecast.launches, 'launch', 'launches')} of each of"
+        f" {count(forecast.cells, 'configuration')}{precision}, judged by the run of"
+        f" {day(forecast.since)}."
+    )

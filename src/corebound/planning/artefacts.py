@@ -1,0 +1,226 @@
+"""Write a configuration as files for other programs: a shell script, a unit of systemd, and so on.
+
+Each artefact gives a program the CPUs, memory nodes and variables that a launch had.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Mapping, Sequence
+from pprint import pformat
+from typing import Literal, get_args
+
+import yaml
+from msgspec import Struct
+
+from corebound.machine.topology import cpu_list
+from corebound.planning.commands import binder, intra_op
+from corebound.planning.models import Command, Placement
+from corebound.scenario.builtin_workloads import LAUNCHERS
+from corebound.scenario.cell import Cell, MemoryPolicy
+
+ArtefactKind = Literal["shell", "env", "python", "systemd", "docker", "kubernetes"]
+KINDS: tuple[ArtefactKind, ...] = get_args(ArtefactKind)
+
+# The names of systemd.exec(5) for the policies of `memory`.
+_NUMA_POLICIES: Mapping[MemoryPolicy, str] = {
+    "local": "local",
+    "bind": "bind",
+    "preferred": "preferred",
+    "interleave": "interleave",
+    "remote": "bind",
+}
+
+
+class Artefact(Struct, frozen=True, kw_only=True):
+    """A configuration in the form that one program reads.
+
+    Attributes:
+        kind: The program.
+        title: What it is, in a word or two.
+        file: The name of its file.
+        text: The content of the file.
+        note: What it cannot express, or needs; empty if there is nothing to say.
+    """
+
+    kind: ArtefactKind
+    title: str
+    file: str
+    text: str
+    note: str = ""
+
+
+class _Launched(Struct, frozen=True, kw_only=True):
+    """How a configuration was launched: the cell, its placement and its commands, by worker."""
+
+    cell: Cell
+    placement: Placement
+    commands: tuple[Command, ...]
+
+    @property
+    def env(self) -> dict[str, str]:
+        """The variables of the first worker; only OMP_PLACES differs between workers."""
+        return dict(self.commands[0].env)
+
+    @property
+    def is_bound(self) -> bool:
+        """Whether CPUs are chosen here: not by a launcher, and not left to the kernel."""
+        return self.placement.bound and self.cell.binding.mode != "launcher"
+
+
+def artefacts(
+    cell: Cell,
+    placement: Placement,
+    commands: Sequence[Command],
+    kinds: Sequence[ArtefactKind] = KINDS,
+) -> tuple[Artefact, ...]:
+    """The artefacts of a configuration, in the order of `kinds`.
+
+    Args:
+        cell: The configuration.
+        placement: Its placement on this host.
+        commands: The commands of its launches, one for each worker.
+        kinds: Which to write. A framework's launcher has only those that can start it.
+    """
+    launched = _Launched(cell=cell, placement=placement, commands=tuple(commands))
+    of_launcher = {"shell", "env"}
+    return tuple(
+        _WRITERS[kind](launched)
+        for kind in kinds
+        if cell.binding.mode != "launcher" or kind in of_launcher
+    )
+
+
+def _shell(launched: _Launched) -> Artefact:
+    lines = ["#!/bin/sh", "# Usage: sh corebound.sh COMMAND [ARGUMENT ...]"]
+    alone = len(launched.commands) == 1
+    if alone:
+        lines += [f"export {name}={shlex.quote(value)}" for name, value in launched.env.items()]
+    starts = []
+    for command, slot in zip(launched.commands, launched.placement.slots, strict=True):
+        bound = binder(launched.placement, slot)
+        variables = [] if alone else ["env", *(f"{name}={value}" for name, value in command.env)]
+        words = [*variables, *bound]
+        if launched.cell.binding.mode == "launcher":
+            words += [command.argv[len(bound)], *LAUNCHERS.get(launched.cell.framework, ())]
+        starts.append(f'{shlex.join(words)} "$@"'.lstrip())
+    if alone:
+        lines.append(f"exec {starts[0]}")
+    else:
+        lines += [f"{start} &" for start in starts]
+        lines.append("wait")
+    return Artefact(kind="shell", title="Shell", file="corebound.sh", text="\n".join(lines) + "\n")
+
+
+def _env(launched: _Launched) -> Artefact:
+    text = "".join(f"{name}={shlex.quote(value)}\n" for name, value in launched.env.items())
+    note = ""
+    if launched.is_bound:
+        cpus = "; ".join(cpu_list(slot.cpus) for slot in launched.placement.slots)
+        note = f"It sets no CPUs. Bind each process to: {cpus}."
+    return Artefact(
+        kind="env",
+        title="Environment file",
+        file="corebound.env",
+        text=text or "# This configuration sets no variables.\n",
+        note=note,
+    )
+
+
+def _python(launched: _Launched) -> Artefact:
+    lines = ["import os", ""]
+    if launched.env:
+        lines.append(f"os.environ.update({pformat(launched.env, width=60)})")
+    slots = launched.placement.slots
+    if launched.is_bound and len(slots) == 1:
+        lines.append(f"os.sched_setaffinity(0, {pformat(set(slots[0].cpus), width=60)})")
+    elif launched.is_bound:
+        lines.append("WORKER = 0  # number of this worker")
+        cpus = pformat([set(slot.cpus) for slot in slots], width=60)
+        lines.append(f"os.sched_setaffinity(0, {cpus}[WORKER])")
+    threads = intra_op(launched.cell, launched.placement)
+    if launched.cell.framework == "pytorch" and threads is not None:
+        lines += ["", "import torch", "", f"torch.set_num_threads({threads})"]
+    return Artefact(
+        kind="python",
+        title="Python",
+        file="corebound_setup.py",
+        text="\n".join(lines) + "\n",
+        note="Run it before the first import of the framework."
+        + (" It binds no memory." if launched.placement.memory != "default" else ""),
+    )
+
+
+def _systemd(launched: _Launched) -> Artefact:
+    sections = []
+    for number, (command, slot) in enumerate(
+        zip(launched.commands, launched.placement.slots, strict=True)
+    ):
+        lines = ["[Service]"]
+        if launched.is_bound:
+            lines.append(f"CPUAffinity={cpu_list(slot.cpus)}")
+        if launched.placement.memory != "default":
+            lines.append(f"NUMAPolicy={_NUMA_POLICIES[launched.placement.memory]}")
+            if launched.placement.memory != "local":
+                lines.append(f"NUMAMask={cpu_list(slot.memory_nodes)}")
+        lines += [f'Environment="{name}={value}"' for name, value in command.env]
+        if len(launched.commands) > 1:
+            lines.insert(0, f"# NAME@{number}.service.d/corebound.conf")
+        sections.append("\n".join(lines) + "\n")
+    return Artefact(
+        kind="systemd",
+        title="systemd drop-in",
+        file="NAME.service.d/corebound.conf",
+        text="\n".join(sections),
+    )
+
+
+def _docker(launched: _Launched) -> Artefact:
+    lines = []
+    for command, slot in zip(launched.commands, launched.placement.slots, strict=True):
+        words = ["docker", "run"]
+        if launched.is_bound:
+            words += ["--cpuset-cpus", cpu_list(slot.cpus)]
+        if slot.memory_nodes and launched.placement.memory in {"bind", "remote"}:
+            words += ["--cpuset-mems", cpu_list(slot.memory_nodes)]
+        for name, value in command.env:
+            words += ["--env", f"{name}={value}"]
+        lines.append(shlex.join([*words, "IMAGE"]))
+    return Artefact(kind="docker", title="Docker", file="docker run", text="\n".join(lines) + "\n")
+
+
+def _kubernetes(launched: _Launched) -> Artefact:
+    cpus = max(len(slot.cpus) for slot in launched.placement.slots)
+    resources = {"cpu": str(cpus), "memory": "4Gi"}
+    container = {
+        "name": "main",
+        "image": "IMAGE",
+        "env": [{"name": name, "value": value} for name, value in launched.env.items()],
+        "resources": {"requests": resources, "limits": dict(resources)},
+    }
+    pod = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "NAME"},
+        "spec": {"containers": [container]},
+    }
+    workers = len(launched.commands)
+    replicas = f" Run {workers} of them." if workers > 1 else ""
+    return Artefact(
+        kind="kubernetes",
+        title="Kubernetes",
+        file="pod.yaml",
+        text=yaml.safe_dump(pod, sort_keys=False),
+        note="A pod gets whole CPUs of its own with the static CPU manager, but cannot name them."
+        f" Set the memory that the program needs.{replicas}",
+    )
+
+
+_WRITERS: Mapping[ArtefactKind, Callable[[_Launched], Artefact]] = {
+    "shell": _shell,
+    "env": _env,
+    "python": _python,
+    "systemd": _systemd,
+    "docker": _docker,
+    "kubernetes": _kubernetes,
+}

@@ -1,0 +1,77 @@
+"""Find the cells of a scenario that are the same on a host, so that one of them is measured."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+from msgspec.structs import replace
+
+from corebound.machine.topology import Topology
+from corebound.planning.commands import without_cpu_binding
+from corebound.planning.plan import PlannedCell
+from corebound.scenario.matrix import baselines_of
+from corebound.scenario.models import Scenario
+
+
+def mark_duplicates(
+    scenario: Scenario, planned: Sequence[PlannedCell], host: Topology
+) -> tuple[PlannedCell, ...]:
+    """Set `duplicate_of` of the cells that need no launches of their own.
+
+    Cells are duplicates if their launches would differ at most in how the same CPUs are
+    bound: with taskset, with numactl, or not at all because these are all allowed CPUs. Of such
+    cells a baseline is measured, or else the first one.
+
+    Args:
+        scenario: The scenario. With `measure.duplicates: each` it has no duplicates.
+        planned: Its planned cells.
+        host: The host's topology.
+    """
+    groups: dict[bytes, list[PlannedCell]] = {}
+    for one in planned:
+        if one.measure.duplicates == "once" and (launch := _launch_of(one, host)) is not None:
+            groups.setdefault(launch, []).append(one)
+    cells = [one.cell for one in planned]
+    baselines = {cell.key for cell in baselines_of(cells, cells, scenario) if cell is not None}
+    measured_cells = {
+        one.cell.key: next((one.cell for one in same if one.cell.key in baselines), same[0].cell)
+        for same in groups.values()
+        for one in same
+    }
+    return tuple(
+        replace(one, duplicate_of=measured)
+        if (measured := measured_cells.get(one.cell.key, one.cell)) != one.cell
+        else one
+        for one in planned
+    )
+
+
+def _launch_of(planned: PlannedCell, host: Topology) -> bytes | None:
+    """Everything that distinguishes the cell's launches on a host; None if it has none."""
+    placement, cell = planned.placement, planned.cell
+    if placement is None:
+        return None
+    allowed = {cpu.id for cpu in host.allowed}
+    binds_nothing = all(set(slot.cpus) == allowed for slot in placement.slots)
+    parts = (
+        [slot.cpus for slot in placement.slots],
+        "before-start" if binds_nothing else placement.moment,
+        placement.threads,
+        cell.binding.mode == "launcher",
+        [
+            (without_cpu_binding(command, placement, slot), dict(command.env))
+            for slot, command in enumerate(planned.commands)
+        ],
+        planned.requests,
+        planned.traffic,
+        cell.framework,
+        cell.environment,
+        cell.commit,
+        cell.workers,
+        cell.gpus,
+        cell.cpu_quota,
+        dict(cell.parameters),
+    )
+    # Equal Python values may differ in type: 1, 1.0 and True.
+    return msgspec.json.encode(parts, order="deterministic")

@@ -1,0 +1,61 @@
+"""What a run of `corebound tune` records, so that its race can be replayed from its launches."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from msgspec import Struct
+
+from corebound.bounded_numbers import Amount, Count
+
+# Latency: the time of one iteration. Throughput: the same over the number of workers. Cost: the
+# CPU time of one iteration.
+Objective = Literal["latency", "throughput", "cost"]
+
+
+class RaceRule(Struct, frozen=True, kw_only=True):
+    """How a race is run.
+
+    Attributes:
+        margin: How much faster than the winner another configuration may be, as a share.
+        error: The probability that one is, at most.
+        max_blocks: The race ends after this many blocks.
+        confirm_blocks: How many more blocks launch the finalists.
+        budget_s: The race ends after the first block in which its launches have taken this many
+            seconds; None: no limit.
+        cap: A first launch that takes this many times as long as the shortest one is ended.
+    """
+
+    margin: Amount = 0.02
+    error: Amount = 0.05
+    max_blocks: Count = 30
+    confirm_blocks: Count = 6
+    budget_s: Amount | None = None
+    cap: Amount = 10.0
+
+
+class NotTried(Struct, frozen=True, kw_only=True):
+    """A configuration, or several, that a race left out before it began, and why."""
+
+    name: str
+    reason: str
+
+
+class Tuning(Struct, frozen=True, kw_only=True):
+    """What a run of `corebound tune` races for.
+
+    Attributes:
+        objective: What is compared.
+        rule: How the race is run.
+        not_tried: What was left out. Cells that the host cannot hold are recorded as skipped, and
+            duplicates as those of any run.
+        verifies: The id of the run whose recommendation this one measures again, or through
+            files that set it; None for a race.
+        recommended: The key of the cell that it recommended; None for a race.
+    """
+
+    objective: Objective
+    rule: RaceRule
+    not_tried: tuple[NotTried, ...] = ()
+    verifies: str | None = None
+    recommended: str | None = None

@@ -1,0 +1,200 @@
+"""The points of histories as columns: one form for charts, for CSV made in a browser, and to load.
+
+A page that is opened from a file can load nothing but scripts, so a file is a script with one call:
+`corebound.keep("…")`, where `…` is JSON, compressed with zlib and encoded as Base64. The moments
+of a project are in a file of their own, because all of its benchmarks share them.
+
+The JSON of moments has four columns, by time: `at`, `run`, `commit`, and `minutes` since 1970; null
+means unknown. The JSON of points has:
+
+- `moments`: the name of the file with the moments; empty if they are in this one.
+- `columns`: where the points of a series are in the moments. The first number is a place, each
+  other one the distance from the place before.
+- `pauses`: for each of `columns`, the points before which a result is overdue.
+- `environments`: lists of (what, which).
+- `series`: by anchor, each with `project`, `scenario`, `host`, `cell` and `unit`; `column`, an
+  index; `environment`, as (index, number of points) for each stretch of points; `value`, `low` and
+  `high`, null where there is none, the latter two empty if no point has an interval; and
+  `missing`, the points without a value by reason.
+"""
+
+from __future__ import annotations
+
+import base64
+import itertools
+import zlib
+from array import array
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from corebound.analysis.history_csv import DIGITS
+from corebound.records import cache
+from corebound.records.history import (
+    EnvironmentKey,
+    HistoryPoints,
+    Moment,
+    Series,
+    days_since_1970,
+)
+from corebound.report.history.timeline import pauses_before
+from corebound.report.urls import series_anchor
+
+# Larger powers of ten are not exact as a double.
+_LARGEST_EXACT_POWER = 22
+MINUTES_A_DAY = 24 * 60
+# Files are mostly digits that do not repeat. For these, this level and strategy give less than the
+# default ones, in half the time.
+_LEVEL, _MEMORY_LEVEL = 4, 9
+
+
+class SharedMoments:
+    """The distinct moments of several series, by time, which their points refer to by place."""
+
+    def __init__(self, all_series: Iterable[Series]) -> None:
+        """Take the moments of these series."""
+        # Most series share the same column. Keeping the columns keeps their ids valid.
+        self._columns = {id(one.points.moments): one.points.moments for one in all_series}
+        distinct = {_key(moment): moment for column in self._columns.values() for moment in column}
+        self._places = {key: place for place, key in enumerate(sorted(distinct))}
+        self._moments = [distinct[key] for key in self._places]
+        self._digests: dict[int, str] = {}
+
+    def document(self) -> dict[str, Any]:
+        """The moments as columns."""
+        days = [days_since_1970(moment.at) for moment in self._moments]
+        return {
+            "at": [moment.at for moment in self._moments],
+            "run": [moment.run for moment in self._moments],
+            "commit": [moment.commit.sha if moment.commit else None for moment in self._moments],
+            "minutes": [None if day is None else round(day * MINUTES_A_DAY) for day in days],
+        }
+
+    def digest(self, column: tuple[Moment, ...]) -> str:
+        """A hash of the places of a column, which another series' moments may change."""
+        if id(column) not in self._digests:
+            self._digests[id(column)] = cache.digest(msgspec.json.encode(self.steps(column)))
+        return self._digests[id(column)]
+
+    def steps(self, moments: Sequence[Moment]) -> list[int]:
+        """The places of moments, each but the first as the distance from the one before."""
+        places = [self._places[_key(moment)] for moment in moments]
+        return [after - before for before, after in itertools.pairwise((0, *places))]
+
+
+def _key(moment: Moment) -> tuple[str, str, str]:
+    return moment.at, moment.run or "", moment.commit.sha if moment.commit else ""
+
+
+def minutes_of(moments: Sequence[Moment]) -> npt.NDArray[np.int64]:
+    """Minutes since 1970 of each point; their order if a moment cannot be parsed."""
+    days = np.array([days_since_1970(moment.at) for moment in moments], dtype=np.float64)
+    if np.isnan(days).any():
+        return np.arange(days.size)
+    return np.rint(days * MINUTES_A_DAY).astype(np.int64)
+
+
+class _Table:
+    """Distinct objects in the order in which they first occur; the same object is looked up once.
+
+    Objects stay alive as long as the series do that they are part of.
+    """
+
+    def __init__(self) -> None:
+        self.items: list[Any] = []
+        self._by_id: dict[int, int] = {}
+
+    def index(self, item: Any) -> int:
+        index = self._by_id.get(id(item))
+        if index is None:
+            index = self._by_id[id(item)] = len(self.items)
+            self.items.append(item)
+        return index
+
+
+def points_document(
+    all_series: Sequence[Series], shared: SharedMoments, *, moments_file: str = ""
+) -> dict[str, Any]:
+    """The points of these series as columns; `moments_file` is that of `shared`."""
+    columns = _Table()
+    environments: dict[EnvironmentKey, int] = {}
+    stretches: dict[int, list[tuple[int, int]]] = {}
+    documents = {}
+    for series in all_series:
+        points = series.points
+        keys = points.environment_keys
+        if id(keys) not in stretches:
+            stretches[id(keys)] = _stretches(points, environments)
+        documents[series_anchor(series)] = {
+            "project": series.project,
+            "scenario": series.scenario,
+            "host": series.host,
+            "cell": series.cell,
+            "unit": series.unit,
+            "column": columns.index(points.moments),
+            "environment": stretches[id(keys)],
+            "value": _numbers(points.values),
+            "low": _numbers(points.lows),
+            "high": _numbers(points.highs),
+            "missing": _by_reason(points),
+        }
+    return {
+        "moments": moments_file,
+        "columns": [shared.steps(moments) for moments in columns.items],
+        "pauses": [pauses_before(minutes_of(moments)) for moments in columns.items],
+        "environments": [*environments],
+        "series": documents,
+    }
+
+
+def _stretches(
+    points: HistoryPoints, environments: dict[EnvironmentKey, int]
+) -> list[tuple[int, int]]:
+    """Each stretch of points with one environment, as (index, number of points)."""
+    edges = (0, *points.environment_changes, len(points))
+    return [
+        (environments.setdefault(points.environment_keys[begin], len(environments)), end - begin)
+        for begin, end in itertools.pairwise(edges)
+    ]
+
+
+def _by_reason(points: HistoryPoints) -> dict[str, list[int]]:
+    """The points without a value, by reason."""
+    groups: dict[str, list[int]] = {}
+    for at, why in enumerate(points.missing):
+        if why:
+            groups.setdefault(why, []).append(at)
+    return groups
+
+
+def _numbers(values: array[float]) -> msgspec.Raw:
+    """Numbers with `DIGITS` significant digits as JSON; NaN and infinity become null."""
+    # A whole number needs no `.0`, and no other number ends in one.
+    text = msgspec.json.encode(round_digits(np.array(values)).tolist())
+    return msgspec.Raw(text.replace(b".0,", b",").replace(b".0]", b"]"))
+
+
+def round_digits(values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """Round numbers to `DIGITS` significant digits, so that their shortest text has no more."""
+    size = np.abs(values)
+    is_usual = np.isfinite(size) & (size > 0)
+    powers = DIGITS - 1 - np.floor(np.log10(size, where=is_usual, out=np.zeros_like(size)))
+    # A quotient or product of whole numbers and exact powers is the double nearest to the decimal.
+    is_exact = is_usual & (np.abs(powers) <= _LARGEST_EXACT_POWER)
+    scale = np.power(10.0, np.abs(np.where(is_exact, powers, 0)))
+    result = np.where(powers >= 0, np.rint(values * scale) / scale, np.rint(values / scale) * scale)
+    for at in np.flatnonzero(is_usual & ~is_exact).tolist():
+        result[at] = float(f"{values[at]:.{DIGITS}g}")
+    return np.where(is_usual, result, values)
+
+
+def script(document: Mapping[str, Any]) -> str:
+    """A document as a script that hands it to the page."""
+    compressor = zlib.compressobj(
+        _LEVEL, zlib.DEFLATED, zlib.MAX_WBITS, _MEMORY_LEVEL, zlib.Z_FILTERED
+    )
+    data = compressor.compress(msgspec.json.encode(document)) + compressor.flush()
+    return f'corebound.keep("{base64.b64encode(data).decode()}");\n'

@@ -1,0 +1,197 @@
+"""What each of a project's latest commits changed, as bars."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from corebound.analysis.change_history import ChangeHistory, environment_difference
+from corebound.analysis.triage import CommitEntry
+from corebound.analysis.wording import count
+from corebound.records.history import HistoryPoint, Moment, Series
+from corebound.report.charts.commits import CommitBar, bar_height
+from corebound.report.elements import Tick
+from corebound.report.urls import entry_anchor
+
+_MOST_COMMITS = 60
+# Labels for more commits would overlap.
+_MOST_NAMED = 5
+_LEAST_APART = 6
+_MOST_BORDERS = 3
+_DATES = 4
+_SHORT_SHA = 7
+
+
+class CommitLabel(Struct, frozen=True, kw_only=True):
+    """The name of a commit beside its bar: at these positions in per cent of the chart."""
+
+    name: str
+    link: str
+    left: float
+    top: float
+
+
+class CommitTimeline(Struct, frozen=True, kw_only=True):
+    """The latest commits of a project, or of our own scenarios.
+
+    Attributes:
+        title: The number of commits, and the project if it was imported.
+        bars: One for each commit, the oldest first.
+        labels: The names of the commits that changed most.
+        borders: Where the environment of most series changed: share of the width, and how.
+        along: Dates.
+        says: The name of the chart.
+    """
+
+    title: str
+    bars: tuple[CommitBar, ...]
+    labels: tuple[CommitLabel, ...]
+    borders: tuple[tuple[float, str], ...]
+    along: tuple[Tick, ...]
+    says: str
+
+    @property
+    def border_places(self) -> tuple[float, ...]:
+        """Where the environment changed."""
+        return tuple(place for place, _ in self.borders)
+
+    @property
+    def changed(self) -> tuple[CommitBar, ...]:
+        """The bars of commits that changed something, the latest first."""
+        return tuple(bar for bar in reversed(self.bars) if bar.link)
+
+
+def commit_timelines(
+    entries: Sequence[CommitEntry], history: ChangeHistory
+) -> tuple[CommitTimeline, ...]:
+    """A timeline for our own scenarios and for each project with a recent change."""
+    projects: dict[str | None, list[Series]] = {}
+    for series in history.histories:
+        projects.setdefault(series.project, []).append(series)
+    by_project: dict[str | None, list[CommitEntry]] = {}
+    for entry in entries:
+        by_project.setdefault(entry.project, []).append(entry)
+    timelines = (
+        _timeline(project, all_series, by_project.get(project, ()))
+        for project, all_series in sorted(projects.items(), key=lambda item: item[0] or "")
+    )
+    return tuple(timeline for timeline in timelines if timeline is not None)
+
+
+def _timeline(
+    project: str | None, all_series: Sequence[Series], entries: Iterable[CommitEntry]
+) -> CommitTimeline | None:
+    """The timeline of one project; None if none of its latest commits changed anything."""
+    first_seen: dict[str, str] = {}
+    # Series share their moments.
+    for column in {
+        id(series.points.moments): series.points.moments for series in all_series
+    }.values():
+        for moment in column:
+            name = _name(moment)
+            first_seen[name] = min(first_seen.get(name, moment.at), moment.at)
+    latest = sorted(first_seen, key=lambda name: (first_seen[name], name))[-_MOST_COMMITS:]
+    places = {name: place for place, name in enumerate(latest)}
+    bars = [CommitBar(name=_short(name)) for name in latest]
+    for entry in entries:
+        place = places.get(_name(entry.first_bad))
+        if place is not None:
+            bars[place] = _with_entry(bars[place], entry)
+    if not any(bar.link for bar in bars):
+        return None
+    what = "commit" if any(_has_commit(all_series)) else "nightly run"
+    of_project = f" of {project}" if project else ""
+    title = f"Last {count(len(bars), what)}{of_project}"
+    return CommitTimeline(
+        title=title,
+        bars=tuple(bars),
+        labels=_labels(bars),
+        borders=_borders(all_series, places),
+        along=_dates([first_seen[name] for name in latest]),
+        says=f"{title}: series that got better, upwards, and worse, downwards",
+    )
+
+
+def _has_commit(all_series: Iterable[Series]) -> Iterable[bool]:
+    return (series.points.moments[-1].commit is not None for series in all_series)
+
+
+def _name(point: Moment | HistoryPoint) -> str:
+    """A commit's hash, or the moment if the commit is unknown."""
+    return point.commit.sha if point.commit else point.at
+
+
+def _short(name: str) -> str:
+    return name[:10] if "-" in name[:_SHORT_SHA] else name[:_SHORT_SHA]
+
+
+def _with_entry(bar: CommitBar, entry: CommitEntry) -> CommitBar:
+    """A bar with the changes of an entry added."""
+    added = Counter(
+        (change.change.is_regression, change.change.series.importance) for change in entry.changes
+    )
+    return replace(
+        bar,
+        link=bar.link or entry_anchor(entry),
+        faster=(
+            bar.faster[0] + added[False, "primary"], bar.faster[1] + added[False, "secondary"],
+        ),
+        slower=(bar.slower[0] + added[True, "primary"], bar.slower[1] + added[True, "secondary"]),
+    )  # fmt: skip
+
+
+def _labels(bars: Sequence[CommitBar]) -> tuple[CommitLabel, ...]:
+    """The names of the commits that changed most, as far apart as their width requires."""
+    most = max(max(sum(bar.faster), sum(bar.slower)) for bar in bars)
+    largest = sorted(
+        (place for place, bar in enumerate(bars) if bar.link),
+        key=lambda place: (-sum(bars[place].slower + bars[place].faster), place),
+    )
+    named: list[int] = []
+    for place in largest:
+        if len(named) < _MOST_NAMED and all(abs(place - at) >= _LEAST_APART for at in named):
+            named.append(place)
+    labels = []
+    for place in sorted(named):
+        bar = bars[place]
+        is_worse = sum(bar.slower) > sum(bar.faster)
+        height = bar_height(max(sum(bar.slower), sum(bar.faster)), most) * 46
+        labels.append(
+            CommitLabel(
+                name=bar.name,
+                link=bar.link,
+                left=round((place + 0.5) / len(bars) * 100, 1),
+                top=round(50 + height if is_worse else 50 - height, 1),
+            )
+        )
+    return tuple(labels)
+
+
+def _borders(all_series: Sequence[Series], places: dict[str, int]) -> tuple[tuple[float, str], ...]:
+    """Where the environment of at least half of the series changed, and how; the latest few."""
+    changes: Counter[tuple[int, str]] = Counter()
+    for series in all_series:
+        keys, moments = series.points.environment_keys, series.points.moments
+        for at in series.points.environment_changes:
+            place = places.get(_name(moments[at]))
+            if place is not None:
+                changes[place, environment_difference(keys[at - 1], keys[at])] += 1
+    common = sorted(key for key, number in changes.items() if 2 * number >= len(all_series))
+    return tuple((place / len(places), what) for place, what in common[-_MOST_BORDERS:])
+
+
+def _dates(moments: Sequence[str]) -> tuple[Tick, ...]:
+    """A few dates along the commits, which are not evenly spaced in time."""
+    last = len(moments) - 1
+    indices = sorted({round(number * last / (_DATES - 1)) for number in range(_DATES)})
+    return tuple(
+        Tick(
+            at=round((index + 0.5) / len(moments) * 100, 1),
+            text=moments[index][:10],
+            minor=0 < number < len(indices) - 1,
+        )
+        for number, index in enumerate(indices)
+    )

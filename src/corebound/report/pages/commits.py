@@ -1,0 +1,224 @@
+"""The history page's list of commits: what each changed, the worst series, and what to do."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+from msgspec import Struct
+
+from corebound.analysis.change_history import ChangeHistory
+from corebound.analysis.commands import (
+    CommandLine,
+    TriageCommands,
+    series_command,
+    triage_commands,
+)
+from corebound.analysis.triage import (
+    STATUSES,
+    BenchmarkChanges,
+    CommitEntry,
+    FailureGroup,
+    change_factor,
+    change_status,
+)
+from corebound.analysis.wording import and_more, count, times
+from corebound.records.history import Series
+from corebound.report.charts.commits import presence_svg, step_svg
+from corebound.report.pages.changes import (
+    ChangeGroup,
+    CommitRange,
+    RecoveryNote,
+    change_group,
+    group_changes,
+    levels_text,
+    recovery_note,
+)
+from corebound.report.urls import series_url
+from corebound.scenario.cell import PROJECT
+from corebound.stats.history.regressions import Change
+
+# The commits whose worst series are drawn, and how many of each.
+_MOST_DRAWN = 40
+_MOST_WORST = 4
+# The points of a drawn series, and the least number of them before the change.
+_POINTS, _LEAST_BEFORE = 60, 20
+
+
+class WorstSeries(Struct, frozen=True, kw_only=True):
+    """The series of a benchmark that changed most.
+
+    Attributes:
+        title: The benchmark's.
+        cell: Which of its series; may be empty.
+        address: Of its page.
+        change: The change.
+        levels: The levels before and after.
+        series: How many of its series changed, in words.
+        is_secondary: Whether the benchmark is secondary.
+        svg: The latest points around the change.
+    """
+
+    title: str
+    cell: str
+    address: str
+    change: Change
+    levels: str
+    series: str
+    is_secondary: bool
+    svg: str
+
+
+class EntryRow(Struct, frozen=True, kw_only=True):
+    """A commit with changes.
+
+    Attributes:
+        entry: The changes.
+        commits: The range that they may come from; its name is empty if it is unknown.
+        location: The project or the hosts.
+        statuses: The number of series in each status; empty if they have the same.
+        because: The reason of a decision about all of them; else empty.
+        recovery: What reverted all of them.
+        commands: What to do.
+        worst: The benchmarks that changed most, drawn; empty far down on the page.
+        groups: All changes, by benchmark.
+    """
+
+    entry: CommitEntry
+    commits: CommitRange
+    location: str
+    statuses: str
+    because: str
+    recovery: RecoveryNote | None
+    commands: TriageCommands
+    worst: tuple[WorstSeries, ...]
+    groups: tuple[ChangeGroup, ...]
+
+
+def entry_rows(entries: Sequence[CommitEntry], history: ChangeHistory) -> tuple[EntryRow, ...]:
+    """Commits as rows, in their order."""
+    built = frozenset(
+        series.id
+        for series in history.series
+        if series.project is None
+        and (cell := history.cells.get((series.scenario, series.cell))) is not None
+        and cell.environment == PROJECT
+        and cell.commit is None
+    )
+    return tuple(
+        _entry_row(entry, history, built, is_drawn=number < _MOST_DRAWN)
+        for number, entry in enumerate(entries)
+    )
+
+
+def _entry_row(
+    entry: CommitEntry, history: ChangeHistory, built: frozenset[str], *, is_drawn: bool
+) -> EntryRow:
+    leading = [change.change for change in entry.leading.changes]
+    every = [change.change for change in entry.changes]
+    numbers = Counter(map(change_status, entry.leading.changes))
+    reasons = {history.because(change) for change in leading}
+    machines = ", ".join(entry.hosts)
+    return EntryRow(
+        entry=entry,
+        commits=CommitRange.of(leading[0].series, entry.last_good, entry.first_bad),
+        location=f"{entry.project} on {machines}" if entry.project else machines,
+        statuses=", ".join(f"{numbers[each]} {each}" for each in STATUSES if numbers[each])
+        if len(numbers) > 1
+        else "",
+        because=reasons.pop() if len(reasons) == 1 else "",
+        recovery=recovery_note(leading),
+        commands=triage_commands(entry, built),
+        worst=tuple(
+            _worst(benchmark, history)
+            for benchmark in entry.leading.benchmarks[: _MOST_WORST if is_drawn else 0]
+        ),
+        groups=tuple(change_group(group, history) for group in group_changes(every, history)),
+    )
+
+
+def _worst(benchmark: BenchmarkChanges, history: ChangeHistory) -> WorstSeries:
+    change, series = benchmark.largest, benchmark.largest.series
+    label = history.label(series)
+    several = len(benchmark.changes)
+    return WorstSeries(
+        title=series.title,
+        cell="" if several == 1 and series.cell in {"", "default"} else label.whole,
+        address=series_url(series),
+        change=change,
+        levels=levels_text(change),
+        series=count(several, "series", "series"),
+        is_secondary=benchmark.is_secondary,
+        svg=_step(change),
+    )
+
+
+def _step(change: Change) -> str:
+    """A drawing of a series' latest points, or of those around its change if that is older."""
+    series, step = change.series, change.change_point
+    end = min(len(series.points), max(step.at - _LEAST_BEFORE, 0) + _POINTS)
+    begin = max(end - _POINTS, 0)
+    size = f"{times(change_factor(change))} {'worse' if change.is_regression else 'better'}"
+    return step_svg(
+        series.points.values[begin:end],
+        step.at - begin,
+        (step.before, step.before * step.ratio),
+        tone="bad" if change.is_regression else "good",
+        says=f"{series.title}: {size} at the marked place, {count(end - begin, 'point')}",
+    )
+
+
+# The benchmarks and the latest points of a group of failing series.
+_MOST_NAMED = 4
+_PRESENCE = 30
+
+
+class FailureRow(Struct, frozen=True, kw_only=True):
+    """The series that stopped giving values for one reason.
+
+    Attributes:
+        group: The series.
+        named: (title, address) of the first benchmarks; `more` is the number of further ones.
+        svg: Which of the latest points of the first series have a value.
+        link: The fragment of the commit with changes since which values are missing; may be empty.
+        commands: They measure the named benchmarks again; may be empty.
+    """
+
+    group: FailureGroup
+    named: tuple[tuple[str, str], ...]
+    more: str
+    svg: str
+    link: str
+    commands: tuple[CommandLine, ...]
+
+
+def failure_rows(
+    groups: Sequence[FailureGroup], links: Mapping[str, str]
+) -> tuple[FailureRow, ...]:
+    """Groups of failing series as rows.
+
+    Args:
+        groups: The groups.
+        links: The fragment of each commit on the page, by its hash.
+    """
+    rows = []
+    for group in groups:
+        by_benchmark: dict[tuple[str, str], list[Series]] = {}
+        for each in group.failing:
+            key = each.series.scenario, each.series.host
+            by_benchmark.setdefault(key, []).append(each.series)
+        named = [*by_benchmark.values()][:_MOST_NAMED]
+        commands = (series_command(all_series) for all_series in named)
+        first, commit = group.failing[0].series, group.since.commit
+        rows.append(
+            FailureRow(
+                group=group,
+                named=tuple((own[0].title, series_url(own[0])) for own in named),
+                more=and_more(len(by_benchmark) - len(named)),
+                svg=presence_svg([not math.isnan(it) for it in first.points.values[-_PRESENCE:]]),
+                link=links.get(commit.sha, "") if commit else "",
+                commands=tuple(command for command in commands if command is not None),
+            )
+        )
+    return tuple(rows)

@@ -1,0 +1,176 @@
+"""The page that leads to the comparison of two runs, or of two commits of an imported project."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from msgspec import Struct
+
+from corebound.analysis.commands import CommandLine
+from corebound.analysis.commit_comparison import CommitComparison
+from corebound.analysis.host_records import Record, by_host
+from corebound.analysis.run_comparison import RECENT_RUNS, commit_title
+from corebound.analysis.wording import count, day, rich
+from corebound.records.history import Series
+from corebound.records.run_record import Commit, Run
+from corebound.report.elements import Head, Hero
+from corebound.report.urls import commits_file, comparison_file
+
+# More cannot be chosen from; the command accepts any.
+_MOST_CHOICES = 100
+_SHA_DIGITS = 10
+
+
+class Choice(Struct, frozen=True, kw_only=True):
+    """A run or a commit: what `corebound compare` accepts, and its description."""
+
+    value: str
+    text: str
+
+
+class ChoiceGroup(Struct, frozen=True, kw_only=True):
+    """Choices that may be comparable with each other: of one host, or of one imported project."""
+
+    title: str
+    choices: tuple[Choice, ...]
+
+
+class ComparisonRow(Struct, frozen=True, kw_only=True):
+    """A comparison that has a page. `of` is the host or the project."""
+
+    of: str
+    before: Choice
+    after: Choice
+    address: str
+
+
+class ComparisonsPage(Struct, frozen=True, kw_only=True):
+    """All that can be compared.
+
+    Attributes:
+        groups: What can be chosen, latest first; empty if no two are of the same host or project.
+        chosen: The values that are chosen at first.
+        command: Compares any two; their values follow it.
+        lead: Which pairs have a page.
+        rows: The comparisons that have a page, latest first.
+    """
+
+    head: Head
+    hero: Hero
+    groups: tuple[ChoiceGroup, ...]
+    chosen: tuple[str, str]
+    command: str
+    lead: str
+    rows: tuple[ComparisonRow, ...]
+
+
+def comparisons_page(
+    pairs: Sequence[tuple[Run, Run]],
+    commits: Sequence[CommitComparison],
+    records: Sequence[Record],
+    series: Iterable[Series],
+    *,
+    records_folder: str,
+    now: str,
+) -> ComparisonsPage:
+    """Build the page of at least one comparison.
+
+    Args:
+        pairs: The pairs of runs that have a page, the earlier run first.
+        commits: The comparisons of commits that have a page.
+        records: Every run with its launches, in any order; only the runs are read.
+        series: Histories, for the commits of imported projects.
+        records_folder: As in `CommandLine.at`.
+        now: ISO timestamp of the page.
+    """
+    groups = tuple(
+        group for group in (*_hosts(records), *_projects(series)) if len(group.choices) > 1
+    )
+    latest_first = sorted(
+        pairs, key=lambda pair: (pair[1].started_at, pair[0].started_at), reverse=True
+    )
+    rows = (
+        *(_runs_row(before, after) for before, after in latest_first),
+        *(_commits_row(comparison) for comparison in commits),
+    )
+    return ComparisonsPage(
+        head=Head(
+            title="Corebound: compare",
+            description="Compare two runs or two commits.",
+            root="",
+            made=f"Page made {day(now)}.",
+        ),
+        hero=Hero(
+            title="Compare",
+            question="",
+            context="",
+            verdict=rich("Compare two runs or commits."),
+            support=rich(f"{count(len(rows), 'comparison')} in this report."),
+            flags=(),
+        ),
+        groups=groups,
+        chosen=(rows[0].before.value, rows[0].after.value),
+        command=CommandLine("corebound compare").at(records_folder),
+        lead=(
+            f"The report compares the latest {RECENT_RUNS} runs of each host with each other, if "
+            "their environments are the same, and the pairs named with --compare. "
+            "The command compares any two."
+        ),
+        rows=rows,
+    )
+
+
+def _hosts(records: Sequence[Record]) -> Iterable[ChoiceGroup]:
+    for host_records in by_host(records).values():
+        runs = [run for run, _ in host_records[: -_MOST_CHOICES - 1 : -1]]
+        yield ChoiceGroup(title=f"Host {runs[0].host.name}", choices=tuple(map(_run, runs)))
+
+
+def _projects(series: Iterable[Series]) -> Iterable[ChoiceGroup]:
+    # The series of a project share their moments.
+    columns = {
+        (each.project, id(each.points.moments)): each.points.moments
+        for each in series
+        if each.project is not None
+    }
+    projects: dict[str, dict[str, tuple[str, Commit]]] = {}
+    for (project, _), moments in columns.items():
+        projects.setdefault(project, {}).update(
+            (moment.commit.sha, (moment.at, moment.commit))
+            for moment in moments
+            if moment.commit is not None
+        )
+    for project, commits in sorted(projects.items()):
+        latest_first = sorted(commits.values(), key=lambda pair: pair[0], reverse=True)
+        choices = tuple(_commit(commit) for _, commit in latest_first[:_MOST_CHOICES])
+        yield ChoiceGroup(title=f"Project {project}", choices=choices)
+
+
+def _run(run: Run) -> Choice:
+    commit = f", commit {commit_title(run.commit)}" if run.commit else ""
+    return Choice(value=run.id, text=f"{day(run.started_at)}, run {run.id}{commit}")
+
+
+def _commit(commit: Commit) -> Choice:
+    return Choice(
+        value=commit.sha[:_SHA_DIGITS], text=f"{day(commit.committed_at)}, {commit_title(commit)}"
+    )
+
+
+def _runs_row(before: Run, after: Run) -> ComparisonRow:
+    return ComparisonRow(
+        of=after.host.name,
+        before=_run(before),
+        after=_run(after),
+        address=comparison_file(before, after),
+    )
+
+
+def _commits_row(comparison: CommitComparison) -> ComparisonRow:
+    before, after = comparison.before, comparison.after
+    return ComparisonRow(
+        of=comparison.project,
+        before=_commit(before),
+        after=_commit(after),
+        address=commits_file(comparison.project, before.sha, after.sha),
+    )

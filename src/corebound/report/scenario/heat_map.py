@@ -1,0 +1,259 @@
+"""The heat map: the configurations on the two axes that explain most of their differences.
+
+The axes are chosen by the variation of the logarithm of time, relative to the baseline where there
+are several baselines. Of all pairs of axes, the one that explains the largest share of it is shown;
+with two axes that is all of it. Other axes have no place in the map: a cell of it is then the
+fastest of its configurations.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from itertools import combinations
+from typing import Literal
+
+from msgspec import Struct
+
+from corebound.analysis.scenario_result import CellResult, ScenarioResult
+from corebound.analysis.selection import varying_axes
+from corebound.analysis.wording import (
+    axis_value,
+    capital,
+    compared_with,
+    full_name,
+    relative_speed,
+    verdict_word,
+)
+from corebound.scenario.cell import Cell
+from corebound.scenario.wording import join_words
+from corebound.stats.variance_explained import share_explained
+from corebound.units import percent
+
+State = Literal["faster", "slower", "inconclusive", "baseline", "duplicate", "skipped", "absent"]
+# The tint grows with the logarithm of the ratio, up to a share at which text stays readable.
+_LEAST_TINT, _TINT_PER_LOG, _MOST_TINT = 8, 60, 55
+# In rows, if it is one of the axes.
+_ROWS = "binding"
+
+
+class HeatCell(Struct, frozen=True, kw_only=True):
+    """A cell of the map.
+
+    Attributes:
+        state: How it looks.
+        sign: Before the ratio; not read out.
+        text: The ratio, or words in its place.
+        note: Below it; may be empty.
+        name: What a screen reader reads: the configuration and its verdict.
+        anchor: The id of its row in the table of configurations; empty without a row.
+        tint: Per cent of the verdict's colour.
+    """
+
+    state: State
+    text: str
+    name: str
+    sign: str = ""
+    note: str = ""
+    anchor: str = ""
+    tint: int = 0
+    is_best: bool = False
+
+
+class HeatMap(Struct, frozen=True, kw_only=True):
+    """The section.
+
+    Attributes:
+        title: Both axes.
+        axes: Their headings: of the rows, of the columns.
+        columns: The values on the second axis.
+        rows: (value on the first axis, its cells).
+        states: The states that occur, for the legend.
+        chosen: How the axes were chosen.
+    """
+
+    title: str
+    lead: str
+    axes: tuple[str, str]
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, tuple[HeatCell, ...]], ...]
+    states: frozenset[State]
+    chosen: str
+
+
+# A configuration and the result that stands for it, which a duplicate shares.
+Shown = tuple[Cell, CellResult]
+
+
+def heat_map(result: ScenarioResult, anchors: Mapping[str, str]) -> HeatMap | None:
+    """Build the map; None if nothing is compared, or if fewer than two axes vary.
+
+    Args:
+        result: The scenario's result.
+        anchors: For each configuration the id of the row that shows it, by key.
+    """
+    shown = [(cell, found) for cell in result.planned if (found := result.find(cell)) is not None]
+    axes = varying_axes([cell for cell, _ in shown])
+    if len(axes) < 2 or not result.ranked:
+        return None
+    pair, share = choose_axes(_log_times(result, shown), axes)
+    rows, columns = sorted(pair, key=lambda axis: (axis != _ROWS, axes.index(axis)))
+    by_place: dict[tuple[str, str], list[Shown]] = {}
+    for cell, found in shown:
+        by_place.setdefault((_value(cell, rows), _value(cell, columns)), []).append((cell, found))
+    planned = {(_value(cell, rows), _value(cell, columns)) for cell in result.planned}
+    column_values = tuple(dict.fromkeys(column for _, column in by_place))
+    table = tuple(
+        (
+            row,
+            tuple(
+                _cell(result, by_place[row, column], anchors)
+                if (row, column) in by_place
+                else _absent("not run" if (row, column) in planned else "excluded")
+                for column in column_values
+            ),
+        )
+        for row in dict.fromkeys(row for row, _ in by_place)
+    )
+    names = (axis_name(rows), axis_name(columns))
+    others = [axis_name(axis) for axis in axes if axis not in pair]
+    return HeatMap(
+        title=f"{capital(names[0])} × {names[1]}",
+        lead=_lead(result, others),
+        axes=names,
+        columns=column_values,
+        rows=table,
+        states=frozenset(cell.state for _, cells in table for cell in cells),
+        chosen=_chosen_text(names, share, others),
+    )
+
+
+def choose_axes(
+    log_times: Sequence[tuple[Cell, float]], axes: Sequence[str]
+) -> tuple[tuple[str, str], float]:
+    """The two axes that explain most of the variation, and the share that they explain.
+
+    Args:
+        log_times: Measured cells, each with the logarithm of its time.
+        axes: At least two axes on which cells vary; of equal pairs the first is chosen.
+    """
+
+    def explained(pair: tuple[str, str]) -> float:
+        groups: dict[tuple[str, ...], list[float]] = {}
+        for cell, log_time in log_times:
+            groups.setdefault(tuple(_value(cell, axis) for axis in pair), []).append(log_time)
+        return share_explained(list(groups.values()))
+
+    return max(
+        ((pair, explained(pair)) for pair in combinations(axes, 2)), key=lambda scored: scored[1]
+    )
+
+
+def _log_times(result: ScenarioResult, shown: Sequence[Shown]) -> list[tuple[Cell, float]]:
+    """The logarithm of each measured cell's time, relative to its baseline if there are several."""
+    logs = []
+    for cell, found in shown:
+        median_ns = found.summary.median_ns
+        base = found if found.baseline is None else result.find(found.baseline)
+        base_ns = base.summary.median_ns if base and len(result.baselines) > 1 else 1.0
+        if median_ns and base_ns:
+            logs.append((cell, math.log(median_ns / base_ns)))
+    return logs
+
+
+def axis_name(axis: str) -> str:
+    """An axis as a heading: `parameters.batch_size` is `batch size`."""
+    return axis.removeprefix("parameters.").replace("_", " ")
+
+
+def _value(cell: Cell, axis: str) -> str:
+    """A value below its axis' heading: a binding in words, others as scenarios write them."""
+    return axis_value(cell, axis) if axis == _ROWS else dict(cell.axes).get(axis, "–")
+
+
+def _speed(shown: Shown) -> tuple[float, bool]:
+    """The sort key of configurations in one place: the fastest, of equals one that was measured."""
+    cell, found = shown
+    is_measured_itself = cell.key == found.cell.key
+    if found.baseline is None and found.is_measured:
+        return 1.0, is_measured_itself
+    return (found.comparison.speedup_ratio if found.comparison else 0.0), is_measured_itself
+
+
+def _cell(
+    result: ScenarioResult, configurations: Sequence[Shown], anchors: Mapping[str, str]
+) -> HeatCell:
+    cell, found = max(configurations, key=_speed)
+    anchor, name = anchors[found.cell.key], full_name(cell)
+    if not found.is_measured:
+        launch = found.launches[-1]
+        reason = launch.reason or ""
+        return HeatCell(
+            state="skipped",
+            text=launch.status,
+            note=reason.partition(":")[0].rstrip("."),
+            name=f"{name}: {launch.status}",
+            anchor=anchor,
+        )
+    if cell.key != found.cell.key:
+        same = compared_with(cell, found.cell)
+        return HeatCell(
+            state="duplicate", text=f"= {same}", name=f"{name}: same as {same}", anchor=anchor
+        )
+    if found.baseline is None:
+        return HeatCell(
+            state="baseline", text="1×", note="baseline", name=f"{name}: baseline", anchor=anchor
+        )
+    comparison = found.comparison
+    if comparison is None:
+        return HeatCell(
+            state="absent", text="no baseline", name=f"{name}: not compared", anchor=anchor
+        )
+    winner = result.winner
+    is_best = winner is not None and winner.cell is found
+    verdict = verdict_word(comparison.verdict)
+    repeats_baseline = any(pair.cell is found and pair.is_itself for pair in result.ranked)
+    size, _, direction = relative_speed(comparison.speedup_ratio).partition(" ")
+    # A configuration that is the baseline itself can differ from it by noise only.
+    if repeats_baseline or comparison.verdict not in {"faster", "slower"}:
+        word = "same as the baseline" if repeats_baseline else verdict.word
+        return HeatCell(
+            state="inconclusive",
+            sign="≈",
+            text=size,
+            name=f"{name}: {word}, {size} {direction}".rstrip(),
+            anchor=anchor,
+        )
+    distance = abs(math.log(comparison.speedup_ratio))
+    return HeatCell(
+        state="faster" if comparison.verdict == "faster" else "slower",
+        sign=verdict.sign,
+        text=size,
+        note="best" if is_best else "",
+        name=f"{name}: {size} {direction}{', best' if is_best else ''}",
+        anchor=anchor,
+        tint=round(min(_LEAST_TINT + _TINT_PER_LOG * distance, _MOST_TINT)),
+        is_best=is_best,
+    )
+
+
+def _absent(text: str) -> HeatCell:
+    """A place without a configuration, or one that this run did not launch."""
+    return HeatCell(state="absent", text=text, name=text)
+
+
+def _lead(result: ScenarioResult, others: Sequence[str]) -> str:
+    baselines = result.baselines
+    against = full_name(baselines[0]) if len(baselines) == 1 else "each baseline"
+    fastest = f", for the fastest {join_words(list(others), 'and')}" if others else ""
+    return f"Speed against {against}{fastest}."
+
+
+def _chosen_text(names: tuple[str, str], share: float, others: Sequence[str]) -> str:
+    if not others:
+        return "The two axes on which the configurations differ."
+    explained = percent(max(share, 0.0), 0)
+    return (
+        f"Of all pairs of axes, {names[0]} and {names[1]} explain most of the variation of log"
+        f" time: {explained} (adjusted for the number of groups)."
+    )

@@ -1,0 +1,174 @@
+"""What others show of the site: a badge for each scenario, and the image of a link preview."""
+
+from __future__ import annotations
+
+import io
+import textwrap
+from importlib import import_module
+from importlib.util import find_spec
+
+from msgspec import Struct
+
+from corebound.analysis.change_history import ChangeHistory, change_size
+from corebound.analysis.scenario_result import ScenarioResult
+from corebound.analysis.wording import Tone, VerdictWord, full_name, plain, speedup
+from corebound.report.elements import Hero
+
+# White text on each has a contrast above 4.5.
+_COLOURS: dict[Tone, str] = {
+    "good": "#0059a6",
+    "bad": "#a83c06",
+    "warn": "#7a5000",
+    "plain": "#59636e",
+}
+_INK, _SOFT, _PAPER = "#14171b", "#4a525b", "#fdfdfb"
+
+_LONGEST_NAME, _LONGEST_MESSAGE = 40, 60
+# A character of Verdana at 11 pixels on average; `textLength` makes other fonts as wide.
+_CHARACTER_PX = 6.6
+_PADDING_PX = 8
+
+
+def badge_message(result: ScenarioResult, history: ChangeHistory) -> VerdictWord:
+    """What a badge says of a scenario: its worst new regression, else its largest effect.
+
+    Args:
+        result: The scenario's latest result.
+        history: All series with their changes.
+    """
+    all_series = history.grown(project=None, scenario=result.scenario.name)
+    worse = [
+        change
+        for series in all_series
+        for change in history.of(series)
+        if change.is_regression and history.is_news(change)
+    ]
+    if worse:
+        worst = max(worse, key=lambda change: abs(change.change_point.ratio - 1))
+        size = change_size(worst)
+        return VerdictWord(tone="bad", sign="▼", word=f"{size.word} since {worst.since[:10]}")
+    if (winner := result.winner) is not None:
+        ratio = speedup(winner.comparison.speedup_ratio)
+        word = f"{ratio} faster: {full_name(winner.cell.cell)}"
+        return VerdictWord(tone="good", sign="▲", word=word)
+    return VerdictWord(
+        tone="plain", sign="", word="no regression" if all_series else "no clear difference"
+    )
+
+
+class Badge(Struct, frozen=True, kw_only=True):
+    """A badge of 20 pixels height: a name, and beside it a message on the colour of its tone.
+
+    Attributes:
+        name: What it is about.
+        sign, word: The message.
+        colour: Of the message.
+    """
+
+    name: str
+    sign: str
+    word: str
+    colour: str
+
+    @property
+    def said(self) -> str:
+        """The message with its sign."""
+        return f"{self.sign} {self.word}".strip()
+
+    @property
+    def left_px(self) -> int:
+        """The width of the name with its padding."""
+        return round(len(self.name) * _CHARACTER_PX) + 2 * _PADDING_PX
+
+    @property
+    def right_px(self) -> int:
+        """The width of the message with its padding."""
+        return round(len(self.said) * _CHARACTER_PX) + 2 * _PADDING_PX
+
+
+def badge(result: ScenarioResult, history: ChangeHistory) -> Badge:
+    """The badge of a scenario; what is long is cut.
+
+    Args:
+        result: The scenario's latest result.
+        history: All series with their changes.
+    """
+    message = badge_message(result, history)
+    return Badge(
+        name=_cut(result.scenario.title, _LONGEST_NAME),
+        sign=message.sign,
+        word=_cut(message.word, _LONGEST_MESSAGE),
+        colour=_COLOURS[message.tone],
+    )
+
+
+def _cut(text: str, most: int) -> str:
+    return text if len(text) <= most else f"{text[: most - 1].rstrip()}…"
+
+
+# What the Open Graph protocol's largest consumers show without cutting it.
+WIDTH, HEIGHT = 1200, 630
+_MARGIN_PX = 80
+
+
+class Line(Struct, frozen=True, kw_only=True):
+    """A line of the image: its text, its baseline and size in pixels, and its colour."""
+
+    text: str
+    y: int
+    size: int
+    colour: str
+
+
+class ShareImage(Struct, frozen=True, kw_only=True):
+    """The image of a link preview: lines beside a bar in the colour of the verdict."""
+
+    lines: tuple[Line, ...]
+    bar: str
+
+
+def share_image(hero: Hero) -> ShareImage:
+    """The verdict of a page and what it is based on, as lines that fit."""
+    kinds = {span.kind for span in hero.verdict}
+    tone: Tone = "bad" if "bad" in kinds else "good" if "good" in kinds else "plain"
+    verdict = textwrap.wrap(plain(hero.verdict), 32, max_lines=4, placeholder="…")
+    support = textwrap.wrap(plain(hero.support), 76, max_lines=4, placeholder="…")
+    lines = [Line(text="corebound", y=110, size=34, colour=_SOFT)]
+    y = 120
+    for each in verdict:
+        y += 78
+        lines.append(Line(text=each, y=y, size=66, colour=_INK))
+    y += 20
+    for each in support:
+        y += 40
+        lines.append(Line(text=each, y=y, size=28, colour=_SOFT))
+    return ShareImage(
+        lines=tuple(line for line in lines if line.y < HEIGHT - 20),
+        bar=_COLOURS[tone],
+    )
+
+
+def can_draw_png() -> bool:
+    """Whether Pillow is installed, which is optional."""
+    return find_spec("PIL") is not None
+
+
+def share_png(image: ShareImage) -> bytes | None:
+    """The image as PNG, which link previews need; None without Pillow.
+
+    Pillow brings the font, so that every host draws the same bytes.
+    """
+    if not can_draw_png():
+        return None
+    draw, fonts, images = (
+        import_module(f"PIL.{name}") for name in ("ImageDraw", "ImageFont", "Image")
+    )
+    canvas = images.new("RGB", (WIDTH, HEIGHT), _PAPER)
+    pen = draw.Draw(canvas)
+    pen.rectangle((0, 0, 23, HEIGHT), fill=image.bar)
+    for line in image.lines:
+        font = fonts.load_default(line.size)
+        pen.text((_MARGIN_PX, line.y), line.text, fill=line.colour, font=font, anchor="ls")
+    data = io.BytesIO()
+    canvas.save(data, "PNG", optimize=True)
+    return data.getvalue()

@@ -1,0 +1,318 @@
+"""Race configurations: launch all, drop those that are slower, stop when the best is certain.
+
+Each block launches every remaining configuration once, in random order. After a block, the
+logarithms of the costs are compared with those of the leader, paired by block. A configuration
+that is certainly slower leaves. The race ends when no other one can be faster than the leader by
+more than the margin.
+
+Source: paired blocks and elimination, Birattari et al., "A racing algorithm for configuring
+metaheuristics" (2002), after Maron & Moore, "Hoeffding races" (1994). An error that is spent over
+looks, so that there may be any number of them: Even-Dar, Mannor & Mansour, "Action elimination and
+stopping conditions for the multi-armed bandit and reinforcement learning problems" (2006).
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Collection, Mapping, Sequence
+from typing import Literal
+
+import numpy as np
+from msgspec import Struct, field
+from msgspec.structs import replace
+
+from corebound.records.tuning import RaceRule
+from corebound.stats import special
+from corebound.stats.intervals import middles
+from corebound.stats.shared_variance import share_variances
+
+# The spread of one block is unknown.
+_LEAST_BLOCKS = 2
+# A tie is broken by CPU time only if it differs by more than this share.
+_CPU_TIME_MARGIN = 0.05
+
+
+class Entrant(Struct, frozen=True, kw_only=True):
+    """A configuration in a race, with its launches so far.
+
+    Attributes:
+        key: Its name.
+        log_costs: By block, the logarithm of its launch's cost: less is better.
+        cpu_logs: By block, the logarithm of the CPU time that its launch took for one iteration.
+        failures: By block, why its launch has no cost.
+        cpus: How many CPUs it occupies.
+        is_default: Whether nothing has to be set for it.
+    """
+
+    key: str
+    log_costs: Mapping[int, float]
+    cpu_logs: Mapping[int, float] = field(default_factory=dict)
+    failures: Mapping[int, str] = field(default_factory=dict)
+    cpus: int = 1
+    is_default: bool = False
+
+
+class Dropped(Struct, frozen=True, kw_only=True):
+    """A configuration that left the race.
+
+    Attributes:
+        key: Its name.
+        block: The last block that launched it.
+        by: The leader that it was slower than; None if its launch failed.
+        ratio: Its cost over the leader's, and the least that this can be, above 1; None if its
+            launch failed.
+        reason: Why its launch has no cost; None if it was slower.
+    """
+
+    key: str
+    block: int
+    by: str | None = None
+    ratio: tuple[float, float] | None = None
+    reason: str | None = None
+
+
+# `decided`: nothing that remains can be faster than the leader by more than the margin.
+Ending = Literal["decided", "blocks", "time", "nothing left"]
+
+
+class Race(Struct, frozen=True, kw_only=True):
+    """The state of a race after its complete blocks.
+
+    Attributes:
+        blocks: How many blocks are complete.
+        remaining: The names of those in the race, best mean first.
+        dropped: Those that left, in order.
+        ending: Why it ended; None: the next block launches `remaining`.
+        faster_at_most: How much faster than the leader another one can be, as a share; infinite
+            after one block.
+    """
+
+    blocks: int
+    remaining: tuple[str, ...]
+    dropped: tuple[Dropped, ...]
+    ending: Ending | None
+    faster_at_most: float = math.inf
+
+    @property
+    def leader(self) -> str | None:
+        """The name of the best so far; None if none is left."""
+        return next(iter(self.remaining), None)
+
+
+def look_error(rule: RaceRule, *, entrants: int, blocks: int) -> float:
+    """The error that one comparison may have at one look, one-sided.
+
+    Over any number of looks, and over the comparisons of the best configuration with all others,
+    these add up to `rule.error`.
+
+    >>> rule = RaceRule(error=0.05)
+    >>> sum(look_error(rule, entrants=11, blocks=n) for n in range(2, 10_000)) * 10
+    0.049994...
+    """
+    return rule.error / (max(entrants - 1, 1) * blocks * (blocks - 1))
+
+
+def replay(
+    entrants: Sequence[Entrant], rule: RaceRule, *, spent_s: Mapping[int, float] | None = None
+) -> Race:
+    """The state of a race, from its launches alone.
+
+    A block counts once every remaining configuration has a cost or a failure in it. Launches in
+    later blocks change nothing, so the finalists' fresh launches may be among them.
+
+    Args:
+        entrants: All configurations that the race began with.
+        rule: The rule.
+        spent_s: For each block how long its launches took.
+
+    Returns:
+        The state after the last complete block.
+    """
+    by_key = {entrant.key: entrant for entrant in entrants}
+    race = Race(blocks=0, remaining=tuple(by_key), dropped=(), ending=None)
+    total_s = 0.0
+    while race.ending is None and all(_has(by_key[key], race.blocks) for key in race.remaining):
+        total_s += (spent_s or {}).get(race.blocks, 0.0)
+        race = _after_next_block(race, by_key, rule)
+        if race.ending is None and race.blocks >= rule.max_blocks:
+            race = replace(race, ending="blocks")
+        elif race.ending is None and rule.budget_s is not None and total_s >= rule.budget_s:
+            race = replace(race, ending="time")
+    return race
+
+
+def _after_next_block(race: Race, by_key: Mapping[str, Entrant], rule: RaceRule) -> Race:
+    """The state after one more block, in which all that remain have a cost or a failure."""
+    block, blocks = race.blocks, race.blocks + 1
+    failed = tuple(
+        Dropped(key=key, block=block, reason=by_key[key].failures[block])
+        for key in race.remaining
+        if block not in by_key[key].log_costs
+    )
+    failed_keys = {dropped.key for dropped in failed}
+    remaining = sorted(
+        (key for key in race.remaining if key not in failed_keys),
+        key=lambda key: _mean_log(by_key[key].log_costs, blocks),
+    )
+    after = Race(
+        blocks=blocks,
+        remaining=tuple(remaining),
+        dropped=race.dropped + failed,
+        ending=None if remaining else "nothing left",
+    )
+    if len(remaining) == 1:
+        return replace(after, ending="decided", faster_at_most=0.0)
+    if blocks < _LEAST_BLOCKS or not remaining:
+        return after
+    alpha = look_error(rule, entrants=len(by_key), blocks=blocks)
+    gaps = _gaps([by_key[key] for key in remaining], blocks, alpha)
+    slower = {gap.key: gap for gap in gaps if gap.low > 0}
+    faster_at_most = math.expm1(max((-gap.low for gap in gaps if gap.low <= 0), default=0.0))
+    return replace(
+        after,
+        remaining=tuple(key for key in remaining if key not in slower),
+        dropped=after.dropped
+        + tuple(
+            Dropped(
+                key=key,
+                block=block,
+                by=remaining[0],
+                ratio=(math.exp(gap.middle), math.exp(gap.low)),
+            )
+            for key, gap in slower.items()
+        ),
+        ending="decided" if faster_at_most <= rule.margin else None,
+        faster_at_most=faster_at_most,
+    )
+
+
+class Finalists(Struct, frozen=True, kw_only=True):
+    """What fresh launches confirm.
+
+    Attributes:
+        recommended: The cheapest of those that nothing beats by more than the margin.
+        ties: Those, in the order of their costs; only the leader if the race is not decided.
+        runner_up: The best of the others; None if there is none.
+        keys: All configurations to launch, each once.
+    """
+
+    recommended: str
+    ties: tuple[str, ...]
+    runner_up: str | None
+    keys: tuple[str, ...]
+
+
+def finalists(
+    race: Race, entrants: Sequence[Entrant], rule: RaceRule, *, always: Collection[str] = ()
+) -> Finalists | None:
+    """The configurations for the fresh launches of a race that has ended.
+
+    Among ties, less CPU time wins, then fewer CPUs, then the default, then the better mean.
+
+    Args:
+        race: A race that has ended.
+        entrants: As for `replay`.
+        rule: As for `replay`.
+        always: Names that take part whatever their costs, such as the default. Those whose
+            launches failed do not.
+
+    Returns:
+        The finalists; None if no configuration is left.
+    """
+    if race.leader is None:
+        return None
+    by_key = {entrant.key: entrant for entrant in entrants}
+    ties = _ties(race, [by_key[key] for key in race.remaining], rule, len(entrants))
+    recommended = _cheapest([by_key[key] for key in ties], race.blocks)
+    slower = sorted(
+        (dropped for dropped in race.dropped if dropped.ratio is not None),
+        key=lambda dropped: dropped.ratio or (math.inf, math.inf),
+    )
+    others = [key for key in race.remaining if key != recommended]
+    runner_up = next(iter([*others, *(dropped.key for dropped in slower)]), None)
+    failed = {dropped.key for dropped in race.dropped if dropped.reason is not None}
+    wanted = [recommended, runner_up, *(key for key in always if key not in failed)]
+    keys = tuple(dict.fromkeys(key for key in wanted if key is not None))
+    return Finalists(recommended=recommended, ties=ties, runner_up=runner_up, keys=keys)
+
+
+def _ties(
+    race: Race, remaining: Sequence[Entrant], rule: RaceRule, entrants: int
+) -> tuple[str, ...]:
+    """The remaining ones that no other one beats by more than the margin, best first.
+
+    The leader of a race that is decided is one of them.
+    """
+    if race.ending != "decided" or len(remaining) == 1:
+        return race.remaining[:1]
+    alpha = look_error(rule, entrants=entrants, blocks=race.blocks)
+    room = math.log1p(rule.margin)
+    return tuple(
+        entrant.key
+        for index, entrant in enumerate(remaining)
+        # Those that were dropped after the last block shared their variances with the leader's.
+        if index == 0
+        or all(
+            -gap.low <= room
+            for gap in _gaps(
+                [entrant, *remaining[:index], *remaining[index + 1 :]], race.blocks, alpha
+            )
+        )
+    )
+
+
+def _cheapest(ties: Sequence[Entrant], blocks: int) -> str:
+    cpu_logs = {entrant.key: _mean_log(entrant.cpu_logs, blocks) for entrant in ties}
+    least = min(cpu_logs.values())
+
+    def preference(entrant: Entrant) -> tuple[bool, int, bool]:
+        takes_more = cpu_logs[entrant.key] > least + math.log1p(_CPU_TIME_MARGIN)
+        return takes_more, entrant.cpus, not entrant.is_default
+
+    return min(ties, key=preference).key  # the first of equals has the best mean
+
+
+class _Gap(Struct, frozen=True, kw_only=True):
+    """How much more a configuration costs than another one, as a logarithm.
+
+    The true gap is below `low` with the error of one look, at most.
+    """
+
+    key: str
+    middle: float
+    low: float
+
+
+def _gaps(entrants: Sequence[Entrant], blocks: int, alpha: float) -> list[_Gap]:
+    """The gaps of all entrants but the first to the first."""
+    first, *others = entrants
+    rows = np.array(
+        [
+            [other.log_costs[block] - first.log_costs[block] for block in range(blocks)]
+            for other in others
+        ],
+        dtype=np.float64,
+    )
+    means = middles(rows)
+    confidence = 1 - 2 * alpha
+    shared = share_variances(
+        np.array([mean.error for mean in means]),
+        np.array([float(mean.freedom) for mean in means]),
+        confidence=confidence,
+    )
+    reaches = shared.errors * special.stdtrit(shared.freedoms, 1 - alpha)
+    return [
+        _Gap(key=other.key, middle=mean.mean, low=mean.mean - float(reach))
+        for other, mean, reach in zip(others, means, reaches, strict=True)
+    ]
+
+
+def _has(entrant: Entrant, block: int) -> bool:
+    return block in entrant.log_costs or block in entrant.failures
+
+
+def _mean_log(logs: Mapping[int, float], blocks: int) -> float:
+    """The mean over the first blocks; infinite without any."""
+    values = [log for block, log in logs.items() if block < blocks]
+    return statistics.fmean(values) if values else math.inf

@@ -1,0 +1,409 @@
+"""`corebound tune` without a terminal: race the configurations of a scenario on this host."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from corebound.analysis.tuning import Standing, TuneResult, analyse_tuning, standing
+from corebound.analysis.tuning_proofs import Proof
+from corebound.analysis.tuning_text import name_of, race_line
+from corebound.analysis.wording import capital
+from corebound.errors import InputError
+from corebound.machine import discovery
+from corebound.machine.doctor.result import HostCheck
+from corebound.planning.artefacts import ArtefactKind
+from corebound.planning.candidates import Choice, choices, distinct, include_entries
+from corebound.records import documents, jsonl
+from corebound.records.launch_record import Launch
+from corebound.records.run_record import Run
+from corebound.records.tuning import NotTried, Objective, RaceRule, Tuning
+from corebound.runner import Job, Observer, Task
+from corebound.scenario.loader import load_document
+from corebound.scenario.matrix import Point, axes_of, baseline_of, expand, expand_matrix, points_of
+from corebound.scenario.models import Measure, measure_for
+from corebound.scenario.settings import SETTINGS, ExplicitCpus
+from corebound.stats.interference import is_refused
+from corebound.stats.launch_summary import LaunchSummary, summarise_launch
+from corebound.workflow.execute import Reporter, execute_run, hold_host
+from corebound.workflow.host_checks import preflight
+from corebound.workflow.prepare import (
+    PreparedRun,
+    RunRequest,
+    find_resumable,
+    plan_run,
+    recorded_runs,
+)
+from corebound.workflow.projects import Notify
+from corebound.workflow.scenarios import LoadedScenario, display_path, load_scenarios
+from corebound.workflow.tune_artefacts import prove, write_artefacts
+
+# The rest of the budget is for the fresh launches of the finalists.
+_RACE_SHARE = 0.7
+# Fewer blocks seldom decide, and fewer fresh launches give wide intervals.
+_LEAST_BLOCKS = 10
+_LEAST_FRESH = 6
+# A matrix has room for so many includes.
+_MOST_POINTS = 256
+
+
+class TuneRequest(Struct, frozen=True, kw_only=True):
+    """The user's request.
+
+    Attributes:
+        run: The scenario file and the options of any run.
+        objective: What to compare.
+        vary: Parameters of the workload that may change, because they do not change its work.
+        max_candidates: How many configurations take part, at most.
+        budget_s: The time for all launches, in seconds; None is no limit.
+        resume: Whether to continue an interrupted race of the same candidates.
+        emit: The artefacts to write.
+        out: The folder to write them to.
+    """
+
+    run: RunRequest
+    objective: Objective = "latency"
+    vary: tuple[str, ...] = ()
+    max_candidates: int = 16
+    budget_s: float | None = None
+    resume: bool = False
+    emit: tuple[ArtefactKind, ...] = ()
+    out: Path = Path("tuned")
+
+
+class TuneOutcome(Struct, frozen=True, kw_only=True):
+    """The result of a race, the file of its records, and the files that set its winner."""
+
+    result: TuneResult
+    records: Path
+    proofs: tuple[Proof, ...] = ()
+
+
+def tune_scenario(
+    request: TuneRequest, reporter: Reporter, *, unlocked: bool = False, wait_s: float = 0.0
+) -> TuneOutcome:
+    """Race the configurations of a scenario, and confirm the winner with fresh launches.
+
+    Args:
+        request: The user's request.
+        reporter: Shows the progress.
+        unlocked: Whether to measure beside other runs.
+        wait_s: How long to wait for another run on this host, in seconds.
+
+    Raises:
+        CoreboundError: The scenario or the host does not allow it.
+    """
+    with ExitStack() as stack:
+        hold_host(stack, reporter.notify, unlocked=unlocked, wait_s=wait_s)
+        prepared = _prepare(request, reporter.notify)
+        if prepared.note is not None:
+            reporter.notify(prepared.note)
+        prepared = preflight(prepared, reporter)
+        (task,) = prepared.tasks
+        tuning = prepared.run.tuning
+        if tuning is None:
+            raise ValueError("a race has a rule")
+        shown = _RaceReporter(reporter, task, tuning, prepared.done)
+        with ExitStack() as running:
+            launched = execute_run(prepared, request.budget_s, shown, running)
+        result = analyse_tuning(launched.run, launched.launches)
+        proofs: tuple[Proof, ...] = ()
+        if request.emit and result.recommended is not None:
+            recommended = next(
+                one for one in task.planned if one.cell.key == result.recommended.key
+            )
+            write_artefacts(recommended, request.emit, request.out)
+            proofs = prove(
+                result.run,
+                task,
+                result.recommended,
+                request.emit,
+                records=request.run.records,
+                folder=request.out,
+                reporter=reporter,
+            )
+    return TuneOutcome(result=result, records=launched.file, proofs=proofs)
+
+
+def _prepare(request: TuneRequest, notify: Notify) -> PreparedRun:
+    loaded = _load_one(request)
+    folder = documents.tunes_folder(request.run.records)
+    plan = _plan(loaded, request, notify)
+    if request.resume:
+        runs = recorded_runs(folder / plan.run.host.id, notify)
+        same = [
+            (file, run)
+            for file, run in runs
+            if run.tuning is not None
+            and run.tuning.recommended is None
+            and run.tuning.objective == request.objective
+        ]
+        resumable = find_resumable(same, plan.like, operators=False)
+        if resumable is not None:
+            return resumable
+        notify("Starting a new race: no interrupted one has the same candidates.")
+    return PreparedRun(run=plan.run, file=jsonl.file_of(plan.run, folder), tasks=plan.tasks)
+
+
+class _TunePlan(Struct, frozen=True, kw_only=True):
+    """The run of a race and its task, and how to plan them again."""
+
+    run: Run
+    tasks: tuple[Task, ...]
+    loaded: LoadedScenario
+    request: RunRequest
+    notify: Notify
+
+    def like(self, before: Run) -> tuple[Run, tuple[Task, ...]]:
+        """The same work with the seed and the rule of an earlier run."""
+        request = replace(self.request, seed=before.seed)
+        run, tasks = plan_run((self.loaded,), request, self.notify)
+        return run, tuple(replace(task, tuning=before.tuning) for task in tasks)
+
+
+def _load_one(request: TuneRequest) -> LoadedScenario:
+    loaded = load_scenarios(request.run.files, request.run.only, request.run.profile)
+    if len(loaded) != 1:
+        names = ", ".join(one.scenario.name for one in loaded)
+        raise InputError(
+            what=f"one scenario can be tuned at a time, and these are {len(loaded)}: {names}.",
+            where="corebound tune",
+            fix="Name one scenario file.",
+        )
+    return loaded[0]
+
+
+def _plan(loaded: LoadedScenario, request: TuneRequest, notify: Notify) -> _TunePlan:
+    """Plan the race: first all candidates, then those that fit into `max_candidates`."""
+    space = _search_space(loaded, request)
+    found = space.found[:_MOST_POINTS]
+    everything = space.with_candidates(found)
+    plain = replace(request.run, profile=None, only=())
+    _, (task,) = plan_run((everything,), plain, notify)
+    launched = [
+        index
+        for index, planned in enumerate(task.planned)
+        if planned.unfit is None and planned.duplicate_of is None
+    ]
+    left_out = set(launched[request.max_candidates :])
+    not_tried = tuple(
+        NotTried(
+            name=capital(name_of(planned.cell, task.planned[0].cell)),
+            reason=f"beyond `--max-candidates {request.max_candidates}`",
+        )
+        for index, planned in enumerate(task.planned)
+        if index in left_out
+    )
+    kept = [choice for index, choice in enumerate(found) if index not in left_out]
+    candidates = space.with_candidates(kept) if left_out else everything
+    run, (task,) = plan_run((candidates,), plain, notify)
+    rule = _rule(task.planned[0].measure, request.budget_s)
+    tuning = Tuning(objective=request.objective, rule=rule, not_tried=not_tried)
+    return _TunePlan(
+        run=replace(run, tuning=tuning),
+        tasks=(replace(task, tuning=tuning),),
+        loaded=candidates,
+        request=plain,
+        notify=notify,
+    )
+
+
+def _rule(measure: Measure, budget_s: float | None) -> RaceRule:
+    return RaceRule(
+        margin=measure.margin,
+        max_blocks=max(measure.launches.max, _LEAST_BLOCKS),
+        confirm_blocks=max(measure.launches.min, _LEAST_FRESH),
+        budget_s=None if budget_s is None else _RACE_SHARE * budget_s,
+    )
+
+
+class _SearchSpace(Struct, frozen=True, kw_only=True):
+    """The candidates of a scenario, the default first.
+
+    Attributes:
+        loaded: The scenario.
+        found: The choices; each may lack keys, which then have the value of `base`.
+        base: The values of the scenario's own baseline.
+        keys: What the choices vary.
+        document: The scenario without its matrix, with the profile applied.
+    """
+
+    loaded: LoadedScenario
+    found: tuple[Choice, ...]
+    base: Choice
+    keys: tuple[str, ...]
+    document: Mapping[str, Any]
+
+    def with_candidates(self, found: Sequence[Choice]) -> LoadedScenario:
+        """The scenario whose matrix is these candidates, and whose baseline is the first."""
+        entries = include_entries(found, self.base, self.keys)
+        document = {**self.document, "matrix": {"include": entries}, "baseline": entries[0]}
+        path = display_path(self.loaded.path)
+        scenario = load_document(document, path)
+        return replace(self.loaded, scenario=scenario, cells=expand(scenario, path))
+
+
+def _search_space(loaded: LoadedScenario, request: TuneRequest) -> _SearchSpace:
+    scenario, profile = loaded.scenario, request.run.profile
+    matrix = expand_matrix(scenario.matrix, axes_of(scenario.matrix))
+    selected = {cell.key for cell in loaded.cells}
+    points = [point for point in points_of(scenario, matrix, profile) if point.cell.key in selected]
+    baseline = baseline_of(loaded.cells[0], loaded.cells, scenario) or loaded.cells[0]
+    own_base = next(point for point in points if point.cell.key == baseline.key)
+    fixed = _fixed_parameters(points, own_base, request)
+    own_settings = [axis for axis, _ in baseline.axes if axis in SETTINGS]
+    expanded = ["binding", "threads", "wait_policy", "workers"]
+    if "OMP_WAIT_POLICY" in scenario.env:
+        expanded.remove("wait_policy")
+    keys = tuple(
+        dict.fromkeys([*expanded, *own_settings, *(f"parameters.{name}" for name in request.vary)])
+    )
+    base = _values(own_base, keys)
+    planned = choices(
+        discovery.live_topology(),
+        baseline.framework,
+        vary_workers=request.objective == "throughput",
+        workers=baseline.workers,
+    )
+    in_keys = [{key: value for key, value in one.items() if key in keys} for one in planned]
+    full = [{**base, **one} for one in in_keys]
+    launcher_first = [one for one in full[1:] if one["binding"] == "launcher"]
+    found = distinct([full[0], *launcher_first, *(_values(point, keys) for point in points), *full])
+    measure = measure_for(scenario, profile).model_dump(mode="json", exclude_none=True)
+    document = {
+        key: value
+        for key, value in scenario.document().items()
+        if key not in {"matrix", "baseline", "claims", "profiles", *keys}
+    }
+    document |= {
+        "parameters": fixed,
+        "measure": {**measure, "alternate": "never", "duplicates": "once"},
+    }
+    return _SearchSpace(loaded=loaded, found=found, base=base, keys=keys, document=document)
+
+
+def _values(point: Point, keys: Sequence[str]) -> dict[str, Any]:
+    """The values of a point's keys, as a scenario file would have them."""
+    values: dict[str, Any] = {}
+    for key in keys:
+        section, _, name = key.rpartition(".")
+        value = (point.parameters[name] if section else point.settings[key]).value
+        values[key] = {"cpus": value.cpus} if isinstance(value, ExplicitCpus) else value
+    return values
+
+
+def _fixed_parameters(points: Sequence[Point], base: Point, request: TuneRequest) -> dict[str, Any]:
+    """The parameters that all candidates share.
+
+    Raises:
+        InputError: The points differ in a parameter that may not change, or a parameter that may
+            change does not exist.
+    """
+    unknown = [name for name in request.vary if name not in base.parameters]
+    if unknown:
+        raise InputError(
+            what=f"the workload has no parameter `{unknown[0]}` in this scenario.",
+            where="--vary",
+            fix=f"Its parameters: {', '.join(base.parameters) or 'none'}.",
+        )
+    for name in base.parameters:
+        texts = dict.fromkeys(
+            point.parameters[name].text for point in points if name in point.parameters
+        )
+        if len(texts) > 1 and name not in request.vary:
+            first = next(iter(texts))
+            raise InputError(
+                what=f"the scenario varies the parameter `{name}` ({', '.join(texts)}), and so the"
+                " work that is measured.",
+                where="corebound tune",
+                fix=f"Select one value, as in `--only {name}={first}`, or let the race choose with"
+                f" `--vary {name}`.",
+            )
+    return {
+        name: value.value for name, value in base.parameters.items() if name not in request.vary
+    }
+
+
+class _RaceReporter(Struct, frozen=True):
+    """A reporter that also says, after each block, who is still in the race."""
+
+    reporter: Reporter
+    task: Task
+    tuning: Tuning
+    done: tuple[Launch, ...]
+
+    def notify(self, message: str) -> None:
+        """Show a message."""
+        self.reporter.notify(message)
+
+    def show_warnings(self, checks: Sequence[HostCheck]) -> None:
+        """Show the host checks that are warnings."""
+        self.reporter.show_warnings(checks)
+
+    @contextmanager
+    def show_run(self, *, done: int, budget_s: float | None) -> Iterator[Observer]:
+        """Show the progress of a run."""
+        with self.reporter.show_run(done=done, budget_s=budget_s) as observer:
+            yield _RaceObserver(observer, self.notify, self.task, self.tuning, self.done)
+
+
+class _RaceObserver:
+    """Passes the events of a run on, and follows the race."""
+
+    def __init__(
+        self,
+        observer: Observer,
+        notify: Notify,
+        task: Task,
+        tuning: Tuning,
+        done: Sequence[Launch],
+    ) -> None:
+        self._observer = observer
+        self._notify = notify
+        self._task = task
+        self._tuning = tuning
+        self._contest = task.contest
+        self._launches: dict[str, dict[int, Launch]] = {}
+        self._summaries: dict[str, LaunchSummary] = {}
+        for launch in done:
+            self._add(launch)
+        self._race = self._standing().race
+
+    def started(self, job: Job, *, left: int) -> None:
+        """A launch starts."""
+        self._observer.started(job, left=left)
+
+    def ended(self, launch: Launch) -> None:
+        """A launch has ended; at the end of a block, say who is left."""
+        self._observer.ended(launch)
+        self._add(launch)
+        if launch.status == "skipped":
+            return
+        if self._race.ending is None and all(
+            self._race.blocks in self._launches.get(key, {}) for key in self._race.remaining
+        ):
+            now = self._standing()
+            self._race = now.race
+            self._notify(race_line(now, self._contest.cells, self._contest.default))
+
+    def tick(self) -> None:
+        """Called periodically during a launch."""
+        self._observer.tick()
+
+    def _add(self, launch: Launch) -> None:
+        if launch.kind == "measure" and launch.status != "skipped" and not is_refused(launch):
+            self._launches.setdefault(launch.cell.key, {})[launch.block] = launch
+
+    def _standing(self) -> Standing:
+        return standing(self._contest, self._launches, self._tuning, self._summarised)
+
+    def _summarised(self, launch: Launch) -> LaunchSummary:
+        if launch.id not in self._summaries:
+            warmup = self._task.scenario.measure.warmup
+            self._summaries[launch.id] = summarise_launch(launch, warmup)
+        return self._summaries[launch.id]

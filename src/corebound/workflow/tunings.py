@@ -1,0 +1,72 @@
+"""Read the recorded runs of `corebound tune`, and the launches through their files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from msgspec import Struct
+
+from corebound.analysis.tuning import TuneResult, analyse_tuning
+from corebound.analysis.tuning_proofs import Proof, launched_proof
+from corebound.errors import Fault, InputError
+from corebound.planning.artefacts import artefacts
+from corebound.records import documents, jsonl
+from corebound.records.launch_record import Launch
+from corebound.records.run_record import Run
+from corebound.scenario.loader import load_document
+
+
+class StoredTuning(Struct, frozen=True, kw_only=True):
+    """A recorded race and its file."""
+
+    file: Path
+    run: Run
+
+
+def latest_tunings(records: Path, faults: list[Fault]) -> tuple[StoredTuning, ...]:
+    """The latest race of each host, scenario and objective.
+
+    Args:
+        records: The folder of records.
+        faults: Receives each file that cannot be read.
+    """
+    latest: dict[tuple[str, str, str], StoredTuning] = {}
+    for file, run in jsonl.runs(documents.tunes_folder(records), faults):
+        tuning = run.tuning
+        if tuning is None or tuning.verifies is not None or len(run.scenarios) != 1:
+            continue
+        key = run.host.id, str(run.scenarios[0].document.get("name")), tuning.objective
+        latest[key] = StoredTuning(file=file, run=run)
+    return tuple(latest.values())
+
+
+def tuning_results(
+    records: Path, faults: list[Fault]
+) -> Iterator[tuple[TuneResult, Sequence[Proof]]]:
+    """The results of the latest races, each with the files that set its recommendation."""
+    for stored in latest_tunings(records, faults):
+        try:
+            result = analyse_tuning(stored.run, jsonl.read(stored.file).launches)
+        except InputError as error:
+            faults.append(jsonl.skipped_fault(stored.file, error))
+            continue
+        yield result, _proofs(result, records, faults)
+
+
+def _proofs(result: TuneResult, records: Path, faults: list[Fault]) -> tuple[Proof, ...]:
+    recommended = result.recommended
+    example = result.examples.get(recommended.key) if recommended is not None else None
+    if recommended is None or example is None or example.placement is None:
+        return ()
+    measure = load_document(result.source.document, result.source.path).measure
+    proofs = [
+        file
+        for file, run in jsonl.runs(documents.proofs_folder(records), faults)
+        if run.tuning is not None and run.tuning.verifies == result.run.id
+    ]
+    launches: Sequence[Launch] = jsonl.read(proofs[-1]).launches if proofs else ()
+    return tuple(
+        launched_proof(artefact, launches, warmup=measure.warmup, margin=measure.margin)
+        for artefact in artefacts(recommended, example.placement, example.commands)
+    )
