@@ -27,6 +27,8 @@ PAGES = (
     "past/run/r1.html",
     "past/run/served.html",
     "past/host/bench-01-0123456789ab.html",
+    "past/hosts.html",
+    "past/compare.html",
     "past/compare/r0-r1.html",
     f"past/{COMMITS_PAGE}",
 )

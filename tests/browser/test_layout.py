@@ -66,7 +66,7 @@ def test_intervals_are_distinguishable_at_any_window_and_text_size(
     assert past.evaluate("document.documentElement.scrollWidth") <= width
 
 
-@pytest.mark.parametrize("place", ["placement-table", "history-points", "cells"])
+@pytest.mark.parametrize("place", ["history-others", "history-points"])
 def test_an_opened_command_covers_the_sticky_column_on_a_phone(
     windows: Windows, sites: Path, place: str
 ) -> None:
@@ -121,18 +121,21 @@ def test_an_opened_command_hides_nothing_of_its_row(
     assert set(hidden) == {""}
 
 
-def test_opening_a_command_does_not_change_the_height_of_its_chart(
+def test_opening_details_does_not_change_the_height_of_the_chart_above(
     past: Page,
 ) -> None:
-    drawing = "#settings tbody tr:nth-child(2) td.plot svg"
+    body = ".forest tbody:nth-of-type(2)"
+    drawing = f"{body} td.plot svg"
     (before,) = boxes(past, drawing)
+    assert boxes(past, f"{body} .detail dl") == []
 
-    past.locator("#settings tbody tr").nth(1).locator("summary").click()
+    past.locator(f"{body} summary").click()
 
     (after,) = boxes(past, drawing)
-    assert after["height"] <= before["height"]
-    assert after["height"] >= before["height"] * 0.7
-    (label,) = boxes(past, "#settings tbody tr:nth-child(2) th .ink")
+    assert after["height"] == before["height"]
+    (details,) = boxes(past, f"{body} .detail dl")
+    assert details["top"] >= after["bottom"]
+    (label,) = boxes(past, f"{body} tr:first-child th .ink")
     # The dot, 15 of 40 from the drawing's top, is beside the label still.
     dot = after["top"] + after["height"] * 15 / 40
     assert label["top"] <= dot <= label["bottom"]
@@ -297,7 +300,6 @@ def test_numbers_of_close_changes_do_not_overlap_in_a_zoom(
         ("claims.html", "#claims table"),
         ("index.html", "#scenarios table"),
         ("past/compare/r0-r1.html", "#findings > .scroll > table"),
-        (HISTORY, "#dots table"),
     ],
 )
 def test_on_a_phone_charts_in_rows_have_their_scale_above_and_margins(
@@ -325,7 +327,7 @@ def test_a_table_behind_a_strip_is_fully_visible_in_its_panel(past: Page) -> Non
     past.evaluate(UNFOLD)
 
     cut = past.evaluate(
-        """() => [...document.querySelectorAll('#why figure .scroll')]
+        """() => [...document.querySelectorAll('#cpus figure .scroll')]
             .map(node => node.scrollWidth - node.clientWidth)"""
     )
 
@@ -353,28 +355,27 @@ def test_in_print_headings_stay_with_their_content_and_charts_fit(past: Page) ->
     # What is folded away is not printed, and so neither is what opens it or stands above it.
     folds = past.locator("summary:visible").all_inner_texts()
     assert [text for text in folds if text.startswith("command")] == []
-    assert "Again" not in past.locator("main").inner_text().split()
+    assert past.locator("th:visible", has_text="Reproduce").count() == 0
     assert set(past.evaluate(style, ["h2, h3, .lead", "breakAfter"])) == {"avoid"}
     assert set(past.evaluate(style, ["tbody:first-of-type > tr:first-child", "breakBefore"])) == {
         "avoid"
     }
     sizes = [
         {float(size.removesuffix("px")) for size in past.evaluate(style, [selector, "fontSize"])}
-        for selector in ("#cells tbody td", "#cells tbody .more")
+        for selector in ("#operators tbody td", "#operators tbody small")
     ]
     assert sizes[1]
     assert max(sizes[1]) <= min(sizes[0])
     # A dot is to text of 11 pixels what it is on a screen to text of 16.
-    assert past.evaluate(style, ["#dots .spot", "strokeWidth"])[0] == "4px"
-    assert past.evaluate(style, ["#settings .est", "strokeWidth"])[0] == "7.5px"
+    assert past.evaluate(style, [".forest .est", "strokeWidth"])[0] == "7.5px"
 
 
-def test_in_print_an_opened_command_keeps_its_heading(past: Page) -> None:
-    past.locator("#dots summary").first.click()
+def test_in_print_opened_details_stay_open(past: Page) -> None:
+    past.locator(".forest summary").first.click()
 
     past.emulate_media(media="print")
 
-    assert past.locator("#dots th", has_text="Again").is_visible()
+    assert past.locator(".forest .detail:visible").count() == 1
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
@@ -384,7 +385,7 @@ def test_the_equivalence_band_is_visible(past: Page, scheme: Scheme) -> None:
     band, paper = (
         luminance(past.evaluate(colour))
         for colour in (
-            "getComputedStyle(document.querySelector('#settings .noise')).fill",
+            "getComputedStyle(document.querySelector('.forest .noise')).fill",
             "getComputedStyle(document.body).backgroundColor",
         )
     )

@@ -25,7 +25,7 @@ ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--no-first-run", "--force-rendere
 SCENARIOS = 120
 LAST = f"Scenario number {SCENARIOS - 1:03}"
 TWO_MODULES = [f"{module}.time_{which}" for module in ("core", "plot") for which in range(40)]
-LAID_OUT = """() => [...document.querySelectorAll('#scenarios tbody tr a:first-child')]
+LAID_OUT = """() => [...document.querySelectorAll('#scenarios tbody th a')]
     .filter(node => node.checkVisibility({contentVisibilityAuto: true})).length"""
 
 
@@ -88,7 +88,7 @@ def test_the_keyboard_reaches_a_distant_row_and_opens_its_command(page: Page) ->
     fold.focus()
     fold.press("Enter")
 
-    assert page.locator("#scenarios tbody tr").last.locator("code").is_visible()
+    assert page.locator("#scenarios tbody tr").last.locator("details code").is_visible()
 
 
 def test_distant_rows_are_in_the_accessibility_tree(page: Page) -> None:
@@ -101,7 +101,7 @@ def test_distant_rows_are_in_the_accessibility_tree(page: Page) -> None:
 
 
 def test_a_search_keeps_the_rows_that_have_every_word(page: Page) -> None:
-    only = page.get_by_role("searchbox", name="Only rows with, Scenarios")
+    only = page.get_by_role("searchbox", name="Filter, Scenarios")
     only.fill("scenario 07")
     rows = page.locator("#scenarios tbody tr:visible")
 
@@ -134,7 +134,7 @@ def test_a_search_opens_matches_and_restores_them_afterwards(
 ) -> None:
     page = a_history(tmp_path, windows, [*TWO_MODULES, "lone.time_7"])
     folds, rows = page.locator("#series > details"), page.locator("#series tbody tr:visible")
-    only = page.get_by_role("searchbox", name="Only rows with, Every series")
+    only = page.get_by_role("searchbox", name="Filter, All series")
 
     assert (folds.count(), rows.count()) == (3, 0)
     only.fill("plot TIME_7")

@@ -57,15 +57,17 @@ def served(scratch: Path, supervision: Supervision) -> Serve:
 
 @pytest.fixture
 def quota() -> Iterator[Path]:
-    """A cgroup that may use a fifth of a CPU; needs root, as cgroups do."""
+    """A cgroup that may use a fifth of a CPU, and gets it; needs root, as cgroups do."""
     v1, v2 = CGROUPS / "cpu" / "corebound-test", CGROUPS / "corebound-test"
     group = v1 if v1.parent.is_dir() else v2
     try:
         group.mkdir()
         if group == v1:
             (group / "cpu.cfs_quota_us").write_text("20000")
+            (group / "cpu.shares").write_text("100000")
         else:
             (group / "cpu.max").write_text("20000 100000")
+            (group / "cpu.weight").write_text("10000")
     except OSError:
         pytest.skip("needs a cgroup of one's own with a CPU quota")
     try:

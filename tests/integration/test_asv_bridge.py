@@ -34,11 +34,11 @@ def repository(tmp_path: Path) -> Path:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "cannot be told"),
+        ("", "cannot be determined"),
         ("nonsense", "asv cannot read it"),
         ("[]", "No version specified"),
         ('{"version": 1}', "No repo specified"),
-        ('{"version": 1, "repo": 5}', "have to be texts"),
+        ('{"version": 1, "repo": 5}', "must be strings"),
         ('{"version": 1, "repo": "nowhere"}', "DVCS"),
         ('{"version": 1, "repo": ".", "plugins": [".nowhere"]}', "No module named 'nowhere'"),
         ('{"version": 1, "repo": "http://127.0.0.1:9/x.git", "project": "x"}', "unable to access"),
@@ -57,7 +57,7 @@ def test_an_invalid_asv_configuration_is_an_error_message(
 def test_an_unknown_commit_is_an_error_message(repository: Path, revision: str) -> None:
     project = open_project(repository / "asv.conf.json", print)
 
-    with pytest.raises(InputError, match="names no commit"):
+    with pytest.raises(InputError, match="is not a commit of"):
         project.commit(revision)
 
 

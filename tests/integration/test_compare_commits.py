@@ -203,9 +203,9 @@ def test_a_plain_run_measures_the_commit_that_is_checked_out(toy: Toy) -> None:
     ("arguments", "expected"),
     [
         (("compare-commits", "HEAD", "HEAD"), "the same commit"),
-        (("compare-commits", "HEAD", "nowhere"), "names no commit"),
+        (("compare-commits", "HEAD", "nowhere"), "is not a commit of"),
         (("compare-commits", "HEAD~1", "HEAD", "--margin", "2"), "is not between 0 and 1"),
-        (("compare-commits", "HEAD~1", "HEAD", "--config", "no.json"), "cannot be told"),
+        (("compare-commits", "HEAD~1", "HEAD", "--config", "no.json"), "cannot be determined"),
         (("bisect", "HEAD", "HEAD~3", "--scenario", "scenarios/toy.yaml"), "does not descend from"),
     ],
 )

@@ -79,17 +79,17 @@ except WorkloadError as error:
         (
             "distributed_pytorch.step(method='dp', processes=1)",
             True,
-            "DataParallel does nothing with fewer than two GPUs, and the cell has 0.",
+            "DataParallel has no effect with fewer than two GPUs, and the cell has 0.",
         ),
         (
             "distributed_pytorch.step(method='dp', processes=2, gpus=2)",
             True,
-            "DataParallel runs in one process, and the cell asks for 2.",
+            "DataParallel runs in one process, but the cell requests 2.",
         ),
         (
             "distributed_pytorch.step(processes=2, gpus=1)",
             True,
-            "2 processes cannot share 1 GPUs: each has to have one.",
+            "2 processes cannot share 1 GPUs: each process needs its own.",
         ),
         (
             "distributed_pytorch.step(method='dp', processes=1, gpus=2, batch=3)",

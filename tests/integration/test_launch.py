@@ -164,7 +164,7 @@ def test_a_variable_that_does_not_reach_the_worker_makes_it_invalid(run: Launche
     lost = run("short", env=env, strip=("env", "-u", "OMP_NUM_THREADS"))
 
     assert lost.status == "invalid"
-    assert lost.evidence == ("OMP_NUM_THREADS=3 was set, the worker got none",)
+    assert lost.evidence == ("OMP_NUM_THREADS=3 was set, but the worker has none",)
 
 
 def test_the_users_thread_variables_do_not_reach_the_worker(

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from corebound.cli.serve import state_of
+from corebound.workflow.unchanged_report import state_of
 from support import commands
 
 _LONGEST_S = 60
@@ -54,7 +54,7 @@ def test_a_site_is_served_rebuilt_and_stopped(tmp_path: Path) -> None:
                 raise
 
     assert (status, refused, nameless, code) == (200, 403, 404, 0)
-    assert "No records yet" in page
+    assert "corebound run scenarios --profile quick" in page
     assert "Stopped." in log.read_text()
     assert "Traceback" not in log.read_text()
 

@@ -18,6 +18,7 @@ import pytest
 import yaml
 
 from corebound.machine.procfs import processes_below
+from corebound.machine.topology import CpuId, cpu_list
 from corebound.records import jsonl
 from corebound.records.launch_record import Launch
 from support import commands, needs
@@ -190,6 +191,27 @@ def test_a_run_launches_every_cell_and_prints_the_results(with_helper: Path) -> 
     (stored,) = records(with_helper)
     assert launched(stored) == COMPLETE
     assert wait_until_gone(with_helper) == []
+
+
+def test_configurations_that_are_the_same_here_are_measured_once(suite: Path) -> None:
+    cpus = ",".join(map(str, sorted(os.sched_getaffinity(0))))
+    matrix = {"binding": ["none", "one-cpu", {"cpus": cpus}]}
+    measure = {"iterations": 10, "relaunch_disturbed": 0, "launches": {"min": 2, "max": 2}}
+    changed(suite, "nap", matrix=matrix, measure=measure, baseline={"binding": {"cpus": cpus}})
+
+    code, out, err = run(suite, "nap.yaml")
+
+    assert code == 0
+    assert "1 of 3 configurations" in err
+    (stored,) = records(suite)
+    bound = f"binding=cpus:{cpu_list(CpuId(cpu) for cpu in os.sched_getaffinity(0))}"
+    assert stored.run.duplicates == {"nap": {"binding=none": bound}}
+    assert launched(stored) == Counter(
+        (block, key, "ok") for block in range(2) for key in (bound, "binding=one-cpu")
+    )
+    assert f"{bound.removeprefix('binding=')} | none" in out
+    run(suite, "nap.yaml", "--resume")
+    assert records(suite) == [stored]
 
 
 @pytest.mark.parametrize("seed", [pytest.param(0, marks=pytest.mark.quick), 1, 2, 3])

@@ -92,7 +92,7 @@ def test_the_mode_does_not_change_the_result(
     [
         ("tensorflow", "dispatch_threads=2", "TensorFlow has no `dispatch_threads`"),
         ("pytorch", "blocking=True", "PyTorch has no `blocking`"),
-        ("pytorch", "mode='graph'", "PyTorch has no `mode`, which is graph here"),
+        ("pytorch", "mode='graph'", "PyTorch has no `mode`, which is set to graph"),
     ],
 )
 def test_unsupported_settings_of_a_framework_are_refused(
@@ -170,7 +170,7 @@ def test_a_checkpoint_of_other_weights_is_detected(
         tmp_path,
     )
 
-    assert result.startswith("the checkpoint does not hold `")
+    assert result.startswith("the checkpoint does not contain the trained `")
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float16"])
@@ -229,7 +229,7 @@ def test_a_data_set_gives_valid_images_and_detects_invalid_ones(
     )
 
     assert result == [
-        "the data set gave (4, 3, 16, 16) images, not (4, 3, 16, 16) in 0 to 1.",
+        "the data set returned (4, 3, 16, 16) images; expected (4, 3, 16, 16) in 0 to 1.",
         False,
     ]
 

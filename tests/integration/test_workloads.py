@@ -132,7 +132,7 @@ def test_a_missing_mkl_is_named(tmp_path: Path, imported: PreloadedFrameworks) -
 wrong = lambda state: {name: one + 1 for name, one in state["model"].items()}
 torch.save = lambda state, file, save=torch.save: save({"model": wrong(state)}, file)
 """,
-            "the checkpoint does not hold",
+            "the checkpoint does not contain",
         ),
         (
             "mobilenet_pytorch.inference(image=64)",
@@ -164,7 +164,7 @@ made.step = drift
         (
             "recommender_pytorch.inference(batch=2)",
             "made.model._top[3] = torch.nn.Identity()",
-            "the recommender gave wrong probabilities.",
+            "the recommender returned wrong probabilities.",
         ),
         (
             "decoder_pytorch.inference(context=4)",
@@ -173,7 +173,7 @@ def forgetful(layer, numbers, cache, begin):
     return numbers + numbers.cumsum(1)
 decoder_pytorch.Layer.forward = forgetful
 """,
-            "the decoder's cache changes what it writes.",
+            "the decoder's output with its cache differs from that without.",
         ),
     ],
 )
@@ -289,10 +289,10 @@ def test_the_check_of_the_tensorflow_hourglass_redraws_the_masks_of_step_one(
     [
         (
             "made.inputs.assign(made.inputs * float('nan'))",
-            "a step left numbers that are not finite.",
+            "a step produced values that are not finite.",
         ),
         ("hourglass_tensorflow.LEARNING_RATE = -0.001", "the loss went from"),
-        ("hourglass_tensorflow.tf.stack = lambda heats, axis: heats[0]", "the heat maps are"),
+        ("hourglass_tensorflow.tf.stack = lambda heats, axis: heats[0]", "the heat maps have"),
     ],
 )
 def test_a_wrong_step_of_the_tensorflow_hourglass_is_detected(

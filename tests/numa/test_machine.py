@@ -61,7 +61,7 @@ matrix:
     - {binding: {cpus: "1,6"}, memory: default, threads: default}
     - {binding: node, memory: default, threads: per-core, bind: after-start}
     - {binding: per-worker, memory: bind, threads: default, workers: 2}
-measure: {iterations: 3, launches: {min: 2, max: 2}, timeout_s: 120}
+measure: {iterations: 3, launches: {min: 2, max: 2}, timeout_s: 120, duplicates: each}
 """
 # A launch that wanders takes over ten seconds: memory by node is looked at every ten.
 WANDERING = """\
@@ -87,7 +87,7 @@ environment: host
 parameters: {told: /suite/offline/told.jsonl}
 matrix:
   binding: [physical-cores, logical-cpus, node, {cpus: "2,3"}]
-measure: {iterations: 3, launches: {min: 2, max: 2}, timeout_s: 120}
+measure: {iterations: 3, launches: {min: 2, max: 2}, timeout_s: 120, duplicates: each}
 """
 
 

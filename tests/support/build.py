@@ -27,7 +27,7 @@ from corebound.records.launch_record import (
     Worker,
 )
 from corebound.records.run_record import SCHEMA, Commit, EnvironmentLock, Run, ScenarioSource
-from corebound.records.telemetry import HostOverTime, HostWindow
+from corebound.records.telemetry import HostOverTime, HostWindow, QuotaUse
 from corebound.scenario.cell import Binding, Cell, Threads
 from corebound.scenario.models import Scenario
 from corebound.scenario.traffic import Answered, Client, GeneratorOrder, Shape, Traffic, Warmed
@@ -340,6 +340,19 @@ def a_window(
         waited_ns=ns(waited_ms),
         throttled_ns=ns(throttled_ms),
         **changes,
+    )
+
+
+def a_quota_use(
+    *, cpus: float = 0.5, periods: int | None = 100, throttled: int | None = 80
+) -> QuotaUse:
+    """A CPU quota of half a CPU that stopped threads for 40 ms in each throttled period."""
+    return QuotaUse(
+        cpus=cpus,
+        period_us=100_000,
+        periods=periods,
+        throttled_periods=throttled,
+        throttled_ns=None if throttled is None else throttled * 40_000_000,
     )
 
 

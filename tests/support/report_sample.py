@@ -20,6 +20,7 @@ from corebound.analysis.change_history import ChangeHistory, build_change_histor
 from corebound.analysis.host_records import Record
 from corebound.analysis.run_comparison import PastResults, past_results
 from corebound.machine.doctor.result import HostCheck, State
+from corebound.planning.commands import command
 from corebound.planning.models import Placement
 from corebound.records.calibration import Calibration
 from corebound.records.history import HistoryPoint, HistoryPoints, Series
@@ -198,6 +199,9 @@ def _launch(cell: Cell, block: int, position: int, drift: float, noise: random.R
     )
     launch = replace(
         launch,
+        commands=(command(cell, launch.placement, 0, "/environments/pytorch/bin/python"),)
+        if launch.placement
+        else (),
         duration_ns=sum(wall_ns) + 900_000_000,
         host=_host(cpus, sum(wall_ns) // 1_000_000),
         counters=_counters(),
@@ -224,7 +228,7 @@ def _host(cpus: tuple[int, ...], end_ms: int) -> HostOverTime:
         for from_ms, to_ms in ((0, half), (half, end_ms))
     )
     host = a_host_over_time(*windows, cpus=cpus)
-    return replace(host, unavailable={"throttling": "no cgroup above the launch rations CPU time"})
+    return replace(host, unavailable={"throttling": "no cgroup of the launch limits CPU time"})
 
 
 def _counters() -> Counters:
@@ -249,7 +253,7 @@ def _moved(launch: Launch, worker: Worker) -> Launch:
         status="invalid",
         reason="it did not run as it was asked to.",
         fix="Look for what changes the affinity: the workload, or a daemon of the host.",
-        evidence=("thread 101 (OMP <worker>) was seen on CPUs 3, off its slot",),
+        evidence=("thread 101 (OMP <worker>) was seen on CPUs 3, outside its slot",),
         log="OMP: Warning #123: <b>affinity</b> & places ignored\n",
     )
 
@@ -381,6 +385,35 @@ def a_sample() -> tuple[Run, tuple[Launch, ...]]:
     run = a_sample_run()
     launches = sample_launches(run, a_network())
     return run, (*launches, *sample_profiles(run, a_network()))
+
+
+# The modes of the baseline's and the cell's launch in each block, F fast and S slow.
+TWO_MODES = "SS FS SF SS FF SS FS SF SS SS SF FS SS SF"
+
+
+def a_sample_of_two_modes() -> tuple[Run, tuple[Launch, ...]]:
+    """A cell 3 % slower than its baseline; slow launches take 6.2 ms instead of 5.05 ms.
+
+    Fast launches have more memory.
+    """
+    scenario = a_scenario(name="pool", title="A pool of threads")
+    noise = random.Random(11)  # no secret
+    launches = []
+    for block, modes in enumerate(TWO_MODES.split()):
+        for position, cell in enumerate(expand(scenario, "pool.yaml")):
+            is_fast = modes[position] == "F"
+            ms = (5.05 if is_fast else 6.2) * (1.03 if position else 1.0) * noise.gauss(1, 0.003)
+            worker = a_worker(wall_ns=(round(ms * 1e6),) * 30)
+            launches.append(
+                a_launch(
+                    cell=cell,
+                    block=block,
+                    position=position,
+                    placement=a_placement(cpus=(position,)),
+                    workers=(replace(worker, peak_rss_bytes=(96 if is_fast else 64) << 20),),
+                )
+            )
+    return a_run(scenarios=(scenario,), run_id="two-modes"), tuple(launches)
 
 
 # Set-up: (requests a second, milliseconds of CPU time each)
@@ -692,7 +725,7 @@ def a_benchmark(
 
 
 def pages_of(records: Sequence[Record], **known: Any) -> dict[str, str]:
-    """Every page and data file by its path in the site; what is packed is unpacked.
+    """Every page and text file by its path in the site; what is packed is unpacked.
 
     Args:
         records: Every run with its launches, in any order.
@@ -704,7 +737,7 @@ def pages_of(records: Sequence[Record], **known: Any) -> dict[str, str]:
         return {
             file.relative_to(out).as_posix(): _read_text(file)
             for file in sorted(out.rglob("[!.]*"))
-            if file.is_file() and file.parent.name != "assets"
+            if file.is_file() and file.parent.name != "assets" and file.suffix != ".png"
         }
 
 

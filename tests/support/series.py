@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Sequence
+from typing import Any
 
 from msgspec import Struct
 
-from corebound.records.history import HistoryPoints
+from corebound.records.history import HistoryPoints, Series
 from corebound.stats.history.change_point import ChangePoint, HistoryArrays
 from corebound.stats.history.detection import THRESHOLD, change_points_of
 from corebound.stats.history.regressions import arrays_of
@@ -47,3 +49,12 @@ def find_change_points(
 ) -> tuple[ChangePoint, ...]:
     """The steps of these nights."""
     return change_points_of(history_arrays(nights), threshold=threshold)
+
+
+def a_stepped_series(
+    scenario: str, ratio: float, *, at: int = 45, nights: int = 60, **changes: Any
+) -> Series:
+    """A benchmark of project `p` whose values are multiplied by `ratio` from one night on."""
+    noise = random.Random(f"{scenario} {changes}")
+    values = [1e6 * (ratio if day >= at else 1.0) * noise.gauss(1, 0.005) for day in range(nights)]
+    return a_series(values, **{"scenario": scenario, "title": scenario, "project": "p"} | changes)

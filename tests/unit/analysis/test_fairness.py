@@ -37,31 +37,29 @@ def never_steady() -> Launch:
 
 
 FAILING = {
-    "Not every thread kept to its placement": lambda: checks_of(
+    "Some threads ran on other CPUs": lambda: checks_of(
         replace(launched(0, 1), workers=(a_worker(threads=(a_thread(stays=((1, 0, 100),)),)),))
     ),
-    "A framework used more or fewer threads than it was asked to": lambda: checks_of(
+    "Thread counts differ from the configuration": lambda: checks_of(
         replace(launched(0), workers=(a_worker(threads_asked=4, threads_used=2),))
     ),
     "Cells ran in the same order in every block": lambda: checks_of(
         *(launched(block, place, place) for block in range(3) for place in range(2))
     ),
-    "A launch ran although it was paused": lambda: checks_of(
+    "A launch ran while it was paused": lambda: checks_of(
         replace(launched(0), pauses=Pauses(duration_ns=1_000_000_000, cpu_ns=30_000_000))
     ),
-    "Not every launch became steady": lambda: checks_of(never_steady()),
-    "Processes outlived their launch": lambda: checks_of(
+    "Some launches did not reach steady state": lambda: checks_of(never_steady()),
+    "Some processes outlived their launch": lambda: checks_of(
         replace(launched(0), leftover_processes=("daemon",))
     ),
-    "Launches of one environment ran different versions": lambda: checks_of(
+    "Versions differ between launches of an environment": lambda: checks_of(
         launched(0), replace(launched(1), workers=(replace(a_worker(), python="3.12.0"),))
     ),
-    "Looking at threads cost more than 0.5 % of a CPU": lambda: checks_of(
+    "Sampling overhead: over 0.5 % of one CPU": lambda: checks_of(
         replace(launched(0), look_ns=1_000_000_000, duration_ns=2_000_000_000)
     ),
-    "Something on the host stood out when the run began": lambda: checks_of(
-        launched(0), warns=True
-    ),
+    "Host checks gave warnings when the run started": lambda: checks_of(launched(0), warns=True),
 }
 
 
@@ -84,7 +82,7 @@ def test_steady_launches_are_counted() -> None:
     (steady,) = (one for one in checks_of(never_steady(), launched(1)) if "steady" in one.says)
 
     assert (steady.says, steady.evidence) == (
-        "Not every launch became steady",
+        "Some launches did not reach steady state",
         "1 of 2 launches did",
     )
 
@@ -93,7 +91,7 @@ def test_a_passed_check_states_what_held() -> None:
     found = checks_of(launched(0, 0, 0), launched(0, 1, 1), launched(1, 1, 0), launched(1, 0, 1))
 
     passed = {check.says for check in found if check.passed}
-    assert "Every launch became steady" in passed
+    assert "All launches reached steady state" in passed
     assert "Cells ran in random order, block by block" in passed
     assert not any(check.passed is False for check in found)
 
@@ -103,6 +101,6 @@ def test_the_cpu_time_of_paused_launches_is_shown() -> None:
 
     shown = checks_of(replace(launched(0), pauses=quiet), replace(launched(1), pauses=quiet))
 
-    (check,) = [check for check in shown if check.says.startswith("Launches that alternated")]
+    (check,) = [check for check in shown if check.says.startswith("Alternating launches")]
     assert check.passed
     assert check.evidence == "2 launches alternated and used 0.10 % of a CPU while paused"

@@ -196,7 +196,7 @@ def test_a_nested_repository_is_reported_and_skipped(repository: Path) -> None:
     said: list[str] = []
 
     assert taken(repository, say=said.append) == head(repository)
-    assert said == ["inside/ is a repository of its own: it is not measured."]
+    assert said == ["inside/ is a separate repository: it is not measured."]
 
 
 def test_a_submodule_with_changes_is_rejected(repository: Path, tmp_path: Path) -> None:
@@ -208,7 +208,7 @@ def test_a_submodule_with_changes_is_rejected(repository: Path, tmp_path: Path) 
     assert taken(repository) == head(repository)
 
     (repository / "library" / "a.py").write_text("edited\n")
-    with pytest.raises(InputError, match="submodule library has changes"):
+    with pytest.raises(InputError, match="submodule library has uncommitted changes"):
         taken(repository)
 
     commit_all(repository / "library")
@@ -251,6 +251,6 @@ def test_a_missing_snapshot_is_reported(repository: Path) -> None:
     (repository / "a.py").write_text("edited\n")
     one = taken(repository)
 
-    with pytest.raises(InputError, match="not there any more"):
+    with pytest.raises(InputError, match="no longer exists"):
         snapshot.commit_to_build(repository.parent / "another.git", one)
     assert snapshot.find(repository.parent / "another.git", one.name) is None

@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from benchmarks.simulation.runs import LEARNED, WAYS, Run, by_launches_alone, load
+from benchmarks.simulation.runs import LEARNED, METHODS, Run, by_launches_alone, load
 
 RECORDED = Path(__file__).parents[2] / "data/runs/changing-load.json"
-LEARNING = {name: way for name, way in WAYS.items() if way is not by_launches_alone}
+LEARNING = {name: method for name, method in METHODS.items() if method is not by_launches_alone}
 
 
 @pytest.fixture(scope="module")

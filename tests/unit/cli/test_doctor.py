@@ -81,7 +81,7 @@ def _result_of(run: Run) -> scenario_result.ScenarioResult:
 @pytest.mark.parametrize(
     ("preflight", "passed", "evidence", "facts"),
     [
-        (None, None, "not looked at", {"Host's state": "unavailable: not looked at"}),
+        (None, None, "not checked", {"Host's state": "unavailable: not checked"}),
         (
             (
                 a_host_check(check="load", state="ok", value="0.1"),
@@ -89,7 +89,7 @@ def _result_of(run: Run) -> scenario_result.ScenarioResult:
             ),
             True,
             "2 checks",
-            {"Host's state": "nothing stood out"},
+            {"Host's state": "no warnings"},
         ),
         (
             (
@@ -115,7 +115,7 @@ def test_a_page_shows_the_warnings_at_the_start_of_the_run(
 ) -> None:
     page = provenance(_result_of(replace(a_run(), preflight=preflight)), records_file="a.jsonl")
 
-    check = next(check for check in page.checks if check.says.endswith("when the run began"))
+    check = next(check for check in page.checks if check.says.endswith("when the run started"))
     assert (check.passed, check.evidence) == (passed, evidence)
     shown = {fact.term: fact.value for fact in page.facts}
     assert {term: shown.get(term) for term in facts} == facts

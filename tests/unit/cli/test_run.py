@@ -17,6 +17,7 @@ from corebound.scenario.matrix import expand
 from corebound.stats.noise_floor import lock_digest
 from corebound.workflow.execute import RunResult
 from support.build import a_calibration, a_launch, a_placement, a_run, a_scenario, a_worker
+from support.report_sample import a_sample_of_two_modes
 
 # Six pairs: Student's t(5) of 3 is p = 0.03, of 12 is p = 0.00007.
 PAIRS = 6
@@ -28,7 +29,7 @@ def told(shifts: dict[str, float]) -> RunResult:
     launches: list[Launch] = []
     for scenario in scenarios:
         # Differences within pairs of mean 0 and standard deviation 1 %.
-        wobble = [0.01 * z / 0.8944 for z in (-1.0, 1.0, -1.0, 1.0, 0.0, 0.0)]
+        wobble = [0.01 * z / 1.0526 for z in (-1.4, 1.2, -0.9, 0.9, 0.6, -0.4)]
         for block in range(PAIRS):
             for position, cell in enumerate(expand(scenario, "s.yaml")):
                 factor = 1.0
@@ -129,7 +130,7 @@ def test_an_inconclusive_verdict_has_the_number_of_launches_needed() -> None:
 
 
 def test_an_interval_that_barely_excludes_one_is_not_rounded_to_one() -> None:
-    assert "[1.0003, 1.02]  ▲ faster" in shown(told({"alone": 2.9}))
+    assert "1.0003–1.02  ▲ faster" in shown(told({"alone": 2.9}))
 
 
 def test_disturbed_launches_are_named_in_their_row_and_in_json() -> None:
@@ -153,3 +154,25 @@ def test_disturbed_launches_are_named_in_their_row_and_in_json() -> None:
     )
     assert shown(every).count("6 of 6 launches disturbed") == 2
     assert [len(cell["disturbed_launches"]) for cell in run.run_document(every)["cells"]] == [6, 6]
+
+
+def test_launches_of_two_modes_are_compared_within_a_mode_and_over_both() -> None:
+    run_, launches = a_sample_of_two_modes()
+    one = RunResult(run=run_, file=Path("f.jsonl"), launches=launches, ending="complete")
+
+    said = " ".join(shown(one).split())
+
+    assert "▼ slower" in said
+    assert "In the same mode 2.9 % slower [" in said
+    assert "in 5 of 14 against 4 of 14 launches: no significant difference." in said
+    modes = run.run_document(one)["cells"][1]["modes"]
+    assert modes["decides"] == "same mode"
+    assert (modes["cell_fast"]["fast"], modes["baseline_fast"]["launches"]) == (5, 14)
+    assert modes["blocks"][1] == {"block": 1, "cell": "slow", "baseline": "fast"}
+
+
+def test_launches_of_one_mode_have_no_modes() -> None:
+    one = told({"alone": 5.0})
+
+    assert "mode" not in shown(one)
+    assert [cell["modes"] for cell in run.run_document(one)["cells"]] == [None, None]

@@ -10,7 +10,7 @@ from corebound.diagnosis.evidence import CellEvidence, spin_share
 from corebound.launch import perf
 from corebound.records.telemetry import Counters, HostOverTime
 from corebound.stats.interference import disturbance, disturbed_ranges
-from support.build import a_host, a_host_over_time, a_window
+from support.build import a_host, a_host_over_time, a_quota_use, a_window
 from support.findings import cell_evidence, cell_keys, findings_in, measured_cell
 from support.paths import DATA
 
@@ -69,6 +69,77 @@ def test_a_cause_that_disturbed_most_of_a_launch_is_reported_with_its_fix(
     assert any(says in line and "50 % of" in line for line in finding[rule].evidence)
     assert fixes in finding[rule].fix
     assert finding[rule].times_ratio == 2.0
+
+
+def limited(
+    ms: float, *, cpus: float | None, used: int, threads: str, throttled: int = 80
+) -> CellEvidence:
+    """A cell with a quota of half a CPU, of its own unless `cpus` is None; of 100 periods."""
+    axes = (("threads", threads),)
+    launches = [
+        replace(
+            launch,
+            cell=replace(launch.cell, cpu_quota=cpus),
+            quota=a_quota_use(throttled=throttled),
+        )
+        for launch in measured_cell(ms, axes=axes, used=used).launches
+    ]
+    return cell_evidence(launches)
+
+
+def test_more_threads_than_a_quota_allows_are_named_with_their_number() -> None:
+    host, quota = (
+        limited(80.0, cpus=0.5, used=2, threads="host-cores"),
+        limited(50.0, cpus=0.5, used=1, threads="quota", throttled=5),
+    )
+
+    finding = findings_in(host, quota)["throttled"]
+
+    assert cell_keys(finding) == ["threads=host-cores"]
+    assert finding.tone == "bad"
+    assert finding.what == (
+        "Throttled by its CPU quota of 0.5 CPUs: 80 % of periods; an iteration is 1.60× slower"
+        " than with `threads: quota`."
+    )
+    assert finding.evidence[:2] == (
+        "80 of 100 periods throttled, for 3.20 s of CPU time",
+        "2 threads for 0.5 CPUs",
+    )
+    assert "OMP_NUM_THREADS=1" in finding.fix
+    assert finding.times_ratio == pytest.approx(1.6)
+
+
+def test_a_quota_from_outside_is_diagnosed_too() -> None:
+    finding = findings_in(limited(80.0, cpus=None, used=2, threads="default"))["throttled"]
+
+    assert finding.tone == "bad"
+    assert "threads: quota" in finding.fix
+    assert "--cpus" in finding.fix
+
+
+def test_one_thread_that_needs_more_than_its_quota_is_no_fault_of_its_threads() -> None:
+    finding = findings_in(limited(80.0, cpus=0.5, used=1, threads="quota"))["throttled"]
+
+    assert finding.tone == "warn"
+    assert "OMP_NUM_THREADS" not in finding.fix
+
+
+def test_iterations_shorter_than_a_period_say_that_their_median_hides_the_stops() -> None:
+    walls_ms = (5.0,) * 9 + (60.0,)
+    cell = limited(5.0, cpus=0.5, used=1, threads="quota")
+    short = measured_cell(5.0, axes=(("threads", "quota"),), walls_ms=walls_ms * 3)
+    launches = [
+        replace(launch, workers=of_short.workers)
+        for launch, of_short in zip(cell.launches, short.launches, strict=True)
+    ]
+
+    finding = findings_in(cell_evidence(launches))["throttled"]
+
+    assert any("mean" in line and "median" in line for line in finding.evidence)
+
+
+def test_a_quota_that_hardly_stops_threads_is_not_reported() -> None:
+    assert findings_in(limited(80.0, cpus=1.5, used=1, threads="quota", throttled=3)) == {}
 
 
 def test_discarded_and_kept_launches_are_counted_separately() -> None:

@@ -259,7 +259,10 @@ def test_a_further_import_under_test_continues_the_series(tmp_path: Path) -> Non
 
 @pytest.mark.parametrize(
     ("required", "fix"),
-    [({"numpy": "2", "six": "1"}, "They require numpy, six."), ({}, "They require nothing;")],
+    [
+        ({"numpy": "2", "six": "1"}, "They require numpy, six."),
+        ({}, "The files have no requirements"),
+    ],
 )
 def test_an_unknown_requirement_under_test_is_rejected(
     tmp_path: Path, required: dict[str, str], fix: str

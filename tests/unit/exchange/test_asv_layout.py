@@ -163,7 +163,7 @@ def test_a_count_of_one_is_singular(tmp_path: Path) -> None:
     assert said[:3] == [
         "trees: 1 result file, 1 benchmark that no longer exists",
         "2 series of 2 points, 1 of them with a result; 2 new",
-        "1 point has no result: it failed (1)",
+        "1 point has no result: failed (1)",
     ]
     told = json.loads(import_asv(tree, "--project", "other", "--json").stdout)
     assert (told["result_files"], told["benchmarks_that_exist_no_longer"]) == (1, 1)

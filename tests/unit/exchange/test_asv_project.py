@@ -79,14 +79,14 @@ def test_without_benchmarks_json_the_name_gives_the_unit(tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("value", "why"),
     [
-        (None, "it failed"),
-        (math.nan, "it was skipped or came to NaN"),
-        (math.inf, "an infinite figure is none"),
-        (10**400, "an infinite figure is none"),
-        (0, "0 seconds: only a figure above 0 can be compared"),
-        (-1.5, "-1.5 seconds: only a figure above 0 can be compared"),
-        ("fast", "'fast' is no number"),
-        (True, "'True' is no number"),
+        (None, "failed"),
+        (math.nan, "skipped, or the value is NaN"),
+        (math.inf, "the value is infinite"),
+        (10**400, "the value is infinite"),
+        (0, "0 seconds: only values above 0 can be compared"),
+        (-1.5, "-1.5 seconds: only values above 0 can be compared"),
+        ("fast", "'fast' is not a number"),
+        (True, "'True' is not a number"),
     ],
 )
 def test_a_missing_value_has_a_reason(tmp_path: Path, value: object, why: str) -> None:
@@ -132,7 +132,7 @@ def test_a_list_shorter_than_the_product_leaves_the_rest_without_a_result(
 def test_a_benchmark_that_failed_as_a_whole_failed_in_every_cell(tmp_path: Path) -> None:
     tree = result_tree(tmp_path, result_file({"time_it": [None, [["1", "2"]]]}), benchmarks=TIME)
 
-    assert [one.points[0].missing for one in read(tree).series] == ["it failed"] * 2
+    assert [one.points[0].missing for one in read(tree).series] == ["failed"] * 2
 
 
 @pytest.mark.parametrize(
@@ -188,13 +188,13 @@ def test_version_1_is_read_with_numbers_and_objects(tmp_path: Path) -> None:
 
     where = "environment=py2.7-numpy1.8-six"
     assert found["time_bare", where].value == 0.5e9
-    assert found["time_failed", where].missing == "it failed"
+    assert found["time_failed", where].missing == "failed"
     none = [one.missing for (name, _), one in found.items() if name == "time_none"]
-    assert none == ["it failed"] * 3
+    assert none == ["failed"] * 3
     assert found["time_one", where].bounds == (0.9e9, 1.1e9)
     assert found["time_one", where].launches == (1e9, 1e9)
     assert found["time_many", f"param1=1,{where}"].value == 1e9
-    assert found["time_many", f"param1=2,{where}"].missing == "it failed"
+    assert found["time_many", f"param1=2,{where}"].missing == "failed"
 
 
 def test_points_are_in_the_order_of_commit_dates(tmp_path: Path) -> None:
@@ -268,6 +268,29 @@ def test_a_threshold_of_asv_conf_is_the_margin(tmp_path: Path) -> None:
     }
 
 
+def test_patterns_of_asv_conf_make_benchmarks_secondary(tmp_path: Path) -> None:
+    tree = result_tree(tmp_path, result_file({"time_it": [[1.0], []], "size.time_it": [[1.0], []]}))
+    (tree / "asv.conf.json").write_text(
+        json.dumps({"project": "p", "secondary_benchmarks": ["size\\."]})
+    )
+
+    assert {one.scenario: one.importance for one in read(tree).series} == {
+        "time_it": "primary",
+        "size.time_it": "secondary",
+    }
+
+
+@pytest.mark.parametrize("patterns", ["size", ["("], [1], {"size": 1}])
+def test_patterns_that_are_none_are_an_error(tmp_path: Path, patterns: object) -> None:
+    tree = result_tree(tmp_path, result_file({"time_it": [[1.0], []]}))
+    (tree / "asv.conf.json").write_text(
+        json.dumps({"project": "p", "secondary_benchmarks": patterns})
+    )
+
+    with pytest.raises(InputError, match="secondary_benchmarks"):
+        read(tree)
+
+
 @pytest.mark.parametrize("named", [".", "asv.conf.json", "results"])
 def test_a_project_is_named_by_its_folder_its_configuration_or_its_results(
     tmp_path: Path, named: str
@@ -280,9 +303,9 @@ def test_a_project_is_named_by_its_folder_its_configuration_or_its_results(
 @pytest.mark.parametrize(
     ("data", "says"),
     [
-        (b"", "no whole JSON"),
-        (b'{"commit_hash": "a', "no whole JSON"),
-        (b"\xff\xfe", "no whole JSON"),
+        (b"", "invalid JSON"),
+        (b'{"commit_hash": "a', "invalid JSON"),
+        (b"\xff\xfe", "invalid JSON"),
         (b"[]", "no result file"),
         (b"{}", "no result file"),
         (json.dumps(result_file({}, version=3)).encode(), "version 3"),
@@ -354,7 +377,7 @@ def test_a_folder_without_results_is_rejected(tmp_path: Path) -> None:
 
 
 def test_if_every_file_is_damaged_the_first_is_reported(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="none of its result files"):
+    with pytest.raises(InputError, match="no result file can be read"):
         read(result_tree(tmp_path, {"version": 2}))
 
 

@@ -109,7 +109,7 @@ def test_guessed_units_and_parameters_are_reported(tmp_path: Path) -> None:
     (fault,) = read_project(result_tree(tmp_path, result_file({"time_it": [[1.0], []]}))).faults
 
     assert fault.file.endswith("benchmarks.json")
-    assert "benchmarks' names" in fault.what
+    assert "benchmark names" in fault.what
 
 
 def test_benchmarks_missing_from_benchmarks_json_are_reported(tmp_path: Path) -> None:
@@ -231,7 +231,7 @@ def test_one_damaged_benchmark_does_not_drop_the_others(tmp_path: Path) -> None:
 
     assert [one.scenario for one in found.series] == ["time_it"]
     (fault,) = found.faults
-    assert "2 of 3 benchmarks are passed over" in fault.what
+    assert "2 of 3 benchmarks are damaged" in fault.what
     assert "bad" in fault.what
 
 
@@ -374,12 +374,12 @@ def test_skipped_results_are_counted_by_reason(tmp_path: Path) -> None:
 
     assert said[2:4] == [
         (
-            "10 points have no result: only a figure above 0 can be compared (7), it failed (1),"
-            " it was skipped or came to NaN (1), 'much' is no number (1)"
+            "10 points have no result: only values above 0 can be compared (7), failed (1),"
+            " skipped, or the value is NaN (1), 'much' is not a number (1)"
         ),
         "2 series have no results",
     ]
-    assert json.loads(import_asv(tree, "--json").stdout)["missing"]["it failed"] == 1
+    assert json.loads(import_asv(tree, "--json").stdout)["missing"]["failed"] == 1
 
 
 def test_repeated_warnings_are_counted(
@@ -468,7 +468,7 @@ def test_default_result_folders_replace_a_missing_configured_one(
 
 @pytest.mark.parametrize("opening", [b'{"a":', b"["])
 def test_deep_nesting_is_damage(opening: bytes) -> None:
-    with pytest.raises(Unreadable, match="no whole JSON"):
+    with pytest.raises(Unreadable, match="invalid JSON"):
         results.read(opening * 200_000)
 
 

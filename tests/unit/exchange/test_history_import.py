@@ -71,6 +71,43 @@ def test_an_unchanged_history_is_not_rewritten(tmp_path: Path) -> None:
     assert (file.stat().st_ino, file.stat().st_mtime_ns) == (before.st_ino, before.st_mtime_ns)
 
 
+def test_an_unchanged_history_is_not_even_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    series = a_series([1e6, None, 2e6], project="trees")
+    first = history_import.keep("trees", [series], tmp_path)
+    monkeypatch.delattr(history_files, "read")
+
+    now = history_import.keep("trees", (), tmp_path)
+
+    assert now == replace(first, added=0)
+
+
+def test_a_history_that_somebody_replaced_is_counted_anew(tmp_path: Path) -> None:
+    history_import.keep("trees", [a_series([1e6], project="trees")], tmp_path)
+    history_files.keep("trees", [a_series([1e6, 2e6], project="trees")], tmp_path)
+
+    assert history_import.keep("trees", (), tmp_path).points == 2
+
+
+def test_series_that_share_columns_share_them_with_one_more_point() -> None:
+    first = a_series([1e6], cell="n=1")
+    points = replace(a_series([2e6]), cell="n=2").points
+    shared = HistoryPoints(
+        moments=first.points.moments,
+        values=points.values,
+        environment_keys=first.points.environment_keys,
+    )
+    later = HistoryPoints.of([a_point(3e6, day=1)])
+    stored = [first, replace(first, cell="n=2", points=shared)]
+
+    one, two = merge(stored, [replace(series, points=later) for series in stored])
+
+    assert one.points.moments is two.points.moments
+    assert one.points.environment_keys is two.points.environment_keys
+    assert (one.points.measured, two.points.measured) == ((1e6, 3e6), (2e6, 3e6))
+
+
 def test_a_series_in_several_files_has_all_points() -> None:
     whole = a_series([1e6, 2e6, 3e6])
     parts = [replace(whole, points=whole.points[at : at + 1]) for at in (2, 0, 1)]

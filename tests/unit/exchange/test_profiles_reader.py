@@ -414,7 +414,7 @@ def test_all_bad_files_are_reported_together(tmp_path: Path) -> None:
     assert [Path(line.partition(":")[0]).name for line in lines] == [
         "empty.csv", "foreign.json", "picture.png", "missing",
     ]  # fmt: skip
-    assert lines[0].endswith("it is empty. Export the profile again, or leave it out.")
+    assert lines[0].endswith("the file is empty. Export the profile again, or omit it.")
     assert "no such file" in lines[3].lower()
 
 
@@ -436,7 +436,7 @@ def test_a_folder_without_a_profile_is_rejected(tmp_path: Path) -> None:
 
     (line,) = refused(tmp_path)
 
-    assert "no profile that is known is in this folder" in line
+    assert "this folder contains no known profile" in line
 
 
 def test_an_invalid_row_is_reported_by_number(tmp_path: Path) -> None:
@@ -444,13 +444,13 @@ def test_an_invalid_row_is_reported_by_number(tmp_path: Path) -> None:
 
     said = refused_text(tmp_path, f"{head}MatMul,AI_CORE,1,2\nAdd,AI_CORE,1,many\n", "a.csv")
 
-    assert said.startswith("row 3: 'many' stands where a time should.")
+    assert said.startswith("row 3: 'many' is not a time.")
 
 
 def test_iterations_without_operators_are_rejected(tmp_path: Path) -> None:
     (line,) = refused(MSPROF / f"step_trace_{STAMP}.csv")
 
-    assert "Name op_summary or op_statistic of the same export with it." in line
+    assert "Also name op_summary or op_statistic of the same export." in line
 
 
 def test_a_profile_without_operators_is_rejected(tmp_path: Path) -> None:
@@ -458,7 +458,7 @@ def test_a_profile_without_operators_is_rejected(tmp_path: Path) -> None:
 
     said = refused_text(tmp_path, json.dumps({"traceEvents": [event]}))
 
-    assert said.startswith("it holds no operator that ran.")
+    assert said.startswith("the file contains no executed operator.")
 
 
 @pytest.mark.parametrize(
@@ -467,13 +467,13 @@ def test_a_profile_without_operators_is_rejected(tmp_path: Path) -> None:
 def test_an_invalid_time_is_rejected(tmp_path: Path, value: str) -> None:
     event = f'{{"ph":"X","cat":"cpu_op","name":"a","ts":{value},"dur":1}}'
 
-    assert "stands where a time should." in refused_text(tmp_path, f"[{event}]")
+    assert "is not a time." in refused_text(tmp_path, f"[{event}]")
 
 
 def test_deep_nesting_is_rejected(tmp_path: Path) -> None:
     said = refused_text(tmp_path, '{"traceEvents": [' + "[" * 100_000)
 
-    assert said.startswith("it is no whole trace")
+    assert said.startswith("incomplete or damaged trace")
 
 
 def test_a_truncated_gzip_is_rejected(tmp_path: Path) -> None:

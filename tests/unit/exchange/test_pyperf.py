@@ -52,7 +52,7 @@ def test_a_run_gives_the_median_of_its_values_and_the_benchmark_their_geometric_
     ("runs", "why"),
     [
         ([{"warmups": [[1, 1.0]]}], "no run has a value"),
-        ([{"values": [0.0]}], "only a figure above 0 can be compared"),
+        ([{"values": [0.0]}], "only values above 0 can be compared"),
     ],
 )
 def test_a_missing_value_has_a_reason(runs: list[dict[str, Any]], why: str) -> None:
@@ -71,15 +71,15 @@ def test_the_commit_comes_from_the_metadata() -> None:
 @pytest.mark.parametrize(
     ("data", "says"),
     [
-        (b"{", "no whole JSON"),
+        (b"{", "invalid JSON"),
         (b"version https://git-lfs.github.com/spec/v1\noid sha256:0\n", "pointer of Git LFS"),
-        (b'{"a": 1}', "no file of pyperf"),
-        (b'{"version": "1.0", "benchmarks": []}', "no file of pyperf"),
-        (b'{"version": 6, "benchmarks": [1]}', "format is 6"),
+        (b'{"a": 1}', "not a pyperf file"),
+        (b'{"version": "1.0", "benchmarks": []}', "not a pyperf file"),
+        (b'{"version": 6, "benchmarks": [1]}', "format 6"),
         (b'{"version": "1.0", "benchmarks": [1]}', "damaged"),
-        (b"\x1f\x8b\x08torn", "gzip is damaged"),
-        (gzip.compress(b"[" * 10, mtime=0)[:-4], "gzip is damaged"),
-        (json.dumps(a_suite({"values": [1.0]}, date="once")).encode(), "when it was measured"),
+        (b"\x1f\x8b\x08torn", "damaged gzip"),
+        (gzip.compress(b"[" * 10, mtime=0)[:-4], "damaged gzip"),
+        (json.dumps(a_suite({"values": [1.0]}, date="once")).encode(), "time of measurement"),
         (json.dumps(a_suite({"values": ["x"]})).encode(), "damaged"),
         (json.dumps(a_suite({"values": [1.0]}, unit="parsec")).encode(), "damaged"),
         (json.dumps(a_suite()).encode(), "no run"),

@@ -17,6 +17,7 @@ from corebound.launch.host_sampler import (
     total_threads,
     window_between,
 )
+from corebound.machine.cgroups import Throttling
 from corebound.machine.procfs import CpuTicks, ResourceUsage
 from corebound.records.telemetry import GpuUse, HostWindow
 from support import needs
@@ -186,8 +187,12 @@ def test_waiting_is_known_if_nearly_all_cpu_time_was_sampled(
 
 
 def test_the_cgroup_that_throttled_longest_counts() -> None:
-    before = replace(BEFORE, throttled=((1, 10), (5, 50), None))
-    now = replace(before, at_ns=1500 * MS, throttled=((2, 40), (9, 60), (1, 1)))
+    before = replace(BEFORE, throttled=(Throttling(1, 10, 3), Throttling(5, 50, 9), None))
+    now = replace(
+        before,
+        at_ns=1500 * MS,
+        throttled=(Throttling(2, 40, 4), Throttling(9, 60, 15), Throttling(1, 1, 1)),
+    )
 
     found = window_between(before, now, origin_ns=0, cpus=2)
 

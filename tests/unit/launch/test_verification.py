@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from corebound.launch.verification import binding_violations
+from corebound.launch.verification import binding_violations, quota_violations
 from corebound.machine.topology import CpuId
 from corebound.planning.models import Command, Placement
 from corebound.records.launch_record import Worker
-from corebound.records.telemetry import Pauses
-from support.build import a_placement, a_thread, a_worker
+from corebound.records.telemetry import Pauses, QuotaUse
+from support.build import a_placement, a_quota_use, a_thread, a_worker
 
 
 def faults(
@@ -34,7 +34,7 @@ def test_a_thread_seen_off_its_slot_is_named() -> None:
     worker = a_worker(threads=(a_thread(tid=7, name="pool", allowed=(0,), stays=((3, 0, 5),)),))
 
     assert faults(a_placement(cpus=(0,)), worker) == (
-        "thread 7 (pool) was seen on CPUs 3, off its slot",
+        "thread 7 (pool) was seen on CPUs 3, outside its slot",
     )
 
 
@@ -54,7 +54,7 @@ def test_openmp_may_bind_a_thread_to_a_part_of_the_slot_only() -> None:
 def test_a_wrong_thread_count_is_a_violation() -> None:
     worker = a_worker(threads_asked=4, threads_used=2)
 
-    assert faults(a_placement(), worker) == ("4 threads were requested, the framework uses 2",)
+    assert faults(a_placement(), worker) == ("4 threads were requested, but the framework uses 2",)
 
 
 def test_an_unknown_thread_count_is_no_violation() -> None:
@@ -65,7 +65,7 @@ def test_a_changed_variable_is_a_violation() -> None:
     worker = replace(a_worker(), environment={"OMP_NUM_THREADS": "1"})
 
     assert faults(a_placement(), worker, env=(("OMP_NUM_THREADS", "4"),)) == (
-        "OMP_NUM_THREADS=4 was set, the worker got 1",
+        "OMP_NUM_THREADS=4 was set, but the worker has 1",
     )
 
 
@@ -76,7 +76,7 @@ def test_variables_that_control_no_threads_are_not_checked() -> None:
 def test_a_command_that_left_its_slot_is_a_violation() -> None:
     told = faults(a_placement(cpus=(0,)), a_worker(threads=()), command=((CpuId(1),),))
 
-    assert told == ("the command was allowed CPUs 1, its slot is 0",)
+    assert told == ("the command was allowed CPUs 1, but its slot is 0",)
 
 
 def test_a_launch_that_ran_while_it_was_paused_is_a_violation() -> None:
@@ -87,6 +87,46 @@ def test_a_launch_that_ran_while_it_was_paused_is_a_violation() -> None:
     assert with_pauses(20_000_000) == ()
     (evidence,) = with_pauses(21_000_000)
     assert evidence == (
-        "it used 21.0 ms of CPU time in the 1.00 s for which it was paused"
+        "the launch used 21.0 ms of CPU time while it was paused for 1.00 s"
         " (measure.alternate: never runs it alone)"
     )
+
+
+def quota_faults(use: QuotaUse | None, *, ran_ms: int | None = 1_000) -> list[str]:
+    """Half a CPU for two seconds of a launch on two CPUs."""
+    ran_ns = None if ran_ms is None else ran_ms * 1_000_000
+    return list(quota_violations(0.5, use, ran_ns=ran_ns, timed_ns=2_000_000_000, cpus=2))
+
+
+def test_a_quota_that_was_read_back_and_held_is_no_violation() -> None:
+    assert quota_faults(a_quota_use()) == []
+    assert quota_faults(a_quota_use(), ran_ms=None) == []
+    # What is left of the period before, and a slice on each CPU.
+    assert quota_faults(a_quota_use(), ran_ms=1_100) == []
+
+
+def test_a_launch_without_a_quota_is_not_checked() -> None:
+    assert list(quota_violations(None, None, ran_ns=9, timed_ns=1, cpus=1)) == []
+
+
+def test_a_quota_that_no_cgroup_had_is_a_violation() -> None:
+    assert quota_faults(None) == ["a CPU quota of 0.5 CPUs was set, but a worker had none"]
+
+
+def test_another_quota_is_a_violation() -> None:
+    assert quota_faults(a_quota_use(cpus=1.5)) == [
+        "a CPU quota of 0.5 CPUs was set, but the workers had 1.5 CPUs"
+    ]
+
+
+def test_more_cpu_time_than_a_quota_allows_is_a_violation() -> None:
+    assert quota_faults(a_quota_use(), ran_ms=1_200) == [
+        "the launch used 1.20 s of CPU time in 2.00 s, more than a CPU quota of 0.5 CPUs allows"
+    ]
+
+
+def test_a_cgroup_that_counts_no_period_enforces_none() -> None:
+    assert quota_faults(a_quota_use(periods=0)) == [
+        "the cgroup with the CPU quota of 0.5 CPUs counted no period"
+    ]
+    assert quota_faults(a_quota_use(periods=0), ran_ms=100) == []

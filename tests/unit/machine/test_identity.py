@@ -61,7 +61,7 @@ def facts(host: Host) -> dict[str, str]:
 @pytest.mark.parametrize(
     ("gpus", "said"),
     [
-        (None, "unavailable: not looked for"),
+        (None, "unavailable: not checked"),
         ((), "none that CUDA could use"),
         ((GPU, replace(GPU, id="1")), "2 × NVIDIA H100"),
     ],
@@ -81,7 +81,7 @@ def test_the_peak_is_a_fact_with_its_factors_and_assumptions() -> None:
 @pytest.mark.parametrize(
     ("changed", "said"),
     [
-        (None, "unavailable: not looked for"),
+        (None, "unavailable: not checked"),
         ({"simd_bits": None}, "unavailable: no instruction that multiplies and adds vectors"),
         ({"fma_units": None}, "unavailable: how many FMA units Zen 5 with AVX-512 has"),
         ({"fma_units": None, "core": None}, "unavailable: how many FMA units this design of core"),
@@ -140,7 +140,7 @@ def claiming(gpu: bool) -> Scenario:
     ("gpu", "gpus", "word", "detail"),
     [
         (True, (), "needs a GPU", "which this host does not have"),
-        (True, None, "needs a look for GPUs", "which this record was made without"),
+        (True, None, "needs information about GPUs", "which this record does not contain"),
         (False, (GPU,), "needs a host without a GPU", ""),
         # Nothing in the way: only one of the two cells was launched.
         (True, (GPU,), "not measured", "one of the two cells has no valid launch on this host"),

@@ -5,12 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from corebound.machine.discovery import topology
 from corebound.machine.topology import CpuId, Topology, cpu_list
 from corebound.planning.models import CannotRun, Placement, Slot
-from corebound.planning.placement import place
+from corebound.planning.placement import place, threads_within_quota
 from corebound.scenario.cell import Binding, BindingMode, Cell, ThreadRule, Threads
 from support.build import a_cell, a_host
 from support.machine_trees import UNUSUAL_MACHINES, MemoryTree, a_tree, machine_files, memory_tree
@@ -263,8 +265,8 @@ def test_explicit_cpus_that_cannot_be_used_are_reported_with_the_reason() -> Non
     named = cell_with(a_binding("cpus"), cpus=tuple(map(CpuId, range(6))))
 
     assert unfit(named, host) == CannotRun(
-        what="`cpus: 0-5` asks for 4-5, which this host does not have; 3, offline here;"
-        " 2, not allowed to us.",
+        what="`cpus: 0-5` includes CPUs that are not usable: 4-5, which this host does not have;"
+        " 3, offline here; 2, not in the allowed set.",
         fix="Choose among CPUs 0-1.",
     )
 
@@ -273,16 +275,17 @@ def test_smt_selects_one_cpu_of_each_core_or_all() -> None:
     assert cpus(cell_with(a_binding("logical-cpus"), smt=False), DUAL) == ["0-7"]
     assert cpus(cell_with(a_binding("node"), smt=False), DUAL) == ["0-3"]
     assert cpus(cell_with(a_binding("physical-cores"), smt=True), DUAL) == ["0-15"]
-    assert (
-        "exclude one another" in unfit(cell_with(a_binding("smt-siblings"), smt=False), DUAL).what
-    )
+    assert "exclude each other" in unfit(cell_with(a_binding("smt-siblings"), smt=False), DUAL).what
 
 
 def test_avoid_cpu0_leaves_out_its_whole_core() -> None:
     assert cpus(cell_with(a_binding("logical-cpus"), avoid_cpu0=True), DUAL) == ["1-7,9-15"]
     assert cpus(cell_with(a_binding("one-cpu"), avoid_cpu0=True), FLAT) == ["1"]
     single = a_host(cores_per_node=1, cpus_per_core=2)
-    assert "leaves no core" in unfit(cell_with(a_binding("node"), avoid_cpu0=True), single).what
+    assert (
+        "excludes the only available core"
+        in unfit(cell_with(a_binding("node"), avoid_cpu0=True), single).what
+    )
 
 
 def test_a_core_kind_limits_the_cpus() -> None:
@@ -388,7 +391,7 @@ def test_a_backend_is_chosen_among_the_tools(
         ({"backend": "openmp"}, {"numactl"}, "needs `taskset`"),
         ({"memory": "bind"}, {"taskset"}, "`memory: bind` needs `numactl`"),
         ({"memory": "bind", "backend": "taskset"}, {"taskset", "numactl"}, "cannot do"),
-        ({"backend": "openmp", "moment": "after-start"}, {"taskset"}, "excludes"),
+        ({"backend": "openmp", "moment": "after-start"}, {"taskset"}, "not possible"),
     ],
 )
 def test_an_impossible_backend_is_reported(
@@ -405,3 +408,68 @@ def test_nothing_binds_an_unbound_cell_and_no_tool_is_needed() -> None:
     placement = placed(cell_with(a_binding("none"), moment="after-start"), FLAT, frozenset())
 
     assert (placement.backend, placement.bound, placement.moment) == ("none", False, "before-start")
+
+
+def with_quota(host: Topology, cpus: float | None) -> Topology:
+    return replace(host, cpu_quota=cpus)
+
+
+@pytest.mark.parametrize(
+    ("of_cell", "of_host", "workers", "threads"),
+    [
+        (None, None, 1, 16),
+        (1.5, None, 1, 1),
+        (0.5, None, 1, 1),
+        (3.9, None, 1, 3),
+        (99, None, 1, 16),
+        (None, 2.5, 1, 2),
+        # The smaller one counts.
+        (3, 2.5, 1, 2),
+        (1, 2.5, 1, 1),
+        # Workers share the quota.
+        (4, None, 2, 2),
+        (3, None, 4, 1),
+    ],
+)
+def test_threads_of_a_quota(
+    of_cell: float | None, of_host: float | None, workers: int, threads: int
+) -> None:
+    cell = a_cell(threads=Threads(rule="quota"), workers=workers)
+
+    placement = placed(replace(cell, cpu_quota=of_cell), with_quota(DUAL, of_host))
+
+    assert placement.threads == threads
+
+
+def test_the_cpus_of_a_binding_limit_the_threads_of_a_quota() -> None:
+    cell = a_cell(binding=Binding(mode="one-cpu"), threads=Threads(rule="quota"))
+
+    assert placed(replace(cell, cpu_quota=2), DUAL).threads == 1
+
+
+@pytest.mark.parametrize("rule", ["per-core", "per-cpu", "cores-per-worker"])
+def test_no_rule_about_cpus_exceeds_the_quota_of_the_host(rule: ThreadRule) -> None:
+    cell = a_cell(threads=Threads(rule=rule))
+
+    assert placed(cell, with_quota(DUAL, 2.5)).threads == 2
+    # A quota of the cell is a container that shows all CPUs, so these rules see them too.
+    assert placed(replace(cell, cpu_quota=2.5), DUAL) == placed(cell, DUAL)
+
+
+def test_threads_for_the_whole_host_ignore_its_quota() -> None:
+    assert placed(a_cell(threads=Threads(rule="host-cores")), with_quota(DUAL, 2)).threads == 8
+
+
+@given(st.none() | st.floats(0.01, 1e4), st.integers(1, 1_000), st.integers(1, 64))
+def test_threads_within_a_quota_fit_it_unless_there_is_one(
+    quota: float | None, cpus: int, workers: int
+) -> None:
+    threads = threads_within_quota(quota, cpus=cpus, workers=workers)
+
+    assert 1 <= threads <= cpus
+    if quota is None:
+        assert threads == cpus
+    else:
+        # As many as fit, and one more would not.
+        assert threads == 1 or threads <= quota / workers
+        assert threads == cpus or threads + 1 > quota / workers

@@ -8,7 +8,9 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
+from corebound.planning.models import QuotaSupport
 from corebound.planning.plan import (
     MOST_INTERLEAVED,
     HostCapabilities,
@@ -20,14 +22,22 @@ from corebound.scenario.matrix import baselines_of, expand
 from support.build import a_host, a_scenario
 
 
-def block(**scenario: Any) -> tuple[tuple[PlannedCell, ...], dict[str, str]]:
+def block(
+    *,
+    smt: int = 1,
+    quota: QuotaSupport | None = None,
+    host_quota: float | None = None,
+    **scenario: Any,
+) -> tuple[tuple[PlannedCell, ...], dict[str, str]]:
     """Every cell of a scenario on a host of eight CPUs, and whom each is compared with."""
     loaded = a_scenario(**scenario)
+    host_topology = a_host(nodes=2, cores_per_node=4 // smt, cpus_per_core=smt)
     host = HostCapabilities(
-        topology=a_host(nodes=2, cores_per_node=4),
+        topology=replace(host_topology, cpu_quota=host_quota),
         tools=frozenset({"taskset", "numactl"}),
         pythons={loaded.environment or "host": "/usr/bin/python3"},
         gpus=("0",),
+        quota=quota or QuotaSupport(),
     )
     cells = expand(loaded, "a.yaml")
     planned = plan_cells(loaded, cells, host, folder="/suite", profile=None, seed=1)
@@ -36,8 +46,9 @@ def block(**scenario: Any) -> tuple[tuple[PlannedCell, ...], dict[str, str]]:
     return planned, {cell.key: base.key for cell, base in pairs if base is not None}
 
 
-def parted(**scenario: Any) -> list[list[str]]:
-    return [[cell.cell.label for cell in group] for group in interleave_groups(*block(**scenario))]
+def parted(*, smt: int = 1, **scenario: Any) -> list[list[str]]:
+    groups = interleave_groups(*block(smt=smt, **scenario))
+    return [[cell.cell.label for cell in group] for group in groups]
 
 
 def sides(*names: str, **scenario: Any) -> dict[str, Any]:
@@ -58,17 +69,41 @@ def test_cells_alternate_with_their_baseline() -> None:
     [
         ("binding", ["none", "one-cpu"]),
         ("threads", [1, 2]),
-        ("wait_policy", ["active", "passive"]),
+        # How many threads that is depends on the framework.
+        ("threads", ["default", 2]),
     ],
 )
-def test_cells_that_are_placed_differently_alternate_only_on_request(
+def test_cells_that_keep_other_cpus_busy_alternate_only_on_request(
     axis: str, values: list[Any]
 ) -> None:
-    both = {"matrix": {axis: values}, "baseline": {axis: values[0]}}
+    both: dict[str, Any] = {"matrix": {axis: values}, "baseline": {axis: values[0]}}
     one, other = map(str, values)
 
     assert parted(**both) == [[one], [other]]
     assert parted(**both, measure={"alternate": "always"}) == [[one, other]]
+
+
+@pytest.mark.parametrize("framework", ["numpy", "pytorch"])
+def test_as_many_threads_as_the_framework_default_alternate_with_it(framework: str) -> None:
+    both: dict[str, Any] = {
+        "matrix": {"threads": ["default", 4, 8]},
+        "baseline": {"threads": "default"},
+        "environment": framework,
+        "framework": framework,
+    }
+
+    assert parted(**both) == [["default", "8"], ["4"]]
+    # PyTorch has a thread for each core, OpenBLAS one for each CPU.
+    assert parted(**both, smt=2) == [["default"], ["4"], ["8"]]
+
+
+def test_cells_with_other_variables_alternate() -> None:
+    both: dict[str, Any] = {
+        "matrix": {"wait_policy": ["active", "passive"]},
+        "baseline": {"wait_policy": "active"},
+    }
+
+    assert parted(**both) == [["active", "passive"]]
 
 
 @pytest.mark.parametrize("framework", ["numpy", "pytorch", "tensorflow", "mindspore"])
@@ -124,3 +159,55 @@ def test_every_cell_is_in_one_group_and_no_group_is_too_large(
     assert max(map(len, groups)) == min(len(order), MOST_INTERLEAVED)
     for group in groups:
         assert [cell for cell in some if cell in group] == list(group)
+
+
+def test_cells_with_a_quota_never_alternate() -> None:
+    limited = sides("a", "b", cpu_quota=2)
+
+    assert parted(**limited) == [["a"], ["b"]]
+    assert parted(**limited, measure={"alternate": "always"}) == [["a"], ["b"]]
+
+
+NO_CGROUP = QuotaSupport(tool=None, reason="/sys/fs/cgroup/cpu: Permission denied")
+
+
+@pytest.mark.parametrize(
+    ("host", "scenario", "reason"),
+    [
+        (
+            {"quota": NO_CGROUP},
+            {"cpu_quota": 1.5},
+            "cannot be set on this host: /sys/fs/cgroup/cpu",
+        ),
+        ({"host_quota": 1.5}, {"cpu_quota": 2}, "more than this host allows: 1.5 CPUs"),
+        ({}, {"cpu_quota": 9}, "limits nothing on the 8 CPUs"),
+        (
+            {"quota": QuotaSupport(tool="systemd-run")},
+            {"cpu_quota": 2, "workers": 2},
+            "of several processes needs a cgroup",
+        ),
+    ],
+)
+def test_a_quota_that_a_host_cannot_set_is_skipped_with_its_reason(
+    host: dict[str, Any], scenario: dict[str, Any], reason: str
+) -> None:
+    planned, _ = block(**host, **scenario, matrix={})
+
+    assert [one.placement for one in planned] == [None]
+    assert planned[0].unfit is not None
+    assert reason in planned[0].unfit.what
+
+
+@pytest.mark.parametrize(
+    "host", [{}, {"host_quota": 1.5}, {"quota": QuotaSupport(tool="systemd-run")}]
+)
+def test_a_quota_that_a_host_can_set_is_planned(host: dict[str, Any]) -> None:
+    planned, _ = block(**host, cpu_quota=1.5, matrix={})
+
+    assert planned[0].unfit is None
+
+
+def test_without_quotas_it_does_not_matter_whether_they_can_be_set() -> None:
+    planned, _ = block(quota=NO_CGROUP, matrix={})
+
+    assert planned[0].unfit is None

@@ -125,6 +125,7 @@ ODD_RUNS = {
     "no CPU": at("host", "topology", "cpus", value=[]),
     "a cache that is not there": at("host", "topology", "caches", value=[]),
     "a node of CPUs that are not there": at("host", "topology", "nodes", 0, "cpus", value=[99]),
+    "a duplicate of a duplicate": at("duplicates", value={"s": {"a": "b", "b": "c"}}),
     "a huge seed": at("seed", value=10**30),
     "values nested too deeply": at("argv", value=json.loads("[" * 900 + "]" * 900)),
 }

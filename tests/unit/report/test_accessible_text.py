@@ -76,7 +76,10 @@ def test_every_drawing_is_an_image_with_a_name_or_not_read_at_all(
             if svg in unread:
                 continue
             value += 1
-            assert svg.get("role") == "img", name
+            # A drawing with links in it is read as a group of them.
+            links = [*svg.iter("{http://www.w3.org/2000/svg}a")]
+            assert svg.get("role") == ("group" if links else "img"), name
+            assert all(" " in link.get("aria-label", "") for link in links), name
             assert " " in svg.get("aria-label", ""), name
     assert value > 50
 
@@ -117,7 +120,7 @@ def test_where_there_is_no_figure_a_word_is_read_and_no_dash(
 
 def test_an_interval_is_told_by_the_side_of_1_it_lies_on() -> None:
     def drawn(low: float | None, high: float | None, dots: tuple[float, ...] = ()) -> IntervalPlot:
-        return IntervalPlot(mode="m-node", estimate=1.0, low=low, high=high, dots=dots, margin=0.02)
+        return IntervalPlot(tone="plain", estimate=1.0, low=low, high=high, dots=dots, margin=0.02)
 
     assert 'aria-label="interval above 1"' in spark_svg(drawn(1.1, 1.3), AXIS)
     assert 'aria-label="interval below 1"' in spark_svg(drawn(0.7, 0.9), AXIS)
@@ -128,18 +131,18 @@ def test_an_interval_is_told_by_the_side_of_1_it_lies_on() -> None:
 
 
 def test_launches_are_told_by_how_far_they_lie_apart() -> None:
-    assert "5.0 % below to 2.40× what they come to" in dots_svg((0.95, 2.4), 1, AXIS, "m-node")
-    assert describe_spread((1.0, 1.0), 1) == "all equal to what they come to"
+    assert "5.0 % below to 2.40× their level" in dots_svg((0.95, 2.4), 1, AXIS, "m-node")
+    assert describe_spread((1.0, 1.0), 1) == "all equal to their level"
 
 
 @pytest.mark.parametrize(
     ("values", "text"),
     [
-        ((1.0, 1.06), "2 figures, the last 6.0 % above the first"),
-        ((1.0, 3.0, 0.4), "3 figures, the last 40.0 % of the first"),
-        ((1.0, 2.5), "2 figures, the last 2.50× the first"),
-        ((1.0, math.nan, 1.0), "2 figures, the last equal to the first"),
-        ((math.nan, 1.0), "1 figure"),
+        ((1.0, 1.06), "2 values, the last 6.0 % above the first"),
+        ((1.0, 3.0, 0.4), "3 values, the last 40.0 % of the first"),
+        ((1.0, 2.5), "2 values, the last 2.50× the first"),
+        ((1.0, math.nan, 1.0), "2 values, the last equal to the first"),
+        ((math.nan, 1.0), "1 value"),
     ],
 )
 def test_a_course_is_told_by_its_last_figure_beside_its_first(

@@ -133,7 +133,7 @@ def test_a_scenario_may_name_commits_itself() -> None:
 @pytest.mark.parametrize(
     ("environment", "commit", "text"),
     [
-        ("host", "v1.0", "`commit: v1.0` means nothing to `environment: host`"),
+        ("host", "v1.0", "`commit: v1.0` does not apply to `environment: host`"),
         ("project", "12345678", "in quotes"),
         ("project", "--all", "is not a commit"),
     ],

@@ -5,10 +5,8 @@ from __future__ import annotations
 import csv
 import json
 import random
-import re
 import shlex
 from pathlib import Path
-from typing import Any
 
 import pytest
 from msgspec.structs import replace
@@ -25,9 +23,8 @@ from corebound.records.history import Series
 from corebound.report import site
 from corebound.report.history.panel import history_panel
 from corebound.report.inputs import PageContext, SiteInputs
-from corebound.report.pages.changes import CommitEvent, commit_events, group_changes
+from corebound.report.pages.changes import group_changes
 from corebound.report.pages.compare_commits import commits_page
-from corebound.report.pages.history import history_page
 from corebound.report.pages.whats_new import whats_new
 from corebound.report.site import render_pages
 from corebound.stats.history.regressions import Change, analyse
@@ -81,7 +78,7 @@ def test_pages_and_the_feed_say_why_a_change_was_accepted(page: str) -> None:
     text = made_of(accepted(change))[page]
 
     assert "because the &lt;new&gt; parser checks what it reads" in text
-    assert "because" not in made_of()[page]
+    assert "because the &lt;new" not in made_of()[page]
 
 
 def test_a_benchmarks_page_says_why_its_change_was_accepted() -> None:
@@ -126,7 +123,6 @@ def test_a_page_is_made_again_when_the_reason_is_another() -> None:
             now=NOW,
             series=(series,),
             decisions=decisions,
-            sources={"trees": "0"},
         )
 
         def holds(_path: str, key: str, names: set[str] = names) -> bool:
@@ -208,8 +204,8 @@ def test_a_rate_gets_worse_as_it_falls(step: float, worse: bool) -> None:
 @pytest.mark.parametrize(
     ("step", "tone", "sign", "word"),
     [
-        (0.85, "bad", "▼", " % less"),
-        (1.15, "good", "▲", " % more"),
+        (0.85, "bad", "▼", "× less"),
+        (1.15, "good", "▲", "× more"),
         (0.25, "bad", "▼", "× less"),
         (4.0, "good", "▲", "× more"),
     ],
@@ -220,7 +216,7 @@ def test_a_size_is_that_of_the_figure_and_its_tone_that_of_the_judgement(
     (change,) = analyse([a_rate(step)]).changes
 
     verdict = change_size(change)
-    low, high = map(float, size_interval(change)[1:].partition("]")[0].split(", "))
+    low, high = map(float, size_interval(change).split("–"))
 
     assert (verdict.tone, verdict.sign) == (tone, sign)
     assert verdict.word.endswith(word)
@@ -235,7 +231,7 @@ def test_the_night_calls_a_rate_that_fell_slower(step: float, verdict: str) -> N
     news = whats_new(build_change_history([lately]), ())
 
     assert news is not None
-    assert plain(news.verdict) == f"1 cell got {verdict}."
+    assert plain(news.verdict) == f"1 configuration got {verdict}."
 
 
 def test_a_chart_of_a_rate_says_that_higher_is_better() -> None:
@@ -295,107 +291,3 @@ def test_a_rate_that_fell_is_no_gain_from_import_to_regressions(tmp_path: Path) 
     document = json.loads(CliRunner().invoke(app, parts).stdout)
 
     assert [one["regression"] for one in document["changes"]] == [True]
-
-
-def a_stepped_scenario(scenario: str, ratio: float, *, at: int = 45, **changes: Any) -> Series:
-    noise = random.Random(scenario)
-    values = [1e6 * (ratio if day >= at else 1.0) * noise.gauss(1, 0.005) for day in range(60)]
-    return replace(a_series(values, scenario=scenario, title=scenario, project="p"), **changes)
-
-
-def events_of(*series: Series) -> tuple[CommitEvent, ...]:
-    return commit_events(build_change_history(series))
-
-
-def test_benchmarks_that_changed_in_one_commit_are_one_event_what_got_worse_first() -> None:
-    (event,) = events_of(
-        a_stepped_scenario("better", 0.8),
-        a_stepped_scenario("worse", 1.1),
-        a_stepped_scenario("worst", 1.5),
-        a_stepped_scenario("still", 1.0),
-    )
-
-    assert [title for title, _, _ in event.named] == ["worst", "worse", "better"]
-    assert event.counts == "2 worse, 1 better"
-    assert (event.since, event.commits.subject) == ("2026-02-15 02:00 UTC", "change 45")
-    assert re.fullmatch(r"commit-0{10}", event.anchor)
-
-
-def test_the_cells_of_one_benchmark_alone_are_no_event_and_beside_others_one_line() -> None:
-    cells = [a_stepped_scenario("one", ratio, cell=f"c={ratio}") for ratio in (1.1, 1.3)]
-
-    assert events_of(*cells) == ()
-    (event,) = events_of(*cells, a_stepped_scenario("other", 1.2))
-    assert [(title, size.word[-6:]) for title, _, size in event.named] == [
-        ("one", "slower"),
-        ("other", "slower"),
-    ]
-    assert event.counts == "2 worse"
-
-
-def test_the_machines_of_a_project_share_its_commits_and_hosts_of_ones_own_do_not() -> None:
-    def on_two_machines(project: str | None) -> tuple[CommitEvent, ...]:
-        return events_of(
-            a_stepped_scenario("a", 1.2, project=project),
-            a_stepped_scenario("b", 1.2, host="other", host_name="other", project=project),
-        )
-
-    assert len(on_two_machines("p")) == 1
-    assert on_two_machines(None) == ()
-
-
-def test_what_changed_in_different_commits_stays_apart_the_latest_first() -> None:
-    all_series = [a_stepped_scenario(f"{name}{at}", 1.2, at=at) for at in (30, 45) for name in "ab"]
-
-    late, early = events_of(*all_series)
-
-    assert (late.commits.subject, early.commits.subject) == ("change 45", "change 30")
-    # Their commits begin alike, and fragments are unique all the same.
-    assert late.anchor != early.anchor
-
-
-def test_nights_without_a_commit_are_none() -> None:
-    all_series = [a_stepped_scenario(name, 1.2) for name in "ab"]
-    without = [
-        replace(
-            series,
-            points=type(series.points).of(replace(point, commit=None) for point in series.points),
-        )
-        for series in all_series
-    ]
-
-    assert events_of(*without) == ()
-
-
-def test_of_many_the_largest_are_named() -> None:
-    (event,) = events_of(
-        *(a_stepped_scenario(f"b{number:02}", 1.1 + number / 50) for number in range(15))
-    )
-
-    assert len(event.named) == 12
-    assert event.named[0][0] == "b14"
-    assert event.more == "and 3 more"
-
-
-def test_a_change_leads_to_what_else_its_commit_did(tmp_path: Path) -> None:
-    history = build_change_history(
-        [
-            a_stepped_scenario("a<b>", 1.2),
-            a_stepped_scenario("c", 0.8),
-            a_stepped_scenario("alone", 1.3, at=20),
-        ]
-    )
-    page = history_page(PageContext(now=NOW, history=history))
-
-    beside = {
-        row.head.change.series.title: row.changed_together
-        for row in (*page.regressions, *page.improvements)
-    }
-    assert beside["alone"] is None
-    assert beside["a<b>"] == beside["c"] == ("with 1 other benchmark", page.commits[0].anchor)
-
-    site.write(SiteInputs(records=[], now=NOW, series=history.series), tmp_path)
-    text = (tmp_path / "history.html").read_text("utf-8")
-    assert text.count(f'href="#{page.commits[0].anchor}"') == 2
-    assert text.count(f'id="{page.commits[0].anchor}"') == 1
-    assert "a<b>" not in text

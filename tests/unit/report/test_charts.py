@@ -12,9 +12,18 @@ from msgspec.structs import replace
 
 from corebound.analysis.scenario_result import ScenarioResult
 from corebound.analysis.selection import latest_results
-from corebound.analysis.wording import full_name
-from corebound.report.charts.axis import Axis, linear_axis, log_axis, ratio_axis, ratio_tick
-from corebound.report.charts.intervals import IntervalPlot, interval_svg
+from corebound.report.charts.axis import (
+    Axis,
+    effect_scale,
+    effect_tick,
+    effects_between,
+    linear_axis,
+    log_axis,
+    ratio_axis,
+    ratio_tick,
+)
+from corebound.report.charts.duel import duel
+from corebound.report.charts.intervals import IntervalPlot, effect_ticks, interval_svg
 from corebound.report.charts.lines import (
     ScalingCurve,
     ScalingPoint,
@@ -25,10 +34,10 @@ from corebound.report.charts.lines import (
 )
 from corebound.report.charts.strips import CpuStay, ThreadStrip, ThreadTrack, dots_svg, threads_svg
 from corebound.report.charts.topology import topology_boxes, topology_html
-from corebound.report.scenario.launches import launch_variation
 from corebound.report.scenario.scaling import scaling
 from corebound.report.scenario.threads import cpu_affinities
 from corebound.scenario.matrix import expand
+from corebound.stats.launch_summary import CellSummary, summarise
 from support.build import a_launch, a_run, a_scenario, a_worker
 from support.markup import parse_xml
 from support.report_sample import a_sample
@@ -40,7 +49,7 @@ def a_plot(
     estimate: float | None = 1.4, low: float | None = 1.3, high: float | None = 1.5
 ) -> IntervalPlot:
     return IntervalPlot(
-        mode="m-node", estimate=estimate, low=low, high=high, dots=(1.35, 1.45), margin=0.02
+        tone="good", estimate=estimate, low=low, high=high, dots=(1.35, 1.45), margin=0.02
     )
 
 
@@ -54,6 +63,48 @@ def test_a_ratio_axis_always_shows_1_and_its_margin(estimates: list[float], marg
     axis = ratio_axis(estimates, [], margin=margin)
 
     assert 0 <= axis.share(1 - margin) <= axis.share(1 + margin) <= 1
+
+
+@given(estimates=st.lists(RATIOS, max_size=20))
+def test_an_axis_of_effects_has_few_ticks_with_1_among_them_and_no_ratio_below_1(
+    estimates: list[float],
+) -> None:
+    axis = effect_scale(estimates, [(0.5, 4.0)], margin=0.02)
+
+    assert 1.0 in axis.ticks
+    assert list(axis.ticks) == sorted(axis.ticks)
+    assert len(axis.ticks) <= 7
+    for tick in axis.ticks:
+        assert -1e-9 <= axis.share(tick) <= 1 + 1e-9
+        assert float(effect_tick(tick).partition("×")[0]) >= 1
+
+
+def a_summary(*each_ms: float) -> CellSummary:
+    launches = [
+        a_launch(block=block, workers=(a_worker(wall_ns=(round(ms * 1e6),) * 30),))
+        for block, ms in enumerate(each_ms)
+    ]
+    return summarise(launches[0].cell, tuple(launches), "auto")
+
+
+def test_bars_of_a_duel_begin_at_zero_and_share_one_scale() -> None:
+    drawn = duel([("a", a_summary(20.0), "plain"), ("b", a_summary(5.0), "good")], what="…")
+
+    assert [(bar.value, bar.width, bar.low) for bar in drawn.bars] == [
+        ("20.0 ms", 100.0, None),
+        ("5.00 ms", 25.0, None),
+    ]
+
+
+def test_an_interval_beside_a_bar_is_on_its_scale_or_left_out() -> None:
+    (steady, wild) = duel(
+        [("a", a_summary(10.0, 10.1, 9.9), "plain"), ("b", a_summary(1.0, 9.0), "bad")], what="…"
+    ).bars
+
+    assert steady.low is not None
+    assert steady.high is not None
+    assert steady.low < steady.width < steady.high <= 100
+    assert (wild.low, wild.high) == (None, None)
 
 
 def test_ratios_close_together_have_a_linear_axis() -> None:
@@ -250,8 +301,7 @@ def test_a_setting_that_halves_its_time_with_twice_the_threads_is_ideal() -> Non
     assert found is not None
     assert [row.point.threads for row in found.rows] == [1, 2, 4]
     assert [row.efficiency for row in found.rows] == pytest.approx([1.0, 1.0, 0.5])
-    # The one with the fewest threads is measured beside each.
-    assert [row.command.line.count("--only") for row in found.rows] == [1, 2, 2]
+    assert found.command.line.count("--only") == 3
     assert all(row.interval is not None for row in found.rows)
     assert [point.speed for point in found.curves[0].points] == pytest.approx([1.0, 2.0, 2.0])
 
@@ -281,22 +331,6 @@ def test_every_launch_is_a_dot_within_the_row() -> None:
     assert re.findall(r"M(\d+) ", dots) == ["0", "1000", "1000"]
 
 
-def test_the_dots_are_of_the_launches_that_count_and_the_fastest_setting_is_first() -> None:
-    (result,) = latest_results([a_sample()])
-
-    found = launch_variation(result)
-
-    assert found is not None
-    by_name = {full_name(row.cell.cell): row for row in found.rows}
-    # One of its six launches is invalid.
-    assert len(by_name["one node, one thread a core"].ratios) == 5
-    # The geometric mean of the ratios to the geometric mean is 1.
-    assert math.prod(by_name["one node, 2 threads"].ratios) == pytest.approx(1.0)
-    assert full_name(found.rows[-1].cell.cell).startswith("one CPU")
-    # As numbers are set: with a minus, not a hyphen.
-    assert {tick.text[0] for tick in found.ticks} == {"\N{MINUS SIGN}", "0", "+"}
-
-
 def test_the_cpus_of_the_best_setting_are_marked_on_the_machine() -> None:
     (result,) = latest_results([a_sample()])
 
@@ -314,3 +348,10 @@ def test_a_machine_alone_has_no_cpu_marked() -> None:
     run, _ = a_sample()
 
     assert "taken" not in topology_html(topology_boxes(run.host.topology))
+
+
+def test_no_label_of_an_axis_of_effects_touches_the_one_of_no_effect() -> None:
+    texts = [tick.text for tick in effect_ticks(effects_between(0.5, 1.3))]
+
+    assert texts[0] == "2× slower"
+    assert texts[-1] == "1×"

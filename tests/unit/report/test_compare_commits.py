@@ -89,7 +89,10 @@ def test_what_was_measured_differently_or_once_is_named_and_not_compared() -> No
 
 @pytest.mark.parametrize(
     ("before", "after", "what"),
-    [(EARLY, EARLY, "the same commit"), (EARLY, "f" * 40, "no benchmark was measured alike")],
+    [
+        (EARLY, EARLY, "the same commit"),
+        (EARLY, "f" * 40, "no benchmark was measured in the same environment"),
+    ],
 )
 def test_what_cannot_be_compared_is_refused(before: str, after: str, what: str) -> None:
     with pytest.raises(InputError, match=what):
@@ -123,7 +126,7 @@ def test_a_figure_stands_with_the_interval_that_its_own_samples_gave_it() -> Non
     page = commits_page(comparison, PageContext(now="2026-12-01T00:00:00Z", history=known(series)))
 
     (row,) = page.others.rows
-    assert (row.before.ends, row.after.ends) == ("[1.20,\xa01.40]", "[1.20,\xa01.40]\xa0ms")
+    assert (row.before.ends, row.after.ends) == ("1.20–1.40", "1.20–1.40\xa0ms")
     assert "the 99 % interval of its own samples" in plain(page.hero.support)
     (line,) = csv.DictReader(commits_csv(comparison).splitlines())
     assert (line["before_low"], line["after_high"]) == ("1200000.0", "1400000.0")
@@ -140,8 +143,8 @@ def test_a_unit_of_several_words_that_both_intervals_share_is_written_once() -> 
     )
 
     (row,) = page.others.rows
-    assert row.before.ends == "[1,200,000,\xa01,400,000]"
-    assert row.after.ends == "[1,200,000,\xa01,400,000]\xa0rows\xa0/\xa0s"
+    assert row.before.ends == "1,200,000–1,400,000"
+    assert row.after.ends == "1,200,000–1,400,000\xa0rows\xa0/\xa0s"
 
 
 def test_a_page_of_a_thousand_series_shows_some_and_says_how_many_more() -> None:

@@ -58,8 +58,10 @@ LEAST = {
     "overview.html": (2, 0),
     "run.html": (97, 0),
     "scenario-history.html": (40, 8),
-    "scenario.html": (200, 9),
-    "serving.html": (40, 7),
+    "scenario-modes.html": (30, 4),
+    "scenario.html": (180, 9),
+    "serving.html": (30, 7),
+    "tune.html": (4, 1),
 }
 
 
@@ -70,12 +72,17 @@ def page(name: str) -> Element:
 
 
 def rows(root: Element) -> list[Element]:
-    """The rows of all tables, but for heads and what groups others."""
+    """The rows of all tables with values, but for heads, details and what groups others.
+
+    In a heat map, every cell leads to a row of another table.
+    """
     return [
         row
         for body in root.all("tbody")
+        if (table := body.within("table")) is None or "heat" not in table.classes
         for row in body.all("tr")
-        if not any(element.attributes.get("scope") == "rowgroup" for element in row.all("th"))
+        if "detail" not in row.classes
+        and not any(element.attributes.get("scope") == "rowgroup" for element in row.all("th"))
     ]
 
 
@@ -85,11 +92,29 @@ def commands(element: Element | None) -> list[str]:
 
 
 def row_commands(root: Element, row: Element) -> list[str]:
-    """Those in the row, or that its table names as every row's."""
-    table = row.within("table")
+    """Those in the row or its details, or that its table names as every row's."""
+    table, body = row.within("table"), row.within("tbody")
     assert table is not None
     named = table.attributes.get("aria-details")
-    return commands(row) or (commands(by_id(root, named)) if named else [])
+    details = [
+        command
+        for other in (body.all("tr") if body else ())
+        if "detail" in other.classes
+        for command in commands(other)
+    ]
+    return commands(row) or details or (commands(by_id(root, named)) if named else [])
+
+
+def test_every_cell_of_a_heat_map_with_a_value_leads_to_a_row_with_a_command() -> None:
+    root = page("scenario.html")
+    (heat,) = (table for table in root.all("table") if "heat" in table.classes)
+    links = [link.attributes["href"] for link in heat.all("a")]
+
+    assert len(links) >= 15
+    for link in links:
+        row = by_id(root, link.removeprefix("#"))
+        assert row is not None, link
+        assert row_commands(root, row), link
 
 
 def has_none_recorded(row: Element) -> bool:
@@ -180,7 +205,7 @@ def test_beside_every_course_stand_its_latest_figure_with_its_interval_and_its_s
 @pytest.mark.parametrize("name", PAGES)
 def test_the_figures_of_every_page_can_be_downloaded_there_or_one_link_further(name: str) -> None:
     links = [element.attributes["href"].partition("#")[0] for element in page(name).all("a")]
-    data = [link for link in links if link.endswith((".csv", ".json", ".csv.gz", ".jsonl.gz"))]
+    data = [link for link in links if link.endswith((".csv", ".json", ".js", ".jsonl.gz"))]
 
     # A run's page has its records where they lie beside the site, which these do not.
     assert data or name == "run.html" or any("run/" in link for link in links)
@@ -263,28 +288,28 @@ def words_of(page: str) -> str:
         # Of a single launch.
         (
             "scenario/resnet50-inference.html",
-            "Counts and shares are of that one launch, and so have no interval.",
+            "Of that one launch, so they have no interval.",
         ),
         (
             "scenario/resnet50-inference.html",
-            "Every iteration of one launch, that nearest to the cell's median, with the least",
+            "Every iteration of one launch, the one nearest to the configuration's median.",
         ),
         (
             "scenario/resnet50-inference.html",
             "A launch is one observation: its median has no interval of its own.",
         ),
-        ("run/r1.html", "What a launch took is one observation, and has no interval."),
+        ("run/r1.html", "The duration of one launch has no interval."),
         # Of several launches, where the table that bounds them is another.
         (
             "scenario/resnet50-inference.html",
-            "Values are medians over launches, or of the one launch that is named;",
+            "Medians over launches, or of the one launch that is named;",
         ),
         # Of others, who gave none.
-        ("claims.html", "Published figures stand as their source gave them, without an interval."),
-        ("history.html", "A point that another tool gave as a single figure has no interval."),
+        ("claims.html", "Published values are quoted from their source, without an interval."),
+        ("history.html", "A point imported as a single value has no interval."),
         (
             "history/io.Read.time_read-b69fd9f5.html",
-            "single figures, no interval",
+            "single values, no interval",
         ),
         (COMMITS_PAGE, "Each commit was measured once"),
         # Without a unit, for it is none.
@@ -305,14 +330,14 @@ def test_figures_of_two_runs_stand_with_their_intervals(pages: dict[str, str]) -
     assert len(befores) == len(rows) == 15
     # On one line, with the unit that both share once.
     space = "\N{NO-BREAK SPACE}|&nbsp;"
-    interval = rf"\[[\d.,]+,(?:{space})[\d.,]+\]"
+    interval = r"[\d.,]+–[\d.,]+"
     both = rf"<small>{interval}(?:{space}).*(?:{space}){interval}(?:{space})m?s</small></td>"
     assert [row for row in rows if not re.search(both, row)] == []
 
 
 def test_a_spread_has_an_interval(pages: dict[str, str]) -> None:
     spreads = re.findall(
-        r"<td>([\d.]+ %)<small>(\[[\d.]+, [\d.]+\] %)</small></td>\s*<td>\d+ ok",
+        r"<dt>Spread</dt>\s*<dd>[\d.]+\s%.*?95&nbsp;% CI </span>([\d.]+–[\d.]+)<",
         pages["scenario/resnet50-inference.html"],
     )
 
@@ -322,13 +347,13 @@ def test_a_spread_has_an_interval(pages: dict[str, str]) -> None:
 def test_the_flag_of_a_slow_setting_has_its_interval(pages: dict[str, str]) -> None:
     page = words_of(pages["scenario/resnet50-inference.html"])
 
-    assert re.search(r"48× slower: .*? 2.06 s \[1.99, 2.13\] s an iteration", page)
+    assert re.search(r"48× slower: .*? 2.06 s an iteration \(95 % CI 1.99–2.13\)", page)
 
 
 def test_what_was_imported_without_its_command_says_so(pages: dict[str, str]) -> None:
-    assert "what was imported names none" in words_of(pages["history.html"])
+    assert "Imported series have no recorded command" in words_of(pages["history.html"])
     for name in ("history/io.Read.time_read-b69fd9f5.html", COMMITS_PAGE):
-        assert "What was imported does not tell which command measured it." in words_of(pages[name])
+        assert "The import contains no command." in words_of(pages[name])
     assert not re.search("corebound reproduce [^<]*io.Read", pages[COMMITS_PAGE])
 
 
@@ -402,8 +427,10 @@ def test_no_foreign_text_becomes_an_element_or_an_attribute(made: dict[str, str]
         if not name.endswith(".html"):
             continue
         tree = html5lib.parse(text, namespaceHTMLElements=False)
-        # The only script is ours, by its address; an icon is a link.
-        assert [one.get("src", "")[-14:] for one in tree.iter("script")] == ["assets/site.js"]
+        # The only scripts are ours, by their addresses; an icon is a link.
+        scripts = {one.get("src", "").removeprefix("../") for one in tree.iter("script")}
+        assert "assets/site.js" in scripts
+        assert scripts <= {"assets/site.js", "assets/compare.js"}
         assert list(tree.iter("img")) == []
         handlers = [key for one in tree.iter() for key in one.attrib if str(key).startswith("on")]
         assert handlers == []
@@ -411,7 +438,9 @@ def test_no_foreign_text_becomes_an_element_or_an_attribute(made: dict[str, str]
 
 def test_the_points_of_a_zoom_cannot_end_their_script(made: dict[str, str]) -> None:
     for name, text in made.items():
-        if name.endswith(".js"):
+        if name == "data/search.js":
+            json.loads(text.removeprefix("corebound.index = ").removesuffix(";\n"))
+        elif name.endswith(".js"):
             json.loads(text.removeprefix("corebound.keep(").removesuffix(");\n"))
 
 
@@ -472,7 +501,8 @@ def test_every_command_on_every_page_finds_the_records_where_they_are(
 def test_a_site_of_nothing_says_what_to_run_for_that_folder() -> None:
     page = pages_of([], records_folder="r")["index.html"]
 
-    assert commands_of(page) == [
+    # The first of them also stands below the headline.
+    assert [*dict.fromkeys(commands_of(page))] == [
         "corebound run scenarios --profile quick --records r",
         "corebound report --records r",
     ]

@@ -15,6 +15,7 @@ from support.build import (
     a_host,
     a_host_over_time,
     a_launch,
+    a_quota_use,
     a_run,
     a_scenario,
     a_thread,
@@ -56,6 +57,16 @@ def test_what_the_host_does_not_tell_is_unavailable_and_never_zero() -> None:
     assert told(host_facts(replace(a_launch(), host=without)))["throttled by a quota"] == "no quota"
 
 
+def test_what_a_quota_did_is_told_in_periods() -> None:
+    quota = a_quota_use(cpus=1.5, periods=1_200, throttled=900)
+    launch = replace(a_launch(), host=a_host_over_time(a_window()), quota=quota)
+
+    facts = told(host_facts(launch))
+    assert facts["CPU quota"] == "1.5 CPUs"
+    assert facts["periods throttled by it"] == "900 of 1,200"
+    assert facts["of CPU time throttled"] == "36.0 s"
+
+
 def test_memory_faults_and_what_the_kernel_took_are_told_where_they_were_seen() -> None:
     early = a_window(user_ns=90, system_ns=10, rss_bytes=3 << 30, minor_faults=700, major_faults=0)
     late = a_window(user_ns=60, system_ns=40, rss_bytes=1 << 30, minor_faults=300, major_faults=2)
@@ -63,7 +74,7 @@ def test_memory_faults_and_what_the_kernel_took_are_told_where_they_were_seen() 
     figures = told(host_facts(replace(a_launch(), host=a_host_over_time(early, late))))
 
     assert figures["of its CPU time in the kernel"] == "25 %"
-    assert figures["memory at most"] == "3.0 GiB"
+    assert figures["peak memory"] == "3.0 GiB"
     assert figures["minor and major page faults"] == "1,000 and 2"
 
 
@@ -131,7 +142,7 @@ def of_iterations(wall_ns: int, cpu_ns: int) -> CellResult:
 
 def test_cpu_time_is_left_out_where_reading_its_clock_takes_some_of_it() -> None:
     assert told(cpu_of(of_iterations(7_594, 9_457))) == {
-        "CPU time: an iteration is too short for its clock": "–"
+        "CPU time: an iteration is too short for the CPU clock": "–"
     }
     assert told(cpu_of(of_iterations(1_000_000, 1_500_000))) == {
         "CPU time an iteration, 1.50× its wall time": "1.50 ms"

@@ -11,6 +11,7 @@ from support.report_sample import (
     COMMITS,
     COMMITS_PAGE,
     a_sample,
+    a_sample_of_two_modes,
     a_serving_sample,
     an_earlier_sample,
     pages_of,
@@ -18,6 +19,7 @@ from support.report_sample import (
     sample_imports,
     sample_steady_history,
 )
+from support.tuning import TUNE_PAGE, a_tuning
 
 
 @pytest.mark.parametrize(
@@ -62,6 +64,16 @@ def test_the_history_on_a_scenario_page_is_as_it_was_reviewed(
     begin = page.index('<section id="history">')
 
     _compare(page[begin : page.index("</section>", begin)], "scenario-history.html")
+
+
+def test_the_page_of_a_race_is_as_it_was_reviewed() -> None:
+    text = pages_of([], tunings=[a_tuning()])[TUNE_PAGE]
+
+    _compare(text, "tune.html")
+
+
+def test_launches_of_two_modes_are_shown_as_it_was_reviewed() -> None:
+    _compare(pages_of([a_sample_of_two_modes()])["scenario/pool.html"], "scenario-modes.html")
 
 
 @pytest.fixture(scope="module")

@@ -29,9 +29,8 @@ from corebound.report.charts.axis import date_ticks, has_year
 from corebound.report.charts.history import history_svg, sparkline_svg, value_axis
 from corebound.report.downloads import changes_csv
 from corebound.report.history.panel import HistoryPanel, history_panel
-from corebound.report.history.zoom import points_script
 from corebound.report.inputs import PageContext
-from corebound.report.pages.changes import recovery_note
+from corebound.report.pages.changes import ChangeGroup, recovery_note
 from corebound.report.pages.feed import feed
 from corebound.report.pages.history import HistoryPage, history_page
 from corebound.report.pages.whats_new import whats_new
@@ -190,7 +189,7 @@ def test_an_interval_that_leaves_the_chart_has_an_arrowhead_there_and_the_captio
     (heads,) = re.findall(r'class="open m-history" d="([^"]*)"', history_svg(panel.chart))
     # Every one does so at both ends.
     assert (heads.count(" 0l"), heads.count(" 1000l")) == (20, 20)
-    assert "bars: 95 % intervals; arrowheads: they reach beyond the chart" in panel.caption
+    assert "bars: 95 % intervals; arrowheads: beyond the chart" in panel.caption
 
 
 def test_a_night_without_a_figure_and_a_pause_are_gaps() -> None:
@@ -223,7 +222,7 @@ def test_a_circumstance_kept_as_a_digest_is_named_and_not_shown() -> None:
 
     (border,) = panel_of(replace(a_series([]), points=HistoryPoints.of(points))).environment_changes
 
-    assert border.what == "another environment"
+    assert border.what == "different environment"
 
 
 def test_a_change_has_the_number_of_its_mark_and_lies_within_its_band() -> None:
@@ -272,23 +271,23 @@ def test_a_size_says_which_way_with_its_interval_about_it(ratio: float, word: st
     (change,) = known_of(series).of(series)
 
     verdict = change_size(change)
-    ends, _, unit = size_interval(change)[1:].partition("]")
-    low, high = map(float, ends.split(", "))
+    low, high = map(float, size_interval(change).split("–"))
 
     amount = float(verdict.word.split()[0].removesuffix("×"))
     assert verdict.word.endswith(word)
-    assert low <= amount <= high
-    assert unit.strip() == ("×" if "×" in verdict.word else "%")
+    assert 1 < low <= amount <= high
     assert verdict.tone == ("bad" if word == "slower" else "good")
 
 
 @pytest.mark.parametrize(
     ("ratio", "low", "high", "says", "ends"),
     [
-        (2.0, 1.9, 2.1, "2.00× slower", "[1.90, 2.10]×"),
-        (0.25, 0.2, 0.3125, "4.00× faster", "[3.20, 5.00]×"),
+        (2.0, 1.9, 2.1, "2.00× slower", "1.90–2.10"),
+        (0.25, 0.2, 0.3125, "4.00× faster", "3.20–5.00"),
         # In digits that count, and never in powers of ten.
-        (1500.0, 1234.0, 1800.0, "1,500× slower", "[1,234, 1,800]×"),
+        (1500.0, 1234.0, 1800.0, "1,500× slower", "1,234–1,800"),
+        # On both sides of 1, the ends point in two directions.
+        (1.02, 0.98, 1.06, "1.02× slower", "−2.0 to +6.0 %"),
     ],
 )
 def test_a_multiple_has_as_many_digits_as_its_interval(
@@ -334,7 +333,7 @@ def test_a_change_that_a_re_run_refuted_is_no_news_but_undecided() -> None:
 
     assert history.status(change) == "not confirmed"
     assert tonight is not None
-    assert plain(tonight.verdict) == "No change."
+    assert plain(tonight.verdict) == "1 series watched; no new change."
     (doubt,) = tonight.undecided
     assert doubt.text.endswith("slower, clear in the history; not confirmed (2026-03-14): somehow")
 
@@ -350,12 +349,9 @@ def test_a_suspicion_that_both_commits_confirm_is_news_as_any_change() -> None:
     assert history.news == history.changes == history.of(series) == (suspicion,)
     assert history.early_warnings == history.undecided == ()
     assert tonight is not None
-    assert plain(tonight.verdict) == "1 cell got slower."
-    assert (
-        history_page(PageContext(now=NOW, history=history))
-        .regressions[0]
-        .head.answer.startswith("confirmed")
-    )
+    assert plain(tonight.verdict) == "1 configuration got slower."
+    (row,) = history_page(PageContext(now=NOW, history=history)).commits
+    assert row.groups[0].head.answer.startswith("confirmed")
 
 
 def test_a_suspicion_that_somebody_accepted_is_no_doubt_any_more() -> None:
@@ -374,7 +370,7 @@ def test_the_night_names_what_got_slower_first_and_what_failed() -> None:
     tonight = whats_new(known_of(slower, faster), [(a_run(), (failed,))])
 
     assert tonight is not None
-    assert plain(tonight.verdict) == "1 cell got slower, 1 faster."
+    assert plain(tonight.verdict) == "1 configuration got slower, 1 faster."
     assert [row.head.size.sign for row in tonight.changed] == ["▼", "▲"]
     assert [row.reason for row in tonight.failed] == ["out of memory"]
 
@@ -383,7 +379,7 @@ def test_two_nights_that_stand_out_cannot_be_decided_yet() -> None:
     tonight = whats_new(known_of(stepped(1.2, nights=47, at=45)), [])
 
     assert tonight is not None
-    assert plain(tonight.verdict) == "No change."
+    assert plain(tonight.verdict) == "1 series watched; no new change."
     (doubt,) = tonight.undecided
     assert "too few yet" in doubt.text
 
@@ -402,7 +398,7 @@ def test_a_figure_that_was_imported_is_shown_though_it_is_the_only_one() -> None
     assert [latest_value(row.series).value for row in group.rows] == ["1.00 ms"]
     assert panel_of(series).chart.tracks
     assert tonight is not None
-    assert plain(tonight.verdict) == "Measured once so far."
+    assert plain(tonight.verdict) == "1 series measured once so far."
 
 
 def test_of_several_cells_a_row_says_which_its_figures_are_of() -> None:
@@ -439,7 +435,7 @@ def test_what_was_given_up_is_no_news_while_others_of_its_host_go_on() -> None:
     (change,) = beside.changes
     assert len(history.news) == 1
     assert beside.news == ()
-    assert beside.status(change) == "ended"
+    assert beside.status(change) == "retired"
     rows = [
         row
         for group in history_page(PageContext(now=NOW, history=beside)).groups
@@ -454,17 +450,18 @@ def test_a_regression_that_is_no_news_is_still_said_to_be_open() -> None:
     tonight = whats_new(known_of(stepped(1.2, nights=90, at=20)), [])
 
     assert tonight is not None
-    assert plain(tonight.verdict) == "No change."
+    assert plain(tonight.verdict) == "1 series watched; no new change."
     assert "1 older regression is still open." in plain(tonight.support)
     (link,) = (piece.link for piece in tonight.support if piece.text.startswith("1 older"))
-    assert link == "history.html#regressions"
+    assert link == "history.html#triage"
 
 
 def test_that_what_was_imported_names_no_command_is_said_only_where_that_is_so() -> None:
     asv = a_series([1.0, 2.0], project="p", reproduce=("asv", "run", "--bench", "a"))
 
     said = [
-        "what was imported names none" in pages_of([], series=all_series)["history.html"]
+        "Imported series have no recorded command"
+        in pages_of([], series=all_series)["history.html"]
         for all_series in ([asv], [asv, replace(asv, cell="n=2", scenario="b", reproduce=())])
     ]
 
@@ -474,26 +471,18 @@ def test_that_what_was_imported_names_no_command_is_said_only_where_that_is_so()
 def test_where_too_few_figures_are_known_the_history_says_so_beside_its_verdict() -> None:
     page = history_page(PageContext(now=NOW, history=known_of(a_series([1.0, 2.0]))))
 
-    assert plain(page.hero.verdict) == "No regression is open."
-    assert "1 of 1 series is too short to tell" in plain(page.hero.support)
+    assert plain(page.hero.verdict) == "No new regression."
+    assert "1 of 1 series has too little data" in plain(page.hero.support)
 
 
-def test_open_regressions_come_before_accepted_ones_and_then_by_size() -> None:
-    all_series = [stepped(ratio, cell=f"c={ratio}") for ratio in (1.1, 1.3, 1.2)]
-    largest = next(
-        change for change in known_of(*all_series).changes if change.series.cell == "c=1.3"
-    )
-
-    page = history_page(
-        PageContext(now=NOW, history=known_of(*all_series, decisions=[accepted(largest)]))
-    )
-
-    assert [each.label.name for row in page.regressions for each in row.rows] == [
-        "c=1.2",
-        "c=1.1",
-        "c=1.3",
+def regressed(page: HistoryPage) -> list[ChangeGroup]:
+    """The rows of regressions, of all commits."""
+    return [
+        group
+        for row in (*page.commits, *page.older)
+        for group in row.groups
+        if group.head.change.is_regression
     ]
-    assert plain(page.hero.verdict) == "2 regressions are open."
 
 
 def test_the_feed_is_valid_atom_whose_ids_stay() -> None:
@@ -605,7 +594,7 @@ def test_circumstances_that_come_and_go_are_told_in_a_line_and_hide_no_point() -
 
     assert panel.environment_changes == ()
     assert panel.changing_values == (
-        "cpu changed 59 times: old, new; nights of one are judged together",
+        "cpu changed 59 times: old, new; points with the same value are compared",
     )
     assert (panel.marks, panel.chart.borders) == ((), ())
 
@@ -617,12 +606,13 @@ def test_cells_that_changed_in_one_range_of_commits_are_one_row() -> None:
 
     page = history_page(PageContext(now=NOW, history=known_of(*all_series, elsewhere, faster)))
 
-    group, alone = sorted(page.regressions, key=lambda group: -len(group.rows))
+    group, alone = sorted(regressed(page), key=lambda group: -len(group.rows))
     assert group.cells == "3 cells"
     assert [row.label.name for row in group.rows] == ["c=1.3", "c=1.2", "c=1.1"]
-    assert re.fullmatch(r"\d+\.\d to \d+\.\d % slower", group.head.size.word)
+    assert re.fullmatch(r"1\.1\d to 1\.[23]\d× slower", group.head.size.word)
     assert (alone.cells, alone.head.location) == ("", "other")
-    assert len(page.improvements) == 1
+    (row,) = page.commits
+    assert len(row.entry.improvements.benchmarks) == 1
 
 
 def with_levels(*levels: tuple[int, float], **changes: Any) -> Series:
@@ -642,12 +632,11 @@ def test_what_recovered_names_the_commits_that_it_did_in() -> None:
         )
     )
 
-    (row,) = (row for group in page.regressions for row in group.rows)
-    (gain,) = (row for group in page.improvements for row in group.rows)
+    gain, row = (row for commit in page.commits for group in commit.groups for row in group.rows)
 
     assert row.status.word == "recovered"
     assert row.recovery is not None
-    assert row.recovery.text == "undone 2026-02-25 02:00 UTC"
+    assert row.recovery.text == "fully recovered 2026-02-25 02:00 UTC"
     assert row.recovery.remaining == ""
     assert row.recovery.commits == gain.commits
     assert gain.recovery is None
@@ -658,15 +647,15 @@ def test_what_recovered_names_the_commits_that_it_did_in() -> None:
     [
         (
             ((40, 1), (20, 1.2), (20, 1.1)),
-            "partly undone",
-            r"still (9|10)\.\d % slower than before it",
+            "partly recovered",
+            r"still 1\.(09|10)× slower than before it",
         ),
         (
             ((40, 1), (20, 1.1), (20, 0.9)),
-            "more than undone",
-            r"(9|10)\.\d % faster than before it",
+            "more than recovered",
+            r"1\.(10|11|12)× faster than before it",
         ),
-        (((40, 1), (20, 1.2), (20, 1.1), (20, 1)), "undone in 2 steps, the last", ""),
+        (((40, 1), (20, 1.2), (20, 1.1), (20, 1)), "fully recovered in 2 steps, the last", ""),
     ],
 )
 def test_what_recovered_in_part_or_beyond_says_how_it_is_since(
@@ -687,7 +676,7 @@ def test_what_perhaps_recovered_is_told_so() -> None:
     note = recovery_note((replace(change, back_is_clear=False),))
 
     assert note is not None
-    assert note.text.startswith("perhaps undone 2")
+    assert note.text.startswith("perhaps fully recovered 2")
 
 
 def test_cells_that_recovered_together_say_it_once_and_others_each_for_itself() -> None:
@@ -698,8 +687,8 @@ def test_cells_that_recovered_together_say_it_once_and_others_each_for_itself() 
         ]
         return history_page(PageContext(now=NOW, history=known_of(*all_series)))
 
-    (together,) = page_of(15, 15).regressions
-    (apart,) = page_of(10, 20).regressions
+    (together,) = regressed(page_of(15, 15))
+    (apart,) = regressed(page_of(10, 20))
 
     assert together.head.recovery is not None
     assert apart.head.recovery is None
@@ -721,11 +710,14 @@ def test_on_the_page_and_in_the_feed_stands_in_which_commits_a_change_recovered(
     assert len(pages) == 2
     for name in pages:
         assert re.search(
-            r"undone 2026-02-25 02:00 UTC: <code>0{10}\.\.0{10}</code></small>"
+            r"fully recovered 2026-02-25 02:00 UTC: <code>0{10}\.\.0{10}</code></small>"
             r"<small>&lt;b&gt;mend &amp; ",
             made[name],
         )
-    assert "undone 2026-02-25 02:00 UTC in commits 0000000000..0000000000 (" in made["feed.xml"]
+    assert (
+        "fully recovered 2026-02-25 02:00 UTC in commits 0000000000..0000000000 ("
+        in made["feed.xml"]
+    )
 
 
 def test_the_csv_of_changes_says_in_which_commits_each_recovered_and_how_far() -> None:
@@ -768,7 +760,7 @@ def test_changes_of_different_nights_stay_apart() -> None:
         )
     )
 
-    assert [group.cells for group in page.regressions] == ["", ""]
+    assert [len(row.groups) for row in page.commits] == [1, 1]
 
 
 def test_every_id_of_a_group_is_on_the_page_for_who_accepts_it() -> None:
@@ -827,54 +819,6 @@ def test_a_zoom_has_levels_changes_and_borders_where_the_still_chart_has_them() 
     assert begin < (39.5 * 1440 + first) < end
     assert is_worse == 0
     assert len(panel.marks) == 2
-
-
-def test_a_zoom_knows_where_the_still_chart_has_no_line_between_two_points() -> None:
-    nights = [0, 1, 2, 3, 6, 7, 8, 9]
-    series = replace(
-        a_series([]),
-        points=HistoryPoints.of(
-            replace(
-                a_point(None if day == 8 else 1.0, day=day),
-                environment_key=(("kernel", "6.1" if day < 2 else "6.2"),),
-            )
-            for day in nights
-        ),
-    )
-
-    script = points_script([series])
-
-    (kept,) = json.loads(script.removeprefix("corebound.keep(")[:-3]).values()
-    # Another kernel at the third, a pause before the fifth; the night lost is one by itself.
-    assert kept["gaps"] == [2, 4]
-
-
-def test_the_points_of_a_zoom_are_those_of_the_series() -> None:
-    series = a_series([1.0, None, 3.0])
-
-    script = points_script([series])
-
-    kept = json.loads(script.removeprefix("corebound.keep(").removesuffix(");\n"))
-    (points,) = kept.values()
-    assert [y and y * points["u"] for y in points["y"]] == pytest.approx([1, None, 3])
-    # Days, in minutes, each since the one before.
-    assert points["t"][1:] == [1440, 1440]
-
-
-def test_a_zoom_knows_why_a_point_has_no_figure() -> None:
-    reasons = (None, "failed: no memory", "skipped", None, "skipped")
-    series = replace(
-        a_series([]),
-        points=HistoryPoints.of(
-            a_point(None if why else 1.0, day=day, missing=why) for day, why in enumerate(reasons)
-        ),
-    )
-
-    script = points_script([series, a_series([1.0], cell="whole")])
-
-    failed, whole = json.loads(script.removeprefix("corebound.keep(")[:-3]).values()
-    assert failed["no"] == {"failed: no memory": [1], "skipped": [2, 4]}
-    assert whole["no"] == {}
 
 
 def test_the_runs_that_are_compared_are_marked_by_word_and_line() -> None:

@@ -1,30 +1,36 @@
-"""The overview counts what was compared, and says what it could not read or come to."""
+"""The overview: the largest effect, what to set, and a row for each scenario."""
 
 from __future__ import annotations
 
+import random
+import re
 from pathlib import Path
 
 from msgspec.structs import replace
 
+from corebound.analysis.change_history import build_change_history
 from corebound.analysis.scenario_result import ScenarioResult
 from corebound.analysis.selection import latest_results
 from corebound.analysis.wording import plain
 from corebound.errors import Fault
 from corebound.records import jsonl
+from corebound.records.telemetry import Disturbance
 from corebound.report import site
 from corebound.report.inputs import PageContext, SiteInputs
 from corebound.report.pages.overview import OverviewPage, overview_page
 from corebound.scenario.matrix import expand
-from support.build import a_launch, a_run, a_scenario, a_worker
+from support.build import a_launch, a_run, a_scenario, a_series, a_worker
 from support.report_sample import NOW
+from support.results import a_result
 
+NONE, ONE_CPU = "binding=none", "binding=one-cpu"
 LATER = "2026-03-15T08:00:00+00:00"
 
 
 def measured(
     name: str, *blocks: int, budget_s: float | None = None, run: str = "r1"
 ) -> ScenarioResult:
-    """A scenario of two settings, so many launches of each; none: the run did not come to it."""
+    """A scenario of two bindings, so many launches of each; none: the run did not come to it."""
     scenario = a_scenario(name=name)
     launches = [
         a_launch(cell=cell, block=block, workers=(a_worker(wall_ns=(10_000_000,) * 30),))
@@ -43,26 +49,137 @@ def flags_of(page: OverviewPage) -> dict[str, str]:
     return {flag.title: flag.detail for flag in page.hero.flags}
 
 
-def test_where_nothing_could_be_compared_nothing_is_said_to_be_slower_or_the_same() -> None:
+def test_the_headline_is_the_largest_effect_with_its_interval_and_what_to_set() -> None:
+    threads = a_scenario(
+        title="Training",
+        matrix={"workers": [4], "binding": ["none"], "threads": ["default", 1]},
+    )
+    keys = [f"workers=4,binding=none,threads={threads}" for threads in ("default", 1)]
+    page = page_of(a_result(threads, dict(zip(keys, (1240.0, 234.0), strict=True))))
+
+    assert re.fullmatch(
+        r"Training: running 1 thread is 5\.\d\d× faster than the default\.",
+        plain(page.hero.verdict),
+    )
+    assert re.match(r"95 % CI 5\.\d\d–5\.\d\d, 8 paired launches\.", plain(page.hero.support))
+    assert page.action is not None
+    assert (page.action.prompt, page.action.line.line) == ("Set", "OMP_NUM_THREADS=1")
+    assert page.action.where == "before each of the 4 commands"
+    assert page.duel is not None
+    assert [(bar.name, bar.tone) for bar in page.duel.bars] == [
+        ("The default", "plain"),
+        ("Running 1 thread", "good"),
+    ]
+
+
+def test_a_slowdown_is_a_headline_too_and_keeping_the_default_its_advice() -> None:
+    page = page_of(a_result(a_scenario(title="Hashing"), {NONE: 10.0, ONE_CPU: 20.8}))
+
+    assert re.fullmatch(
+        r"Hashing: binding to one CPU is 2\.\d\d× slower than the default\.",
+        plain(page.hero.verdict),
+    )
+    assert "Keep the default. Do not bind to one CPU." in plain(page.hero.support)
+    assert page.action is None
+    (row,) = page.rows
+    assert (row.verdict.word, row.second) == ("slower", "")
+
+
+def test_without_an_effect_the_headline_says_how_large_one_could_still_be() -> None:
+    page = page_of(a_result(a_scenario(), {NONE: 10.0, ONE_CPU: 10.0}, spread=0.002))
+
+    assert re.fullmatch(
+        r"Keep the default: nothing beats it by more than 1\.0\d×\.", plain(page.hero.verdict)
+    )
+
+
+def test_too_little_data_says_what_is_known_and_what_to_run() -> None:
+    page = page_of(a_result(a_scenario(), {NONE: 10.0, ONE_CPU: 10.0}, spread=1.0))
+
+    assert plain(page.hero.verdict) == "Keep the default until more is measured."
+    assert plain(page.hero.support).startswith("Best so far: one CPU, inconclusive (")
+    assert page.action is not None
+    assert page.action.line.line.startswith("corebound run scenarios/a-scenario.yaml")
+
+
+def test_where_nothing_could_be_compared_a_value_is_told_and_what_to_run() -> None:
     # One has a launch of its baseline only, the other none at all.
     page = page_of(measured("one", 1), measured("two"))
 
-    assert plain(page.hero.verdict) == "Nothing could be compared yet."
+    assert plain(page.hero.verdict) == "A scenario: One iteration takes 10.0 ms."
+    assert page.action is not None
+    assert page.action.line.line == "corebound run scenarios/one.yaml"
 
 
-def test_what_could_not_be_compared_is_counted_apart() -> None:
-    page = page_of(measured("one", 6, 6), measured("two", 1))
-
-    assert plain(page.hero.verdict) == (
-        "No setting clearly beats its baseline in 1 scenario; 1 could not be compared."
+def test_the_largest_effect_stands_first_and_what_is_not_measured_last() -> None:
+    small, large = (
+        a_result(a_scenario(name=name), {NONE: 10.0, ONE_CPU: ms})
+        for name, ms in (("small", 12.0), ("large", 20.0))
     )
+    page = page_of(a_result(a_scenario(name="a"), {}), small, large)
+
+    assert [row.advice.result.scenario.name for row in page.rows] == ["large", "small", "a"]
+
+
+def test_launches_are_counted_with_the_reasons_of_those_that_were_discarded() -> None:
+    scenario = a_scenario()
+    cells = expand(scenario, "s.yaml")
+    disturbed = Disturbance(share=1.0, by=("steal",), evidence=(), refused=True)
+    launches = [
+        *(a_launch(cell=cell, block=block) for cell in cells for block in range(3)),
+        *(a_launch(cell=cells[0], block=block, status="invalid") for block in (3, 4)),
+        a_launch(cell=cells[0], block=5, status="failed"),
+        a_launch(cell=cells[1], block=3, status="skipped"),
+        replace(a_launch(cell=cells[1], block=4, status="invalid"), disturbance=disturbed),
+    ]
+    page = page_of(latest_results([(a_run(scenarios=(scenario,)), launches)])[0])
+
+    assert page.launches == (
+        "6 launches count. 4 were discarded:"
+        " 2 not run as requested, 1 failed, 1 disturbed from outside."
+    )
+    assert [(scenario.name, reasons) for scenario, reasons in page.discarded] == [
+        ("a-scenario", "2 not run as requested, 1 failed, 1 disturbed from outside")
+    ]
+
+
+def test_one_scenario_needs_no_list_of_questions_and_several_have_one() -> None:
+    assert page_of(measured("one", 1)).situations == ()
+    assert [
+        (situation, [advice.result.scenario.name for advice in advices])
+        for situation, advices in page_of(measured("one", 1), measured("two", 1)).situations
+    ] == [("I run code of my own", ["one", "two"])]
+
+
+def test_a_history_without_changes_does_not_hide_the_largest_effect() -> None:
+    result = a_result(a_scenario(title="Hashing"), {NONE: 10.0, ONE_CPU: 20.8})
+    steady = a_series([1e6 + day % 3 for day in range(40)], scenario="a-scenario")
+    context = PageContext(now=NOW, history=build_change_history([steady]))
+
+    page = overview_page([result], context)
+
+    assert plain(page.hero.verdict).startswith("Hashing: binding to one CPU is 2.")
+    assert "New: last 30 runs" in plain(page.hero.support)
+
+
+def test_a_change_is_the_headline_with_the_command_that_measures_it_again() -> None:
+    noise = random.Random(1)
+    values = [1e6 * (1.5 if day >= 30 else 1.0) * noise.gauss(1, 0.005) for day in range(40)]
+    stepped = replace(a_series(values), reproduce=("corebound", "run", "s.yaml"))
+    context = PageContext(now=NOW, history=build_change_history([stepped]))
+
+    page = overview_page([a_result(a_scenario(), {NONE: 10.0, ONE_CPU: 20.8})], context)
+
+    assert plain(page.hero.verdict) == "1 configuration got slower."
+    assert page.action is not None
+    assert (page.action.prompt, page.action.line.line) == ("Reproduce", "corebound run s.yaml")
 
 
 def test_a_run_that_ended_early_is_told_with_what_goes_on_with_it() -> None:
     flags = flags_of(page_of(measured("one", 1), measured("two", 40, 40)))
 
     assert flags["The run ended early"] == (
-        "1 of 2 scenarios cut short; corebound run --resume goes on with it"
+        "1 of 2 scenarios cut short; corebound run --resume continues it"
     )
 
 

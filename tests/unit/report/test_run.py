@@ -13,14 +13,14 @@ from corebound.report.inputs import PageContext
 from corebound.report.pages.run import RunPage, run_page
 from corebound.report.scenario.page import scenario_page
 from corebound.scenario.matrix import expand
-from support.build import a_launch, a_profiled_launch, a_run, a_scenario, an_operator
+from support.build import a_launch, a_profiled_launch, a_quota_use, a_run, a_scenario, an_operator
 from support.report_sample import NOW
 
 SCENARIO = a_scenario(matrix={"binding": ["none", "one-cpu", "smt-siblings"]})
 FREE, BOUND, SIBLINGS = expand(SCENARIO, "s.yaml")
 RUN = a_run(scenarios=(SCENARIO,))
 EVIDENCE = "90 % of its iterations overlapped a disturbance"
-REASON = f"it was disturbed from outside: {EVIDENCE}."
+REASON = f"the launch was disturbed from outside: {EVIDENCE}."
 DOCTOR = "`corebound doctor` names what else uses this host."
 MEND = f"It is launched again. {DOCTOR}"
 
@@ -92,7 +92,7 @@ def test_a_run_whose_every_cell_was_skipped_made_no_launch() -> None:
 def test_what_a_reason_says_is_not_said_again_as_evidence() -> None:
     (row,) = page_of(refused()).uncounted_launches
 
-    assert row.notes[:2] == (f"It was disturbed from outside: {EVIDENCE}.", "it swapped")
+    assert row.notes[:2] == (f"The launch was disturbed from outside: {EVIDENCE}.", "it swapped")
 
 
 def test_a_refused_launch_says_that_it_was_launched_again() -> None:
@@ -111,12 +111,20 @@ def test_a_scenario_tells_the_same_of_its_launches() -> None:
 
     row = page.launches[-1]
     assert (row.reason, row.evidence) == (
-        f"It was disturbed from outside: {EVIDENCE}.",
+        f"The launch was disturbed from outside: {EVIDENCE}.",
         ("it swapped",),
     )
     assert row.fix.startswith("The run ended before it was launched again.")
-    assert page.comparisons is not None
-    assert page.comparisons.unmeasured[0].fix == row.fix
+    assert page.configurations.unmeasured[0].fix == row.fix
+
+
+def test_what_a_quota_did_is_told_of_every_launch() -> None:
+    page = page_of(replace(a_launch(cell=FREE), quota=a_quota_use()))
+
+    (launch,) = page.launches
+    assert launch.notes == (
+        "CPU quota of 0.5 CPUs: 80 of 100 periods throttled, for 3.20 s of CPU time",
+    )
 
 
 def test_a_record_that_could_not_be_read_is_told_with_where_it_is() -> None:
@@ -125,4 +133,4 @@ def test_a_record_that_could_not_be_read_is_told_with_where_it_is() -> None:
     (flag,) = run_page(RUN, a_night(), raw=False, faults=faults).hero.flags
 
     assert flag.title == "2 records damaged"
-    assert flag.detail == "passed over: r1.jsonl, line 20 and 1 more"
+    assert flag.detail == "skipped: r1.jsonl, line 20 and 1 more"

@@ -24,7 +24,15 @@ from corebound.report import site
 from corebound.report.inputs import SiteInputs
 from corebound.report.site import FILE_LIST
 from corebound.scenario.matrix import expand
-from support.build import a_launch, a_profiled_launch, a_run, a_scenario, a_series, an_operator
+from support.build import (
+    a_launch,
+    a_point,
+    a_profiled_launch,
+    a_run,
+    a_scenario,
+    a_series,
+    an_operator,
+)
 from support.report_sample import (
     NOW,
     a_preflight,
@@ -36,7 +44,7 @@ from support.report_sample import (
 )
 
 EVIL = "<script>alert(1)</script>"
-OWN_SCRIPT = re.compile(r'<script src="(\.\./)?assets/site\.js" defer></script>')
+OWN_SCRIPT = re.compile(r'<script src="(\.\./)?assets/(site|compare)\.js" defer></script>')
 
 
 def everything(folder: Path) -> dict[str, bytes]:
@@ -47,27 +55,36 @@ def everything(folder: Path) -> dict[str, bytes]:
     }
 
 
-def test_a_site_is_an_overview_pages_figures_and_assets(tmp_path: Path) -> None:
+def test_a_site_is_an_overview_pages_figures_and_assets(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(site, "share_png", lambda _image: None)  # as without Pillow
     index = site.write(SiteInputs(records=[a_sample()], now=NOW), tmp_path / "site")
 
     assert index == tmp_path / "site" / "index.html"
     assert list(everything(tmp_path / "site")) == [
         ".corebound-files.json",
+        "assets/compare.js",
+        "assets/points.js",
+        "assets/search.js",
         "assets/site.css",
         "assets/site.js",
         "assets/uplot-1.6.32.LICENSE.txt",
         "assets/uplot-1.6.32.css",
         "assets/uplot-1.6.32.js",
+        "badge/resnet50-inference.svg",
         "claims.html",
         "data/host/bench-01-0123456789ab.json",
         "data/resnet50-inference.csv",
         "data/resnet50-inference.json",
         "data/resnet50-inference.operators.csv",
+        "data/search.js",
         "host/bench-01-0123456789ab.html",
         "index.html",
         "operators.html",
         "run/r1.html",
         "scenario/resnet50-inference.html",
+        "share.svg",
     ]
 
 
@@ -202,56 +219,85 @@ def test_a_history_has_its_pages_feed_and_figures(tmp_path: Path) -> None:
 
 
 def test_a_site_without_records_says_what_to_run() -> None:
-    (page,) = pages_of([]).values()
+    page = pages_of([])["index.html"]
 
     assert "corebound run scenarios" in page
 
 
-def a_site_of(past: Sequence[Series], folder: Path, source: str, now: str = NOW) -> Path:
-    """A site of imported histories, their files' hashes being `source`."""
+def a_site_of(past: Sequence[Series], folder: Path, now: str = NOW) -> Path:
+    """A site of histories alone."""
     (folder / "records").mkdir(exist_ok=True)
-    sources = dict.fromkeys((series.project for series in past if series.project), source)
     return site.write(
-        SiteInputs(records=[], now=now, series=past, sources=sources),
+        SiteInputs(records=[], now=now, series=past),
         folder / "site",
         records=folder / "records",
     )
 
 
-def test_a_page_of_a_history_that_did_not_change_is_not_made_again(tmp_path: Path) -> None:
-    a_site_of(sample_history(), tmp_path, "one")
-    page, *_ = sorted((tmp_path / "site" / "history").glob("*.html"))
-    os.utime(page, ns=(1, 1))
-    all_series = [replace(series, title="another") for series in sample_history()]
-
-    a_site_of(all_series, tmp_path, "one")
-    assert page.stat().st_mtime_ns == 1
-    assert "another" not in page.read_text()
-
-    a_site_of(all_series, tmp_path, "two")
-    assert "another" in page.read_text()
+def written_at(folder: Path, now: str = NOW, **changes: Series) -> dict[str, int]:
+    """When each file was written: 1 for those that the last of two reports left alone."""
+    past = {series.scenario: series for series in an_imported_pair()}
+    a_site_of([*past.values()], folder)
+    files = [*(folder / "site").rglob("history/*")]
+    for file in files:
+        os.utime(file, ns=(1, 1))
+    a_site_of([*(past | changes).values()], folder, now)
+    return {file.name: file.stat().st_mtime_ns for file in files}
 
 
-def test_a_file_of_a_history_that_was_lost_is_made_again_once(tmp_path: Path) -> None:
-    a_site_of(sample_history(), tmp_path, "one", now="2026-03-01T12:00:00+00:00")
-    page, *_ = sorted((tmp_path / "site" / "history").glob("*.html"))
-    for lost in (tmp_path / "site" / "data" / "history").glob("*.gz"):
-        lost.unlink()
+def an_imported_pair() -> list[Series]:
+    values = [1e6 * (1 + night % 3 / 500) for night in range(20)]
+    return [a_series(values, project="p", scenario=name) for name in ("one", "two")]
 
-    a_site_of(sample_history(), tmp_path, "one", now="2026-03-01T13:00:00+00:00")
-    again = page.read_bytes()
-    assert list((tmp_path / "site" / "data" / "history").glob("*.gz"))
-    a_site_of(sample_history(), tmp_path, "one", now="2026-03-01T14:00:00+00:00")
-    assert page.read_bytes() == again
+
+def changed(files: dict[str, int]) -> set[str]:
+    return {re.sub(r"-[0-9a-f]{8}\.", ".", name) for name, at in files.items() if at != 1}
+
+
+def test_another_day_alone_changes_nothing_about_a_history(tmp_path: Path) -> None:
+    assert changed(written_at(tmp_path, now="2031-01-01T00:00:00+00:00")) == set()
+
+
+def test_one_more_point_changes_only_the_files_of_its_benchmark(tmp_path: Path) -> None:
+    _, two = an_imported_pair()
+    two = replace(two, points=two.points.followed_by(HistoryPoints.of([a_point(1e6, day=99)])))
+
+    assert changed(written_at(tmp_path, two=two)) == {"two.html", "two.js", "p.moments.js"}
+
+
+def test_an_earlier_point_changes_the_places_of_all_others(tmp_path: Path) -> None:
+    _, two = an_imported_pair()
+    two = replace(two, points=HistoryPoints.of([a_point(1e6, day=-9)]).followed_by(two.points))
+
+    assert changed(written_at(tmp_path, two=two)) >= {"one.js", "two.html", "two.js"}
+
+
+def test_a_new_title_changes_the_page_that_shows_it(tmp_path: Path) -> None:
+    one, _ = an_imported_pair()
+
+    assert changed(written_at(tmp_path, one=replace(one, title="another"))) == {"one.html"}
+
+
+def test_a_file_of_a_history_that_was_lost_is_made_again(tmp_path: Path) -> None:
+    a_site_of(sample_history(), tmp_path)
+    before = everything(tmp_path / "site")
+    lost = [*(tmp_path / "site" / "data" / "history").glob("*.js")]
+    for file in lost:
+        file.unlink()
+
+    a_site_of(sample_history(), tmp_path)
+
+    assert lost
+    assert everything(tmp_path / "site") == before
 
 
 def test_a_page_that_somebody_touched_is_made_again(tmp_path: Path) -> None:
-    a_site_of(sample_history(), tmp_path, "one")
+    a_site_of(sample_history(), tmp_path)
     page, *_ = sorted((tmp_path / "site" / "history").glob("*.html"))
     before = page.read_bytes()
     page.write_text("something else")
 
-    a_site_of(sample_history(), tmp_path, "one")
+    a_site_of(sample_history(), tmp_path)
 
     assert page.read_bytes() == before
 
@@ -261,9 +307,9 @@ def test_a_site_that_grew_is_that_which_is_made_at_once(tmp_path: Path) -> None:
     (tmp_path / "fresh").mkdir()
     all_series = [replace(series, points=series.points[:-1]) for series in sample_history()]
 
-    a_site_of(all_series, tmp_path / "grown", "one")
-    a_site_of(sample_history(), tmp_path / "grown", "two")
-    a_site_of(sample_history(), tmp_path / "fresh", "two")
+    a_site_of(all_series, tmp_path / "grown")
+    a_site_of(sample_history(), tmp_path / "grown")
+    a_site_of(sample_history(), tmp_path / "fresh")
 
     assert everything(tmp_path / "grown" / "site") == everything(tmp_path / "fresh" / "site")
 
@@ -373,6 +419,6 @@ def test_series_and_pages_are_counted_up_to_the_last() -> None:
 
     assert told == [
         (what, done, 2)
-        for what in ("looking for steps in series", "pages of benchmarks", "pages of runs")
+        for what in ("searching for changes in series", "pages of benchmarks", "pages of runs")
         for done in (1, 2)
     ]

@@ -26,9 +26,10 @@ from corebound.stats.history.regressions import min_values_to_detect, too_short
 from support.build import a_point, a_series
 from support.report_sample import NOW, a_benchmark
 from support.series import Observation, find_change_points
+from support.series import a_stepped_series as stepped
 
 FAILED = "it failed"
-ZERO = "0 x: only a figure above 0 can be compared"
+ZERO = "0 x: only values above 0 can be compared"
 
 
 def series(scenario: str, *ends: str, nights: int = 40, **changes: Any) -> Series:
@@ -57,8 +58,8 @@ def test_the_headline_says_how_many_give_no_figure_any_more() -> None:
 
     news = tonight(history)
 
-    assert words(news.verdict) == "2 cells give no figure."
-    assert words(news.support).startswith("No change. ")
+    assert words(news.verdict) == "2 configurations give no result."
+    assert words(news.support).startswith("3 series watched; no new change. ")
     assert [(row.all_series[0].title, row.text) for row in news.failing] == [
         ("b", f"since {day(history, 'b', 1)}: it failed"),
         ("a", f"since {day(history, 'a', 3)}: it failed"),
@@ -78,7 +79,7 @@ def test_what_got_slower_is_told_before_it() -> None:
 
     news = tonight(build_change_history([slower, series("b", FAILED)]))
 
-    assert words(news.verdict) == "1 cell got slower, 1 gives no figure."
+    assert words(news.verdict) == "1 configuration got slower, 1 gives no result."
 
 
 def test_what_has_failed_for_long_is_no_headline_and_stays_on_the_page_of_the_history() -> None:
@@ -86,22 +87,22 @@ def test_what_has_failed_for_long_is_no_headline_and_stays_on_the_page_of_the_hi
 
     news, page = tonight(known), history.history_page(PageContext(now=NOW, history=known))
 
-    assert words(news.verdict) == "No change."
-    assert "1 cell has given none for longer" in words(news.support)
+    assert (news.is_news, words(news.verdict)) == (False, "2 series watched; no new change.")
+    assert "1 configuration has had no results for longer" in words(news.support)
     assert news.failing == ()
-    assert [row.all_series[0].title for row in page.failing] == ["a"]
-    assert "1 cell gives no figure any more." in words(page.hero.support)
+    assert [row.named[0][0] for row in page.failures] == ["a"]
+    assert "1 series stopped giving values." in words(page.hero.support)
 
 
 def test_cells_of_one_scenario_day_and_reason_are_one_row() -> None:
     cells = [series("a", FAILED, cell=f"n={n}") for n in range(3)]
-    skipped = series("a", "it was skipped or came to NaN", cell="n=4")
+    skipped = series("a", "skipped, or the value is NaN", cell="n=4")
 
     news = tonight(build_change_history([*cells, skipped]))
 
     assert [(len(row.all_series), row.text.partition(": ")[2]) for row in news.failing] == [
         (3, FAILED),
-        (1, "it was skipped or came to NaN"),
+        (1, "skipped, or the value is NaN"),
     ]
 
 
@@ -113,7 +114,7 @@ def test_rows_beyond_a_first_page_are_counted_by_what_they_are(
     news = tonight(build_change_history([series(f"s{n}", FAILED) for n in range(10)]))
 
     assert len(news.failing) == 4
-    assert news.more.endswith(": 6 without a figure.")
+    assert news.more.endswith(": 6 without a result.")
 
 
 @pytest.mark.parametrize("why", [FAILED, ZERO])
@@ -136,8 +137,8 @@ def test_a_benchmarks_page_says_which_cells_and_why() -> None:
 
     hero = benchmark_hero(a_benchmark(history.series, history))
 
-    assert words(hero.verdict) == "1 of 2 cells gives no figure any more."
-    assert f"No figure any more: 1 cell since {day(history, 'a', 1)}: it failed." in words(
+    assert words(hero.verdict) == "1 of 2 cells gives no result any more."
+    assert f"No recent results: 1 cell since {day(history, 'a', 1)}: it failed." in words(
         hero.support
     )
 
@@ -149,17 +150,10 @@ def test_what_ended_while_others_went_on_has_not_failed() -> None:
     assert history.failing == {}
 
 
-def stepped(scenario: str, ratio: float, *, at: int = 45, **changes: Any) -> Series:
-    noise = random.Random(f"{scenario} {changes}")
-    values = [1e6 * (ratio if day >= at else 1.0) * noise.gauss(1, 0.005) for day in range(60)]
-    return replace(a_series(values, scenario=scenario, title=scenario, project="p"), **changes)
-
-
 @pytest.fixture
 def few_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("corebound.report.pages.whats_new._MOST_ROWS", 4)
     monkeypatch.setattr("corebound.report.pages.whats_new._LEAST_BETTER", 1)
-    monkeypatch.setattr(history, "_MOST_GROUPS", 2)
     monkeypatch.setattr(feed, "_MOST_ENTRIES", 3)
     monkeypatch.setattr(changes, "_MOST_LISTED", 2)
 
@@ -207,25 +201,6 @@ def test_what_few_improvements_leave_the_regressions_have_and_the_other_way_roun
 
 
 @pytest.mark.usefixtures("few_rows")
-def test_the_history_groups_all_before_it_leaves_any_out() -> None:
-    cells = [stepped("cells", 1.5, cell=f"c={number}") for number in range(5)]
-    known = build_change_history(
-        [*cells, stepped("two", 1.3), *(stepped("left", 1.1, cell=c) for c in "ab")]
-    )
-
-    page = history.history_page(PageContext(now=NOW, history=known))
-
-    assert [(group.head.change.series.title, group.cells) for group in page.regressions] == [
-        ("cells", "5 cells"),
-        ("two", ""),
-    ]
-    assert page.hidden == "2 smaller changes more in the CSV."
-    first = page.regressions[0]
-    assert (len(first.rows), first.more) == (2, "and 3 more")
-    assert page.regressions[1].more == ""
-
-
-@pytest.mark.usefixtures("few_rows")
 def test_the_feed_has_what_got_worse_where_not_all_fits_and_cells_together() -> None:
     better = [stepped(f"b{number}", 0.8, at=50) for number in range(5)]
     cells = [stepped("cells", ratio, cell=f"c={ratio}") for ratio in (1.1, 1.3)]
@@ -252,7 +227,8 @@ def test_an_entry_of_several_cells_keeps_its_id_whichever_of_them_is_the_largest
 
 
 @pytest.mark.parametrize(
-    ("unit", "text"), [("ns", "1 cell got slower."), ("bytes", "2 cells got worse.")]
+    ("unit", "text"),
+    [("ns", "1 configuration got slower."), ("bytes", "2 configurations got worse.")],
 )
 def test_the_headline_calls_nothing_slower_that_is_no_time(unit: str, text: str) -> None:
     all_series = [stepped("time", 1.5), stepped("other", 1.5, unit=unit)][: 1 + (unit != "ns")]
@@ -331,22 +307,22 @@ def test_nights_without_a_figure_tell_nothing_and_a_series_of_them_failed() -> N
 def test_the_verdict_of_the_night_says_how_many_series_cannot_tell() -> None:
     verdict, support = said_of(of(ENOUGH), of(3, cell="n=2"), of(1, project="p", cell="n=3"))
 
-    assert verdict == "No change in 1 series; 2 have too little data."
-    assert f"2 of 3 series are too short to tell: a change takes {ENOUGH} figures" in support
+    assert verdict == "1 of 3 series with enough data; no new change."
+    assert f"2 of 3 series have too little data: a change takes {ENOUGH} values" in support
 
 
 def test_where_most_series_can_tell_the_verdict_is_of_all() -> None:
     verdict, support = said_of(of(ENOUGH), of(ENOUGH, cell="n=2"), of(3, cell="n=3"))
 
-    assert verdict == "No change."
-    assert "1 of 3 series is too short to tell" in support
+    assert verdict == "3 series watched; no new change."
+    assert "1 of 3 series has too little data" in support
 
 
 def test_where_no_series_can_tell_the_verdict_is_that_it_is_too_early() -> None:
     verdict, support = said_of(of(7), of(3, cell="n=2"))
 
-    assert verdict == "Too early to tell what changed."
-    assert "All 2 series are too short to tell" in support
+    assert verdict == "2 series recorded; too few values yet to detect changes."
+    assert "All 2 series have too little data" in support
 
 
 def test_where_every_series_can_tell_nothing_is_said_of_it() -> None:
@@ -360,7 +336,7 @@ def test_a_table_says_that_a_series_is_too_short_instead_of_unchanged() -> None:
     rows = [row for group in series_groups([series, long], history) for row in group.rows]
 
     assert {len(row.series.points): (row.change, row.unchanged) for row in rows} == {
-        3: (None, "too short to tell"),
+        3: (None, "too little data"),
         2 * ENOUGH: (None, "none"),
     }
 
@@ -386,7 +362,19 @@ def test_the_command_says_the_same_in_every_format(
         for form in ("text", "md", "json")
     }
 
-    text = f"1 of 2 series is too short to tell: a change takes {ENOUGH} figures"
+    text = f"1 of 2 series has too little data: a change takes {ENOUGH} values"
     assert f"No new regression, in 2 series. {text}" in by_name["text"]
     assert text in by_name["md"]
     assert json.loads(by_name["json"])["too_short"] == 1
+
+
+def test_secondary_benchmarks_never_set_the_headline_and_come_last() -> None:
+    secondary = replace(stepped("large", 3.0), importance="secondary")
+
+    alone = tonight(build_change_history([secondary, stepped("still", 1.0)]))
+    both = tonight(build_change_history([secondary, stepped("small", 1.1)]))
+
+    assert "slower" not in words(alone.verdict)
+    assert "1 configuration of secondary benchmarks got worse" in words(alone.support)
+    assert [row.head.change.series.title for row in both.changed] == ["small", "large"]
+    assert "got slower" in words(both.verdict)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -10,9 +11,11 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from corebound.launch.launch import LaunchResult
+from corebound.planning.duplicates import mark_duplicates
 from corebound.planning.plan import HostCapabilities, PlannedCell, plan_cells
 from corebound.records.launch_record import Kind, Launch, Status
 from corebound.records.telemetry import Pauses
+from corebound.records.tuning import RaceRule, Tuning
 from corebound.runner import Clock, Ending, Job, Runner, Task, is_complete
 from corebound.runner.launcher import requests
 from corebound.scenario.cell import Binding
@@ -133,6 +136,33 @@ def launched(kept: Sequence[Launch]) -> list[tuple[int, str]]:
 
 def profiled(kept: Sequence[Launch]) -> list[str]:
     return [launch.cell.key for launch in kept if launch.kind == "profile"]
+
+
+def test_duplicates_are_not_launched_and_share_the_baseline_of_the_measured_cell() -> None:
+    scenario = a_scenario(
+        matrix={"binding": ["none", "node", "one-cpu"], "parameters": {"side": ["a", "b"]}},
+        baseline={"binding": "node"},
+        workload="steps:short",
+        measure={"launches": {"min": 2, "max": 2}, "alternate": "always"},
+    )
+    host = HostCapabilities(
+        topology=a_host(), tools=frozenset({"taskset"}), pythons={"host": "/usr/bin/python3"}
+    )
+    cells = expand(scenario, "a.yaml")
+    planned = plan_cells(scenario, cells, host, folder="/suite", profile=None, seed=1)
+    task = Task(scenario=scenario, planned=mark_duplicates(scenario, planned, host.topology))
+    kept: list[Launch] = []
+
+    a_runner(kept, task).run()
+
+    assert set(launched(kept)) == {
+        (block, f"binding={mode},side={side}")
+        for block in range(2)
+        for mode in ("node", "one-cpu")
+        for side in "ab"
+    }
+    assert all(launch.alternated for launch in kept)
+    assert is_complete(a_run(), (task,), kept, operators=True)
 
 
 def test_every_field_of_a_launchs_result_is_in_its_record() -> None:
@@ -616,3 +646,58 @@ def test_a_cell_that_ran_while_it_was_paused_no_longer_alternates() -> None:
     runner.run()
 
     assert groups == [2, 1, 1]
+
+
+def a_race_task(*, rule: RaceRule | None = None) -> Task:
+    task = a_task(bindings=("none", "one-cpu", "physical-cores", "logical-cpus"))
+    tuning = Tuning(objective="latency", rule=rule or RaceRule(max_blocks=10, confirm_blocks=3))
+    return replace(task, tuning=tuning)
+
+
+# The bindings of the task, by the time of an iteration.
+RACED_MS = {"none": 2.0, "one-cpu": 9.0, "physical-cores": 1.0, "logical-cpus": 2.2}
+
+
+def raced(job: Job) -> LaunchResult:
+    noise = 1 + 0.001 * (job.block % 3)
+    return an_outcome(median_ns=round(1e6 * noise * RACED_MS[job.planned.cell.binding.mode]))
+
+
+def test_a_race_launches_no_more_what_is_slower_and_the_finalists_again() -> None:
+    kept: list[Launch] = []
+
+    ending = a_runner(kept, a_race_task(), launch=raced).run()
+
+    counts = Counter(launch.cell.key for launch in kept)
+    assert ending == "complete"
+    assert counts["binding=one-cpu"] < counts["binding=physical-cores"]
+    last = max(launch.block for launch in kept)
+    fresh = {key for block, key in launched(kept) if block > last - 3}
+    # The winner, the runner-up, which is the default here.
+    assert fresh == {"binding=physical-cores", "binding=none"}
+
+
+@given(killed_after=st.integers(0, 30))
+def test_a_race_that_was_killed_makes_the_same_launches(killed_after: int) -> None:
+    whole: list[Launch] = []
+    a_runner(whole, a_race_task(), launch=raced).run()
+    kept = whole[:killed_after]
+
+    a_runner(kept, a_race_task(), launch=raced).run()
+
+    assert kept == whole
+    assert is_complete(a_run(), (a_race_task(),), kept, operators=False)
+
+
+def test_a_first_launch_of_a_race_has_a_time_limit_but_the_defaults_has_none() -> None:
+    limits: dict[str, float] = {}
+
+    def launch(job: Job) -> LaunchResult:
+        if job.block == 0:
+            limits[job.planned.cell.binding.mode] = job.planned.measure.timeout_s
+        return raced(job)
+
+    a_runner([], a_race_task(), launch=launch).run()
+
+    assert limits["none"] == 600
+    assert min(limits.values()) == 30

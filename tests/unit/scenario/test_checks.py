@@ -30,7 +30,7 @@ def faults(text: str) -> str:
         ("{model: resnet18, concurrency: 2}", "f.yaml:7: `image-serving` needs `image`."),
         (
             "{model: resnet18, image: 224, concurrency: 2, rate: 5.0}",
-            "`rate` means nothing to `traffic: closed`",
+            "`rate` does not apply to `traffic: closed`",
         ),
         (
             "{model: resnet18, image: 224, traffic: poisson, rate: 5.0, client: ab}",
@@ -65,9 +65,9 @@ def test_contradictory_traffic_is_a_fault(parameters: str, message: str) -> None
 @pytest.mark.parametrize(
     ("profile", "message"),
     [
-        ("{rate: 3.0}", "f.yaml:9: `rate` means nothing to `traffic: closed`."),
-        ("{traffic: poisson}", "f.yaml:7: `concurrency` means nothing to `traffic: poisson`."),
-        ("{query: 2}", "f.yaml:9: `query` means nothing to `traffic: closed`."),
+        ("{rate: 3.0}", "f.yaml:9: `rate` does not apply to `traffic: closed`."),
+        ("{traffic: poisson}", "f.yaml:7: `concurrency` does not apply to `traffic: poisson`."),
+        ("{query: 2}", "f.yaml:9: `query` does not apply to `traffic: closed`."),
     ],
 )
 def test_the_traffic_of_a_profile_is_checked_too(profile: str, message: str) -> None:

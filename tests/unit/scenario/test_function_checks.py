@@ -136,14 +136,14 @@ WRONG: dict[str, tuple[str, str]] = {
     "a generator": (
         "workload: mine:generator\n",
         (
-            "f.yaml:5: `mine:generator` has a `yield`, so calling it runs nothing of it. Return the"
+            "f.yaml:5: `mine:generator` has a `yield`, so a call does not run it. Return the"
             " step instead."
         ),
     ),
     "a coroutine": (
         "workload: mine:asynchronous\n",
         (
-            "f.yaml:5: `mine:asynchronous` is `async def`, so calling it runs nothing of it. Write"
+            "f.yaml:5: `mine:asynchronous` is `async def`, so a call does not run it. Write"
             " `async: true` below `workload`, or make it a plain `def`."
         ),
     ),

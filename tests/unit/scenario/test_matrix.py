@@ -63,6 +63,14 @@ def test_parameter_axes_keep_their_position_in_the_file() -> None:
     assert cells[1].parameters == (("dtype", "float32"), ("size", 2.5))
 
 
+def test_a_quota_is_an_axis_whose_values_are_numbers_or_none() -> None:
+    cells = cells_of(matrix={"cpu_quota": [None, 0.5, 2.0]}, baseline={"cpu_quota": 2})
+
+    assert keys(cells) == ["cpu_quota=default", "cpu_quota=0.5", "cpu_quota=2"]
+    assert [cell.cpu_quota for cell in cells] == [None, 0.5, 2]
+    assert [cell.key for cell in select(cells, ("cpu_quota=0.5",))] == ["cpu_quota=0.5"]
+
+
 def test_a_scenario_without_a_matrix_is_one_cell() -> None:
     (cell,) = cells_of(matrix={}, threads=3)
 
@@ -221,14 +229,15 @@ def test_a_profile_changes_only_what_it_names() -> None:
 @pytest.mark.parametrize(
     ("measure", "iterations", "launches"),
     [
-        ({}, 20, (4, 4)),
+        ({}, "auto", (4, 4)),
+        ({"iterations": 100}, 20, (4, 4)),
         ({"iterations": 5}, 5, (4, 4)),
         ({"iterations": 500, "warmup": {"iterations": 30}}, 50, (4, 4)),
-        ({"launches": {"min": 2, "max": 3}}, 20, (2, 3)),
+        ({"launches": {"min": 2, "max": 3}}, "auto", (2, 3)),
     ],
 )
 def test_the_default_quick_profile_never_measures_more(
-    measure: dict[str, Any], iterations: int, launches: tuple[int, int]
+    measure: dict[str, Any], iterations: int | str, launches: tuple[int, int]
 ) -> None:
     cells = measure_for(a_scenario(measure=measure), "quick")
 

@@ -72,14 +72,14 @@ def test_only_selects_cells(only: list[str], expected: list[str]) -> None:
         (
             "binding",
             (
-                "--only binding: `binding` is not a term.\n"
+                "--only binding: `binding` is not a valid term.\n"
                 "  Write axis=value, axis!=value or scenario=NAME, separated by commas."
             ),
         ),
         (
             "",
             (
-                "--only : `` is not a term.\n"
+                "--only : `` is not a valid term.\n"
                 "  Write axis=value, axis!=value or scenario=NAME, separated by commas."
             ),
         ),

@@ -47,13 +47,14 @@ f.yaml:8: `size` is not a known key of `matrix`. Write it under `matrix.paramete
         """\
 f.yaml:6: `needs_root` is not a known key. Remove it.
 f.yaml:7: `zeal` is not a known key of `measure`. Remove it; known here: `warmup`, `iterations`, \
-`launches`, `timeout_s`, `margin`, `operators`, `relaunch_disturbed` and `alternate`.""",
+`launches`, `timeout_s`, `margin`, `operators`, `relaunch_disturbed`, \
+`alternate` and `duplicates`.""",
     ),
     "missing keys": (
         "schema: 1\nname: a\nclaims:\n- says: x\n  faster: {binding: none}\n",
         """\
-f.yaml:1: `title` is missing. Write the heading of its page, as text.
-f.yaml:1: `question` is missing. Write what it is to answer, as one question.
+f.yaml:1: `title` is missing. Write the heading of its page.
+f.yaml:1: `question` is missing. Write the question that the scenario answers.
 f.yaml:1: `workload` is missing. Write a built-in's name, module:function or \
 {command: [program, word, …]}.
 f.yaml:4: `than` is missing in `claims`. Write it as in `{binding: none, threads: 2}`.""",
@@ -64,13 +65,13 @@ f.yaml:4: `than` is missing in `claims`. Write it as in `{binding: none, threads
         + "mkl: '2'\nbackend: cgroup\n",
         """\
 f.yaml:6: `threads: many` is not a thread count. \
-Write default, per-core, per-cpu, host-cores, cores-per-worker or a whole number from 1.
+Write default, per-core, per-cpu, host-cores, cores-per-worker, quota or a whole number from 1.
 f.yaml:7: `omp: 0` is not a thread count. Write host-cores or a whole number from 1 to 65,536.
 f.yaml:8: `smt: yes` is not true or false. Write true or false.
 f.yaml:9: `binding: physical-core` is not a binding. Did you mean `physical-cores`?
 f.yaml:10: `memory: []` is not a memory policy. \
 Write default, local, bind, preferred, interleave or remote.
-f.yaml:11: `workers` has no value. Write one, or leave the key out.
+f.yaml:11: `workers` has no value. Write one, or remove the key.
 f.yaml:12: `mkl: "2"` is not a count. Write a whole number from 1 to 65,536.
 f.yaml:13: `backend: cgroup` is not a backend. Write auto, taskset, numactl or openmp.""",
     ),
@@ -85,10 +86,19 @@ f.yaml:13: `backend: cgroup` is not a backend. Write auto, taskset, numactl or o
         FUNCTION + "matrix:\n  binding: none\n  smt:\n  omp: []\n  threads: [2, many]\n",
         """\
 f.yaml:7: `binding: none` is not a list of values. Write `binding: [none]`.
-f.yaml:8: `smt` has no value. Write one, or leave the key out.
-f.yaml:9: `omp: []` is not an axis. Write at least one value, or leave the axis out.
+f.yaml:8: `smt` has no value. Write one, or remove the key.
+f.yaml:9: `omp: []` is not an axis. Write at least one value, or remove the axis.
 f.yaml:10: `threads: many` is not a thread count. \
-Write default, per-core, per-cpu, host-cores, cores-per-worker or a whole number from 1.""",
+Write default, per-core, per-cpu, host-cores, cores-per-worker, quota or a whole number from 1.""",
+    ),
+    "quotas that are none": (
+        FUNCTION + "cpu_quota: 0\nmatrix:\n  cpu_quota: [1.5, all, 150%]\n",
+        """\
+f.yaml:6: `cpu_quota: 0` is not a CPU quota. Write the number of CPUs, 0.01 to 65,536, such as 1.5.
+f.yaml:8: `cpu_quota: all` is not a CPU quota. \
+Write the number of CPUs, 0.01 to 65,536, such as 1.5.
+f.yaml:8: `cpu_quota: 150%` is not a CPU quota. \
+Write the number of CPUs, 0.01 to 65,536, such as 1.5.""",
     ),
     "CPU lists that are none": (
         FUNCTION + "matrix:\n  binding:\n  - {cpus: 3-1}\n  - {cpus: [1]}\n  - {cpu: 1}\n  - {}\n",
@@ -120,7 +130,7 @@ f.yaml:8: `slow` is not a known key of `profiles`. Remove it; known here: `quick
 f.yaml:9: `parameters: 3` is not a mapping of parameters. \
 Write them as `name: value`, one on each line.
 f.yaml:10: `env: [a]` is not a mapping of environment variables. Write them as `NAME: "value"`.
-f.yaml:11: `baseline` has no value. Write one, or leave the key out.""",
+f.yaml:11: `baseline` has no value. Write one, or remove the key.""",
     ),
     "numbers where text belongs": (
         HEAD + "workload: {command: [sleep, 1]}\nenv: {KMP_BLOCKTIME: 1}\n",
@@ -134,8 +144,8 @@ f.yaml:6: `KMP_BLOCKTIME: 1` is not text. Put it in quotes: KMP_BLOCKTIME: "1"."
 f.yaml:1: `schema: true` is not a version of this format. Write `schema: 1`.
 f.yaml:2: `name: My study` is not a name. \
 Write up to 80 lower-case letters, digits, `.`, `_` or `-`, a letter or digit first.
-f.yaml:3: `title: ""` is not a title. Write the heading of its page, as text.
-f.yaml:4: `question: 3` is not a question. Write what it is to answer, as one question.
+f.yaml:3: `title: ""` is not a title. Write the heading of its page.
+f.yaml:4: `question: 3` is not a question. Write the question that the scenario answers.
 f.yaml:5: `workload: [gemm]` is not a workload. \
 Write a built-in's name, module:function or {command: [program, word, …]}.""",
     ),
@@ -194,8 +204,8 @@ f.yaml:8: `a-b` cannot be the name of a function's parameter. Use letters, digit
     "commands": (
         HEAD + "workload: {command: [sort x, '|', wc]}\nparameters: {rows: 3}\n",
         """\
-f.yaml:5: `sort x` is not the name of a program. Write each word by itself: [sort, x].
-f.yaml:5: `|` would be passed to the program as it is: no shell reads the command. \
+f.yaml:5: `sort x` is not the name of a program. Write each argument as an item: [sort, x].
+f.yaml:5: `|` would be passed to the program unchanged, not to a shell. \
 Write [sh, -c, "…"] if you want a shell.
 f.yaml:6: `rows` cannot be given to a command, which has no parameters. \
 Write it among the command's words.""",
@@ -219,7 +229,7 @@ f.yaml:11: `a: 1` appears twice on its axis. Keep one of them.""",
         FUNCTION + "matrix:\n  threads: [1, 2]\n  binding: [none, node]\n  exclude:\n"
         "  - {threads: 3}\n  - {smt: true}\n  - {}\n",
         """\
-f.yaml:10: `threads: 3` is not on its axis. There, it is 1 or 2.
+f.yaml:10: `threads: 3` is not a value of its axis. There, it is 1 or 2.
 f.yaml:11: `smt` is not an axis of the matrix. The axes are threads and binding.
 f.yaml:12: this entry is empty. Name values of the cells to exclude, or remove it.""",
     ),
@@ -288,7 +298,7 @@ Write `backend: auto` or `backend: numactl`.""",
     "what a framework cannot be told": (
         GEMM + "inter_op: 2\nbinding: launcher\n",
         """\
-f.yaml:7: `inter_op: 2` means nothing to numpy. \
+f.yaml:7: `inter_op: 2` does not apply to numpy. \
 Remove it, or remove that cell with `exclude`.
 f.yaml:8: `binding: launcher` needs a launcher, and numpy has none. \
 Use it with pytorch or torchserve.""",
@@ -301,16 +311,17 @@ f.yaml:8: `a=b` cannot be the name of an environment variable. \
 Write a name without `=` or blanks around it.""",
     ),
     "measuring that contradicts itself": (
-        FUNCTION + "measure:\n  warmup: {iterations: 100}\n  launches: {min: 31}\nprofiles:\n"
+        FUNCTION + "measure:\n  iterations: 100\n  warmup: {iterations: 100}\n"
+        "  launches: {min: 31}\nprofiles:\n"
         "  quick: {warmup: {iterations: 10}, iterations: 10}\n"
         "  nightly: {warmup: {seconds: 900}}\n",
         """\
-f.yaml:7: a warm-up of 100 leaves none of the 100 iterations. \
+f.yaml:8: a warm-up of 100 leaves none of the 100 iterations. \
 Lower the warm-up, or raise `iterations`.
-f.yaml:8: `min: 31` is more than `max: 30`. Write both, `max` not below `min`.
-f.yaml:10: a warm-up of 10 leaves none of the 10 iterations. \
+f.yaml:9: `min: 31` is more than `max: 30`. Write both, `max` not below `min`.
+f.yaml:11: a warm-up of 10 leaves none of the 10 iterations. \
 Lower the warm-up, or raise `iterations`.
-f.yaml:11: a warm-up of 900 s does not end before the deadline of 600 s. \
+f.yaml:12: a warm-up of 900 s does not end before the deadline of 600 s. \
 Lower the warm-up, or raise `timeout_s`.""",
     ),
 }
@@ -333,7 +344,7 @@ def test_contradictory_settings_are_reported(name: str) -> None:
 def test_faults_of_both_kinds_are_reported_together() -> None:
     text = GEMM + (
         "bindng: none\nparameters: {size: 0}\nmatrix:\n  threads: [1, many]\n"
-        "measure: {warmup: {iterations: 500}}\n"
+        "measure: {warmup: {iterations: 500}, iterations: 100}\n"
     )
 
     assert [line.partition(". ")[0] for line in faults(text).splitlines()] == [

@@ -36,7 +36,7 @@ CASES: dict[str, tuple[str | bytes, list[str]]] = {
         [
             (
                 "f.yaml:2: this is not a scenario, which is a mapping of keys to values."
-                " Write keys such as `name: gemm` at the margin."
+                " Write keys such as `name: gemm` without indentation."
             )
         ],
     ),
@@ -45,7 +45,7 @@ CASES: dict[str, tuple[str | bytes, list[str]]] = {
         [
             (
                 "f.yaml:1: this is not a scenario, which is a mapping of keys to values."
-                " Write keys such as `name: gemm` at the margin."
+                " Write keys such as `name: gemm` without indentation."
             )
         ],
     ),
@@ -139,7 +139,7 @@ CASES: dict[str, tuple[str | bytes, list[str]]] = {
     ),
     "a key twice": (
         SOUND + "threads: 1\nsmt: true\nthreads: 2\n",
-        ["f.yaml:8: `threads` stands here and on line 6. Keep one of them."],
+        ["f.yaml:8: `threads` appears here and on line 6. Keep one of them."],
     ),
     "keys that are not text": (
         SOUND + "1: a\nnull: b\ntrue: c\n? [a]\n: d\n",
@@ -157,8 +157,11 @@ CASES: dict[str, tuple[str | bytes, list[str]]] = {
     "a tag": (
         SOUND + "threads: !!int '2'\nsource: !!python/name:os.system x\n",
         [
-            "f.yaml:6: `!!int` is a tag. Write the plain value.",
-            "f.yaml:7: `!!python/name:os.system` is a tag. Write the plain value.",
+            "f.yaml:6: YAML tags such as `!!int` are not supported. Write the plain value.",
+            (
+                "f.yaml:7: YAML tags such as `!!python/name:os.system` are not supported."
+                " Write the plain value."
+            ),
         ],
     ),
     "an alias of nothing": (
@@ -167,7 +170,7 @@ CASES: dict[str, tuple[str | bytes, list[str]]] = {
     ),
     "an alias of itself": (
         SOUND + "matrix: &m\n  threads: [*m]\n",
-        ["f.yaml:7: `*m` stands within `&m`. Write the value out."],
+        ["f.yaml:7: `*m` is used within `&m`. Write the value out."],
     ),
     "numbers that are none": (
         SOUND + "measure:\n  margin: .nan\n  timeout_s: -.inf\n  iterations: 1e999\n",
@@ -232,7 +235,7 @@ CASES: dict[str, tuple[str | bytes, list[str]]] = {
     ),
     "deep nesting": (
         SOUND + "matrix: " + "[" * 5000,
-        ["f.yaml:6: this is nested more than 16 deep. Write it flatter."],
+        ["f.yaml:6: this is nested more than 16 deep. Reduce the nesting."],
     ),
     "too large a file": (
         "#" * 300_000,
@@ -257,12 +260,12 @@ def test_faults_of_the_text_and_of_the_scenario_are_reported_together() -> None:
     text = SOUND + "threads: 1\nthreads: 2\nbindng: none\nmeasure: {margin: .nan, iterations: 0}\n"
 
     assert faults(text) == [
-        "f.yaml:7: `threads` stands here and on line 6. Keep one of them.",
+        "f.yaml:7: `threads` appears here and on line 6. Keep one of them.",
         "f.yaml:8: `bindng` is not a known key. Did you mean `binding`?",
         "f.yaml:9: `.nan` is not a finite number. Write a number.",
         (
             "f.yaml:9: `iterations: 0` is not a number of iterations."
-            " Write a whole number from 1 to 10,000,000."
+            " Write auto or a whole number to 10,000,000."
         ),
     ]
 

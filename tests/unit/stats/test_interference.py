@@ -220,7 +220,7 @@ def test_a_server_s_share_is_of_time() -> None:
     # 3 × 250 ms of 2 s.
     assert found.evidence == (
         "75 % of its time overlapped a disturbance",
-        "the hypervisor gave 38 % of a CPU to others (steal)",
+        "the hypervisor gave 38 % of a CPU to other guests (steal)",
     )
 
 

@@ -114,7 +114,7 @@ def test_a_negative_duration_is_a_value_error() -> None:
 
 @pytest.mark.parametrize("text", ["", "x", "AAAA", "HISTFAAAACx4nJNp", "é"])
 def test_a_text_that_is_no_histogram_is_rejected_with_a_fix(text: str) -> None:
-    with pytest.raises(InputError, match="no HDR histogram"):
+    with pytest.raises(InputError, match="not an HDR histogram"):
         latency.percentiles(text)
 
 

@@ -154,8 +154,8 @@ def test_two_pairs_give_no_floor() -> None:
 
 
 def one_in_ten_slow(rng: np.random.Generator, *size: int) -> NDArray[np.float64]:
-    """Times of launches that differ by 1 %; one in ten takes half as long again."""
-    slow = np.where(rng.random(size) < 0.1, math.log(1.5), 0.0)
+    """Times of launches that differ by 1 %; one in ten takes up to twice as long."""
+    slow = np.where(rng.random(size) < 0.1, rng.uniform(math.log(1.1), math.log(2), size), 0.0)
     times: NDArray[np.float64] = 1e8 * np.exp(rng.normal(0, 0.01, size) + slow)
     return times
 

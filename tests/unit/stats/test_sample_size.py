@@ -4,8 +4,13 @@ from __future__ import annotations
 
 from corebound.records.launch_record import Status
 from corebound.scenario.models import Launches
+from corebound.stats.comparison import compare
 from corebound.stats.launch_summary import CellSummary, summarise
-from corebound.stats.sample_size import most_informative_cells, unfinished
+from corebound.stats.sample_size import (
+    most_informative_cells,
+    needs_more_launches,
+    unfinished,
+)
 from support.build import a_cell, a_launch, a_worker
 
 RULE = Launches(min=4, max=8, until_relative_ci=0.02)
@@ -32,7 +37,9 @@ def a_summary(
 def unfinished_cells(*summaries: CellSummary, baseline: str | None = "base") -> set[str]:
     """Names of the cells that want another launch, all compared with the baseline."""
     baselines = {s.cell.key: f"binding={baseline}" for s in summaries} if baseline else {}
-    return {key.removeprefix("binding=") for key in unfinished(summaries, baselines, RULE)}
+    return {
+        key.removeprefix("binding=") for key in unfinished(summaries, baselines, RULE, margin=0.02)
+    }
 
 
 def test_every_cell_is_launched_at_first() -> None:
@@ -48,6 +55,19 @@ def test_no_cell_stops_below_the_minimum_of_launches() -> None:
 
 def test_a_narrow_interval_ends_a_cell() -> None:
     assert unfinished_cells(a_summary("base", QUIET[:4]), a_summary("one", QUIET[:4])) == set()
+
+
+def test_a_clearly_slower_cell_gets_no_more_launches() -> None:
+    three_times_slower = a_summary("one", (2.9, 3.0, 3.1, 3.2))
+
+    assert unfinished_cells(a_summary("base", QUIET[:4]), three_times_slower) == set()
+
+
+def test_a_cell_that_may_be_within_the_margin_continues() -> None:
+    # 10 % slower with a spread of 2 %: Student's 99.9 % factor for 4 launches is 12.9.
+    perhaps_slower = a_summary("one", (1.08, 1.1, 1.12, 1.1))
+
+    assert unfinished_cells(a_summary("base", QUIET[:4]), perhaps_slower) == {"base", "one"}
 
 
 def test_a_noisy_cell_continues_with_its_baseline_only() -> None:
@@ -108,6 +128,21 @@ def test_a_baseline_whose_cells_all_fail_is_judged_by_its_own_interval() -> None
     failed = a_summary("one", others=("failed", "failed"))
 
     assert unfinished_cells(a_summary("base", NOISY[:4]), failed) == {"base"}
+
+
+def needs_more(cell: CellSummary, baseline: CellSummary) -> bool:
+    return needs_more_launches(cell, compare(cell, baseline, margin=0.02), RULE, margin=0.02)
+
+
+def test_an_undecided_or_imprecise_result_needs_more_launches() -> None:
+    base = a_summary("base", QUIET)
+
+    assert needs_more(a_summary("one", NOISY), base)
+    assert not needs_more(a_summary("one", QUIET), base)
+
+
+def test_a_difference_beyond_the_margin_needs_no_more_launches() -> None:
+    assert not needs_more(a_summary("one", (2.9, 3.0, 3.1, 3.2)), a_summary("base", QUIET[:4]))
 
 
 def a_cell_summary(name: str, median_ns: int | None) -> CellSummary:

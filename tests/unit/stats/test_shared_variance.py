@@ -53,6 +53,19 @@ def test_a_comparison_with_more_spread_than_the_others_gets_a_wider_interval() -
     assert noisy > 3 * quiet
 
 
+def test_a_comparison_with_more_spread_than_the_others_keeps_its_own_error() -> None:
+    result = shared(0.01, 0.01, 0.01, 0.05)
+
+    assert (result.errors[3], result.freedoms[3]) == (0.05, 2)
+
+
+def test_comparisons_of_about_the_same_spread_gain_from_each_other() -> None:
+    result = shared(0.010, 0.009, 0.011, 0.0105)
+
+    alone = stats.t.ppf(0.975, 2) * np.array([0.010, 0.009, 0.011, 0.0105])
+    assert (half_width(result) < 0.8 * alone).all()
+
+
 @given(
     errors=st.lists(st.floats(1e-4, 1.0), min_size=2, max_size=6),
     factor=st.floats(1e-3, 1e3),

@@ -113,3 +113,33 @@ def test_time_slices_contain_every_iteration_once_and_end_when_long_enough(
             sum(time_slice[:-1]) < protocol.TIME_SLICE_NS
         )
         begin += length
+
+
+@given(
+    lengths=st.lists(st.integers(1, 10 * MS), min_size=1, max_size=60),
+    enough_ns=st.integers(0, 100 * MS),
+    least=st.integers(0, 20),
+    slices=st.none() | st.integers(0, 30),
+)
+def test_iterations_end_as_soon_as_they_took_long_enough(
+    lengths: list[int], enough_ns: int, least: int, slices: int | None
+) -> None:
+    clock = Clock(*lengths)
+
+    timings = iterate(
+        clock.step,
+        iterations=len(lengths),
+        wall_ns=lambda: clock.now_ns,
+        cpu_ns=lambda: clock.now_ns,
+        enough_ns=enough_ns,
+        least_iterations=least,
+        turn_signal=None if slices is None else CountedTurns(clock, slices),
+    )
+
+    walls = list(timings.walls)
+    assert walls == lengths[: len(walls)]
+    assert len(walls) == len(lengths) or (sum(walls) >= enough_ns and len(walls) >= least)
+    # A time slice is finished, without one no more iterations run than needed.
+    last = timings.lengths[-1] if timings.lengths else 1
+    before = walls[: len(walls) - last]
+    assert sum(before) < enough_ns or len(before) < least or not before

@@ -1,14 +1,17 @@
-"""`corebound export` reads only the runs that it writes."""
+"""`corebound export` reads only the runs that it writes, and selects histories by name."""
 
 from __future__ import annotations
 
+import csv
+from collections import Counter
 from pathlib import Path
 
 import pytest
 
 from corebound.errors import InputError
-from corebound.records import jsonl
-from corebound.workflow.export import Format, export_runs
+from corebound.records import history_files, jsonl
+from corebound.workflow.export import Format, export_histories, export_runs
+from support.build import a_series
 
 
 def test_the_latest_run_is_exported_by_reading_it(records: Path, runs_read: list[str]) -> None:
@@ -44,3 +47,38 @@ def test_a_file_that_does_not_begin_with_a_run_is_an_input_error(tmp_path: Path,
 
     with pytest.raises(InputError, match="not a file of records"):
         jsonl.read_run(file)
+
+
+def exported_histories(records: Path, *only: str) -> list[tuple[str, str]]:
+    """The project and scenario of each exported point."""
+    for project in ("trees", "leaves"):
+        series = [a_series([1.0, 2.0], project=project, scenario=name) for name in ("cut", "grow")]
+        history_files.keep(project, series, records)
+    export_histories(records / "out.csv", records, only=only)
+    with (records / "out.csv").open() as lines:
+        return [(row["project"], row["scenario"]) for row in csv.DictReader(lines)]
+
+
+@pytest.mark.parametrize(
+    ("only", "points"),
+    [
+        (["trees"], [("trees", "cut")] * 2 + [("trees", "grow")] * 2),
+        (["c*"], [("leaves", "cut")] * 2 + [("trees", "cut")] * 2),
+        (["trees/h0/grow[default]"], [("trees", "grow")] * 2),
+    ],
+)
+def test_histories_are_selected_by_project_benchmark_or_series(
+    tmp_path: Path, only: list[str], points: list[tuple[str, str]]
+) -> None:
+    assert exported_histories(tmp_path, *only) == points
+
+
+def test_without_a_selection_our_own_points_and_imported_ones_are_exported(records: Path) -> None:
+    found = Counter(project for project, _ in exported_histories(records))
+
+    assert found == {"": 4 * 2, "trees": 4, "leaves": 4}
+
+
+def test_a_name_that_no_series_has_is_an_input_error(records: Path) -> None:
+    with pytest.raises(InputError, match="no series has this name"):
+        exported_histories(records, "flowers")

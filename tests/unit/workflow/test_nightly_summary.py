@@ -21,10 +21,12 @@ from support.nightly import a_step, carry_on
 from unit.report.test_changes import a_rate
 
 ALARM: dict[str, Any] = {
+    "id": "3f9a",
     "alarm": True,
+    "importance": "primary",
     "title": "Parsing a large file",
     "cell": "threads=1",
-    "size": "▼ 5.0 % slower, 95 % interval [4.1, 6.2] %",
+    "size": "▼ 1.05× slower (95 % CI 1.04–1.06)",
     "last_good": {"at": "2026-03-13", "commit": "9be1f0aa17c0", "subject": "before"},
     "first_bad": {"at": "2026-03-14", "commit": "4f0c2a91d3ff", "subject": "look\x1b twice"},
     "link": "https://speed.example.org/history/a.html",
@@ -53,7 +55,7 @@ def test_the_summary_lists_regressions_with_commit_and_link() -> None:
 
     assert summary_text(told).splitlines() == [
         "shop on box-7, nightly run of 20260314T021703Z: 1 new regression",
-        "Parsing a large file [threads=1]: ▼ 5.0 % slower, 95 % interval [4.1, 6.2] %",
+        "Parsing a large file [threads=1]: ▼ 1.05× slower (95 % CI 1.04–1.06)",
         "  commit 4f0c2a91d3 look  twice (9be1f0aa17..4f0c2a91d3)",
         "  https://speed.example.org/history/a.html",
         "https://speed.example.org",
@@ -62,6 +64,37 @@ def test_the_summary_lists_regressions_with_commit_and_link() -> None:
     assert [one["title"] for one in summary_document(told)["regressions"]] == [
         "Parsing a large file"
     ]
+
+
+def test_several_regressions_of_a_commit_are_one_entry() -> None:
+    alarms = [{**ALARM, "id": name, "title": name} for name in ("a", "b", "c", "d")]
+    entry = {
+        "id": "4f0c2a91d3",
+        "summary": "4 benchmarks, 4 series: 1.18× slower (geometric mean), largest 1.31×",
+        "first_bad": ALARM["first_bad"],
+        "changes": ["a", "b", "c", "d"],
+        "link": "https://speed.example.org/history.html#commit-4f0c2a91d3",
+    }
+    told = a_summary(NightlyResult(codes={"regressions": 1}, failure=None), *alarms)
+    told = replace(told, regressions={**(told.regressions or {}), "commits": [entry]})
+
+    lines = summary_text(told).splitlines()
+
+    assert lines[0].endswith(": 4 new regressions")
+    assert lines[1:] == [
+        f"commit 4f0c2a91d3 look  twice: {entry['summary']}",
+        *(f"  {name} [threads=1]: ▼ 1.05× slower (95 % CI 1.04–1.06)" for name in "abc"),
+        "  and 1 more",
+        "  https://speed.example.org/history.html#commit-4f0c2a91d3",
+        "https://speed.example.org",
+    ]
+
+
+def test_a_regression_of_a_secondary_benchmark_is_not_in_the_summary() -> None:
+    alarm = {**ALARM, "importance": "secondary"}
+    told = a_summary(NightlyResult(codes={"regressions": 0}, failure=None), alarm)
+
+    assert summary_text(told).splitlines()[0].endswith(": no new regression")
 
 
 def test_a_subject_mentions_nobody_in_a_summary() -> None:
@@ -85,7 +118,7 @@ def test_a_lower_rate_is_described_as_less(tmp_path: Path) -> None:
     (_, line, *_) = summary_text(replace(a_summary(outcome), regressions=told)).splitlines()
 
     assert (alarm["unit"], alarm["more_is_better"]) == ("MB/s", True)
-    assert re.match(r"Matrix product: ▼ 2\d\.\d % less, 95 % interval \[\d", line), line
+    assert re.match(r"Matrix product: ▼ 1\.2\d× less \(95 % CI 1", line), line
 
 
 def test_the_summary_lists_series_that_were_not_analysed() -> None:

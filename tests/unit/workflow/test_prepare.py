@@ -5,7 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
+from corebound.machine import discovery
 from corebound.planning.plan import HostCapabilities, plan_cells
 from corebound.records import jsonl
 from corebound.records.launch_record import Launch
@@ -13,7 +15,13 @@ from corebound.records.run_record import Run
 from corebound.runner import Task
 from corebound.scenario.matrix import expand
 from corebound.stats.sample_size import DOUBTFUL_TURNS
-from corebound.workflow.prepare import RunRequest, prepare_comparison, prioritise_inconclusive
+from corebound.workflow.prepare import (
+    RunRequest,
+    difference,
+    prepare_comparison,
+    prepare_run,
+    prioritise_inconclusive,
+)
 from corebound.workflow.scenarios import load_scenarios
 from support.build import a_host, a_launch, a_run, a_scenario, a_worker, write_records
 
@@ -50,6 +58,20 @@ def test_resuming_reads_only_the_resumed_run(
 
     assert again.run == both.run
     assert runs_read == [both.run.id]
+
+
+def test_a_run_in_which_duplicates_were_measured_apart_is_not_resumed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "true.yaml").write_text(YAML.replace("one-cpu", '{cpus: "0-1"}'))
+    monkeypatch.setattr(discovery, "live_topology", lambda: a_host(cores_per_node=2))
+    request = RunRequest(files=(Path("true.yaml"),))
+    now = prepare_run(request, tmp_path, print).run
+    assert now.duplicates == {"nothing": {"binding=cpus:0-1": "binding=none"}}
+
+    assert difference(now, now) is None
+    assert difference(replace(now, duplicates={}), now) is not None
 
 
 NAMES = ("sure", "noisy", "failed", "new")

@@ -83,4 +83,4 @@ def test_a_file_without_a_run_is_reported_and_the_others_are_indexed(two_nights:
 
     assert left.file == second
     assert [(one.file, one.line) for one in faults] == [(str(first), 1)]
-    assert "this run was passed over" in faults[0].what
+    assert "this run was skipped" in faults[0].what

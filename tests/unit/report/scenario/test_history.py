@@ -1,4 +1,4 @@
-"""The heading of a scenario's history describes the charted cells."""
+"""The lead of a scenario's history describes the charted cells."""
 
 from __future__ import annotations
 
@@ -58,52 +58,52 @@ def _nights(mode: str, ratio: float, *, until: int = 60) -> Series:
     )
 
 
-def test_the_heading_describes_charted_cells_not_a_larger_change_elsewhere() -> None:
+def test_the_lead_describes_charted_cells_not_a_larger_change_elsewhere() -> None:
     page = history_of(none=1.1, node=1.5)
 
     assert len(page.panel.key) == 2
-    assert page.title.startswith("History: 10")
-    assert page.panel.changes[0].size.word in page.title
+    assert page.lead.startswith("1.10×")
+    assert page.panel.changes[0].size.word in page.lead
 
 
 def test_other_cells_are_counted_by_direction() -> None:
-    title = history_of(none=1.1, node=1.5, physical_cores=0.9, logical_cpus=0.8).title
+    lead = history_of(none=1.1, node=1.5, physical_cores=0.9, logical_cpus=0.8).lead
 
-    assert title.endswith("; of the other cells 1 is slower and 2 are faster")
+    assert lead.endswith("; of the other configurations 1 is slower and 2 are faster.")
 
 
-def test_the_heading_separates_charted_regressions_and_improvements() -> None:
-    title = history_of(none=1.1, one_cpu=0.9).title
+def test_the_lead_separates_charted_regressions_and_improvements() -> None:
+    lead = history_of(none=1.1, one_cpu=0.9).lead
 
-    assert " % slower since " in title
-    assert " and " in title
-    assert " % faster since " in title
+    assert "× slower since " in lead
+    assert " and " in lead
+    assert "× faster since " in lead
 
 
 def test_charted_changes_of_one_direction_are_one_range() -> None:
-    title = history_of(none=1.1, one_cpu=1.3).title
+    lead = history_of(none=1.1, one_cpu=1.3).lead
 
-    assert " to " in title
-    assert title.count("slower") == 1
+    assert " to " in lead
+    assert lead.count("slower") == 1
 
 
-def test_the_heading_says_if_only_other_cells_changed() -> None:
-    assert history_of(node=1.5).title == (
-        "History: nothing new in the cells drawn; of the other cells 1 is slower"
+def test_the_lead_says_if_only_other_cells_changed() -> None:
+    assert history_of(node=1.5).lead == (
+        "No change in the configurations shown; of the other configurations 1 is slower."
     )
 
 
-def test_without_a_change_the_heading_counts_runs() -> None:
-    assert history_of().title == "History: nothing new in 60 runs"
+def test_without_a_change_the_lead_counts_runs() -> None:
+    assert history_of().lead == "No change in 60 runs."
 
 
-def test_the_heading_of_a_short_history_says_that_it_is_too_short() -> None:
+def test_the_lead_of_a_short_history_says_that_it_is_too_short() -> None:
     all_series = [
         replace(series, points=series.points[:4])
         for series in (_nights(mode, 1.0) for mode in MODES)
     ]
 
-    assert history_in(all_series).title == "History: too short to tell in 4 runs"
+    assert history_in(all_series).lead == "Too little data in 4 runs."
 
 
 def test_an_accepted_change_is_not_new() -> None:
@@ -117,8 +117,8 @@ def test_an_accepted_change_is_not_new() -> None:
         location=change.location,
     )
 
-    assert " slower since " in history_in(all_series).title
-    assert history_in(all_series, [accepted]).title == "History: nothing new in 60 runs"
+    assert " slower since " in history_in(all_series).lead
+    assert history_in(all_series, [accepted]).lead == "No change in 60 runs."
 
 
 def test_a_change_in_a_retired_series_is_not_new() -> None:
@@ -128,4 +128,4 @@ def test_a_change_in_a_retired_series_is_not_new() -> None:
     page = history_in([*all_series, series])
 
     assert any(panel.changes for panel in page.folded)
-    assert page.title == "History: nothing new in 100 runs"
+    assert page.lead == "No change in 100 runs."

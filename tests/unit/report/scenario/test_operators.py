@@ -106,7 +106,7 @@ def test_types_beyond_the_twelfth_are_summed() -> None:
 def test_an_operator_that_takes_more_than_half_is_named() -> None:
     made = section(a_study(profiles()[0]))
 
-    assert made.title == "Where the time goes: 60 % into conv"
+    assert made.lead == "60 % of the time goes into conv."
     assert plain(made.tables[0].notes[0]) == "conv alone takes 60 % of the step."
 
 
@@ -135,12 +135,12 @@ def test_a_disturbed_profile_is_marked_and_not_interpreted() -> None:
     assert [column.whole for column in slightly.columns] == ["unbound", "one CPU"]
 
 
-def test_a_disturbed_profile_of_the_baseline_is_not_in_the_heading() -> None:
+def test_a_disturbed_profile_of_the_baseline_is_not_in_the_lead() -> None:
     none, one_cpu = profiles()
 
-    assert section(a_study(none, one_cpu)).title != "Where the time goes"
+    assert section(a_study(none, one_cpu)).lead == "60 % of the time goes into conv."
     made = section(a_study(of_disturbed(none), one_cpu))
-    assert made.title == "Where the time goes"
+    assert made.lead == "Where the time of a step goes."
     assert [plain(note) for note in made.tables[0].notes][1:] == [
         "conv alone takes 60 % of the step with one CPU."
     ]
@@ -320,7 +320,7 @@ def test_a_measured_step_has_its_interval() -> None:
 
     rows = rows_of(section_of([(run, [*launches, second])]))
 
-    assert rows["median step, measured"] == ("1,000", "[1,000, 1,000]")
+    assert rows["median step, measured"] == ("1,000", "1,000–1,000")
 
 
 def test_comparable_earlier_profiles_give_the_minimum_and_maximum() -> None:
@@ -330,10 +330,10 @@ def test_comparable_earlier_profiles_give_the_minimum_and_maximum() -> None:
     rows = rows_of(made)
 
     # The figure is the latest profile's, so that the column adds up.
-    assert rows["conv"] == ("600", "[500, 650]")
+    assert rows["conv"] == ("600", "500 … 650")
     assert rows["outside operators"] == ("100", "")
-    assert rows["one step, profiled in the latest of 3 launches"] == ("700", "[600, 750]")
-    assert "the least and the most" in made.lead
+    assert rows["one step, profiled in the latest of 3 launches"] == ("700", "600 … 750")
+    assert "Of all profiles" in dict(made.reading)["Minimum … maximum"]
 
 
 def test_the_exports_contain_the_minimum_and_maximum() -> None:
@@ -374,7 +374,7 @@ def test_an_operator_missing_from_an_earlier_profile_counts_as_zero_there() -> N
 
     rows = rows_of(section_of([before, (latest[0], [*latest[1][:2], more])]))
 
-    assert rows["add"] == ("0.30", "[0.00, 0.30]")
+    assert rows["add"] == ("0.30", "0.00 … 0.30")
 
 
 def test_only_the_latest_of_many_earlier_profiles_count() -> None:
@@ -383,7 +383,7 @@ def test_only_the_latest_of_many_earlier_profiles_count() -> None:
     )
 
     # Six profiles bound a median with 95 %.
-    assert rows["conv"] == ("520", "[515, 520]")
+    assert rows["conv"] == ("520", "515 … 520")
     assert "one step, profiled in the latest of 6 launches" in rows
 
 
@@ -395,7 +395,7 @@ def test_workers_of_one_launch_have_profiles_of_their_own() -> None:
 
     rows = rows_of(section_of([(run, [*measured, launch])]))
 
-    assert rows["conv"] == ("600", "[600, 700]")
+    assert rows["conv"] == ("600", "600 … 700")
 
 
 def test_the_site_uses_profiles_of_earlier_runs_without_reading_their_records(
@@ -412,4 +412,4 @@ def test_the_site_uses_profiles_of_earlier_runs_without_reading_their_records(
         assert CliRunner().invoke(app, ["report"]).exit_code == 0
         page = Path("reports/site/scenario/a-scenario.html").read_text()
         assert "one step, profiled in the latest of 2 launches" in page
-        assert "[500, 600]" in page
+        assert "500 … 600" in page

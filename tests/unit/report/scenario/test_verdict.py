@@ -15,7 +15,7 @@ from corebound.records.launch_record import Launch
 from corebound.records.run_record import EnvironmentLock, Run
 from corebound.records.telemetry import Disturbance
 from corebound.report.inputs import PageContext
-from corebound.report.scenario.cells import comparison_table
+from corebound.report.scenario.configurations import configurations
 from corebound.report.scenario.launches import launch_rows
 from corebound.report.scenario.page import ScenarioPage, scenario_page
 from corebound.report.scenario.verdict import hero
@@ -95,13 +95,13 @@ def test_a_run_without_launches_counts_the_cells_it_never_launched() -> None:
 def test_the_lead_counts_the_listed_cells_of_all_cells() -> None:
     page = page_of(studied(*map(skipped, SIBLINGS)))
 
-    assert page.cells.lead.startswith("2 of 6 cells; the others were never launched.")
+    assert page.configurations.lead == "2 of 6 configurations; the others were never launched."
 
 
 def test_skipped_cells_are_named_by_the_unsupported_value() -> None:
     flag = flag_of(studied(*map(skipped, SIBLINGS)), "skipped")
 
-    assert flag.detail == "this host cannot hold SMT siblings"
+    assert flag.detail == "not available on this host: SMT siblings"
 
 
 def test_values_of_launched_cells_are_not_taken_for_values_of_all() -> None:
@@ -113,14 +113,14 @@ def test_values_of_launched_cells_are_not_taken_for_values_of_all() -> None:
 def test_launches_without_duration_have_no_duration_in_the_comment() -> None:
     origin = page_of(studied(*map(skipped, SIBLINGS))).provenance
 
-    assert origin.comment == "measures every cell"
+    assert origin.comment == "measures every configuration"
 
 
 def test_a_run_that_ended_early_is_flagged_with_its_launch_counts() -> None:
     flag = flag_of(studied(*every_cell(1)), "ended early")
 
     assert (flag.tone, flag.title) == ("warn", "The run ended early")
-    assert flag.detail == "4 of 4 cells have fewer than the 4 launches asked for"
+    assert flag.detail == "4 of 4 cells have fewer than the 4 requested launches"
 
 
 @pytest.mark.parametrize(
@@ -162,14 +162,14 @@ def test_a_flag_counts_the_cells_that_were_never_launched() -> None:
 
     assert flag.title == "The run ended early"
     assert flag.detail == (
-        "3 of 4 cells were never launched, 1 has fewer than the 4 launches asked for"
+        "3 of 4 cells were never launched, 1 has fewer than the 4 requested launches"
     )
 
 
 def test_the_environment_distinguishes_requested_from_completed_launches() -> None:
     facts = {fact.term: fact.value for fact in page_of(studied(*every_cell(1))).provenance.facts}
 
-    assert "4 launches of each cell asked for, the run ended early" in facts["Measured"]
+    assert "4 launches of each configuration requested, the run ended early" in facts["Measured"]
 
 
 def test_a_complete_run_has_nothing_incomplete() -> None:
@@ -245,7 +245,7 @@ def test_values_based_on_disturbed_launches_are_flagged() -> None:
 
     flag = flag_of(studied(replace(first, disturbance=OUTSIDE), *launches), "disturbed")
 
-    assert (flag.tone, flag.title) == ("warn", "1 launch in the figures was disturbed")
+    assert (flag.tone, flag.title) == ("warn", "1 launch in the results was disturbed")
     assert flag.detail == "of 4, by foreign load for most of its time: unbound, environment host"
 
 
@@ -257,18 +257,18 @@ def test_rows_show_disturbed_and_discarded_launches() -> None:
         replace(launched(calm, 3, 40.0), disturbance=OUTSIDE),
     ]
 
-    table = comparison_table(studied(*launches))
+    table = configurations(studied(*launches))
 
-    assert table is not None
-    assert {row.cell.cell.binding.mode: row.note for row in table.rows} == {
-        "none": "1 disturbed launch left out",
-        "one-cpu": "same CPUs and threads as unbound; 3 of 3 launches disturbed",
+    assert {row.cell.cell.binding.mode: row.notes for row in table.rows} == {
+        "none": ("1 disturbed launch left out",),
+        "one-cpu": ("same CPUs and threads as unbound", "3 of 3 launches disturbed"),
     }
     medians_ns = [row.cell.summary.median_ns for row in table.rows]
     assert medians_ns == pytest.approx([8e6, 10e6])
     by_id = {row.launch.id: row for row in launch_rows(studied(*launches))}
     assert (
-        by_id[launches[-1].id].reason == "Disturbed from outside, and left out of the cell's value."
+        by_id[launches[-1].id].reason
+        == "Disturbed from outside, and left out of the configuration's value."
     )
 
 
@@ -326,10 +326,10 @@ def test_calibrations_of_another_host_or_scenario_are_ignored(change: dict[str, 
 def test_the_noise_floor_is_for_as_many_launches_as_the_verdict() -> None:
     assert noise_floor_note(a_calibration(), launches=10) == (
         "Noise floor ±2.1 % with 6 launches of each, measured 2026-01-01 by comparing the"
-        " baseline with itself: a slowdown of 4.0 % is found nine times in ten."
+        " baseline with itself: a slowdown of 4.0 % is detected in 9 of 10 comparisons."
     )
     assert "±0.7 % with 30 launches" in noise_floor_note(a_calibration(), launches=30)
-    assert "no slowdown up to tenfold" in noise_floor_note(a_calibration(), launches=30)
+    assert "no slowdown up to 10×" in noise_floor_note(a_calibration(), launches=30)
     assert noise_floor_note(None, launches=6) == ""
 
 

@@ -23,7 +23,7 @@ from corebound.stats.history.regressions import analyse
 from corebound.stats.history.series import joined, retired_series, series_of_run
 from support.build import a_launch, a_machine, a_point, a_run, a_scenario, a_series
 
-SCENARIO = a_scenario(name="matmul")
+SCENARIO = a_scenario(name="matmul", measure={"iterations": 100})
 CELLS = expand(SCENARIO, "matmul.yaml", None)
 
 
@@ -175,6 +175,16 @@ def test_the_command_of_a_cell_selects_only_that_cell() -> None:
         assert [cell.key for cell in select(cells, only)] == [one.cell]
 
 
+@pytest.mark.parametrize("importance", ["primary", "secondary"])
+def test_a_series_has_the_importance_of_its_scenario(importance: str) -> None:
+    scenario = a_scenario(importance=importance)
+    (cell, *_) = expand(scenario, "a.yaml")
+
+    (series,) = series_of_run(a_run(scenarios=(scenario,)), [a_launch(cell=cell)])
+
+    assert series.importance == importance
+
+
 def test_points_share_common_values() -> None:
     once = b"".join(history_files.encode([a_series([1e6] * 100)]))
     both = [a_series([1e6] * 100), a_series([1e6] * 100, cell="other")]
@@ -196,7 +206,7 @@ def test_columns_of_unequal_length_are_rejected() -> None:
 def test_a_truncated_history_is_rejected() -> None:
     *lines, _ = history_files.encode([a_series([1e6]), a_series([1e6], cell="other")])
 
-    with pytest.raises(codec.UnreadableError, match="cut short: 1 of 2 series"):
+    with pytest.raises(codec.UnreadableError, match="truncated: 1 of 2 series"):
         history_files.decode(lines)
 
 

@@ -1,7 +1,8 @@
-"""The comparison of configurations: axis, rows and notes."""
+"""The table of configurations: axis, rows, notes, and what is folded below a row."""
 
 from __future__ import annotations
 
+import math
 import re
 from typing import Any
 
@@ -12,15 +13,15 @@ from corebound.analysis.fairness import checks
 from corebound.analysis.run_comparison import RunComparison, compare_runs
 from corebound.analysis.scenario_result import ScenarioResult
 from corebound.analysis.selection import latest_results
-from corebound.analysis.wording import label, plain
+from corebound.analysis.wording import full_name, plain
 from corebound.cli.commands import compare
 from corebound.records.launch_record import Launch
 from corebound.records.run_record import Commit, Run
-from corebound.report.charts.axis import ratio_axis
+from corebound.report.charts.axis import Axis, ratio_axis
 from corebound.report.inputs import PageContext
 from corebound.report.pages.compare import compare_page
 from corebound.report.pages.overview import overview_page
-from corebound.report.scenario.cells import ComparisonTable, comparison_table
+from corebound.report.scenario.configurations import Configurations, configurations
 from corebound.report.scenario.launches import typical_launches
 from corebound.report.scenario.threads import thread_activity
 from corebound.report.scenario.verdict import verdict_of
@@ -28,7 +29,7 @@ from corebound.scenario.matrix import expand
 from corebound.scenario.models import Scenario
 from corebound.stats.history.series import joined, series_of_run
 from support.build import a_launch, a_placement, a_run, a_scenario, a_thread, a_worker
-from support.report_sample import NOW, pages_of, sample_history
+from support.report_sample import NOW, a_sample, pages_of, sample_history
 
 
 def noisy(*ratios: float) -> ScenarioResult:
@@ -50,27 +51,76 @@ def noisy(*ratios: float) -> ScenarioResult:
     return latest_results([(a_run(), tuple(launches))])[0]
 
 
-def table_of(result: ScenarioResult) -> ComparisonTable:
-    table = comparison_table(result)
-    assert table is not None
-    return table
+def axis_of(table: Configurations) -> Axis:
+    assert table.axis is not None
+    return table.axis
+
+
+def terms(pairs: tuple[tuple[str, str], ...]) -> set[str]:
+    return {term for term, _ in pairs}
 
 
 def test_the_axis_includes_the_pairs_behind_each_row() -> None:
     # Thirty pairs of ±8 % leave an interval of some 3 % about 1.
-    table = table_of(noisy(*[0.92, 1.08, 0.95, 1.05, 1.0] * 6))
+    table = configurations(noisy(*[0.92, 1.08, 0.95, 1.05, 1.0] * 6))
 
-    assert all(0 <= table.axis.share(dot) <= 1 for row in table.rows for dot in row.plot.dots)
-    assert "beyond the axis" not in table.lead
-    assert {row.note for row in table.rows} == {""}
+    dots = [dot for row in table.rows if row.plot for dot in row.plot.dots]
+    assert len(dots) == 30
+    assert all(0 <= axis_of(table).share(dot) <= 1 for dot in dots)
+    assert "Pairs beyond the axis" not in terms(table.reading)
+    assert {row.notes for row in table.rows} == {()}
 
 
 def test_pairs_beyond_the_axis_are_counted_below_the_configuration() -> None:
-    table = table_of(noisy(*[0.99, 1.01, 1.0, 0.98, 1.02] * 6, 3.0, 0.3))
+    table = configurations(noisy(*[0.99, 1.01, 1.0, 0.98, 1.02] * 6, 3.0, 0.3))
 
-    (row,) = (row for row in table.rows if row.plot.dots)
-    assert row.note == "2 of 32 pairs beyond the axis: 0.30× to 3.00×"
-    assert "How many pairs lie beyond the axis stands under a setting's name." in table.lead
+    (row,) = (row for row in table.rows if row.plot and row.plot.dots)
+    assert row.notes == ("2 of 32 pairs beyond the axis: 3.33× slower to 3.00× faster",)
+    assert "Pairs beyond the axis" in terms(table.reading)
+
+
+def test_a_value_and_its_bounds_write_their_unit_once_and_each_kind_in_its_own_way() -> None:
+    table = configurations(noisy(*[0.92, 1.08, 0.95, 1.05, 1.0] * 6))
+
+    (row,) = (row for row in table.rows if row.cell.baseline)
+    assert re.fullmatch(r"\d\d?\.\d+ ms", row.median.value)
+    assert re.fullmatch(r"\d\d?\.\d+–\d\d?\.\d+", row.median.interval)
+    details = {detail.term: detail for detail in row.details}
+    assert details["Launches"].value == "30"
+    assert re.fullmatch(r"\d\.\d+ … \d\d\.\d ms", details["Launches"].range)
+    assert details["CPUs"].value == "0"
+
+
+def test_rows_of_configurations_have_unique_ids_that_everything_in_them_shares() -> None:
+    result = latest_results([a_sample()])[0]
+
+    table = configurations(result)
+
+    assert len({row.anchor for row in table.rows}) == len(table.rows)
+    (skipped,) = table.unmeasured
+    assert len({table.anchors[cell.key] for cell in skipped.cells}) == 1
+    assert set(table.anchors) == {cell.key for cell in result.planned}
+
+
+def test_ids_that_would_be_the_same_differ() -> None:
+    scenario = a_scenario(
+        matrix={"binding": ["none"], "parameters": {"name": ["a.b", "a-b"]}},
+        parameters={"name": "a.b"},
+    )
+    launches = [a_launch(cell=cell) for cell in expand(scenario, "s.yaml")]
+    (result,) = latest_results([(a_run(scenarios=(scenario,)), tuple(launches))])
+
+    assert len({row.anchor for row in configurations(result).rows}) == 2
+
+
+def test_the_launches_of_a_row_are_relative_to_its_value() -> None:
+    rows = configurations(latest_results([a_sample()])[0]).rows
+    by_name = {full_name(row.cell.cell): row.launches for row in rows}
+
+    # One of its six launches is invalid.
+    assert len(by_name["one node, one thread a core"]) == 5
+    # The geometric mean of the ratios to the geometric mean is 1.
+    assert math.prod(by_name["one node, 2 threads"]) == pytest.approx(1.0)
 
 
 def test_dots_leave_a_quarter_of_the_axis_to_the_intervals() -> None:
@@ -114,12 +164,10 @@ def test_the_closest_configuration_is_not_a_duplicate_of_the_baseline() -> None:
         ("binding=physical-cores", (0, 1), 10.0),
     )
 
-    assert "Nearest of those that differ from it is one CPU at 0.99×" in plain(
-        verdict_of(result)[1]
-    )
+    assert "Closest: one CPU, 1.01× slower." in plain(verdict_of(result)[1])
     (row,) = overview_page([result], PageContext(now=NOW)).rows
-    assert row.result.leader is not None
-    assert label(row.result.leader.cell.cell).name == "one CPU"
+    assert row.advice.best is not None
+    assert row.advice.best.name == "one CPU"
 
 
 def test_a_duplicate_of_the_baseline_is_ignored_when_all_others_are_slower() -> None:
@@ -131,10 +179,10 @@ def test_a_duplicate_of_the_baseline_is_ignored_when_all_others_are_slower() -> 
     )
 
     assert plain(verdict_of(measured(bindings, *rows))[0]) == (
-        "No setting beats unbound here: each that differs from it is slower."
+        "No configuration beats unbound here: each that differs from it is slower."
     )
     assert plain(verdict_of(measured(bindings, *rows[:2]))[0]) == (
-        "No setting beats unbound here: every other one is slower."
+        "No configuration beats unbound here: every other one is slower."
     )
 
 
@@ -144,7 +192,7 @@ def test_a_duplicate_of_the_baseline_is_named_if_nothing_else_was_compared() -> 
         bindings, ("binding=none", (0, 1), 10.0), ("binding=physical-cores", (0, 1), 10.0)
     )
 
-    assert "Nearest is physical cores at 1.00×" in plain(verdict_of(result)[1])
+    assert "Closest: physical cores, 1.00×." in plain(verdict_of(result)[1])
 
 
 def test_a_duplicate_of_the_baseline_never_wins_and_its_row_says_why() -> None:
@@ -159,11 +207,11 @@ def test_a_duplicate_of_the_baseline_never_wins_and_its_row_says_why() -> None:
     )
 
     assert result.winner is None
-    assert plain(verdict_of(result)[0]).startswith("No setting is clearly faster")
+    assert plain(verdict_of(result)[0]).startswith("No configuration is clearly faster")
     assert "taken alone" not in plain(verdict_of(result)[1])
-    (row,) = (row for row in table_of(result).rows if row.cell.baseline)
-    assert (row.verdict.word, row.verdict.tone) == ("faster", "plain")
-    assert "the difference is noise, or the variable itself" in row.note
+    (row,) = (row for row in configurations(result).rows if row.cell.baseline)
+    assert (row.verdict.word, row.verdict.tone) == ("1.06× faster", "plain")
+    assert "the difference is noise, or the variable itself" in row.notes
 
 
 def a_record(
@@ -193,9 +241,9 @@ def test_an_overview_of_two_runs_has_a_verdict_and_says_that_the_history_is_too_
     known = joined(one for record in records for one in series_of_run(*record))
     page = pages_of(records, series=known)["index.html"]
 
-    assert "too short to tell" in page
+    assert "too little data" in page
     assert "nothing new" not in page
-    assert "equivalent</small>" in page
+    assert "equivalent</b>" in page
 
 
 def compared(before: Commit | None, after: Commit | None) -> RunComparison:
@@ -233,19 +281,19 @@ def test_a_difference_of_no_known_commit_says_so_on_the_page_and_in_the_terminal
 
 def test_a_page_without_a_comparison_has_no_axis_and_says_that_the_baseline_is_missing() -> None:
     (result,) = latest_results([a_record("one", keys=1)])
-    table = comparison_table(result)
+    table = configurations(result)
     html = pages_of([a_record("one", keys=1)])
 
-    assert table is not None
-    assert (table.title, table.rows) == ("Nothing to compare", ())
-    assert 'class="forest"' not in html["scenario/a-scenario.html"]
-    assert "1 cell of the scenario had no launch" in html["scenario/a-scenario.html"]
+    assert table.axis is None
+    assert [row.plot for row in table.rows] == [None]
+    assert 'class="one"' not in html["scenario/a-scenario.html"]
+    assert "1 configuration of the scenario had no launch" in html["scenario/a-scenario.html"]
     assert "baseline not measured" in html["scenario/a-scenario.html"]
     assert "baseline not measured" in html["index.html"]
 
 
 @pytest.mark.parametrize(
-    ("looks", "said"), [(1, "1 look: too short to see a move"), (60, "60 looks")]
+    ("looks", "said"), [(1, "1 look: too short to detect migrations"), (60, "60 looks")]
 )
 def test_a_strip_shows_the_number_of_samples(looks: int, said: str) -> None:
     run, launches = a_record("one")
@@ -272,7 +320,7 @@ def test_the_binding_check_counts_the_samples_of_the_launch_with_fewest() -> Non
     (result,) = latest_results([(a_run(), seen)])
 
     assert checks(result)[0].evidence == (
-        "binding proven in 3 of 3 launches; the least seen had 2 looks"
+        "binding verified in 3 of 3 launches; the least seen had 2 looks"
     )
 
 

@@ -1,0 +1,130 @@
+"""`corebound tune` with real launches: a planted best configuration is found, also after a kill."""
+
+from __future__ import annotations
+
+import json
+import signal
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from corebound.records import jsonl
+from corebound.records.jsonl import Stored
+from support import needs
+from support.commands import corebound, output_of, start
+from support.repositories import sleeping_suite
+
+# 2 ms instead of 4 under one condition on the environment of the process.
+PLANTED = """\
+import os, time
+
+def setup():
+    seconds = 0.002 if {condition} else 0.004
+    return lambda: time.sleep(seconds)
+"""
+ONE_THREAD = "os.environ.get('OMP_NUM_THREADS') == '1'"
+NOTHING_SET = "'OMP_NUM_THREADS' not in os.environ"
+
+pytestmark = [pytest.mark.measures, needs.two_cpus]
+
+
+def a_suite(folder: Path, condition: str, **document: Any) -> Path:
+    return sleeping_suite(
+        folder,
+        steps=PLANTED.format(condition=condition),
+        parameters={},
+        measure={"iterations": 10, "relaunch_disturbed": 0, "launches": {"min": 3, "max": 4}},
+        **document,
+    )
+
+
+def stored(suite: Path) -> Stored:
+    (file,) = (suite / "reports" / "records" / "tunes").glob("*/*.jsonl")
+    return jsonl.read(file)
+
+
+@pytest.mark.quick
+def test_a_planted_best_configuration_is_recommended_with_its_gain(tmp_path: Path) -> None:
+    suite = a_suite(tmp_path, ONE_THREAD)
+
+    said = json.loads(output_of(suite, "tune", "nap.yaml", "--max-candidates", "4", "--json"))
+
+    assert said["advice"] == "change"
+    assert said["settings"]["threads"] == "1"
+    default = next(one for one in said["finalists"] if one["cell"] == said["default"])
+    low, _ = default["winner_speedup_interval"]
+    assert low > 1
+    assert default["launches"] == 6
+    # Nothing of it is a nightly run.
+    assert list(jsonl.files(suite / "reports" / "records")) == []
+
+
+@pytest.mark.quick
+def test_where_the_default_is_best_it_is_kept(tmp_path: Path) -> None:
+    suite = a_suite(tmp_path, NOTHING_SET)
+
+    said = output_of(suite, "tune", "nap.yaml", "--max-candidates", "4")
+
+    assert said.startswith("Keep the default")
+
+
+def test_files_are_launched_through_and_a_recommendation_is_verified(tmp_path: Path) -> None:
+    suite = a_suite(tmp_path, ONE_THREAD)
+    race = ("tune", "nap.yaml", "--max-candidates", "3", "--emit", "shell,env,python,systemd")
+
+    files = json.loads(output_of(suite, *race, "--json"))["files"]
+
+    evidence = {one["kind"]: one["evidence"] for one in files}
+    # A busy host may make one seem slower, but all ran where and with the threads they should.
+    for kind in ("shell", "env", "python"):
+        assert evidence[kind].startswith("4 of 4 launches through it ran on the requested CPUs")
+    assert next(one["state"] for one in files if one["kind"] == "systemd") == "checked"
+    assert "CPUAffinity" in (suite / "tuned/NAME.service.d/corebound.conf").read_text() or (
+        "taskset" not in (suite / "tuned/corebound.sh").read_text()
+    )
+
+    verified = json.loads(output_of(suite, "tune", "nap.yaml", "--verify", "--json"))
+    assert verified["answer"] == "holds"
+    assert verified["differences"] == []
+
+
+def test_a_killed_race_is_resumed_without_repetition(tmp_path: Path) -> None:
+    suite = a_suite(tmp_path, ONE_THREAD)
+    process = start(suite, "tune", "nap.yaml", "--max-candidates", "3")
+    deadline = time.monotonic() + 60
+    while not [*suite.glob("reports/records/tunes/*/*.jsonl")] or len(stored(suite).launches) < 4:
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    process.send_signal(signal.SIGKILL)
+    process.communicate()
+    before = stored(suite).launches
+
+    code, out, err = corebound(
+        suite, "tune", "nap.yaml", "--max-candidates", "3", "--resume", "--json"
+    )
+
+    assert code == 0, err
+    after = stored(suite).launches
+    assert after[: len(before)] == before
+    places = [(launch.block, launch.cell.key) for launch in after if launch.status != "skipped"]
+    assert len(set(places)) == len(places)
+    assert json.loads(out)["settings"]["threads"] == "1"
+
+
+def test_a_parameter_that_changes_the_work_must_be_fixed_or_named(tmp_path: Path) -> None:
+    suite = a_suite(tmp_path, ONE_THREAD, matrix={"parameters": {"seconds": [0.001, 0.002]}})
+    (suite / "nap.py").write_text(
+        "import time\n\ndef setup(*, seconds):\n    return lambda: time.sleep(seconds)\n"
+    )
+
+    code, _, err = corebound(suite, "tune", "nap.yaml", in_process=True)
+    assert code == 2
+    assert "--only seconds=0.001" in err
+    assert "--vary seconds" in err
+
+    said = json.loads(
+        output_of(suite, "tune", "nap.yaml", "--vary", "seconds", "--max-candidates", "3", "--json")
+    )
+    assert said["settings"]["seconds"] == "0.001"

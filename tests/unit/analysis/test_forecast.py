@@ -1,0 +1,107 @@
+"""Specifies what a run is expected to take and to reach, judged by the last one."""
+
+from __future__ import annotations
+
+import math
+import statistics
+
+import pytest
+from msgspec.structs import replace
+
+from corebound.analysis.forecast import Experience, experience, forecast_run
+from corebound.analysis.scenario_result import analyse_scenario
+from corebound.records.launch_record import Launch
+from corebound.scenario.matrix import expand
+from corebound.scenario.models import Launches
+from support.build import a_launch, a_run, a_scenario, a_worker
+
+SCENARIO = a_scenario(matrix={"threads": [1, 2]})
+RUN = a_run(scenarios=(SCENARIO,))
+CELLS = expand(SCENARIO, "f.yaml", None)
+TWO_PERCENT = Experience(since="2026-01-02", launch_s=2.0, spreads=(0.02,))
+
+
+def launches(*levels_ns: tuple[int, int], alternate: bool = False) -> list[Launch]:
+    """A block for each pair of levels; each launch takes 3 s."""
+    made = []
+    for block, pair in enumerate(levels_ns):
+        ids = [f"{block}-{position}" for position in range(2)]
+        for position, level_ns in enumerate(pair):
+            launch = a_launch(
+                cell=CELLS[position],
+                block=block,
+                position=position,
+                workers=(a_worker(wall_ns=(level_ns,) * 20),),
+            )
+            others = (ids[1 - position],) if alternate else ()
+            made.append(replace(launch, duration_ns=3_000_000_000, alternated=others))
+    return made
+
+
+PAIRS = [(1_000_000, 1_010_000), (1_000_000, 1_030_000), (1_000_000, 1_020_000)]
+
+
+def known(made: list[Launch]) -> Experience:
+    found = experience(analyse_scenario(RUN, RUN.scenarios[0], made))
+    assert found is not None
+    return found
+
+
+def test_the_spread_is_that_of_the_ratios_of_blocks() -> None:
+    (spread,) = known(launches(*PAIRS)).spreads
+
+    assert spread == pytest.approx(statistics.stdev(math.log(b / a) for a, b in PAIRS))
+
+
+def test_launches_that_alternate_share_their_time() -> None:
+    assert known(launches(*PAIRS)).launch_s == 3.0
+    assert known(launches(*PAIRS, alternate=True)).launch_s == 1.5
+
+
+def test_the_time_of_discarded_launches_is_added_to_the_others() -> None:
+    made = launches(*PAIRS)
+    made[-1] = replace(made[-1], status="invalid")
+
+    assert known(made).launch_s == pytest.approx(6 * 3 / 5)
+
+
+def test_without_an_ok_launch_nothing_is_known() -> None:
+    failed = [replace(launch, status="failed") for launch in launches(*PAIRS)]
+
+    assert experience(analyse_scenario(RUN, RUN.scenarios[0], failed)) is None
+
+
+def test_the_half_width_is_that_of_students_interval() -> None:
+    # t(0.975; 5) = 2.571
+    assert TWO_PERCENT.half_width(6) == pytest.approx(math.expm1(2.571 * 0.02 / 6**0.5), rel=1e-3)
+    assert TWO_PERCENT.half_width(1) is None
+    assert replace(TWO_PERCENT, spreads=()).half_width(6) is None
+
+
+def test_a_run_ends_when_ratios_are_as_precise_as_requested() -> None:
+    (forecast,) = forecast_run(
+        [("a", 4, Launches(min=3, max=30, until_relative_ci=0.02), TWO_PERCENT)], None
+    )
+
+    before = TWO_PERCENT.half_width(forecast.launches - 1)
+    assert forecast.half_width is not None
+    assert before is not None
+    assert forecast.half_width <= 0.02 < before
+    assert forecast.duration_s == forecast.launches * 4 * 2.0
+
+
+def test_a_budget_is_shared_by_the_scenarios_block_by_block() -> None:
+    wanted = Launches(min=6, max=30, until_relative_ci=0.001)
+
+    forecasts = forecast_run(
+        [("a", 4, wanted, TWO_PERCENT), ("b", 1, wanted, TWO_PERCENT)], budget_s=105
+    )
+
+    assert [forecast.launches for forecast in forecasts] == [10, 10]
+    assert sum(forecast.duration_s for forecast in forecasts) <= 105
+
+
+def test_a_budget_that_is_too_short_still_allows_one_launch_of_each() -> None:
+    (forecast,) = forecast_run([("a", 4, Launches(), TWO_PERCENT)], budget_s=1)
+
+    assert (forecast.launches, forecast.half_width) == (1, None)

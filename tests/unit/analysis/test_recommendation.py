@@ -1,0 +1,206 @@
+"""The largest effect over all scenarios, and what to set in each."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from corebound.analysis.recommendation import Advice, advise, greatest_difference, headline
+from corebound.analysis.scenario_result import ScenarioResult
+from support.build import a_scenario
+from support.duplicates import result_with_duplicates
+from support.results import a_result
+
+THREADS = {"binding": ["none"], "threads": ["default", 1]}
+DEFAULT, ONE_THREAD = "binding=none,threads=default", "binding=none,threads=1"
+NONE, ONE_CPU = "binding=none", "binding=one-cpu"
+
+
+def bindings(none_ms: float, one_cpu_ms: float, name: str = "a", **options: Any) -> ScenarioResult:
+    return a_result(a_scenario(name=name), {NONE: none_ms, ONE_CPU: one_cpu_ms}, **options)
+
+
+def the_advice(*results: ScenarioResult) -> Advice:
+    (advice,) = advise(results)
+    return advice
+
+
+def test_a_faster_configuration_is_recommended_with_the_line_that_sets_it() -> None:
+    scenario = a_scenario(matrix={"workers": [4], **THREADS})
+    key = f"workers=4,{DEFAULT}", f"workers=4,{ONE_THREAD}"
+
+    advice = the_advice(a_result(scenario, {key[0]: 1240.0, key[1]: 234.0}))
+
+    assert (advice.kind, advice.says) == ("use", "Run with 1 thread.")
+    assert advice.set is not None
+    assert (advice.set.line, advice.set.where) == (
+        "OMP_NUM_THREADS=1",
+        "before each of the 4 commands",
+    )
+    assert advice.largest == advice.use
+    assert advice.largest is not None
+    assert advice.largest.reference == "the default"
+    assert advice.largest.comparison.speedup_ratio == pytest.approx(1240 / 234, rel=0.05)
+
+
+def test_the_default_is_kept_where_everything_else_is_slower() -> None:
+    advice = the_advice(bindings(10.0, 20.8))
+
+    assert (advice.kind, advice.says) == ("keep", "Keep the default. Do not bind to one CPU.")
+    assert (advice.set, advice.command) == (None, None)
+    assert advice.largest is not None
+    assert not advice.largest.is_faster
+
+
+def test_the_default_is_kept_where_all_are_equivalent() -> None:
+    advice = the_advice(bindings(10.0, 10.0, spread=0.001))
+
+    assert (advice.kind, advice.says) == ("keep", "Keep the default.")
+
+
+def test_nothing_is_left_to_decide_where_all_configurations_are_the_same_here() -> None:
+    advice = the_advice(
+        result_with_duplicates(
+            matrix={"binding": ["none", "node"]}, duplicates={"binding=node": "binding=none"}
+        )
+    )
+
+    assert (advice.kind, advice.says) == ("keep", "No other configuration differs here.")
+    assert [cell.key for cell in advice.same] == ["binding=node"]
+
+
+def test_a_configuration_that_was_not_launched_yet_is_left_to_measure() -> None:
+    assert the_advice(a_result(a_scenario(), {NONE: 10.0})).kind == "measure"
+
+
+def test_too_little_data_names_the_command_that_decides() -> None:
+    unclear = the_advice(bindings(10.0, 10.3, spread=0.2))
+    unmeasured = the_advice(a_result(a_scenario(), {}))
+
+    assert (unclear.kind, unclear.says) == ("measure", "Too little data to decide.")
+    assert unclear.command is not None
+    assert unclear.command.line == "corebound run scenarios/a.yaml --favour-doubtful"
+    assert unmeasured.says == "Not measured yet."
+    assert unmeasured.command is not None
+    assert unmeasured.command.line == "corebound run scenarios/a-scenario.yaml"
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "expected"),
+    [((10.0, 20.0), (10.0, 15.0), "a"), ((10.0, 15.0), (20.0, 10.0), "b")],
+)
+def test_the_headline_is_the_largest_effect_in_either_direction(
+    first: tuple[float, float], second: tuple[float, float], expected: str
+) -> None:
+    top = headline(advise([bindings(*first, name="a"), bindings(*second, name="b")]))
+
+    assert top is not None
+    assert top.result.scenario.name == expected
+
+
+def test_a_large_but_uncertain_effect_does_not_come_first() -> None:
+    sure, unsure = bindings(10.0, 14.0, name="sure"), bindings(10.0, 16.0, name="a", spread=0.3)
+
+    top = headline(advise([unsure, sure]))
+
+    assert top is not None
+    assert top.result.scenario.name == "sure"
+
+
+def test_libraries_are_compared_where_they_do_the_same_work() -> None:
+    scenario = a_scenario(
+        workload="gemm",
+        matrix={
+            "environment": ["numpy", "pytorch"],
+            "threads": ["default", 1],
+            "parameters": {"size": [64, 128]},
+        },
+        baseline={"threads": "default"},
+    )
+    ms = {"numpy": 12.4, "pytorch": 10.0}
+    advice = the_advice(
+        a_result(
+            scenario,
+            {
+                f"environment={library},threads={threads},size={size}": ms[library]
+                * (1 if size == 64 else 8)
+                for library in ms
+                for threads in ("default", "1")
+                for size in (64, 128)
+            },
+        )
+    )
+
+    assert advice.largest is not None
+    assert (advice.largest.subject, advice.largest.reference) == ("pytorch", "numpy")
+    assert advice.says == "Use pytorch instead of numpy."
+    assert advice.largest.comparison.speedup_ratio == pytest.approx(1.24, rel=0.05)
+    # A larger product is other work.
+    assert advice.largest.title in {"size 64", "size 128"}
+
+
+def test_what_is_slower_because_it_has_more_to_do_is_no_headline() -> None:
+    scenario = a_scenario(
+        workload="gemm",
+        environment="numpy",
+        matrix={"parameters": {"size": [64, 128]}},
+        baseline={"parameters": {"size": 64}},
+    )
+    result = a_result(scenario, {"size=64": 1.0, "size=128": 8.0})
+
+    assert headline(advise([result])) is None
+    assert the_advice(result).avoid is None
+
+
+def test_more_threads_than_cpus_are_no_headline_where_another_effect_is_known() -> None:
+    scenario = a_scenario(
+        matrix={"binding": ["none", "one-cpu"], "threads": ["default", 2]},
+        baseline={"binding": "none", "threads": "default"},
+    )
+    advice = the_advice(
+        a_result(
+            scenario,
+            {
+                "binding=none,threads=default": 10.0,
+                "binding=none,threads=2": 10.0,
+                "binding=one-cpu,threads=default": 20.8,
+                "binding=one-cpu,threads=2": 200.0,
+            },
+        )
+    )
+
+    assert advice.largest is not None
+    assert advice.largest.cell.cell.key == "binding=one-cpu,threads=default"
+
+
+def test_what_is_still_possible_is_bounded_by_the_widest_interval() -> None:
+    known = advise([bindings(10.0, 10.2, spread=0.02), bindings(10.0, 10.1, name="b")])
+    most = greatest_difference(known)
+
+    assert most is not None
+    assert 1.0 < most < 1.2
+    assert greatest_difference(advise([a_result(a_scenario(), {})])) is None
+
+
+@settings(max_examples=15)
+@given(
+    times=st.lists(
+        st.tuples(st.floats(1.0, 1000.0), st.floats(1.0, 1000.0)), min_size=1, max_size=4
+    )
+)
+def test_each_scenario_gets_exactly_one_kind_of_advice(times: list[tuple[float, float]]) -> None:
+    advices = advise([bindings(*pair, name=f"s{index}") for index, pair in enumerate(times)])
+    top = headline(advices)
+
+    for advice in advices:
+        assert (advice.use is not None) == (advice.kind == "use")
+        assert (advice.command is not None) == (advice.kind == "measure")
+        assert advice.says.endswith(".")
+        if advice.largest is not None:
+            assert advice.largest.least_ratio >= 1
+            assert top is not None
+            assert top.largest is not None
+            assert advice.largest.least_ratio <= top.largest.least_ratio

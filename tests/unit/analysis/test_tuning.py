@@ -1,0 +1,106 @@
+"""Specifies what a run of `corebound tune` recommends, and how it says so."""
+
+from __future__ import annotations
+
+import pytest
+from benchmarks.simulation.verdicts import BASELINE, CELL, summary_of
+
+from corebound.analysis.tuning import analyse_tuning
+from corebound.analysis.tuning_text import certainty, headline, names, not_tried, times
+from corebound.records.tuning import Objective, RaceRule, Tuning
+from corebound.stats.comparison import compare_expected
+from support.tuning import BOUND, DEFAULT, ONE_CPU, ONE_THREAD, a_tuned_run
+
+PLANTED = {DEFAULT: 10.0, ONE_THREAD: 14.0, BOUND: 8.0, ONE_CPU: 15.0}
+DEFAULT_BEST = {DEFAULT: 8.0, ONE_THREAD: 14.0, BOUND: 10.0, ONE_CPU: 15.0}
+
+
+def test_the_planted_best_is_recommended_with_its_gain_from_fresh_launches() -> None:
+    result = analyse_tuning(*a_tuned_run(PLANTED))
+
+    assert result.advice == "change"
+    assert result.recommended is not None
+    assert result.recommended.key == BOUND
+    gain = result.against(DEFAULT)
+    assert gain is not None
+    assert gain.pairs == 6  # the fresh launches alone
+    assert gain.speedup_ratio == pytest.approx(10 / 8, rel=0.02)
+    assert headline(result).startswith("Use physical cores, one thread a core: 1.2")
+
+
+def test_a_default_that_is_best_is_kept() -> None:
+    result = analyse_tuning(*a_tuned_run(DEFAULT_BEST))
+
+    assert result.advice == "keep the default"
+    assert result.recommended is not None
+    assert result.recommended.key == DEFAULT
+    assert headline(result).startswith("Keep the default")
+
+
+def test_a_default_that_crashes_does_not_stop_the_race() -> None:
+    result = analyse_tuning(*a_tuned_run(PLANTED, failing=DEFAULT))
+
+    assert result.advice == "change"
+    assert "the default gives no result" in headline(result)
+    dropped = {one.key: one.reason for one in result.standing.race.dropped}
+    assert dropped[DEFAULT] == "it crashed"
+
+
+@pytest.mark.parametrize("most", [3, 9])
+def test_a_race_that_was_killed_is_unfinished(most: int) -> None:
+    result = analyse_tuning(*a_tuned_run(PLANTED, most=most))
+
+    assert result.advice == "unfinished"
+    assert result.recommended is None
+    assert "--resume" in headline(result)
+
+
+@pytest.mark.parametrize(("objective", "recommended"), [("latency", BOUND), ("cost", ONE_CPU)])
+def test_the_objective_decides_what_is_best(objective: Objective, recommended: str) -> None:
+    tuning = Tuning(objective=objective, rule=RaceRule())
+    cpu_ms = {DEFAULT: 20.0, ONE_THREAD: 15.0, BOUND: 16.0, ONE_CPU: 12.0}
+
+    result = analyse_tuning(*a_tuned_run(PLANTED, tuning=tuning, cpu_ms=cpu_ms))
+
+    assert result.recommended is not None
+    assert result.recommended.key == recommended
+
+
+def test_a_decided_race_says_how_sure_it_is() -> None:
+    first, *_ = certainty(analyse_tuning(*a_tuned_run(PLANTED)))
+
+    assert first.startswith("With 95 % confidence, none of the 4 configurations tried")
+
+
+def test_names_leave_out_what_is_as_in_the_default() -> None:
+    known = names(analyse_tuning(*a_tuned_run(PLANTED)))
+
+    assert known[DEFAULT] == "the default"
+    assert known[ONE_THREAD] == "unbound, 1 thread"
+
+
+def test_what_was_not_tried_is_listed_with_its_reason() -> None:
+    assert not_tried(analyse_tuning(*a_tuned_run(PLANTED))) == (
+        ("One node", "beyond `--max-candidates 4`"),
+    )
+
+
+def test_a_worse_configuration_is_slower_by_a_ratio_above_1() -> None:
+    result = analyse_tuning(*a_tuned_run(PLANTED))
+
+    text = times(result.compared_with_default(ONE_THREAD), "latency")
+    assert text.startswith("1.4")
+    assert "× slower (95 % CI 1." in text
+
+
+def test_a_gain_is_that_of_launches_of_any_mode() -> None:
+    # Two launches of the default took far longer, on a busy host: 4.1 ms become 7.6 and 5.7.
+    times_ms = (4.13, 7.58, 4.13, 4.14, 5.70, 4.16)
+    default = summary_of(BASELINE, [1e6 * time_ms for time_ms in times_ms])
+    best = summary_of(CELL, [1e6 * time_ms for time_ms in (2.13, 2.12, 2.12, 2.11, 2.11, 2.11)])
+
+    gain = compare_expected(best, default, margin=0.02)
+
+    assert gain is not None
+    assert gain.interval is not None
+    assert gain.interval.contains(4.13 / 2.11)

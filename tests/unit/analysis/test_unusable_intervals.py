@@ -1,0 +1,65 @@
+"""Intervals that say nothing: text on pages and in the terminal, and null in JSON."""
+
+from __future__ import annotations
+
+import pytest
+
+from corebound.analysis.serialize import comparison_document, interval_pair, ratio_interval_pair
+from corebound.analysis.wording import bounds, compared_bounds, within
+from corebound.cli.output.verdicts import slowdown_bounds, slowdown_text
+from corebound.stats.comparison import Comparison
+from corebound.stats.intervals import Interval
+from corebound.units import duration
+
+
+def an_interval(low: float, high: float) -> Interval:
+    return Interval(low=low, high=high, confidence=0.95)
+
+
+def a_comparison(interval: Interval | None, *, pairs: int = 3) -> Comparison:
+    return Comparison(
+        speedup_ratio=0.9,
+        interval=interval,
+        verdict="undecided",
+        pairs=pairs,
+        per_block=(),
+        p_value=None,
+        launches_needed=None,
+    )
+
+
+def test_a_comparison_without_an_interval_says_that_launches_are_too_few() -> None:
+    assert compared_bounds(a_comparison(None)) == "not enough launches yet (3 launches)"
+    assert compared_bounds(a_comparison(None, pairs=0)) == "not enough launches yet"
+    assert compared_bounds(None) == ""
+
+
+def test_a_slowdown_without_an_interval_says_that_launches_are_too_few() -> None:
+    ends = slowdown_bounds(a_comparison(None))
+
+    assert slowdown_text(1.11, ends) == "1.110× slower (not enough launches yet)"
+
+
+def test_json_has_no_interval_where_pages_show_none() -> None:
+    document = comparison_document(a_comparison(None), "speedup_interval", "slowdown_interval")
+
+    assert document == {"speedup_interval": None, "slowdown_interval": None}
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "is_shown"),
+    [(0.5, 2.0, True), (0.4, 2.0, False), (0.1, 0.9, True), (1.1, 9.0, True), (0.001, 0.9, False)],
+)
+def test_an_interval_of_a_ratio_is_shown_if_it_decides_or_is_narrow(
+    low: float, high: float, is_shown: bool
+) -> None:
+    assert (bounds(low, high) != "not enough launches yet") == is_shown
+    assert (ratio_interval_pair(an_interval(low, high)) is not None) == is_shown
+
+
+@pytest.mark.parametrize(("low", "high", "is_shown"), [(1e6, 4e6, True), (1e6, 4.1e6, False)])
+def test_an_interval_of_a_time_is_shown_if_it_is_narrow(
+    low: float, high: float, is_shown: bool
+) -> None:
+    assert (within(low, high, duration) != "not enough launches yet") == is_shown
+    assert (interval_pair(an_interval(low, high)) is not None) == is_shown

@@ -1,0 +1,133 @@
+"""Specifies the files that set a configuration, each as its own program reads it."""
+
+from __future__ import annotations
+
+import ast
+import shlex
+import subprocess
+from pathlib import Path
+
+import pytest
+import yaml
+from msgspec.structs import replace
+
+from corebound.machine.topology import CpuId, NodeId
+from corebound.planning.artefacts import KINDS, Artefact, ArtefactKind, artefacts
+from corebound.planning.commands import command
+from corebound.planning.models import Placement, Slot
+from corebound.scenario.cell import Binding, BindingMode, MemoryPolicy, Threads
+from support.build import a_cell
+
+
+def written(
+    *kinds: ArtefactKind,
+    slots: tuple[tuple[int, ...], ...] = ((0, 1, 4),),
+    memory: MemoryPolicy = "default",
+    mode: BindingMode = "physical-cores",
+) -> tuple[Artefact, ...]:
+    binding = Binding(mode=mode, memory=memory)
+    cell = replace(a_cell(binding=binding, threads=Threads(rule=3)), framework="pytorch")
+    placement = Placement(
+        slots=tuple(
+            Slot(
+                cpus=tuple(map(CpuId, cpus)),
+                memory_nodes=() if memory == "default" else (NodeId(0),),
+            )
+            for cpus in slots
+        ),
+        threads=3,
+        backend="taskset" if memory == "default" else "numactl",
+        memory=memory,
+        moment="before-start",
+        bound=mode not in {"none", "launcher"},
+    )
+    commands = [command(cell, placement, index, "/env/python") for index in range(len(slots))]
+    return artefacts(cell, placement, commands, kinds or KINDS)
+
+
+def test_there_is_one_of_each_kind() -> None:
+    assert [one.kind for one in written()] == list(KINDS)
+
+
+def test_the_shell_script_runs_a_command_with_its_variables(tmp_path: Path) -> None:
+    (shell,) = written("shell", slots=((0,),))
+    script = tmp_path / shell.file
+    script.write_text(shell.text)
+
+    said = subprocess.run(
+        ["sh", script, "sh", "-c", "taskset -cp $$; echo $OMP_NUM_THREADS $1", "-", "a b"],
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+
+    assert said.splitlines()[0].endswith(": 0")
+    assert said.splitlines()[1] == "3 a b"
+
+
+def test_several_workers_start_together() -> None:
+    (shell,) = written("shell", slots=((0, 1), (2, 3)))
+
+    assert "taskset -c 0-1" in shell.text
+    assert "taskset -c 2-3" in shell.text
+    assert shell.text.endswith("wait\n")
+
+
+def test_the_environment_file_has_a_variable_a_line() -> None:
+    (env,) = written("env")
+
+    pairs = dict(line.split("=", 1) for line in shlex.split(env.text))
+    assert pairs["OMP_NUM_THREADS"] == "3"
+    assert "0-1,4" in env.note
+
+
+def test_the_python_code_binds_before_it_imports_the_framework() -> None:
+    (python,) = written("python")
+
+    lines = [ast.unparse(statement) for statement in ast.parse(python.text).body]
+    binds = next(i for i, line in enumerate(lines) if "sched_setaffinity(0, {0, 1, 4})" in line)
+    assert binds < lines.index("import torch")
+    assert lines[-1] == "torch.set_num_threads(3)"
+
+
+def test_the_drop_in_has_the_names_of_systemd() -> None:
+    (systemd,) = written("systemd", memory="bind")
+
+    assert systemd.text.splitlines()[:4] == [
+        "[Service]",
+        "CPUAffinity=0-1,4",
+        "NUMAPolicy=bind",
+        "NUMAMask=0",
+    ]
+    assert 'Environment="OMP_NUM_THREADS=3"' in systemd.text
+
+
+def test_docker_gets_cpus_and_memory_nodes() -> None:
+    (docker,) = written("docker", memory="bind")
+
+    words = shlex.split(docker.text)
+    assert words[words.index("--cpuset-cpus") + 1] == "0-1,4"
+    assert words[words.index("--cpuset-mems") + 1] == "0"
+
+
+def test_a_pod_requests_whole_cpus_and_is_guaranteed() -> None:
+    (pod,) = written("kubernetes")
+
+    container = yaml.safe_load(pod.text)["spec"]["containers"][0]
+    # Guaranteed QoS: requests equal limits; the static CPU manager needs whole CPUs.
+    assert container["resources"]["requests"] == container["resources"]["limits"]
+    assert container["resources"]["limits"]["cpu"] == "3"
+
+
+@pytest.mark.parametrize("kind", ["systemd", "docker", "python", "kubernetes"])
+def test_a_launcher_is_started_by_a_command_only(kind: ArtefactKind) -> None:
+    assert written(kind, mode="launcher") == ()
+
+
+def test_an_unbound_configuration_names_no_cpus() -> None:
+    texts = "".join(one.text for one in written(mode="none"))
+
+    assert "taskset" not in texts
+    assert "CPUAffinity" not in texts
+    assert "cpuset" not in texts
+    assert "sched_setaffinity" not in texts

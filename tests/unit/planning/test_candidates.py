@@ -1,0 +1,71 @@
+"""Specifies which configurations are worth trying, and in which order."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from corebound.planning.candidates import Choice, choices, include_entries
+from corebound.scenario.cell import Framework
+from support.build import a_host
+
+
+def of(
+    framework: Framework = "pytorch", *, nodes: int = 1, cores: int = 4, vary: bool = False
+) -> tuple[Choice, ...]:
+    host = a_host(nodes=nodes, cores_per_node=cores)
+    return choices(host, framework, vary_workers=vary, workers=1)
+
+
+def test_the_default_comes_first_and_the_launcher_second() -> None:
+    first, second, *_ = of("pytorch")
+
+    assert first == {"binding": "none", "threads": "default", "wait_policy": None, "workers": 1}
+    assert second["binding"] == "launcher"
+
+
+def test_a_framework_without_a_launcher_has_no_such_candidate() -> None:
+    assert all(choice["binding"] != "launcher" for choice in of("numpy"))
+
+
+def test_thread_counts_are_halved_down_to_one() -> None:
+    threads = {choice["threads"] for choice in of(cores=8)}
+
+    assert threads == {"default", "per-core", 4, 2, 1}
+
+
+def test_wait_policies_are_tried_only_where_a_framework_reads_them() -> None:
+    assert {choice["wait_policy"] for choice in of("pytorch")} == {None, "active", "passive"}
+    assert {choice["wait_policy"] for choice in of("none")} == {None}
+
+
+def test_workers_share_the_cores_only_for_throughput() -> None:
+    assert {choice["workers"] for choice in of(cores=4)} == {1}
+    assert {choice["workers"] for choice in of(cores=4, vary=True)} == {1, 2, 4}
+
+
+@given(
+    nodes=st.integers(1, 4),
+    cores=st.integers(1, 64),
+    framework=st.sampled_from(["none", "numpy", "pytorch", "torchserve", "litserve"]),
+    vary=st.booleans(),
+)
+def test_no_candidate_appears_twice(
+    nodes: int, cores: int, framework: Framework, vary: bool
+) -> None:
+    found = of(framework, nodes=nodes, cores=cores, vary=vary)
+
+    assert len({tuple(sorted(map(repr, choice.items()))) for choice in found}) == len(found)
+
+
+def test_entries_have_all_keys_and_parameters_in_their_section() -> None:
+    entries = include_entries(
+        [{"binding": "none"}, {"parameters.batch": 8}],
+        {"binding": "node", "parameters.batch": 1},
+        ("binding", "parameters.batch"),
+    )
+
+    assert entries == [
+        {"binding": "none", "parameters": {"batch": 1}},
+        {"binding": "node", "parameters": {"batch": 8}},
+    ]

@@ -1,0 +1,71 @@
+"""Configurations that are the same on a host, on the page: one row names them all."""
+
+from __future__ import annotations
+
+import json
+
+from corebound.analysis.wording import plain
+from corebound.report.downloads import cells_json
+from corebound.report.scenario.configurations import configurations
+from corebound.report.scenario.scaling import scaling
+from corebound.report.scenario.verdict import verdict_of
+from support.duplicates import DUPLICATES, result_with_duplicates
+
+SAME = "unbound or one node with one thread a core; one node with 2 threads"
+
+
+def test_one_row_names_all_configurations_that_it_was_measured_for() -> None:
+    result = result_with_duplicates(baseline={"binding": "none"})
+
+    table = configurations(result)
+
+    assert [row.same for row in table.rows] == [SAME, "", ""]
+    assert table.lead.startswith("3 distinct of 6 configurations")
+    assert table.absent == ""
+    first = table.rows[0].anchor
+    assert {table.anchors[key] for key in DUPLICATES} == {first}
+
+
+def test_the_verdict_counts_the_duplicates() -> None:
+    slower = result_with_duplicates(baseline={"binding": "none"})
+    faster = result_with_duplicates(baseline={"binding": "one-cpu", "threads": 2})
+
+    assert "3 configurations have the same CPUs" in plain(verdict_of(slower)[1])
+    assert "3 other configurations have the same CPUs" in plain(verdict_of(faster)[1])
+
+
+def test_configurations_that_are_all_the_same_have_one_result() -> None:
+    result = result_with_duplicates(
+        matrix={"binding": ["none", "node"]}, duplicates={"binding=node": "binding=none"}
+    )
+
+    verdict, support = verdict_of(result)
+
+    assert plain(verdict) == "One iteration takes 10.0 ms."
+    assert "All 2 configurations are the same on this host." in plain(support)
+
+
+def test_a_curve_over_threads_has_the_duplicates_among_its_points() -> None:
+    result = result_with_duplicates(
+        matrix={"binding": ["none", "node", "socket"], "threads": [1, 2, 4]},
+        duplicates={
+            "binding=node,threads=2": "binding=none,threads=2",
+            "binding=node,threads=4": "binding=none,threads=4",
+            "binding=socket,threads=1": "binding=node,threads=1",
+            "binding=socket,threads=2": "binding=none,threads=2",
+            "binding=socket,threads=4": "binding=none,threads=4",
+        },
+    )
+
+    section = scaling(result)
+
+    assert section is not None
+    # All of the third curve is the same as the second.
+    assert [(label.name, dash) for label, dash in section.key] == [("unbound", 0), ("one node", 1)]
+    assert [len(curve.points) for curve in section.curves] == [3, 3]
+
+
+def test_downloads_name_the_duplicates() -> None:
+    document = json.loads(cells_json(result_with_duplicates(), ()))
+
+    assert [cell["duplicates"] for cell in document["cells"]] == [list(DUPLICATES), [], []]

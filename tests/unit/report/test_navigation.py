@@ -1,0 +1,125 @@
+"""The navigation of every page: which parts it links, and what it says of them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+
+from corebound.analysis.change_history import ChangeHistory, build_change_history
+from corebound.report import site
+from corebound.report.inputs import SiteInputs
+from corebound.report.navigation import navigation_links, news_rule
+from support.build import a_machine, a_run, a_series
+from support.markup import Element, parse_html
+from support.report_sample import NOW, a_sample, pages_of, sample_history, sample_records
+
+STEADY = [1e6 * (1 + night % 3 / 500) for night in range(60)]
+SLOWER = [value * (1.2 if night > 40 else 1.0) for night, value in enumerate(STEADY)]
+
+
+def navigation(page: str) -> dict[str, Element]:
+    """The links of a page's navigation by their text."""
+    (bar,) = (each for each in parse_html(page).all("nav") if "nav" in each.classes)
+    return {link.text: link for link in bar.all("a")}
+
+
+def test_parts_that_do_not_exist_are_left_out() -> None:
+    links = navigation_links([(a_run(), ())], {"Scenarios"})
+
+    assert [link.name for link in links] == ["Overview", "Scenarios", "Hosts"]
+
+
+def test_a_single_host_is_linked_directly_and_several_by_their_list() -> None:
+    two = [(a_run(), ()), (a_run(run_id="r2", host=a_machine(name="other")), ())]
+
+    assert [navigation_links(records, ())[-1].path for records in (two[:1], two)] == [
+        "host/a-host-0123456789ab.html",
+        "hosts.html",
+    ]
+
+
+@pytest.fixture(scope="module")
+def pages() -> dict[str, str]:
+    return pages_of(sample_records(), series=sample_history())
+
+
+def test_every_page_links_every_part(pages: dict[str, str]) -> None:
+    html = {name: text for name, text in pages.items() if name.endswith(".html")}
+    parts = ["Overview", "Scenarios", "History", "Compare", "Hosts", "Claims", "Operators"]
+
+    assert {name: [*navigation(text)] for name, text in html.items()} == dict.fromkeys(html, parts)
+
+
+@pytest.mark.parametrize(
+    ("page", "part", "current"),
+    [
+        ("index.html", "Overview", "page"),
+        ("scenario/resnet50-inference.html", "Scenarios", "true"),
+        ("history.html", "History", "page"),
+        ("history/io.Read.time_read-b69fd9f5.html", "History", "true"),
+        ("compare.html", "Compare", "page"),
+        ("compare/r0-r1.html", "Compare", "true"),
+        ("host/bench-01-0123456789ab.html", "Hosts", "true"),
+        ("run/r1.html", "Hosts", "true"),
+        ("claims.html", "Claims", "page"),
+        ("operators.html", "Operators", "page"),
+    ],
+)
+def test_a_page_marks_the_part_it_belongs_to(
+    pages: dict[str, str], page: str, part: str, current: str
+) -> None:
+    marked = {
+        name: link.attributes["aria-current"]
+        for name, link in navigation(pages[page]).items()
+        if "aria-current" in link.attributes
+    }
+
+    assert marked == {part: current}
+
+
+def test_a_site_of_nothing_has_no_navigation() -> None:
+    assert 'class="nav"' not in pages_of([])["index.html"]
+
+
+def test_the_list_of_hosts_has_the_latest_first() -> None:
+    run, launches = a_sample()
+    earlier = replace(
+        run, id="r0", started_at="2026-03-01T08:00:00Z", host=replace(run.host, id="b", name="b")
+    )
+
+    page = parse_html(pages_of([(earlier, launches), (run, launches)])["hosts.html"])
+
+    rows = [row for body in page.all("tbody") for row in body.all("tr")]
+    assert [next(row.all("a")).text for row in rows] == ["bench-01", "b"]
+
+
+def a_history(*regressed: str) -> ChangeHistory:
+    return build_change_history(
+        [a_series(SLOWER, scenario=name, title=name) for name in regressed]
+        + [a_series(STEADY, scenario="steady")]
+    )
+
+
+def test_the_style_shows_how_many_benchmarks_regressed() -> None:
+    assert news_rule(a_history()) == ""
+    assert '"1" / ", 1 new regression"' in news_rule(a_history("a"))
+    assert '"2" / ", 2 new regressions"' in news_rule(a_history("a", "b"))
+
+
+def test_news_change_no_page_of_an_old_run(tmp_path: Path) -> None:
+    run, launches = a_sample()
+    steady, slower = (
+        a_series(values, scenario="resnet50-inference", host=run.host.id)
+        for values in (STEADY, SLOWER)
+    )
+    written = []
+    for name, series in (("steady", steady), ("slower", slower)):
+        site.write(SiteInputs(records=[(run, launches)], now=NOW, series=[series]), tmp_path / name)
+        files = ("assets/site.css", f"run/{run.id}.html")
+        written.append([(tmp_path / name / file).read_bytes() for file in files])
+
+    (style, page), (other_style, other_page) = written
+    assert style != other_style
+    assert page == other_page
