@@ -355,3 +355,10 @@ def test_no_label_of_an_axis_of_effects_touches_the_one_of_no_effect() -> None:
 
     assert texts[0] == "2× slower"
     assert texts[-1] == "1×"
+
+
+def test_a_label_that_is_near_no_effect_leaves_its_direction_out() -> None:
+    texts = [tick.text for tick in effect_ticks(effects_between(0.1, 2.0), 0.5)]
+
+    assert texts[0].endswith("slower")
+    assert "faster" not in texts[-1]

@@ -142,21 +142,34 @@ def effect_axis(comparisons: Sequence[Comparison], *, margin: float) -> Axis:
     )
 
 
-def effect_ticks(axis: Axis) -> tuple[Tick, ...]:
+def effect_ticks(axis: Axis, direction_distance: float = _LEAST_LABEL_DISTANCE) -> tuple[Tick, ...]:
     """The labels of an axis of effects; only the outermost say the direction.
 
     One that would touch the label of 1 is left out.
+
+    Args:
+        axis: Of speed-up ratios.
+        direction_distance: Between the labels of 1 and of one with its direction, as a share of
+            the axis, so that they do not touch.
     """
     last = len(axis.ticks) - 1
-    return tuple(
-        Tick(
-            at=round(axis.share(tick) * 100, 2),
-            text=effect_tick(tick) if index in {0, last} else effect_tick(tick).split()[0],
-            minor=tick != 1 and index not in {0, last},
+    labels = []
+    for index, tick in enumerate(axis.ticks):
+        distance = abs(axis.share(tick) - axis.share(1))
+        if tick != 1 and distance < _LEAST_LABEL_DISTANCE:
+            continue
+        is_outermost = index in {0, last}
+        text = effect_tick(tick)
+        if not is_outermost or distance < direction_distance:
+            text = text.split()[0]
+        labels.append(
+            Tick(
+                at=round(axis.share(tick) * 100, 2),
+                text=text,
+                minor=tick != 1 and not is_outermost,
+            )
         )
-        for index, tick in enumerate(axis.ticks)
-        if tick == 1 or abs(axis.share(tick) - axis.share(1)) >= _LEAST_LABEL_DISTANCE
-    )
+    return tuple(labels)
 
 
 def effect_svg(shown: Comparison, others: Sequence[Comparison], axis: Axis) -> str:

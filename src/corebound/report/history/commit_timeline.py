@@ -26,7 +26,7 @@ _SHORT_SHA = 7
 
 
 class CommitLabel(Struct, frozen=True, kw_only=True):
-    """The name of a commit beside its bar: at these positions in per cent of the chart."""
+    """The name of a commit above its bar, where no date is: at per cent of the chart."""
 
     name: str
     link: str
@@ -157,14 +157,12 @@ def _labels(bars: Sequence[CommitBar]) -> tuple[CommitLabel, ...]:
     labels = []
     for place in sorted(named):
         bar = bars[place]
-        is_worse = sum(bar.slower) > sum(bar.faster)
-        height = bar_height(max(sum(bar.slower), sum(bar.faster)), most) * 46
         labels.append(
             CommitLabel(
                 name=bar.name,
                 link=bar.link,
                 left=round((place + 0.5) / len(bars) * 100, 1),
-                top=round(50 + height if is_worse else 50 - height, 1),
+                top=round(50 - bar_height(sum(bar.faster), most) * 46, 1),
             )
         )
     return tuple(labels)

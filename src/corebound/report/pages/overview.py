@@ -126,6 +126,8 @@ def _change_state(
 
 # With more benchmarks than this, only the history page lists them.
 _MOST = 50
+# The column of the intervals is narrow: a label with its direction takes half of it.
+_DIRECTION_DISTANCE = 0.5
 
 
 def imported_series(history: ChangeHistory) -> tuple[SeriesGroup, ...]:
@@ -303,7 +305,7 @@ def overview_page(
         action=top.action,
         duel=top.duel,
         axis=axis,
-        ticks=effect_ticks(axis) if axis else (),
+        ticks=effect_ticks(axis, _DIRECTION_DISTANCE) if axis else (),
         news=news,
         rows=tuple(rows),
         launches=_launches(results),
