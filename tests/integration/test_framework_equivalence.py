@@ -44,10 +44,12 @@ def test_every_workload_of_several_frameworks_has_a_comparison() -> None:
     # Servers answer with one file's network, and each launch compares an answer with its own.
     shared = {name for name, one in BUILT_IN.items() if len(one.targets) > 1 and not one.serves}
 
-    assert shared == {"gemm", "hourglass-training", "small-network-training"}
+    assert shared == {"gemm", "hourglass-training", "small-network-training", "tree-training"}
     assert set(BUILT_IN["gemm"].targets) == {"numpy", "pytorch"}
     assert set(BUILT_IN["hourglass-training"].targets) == {"pytorch", "tensorflow"}
     assert set(BUILT_IN["small-network-training"].targets) == {"mindspore", "pytorch", "tensorflow"}
+    # test_trees.py compares them.
+    assert set(BUILT_IN["tree-training"].targets) == {"scikit-learn", "xgboost", "lightgbm"}
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])

@@ -135,7 +135,7 @@ class PreloadedFrameworks:
     def _started(self, framework: str) -> subprocess.Popen[str]:
         folder = self._folder / framework
         folder.mkdir()
-        module = f"corebound.worker.adapters.{framework}"
+        module = f"corebound.worker.adapters.{_module(framework)}"
         with (folder / "log").open("wb") as log:
             self._processes[framework] = subprocess.Popen(
                 (str(python_of(framework)), str(_script(_FORK_SERVER, folder)), module),
@@ -161,9 +161,13 @@ def json_from(framework: str, code: str, cwd: Path, **variables: str) -> Any:
 def _prepared(framework: str, code: str) -> str:
     return (
         "import json\n"
-        f"from corebound.worker.adapters import {framework} as adapter\n"
+        f"from corebound.worker.adapters import {_module(framework)} as adapter\n"
         "adapter.prepare(seed=1, intra_op=None, inter_op=None)\n" + code
     )
+
+
+def _module(framework: str) -> str:
+    return framework.replace("-", "_")
 
 
 def _last_json(printed: str, cwd: Path) -> Any:

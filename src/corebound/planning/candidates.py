@@ -20,7 +20,9 @@ DEFAULTS: Choice = {"binding": "none", "threads": "default", "wait_policy": None
 # Nothing binds, and what this changes most: SMT, the number of cores, and how far they are apart.
 _BINDINGS = ("none", "physical-cores", "logical-cpus", "node", "socket", "cache")
 # Frameworks whose threads wait as OMP_WAIT_POLICY says.
-_OPENMP: frozenset[Framework] = frozenset({"pytorch", "mindspore", "numpy"})
+_OPENMP: frozenset[Framework] = frozenset(
+    {"pytorch", "mindspore", "numpy", "scikit-learn", "xgboost", "lightgbm"}
+)
 
 
 def choices(

@@ -30,6 +30,9 @@ from corebound.worker import protocol
 WITHOUT_PROFILER: Mapping[Framework, str] = {
     "none": "plain Python has no operators to profile.",
     "numpy": "NumPy has no profiler of its own.",
+    "scikit-learn": "scikit-learn has no profiler of its own.",
+    "xgboost": "XGBoost has no profiler of its own.",
+    "lightgbm": "LightGBM has no profiler of its own.",
     "torchserve": "a server starts its own workers; profile the model without the server.",
     "litserve": "a server starts its own workers; profile the model without the server.",
 }

@@ -73,6 +73,7 @@ _TRAINS = "I train a network"
 _SERVES = "I serve a network to others"
 _PREPARES = "I prepare images for training"
 _MULTIPLIES = "I multiply matrices"
+_TRAINS_TREES = "I train trees on tables"
 
 BUILT_IN: dict[str, BuiltIn] = {
     "resnet50-inference": BuiltIn(
@@ -231,6 +232,17 @@ BUILT_IN: dict[str, BuiltIn] = {
         },
         choices={"mode": ("usual", "graph", "eager")},
         least={"batch": 1, "width": 1, "layers": 1, "dispatch_threads": 0},
+    ),
+    "tree-training": BuiltIn(
+        situation=_TRAINS_TREES,
+        targets={
+            "scikit-learn": "corebound.worker.workloads.trees_scikit_learn:training",
+            "xgboost": "corebound.worker.workloads.trees_xgboost:training",
+            "lightgbm": "corebound.worker.workloads.trees_lightgbm:training",
+        },
+        parameters={"model": str, "rows": int, "columns": int, "trees": int},
+        choices={"model": ("boosting", "forest")},
+        least={"rows": 1000, "columns": 5, "trees": 1},
     ),
     "checkpoint-saving": BuiltIn(
         situation=_TRAINS,

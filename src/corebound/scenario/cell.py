@@ -28,7 +28,18 @@ NamedMode = Literal[
 ]
 # The mode `cpus` is not written as a word but as a list of CPUs.
 BindingMode = Literal[NamedMode, "cpus"]
-Framework = Literal["none", "numpy", "pytorch", "tensorflow", "mindspore", "torchserve", "litserve"]
+Framework = Literal[
+    "none",
+    "numpy",
+    "pytorch",
+    "tensorflow",
+    "mindspore",
+    "scikit-learn",
+    "xgboost",
+    "lightgbm",
+    "torchserve",
+    "litserve",
+]
 ThreadRule = Literal["default", "per-core", "per-cpu", "host-cores", "cores-per-worker", "quota"]
 MemoryPolicy = Literal["default", "local", "bind", "preferred", "interleave", "remote"]
 Backend = Literal["auto", "taskset", "numactl", "openmp"]
@@ -42,7 +53,7 @@ Importance = Literal["primary", "secondary"]
 HOST = "host"
 # The project under test, as asv.conf.json builds it.
 PROJECT = "project"
-FRAMEWORKS: tuple[Framework, ...] = get_args(Framework)
+FRAMEWORKS: tuple[Framework, ...] = get_args(Framework)  # the first is `none`
 
 
 def is_project(environment: str) -> bool:
@@ -55,15 +66,16 @@ def is_project(environment: str) -> bool:
 
 
 def framework_of(environment: str) -> Framework | None:
-    """The framework that an environment's first word names; None if it names none.
+    """The framework that an environment's name begins with; None if it begins with none.
 
     >>> framework_of("pytorch-2.12"), framework_of("host"), framework_of("mine")
     ('pytorch', 'none', None)
+    >>> framework_of("scikit-learn"), framework_of("scikit-learn-1.8"), framework_of("scikit")
+    ('scikit-learn', 'scikit-learn', None)
     """
     if environment in {HOST, PROJECT}:
         return "none"
-    word = environment.partition("-")[0]
-    return next((name for name in FRAMEWORKS if name == word != "none"), None)
+    return next((name for name in FRAMEWORKS[1:] if f"{environment}-".startswith(f"{name}-")), None)
 
 
 class Threads(Struct, frozen=True, kw_only=True):

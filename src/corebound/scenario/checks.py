@@ -242,7 +242,10 @@ _ON_GPUS = join_words(
 def _framework_settings(settings: Mapping[str, LocatedValue], framework: str) -> Iterator[Flaw]:
     """Check the settings that only some frameworks support."""
     runtime = "plain Python" if framework == "none" else framework
-    for key, frameworks in (("intra_op", {"none"}), ("inter_op", {"none", "numpy"})):
+    for key, frameworks in (
+        ("intra_op", {"none"}),
+        ("inter_op", {"none", "numpy", "scikit-learn", "xgboost", "lightgbm"}),
+    ):
         if settings[key].value is not None and framework in frameworks:
             what = f"`{key}: {settings[key].value}` does not apply to {runtime}."
             yield settings[key].path, what, "Remove it, or remove that cell with `exclude`."

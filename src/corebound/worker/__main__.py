@@ -31,6 +31,9 @@ ADAPTERS = {
     "pytorch": "corebound.worker.adapters.pytorch",
     "tensorflow": "corebound.worker.adapters.tensorflow",
     "mindspore": "corebound.worker.adapters.mindspore",
+    "scikit-learn": "corebound.worker.adapters.scikit_learn",
+    "xgboost": "corebound.worker.adapters.xgboost",
+    "lightgbm": "corebound.worker.adapters.lightgbm",
 }
 
 

@@ -8,7 +8,7 @@ from typing import get_args
 import pytest
 
 from corebound.scenario.builtin_workloads import BUILT_IN, BuiltIn
-from corebound.scenario.cell import Framework
+from corebound.scenario.cell import Framework, framework_of
 from support.paths import ROOT
 
 every_built_in = pytest.mark.parametrize(
@@ -39,7 +39,7 @@ def test_each_target_is_in_a_module_named_after_its_framework(name: str, built_i
     for framework, target in built_in.targets.items():
         module, _, function = target.partition(":")
         source = ROOT / "src" / Path(*module.split(".")).with_suffix(".py")
-        assert source.stem.endswith(f"_{framework}")
+        assert source.stem.endswith(f"_{framework.replace('-', '_')}")
         kind = "class" if built_in.serves else "def"
         assert f"\n{kind} {function}(" in source.read_text(encoding="utf-8")
 
@@ -53,7 +53,7 @@ def test_the_guide_lists_it_with_its_environments_parameters_and_choices(
     (row,) = (line for line in guide.splitlines() if line.startswith(f"| `{name}` |"))
 
     _, environments, parameters = row.strip("| ").split(" | ")
-    leading = {environment.partition("-")[0] for environment in environments.split(", ")}
+    leading = {framework_of(environment) for environment in environments.split(", ")}
     assert leading == set(built_in.targets)
     for parameter in built_in.parameters:
         assert f"`{parameter}`" in parameters

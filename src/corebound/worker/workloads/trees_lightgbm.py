@@ -1,0 +1,57 @@
+"""Training of boosted trees and of forests in LightGBM."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import lightgbm
+import numpy as np
+
+from corebound.worker.workloads.shared import tree_training
+from corebound.worker.workloads.shared.tree_training import Predict, Training
+
+
+def training(
+    *, model: str = "boosting", rows: int = 20_000, columns: int = 20, trees: int = 20
+) -> Training:
+    """Set the training up; a step starts from untrained trees.
+
+    Raises:
+        WorkloadError: there are too few columns.
+    """
+    table = tree_training.table(rows, columns)
+    parameters = {**_parameters(model), "seed": int(np.random.randint(2**31))}
+
+    def fit() -> Predict:
+        dataset = lightgbm.Dataset(table.rows, table.targets)
+        predict: Predict = lightgbm.train(parameters, dataset, trees).predict
+        return predict
+
+    return Training(model=model, trees=trees, table=table, fit=fit)
+
+
+def _parameters(model: str) -> dict[str, Any]:
+    """The model's parameters, without `num_threads`: then it uses the OpenMP pool as it is."""
+    shared = {
+        "objective": "regression",
+        "min_data_in_leaf": tree_training.LEAST_ROWS,
+        "max_bin": tree_training.BINS,
+        "verbose": -1,
+        # Otherwise it times both ways of building histograms in every step, and may choose either.
+        "force_col_wise": True,
+    }
+    if model == "boosting":
+        return {
+            **shared,
+            "num_leaves": tree_training.LEAVES,
+            "learning_rate": tree_training.LEARNING_RATE,
+        }
+    return {
+        **shared,
+        "boosting": "rf",
+        "bagging_freq": 1,
+        "bagging_fraction": tree_training.ROWS_A_TREE,
+        "feature_fraction_bynode": tree_training.COLUMNS_A_SPLIT,
+        "num_leaves": 2**tree_training.FOREST_DEPTH,
+        "max_depth": tree_training.FOREST_DEPTH,
+    }

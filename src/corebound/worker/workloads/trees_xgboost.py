@@ -1,0 +1,58 @@
+"""Training of boosted trees and of forests in XGBoost."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import xgboost
+
+from corebound.worker.workloads.shared import tree_training
+from corebound.worker.workloads.shared.tree_training import Predict, Training
+
+
+def training(
+    *, model: str = "boosting", rows: int = 20_000, columns: int = 20, trees: int = 20
+) -> Training:
+    """Set the training up; a step starts from untrained trees.
+
+    Raises:
+        WorkloadError: there are too few columns.
+    """
+    table = tree_training.table(rows, columns)
+    parameters = {**_parameters(model, trees), "seed": int(np.random.randint(2**31))}
+    rounds = trees if model == "boosting" else 1
+
+    def fit() -> Predict:
+        matrix = xgboost.QuantileDMatrix(table.rows, table.targets, max_bin=tree_training.BINS)
+        predict: Predict = xgboost.train(parameters, matrix, rounds).inplace_predict
+        return predict
+
+    return Training(model=model, trees=trees, table=table, fit=fit)
+
+
+def _parameters(model: str, trees: int) -> dict[str, Any]:
+    """The model's parameters, without `nthread`, which the adapter sets for everything."""
+    shared = {
+        "tree_method": "hist",
+        "max_bin": tree_training.BINS,
+        # With squared errors this is the number of rows.
+        "min_child_weight": tree_training.LEAST_ROWS,
+        "reg_lambda": 0.0,
+    }
+    if model == "boosting":
+        return {
+            **shared,
+            "grow_policy": "lossguide",
+            "max_leaves": tree_training.LEAVES,
+            "max_depth": 0,
+            "learning_rate": tree_training.LEARNING_RATE,
+        }
+    return {
+        **shared,
+        "num_parallel_tree": trees,
+        "subsample": tree_training.ROWS_A_TREE,
+        "colsample_bynode": tree_training.COLUMNS_A_SPLIT,
+        "max_depth": tree_training.FOREST_DEPTH,
+        "learning_rate": 1.0,
+    }
