@@ -1,7 +1,7 @@
 """A workload has the same parameters, operations and results in every framework.
 
-test_training.py compares outputs and losses of the small network; this file compares its
-operations, and the other workloads.
+test_training.py compares outputs and losses of the small network, and test_runtimes.py outputs of
+trained networks; this file compares operations, and the other workloads.
 """
 
 from __future__ import annotations
@@ -44,7 +44,14 @@ def test_every_workload_of_several_frameworks_has_a_comparison() -> None:
     # Servers answer with one file's network, and each launch compares an answer with its own.
     shared = {name for name, one in BUILT_IN.items() if len(one.targets) > 1 and not one.serves}
 
-    assert shared == {"gemm", "hourglass-training", "small-network-training", "tree-training"}
+    assert shared == {
+        "gemm",
+        "hourglass-training",
+        "small-network-training",
+        "tree-training",
+        "encoder-inference",
+        "resnet50-inference",
+    }
     assert set(BUILT_IN["gemm"].targets) == {"numpy", "pytorch"}
     assert set(BUILT_IN["hourglass-training"].targets) == {"pytorch", "tensorflow"}
     assert set(BUILT_IN["small-network-training"].targets) == {"mindspore", "pytorch", "tensorflow"}

@@ -97,8 +97,9 @@ def _off_slot(placement: Placement, worker: Worker, of_command: Allowed) -> Iter
     if not placement.bound:
         return
     cpus = placement.slots[worker.slot].cpus
-    # OMP_PLACES binds each thread to a part of the slot; other backends allow the whole slot.
-    parts_allowed = placement.backend == "openmp"
+    # OMP_PLACES and some frameworks bind each thread to a part of the slot; otherwise each thread
+    # is allowed the whole slot.
+    parts_allowed = placement.backend == "openmp" or worker.pins_threads
     affinities = [(_thread_name(thread), thread.allowed) for thread in worker.threads]
     for name, sets in (*affinities, ("the command", of_command)):
         for allowed in sets:

@@ -286,6 +286,7 @@ def described(
         blas=ready.blas if ready else None,
         environment=ready.environment if ready else {},
         work=ready.work if ready else {},
+        pins_threads=ready.pins_threads if ready else False,
         threads=threads,
         peak_rss_bytes=peak_rss_bytes,
         node_bytes=node_bytes,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from pathlib import PurePath
 
 from msgspec import Struct, field
 
@@ -267,7 +268,7 @@ def _request(
     return protocol.Request(
         target=None if isinstance(workload, CommandWorkload) else _target(workload, cell),
         command=argv,
-        parameters=dict(cell.parameters),
+        parameters=_parameters(workload, cell, folder),
         framework=cell.framework,
         intra_op=intra_op(cell, placement),
         inter_op=cell.threads.inter_op,
@@ -280,6 +281,18 @@ def _request(
         project=is_project(cell.environment),
         awaits=scenario.is_async,
     )
+
+
+def _parameters(
+    workload: str | CommandWorkload, cell: Cell, folder: str
+) -> dict[str, str | int | float | bool]:
+    """A cell's parameters, with the paths of files as the worker, in its own folder, finds them."""
+    built_in = BUILT_IN.get(workload) if isinstance(workload, str) else None
+    files = frozenset[str]() if built_in is None else built_in.files
+    return {
+        name: str(PurePath(folder, str(value))) if name in files else value
+        for name, value in cell.parameters
+    }
 
 
 def _warm_up(warmup: Warmup) -> tuple[int, int]:

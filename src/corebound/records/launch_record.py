@@ -154,7 +154,8 @@ class Worker(Struct, frozen=True, kw_only=True):
     kernel does not report it. `disturbed` are the iterations that something outside disturbed.
     `counters` are the hardware counters of it and its child processes. If it is None, the
     launch's counters have the reason. `time_slices` are those of the iterations after the
-    first, in order; empty if the launch did not alternate with others.
+    first, in order; empty if the launch did not alternate with others. `pins_threads` is
+    whether the framework binds each thread to a part of the worker's CPUs.
     """
 
     slot: Count
@@ -176,6 +177,7 @@ class Worker(Struct, frozen=True, kw_only=True):
     disturbed: tuple[DisturbedIterations, ...] = ()
     counters: Counters | None = None
     time_slices: tuple[TimeSlice, ...] = field(default=(), name="stints")
+    pins_threads: bool = False
 
 
 class Launch(Struct, frozen=True, kw_only=True):

@@ -55,6 +55,10 @@ class BuiltIn(Struct, frozen=True, kw_only=True):
             takes `gpus` and then computes on GPUs.
         serves: Whether it is a server that requests are sent to; each target then names
             the handler that answers them.
+        texts: The parameters that are any text, without choices.
+        files: Those of them that are paths, relative to the scenario file.
+        supported: For each framework, the only choices of a parameter that it supports, if
+            it does not support all of them.
     """
 
     situation: str
@@ -66,6 +70,9 @@ class BuiltIn(Struct, frozen=True, kw_only=True):
     required: tuple[str, ...] = ()
     gpus: dict[str, int] = field(default_factory=dict)
     serves: bool = False
+    texts: frozenset[str] = frozenset()
+    files: frozenset[str] = frozenset()
+    supported: dict[str, dict[str, tuple[str, ...]]] = field(default_factory=dict)
 
 
 _RUNS = "I run a trained network"
@@ -75,13 +82,24 @@ _PREPARES = "I prepare images for training"
 _MULTIPLIES = "I multiply matrices"
 _TRAINS_TREES = "I train trees on tables"
 
+# The ways in which the runtimes of trained networks can run them, and which have each.
+_MODES = ("usual", "compiled", "no-spinning", "pinned")
+_RUNTIMES: dict[str, dict[str, tuple[str, ...]]] = {
+    "pytorch": {"mode": ("usual", "compiled")},
+    "onnxruntime": {"dtype": ("float32",), "mode": ("usual", "no-spinning", "pinned")},
+}
+
 BUILT_IN: dict[str, BuiltIn] = {
     "resnet50-inference": BuiltIn(
         situation=_RUNS,
-        targets={"pytorch": "corebound.worker.workloads.resnet50_pytorch:inference"},
-        parameters={"batch": int, "image": int, "dtype": str},
-        choices={"dtype": ("float32", "bfloat16")},
+        targets={
+            "pytorch": "corebound.worker.workloads.resnet50_pytorch:inference",
+            "onnxruntime": "corebound.worker.workloads.resnet50_onnxruntime:inference",
+        },
+        parameters={"batch": int, "image": int, "dtype": str, "mode": str},
+        choices={"dtype": ("float32", "bfloat16"), "mode": _MODES},
         least={"batch": 1, "image": 1},
+        supported=_RUNTIMES,
     ),
     "image-serving": BuiltIn(
         situation=_SERVES,
@@ -189,10 +207,25 @@ BUILT_IN: dict[str, BuiltIn] = {
     ),
     "encoder-inference": BuiltIn(
         situation=_RUNS,
-        targets={"pytorch": "corebound.worker.workloads.encoder_pytorch:inference"},
-        parameters={"batch": int, "sequence": int, "layers": int, "dtype": str},
-        choices={"dtype": ("float32", "bfloat16")},
+        targets={
+            "pytorch": "corebound.worker.workloads.encoder_pytorch:inference",
+            "onnxruntime": "corebound.worker.workloads.encoder_onnxruntime:inference",
+        },
+        parameters={"batch": int, "sequence": int, "layers": int, "dtype": str, "mode": str},
+        choices={"dtype": ("float32", "bfloat16"), "mode": _MODES},
         least={"batch": 1, "sequence": 1, "layers": 1},
+        supported=_RUNTIMES,
+    ),
+    "onnx-inference": BuiltIn(
+        situation=_RUNS,
+        targets={"onnxruntime": "corebound.worker.workloads.onnx_file_onnxruntime:inference"},
+        parameters={"model": str, "shapes": str, "below": int, "mode": str},
+        choices={"mode": _MODES},
+        least={"below": 1},
+        required=("model",),
+        texts=frozenset({"model", "shapes"}),
+        files=frozenset({"model"}),
+        supported={name: {"mode": modes["mode"]} for name, modes in _RUNTIMES.items()},
     ),
     "lstm-inference": BuiltIn(
         situation=_RUNS,

@@ -37,6 +37,7 @@ Framework = Literal[
     "scikit-learn",
     "xgboost",
     "lightgbm",
+    "onnxruntime",
     "torchserve",
     "litserve",
 ]

@@ -15,7 +15,7 @@ from corebound.scenario.builtin_workloads import (
     SHAPES_BY_PARAMETER,
     BuiltIn,
 )
-from corebound.scenario.cell import PROJECT, Cell, framework_of
+from corebound.scenario.cell import HOST, PROJECT, Cell, Framework, framework_of
 from corebound.scenario.matrix import LocatedValue, Point, Points, located, matching_cells
 from corebound.scenario.models import (
     CommandWorkload,
@@ -76,6 +76,7 @@ def check_point(point: Point, scenario: Scenario, invalid_keys: frozenset[str]) 
         yield from _binding(point.settings)
     if not invalid_keys & {"workload", "environment", "framework"}:
         yield from _framework(point.settings, scenario)
+        yield from _supported(point, scenario)
     yield from _parameters(point.parameters, scenario)
 
 
@@ -222,6 +223,29 @@ def _framework(settings: Mapping[str, LocatedValue], scenario: Scenario) -> Iter
     yield from _framework_settings(settings, framework)
 
 
+def _supported(point: Point, scenario: Scenario) -> Iterator[Flaw]:
+    """Check required parameters, and those of which a framework supports only some choices."""
+    workload = scenario.workload
+    built_in = BUILT_IN.get(workload) if isinstance(workload, str) else None
+    if built_in is None or built_in.serves:
+        return
+    for name in built_in.required:
+        if name not in point.parameters:
+            yield ("parameters",), f"`{workload}` needs `{name}`.", f"Write `{name}:` there."
+    settings = point.settings
+    framework = settings["framework"].value or framework_of(settings["environment"].value or HOST)
+    for name, choices in built_in.supported.get(str(framework), {}).items():
+        parameter = point.parameters.get(name)
+        if (
+            parameter is not None
+            and parameter.value in built_in.choices[name]
+            and parameter.value not in choices
+        ):
+            what = f"`{name}: {parameter.text}` does not apply to {framework}."
+            fix = f"Write {join_words(choices)}, or remove that cell with `exclude`."
+            yield parameter.path, what, fix
+
+
 def _gpus(gpus: LocatedValue, workload: str, most: int, framework: str) -> Iterator[Flaw]:
     if gpus.value <= most:
         return
@@ -239,13 +263,15 @@ _ON_GPUS = join_words(
 )
 
 
+_WITHOUT_INTER_OP: frozenset[Framework] = frozenset(
+    {"none", "numpy", "scikit-learn", "xgboost", "lightgbm", "onnxruntime"}
+)
+
+
 def _framework_settings(settings: Mapping[str, LocatedValue], framework: str) -> Iterator[Flaw]:
     """Check the settings that only some frameworks support."""
     runtime = "plain Python" if framework == "none" else framework
-    for key, frameworks in (
-        ("intra_op", {"none"}),
-        ("inter_op", {"none", "numpy", "scikit-learn", "xgboost", "lightgbm"}),
-    ):
+    for key, frameworks in (("intra_op", {"none"}), ("inter_op", _WITHOUT_INTER_OP)):
         if settings[key].value is not None and framework in frameworks:
             what = f"`{key}: {settings[key].value}` does not apply to {runtime}."
             yield settings[key].path, what, "Remove it, or remove that cell with `exclude`."

@@ -34,6 +34,7 @@ ADAPTERS = {
     "scikit-learn": "corebound.worker.adapters.scikit_learn",
     "xgboost": "corebound.worker.adapters.xgboost",
     "lightgbm": "corebound.worker.adapters.lightgbm",
+    "onnxruntime": "corebound.worker.adapters.onnxruntime",
 }
 
 
@@ -86,6 +87,7 @@ def _ready(adapter: ModuleType, workload: Workload, environment: dict[str, str])
         blas=workload.blas or described["blas"],
         environment=environment,
         work=dict(workload.work),
+        pins_threads=described.get("pins_threads", False),
     )
 
 

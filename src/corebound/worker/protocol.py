@@ -138,6 +138,8 @@ class Ready:
             worker itself sees them.
         work: The work of one iteration by unit: `flop`, `images`, `tokens`; empty if the
             workload does not report it.
+        pins_threads: Whether the framework binds each of its threads to a part of the CPUs
+            that the worker may use.
     """
 
     kind: Literal["ready"] = "ready"
@@ -148,6 +150,7 @@ class Ready:
     blas: str | None
     environment: dict[str, str]
     work: dict[str, float] = field(default_factory=dict)
+    pins_threads: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -44,6 +44,17 @@ def test_an_unbound_cell_is_not_checked() -> None:
     assert faults(a_placement(cpus=(0, 1), bound=False), worker) == ()
 
 
+def test_a_framework_that_pins_its_threads_may_use_a_part_of_the_slot_only() -> None:
+    placement = a_placement(cpus=(0, 1))
+    inside, outside = (
+        a_worker(threads=(a_thread(allowed=allowed, stays=()),)) for allowed in ((1,), (1, 2))
+    )
+
+    assert faults(placement, replace(inside, pins_threads=True)) == ()
+    assert faults(placement, replace(outside, pins_threads=True)) != ()
+    assert faults(placement, inside) != ()
+
+
 def test_openmp_may_bind_a_thread_to_a_part_of_the_slot_only() -> None:
     placement = replace(a_placement(cpus=(0, 1)), backend="openmp")
 

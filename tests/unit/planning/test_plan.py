@@ -211,3 +211,15 @@ def test_without_quotas_it_does_not_matter_whether_they_can_be_set() -> None:
     planned, _ = block(quota=NO_CGROUP, matrix={})
 
     assert planned[0].unfit is None
+
+
+def test_a_file_of_a_parameter_is_beside_the_scenario() -> None:
+    (cell,), _ = block(
+        workload="onnx-inference",
+        environment="onnxruntime",
+        parameters={"model": "models/mine.onnx", "shapes": "1x3"},
+        matrix={},
+    )
+
+    (request,) = cell.requests
+    assert request.parameters == {"model": "/suite/models/mine.onnx", "shapes": "1x3"}

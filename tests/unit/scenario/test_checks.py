@@ -129,3 +129,30 @@ def test_a_profile_keeps_some_cells_and_changes_parameters() -> None:
 )
 def test_a_profile_without_effect_is_a_fault(profile: str, message: str) -> None:
     assert message in faults(f"{CLOSED}profiles:\n  quick: {profile}\n")
+
+
+RUNTIMES = SCENARIO.replace("image-serving", "%s").replace("torchserve", "onnxruntime")
+
+
+@pytest.mark.parametrize(
+    ("workload", "parameters", "message"),
+    [
+        (
+            "resnet50-inference",
+            "{mode: compiled}",
+            (
+                "f.yaml:7: `mode: compiled` does not apply to onnxruntime."
+                " Write usual, no-spinning or pinned, or remove that cell with `exclude`."
+            ),
+        ),
+        ("resnet50-inference", "{mode: fast}", "`mode: fast` is not what `resnet50-inference`"),
+        ("onnx-inference", "{shapes: 1x3}", "f.yaml:7: `onnx-inference` needs `model`."),
+    ],
+)
+def test_what_a_runtime_does_not_support_is_a_fault(
+    workload: str, parameters: str, message: str
+) -> None:
+    with pytest.raises(ScenarioFaults) as caught:
+        load(f"{RUNTIMES % workload}parameters: {parameters}\n".encode(), "f.yaml")
+
+    assert message in str(caught.value)

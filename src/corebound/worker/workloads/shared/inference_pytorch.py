@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import torch
+from numpy.typing import NDArray
 
 from corebound.worker.workloads.shared.result_checks import wrong_result
 
@@ -20,6 +23,8 @@ class Inference:
         shape: The shape of its output.
         unit, count: What a step processes, and how many of it; without a unit, no work is
             reported.
+        mode: `usual` runs the model as it is; `compiled`: through torch.compile, which needs a
+            C++ compiler and takes most of the first step.
     """
 
     name: str
@@ -28,6 +33,11 @@ class Inference:
     shape: tuple[int, ...]
     unit: str | None = None
     count: int = 0
+    mode: str = "usual"
+
+    def __post_init__(self) -> None:
+        if self.mode == "compiled":
+            self.model.compile()
 
     def step(self) -> torch.Tensor:
         """Run the model once."""
@@ -46,6 +56,22 @@ class Inference:
             WorkloadError: it does not.
         """
         require_valid(result, self.shape, self.name)
+
+
+def load_weights(model: torch.nn.Module, weights: Mapping[str, NDArray[Any]]) -> None:
+    """Give a model the weights of its parameters, in place, by their names.
+
+    Raises:
+        RuntimeError: a weight is missing, unknown or has another shape.
+    """
+    # Counts of training steps, which inference does not use.
+    counters = {
+        name: torch.tensor(0)
+        for name in model.state_dict()
+        if name.endswith(".num_batches_tracked")
+    }
+    tensors = {name: torch.from_numpy(values) for name, values in weights.items()}
+    model.load_state_dict(tensors | counters, assign=True)
 
 
 def require_valid(result: torch.Tensor, shape: tuple[int, ...], name: str) -> None:

@@ -1,0 +1,164 @@
+"""ONNX Runtime adapter: sets thread counts of sessions, reports versions, profiles operators."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import onnxruntime
+from numpy.typing import NDArray
+
+from corebound.worker.operator_table import Span, steps_of, tabulate
+from corebound.worker.protocol import Profile
+
+# Warnings, such as removed constants, would fill the launch's log.
+_ERRORS_ONLY = 3
+
+
+class _State:
+    """What the request asked for, and what exists so far.
+
+    ONNX Runtime has no settings of the process: each session has its own.
+    """
+
+    intra_op: int | None = None
+    threads_before: int = 0
+    sessions: ClassVar[list[Session]] = []
+    pins_threads: bool = False
+
+
+class Session:
+    """A model that is ready to run with the requested number of threads.
+
+    Its pool has one thread less than that, because the caller computes too. By default ONNX
+    Runtime takes a thread for each physical core and binds all but the first to CPUs.
+    """
+
+    def __init__(self, model: bytes | str, *, spinning: bool = True, pinned: bool = False) -> None:
+        """Load and optimise a model.
+
+        Args:
+            model: The serialised model, or its path.
+            spinning: Whether idle threads of the pool spin before they sleep.
+            pinned: Bind each thread of the pool to a CPU of its own, among those that the
+                process may use; the caller's thread stays free.
+        """
+        self._model = model
+        self._entries = {} if spinning else {"session.intra_op.allow_spinning": "0"}
+        if pinned:
+            self._entries |= _pinned(_State.intra_op)
+        _State.pins_threads = _State.pins_threads or pinned or _State.intra_op is None
+        self._session = self._opened()
+        _State.sessions.append(self)
+
+    def run(self, inputs: dict[str, NDArray[Any]]) -> NDArray[Any]:
+        """Run the model once; returns its first output."""
+        result: NDArray[Any] = self._session.run(None, inputs)[0]
+        return result
+
+    @property
+    def inputs(self) -> list[Any]:
+        """The model's inputs: each has a `name`, a `type` and a `shape`."""
+        return list(self._session.get_inputs())
+
+    def start_profiling(self, prefix: Path) -> None:
+        """Load the model again, with ONNX Runtime's profiler on."""
+        self._session = self._opened(profile=str(prefix))
+
+    def end_profiling(self) -> Path:
+        """The profile of all runs since `start_profiling`."""
+        return Path(self._session.end_profiling())
+
+    def _opened(self, profile: str | None = None) -> onnxruntime.InferenceSession:
+        options = onnxruntime.SessionOptions()
+        options.log_severity_level = _ERRORS_ONLY
+        if _State.intra_op is not None:
+            options.intra_op_num_threads = _State.intra_op
+        for name, value in self._entries.items():
+            options.add_session_config_entry(name, value)
+        if profile is not None:
+            options.enable_profiling = True
+            options.profile_file_prefix = profile
+        return onnxruntime.InferenceSession(
+            self._model, options, providers=["CPUExecutionProvider"]
+        )
+
+
+def _pinned(threads: int | None) -> dict[str, str]:
+    """The entry that binds each thread of a pool to a CPU; empty without such threads."""
+    cpus = sorted(os.sched_getaffinity(0))
+    # ONNX Runtime numbers CPUs from 1. The caller's thread, on the first CPU, has no entry.
+    pool = [str(cpus[number % len(cpus)] + 1) for number in range(1, threads or len(cpus))]
+    return {"session.intra_op_thread_affinities": ";".join(pool)} if pool else {}
+
+
+def _thread_count() -> int:
+    """The number of threads of this process."""
+    return sum(1 for _ in Path("/proc/self/task").iterdir())
+
+
+def prepare(*, seed: int, intra_op: int | None, inter_op: int | None) -> None:
+    """Seed the generators of ONNX Runtime and NumPy; sessions get the thread count."""
+    del inter_op
+    random.seed(seed)
+    np.random.seed(seed)
+    onnxruntime.set_seed(seed)
+    _State.intra_op = intra_op
+    _State.threads_before = _thread_count()
+
+
+def describe() -> dict[str, Any]:
+    """The version in use, and the size of the pool: the threads that exist because of it.
+
+    ONNX Runtime does not report the size of its pools, so this process counts its threads,
+    also of sessions that a workload makes itself.
+    """
+    return {
+        "threads_used": 1 + _thread_count() - _State.threads_before,
+        "inter_op_used": None,
+        "versions": {"onnxruntime": onnxruntime.__version__},
+        "blas": "MLAS",
+        "pins_threads": _State.pins_threads,
+    }
+
+
+def profile(step: Any, iterations: int, folder: str) -> Profile:
+    """Run warm steps under ONNX Runtime's profiler and tabulate the time of operators.
+
+    A step is one run of the session; the call from Python is outside it.
+
+    Args:
+        step: The function called per iteration.
+        iterations: The number of iterations to tabulate; one more runs before them.
+        folder: The folder for its file, which is in the Chrome trace format.
+
+    Raises:
+        ValueError: not exactly one `Session` was made.
+    """
+    (session,) = _State.sessions
+    session.start_profiling(Path(folder) / "onnxruntime")
+    for _ in range(1 + iterations):
+        step()
+    trace = session.end_profiling()
+    events = json.loads(trace.read_text(encoding="utf-8"))
+    runs = sorted(_times(event) for event in events if event["name"] == "model_run")
+    spans = [
+        Span(
+            type=event["args"]["op_name"],
+            thread=event["tid"],
+            begin_ns=_times(event)[0],
+            end_ns=_times(event)[1],
+        )
+        for event in events
+        if event.get("cat") == "Node" and event["name"].endswith("_kernel_time")
+    ]
+    return tabulate(steps_of(runs[-iterations:], spans), str(trace))
+
+
+def _times(event: dict[str, Any]) -> tuple[int, int]:
+    """When an event began and ended, in nanoseconds."""
+    return event["ts"] * 1000, (event["ts"] + event["dur"]) * 1000

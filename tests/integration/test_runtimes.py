@@ -1,0 +1,153 @@
+"""Runtimes of trained networks: equal outputs, threads that were proven, own models."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from support.environments import PreloadedFrameworks, in_environment, launch_once
+
+pytestmark = pytest.mark.frameworks
+
+RUNTIMES = ("onnxruntime",)
+# Small enough for a few seconds; the weights are those of every size.
+RESNET: dict[str, Any] = {"workload": "resnet50-inference", "parameters": {"image": 64}}
+ENCODER: dict[str, Any] = {
+    "workload": "encoder-inference",
+    "parameters": {"sequence": 16, "layers": 1},
+}
+
+
+def output(imported: PreloadedFrameworks, runtime: str, made: str, folder: Path) -> list[float]:
+    """The first output of an `inference(…)`, some of its numbers."""
+    folder.mkdir()
+    module, _, arguments = made.partition(" ")
+    numbers: list[float] = imported.json_from(
+        runtime,
+        f"from corebound.worker.workloads.{module}_{runtime} import inference\n"
+        f"made = inference({arguments})\n"
+        "result = made.step()\n"
+        "made.check(result)\n"
+        "import numpy as np\n"
+        "print(json.dumps(np.asarray(result, np.float32).ravel()[::7].tolist()))\n",
+        folder,
+    )
+    return numbers
+
+
+@pytest.mark.parametrize(
+    "made", ["resnet50 batch=2, image=64", "encoder batch=2, sequence=16, layers=1"]
+)
+def test_every_runtime_gives_pytorchs_output(
+    tmp_path: Path, imported: PreloadedFrameworks, made: str
+) -> None:
+    expected = output(imported, "pytorch", made, tmp_path / "pytorch")
+
+    for runtime in RUNTIMES:
+        actual = output(imported, runtime, made, tmp_path / runtime)
+        # Values are near 1. Some hundred layers of sums, each in another order, stay far below.
+        assert actual == pytest.approx(expected, rel=1e-3, abs=2e-3), runtime
+
+
+@pytest.mark.quick
+@pytest.mark.parametrize("runtime", RUNTIMES)
+@pytest.mark.parametrize("threads", [1, 2, 3])
+def test_a_runtime_has_the_requested_threads(tmp_path: Path, runtime: str, threads: int) -> None:
+    outcome = launch_once(tmp_path, runtime, threads=threads, **RESNET)
+
+    assert (outcome.status, outcome.reason) == ("ok", None)
+    (worker,) = outcome.workers
+    assert (worker.threads_asked, worker.threads_used) == (threads, threads)
+    assert runtime in worker.versions
+
+
+def test_a_session_that_ignores_the_requested_threads_is_invalid(tmp_path: Path) -> None:
+    (tmp_path / "deaf.py").write_text(
+        "import onnxruntime\n"
+        "from corebound.worker.workloads.shared import encoder_onnx\n"
+        "def setup():\n"
+        "    model = encoder_onnx.model(batch=1, sequence=8, layers=1)\n"
+        "    options = onnxruntime.SessionOptions()\n"
+        "    options.intra_op_num_threads = 4\n"
+        "    session = onnxruntime.InferenceSession(model.graph, options)\n"
+        "    return lambda: session.run(None, model.inputs)\n"
+    )
+
+    outcome = launch_once(tmp_path, "onnxruntime", workload="deaf:setup", threads=2)
+
+    assert outcome.status == "invalid"
+    assert outcome.evidence == ("2 threads were requested, but the framework uses 4",)
+
+
+def test_threads_that_a_runtime_pins_stay_within_their_binding(tmp_path: Path) -> None:
+    parameters = {**RESNET["parameters"], "mode": "pinned"}
+
+    outcome = launch_once(
+        tmp_path,
+        "onnxruntime",
+        workload=RESNET["workload"],
+        parameters=parameters,
+        binding="one-cpu",
+        threads=2,
+    )
+
+    assert (outcome.status, outcome.reason) == ("ok", None)
+    (worker,) = outcome.workers
+    assert worker.pins_threads
+    assert {allowed for thread in worker.threads for allowed in thread.allowed} == {(0,)}
+
+
+@pytest.mark.parametrize("runtime", RUNTIMES)
+def test_a_runtime_lists_the_operators_of_a_step(tmp_path: Path, runtime: str) -> None:
+    outcome = launch_once(tmp_path, runtime, kind="profile", measure={"operators": 3}, **RESNET)
+
+    assert (outcome.status, outcome.reason) == ("ok", None)
+    profile = outcome.workers[0].profile
+    assert profile is not None
+    operators_ns = sum(operator.total_ns for operator in profile.operators)
+    assert profile.outside_ns is not None
+    assert operators_ns + profile.outside_ns == pytest.approx(profile.step_ns, rel=0.01)
+    convolutions = [one for one in profile.operators if "conv" in one.type.lower()]
+    # 1 of the stem, 48 of 16 blocks and 4 projections; a runtime may split them, but not skip any.
+    assert sum(one.calls for one in convolutions) >= 53
+
+
+MODEL = """
+import numpy as np
+from onnx import TensorProto, helper, numpy_helper, save
+weights = numpy_helper.from_array(np.ones((4, 2), "float32"), "weights")
+given = helper.make_tensor_value_info("given", TensorProto.FLOAT, ["batch", 4])
+made = helper.make_tensor_value_info("made", TensorProto.FLOAT, ["batch", 2])
+node = helper.make_node("MatMul", ["given", "weights"], ["made"])
+graph = helper.make_graph([node], "mine", [given], [made], [weights])
+save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9), PATH)
+"""
+
+
+@pytest.mark.parametrize(
+    ("parameters", "status", "reason"),
+    [
+        ({"shapes": "8x4"}, "ok", ""),
+        ({}, "failed", "the model's shapes are not fixed"),
+        ({"shapes": "8x5"}, "failed", "`shapes` does not fit the model"),
+        ({"model": "other.onnx"}, "failed", "there is no model file"),
+    ],
+)
+@pytest.mark.parametrize("runtime", RUNTIMES)
+def test_a_model_of_ones_own_runs_with_its_shapes(
+    tmp_path: Path, runtime: str, parameters: dict[str, Any], status: str, reason: str
+) -> None:
+    path = tmp_path / "mine.onnx"
+    in_environment("onnxruntime", f"PATH = {str(path)!r}\n{MODEL}", cwd=tmp_path / "made")
+
+    outcome = launch_once(
+        tmp_path,
+        runtime,
+        workload="onnx-inference",
+        parameters={"model": "mine.onnx", **parameters},
+    )
+
+    assert outcome.status == status
+    assert reason in (outcome.reason or "")
