@@ -333,6 +333,16 @@ def status_counts(launches: Sequence[Launch]) -> tuple[str, ...]:
     return tuple(parts)
 
 
+def first_reason(launches: Iterable[Launch]) -> str:
+    """The reason of the first discarded launch, else of the first skipped one; may be empty."""
+    skipped = ""
+    for launch in launches:
+        if launch.reason and launch.status != "skipped":
+            return launch.reason
+        skipped = skipped or launch.reason or ""
+    return skipped
+
+
 _NOT_COUNTED: dict[Status, str] = {
     "invalid": "not run as requested",
     "failed": "failed",

@@ -143,6 +143,21 @@ def test_launches_are_counted_with_the_reasons_of_those_that_were_discarded() ->
     ]
 
 
+def test_without_a_valid_launch_a_discarded_one_says_why_not_one_that_cannot_run_here() -> None:
+    first, second = (a_scenario(name=name) for name in ("one", "two"))
+    run = a_run(scenarios=(first, second))
+    cells = [expand(scenario, "s.yaml")[0] for scenario in (first, second)]
+    launches = [
+        replace(a_launch(cell=cells[0], status="skipped"), reason="no core has two CPUs."),
+        replace(a_launch(cell=cells[1], status="invalid"), reason="others used its CPUs."),
+    ]
+
+    page = page_of(*latest_results([(run, launches)]))
+
+    assert plain(page.hero.verdict) == "No launch counts yet."
+    assert plain(page.hero.support).endswith("others used its CPUs.")
+
+
 def test_one_scenario_needs_no_list_of_questions_and_several_have_one() -> None:
     assert page_of(measured("one", 1)).situations == ()
     assert [

@@ -13,7 +13,7 @@ from corebound.analysis.claims import judge_claims
 from corebound.analysis.commands import FIRST, CommandLine, reproduce_command
 from corebound.analysis.duplicate_names import long_names
 from corebound.analysis.host_records import Record
-from corebound.analysis.launch_metrics import LaunchCounts, launch_counts, metric_of
+from corebound.analysis.launch_metrics import LaunchCounts, first_reason, launch_counts, metric_of
 from corebound.analysis.noise_floor import calibration_for
 from corebound.analysis.recommendation import (
     Advice,
@@ -372,11 +372,10 @@ def _single_values(results: Sequence[ScenarioResult]) -> _Headline:
     if measured or len(results) == 1:
         title = (strong(result.scenario.title), *rich(": ")) if len(results) > 1 else ()
         return _Headline(verdict=(*title, *verdict), support=support)
-    failed = next((launch for each in results for launch in each.launches if launch.reason), None)
-    reason = failed.reason if failed else None
+    reason = first_reason(launch for each in results for launch in each.launches)
     return _Headline(
         verdict=rich("No launch counts yet."),
-        support=coded(f"The first reason: {reason}") if reason else support,
+        support=coded(f"The first reason given: {reason}") if reason else support,
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from corebound.analysis.incomplete_run import IncompleteRun
-from corebound.analysis.launch_metrics import disturbed, left_out, metric_of
+from corebound.analysis.launch_metrics import disturbed, first_reason, left_out, metric_of
 from corebound.analysis.noise_floor import calibration_for, noise_floor_note
 from corebound.analysis.scenario_result import BaselineComparison, CellResult, ScenarioResult
 from corebound.analysis.wording import (
@@ -407,7 +407,7 @@ def _no_result(result: ScenarioResult) -> tuple[Text, Text]:
         )
     incomplete = result.incomplete
     skipped = [cell for cell in result.cells if cell.summary.count("skipped")]
-    reason = next((launch.reason for launch in result.launches if launch.reason), "")
+    reason = first_reason(result.launches)
     if incomplete is not None and len(skipped) == len(result.cells):
         return (
             rich("Nothing has been measured yet."),
