@@ -158,16 +158,21 @@ def litserve() -> Watched:
     return watched("litserve", perf.detect_counters())
 
 
-@pytest.fixture(params=["torchserve", "litserve"])
-def either(request: pytest.FixtureRequest) -> Watched:
+@pytest.fixture(scope="module")
+def fastapi() -> Watched:
+    return watched("fastapi", perf.detect_counters())
+
+
+@pytest.fixture(params=["torchserve", "litserve", "fastapi"])
+def any_server(request: pytest.FixtureRequest) -> Watched:
     result: Watched = request.getfixturevalue(request.param)
     return result
 
 
-def test_both_servers_run_with_the_requested_threads(
-    either: Watched,
+def test_every_server_runs_with_the_requested_threads(
+    any_server: Watched,
 ) -> None:
-    outcome = either.outcome
+    outcome = any_server.outcome
 
     assert (outcome.status, outcome.reason, outcome.leftover_processes) == ("ok", None, ())
     assert outcome.served is not None
@@ -178,9 +183,9 @@ def test_both_servers_run_with_the_requested_threads(
     assert {worker.environment["OMP_NUM_THREADS"] for worker in outcome.workers} == {"1"}
 
 
-def test_servers_listen_on_the_loopback_interface_only(either: Watched) -> None:
-    assert either.addresses
-    assert either.addresses <= LOOPBACK
+def test_servers_listen_on_the_loopback_interface_only(any_server: Watched) -> None:
+    assert any_server.addresses
+    assert any_server.addresses <= LOOPBACK
 
 
 @pytest.mark.quick
@@ -287,9 +292,7 @@ def test_throughput_and_percentiles_match_apachebench(
     scratch: Path, supervision: Supervision, tmp_path: Path
 ) -> None:
     """Turn by turn, three times each; as near to ab as ab to itself, or within a half."""
-    order = a_serving_order(
-        "torchserve", scratch, workers=1, threads=1, parameters={"concurrency": 4}
-    )
+    order = a_serving_order("fastapi", scratch, workers=1, threads=1, parameters={"concurrency": 4})
     figures: dict[Client, list[tuple[float, ...]]] = {"ab": [], "corebound": []}
     with a_running_server(order, supervision) as server:
         for turn in range(3):

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from corebound.records.launch_record import Launch
 from corebound.records.run_record import Run, ScenarioSource
 from corebound.records.tuning import Objective, Tuning
+from corebound.scenario.builtin_workloads import SERVERS
 from corebound.scenario.cell import Cell
 from corebound.scenario.loader import load_document
 from corebound.scenario.matrix import baseline_of, expand
@@ -79,7 +80,7 @@ def objective_summary(
     if objective == "cost":
         cpu_ns = summary.cpu_median_ns
         return None if cpu_ns is None else replace(summary, median_ns=cpu_ns)
-    if objective == "throughput" and cell.framework not in {"torchserve", "litserve"}:
+    if objective == "throughput" and cell.framework not in SERVERS:
         return replace(summary, median_ns=summary.median_ns / cell.workers)
     return summary
 

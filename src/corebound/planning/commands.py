@@ -33,21 +33,29 @@ _SHAPES: Mapping[str, Shape] = {shape: shape for shape in get_args(Shape)}
 _CLIENTS: Mapping[str, Client] = {client: client for client in get_args(Client)}
 
 
+_APPLICATION = "corebound.worker.workloads.served_classifier_fastapi:application"
+# uvicorn reads its port from its environment. It closes connections that were idle for 5 s by
+# default, just when a slow generator may use them, and restarts workers that do not answer a
+# health check for 5 s, which happens on a busy host.
+_UVICORN_OPTIONS = (
+    *("--factory", "--lifespan", "on", "--http", "httptools", "--no-access-log"),
+    *("--log-level", "warning", "--timeout-keep-alive", "75"),
+    *("--timeout-worker-healthcheck", "300"),
+)
+
+
 def server_arguments(cell: Cell, python: str) -> tuple[str, ...]:
     """The arguments that start a cell's server; it runs in the folder that holds its files."""
     if cell.framework == "torchserve":
         program = str(PurePath(python).with_name("torchserve"))
         files = ("--ts-config", CONFIGURATION, "--model-store", MODEL_STORE)
         return (program, "--start", "--foreground", "--ncs", *files)
+    workers = ("--workers", str(cell.workers))
+    if cell.framework == "fastapi":
+        return (python, "-m", "uvicorn", _APPLICATION, *_UVICORN_OPTIONS, *workers)
     files = ("--model", MODEL_FILE, "--port-file", PORT_FILE)
-    return (
-        python,
-        "-m",
-        "corebound.worker.workloads.served_classifier_litserve",
-        *files,
-        "--workers",
-        str(cell.workers),
-    )
+    module = "corebound.worker.workloads.served_classifier_litserve"
+    return (python, "-m", module, *files, *workers)
 
 
 def server_environment(cell: Cell, placement: Placement) -> dict[str, str]:

@@ -34,8 +34,9 @@ WITHOUT_PROFILER: Mapping[Framework, str] = {
     "scikit-learn": "scikit-learn has no profiler of its own.",
     "xgboost": "XGBoost has no profiler of its own.",
     "lightgbm": "LightGBM has no profiler of its own.",
-    "torchserve": "a server starts its own workers; profile the model without the server.",
-    "litserve": "a server starts its own workers; profile the model without the server.",
+    **dict.fromkeys(
+        SERVERS, "a server starts its own workers; profile the model without the server."
+    ),
 }
 
 

@@ -34,7 +34,7 @@ from corebound.records import traces
 from corebound.runner.scheduler import Job
 from corebound.scenario.cell import Cell
 from corebound.serving.served_model import ServedModel, served_model
-from corebound.serving.servers import LitServe, Server, TorchServe
+from corebound.serving.servers import FastApi, LitServe, Server, TorchServe
 from corebound.serving.session import ServingSpec, serve
 from corebound.worker import protocol
 
@@ -79,8 +79,10 @@ def _server(
     cell: Cell, placement: Placement, python: Path, model: ServedModel, reports: Path
 ) -> Server:
     workers = len(placement.slots)
+    if cell.framework == "fastapi":
+        return FastApi(model, reports=reports)
     if cell.framework == "litserve":
-        return LitServe(model, workers=workers, reports=reports)
+        return LitServe(model, reports=reports)
     pinned = tuple(slot.cpus for slot in placement.slots) if server_binds_workers(cell) else None
     return TorchServe(model, workers=workers, pinned=pinned, python=python)
 

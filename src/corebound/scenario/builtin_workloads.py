@@ -21,7 +21,7 @@ LAUNCHERS: dict[str, tuple[str, ...]] = {
 
 
 # The frameworks that are servers; each accepts any number of workers.
-SERVERS: frozenset[Framework] = frozenset({"torchserve", "litserve"})
+SERVERS: frozenset[Framework] = frozenset({"torchserve", "litserve", "fastapi"})
 
 
 # The servers that place their workers themselves under `binding: launcher`.
@@ -106,6 +106,7 @@ BUILT_IN: dict[str, BuiltIn] = {
         targets={
             "torchserve": "corebound.worker.workloads.served_classifier_torchserve:Handler",
             "litserve": "corebound.worker.workloads.served_classifier_litserve:Classifier",
+            "fastapi": "corebound.worker.workloads.served_classifier_fastapi:application",
         },
         parameters={
             "model": str,

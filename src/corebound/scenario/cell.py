@@ -40,6 +40,7 @@ Framework = Literal[
     "onnxruntime",
     "torchserve",
     "litserve",
+    "fastapi",
 ]
 ThreadRule = Literal["default", "per-core", "per-cpu", "host-cores", "cores-per-worker", "quota"]
 MemoryPolicy = Literal["default", "local", "bind", "preferred", "interleave", "remote"]

@@ -1,4 +1,4 @@
-"""The servers that can be measured, TorchServe and LitServe: configure, query and stop them."""
+"""The servers that can be measured, TorchServe, LitServe and FastAPI: configure, query, stop."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from corebound.machine.procfs import process_stat
 from corebound.machine.topology import CpuId
 from corebound.planning.commands import CONFIGURATION, MODEL_FILE, MODEL_STORE, PORT_FILE
 from corebound.serving.served_model import ServedModel, ServerError
+from corebound.worker import protocol
 
 LOOPBACK = "127.0.0.1"
 
@@ -231,17 +232,15 @@ class LitServe:
     path = "/predict"
     content_type = "application/json"
 
-    def __init__(self, model: ServedModel, *, workers: int, reports: Path) -> None:
+    def __init__(self, model: ServedModel, *, reports: Path) -> None:
         """Choose its port.
 
         Args:
             model: The model to serve.
-            workers: The number of worker processes.
             reports: The folder in which each worker writes a file named after its process id.
         """
         self._model = model
         self.body = model.json
-        self._workers = workers
         self._reports = reports
         (self.port,) = free_ports(1)
 
@@ -253,10 +252,8 @@ class LitServe:
 
     def workers(self) -> tuple[ServerWorker, ...]:
         """The live workers that have reported; ready once the server's health check passes."""
-        pids = sorted(int(file.stem) for file in self._reports.glob("[0-9]*.json"))
-        alive = [pid for pid in pids if process_stat(pid) is not None]
-        ready = bool(alive) and self._is_healthy()
-        return tuple(ServerWorker(id=str(pid), pid=pid, ready=ready) for pid in alive)
+        alive = _reporting_workers(self._reports)
+        return alive if alive and self._is_healthy() else ()
 
     def stop(self, pids: tuple[int, ...]) -> None:
         """Interrupt the root process, which ends the others; it would not do so on SIGTERM."""
@@ -271,6 +268,47 @@ class LitServe:
             return False
         finally:
             connection.close()
+
+
+class FastApi:
+    """One FastAPI application on uvicorn; its workers are known from the reports they write.
+
+    A worker reports once it has loaded its model, right before uvicorn lets it accept
+    connections. uvicorn opens the port long before, so the port says nothing.
+    """
+
+    distribution = "fastapi"
+    path = "/predict"
+    content_type = "image/jpeg"
+
+    def __init__(self, model: ServedModel, *, reports: Path) -> None:
+        """Choose its port; the arguments are those of `LitServe`."""
+        self._model = model
+        self.body = model.jpeg
+        self._reports = reports
+        (self.port,) = free_ports(1)
+
+    def write(self, folder: Path) -> dict[str, str]:  # noqa: ARG002 -- it needs no files
+        """The port, which uvicorn reads from its environment, and the model."""
+        return {"UVICORN_PORT": str(self.port), protocol.SERVED_MODEL: str(self._model.file)}
+
+    def workers(self) -> tuple[ServerWorker, ...]:
+        """The live workers that have reported."""
+        return _reporting_workers(self._reports)
+
+    def stop(self, pids: tuple[int, ...]) -> None:
+        """Terminate the root process, which ends its workers."""
+        os.kill(pids[0], signal.SIGTERM)
+
+
+def _reporting_workers(reports: Path) -> tuple[ServerWorker, ...]:
+    """The live processes that wrote a report once they were ready, by process id."""
+    pids = sorted(int(file.stem) for file in reports.glob("[0-9]*.json"))
+    return tuple(
+        ServerWorker(id=str(pid), pid=pid, ready=True)
+        for pid in pids
+        if process_stat(pid) is not None
+    )
 
 
 def find_java(variables: Mapping[str, str] = os.environ) -> str | None:

@@ -55,11 +55,13 @@ STEERING = (
 )  # fmt: skip
 
 # The variables that configure a server's workers, which inherit the server's environment: the
-# size of images, the number of threads (if requested), the server's distribution, and the
-# folder in which each worker reports its setup.
+# size of images, the number of threads (if requested), the server's distribution, the file of
+# the model (if it has no other way to learn it), and the folder in which each worker reports its
+# setup.
 SERVED_IMAGE = "COREBOUND_SERVED_IMAGE"
 SERVED_THREADS = "COREBOUND_SERVED_THREADS"
 SERVED_BY = "COREBOUND_SERVED_BY"
+SERVED_MODEL = "COREBOUND_SERVED_MODEL"
 SERVED_REPORTS = "COREBOUND_SERVED_REPORTS"
 
 # The maximum number of samples per message, to limit what a reader has to buffer.

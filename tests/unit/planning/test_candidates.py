@@ -47,7 +47,7 @@ def test_workers_share_the_cores_only_for_throughput() -> None:
 @given(
     nodes=st.integers(1, 4),
     cores=st.integers(1, 64),
-    framework=st.sampled_from(["none", "numpy", "pytorch", "torchserve", "litserve"]),
+    framework=st.sampled_from(["none", "numpy", "pytorch", "torchserve", "litserve", "fastapi"]),
     vary=st.booleans(),
 )
 def test_no_candidate_appears_twice(

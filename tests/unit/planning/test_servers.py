@@ -62,6 +62,15 @@ def test_torchserve_is_started_as_its_users_start_it() -> None:
     assert words[:2] == ("/e/bin/torchserve", "--start")
 
 
+def test_fastapi_is_started_by_uvicorn_with_its_workers() -> None:
+    cell = a_server(framework="fastapi", workers=3)
+
+    words = command(cell, placed(cell), 0, PYTHON).argv
+
+    assert words[:3] == (PYTHON, "-m", "uvicorn")
+    assert words[-2:] == ("--workers", "3")
+
+
 def test_a_bound_server_is_bound_by_its_command() -> None:
     cell = a_server(binding=Binding(mode="node"))
 

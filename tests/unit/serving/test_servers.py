@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ from corebound.launch import thread_sampler
 from corebound.launch.thread_sampler import ThreadSampler
 from corebound.launch.worker_connection import Pipes
 from corebound.serving.served_model import ServedModel
-from corebound.serving.servers import TorchServe, find_java
+from corebound.serving.servers import FastApi, ServerWorker, TorchServe, find_java
 from corebound.worker import protocol
 
 
@@ -70,6 +71,17 @@ def test_every_interface_has_its_own_port(tmp_path: Path, monkeypatch: pytest.Mo
         if name.endswith(("_address", "_port"))
     ]
     assert len(set(ports)) == len(ports) == 5
+
+
+def test_workers_of_fastapi_are_the_live_processes_that_have_reported(tmp_path: Path) -> None:
+    server = FastApi(ServedModel(folder=tmp_path), reports=tmp_path)
+    (tmp_path / f"{os.getpid()}.json").touch()
+    ended = subprocess.Popen(("true",))
+    ended.wait()
+    (tmp_path / f"{ended.pid}.json").touch()
+
+    alive = ServerWorker(id=str(os.getpid()), pid=os.getpid(), ready=True)
+    assert server.workers() == (alive,)
 
 
 def test_lines_arrive_complete_in_any_pieces() -> None:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import importlib
 import io
 import os
 import platform
 import tempfile
+from importlib import metadata
 from pathlib import Path
 
 import numpy as np
@@ -45,18 +45,20 @@ def top(logits: torch.Tensor) -> list[list[float]]:
     return [[index, probability] for index, probability in pairs]
 
 
-def report() -> None:
+def report(*packages: str) -> None:
     """Report the worker's threads and environment in a file named by its process id.
+
+    Its versions include those of the server and of other `packages`.
 
     The runner cannot query a worker of a server, so the worker reports on its own. The file
     is written atomically.
     """
     folder = Path(os.environ[protocol.SERVED_REPORTS])
     described = pytorch.describe()
-    server = os.environ.get(protocol.SERVED_BY, "")
     versions = dict(described["versions"])
-    if server:
-        versions[server] = importlib.import_module("importlib.metadata").version(server)
+    for name in (os.environ.get(protocol.SERVED_BY, ""), *packages):
+        if name:
+            versions[name] = metadata.version(name)
     ready = protocol.Ready(
         threads_used=described["threads_used"],
         inter_op_used=described["inter_op_used"],
