@@ -194,6 +194,8 @@ def _environment(
     if cell.framework == "tensorflow":
         counts["TF_NUM_INTRAOP_THREADS"] = intra_op(cell, placement)
         counts["TF_NUM_INTEROP_THREADS"] = cell.threads.inter_op
+    if cell.framework == "jax":
+        counts["NPROC"] = intra_op(cell, placement)
     env = {name: str(count) for name, count in counts.items() if count is not None}
     if placement.backend == "openmp":
         env["OMP_PLACES"] = ",".join(f"{{{cpu}}}" for cpu in slot.cpus)

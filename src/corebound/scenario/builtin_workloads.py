@@ -83,10 +83,12 @@ _MULTIPLIES = "I multiply matrices"
 _TRAINS_TREES = "I train trees on tables"
 
 # The ways in which the runtimes of trained networks can run them, and which have each.
-_MODES = ("usual", "compiled", "no-spinning", "pinned")
+_MODES = ("usual", "compiled", "no-spinning", "pinned", "unpinned", "throughput")
 _RUNTIMES: dict[str, dict[str, tuple[str, ...]]] = {
     "pytorch": {"mode": ("usual", "compiled")},
     "onnxruntime": {"dtype": ("float32",), "mode": ("usual", "no-spinning", "pinned")},
+    "openvino": {"mode": ("usual", "pinned", "unpinned", "throughput")},
+    "jax": {"mode": ("usual",)},
 }
 
 BUILT_IN: dict[str, BuiltIn] = {
@@ -95,6 +97,8 @@ BUILT_IN: dict[str, BuiltIn] = {
         targets={
             "pytorch": "corebound.worker.workloads.resnet50_pytorch:inference",
             "onnxruntime": "corebound.worker.workloads.resnet50_onnxruntime:inference",
+            "openvino": "corebound.worker.workloads.resnet50_openvino:inference",
+            "jax": "corebound.worker.workloads.resnet50_jax:inference",
         },
         parameters={"batch": int, "image": int, "dtype": str, "mode": str},
         choices={"dtype": ("float32", "bfloat16"), "mode": _MODES},
@@ -211,6 +215,8 @@ BUILT_IN: dict[str, BuiltIn] = {
         targets={
             "pytorch": "corebound.worker.workloads.encoder_pytorch:inference",
             "onnxruntime": "corebound.worker.workloads.encoder_onnxruntime:inference",
+            "openvino": "corebound.worker.workloads.encoder_openvino:inference",
+            "jax": "corebound.worker.workloads.encoder_jax:inference",
         },
         parameters={"batch": int, "sequence": int, "layers": int, "dtype": str, "mode": str},
         choices={"dtype": ("float32", "bfloat16"), "mode": _MODES},
@@ -219,7 +225,10 @@ BUILT_IN: dict[str, BuiltIn] = {
     ),
     "onnx-inference": BuiltIn(
         situation=_RUNS,
-        targets={"onnxruntime": "corebound.worker.workloads.onnx_file_onnxruntime:inference"},
+        targets={
+            name: f"corebound.worker.workloads.onnx_file_{name}:inference"
+            for name in ("onnxruntime", "openvino")
+        },
         parameters={"model": str, "shapes": str, "below": int, "mode": str},
         choices={"mode": _MODES},
         least={"below": 1},

@@ -38,6 +38,8 @@ Framework = Literal[
     "xgboost",
     "lightgbm",
     "onnxruntime",
+    "openvino",
+    "jax",
     "torchserve",
     "litserve",
     "fastapi",

@@ -264,7 +264,7 @@ _ON_GPUS = join_words(
 
 
 _WITHOUT_INTER_OP: frozenset[Framework] = frozenset(
-    {"none", "numpy", "scikit-learn", "xgboost", "lightgbm", "onnxruntime"}
+    {"none", "numpy", "scikit-learn", "xgboost", "lightgbm", "onnxruntime", "openvino", "jax"}
 )
 
 

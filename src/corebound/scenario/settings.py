@@ -208,7 +208,7 @@ class Settings(StrictModel):
             field="threads.intra_op",
             expected=COUNT,
             is_nullable=True,
-            variables=("TF_NUM_INTRAOP_THREADS",),
+            variables=("TF_NUM_INTRAOP_THREADS", "NPROC"),
         ),
     ] = Field(None, description="only the framework's intra-op threads")
     inter_op: Annotated[

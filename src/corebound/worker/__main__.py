@@ -35,6 +35,8 @@ ADAPTERS = {
     "xgboost": "corebound.worker.adapters.xgboost",
     "lightgbm": "corebound.worker.adapters.lightgbm",
     "onnxruntime": "corebound.worker.adapters.onnxruntime",
+    "openvino": "corebound.worker.adapters.openvino",
+    "jax": "corebound.worker.adapters.jax",
 }
 
 

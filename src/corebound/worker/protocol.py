@@ -50,8 +50,8 @@ REPLY_FD = 4
 # The variables that control thread pools and memory. Verification checks that the worker
 # received them.
 STEERING = (
-    "OMP_", "GOMP_", "KMP_", "MKL_", "OPENBLAS_", "BLIS_", "NUMEXPR_", "TF_NUM_", "LD_PRELOAD",
-    "MALLOC_", "DNNL_", "ONEDNN_", "CUDA_VISIBLE_DEVICES",
+    "OMP_", "GOMP_", "KMP_", "MKL_", "OPENBLAS_", "BLIS_", "NUMEXPR_", "TF_NUM_", "NPROC", "XLA_",
+    "LD_PRELOAD", "MALLOC_", "DNNL_", "ONEDNN_", "CUDA_VISIBLE_DEVICES",
 )  # fmt: skip
 
 # The variables that configure a server's workers, which inherit the server's environment: the

@@ -223,3 +223,10 @@ def test_a_file_of_a_parameter_is_beside_the_scenario() -> None:
 
     (request,) = cell.requests
     assert request.parameters == {"model": "/suite/models/mine.onnx", "shapes": "1x3"}
+
+
+def test_xla_gets_its_threads_by_the_variable_that_it_reads() -> None:
+    (cell,), _ = block(workload="resnet50-inference", environment="jax", matrix={"threads": [3]})
+
+    (command,) = cell.commands
+    assert dict(command.env)["NPROC"] == "3"

@@ -12,11 +12,14 @@ import numpy as np
 import onnxruntime
 from numpy.typing import NDArray
 
+from corebound.worker.native_threads import PoolCounter
 from corebound.worker.operator_table import Span, steps_of, tabulate
 from corebound.worker.protocol import Profile
 
 # Warnings, such as removed constants, would fill the launch's log.
 _ERRORS_ONLY = 3
+# Created when this module is imported, which is before there is a session.
+_POOL = PoolCounter()
 
 
 class _State:
@@ -26,7 +29,6 @@ class _State:
     """
 
     intra_op: int | None = None
-    threads_before: int = 0
     sessions: ClassVar[list[Session]] = []
     pins_threads: bool = False
 
@@ -96,11 +98,6 @@ def _pinned(threads: int | None) -> dict[str, str]:
     return {"session.intra_op_thread_affinities": ";".join(pool)} if pool else {}
 
 
-def _thread_count() -> int:
-    """The number of threads of this process."""
-    return sum(1 for _ in Path("/proc/self/task").iterdir())
-
-
 def prepare(*, seed: int, intra_op: int | None, inter_op: int | None) -> None:
     """Seed the generators of ONNX Runtime and NumPy; sessions get the thread count."""
     del inter_op
@@ -108,17 +105,16 @@ def prepare(*, seed: int, intra_op: int | None, inter_op: int | None) -> None:
     np.random.seed(seed)
     onnxruntime.set_seed(seed)
     _State.intra_op = intra_op
-    _State.threads_before = _thread_count()
 
 
 def describe() -> dict[str, Any]:
     """The version in use, and the size of the pool: the threads that exist because of it.
 
-    ONNX Runtime does not report the size of its pools, so this process counts its threads,
-    also of sessions that a workload makes itself.
+    ONNX Runtime does not report the size of its pools. The threads of sessions that a workload
+    opens itself are counted too.
     """
     return {
-        "threads_used": 1 + _thread_count() - _State.threads_before,
+        "threads_used": _POOL.size,
         "inter_op_used": None,
         "versions": {"onnxruntime": onnxruntime.__version__},
         "blas": "MLAS",
