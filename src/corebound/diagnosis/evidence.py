@@ -193,6 +193,7 @@ POOLS = ("threads", "omp", "mkl", "intra_op")
 HOW_IT_RUNS = (
     *("binding", "bind", "smt", "backend", "memory", *POOLS),
     *("inter_op", "wait_policy", "dispatch_threads", "blocking", "cpu_quota"),
+    *("blocktime", "openmp", "thp", "allocator"),
 )
 
 

@@ -11,17 +11,19 @@ from itertools import chain
 from pathlib import Path
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from corebound.errors import LaunchError
-from corebound.launch import cpu_quota, verification
+from corebound.launch import cpu_quota, process_settings, verification
 from corebound.launch.interleaving import Participant
 from corebound.launch.monitor import LaunchMonitor
 from corebound.launch.perf import CounterSupport
 from corebound.launch.supervisor_client import Supervision
 from corebound.launch.worker_connection import WorkerConnection
 from corebound.planning.models import Command, Placement
-from corebound.records.launch_record import Served, Status, Worker
+from corebound.records.launch_record import HugePages, Served, Status, Worker
 from corebound.records.telemetry import Counters, HostOverTime, Pauses, QuotaUse
+from corebound.scenario.cell import HugePageMode, OpenmpRuntime
 from corebound.worker import protocol
 
 LOG_TAIL_BYTES = 8_192
@@ -145,6 +147,8 @@ class LaunchSpec(AnyLaunchSpec, frozen=True, kw_only=True):
             cost of sampling.
         role: This launch's role in an alternation. None: the launch does not alternate.
         other_supervisors: Process ids of the supervisors of the launches it alternates with.
+        huge_pages: The transparent huge pages that its processes may have; None: any.
+        openmp: The OpenMP runtime that its workers must have loaded; None: any.
     """
 
     commands: tuple[Command, ...]
@@ -152,6 +156,8 @@ class LaunchSpec(AnyLaunchSpec, frozen=True, kw_only=True):
     looks: bool = True
     role: Participant | None = None
     other_supervisors: tuple[int, ...] = ()
+    huge_pages: HugePageMode | None = None
+    openmp: OpenmpRuntime | None = None
 
 
 def launch(spec: LaunchSpec, supervision: Supervision, tick: Callable[[], None]) -> LaunchResult:
@@ -189,6 +195,8 @@ class _Session:
         self._began_s = time.monotonic()
         self._log = spec.scratch / "log"
         self._was_paused = False
+        self._libraries: list[tuple[str, ...]] = []
+        self._huge_pages: list[HugePages | None] = []
         self._open = ExitStack()
 
     def run(self) -> LaunchResult:
@@ -257,6 +265,7 @@ class _Session:
                         env={**env, **limit.env},
                         cwd=work,
                         cgroup=limit.procs,
+                        huge_pages=self._spec.huge_pages,
                         descriptors=(log.fileno(), *connection.child_ends),
                     )
                 )
@@ -276,6 +285,15 @@ class _Session:
             connection.go()
         self._until(lambda: all(connection.end is not None for connection in self._connections))
         self._monitor.stop()
+        self._read_settings()
+
+    def _read_settings(self) -> None:
+        """Read what the workers have loaded, and their huge pages if the cell sets them."""
+        for sampler in self._monitor.samplers:
+            processes = sampler.processes
+            wanted = self._spec.huge_pages is not None
+            self._libraries.append(process_settings.loaded_libraries(processes))
+            self._huge_pages.append(process_settings.huge_pages(processes) if wanted else None)
 
     def _wait_for_others(self, role: Participant) -> None:
         """Wait until the other launches are ready; that time is not part of this launch's."""
@@ -391,14 +409,19 @@ class _Session:
         monitor = self._monitor
         observed = dict(enumerate(zip(monitor.samplers, monitor.threads, strict=True)))
         counters = dict(enumerate(monitor.worker_counters))
+        libraries, huge_pages = dict(enumerate(self._libraries)), dict(enumerate(self._huge_pages))
         return tuple(
-            connection.worker(
-                slot=slot,
-                threads_asked=self._spec.threads_asked,
-                threads=observed[slot][1] if slot in observed else (),
-                peak_rss_bytes=observed[slot][0].peak_rss_bytes if slot in observed else None,
-                node_bytes=observed[slot][0].node_bytes if slot in observed else {},
-                counters=counters.get(slot),
+            replace(
+                connection.worker(
+                    slot=slot,
+                    threads_asked=self._spec.threads_asked,
+                    threads=observed[slot][1] if slot in observed else (),
+                    peak_rss_bytes=observed[slot][0].peak_rss_bytes if slot in observed else None,
+                    node_bytes=observed[slot][0].node_bytes if slot in observed else {},
+                    counters=counters.get(slot),
+                ),
+                libraries=libraries.get(slot, ()),
+                huge_pages=huge_pages.get(slot),
             )
             for slot, connection in enumerate(self._connections)
         )
@@ -420,7 +443,14 @@ class _Session:
             affinities,
             pauses=self._spec.role.pauses if self._spec.role else None,
         )
-        return (*of_binding, *of_quota)
+        of_settings = chain.from_iterable(
+            (
+                *verification.library_violations(command, worker, self._spec.openmp),
+                *verification.huge_page_violations(worker, self._spec.huge_pages),
+            )
+            for command, worker in zip(self._spec.commands, workers, strict=True)
+        )
+        return (*of_binding, *of_quota, *of_settings)
 
     def _worker_span_ns(self) -> int:
         """From the first worker's start to the last one's exit, as far as is known."""

@@ -8,9 +8,10 @@ all its descendants, removes the scratch directory and exits.
 
 The protocol is JSON over a sequenced-packet socket:
 
-- `{"do": "spawn", argv, env, cwd, cgroup}`, sent with the descriptors for log, request and
-  reply, is answered with `{"pid"}` or `{"error"}`. `cgroup` is the `cgroup.procs` of the cgroup
-  that the worker starts in, or null. It is removed together with the launch's processes.
+- `{"do": "spawn", argv, env, cwd, cgroup, huge_pages}`, sent with the descriptors for log,
+  request and reply, is answered with `{"pid"}` or `{"error"}`. `cgroup` is the `cgroup.procs` of
+  the cgroup that the worker starts in, or null. It is removed together with the launch's processes.
+  `huge_pages` is what `set_huge_pages` sets in it, or null.
 - `{"do": "end", "grace_s"}` is answered with `{"ended": [names]}`.
 - Each order has a number, `order`, which its answer repeats, because the runner may be
   interrupted before it receives an answer.
@@ -37,6 +38,9 @@ from corebound.machine.procfs import processes_below
 
 PR_SET_PDEATHSIG = 1
 PR_SET_CHILD_SUBREAPER = 36
+PR_SET_THP_DISABLE = 41
+# Of Linux 6.18: regions for which a program asks for huge pages may still have them.
+PR_THP_DISABLE_EXCEPT_ADVISED = 2
 
 # A message holds the worker's whole argv and environment.
 MOST_BYTES = 1 << 20
@@ -55,6 +59,23 @@ def become_subreaper() -> None:
 def end_with_parent(number: signal.Signals) -> None:
     """Have the kernel send this process a signal when its parent ends."""
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, number, 0, 0, 0)
+
+
+def set_huge_pages(mode: str) -> bool:
+    """Set which transparent huge pages this process and those it becomes or starts may have.
+
+    Args:
+        mode: `never`; `madvise`: only where the program asks for them; `always`: those that the
+            host's own mode allows.
+
+    Returns:
+        Whether the kernel can do that.
+
+    Source: PR_SET_THP_DISABLE(2const).
+    """
+    flags = PR_THP_DISABLE_EXCEPT_ADVISED if mode == "madvise" else 0
+    prctl = ctypes.CDLL(None).prctl
+    return bool(prctl(PR_SET_THP_DISABLE, int(mode != "always"), flags, 0, 0) == 0)
 
 
 class Supervisor:
@@ -207,6 +228,8 @@ def _exec_worker(order: dict[str, Any], descriptors: list[int], failed: int) -> 
         if order["cgroup"] is not None:
             with open(order["cgroup"], "w", encoding="ascii") as procs:
                 procs.write("0")  # this process
+        if order["huge_pages"] is not None:
+            set_huge_pages(order["huge_pages"])
         # Move the descriptors out of the range 0 to 4, which is assigned below.
         failed, log, request, reply = (
             fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, 10)

@@ -17,6 +17,7 @@ import corebound
 from corebound.errors import LaunchError
 from corebound.launch import supervisor
 from corebound.machine.procfs import processes_below
+from corebound.scenario.cell import HugePageMode
 
 # How long the supervisor may take to answer. It waits only for processes that it
 # has killed, and those remain only while a device driver blocks them.
@@ -105,6 +106,7 @@ class Supervision:
         cwd: Path,
         descriptors: tuple[int, int, int],
         cgroup: Path | None = None,
+        huge_pages: HugePageMode | None = None,
     ) -> int:
         """Start a worker in a session of its own.
 
@@ -115,6 +117,7 @@ class Supervision:
             descriptors: File descriptors for its log (stdout and stderr), request and reply.
             cgroup: `cgroup.procs` of the cgroup that it starts in, which is removed by `end`;
                 None: the supervisor's.
+            huge_pages: The transparent huge pages that it may have; None: the supervisor's.
 
         Returns:
             Its process id.
@@ -128,6 +131,7 @@ class Supervision:
             "env": dict(env),
             "cwd": str(cwd),
             "cgroup": None if cgroup is None else str(cgroup),
+            "huge_pages": huge_pages,
         }
         answer = self._answer(order, descriptors)
         if "error" in answer:

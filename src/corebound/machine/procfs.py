@@ -383,6 +383,40 @@ def node_bytes(processes: Iterable[int]) -> dict[int, int]:
     return total
 
 
+class HugePageSizes(NamedTuple):
+    """The transparent huge pages of a process's own memory, in bytes.
+
+    `unadvised` are those in regions for which the program has not asked for them.
+    """
+
+    total: int
+    unadvised: int
+
+
+def parse_smaps(text: str) -> HugePageSizes:
+    r"""The transparent huge pages of a process, from its smaps.
+
+    >>> parse_smaps(
+    ...     "7f00-7f99 rw-p 0 00:00 0\nAnonHugePages:  2048 kB\nVmFlags: rd wr hg\n"
+    ...     "8f00-8f99 rw-p 0 00:00 0\nAnonHugePages:  4096 kB\nVmFlags: rd wr\n")
+    HugePageSizes(total=6291456, unadvised=4194304)
+    """
+    total = unadvised = size_bytes = 0
+    for line in text.splitlines():
+        if line.startswith("AnonHugePages:"):
+            size_bytes = int(line.split()[1]) * 1024
+            total += size_bytes
+        elif line.startswith("VmFlags:") and "hg" not in line.split():
+            unadvised += size_bytes
+    return HugePageSizes(total=total, unadvised=unadvised)
+
+
+def mapped_files(pid: int) -> set[str]:
+    """The names, without folders, of the files that a process has mapped, such as libraries."""
+    lines = read(f"/proc/{pid}/maps").decode(errors="replace").splitlines()
+    return {line.rpartition("/")[2] for line in lines if "/" in line}
+
+
 def parse_numa_maps(text: str) -> dict[int, int]:
     r"""A process's own memory in bytes by NUMA node, from its numa_maps.
 

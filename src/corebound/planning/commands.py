@@ -117,6 +117,7 @@ def command(
     worker: tuple[str, ...] = WORKER,
     *,
     gpus: tuple[str, ...] = (),
+    openmp: str | None = None,
 ) -> Command:
     """Build the command that starts one worker, or a server, bound to its placement.
 
@@ -129,6 +130,7 @@ def command(
         worker: The arguments of the interpreter; not used for a server.
         gpus: The host's GPUs, by CUDA's names. The cell sees the first ones, as many as it
             requests, and none if it requests none.
+        openmp: The OpenMP runtime to preload, as a path or a name; None preloads none.
 
     Returns:
         An argument list, never passed to a shell, and the variables to add to the
@@ -142,7 +144,7 @@ def command(
             argv=(*words, *server_arguments(cell, python)), env=(*server_env.items(), *env)
         )
     launcher = (python, *LAUNCHERS[cell.framework]) if cell.binding.mode == "launcher" else ()
-    return Command(argv=(*words, *launcher, python, *worker), env=env)
+    return Command(argv=(*words, *launcher, python, *worker), env=_preloading(env, openmp))
 
 
 def without_cpu_binding(command: Command, placement: Placement, slot: int) -> tuple[str, ...]:
@@ -182,6 +184,31 @@ def _memory(placement: Placement, slot: Slot) -> str:
     return f"--membind={nodes}"  # bind and remote
 
 
+def _preloading(
+    env: tuple[tuple[str, str], ...], library: str | None
+) -> tuple[tuple[str, str], ...]:
+    """The variables with a library preloaded, before those that are preloaded already."""
+    if library is None:
+        return env
+    variables = dict(env)
+    others = variables.get("LD_PRELOAD")
+    variables["LD_PRELOAD"] = f"{library}:{others}" if others else library
+    return tuple(variables.items())
+
+
+# libgomp's own estimate, from which it derives its default of 3 ms.
+# Source: GCC, libgomp/env.c, initialize_env.
+SPINS_A_MS = 100_000
+
+
+def _spinning(blocktime: int | str | None) -> dict[str, str]:
+    """The variables for a time to spin: one for Intel's and LLVM's runtimes, one for GNU's."""
+    if blocktime is None:
+        return {}
+    spins = blocktime if isinstance(blocktime, str) else str(blocktime * SPINS_A_MS)
+    return {"KMP_BLOCKTIME": str(blocktime), "GOMP_SPINCOUNT": spins}
+
+
 def _environment(
     cell: Cell, placement: Placement, slot: Slot, gpus: tuple[str, ...]
 ) -> tuple[tuple[str, str], ...]:
@@ -197,6 +224,7 @@ def _environment(
     if cell.framework == "jax":
         counts["NPROC"] = intra_op(cell, placement)
     env = {name: str(count) for name, count in counts.items() if count is not None}
+    env.update(_spinning(requested.blocktime))
     if placement.backend == "openmp":
         env["OMP_PLACES"] = ",".join(f"{{{cpu}}}" for cpu in slot.cpus)
         env["OMP_PROC_BIND"] = "spread" if cell.binding.mode == "scatter" else "close"

@@ -71,6 +71,8 @@ def _launch_of(planned: PlannedCell, host: Topology) -> bytes | None:
         cell.workers,
         cell.gpus,
         cell.cpu_quota,
+        cell.thp,
+        cell.openmp,
         dict(cell.parameters),
     )
     # Equal Python values may differ in type: 1, 1.0 and True.

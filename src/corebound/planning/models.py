@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from corebound.bounded_numbers import Count
 from corebound.machine.topology import CpuId, NodeId
-from corebound.scenario.cell import BackendUsed, BindMoment, MemoryPolicy
+from corebound.scenario.cell import BackendUsed, BindMoment, HugePageMode, MemoryPolicy
 
 QuotaTool = Literal["cgroup", "systemd-run"]
 
@@ -66,6 +66,18 @@ class QuotaSupport(Struct, frozen=True, kw_only=True):
 
     tool: QuotaTool | None = "cgroup"
     reason: str = ""
+
+
+class HugePageSupport(Struct, frozen=True, kw_only=True):
+    """How transparent huge pages can be set for a process on a host.
+
+    Attributes:
+        host: The host's own mode, which a process cannot exceed; None: it has no huge pages.
+        can_require_advice: Whether a process can be restricted to advised regions.
+    """
+
+    host: HugePageMode | None = "always"
+    can_require_advice: bool = True
 
 
 class CannotRun(Struct, frozen=True, kw_only=True):

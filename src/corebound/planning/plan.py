@@ -9,7 +9,7 @@ from msgspec import Struct, field
 
 from corebound.machine.topology import Topology
 from corebound.planning.commands import command, intra_op, traffic_of
-from corebound.planning.models import CannotRun, Command, Placement, QuotaSupport
+from corebound.planning.models import CannotRun, Command, HugePageSupport, Placement, QuotaSupport
 from corebound.planning.placement import place
 from corebound.scenario.builtin_workloads import BUILT_IN, SERVERS
 from corebound.scenario.cell import Cell, Framework, is_project
@@ -83,6 +83,8 @@ class HostCapabilities(Struct, frozen=True, kw_only=True):
         gpus: The GPUs that may be used, by CUDA's numbers or names.
         build_failures: Why an environment has no interpreter, if making it failed.
         quota: How a CPU quota can be set.
+        huge_pages: How transparent huge pages can be set.
+        openmp: For each environment, what to preload for an OpenMP runtime.
     """
 
     topology: Topology
@@ -91,6 +93,12 @@ class HostCapabilities(Struct, frozen=True, kw_only=True):
     gpus: tuple[str, ...] = ()
     build_failures: Mapping[str, CannotRun] = field(default_factory=dict)
     quota: QuotaSupport = QuotaSupport()
+    huge_pages: HugePageSupport = HugePageSupport()
+    openmp: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+
+    def openmp_of(self, cell: Cell) -> str | None:
+        """What to preload for a cell's OpenMP runtime; None if nothing is needed or known."""
+        return self.openmp.get(cell.environment, {}).get(cell.openmp or "")
 
 
 def plan_cells(
@@ -137,6 +145,8 @@ def _plan_cell(
         or _too_few_gpus(cell, len(host.gpus))
         or _missing_java(cell, host)
         or _missing_environment(cell, host)
+        or _impossible_huge_pages(cell, host.huge_pages)
+        or _missing_openmp(cell, host)
     )
     if unfit is not None or isinstance(placement, CannotRun) or python is None:
         return PlannedCell(
@@ -159,7 +169,7 @@ def _plan_cell(
         measure=measure,
         placement=placement,
         commands=tuple(
-            command(cell, placement, slot, python, gpus=host.gpus)
+            command(cell, placement, slot, python, gpus=host.gpus, openmp=host.openmp_of(cell))
             for slot in range(len(placement.slots))
         ),
         requests=tuple(
@@ -214,6 +224,59 @@ def _impossible_quota(cell: Cell, host: HostCapabilities) -> CannotRun | None:
             fix="Run corebound as root, or write `workers: 1`.",
         )
     return None
+
+
+def _impossible_huge_pages(cell: Cell, support: HugePageSupport) -> CannotRun | None:
+    """Why a cell's mode of huge pages cannot be had on a host; None if it can.
+
+    A process can only do without huge pages that the host allows.
+    """
+    wanted, host = cell.thp, support.host
+    if wanted is None:
+        return None
+    if cell.framework in SERVERS:
+        return CannotRun(
+            what=f"`thp: {wanted}` is for workers that corebound starts, not for a server's.",
+            fix="Remove `thp`.",
+        )
+    if wanted in {"never", host}:
+        return None
+    if wanted == "madvise" and host == "always":
+        return (
+            None
+            if support.can_require_advice
+            else CannotRun(
+                what="`thp: madvise` needs Linux 6.18 on a host whose own mode is `always`.",
+                fix="Write madvise to /sys/kernel/mm/transparent_hugepage/enabled, as root.",
+            )
+        )
+    return CannotRun(
+        what=f"`thp: {wanted}` is more than this host allows: {host or 'no huge pages'}.",
+        fix=f"Write {wanted} to /sys/kernel/mm/transparent_hugepage/enabled, as root.",
+    )
+
+
+def _missing_openmp(cell: Cell, host: HostCapabilities) -> CannotRun | None:
+    """Why a cell's OpenMP runtime cannot be used; None if it can, or if it is the usual one."""
+    if cell.openmp is None:
+        return None
+    if cell.framework in SERVERS:
+        return CannotRun(
+            what=f"`openmp: {cell.openmp}` is for workers that corebound starts, not for a"
+            " server's.",
+            fix="Remove `openmp`.",
+        )
+    if cell.openmp == "gnu" or host.openmp_of(cell) is not None:
+        return None
+    if cell.openmp == "llvm":
+        return CannotRun(
+            what="this host has no OpenMP runtime of LLVM.",
+            fix="Install libomp, on Debian the package libomp5-14 or a newer one.",
+        )
+    return CannotRun(
+        what=f"environment {cell.environment} has no OpenMP runtime of Intel.",
+        fix="Add intel-openmp==VERSION to its requirements file, and make it again.",
+    )
 
 
 def _too_few_gpus(cell: Cell, gpus: int) -> CannotRun | None:

@@ -143,6 +143,20 @@ class ThreadEvidence(Struct, frozen=True, kw_only=True):
     involuntary: Count | None
 
 
+class HugePages(Struct, frozen=True, kw_only=True):
+    """The transparent huge pages of a worker's own memory at the end of its iterations.
+
+    Attributes:
+        disabled: Whether they are disabled for it altogether; None if the kernel does not say.
+        size_bytes: Its memory in huge pages.
+        unadvised_bytes: The part of it for which the program has not asked for huge pages.
+    """
+
+    disabled: bool | None
+    size_bytes: Count
+    unadvised_bytes: Count
+
+
 class Worker(Struct, frozen=True, kw_only=True):
     """The results of one worker and its telemetry.
 
@@ -155,7 +169,9 @@ class Worker(Struct, frozen=True, kw_only=True):
     `counters` are the hardware counters of it and its child processes. If it is None, the
     launch's counters have the reason. `time_slices` are those of the iterations after the
     first, in order; empty if the launch did not alternate with others. `pins_threads` is
-    whether the framework binds each thread to a part of the worker's CPUs.
+    whether the framework binds each thread to a part of the worker's CPUs. `libraries` are the
+    OpenMP runtimes and allocators that it has loaded, by the names of their files. `huge_pages`
+    is None if its cell does not set them.
     """
 
     slot: Count
@@ -178,6 +194,8 @@ class Worker(Struct, frozen=True, kw_only=True):
     counters: Counters | None = None
     time_slices: tuple[TimeSlice, ...] = field(default=(), name="stints")
     pins_threads: bool = False
+    libraries: tuple[str, ...] = ()
+    huge_pages: HugePages | None = None
 
 
 class Launch(Struct, frozen=True, kw_only=True):

@@ -253,6 +253,8 @@ def _launch_spec(job: Job, placement: Placement, python_path: Path, scratch: Pat
         python_path=python_path,
         scratch=scratch,
         cpu_quota=planned.cell.cpu_quota,
+        huge_pages=planned.cell.thp,
+        openmp=planned.cell.openmp,
     )
 
 

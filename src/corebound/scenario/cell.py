@@ -50,6 +50,9 @@ Backend = Literal["auto", "taskset", "numactl", "openmp"]
 # What `auto` resolves to; `none` if nothing is bound or a launcher binds.
 BackendUsed = Literal["none", "taskset", "numactl", "openmp"]
 BindMoment = Literal["before-start", "after-start"]
+# Which transparent huge pages a process may have.
+HugePageMode = Literal["always", "madvise", "never"]
+OpenmpRuntime = Literal["gnu", "intel", "llvm"]
 # Whether a benchmark decides headlines and exit codes; a secondary one is only listed.
 Importance = Literal["primary", "secondary"]
 
@@ -94,6 +97,7 @@ class Threads(Struct, frozen=True, kw_only=True):
     mkl: Count | None = None
     intra_op: Count | None = None
     inter_op: Count | None = None
+    blocktime: Literal["infinite"] | Count | None = None
 
 
 class Binding(Struct, frozen=True, kw_only=True):
@@ -129,6 +133,8 @@ class Cell(Struct, frozen=True, kw_only=True):
         gpus: Number of GPUs that it computes on, shared by its workers; 0 uses the CPU.
         cpu_quota: The CPU time that all its processes together may use, in CPUs, as with a
             container's `--cpus`; None sets no quota.
+        thp: Which transparent huge pages its processes may have; None: as on the host.
+        openmp: The OpenMP runtime that its processes use; None: the framework's own.
         commit: The revision of the project under test that it runs, as the scenario
             names it; None means the working tree, or no project.
         env: Environment variables that the scenario adds, by name.
@@ -149,6 +155,8 @@ class Cell(Struct, frozen=True, kw_only=True):
     where: str
     gpus: Count = 0
     cpu_quota: Count | Positive | None = None
+    thp: HugePageMode | None = None
+    openmp: OpenmpRuntime | None = None
     commit: str | None = None
     hidden_axes: tuple[str, ...] = field(default=(), name="unsaid")
 

@@ -35,8 +35,10 @@ from corebound.scenario.cell import (
     Cell,
     CoreKindWanted,
     Framework,
+    HugePageMode,
     MemoryPolicy,
     NamedMode,
+    OpenmpRuntime,
     ThreadRule,
 )
 from corebound.scenario.wording import BOOLEAN, COUNT, Expected, one_of, whole_number
@@ -113,6 +115,15 @@ WaitPolicy = Literal["active", "passive"]
 Allocator = Literal["tcmalloc", "jemalloc"]
 # Library names in Debian and most other distributions; the dynamic loader finds them.
 ALLOCATORS: Mapping[str, str] = {"tcmalloc": "libtcmalloc.so.4", "jemalloc": "libjemalloc.so.2"}
+HUGE_PAGES: tuple[HugePageMode, ...] = get_args(HugePageMode)
+# How the names of their files begin. A wheel may contain one with a hash in its name.
+OPENMP_LIBRARIES: Mapping[OpenmpRuntime, str] = {
+    "gnu": "libgomp",
+    "intel": "libiomp5.",
+    "llvm": "libomp.",
+}
+# Milliseconds; more than a day is a typing error.
+Blocktime = Literal["infinite"] | Annotated[StrictInt, Field(ge=0, le=86_400_000)]
 
 
 class ExplicitCpus(StrictModel):
@@ -230,6 +241,34 @@ class Settings(StrictModel):
             variables=("OMP_WAIT_POLICY",),
         ),
     ] = Field(None, description="OMP_WAIT_POLICY: whether idle threads spin")
+    blocktime: Annotated[
+        Blocktime | None,
+        Setting(
+            field="threads.blocktime",
+            expected=Expected(
+                noun="a time to spin",
+                fix="Write milliseconds, 0 to 86,400,000, or infinite.",
+            ),
+            is_nullable=True,
+            variables=("KMP_BLOCKTIME", "GOMP_SPINCOUNT"),
+        ),
+    ] = Field(None, description="how long an idle OpenMP thread spins before it sleeps, in ms")
+    openmp: Annotated[
+        OpenmpRuntime | None,
+        Setting(
+            field="openmp",
+            expected=one_of("an OpenMP runtime", get_args(OpenmpRuntime)),
+            is_nullable=True,
+        ),
+    ] = Field(None, description="the OpenMP runtime; intel and llvm are preloaded")
+    thp: Annotated[
+        HugePageMode | None,
+        Setting(
+            field="thp",
+            expected=one_of("a mode of huge pages", get_args(HugePageMode)),
+            is_nullable=True,
+        ),
+    ] = Field(None, description="which transparent huge pages the processes may have")
     allocator: Annotated[
         Allocator | None,
         Setting(

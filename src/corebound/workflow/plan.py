@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from corebound.analysis.forecast import Forecast
 from corebound.machine import discovery, identity
 from corebound.machine.topology import Topology
-from corebound.planning.models import CannotRun, QuotaSupport
+from corebound.planning.models import CannotRun, HugePageSupport, QuotaSupport
 from corebound.planning.placement import TOOLS
 from corebound.planning.plan import PlannedCell
 from corebound.runner import Task
@@ -106,6 +106,7 @@ def _plan(request: RunRequest, sysfs: Path | None) -> _Plan:
             tools=TOOLS | {scenarios.JAVA},
             gpus=tuple(gpu.id for gpu in identity.gpus(sysfs, None)),
             quota=QuotaSupport(),
+            huge_pages=HugePageSupport(),
         )
     return _Plan(
         loaded=loaded,

@@ -15,10 +15,11 @@ from corebound.errors import CoreboundError, Fault, InputError, ScenarioFaults, 
 from corebound.launch import environments, find_module
 from corebound.launch.cpu_quota import quota_support
 from corebound.launch.environments import Environment
+from corebound.launch.process_settings import huge_page_support, openmp_runtimes
 from corebound.machine import discovery
 from corebound.machine.identity import gpus
 from corebound.planning.duplicates import mark_duplicates
-from corebound.planning.models import CannotRun, QuotaSupport
+from corebound.planning.models import CannotRun, HugePageSupport, QuotaSupport
 from corebound.planning.placement import TOOLS
 from corebound.planning.plan import HostCapabilities, plan_cells
 from corebound.records.codec import canonical
@@ -237,7 +238,8 @@ def host_capabilities(
 
     Args:
         made: The environments; None marks one that has not been made.
-        cells: The cells to plan. Setting a CPU quota is tried only if one of them has a quota.
+        cells: The cells to plan. Setting a CPU quota is tried only if one of them has a quota,
+            and setting huge pages only if one of them sets them.
         unmade: The reasons for missing environments.
     """
     tools = frozenset(tool for tool in TOOLS if shutil.which(tool))
@@ -258,6 +260,14 @@ def host_capabilities(
         quota=quota_support()
         if any(cell.cpu_quota is not None for cell in cells)
         else QuotaSupport(),
+        huge_pages=huge_page_support()
+        if any(cell.thp is not None for cell in cells)
+        else HugePageSupport(),
+        openmp={
+            name: openmp_runtimes(environment.python)
+            for name, environment in made.items()
+            if environment is not None
+        },
     )
 
 

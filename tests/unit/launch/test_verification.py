@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import pytest
 from msgspec.structs import replace
 
-from corebound.launch.verification import binding_violations, quota_violations
+from corebound.launch.verification import (
+    binding_violations,
+    huge_page_violations,
+    library_violations,
+    quota_violations,
+)
 from corebound.machine.topology import CpuId
 from corebound.planning.models import Command, Placement
-from corebound.records.launch_record import Worker
+from corebound.records.launch_record import HugePages, Worker
 from corebound.records.telemetry import Pauses, QuotaUse
+from corebound.scenario.cell import HugePageMode, OpenmpRuntime
 from support.build import a_placement, a_quota_use, a_thread, a_worker
 
 
@@ -141,3 +148,69 @@ def test_a_cgroup_that_counts_no_period_enforces_none() -> None:
         "the cgroup with the CPU quota of 0.5 CPUs counted no period"
     ]
     assert quota_faults(a_quota_use(periods=0), ran_ms=100) == []
+
+
+def library_faults(
+    *libraries: str, openmp: OpenmpRuntime | None = None, preload: str = ""
+) -> tuple[str, ...]:
+    env = (("LD_PRELOAD", preload),) if preload else ()
+    worker = replace(a_worker(), libraries=libraries)
+    return tuple(library_violations(Command(argv=("python",), env=env), worker, openmp))
+
+
+@pytest.mark.parametrize(
+    ("openmp", "libraries"),
+    [
+        (None, ()),
+        ("gnu", ("libgomp-e985bcbb.so.1.0.0",)),
+        # The framework's own is loaded too, but the preloaded one comes first.
+        ("intel", ("libgomp.so.1.0.0", "libiomp5.so")),
+        ("llvm", ("libgomp.so.1.0.0", "libomp.so.5")),
+    ],
+)
+def test_an_openmp_runtime_that_is_loaded_violates_nothing(
+    openmp: OpenmpRuntime | None, libraries: tuple[str, ...]
+) -> None:
+    assert library_faults(*libraries, openmp=openmp) == ()
+
+
+def test_an_openmp_runtime_that_is_not_loaded_is_named_with_the_one_that_is() -> None:
+    assert library_faults("libgomp.so.1.0.0", openmp="intel") == (
+        "the OpenMP runtime `intel` was set, but the worker has loaded libgomp.so.1.0.0",
+    )
+    assert library_faults("libiomp5.so", "libgomp.so.1.0.0", openmp="gnu") == (
+        "the OpenMP runtime `gnu` was set, but the worker has also loaded libiomp5.so",
+    )
+
+
+def test_an_allocator_that_the_loader_did_not_find_is_named() -> None:
+    assert library_faults(preload="libjemalloc.so.2") == (
+        "libjemalloc.so.2 was to be preloaded, but the worker has not loaded it",
+    )
+    assert library_faults("libjemalloc.so.2", preload="libomp.so.5:libjemalloc.so.2") == ()
+
+
+@pytest.mark.parametrize(
+    ("wanted", "disabled", "size", "unadvised", "faults"),
+    [
+        (None, True, 0, 0, 0),
+        ("never", True, 0, 0, 0),
+        # A kernel before 5.0 does not say whether they are disabled.
+        ("never", None, 0, 0, 0),
+        ("never", False, 0, 0, 1),
+        ("never", False, 4096, 0, 2),
+        ("madvise", False, 4096, 0, 0),
+        ("madvise", False, 4096, 2048, 1),
+        ("madvise", True, 0, 0, 1),
+        ("always", False, 4096, 4096, 0),
+        ("always", True, 0, 0, 1),
+    ],
+)
+def test_huge_pages_are_those_that_were_set(
+    wanted: HugePageMode | None, disabled: bool | None, size: int, unadvised: int, faults: int
+) -> None:
+    pages = HugePages(disabled=disabled, size_bytes=size, unadvised_bytes=unadvised)
+
+    found = tuple(huge_page_violations(replace(a_worker(), huge_pages=pages), wanted))
+
+    assert len(found) == faults

@@ -130,3 +130,25 @@ def test_the_framework_gets_its_thread_counts() -> None:
     assert (intra_op(cell, placement), cell.threads.inter_op) == (2, 1)
     own = replace(cell, threads=Threads(rule=2, intra_op=6))
     assert (intra_op(own, placement), own.threads.inter_op) == (6, None)
+
+
+def test_a_time_to_spin_is_written_for_every_openmp_runtime() -> None:
+    # libgomp counts 100,000 spins to a millisecond.
+    assert started(a_cell(threads=Threads(blocktime=3))).env == (
+        ("KMP_BLOCKTIME", "3"),
+        ("GOMP_SPINCOUNT", "300000"),
+    )
+    assert started(a_cell(threads=Threads(blocktime="infinite"))).env == (
+        ("KMP_BLOCKTIME", "infinite"),
+        ("GOMP_SPINCOUNT", "infinite"),
+    )
+
+
+def test_an_openmp_runtime_is_preloaded_before_an_allocator() -> None:
+    cell = replace(a_cell(), env=(("LD_PRELOAD", "libjemalloc.so.2"),))
+    placement = place(cell, DUAL)
+    assert isinstance(placement, Placement)
+
+    planned = command(cell, placement, 0, "python", openmp="libomp.so.5")
+
+    assert planned.env == (("LD_PRELOAD", "libomp.so.5:libjemalloc.so.2"),)

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from corebound.planning.models import QuotaSupport
+from corebound.planning.models import HugePageSupport, QuotaSupport
 from corebound.planning.plan import (
     MOST_INTERLEAVED,
     HostCapabilities,
@@ -27,6 +27,8 @@ def block(
     smt: int = 1,
     quota: QuotaSupport | None = None,
     host_quota: float | None = None,
+    huge_pages: HugePageSupport | None = None,
+    openmp: dict[str, str] | None = None,
     **scenario: Any,
 ) -> tuple[tuple[PlannedCell, ...], dict[str, str]]:
     """Every cell of a scenario on a host of eight CPUs, and whom each is compared with."""
@@ -38,6 +40,8 @@ def block(
         pythons={loaded.environment or "host": "/usr/bin/python3"},
         gpus=("0",),
         quota=quota or QuotaSupport(),
+        huge_pages=huge_pages or HugePageSupport(),
+        openmp={loaded.environment or "host": openmp or {}},
     )
     cells = expand(loaded, "a.yaml")
     planned = plan_cells(loaded, cells, host, folder="/suite", profile=None, seed=1)
@@ -230,3 +234,38 @@ def test_xla_gets_its_threads_by_the_variable_that_it_reads() -> None:
 
     (command,) = cell.commands
     assert dict(command.env)["NPROC"] == "3"
+
+
+@pytest.mark.parametrize(
+    ("host", "can_require_advice", "possible"),
+    [
+        ("always", True, {"always", "madvise", "never"}),
+        ("always", False, {"always", "never"}),
+        ("madvise", True, {"madvise", "never"}),
+        ("never", True, {"never"}),
+        (None, True, {"never"}),
+    ],
+)
+def test_a_process_has_no_more_huge_pages_than_its_host_allows(
+    host: Any, can_require_advice: bool, possible: set[str]
+) -> None:
+    support = HugePageSupport(host=host, can_require_advice=can_require_advice)
+
+    planned, _ = block(huge_pages=support, matrix={"thp": ["always", "madvise", "never"]})
+
+    assert {cell.cell.thp for cell in planned if cell.unfit is None} == possible
+
+
+def test_an_openmp_runtime_that_is_not_there_is_skipped_with_what_installs_it() -> None:
+    planned, _ = block(
+        openmp={"llvm": "libomp.so.5"}, matrix={"openmp": [None, "gnu", "intel", "llvm"]}
+    )
+
+    (unfit,) = (cell.unfit for cell in planned if cell.unfit is not None)
+    assert unfit.what == "environment host has no OpenMP runtime of Intel."
+    assert unfit.fix.startswith("Add intel-openmp==VERSION")
+    assert [dict(cell.commands[0].env).get("LD_PRELOAD") for cell in planned if cell.commands] == [
+        None,
+        None,
+        "libomp.so.5",
+    ]

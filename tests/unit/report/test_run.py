@@ -7,13 +7,21 @@ from msgspec.structs import replace
 from corebound.analysis.selection import latest_results
 from corebound.analysis.wording import plain
 from corebound.errors import Fault
-from corebound.records.launch_record import Launch
+from corebound.records.launch_record import HugePages, Launch
 from corebound.records.telemetry import Disturbance
 from corebound.report.inputs import PageContext
 from corebound.report.pages.run import RunPage, run_page
 from corebound.report.scenario.page import scenario_page
 from corebound.scenario.matrix import expand
-from support.build import a_launch, a_profiled_launch, a_quota_use, a_run, a_scenario, an_operator
+from support.build import (
+    a_launch,
+    a_profiled_launch,
+    a_quota_use,
+    a_run,
+    a_scenario,
+    a_worker,
+    an_operator,
+)
 from support.report_sample import NOW
 
 SCENARIO = a_scenario(matrix={"binding": ["none", "one-cpu", "smt-siblings"]})
@@ -116,6 +124,19 @@ def test_a_scenario_tells_the_same_of_its_launches() -> None:
     )
     assert row.fix.startswith("The run ended before it was launched again.")
     assert page.configurations.unmeasured[0].fix == row.fix
+
+
+def test_the_openmp_runtime_and_the_huge_pages_are_shown_where_the_cell_sets_them() -> None:
+    pages = HugePages(disabled=False, size_bytes=4 << 20, unadvised_bytes=0)
+    worker = replace(a_worker(), libraries=("libgomp.so.1.0.0", "libiomp5.so"), huge_pages=pages)
+    launch = replace(a_launch(cell=replace(FREE, openmp="intel")), workers=(worker,))
+
+    (row,) = page_of(launch).launches
+
+    assert row.notes == (
+        "loaded: libgomp.so.1.0.0, libiomp5.so",
+        "4.0 MiB of memory in huge pages",
+    )
 
 
 def test_what_a_quota_did_is_told_of_every_launch() -> None:

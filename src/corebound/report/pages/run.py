@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from msgspec import Struct
 
@@ -31,7 +31,7 @@ from corebound.report.elements import Head, Hero, damaged_records
 from corebound.report.scenario.launches import log_tail, status_tone
 from corebound.report.scenario.provenance import Fact, host_facts, lock_fact
 from corebound.report.urls import host_file, raw_file, run_file
-from corebound.units import cpu_quota
+from corebound.units import cpu_quota, size
 
 
 class RunLaunch(Struct, frozen=True, kw_only=True):
@@ -218,12 +218,23 @@ def _scenarios(
     return tuple(rows)
 
 
+def _process_settings(launch: Launch) -> Iterator[str]:
+    """The OpenMP runtime and the huge pages of a launch, if its cell sets them."""
+    if launch.cell.openmp is not None:
+        loaded = sorted({name for worker in launch.workers for name in worker.libraries})
+        yield f"loaded: {', '.join(loaded) or 'no OpenMP runtime'}"
+    pages = [worker.huge_pages for worker in launch.workers if worker.huge_pages is not None]
+    if pages:
+        yield f"{size(sum(each.size_bytes for each in pages))} of memory in huge pages"
+
+
 def _launch(run: Run, launch: Launch, launches: Sequence[Launch]) -> RunLaunch:
     notes = [reason_of(launch), *evidence_of(launch), fix_of(launch, launches)]
     if launch.leftover_processes:
         notes.append(f"outlived its worker and was ended: {', '.join(launch.leftover_processes)}")
     if (quota := launch.quota) is not None:
         notes.append(f"CPU quota of {cpu_quota(quota.cpus)}: {throttled_text(quota)}")
+    notes.extend(_process_settings(launch))
     return RunLaunch(
         launch=launch,
         notes=tuple(note for note in notes if note),
