@@ -15,8 +15,24 @@
     return steps.map((step) => (sum += step));
   }
 
+  /* A whole number, counted in 10^-scale; a negative power of ten is not exact. */
+  const decimal = (count, scale) =>
+    count === null ? null : scale < 0 ? count * Number(`1e${-scale}`) : count / Number(`1e${scale}`);
+
+  /* Values and ends as numbers, from the differences and distances that stand for them. */
+  function numbers({ scale, value, low, high }) {
+    if (!scale) return { value, low, high };
+    let sum = 0;
+    const counts = value.map((step) => (step === null ? null : (sum += step)));
+    const coarse = Number(`1e${scale[0] - scale[1]}`);
+    const ends = (distances, sign) => distances.map((distance, index) =>
+      distance === null ? null : decimal(Math.floor(counts[index] / coarse + 0.5) + sign * distance, scale[1]));
+    return { value: counts.map((count) => decimal(count, scale[0])), low: ends(low, -1), high: ends(high, 1) };
+  }
+
   /* A series with its moments beside its values, and the points that no line leads to. */
-  function opened(series, { moments, columns, pauses }) {
+  function opened(packed, { moments, columns, pauses }) {
+    const series = { ...packed, ...numbers(packed) };
     const places = columns[series.column];
     const [at, run, commit, minutes] = ["at", "run", "commit", "minutes"].map((name) =>
       places.map((place) => moments[name][place]));

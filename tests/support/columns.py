@@ -65,12 +65,12 @@ def read(moments: str, points: str) -> list[StoredSeries]:
     for one in document["series"].values():
         places = [*itertools.accumulate(document["columns"][one["column"]])]
         reasons = {at: why for why, indices in one["missing"].items() for at in indices}
-        names = ("project", "scenario", "host", "cell", "unit", "value")
-        columns: dict[str, Any] = {name: one[name] for name in names}
+        names = ("project", "scenario", "host", "cell", "unit")
+        columns: dict[str, Any] = {name: one[name] for name in names} | _numbers(one)
         for name in ("at", "run", "commit", "minutes"):
             columns[name] = [shared[name][place] for place in places]
         for name in ("low", "high"):
-            columns[name] = one[name] or [None] * len(places)
+            columns[name] = columns[name] or [None] * len(places)
         found.append(
             StoredSeries(
                 **columns,
@@ -82,3 +82,29 @@ def read(moments: str, points: str) -> list[StoredSeries]:
             )
         )
     return found
+
+
+def _numbers(one: dict[str, Any]) -> dict[str, list[float | None]]:
+    """Values and ends, from the differences and distances that stand for them."""
+    if one["scale"] is None:
+        return {name: one[name] for name in ("value", "low", "high")}
+    scale, end_scale = one["scale"]
+    counts: list[int | None] = []
+    total = 0
+    for step in one["value"]:
+        total += step or 0
+        counts.append(None if step is None else total)
+    coarse = 10 ** (scale - end_scale)
+    ends = {
+        name: [
+            None if count is None or gap is None
+            else _decimal((2 * count + coarse) // (2 * coarse) + sign * gap, end_scale)
+            for count, gap in zip(counts, one[name], strict=False)
+        ]
+        for name, sign in (("low", -1), ("high", 1))
+    }  # fmt: skip
+    return {"value": [None if it is None else _decimal(it, scale) for it in counts], **ends}
+
+
+def _decimal(count: int, scale: int) -> float:
+    return float(f"{count}e{-scale}")

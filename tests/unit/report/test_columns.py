@@ -1,7 +1,8 @@
-"""The scripts with points hold every point of a history, to ten digits, in little space."""
+"""The scripts with points hold every point of a history, to seven digits, in little space."""
 
 from __future__ import annotations
 
+import itertools
 import math
 import random
 
@@ -52,11 +53,11 @@ def histories(draw: st.DrawFn) -> Series:
     )
 
 
-def is_close(number: float | None, original: float | None) -> bool:
-    """Whether a number is another one with ten digits."""
+def is_close(number: float | None, original: float | None, within: float) -> bool:
+    """Whether a number is another one, to seven digits or as close as this."""
     if number is None or original is None:
         return number is original
-    return number == float(f"{original:.10g}") or math.isclose(number, original, rel_tol=5.001e-10)
+    return math.isclose(number, original, rel_tol=5.001e-7, abs_tol=within)
 
 
 @given(st.lists(histories(), min_size=1, max_size=4, unique_by=lambda series: series.id))
@@ -74,21 +75,38 @@ def test_every_point_is_as_it_was(all_series: list[Series]) -> None:
         assert one.environment == [point.environment_key for point in original]
         assert one.missing == [point.missing for point in original]
         ends = [point.bounds or (None, None) for point in original]
-        for numbers, originals in (
-            (one.value, [point.value for point in original]),
-            (one.low, [low for low, _ in ends]),
-            (one.high, [high for _, high in ends]),
+        # Five digits of the smallest value: half of the last one is at most 5e-5 of it.
+        within = 5.001e-5 * min((point.value for point in original if point.value), default=0)
+        for numbers, originals, allowed in (
+            (one.value, [point.value for point in original], 0.0),
+            (one.low, [low for low, _ in ends], within),
+            (one.high, [high for _, high in ends], within),
         ):
-            assert all(map(is_close, numbers, originals))
+            assert all(map(is_close, numbers, originals, itertools.repeat(allowed)))
 
 
-@given(st.integers(1, 10**10 - 1), st.integers(-250, 250))
-def test_a_number_of_ten_digits_is_exact(digits: int, exponent: int) -> None:
-    value = float(f"{digits}e{exponent}")
+@given(st.lists(st.integers(10**6, 10**7 - 1), min_size=1, max_size=6), st.integers(-250, 250))
+def test_numbers_of_seven_digits_are_exact(digits: list[int], exponent: int) -> None:
+    values = [float(f"{number}e{exponent}") for number in digits]
 
-    (one,) = stored(a_series([value]))
+    (one,) = stored(a_series(values))
 
-    assert one.value == [value]
+    assert one.value == values
+
+
+@given(st.lists(st.integers(1, 2**53 - 1), min_size=1, max_size=6))
+def test_whole_numbers_are_exact(values: list[int]) -> None:
+    (one,) = stored(a_series([float(value) for value in values]))
+
+    assert one.value == values
+
+
+def test_ends_of_five_digits_are_exact() -> None:
+    point = replace(a_point(), value=1.23456789, bounds=(1.2099, 1.2592))
+
+    (one,) = stored(replace(a_series([1.0]), points=HistoryPoints.of([point])))
+
+    assert (one.value, one.low, one.high) == ([1.234568], [1.2099], [1.2592])
 
 
 def test_an_infinite_end_is_missing() -> None:
@@ -176,12 +194,12 @@ def _with_moments(points: HistoryPoints, moments: object) -> HistoryPoints:
     )
 
 
-def test_a_point_with_its_interval_takes_15_bytes(wide: list[Series]) -> None:
+def test_a_point_with_its_interval_takes_9_bytes(wide: list[Series]) -> None:
     shared = SharedMoments(wide)
 
     text = script(points_document(wide, shared, moments_file="p.moments.js"))
 
-    assert len(text) < 15 * 40 * 350
+    assert len(text) < 9 * 40 * 350
 
 
 def test_a_moment_takes_50_bytes_whatever_the_number_of_series(wide: list[Series]) -> None:

@@ -13,17 +13,22 @@ means unknown. The JSON of points has:
 - `pauses`: for each of `columns`, the points before which a result is overdue.
 - `environments`: lists of (what, which).
 - `series`: by anchor, each with `project`, `scenario`, `host`, `cell` and `unit`; `column`, an
-  index; `environment`, as (index, number of points) for each stretch of points; `value`, `low` and
-  `high`, null where there is none, the latter two empty if no point has an interval; and
-  `missing`, the points without a value by reason.
+  index; `environment`, as (index, number of points) for each stretch of points; `missing`, the
+  points without a value by reason; `scale`; and `value`, `low` and `high`, null where there is
+  none, the latter two empty if no point has an interval.
+
+`scale` is null where these are plain numbers. Else it has two powers of ten, of values and of ends:
+a value is the difference from the last value before it, counted in 10^-scale; an end is its
+distance from the value, counted in 10^-scale of ends, with the value rounded half up to that.
+Values then have seven digits and ends five of the smallest value; whole numbers are exact.
 """
 
 from __future__ import annotations
 
 import base64
 import itertools
+import math
 import zlib
-from array import array
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -31,7 +36,6 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from corebound.analysis.history_csv import DIGITS
 from corebound.records import cache
 from corebound.records.history import (
     EnvironmentKey,
@@ -40,11 +44,13 @@ from corebound.records.history import (
     Series,
     days_since_1970,
 )
-from corebound.report.history.timeline import pauses_before
+from corebound.report.history.timeline import FloatArray, pauses_before
 from corebound.report.urls import series_anchor
 
-# Larger powers of ten are not exact as a double.
-_LARGEST_EXACT_POWER = 22
+# Far below the noise of any measurement. Digits of noise cannot be compressed.
+DIGITS, END_DIGITS = 7, 5
+# Larger powers of ten, and larger whole numbers, are not exact as a double.
+_LARGEST_EXACT_POWER, _LARGEST_EXACT = 22, 2.0**53
 MINUTES_A_DAY = 24 * 60
 # Files are mostly digits that do not repeat. For these, this level and strategy give less than the
 # default ones, in half the time.
@@ -136,10 +142,8 @@ def points_document(
             "unit": series.unit,
             "column": columns.index(points.moments),
             "environment": stretches[id(keys)],
-            "value": _numbers(points.values),
-            "low": _numbers(points.lows),
-            "high": _numbers(points.highs),
             "missing": _by_reason(points),
+            **_packed(points),
         }
     return {
         "moments": moments_file,
@@ -170,14 +174,64 @@ def _by_reason(points: HistoryPoints) -> dict[str, list[int]]:
     return groups
 
 
-def _numbers(values: array[float]) -> msgspec.Raw:
-    """Numbers with `DIGITS` significant digits as JSON; NaN and infinity become null."""
-    # A whole number needs no `.0`, and no other number ends in one.
-    text = msgspec.json.encode(round_digits(np.array(values)).tolist())
-    return msgspec.Raw(text.replace(b".0,", b",").replace(b".0]", b"]"))
+def _packed(points: HistoryPoints) -> dict[str, Any]:
+    """The values and ends of points, counted as the module describes."""
+    values, lows, highs = map(np.array, (points.values, points.lows, points.highs))
+    scales = _scales(values, lows, highs)
+    if scales is None:
+        plain = {"value": values, "low": lows, "high": highs}
+        return {"scale": None, **{name: _numbers(column) for name, column in plain.items()}}
+    scale, end_scale = scales
+    counts = _counted(values, scale)
+    middles = np.floor(counts / 10.0 ** (scale - end_scale) + 0.5)
+    steps = counts.copy()
+    is_known = np.isfinite(counts)
+    steps[is_known] = np.diff(counts[is_known], prepend=0)
+    return {
+        "scale": scales,
+        "value": _whole(steps),
+        "low": _whole(middles - _counted(lows, end_scale)) if lows.size else [],
+        "high": _whole(_counted(highs, end_scale) - middles) if highs.size else [],
+    }
 
 
-def round_digits(values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+def _scales(values: FloatArray, lows: FloatArray, highs: FloatArray) -> tuple[int, int] | None:
+    """The powers of ten that turn values and ends into whole numbers; None if none does exactly."""
+    is_known = np.isfinite(values)
+    size = np.abs(values[is_known & (values != 0)])
+    ends = np.concatenate((lows, highs))
+    is_end = np.isfinite(ends)
+    if not size.size or (is_end & ~np.tile(is_known, ends.size // values.size)).any():
+        return None
+    finite = np.abs(np.concatenate((values[is_known], ends[is_end])))
+    if (finite == np.rint(finite)).all():
+        scales = 0, 0
+    else:
+        place = math.floor(math.log10(size.min()))
+        scales = DIGITS - 1 - place, END_DIGITS - 1 - place
+    if max(map(abs, scales)) > _LARGEST_EXACT_POWER:
+        return None
+    return scales if finite.max() < _LARGEST_EXACT / 10.0 ** scales[0] else None
+
+
+def _counted(values: FloatArray, scale: int) -> FloatArray:
+    # A negative power of ten is not exact.
+    return np.rint(values * 10.0**scale if scale >= 0 else values / 10.0**-scale)
+
+
+def _whole(numbers: FloatArray) -> list[int | None]:
+    """Whole numbers; NaN and infinity become None."""
+    if np.isfinite(numbers).all():
+        return numbers.astype(np.int64).tolist()
+    return [int(number) if math.isfinite(number) else None for number in numbers.tolist()]
+
+
+def _numbers(values: FloatArray) -> list[float | None]:
+    """Numbers with `DIGITS` significant digits; NaN and infinity become None."""
+    return [it if math.isfinite(it) else None for it in round_digits(values).tolist()]
+
+
+def round_digits(values: FloatArray) -> FloatArray:
     """Round numbers to `DIGITS` significant digits, so that their shortest text has no more."""
     size = np.abs(values)
     is_usual = np.isfinite(size) & (size > 0)
