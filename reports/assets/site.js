@@ -851,12 +851,13 @@
     };
   }
 
-  for (const figure of all("figure[data-zoom]")) {
+  for (const figure of all("figure[data-series]")) {
+    const address = figure.closest("[data-zoom]").dataset.zoom;
     const named = figure.querySelector("figcaption b").textContent;
     const anchors = figure.dataset.series.split(" ");
     const own = (points) => anchors.map((anchor) => points.series[anchor]);
     const csv = pointsButton("CSV", `CSV of ${named}`, async () => {
-      const points = await pointsIn(figure.dataset.zoom);
+      const points = await pointsIn(address);
       download(corebound.csv(points, own(points)), `${page}-${anchors[0]}.csv`);
     });
     csv.className = "csv";
@@ -868,7 +869,7 @@
         close = null;
       } else {
         const library = ["uplot-1.6.32.css", "uplot-1.6.32.js"].map((name) => load(asset(name)));
-        const [points] = await Promise.all([pointsIn(figure.dataset.zoom), ...library]);
+        const [points] = await Promise.all([pointsIn(address), ...library]);
         close = opened(figure, own(points));
       }
       frame.hidden = Boolean(close);

@@ -226,7 +226,7 @@ def test_a_zoom_starts_with_the_static_charts_scale(
     page = of_series(windows, tmp_path, a_series(figures, project="p"), width=DESK)
     said: list[str] = []
     page.on("pageerror", lambda error: said.append(str(error)))
-    labels = page.locator("figure[data-zoom] .levels span").first.locator("..").locator("span")
+    labels = page.locator("figure[data-series] .levels span").first.locator("..").locator("span")
     still = [
         (
             node.inner_text(),

@@ -311,10 +311,13 @@ def test_a_history_zooms_by_keyboard_and_loads_the_zoom_on_demand(
 
 
 def rows(text: str) -> list[dict[str, str | float]]:
-    """The lines of CSV; numbers are as long as each language writes them."""
-    numbers = {"figure", "low", "high"}
+    """The lines of CSV; numbers to the digits that points in a site have."""
+    digits = {"figure": 7, "low": 5, "high": 5}
     return [
-        {name: float(cell) if name in numbers and cell else cell for name, cell in row.items()}
+        {
+            name: float(f"{float(cell):.{digits[name]}g}") if name in digits and cell else cell
+            for name, cell in row.items()
+        }
         for row in csv.DictReader(io.StringIO(text))
     ]
 
@@ -330,7 +333,7 @@ def test_the_csv_of_a_page_and_of_a_chart_are_what_the_terminal_writes(
         if series.scenario == "io.Read.time_read" and has_history(series)
     ]
     if button == "CSV of":
-        anchor = page.locator("figure[data-zoom]").first.get_attribute("data-series")
+        anchor = page.locator("figure[data-series]").first.get_attribute("data-series")
         all_series = [series for series in all_series if series_anchor(series) == anchor]
 
     with page.expect_download() as saved:

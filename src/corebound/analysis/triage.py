@@ -229,11 +229,14 @@ def triage(assessed: Iterable[AssessedChange]) -> tuple[CommitEntry, ...]:
     Args:
         assessed: Changes and early warnings of any series, in any order.
     """
-    by_id = {
-        each.change.id: each
-        for each in assessed
-        if (each.change.clear or each.alarm) and not each.is_undecided
-    }
+    return commit_entries(
+        each for each in assessed if (each.change.clear or each.alarm) and not each.is_undecided
+    )
+
+
+def commit_entries(assessed: Iterable[AssessedChange]) -> tuple[CommitEntry, ...]:
+    """Group any changes by the commits that they may come from, the latest first."""
+    by_id = {each.change.id: each for each in assessed}
     groups = group_by_commits(each.change for each in by_id.values())
     entries = sorted(
         (_entry([by_id[change.id] for change in group]) for group in groups),

@@ -4,9 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from corebound import units
 from corebound.analysis.tuning import Standing, TuneResult
-from corebound.analysis.wording import NO_ESTIMATE, axis_value, binding_name, capital, count
+from corebound.analysis.wording import (
+    NO_ESTIMATE,
+    axis_value,
+    binding_name,
+    capital,
+    count,
+    relative_speed,
+    speed_bounds,
+)
 from corebound.records.tuning import Objective
 from corebound.scenario.cell import Cell
 from corebound.stats.comparison import Comparison
@@ -53,21 +60,13 @@ def times(comparison: Comparison | None, objective: Objective) -> str:
     """How a configuration compares: `1.30× faster (95 % CI 1.21–1.39)`."""
     if comparison is None or comparison.interval is None:
         return NO_ESTIMATE
-    ratio, low, high = (
-        comparison.speedup_ratio,
-        comparison.interval.low,
-        comparison.interval.high,
-    )
-    if comparison.verdict in {"equivalent", "undecided"} and is_usable_ratio(low, high):
-        word = "equivalent" if comparison.verdict == "equivalent" else "inconclusive"
-        return f"{word} (95 % CI of the ratio {low:.2f}–{high:.2f})"
-    better, worse = _BETTER[objective]
-    word = better
-    if ratio < 1:
-        ratio, low, high, word = 1 / ratio, 1 / high, 1 / low, worse
-    if not is_usable_ratio(low, high):
+    interval = comparison.interval
+    if not is_usable_ratio(interval.low, interval.high):
         return NO_ESTIMATE
-    return f"{units.ratio(ratio)} {word} (95 % CI {low:.2f}–{high:.2f})"
+    text = {"equivalent": "equivalent", "undecided": "inconclusive"}.get(comparison.verdict)
+    if text is None:
+        text = relative_speed(comparison.speedup_ratio, words=_BETTER[objective])
+    return f"{text} (95 % CI {speed_bounds(interval.low, interval.high)})"
 
 
 def headline(result: TuneResult, *, bounds: bool = True) -> str:

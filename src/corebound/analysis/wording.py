@@ -419,13 +419,9 @@ def relative_speed(
     if not 0 < speedup_ratio < math.inf:
         return NO_ESTIMATE
     larger = max(speedup_ratio, 1 / speedup_ratio)
-    if larger >= 10:
-        text = f"{larger:,.0f}×"
-    elif round(larger, digits + 1) == 1:
-        return f"{1:.{digits}f}×"
-    else:
-        # A difference just above zero has one more digit.
-        text = f"{larger:.{digits + (round(larger, digits) == 1)}f}×"
+    text = times(larger, digits=digits)
+    if round(larger, digits + 1) == 1:
+        return text
     return f"{text} {words[0] if speedup_ratio > 1 else words[1]}"
 
 
@@ -448,15 +444,16 @@ def speed_bounds(low: float, high: float, *, digits: int = 2) -> str:
     return f"{least} to {most} %".replace("-", "\N{MINUS SIGN}")
 
 
-def times(factor: float) -> str:
-    """Format a ratio of at least 1; one close to 1 has three decimals.
+def times(factor: float, *, digits: int = 2) -> str:
+    """Format a ratio of at least 1; one just above 1 has one more of these decimals.
 
-    >>> times(1.304), times(1.0179), times(24.2), times(1234)
-    ('1.30×', '1.018×', '24×', '1,234×')
+    >>> times(1.304), times(1.0179), times(1.004), times(1.0001), times(24.2), times(1234)
+    ('1.30×', '1.02×', '1.004×', '1.00×', '24×', '1,234×')
     """
     if factor >= 10:
         return f"{factor:,.0f}×" if factor < 1e15 else f"{factor:.1e}×"
-    return f"{factor:.2f}×" if factor >= 1.02 else f"{factor:.3f}×"
+    is_close = round(factor, digits) == 1 < round(factor, digits + 1)
+    return f"{factor:.{digits + is_close}f}×"
 
 
 def _bound(value: float, digits: int = 2) -> str:

@@ -15,7 +15,12 @@ from corebound.analysis import wording
 from corebound.analysis.change_history import NO_BINDING_MODE, change_size, size_interval
 from corebound.analysis.commands import CommandLine
 from corebound.analysis.run_comparison import commit_title
-from corebound.analysis.triage import change_factor, impact_word
+from corebound.analysis.triage import (
+    change_factor,
+    impact_extent,
+    impact_size,
+    impact_word,
+)
 from corebound.report.charts.commits import commit_bars_svg
 from corebound.report.charts.history import history_svg, sparkline_svg
 from corebound.report.charts.intervals import effect_svg, interval_svg, spark_svg
@@ -270,6 +275,8 @@ class Renderer:
             check_sign=wording.check_sign,
             change_size=change_size,
             change_factor=change_factor,
+            impact_extent=impact_extent,
+            impact_size=impact_size,
             impact_word=impact_word,
             times=wording.times,
             size_interval=size_interval,

@@ -51,12 +51,12 @@ from corebound.report.pages.benchmark import (
     benchmarks_of,
 )
 from corebound.report.pages.claims import ClaimsPage, claims_page
-from corebound.report.pages.compare import compare_page, comparison_links
+from corebound.report.pages.compare import compare_page
 from corebound.report.pages.compare_commits import commits_page
 from corebound.report.pages.comparisons import comparisons_page
 from corebound.report.pages.feed import feed
 from corebound.report.pages.history import history_page
-from corebound.report.pages.host import host_links, host_page
+from corebound.report.pages.host import host_page
 from corebound.report.pages.hosts import hosts_page
 from corebound.report.pages.operators import OperatorsPage, operators_page
 from corebound.report.pages.overview import overview_page
@@ -152,27 +152,21 @@ def render_pages(
     yield from _hosts_and_comparisons(inputs, compared, context, renderer)
     if compared or commits:
         yield from _comparisons(inputs, compared, commits, renderer, holds)
-    links: list[tuple[str, str]] = []
-    for name, link_text, text in _pages_of_all_scenarios(
-        inputs, context, compared, renderer, claims=claims, operators=operators
-    ):
-        yield name, text
-        if link_text:
-            links.append((link_text, name))
-    links += comparison_links(compared)
+    yield from _pages_of_all_scenarios(
+        inputs, context, renderer, claims=claims, operators=operators
+    )
     for pair in commits:
         page = commits_page(pair, context)
         yield commits_data(pair.project, pair.before.sha, pair.after.sha), commits_csv(pair)
         yield page.address, renderer.page("compare", page)
-        links.append((page.head.title, page.address))
+    tunings: list[tuple[str, str]] = []
     for result, files in inputs.tunings:
         tuned = tune_page(result, files, now=inputs.now)
         yield tuned.data.removeprefix("../"), json_file(tune_document(result, files))
         yield tuned.address, renderer.page("tune", tuned)
-        links.append((tuned.head.title, tuned.address))
-    links += host_links(inputs.records)
+        tunings.append((tuned.head.title, tuned.address))
     overview = overview_page(
-        results, context, pages=links, records=inputs.records, faults=inputs.faults
+        results, context, tunings=tunings, records=inputs.records, faults=inputs.faults
     )
     preview = share_image(overview.hero)
     yield SHARE_IMAGE, renderer.page("share", preview)
@@ -382,29 +376,25 @@ def _pair_key(inputs: SiteInputs, pair: tuple[Run, Run], renderer: Renderer) -> 
 def _pages_of_all_scenarios(
     inputs: SiteInputs,
     context: PageContext,
-    compared: Sequence[RunComparison],
     renderer: Renderer,
     *,
     claims: ClaimsPage | None,
     operators: OperatorsPage | None,
-) -> Iterator[tuple[str, str, str]]:
-    """Pages about all scenarios as (path, link text on the overview or empty, text)."""
-    links, history = comparison_links(compared), context.history
+) -> Iterator[tuple[str, str]]:
+    """Pages about all scenarios."""
+    history = context.history
     if history.histories:
-        page = history_page(context, comparisons=links)
-        text = "History: all changes and series"
-        yield "history.html", text, renderer.page("history", page)
-        feed_ = renderer.page("feed", feed(context, records=inputs.records_folder))
-        yield "feed.xml", "Feed of changes, Atom", feed_
+        yield "history.html", renderer.page("history", history_page(context))
+        feed_ = feed(context, records=inputs.records_folder)
+        yield "feed.xml", renderer.page("feed", feed_)
         if history.changes or history.unclear:
-            yield "data/changes.csv", "", changes_csv(history, inputs.records_folder)
+            yield "data/changes.csv", changes_csv(history, inputs.records_folder)
     if claims is not None:
-        yield "claims.html", "Claims: published, and measured here", renderer.page("claims", claims)
+        yield "claims.html", renderer.page("claims", claims)
     if operators is not None:
         if imported := imported_csv(inputs.profiles):
-            yield "data/imported.operators.csv", "", imported
-        text = "Operators: where the time of a step goes"
-        yield "operators.html", text, renderer.page("operators", operators)
+            yield "data/imported.operators.csv", imported
+        yield "operators.html", renderer.page("operators", operators)
 
 
 # Hidden, so that it is not published.

@@ -107,6 +107,11 @@ def a_cell(
     return a_series([], **(made | changes))
 
 
+def a_changed_cell(n: int, *, host: str = "box") -> Series:
+    """A cell that is twice as slow from its twentieth night on."""
+    return a_stepped_cell(n, steps={20: 2.0}, nights=40, host=host)
+
+
 def a_silent_cell(n: int, *, host: str = "box", scenario: str = "b") -> Series:
     points = HistoryPoints.of(a_point(None, day=day, missing="it failed") for day in range(3))
     return a_cell(n, host=host, scenario=scenario, title=scenario, points=points)
@@ -193,7 +198,7 @@ def test_moments_that_cannot_be_read_leave_each_chart_its_own_axis() -> None:
 
 
 def test_charts_are_shared_out_among_machines() -> None:
-    all_series = [a_cell(n, host=host) for host in ("a", "b", "c") for n in range(72)]
+    all_series = [a_changed_cell(n, host=host) for host in ("a", "b", "c") for n in range(24)]
 
     shown = select_charts(a_benchmark(all_series, known_of(*all_series))).charted
 
@@ -206,8 +211,8 @@ def test_charts_are_shared_out_among_machines() -> None:
 
 def test_a_machine_of_few_cells_leaves_its_share_to_the_others() -> None:
     all_series = [
-        *(a_cell(n, host="a") for n in range(72)),
-        *(a_cell(n, host="b") for n in range(4)),
+        *(a_changed_cell(n, host="a") for n in range(72)),
+        *(a_changed_cell(n, host="b") for n in range(4)),
     ]
 
     shown = select_charts(a_benchmark(all_series, known_of(*all_series))).charted
@@ -215,47 +220,87 @@ def test_a_machine_of_few_cells_leaves_its_share_to_the_others() -> None:
     assert [sum(series.host == host for series in shown) for host in ("a", "b")] == [56, 4]
 
 
+def test_of_cells_without_a_change_six_have_a_chart() -> None:
+    unchanged = [a_cell(n, host=host) for host in ("a", "b") for n in range(9)]
+    changed = [a_changed_cell(n, host="a") for n in range(100, 109)]
+
+    shown = select_charts(a_benchmark((*unchanged, *changed), known_of(*unchanged, *changed)))
+
+    assert len(shown.charted) == 6 + 9
+    assert {series.id for series in changed} <= {series.id for series in shown.charted}
+    assert [
+        sum(series.host == host and series in unchanged for series in shown.charted)
+        for host in ("a", "b")
+    ] == [0, 6]
+
+
 def test_what_no_chart_is_left_for_is_a_row_with_its_course_in_the_same_order() -> None:
-    all_series = [a_cell(n) for n in range(70)]
+    all_series = [a_cell(n) for n in range(16)]
 
     text = site_of(*all_series)[benchmark_file("p", "b")]
 
     rows = page_of(*all_series).rest.rows
-    assert [row.name for row in rows] == [f"n={n}" for n in range(60, 70)]
+    assert [row.name for row in rows] == [f"n={n}" for n in range(6, 16)]
     assert text.count('class="spark"') == 10
     assert all(f'id="{series_anchor(series)}"' in text for series in all_series)
 
 
 def test_beyond_what_a_page_holds_cells_are_named() -> None:
-    page = page_of(*(a_cell(n) for n in range(840)))
+    page = page_of(*(a_cell(n) for n in range(816)))
 
-    assert (len(page.charts), len(page.rest.rows)) == (30, 800)
-    assert page.rest.unshown == tuple(f"n={n}, on box" for n in range(830, 840))
+    assert (len(page.charts), len(page.rest.rows)) == (6, 800)
+    assert page.rest.unshown == tuple(f"n={n}, on box" for n in range(806, 816))
 
 
 def test_of_hundreds_of_cells_half_of_the_charts_make_room_for_rows() -> None:
-    page, more = (page_of(*(a_cell(n) for n in range(number))) for number in (310, 311))
+    changed = [a_changed_cell(n) for n in range(310, 371)]
+    few, many = (
+        select_charts(a_benchmark(all_series, known_of(*all_series)))
+        for all_series in (
+            (*(a_cell(n) for n in range(249)), *changed),
+            (*(a_cell(n) for n in range(250)), *changed),
+        )
+    )
 
-    assert (len(page.charts), len(page.rest.rows)) == (60, 250)
-    assert (len(more.charts), len(more.rest.rows)) == (30, 281)
+    assert (len(few.charted), len(few.others)) == (60, 250)
+    assert (len(many.charted), len(many.others)) == (30, 281)
 
 
-def test_each_chart_has_its_latest_points_behind_it_with_a_link_to_their_commits() -> None:
+def test_each_of_few_charts_has_its_latest_points_behind_it_with_links_to_their_commits() -> None:
     at = "https://example.org/commit/"
-    all_series = [a_cell(n, days=range(40), commit_url=at) for n in range(60)]
+    all_series = [a_cell(n, days=range(40), commit_url=at) for n in range(6)]
 
     page = page_of(*all_series)
     text = site_of(*all_series)[benchmark_file("p", "b")]
 
     assert {len(chart.panel.points) for chart in page.charts} == {3}
     assert page.charts[0].panel.points[0].link == f"{at}{39:040x}"
-    assert text.count(f'href="{at}{39:040x}"') == 60
+    assert text.count(f'href="{at}{39:040x}"') == 6
 
 
-def test_a_single_chart_has_thirty_points_behind_it() -> None:
+def test_more_charts_have_their_latest_points_in_one_table() -> None:
+    asv = ("asv", "run", "--bench", "^b\\b")
+    all_series = [replace(a_changed_cell(n), reproduce=asv) for n in range(8)]
+
+    page = page_of(*all_series)
+    text = site_of(*all_series)[benchmark_file("p", "b")]
+
+    assert not any(chart.panel.points for chart in page.charts)
+    assert [len(row.points) for row in page.latest] == [8, 8, 8]
+    # One command measures all cells of a commit.
+    assert [len(row.commands) for row in page.latest] == [1, 1, 1]
+    table = by_id(parse_html(text), "latest")
+    assert table is not None
+    (body,) = table.all("tbody")
+    assert [next(row.all("a")).attributes["href"] for row in body.all("tr")] == [
+        f"#{chart.anchor}" for chart in page.charts
+    ]
+
+
+def test_a_single_chart_has_twenty_points_behind_it() -> None:
     (chart,) = page_of(a_cell(1, days=range(40))).charts
 
-    assert len(chart.panel.points) == 30
+    assert len(chart.panel.points) == 20
 
 
 def test_cells_that_never_gave_a_figure_are_counted_and_named_with_the_reason() -> None:
@@ -430,8 +475,8 @@ def test_what_one_commit_did_to_hundreds_leaves_charts_for_what_another_did() ->
 
 
 def test_a_cell_that_changed_has_a_row_also_where_it_is_over_and_others_have_a_name_only() -> None:
-    # 30 charts and 800 rows are what a page holds.
-    all_series = [a_stepped_cell(n, steps={}, nights=3) for n in range(840)]
+    # 6 charts without a change and 800 rows are what a page holds.
+    all_series = [a_stepped_cell(n, steps={}, nights=3) for n in range(816)]
     series = a_stepped_cell(999, steps={20: 1.2})
     history = replace(build_change_history([series]), retired_series=frozenset({series.id}))
 

@@ -421,7 +421,7 @@ def test_the_site_has_a_page_of_any_two_runs_that_are_asked_for(tmp_path: Path) 
     assert done.exit_code == 0, done.output
     pages = {file.name for file in (tmp_path / "site" / "compare").iterdir()}
     assert pages >= {"run01-run03.html", "run03-run04.html"}
-    index = (tmp_path / "site" / "index.html").read_text()
+    index = (tmp_path / "site" / "compare.html").read_text()
     assert "compare/run01-run03.html" in index
 
 

@@ -196,7 +196,7 @@ def test_the_command_tells_it_as_text_and_for_scripts(tmp_path: Path) -> None:
     assert one["speedup_interval"][0] < one["speedup_ratio"] < one["speedup_interval"][1]
 
 
-def test_the_report_has_a_page_of_them_and_the_overview_leads_there(tmp_path: Path) -> None:
+def test_the_report_has_a_page_of_them_and_the_comparisons_lead_there(tmp_path: Path) -> None:
     history_files.keep("trees", [a_history(step=1.2)], tmp_path / "records")
     parts = ["report", "--records", str(tmp_path / "records"), "--out", str(tmp_path / "site")]
 
@@ -204,7 +204,7 @@ def test_the_report_has_a_page_of_them_and_the_overview_leads_there(tmp_path: Pa
 
     (page,) = (tmp_path / "site" / "compare").iterdir()
     assert done.exit_code == 0
-    assert f"compare/{page.name}" in (tmp_path / "site" / "index.html").read_text()
+    assert f"compare/{page.name}" in (tmp_path / "site" / "compare.html").read_text()
     assert "Both commits in the history" in page.read_text()
     (data,) = (tmp_path / "site" / "data" / "compare").iterdir()
     (line,) = csv.DictReader(data.read_text().splitlines())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import itertools
 import json
 import re
 from pathlib import Path, PurePosixPath
@@ -110,5 +111,5 @@ def test_points_lie_where_the_levels_of_the_same_figures_do(scale: Any) -> None:
     ticks = drawn.partition('class="grid" d="')[2].partition('"')[0]
     lines = [line.partition("H")[0].split()[1] for line in ticks.split("M")[1:]]
     places = drawn.partition('class="run m" d="')[2].partition('"')[0]
-    heights = [anchor.partition("h")[0].split()[1] for anchor in places.split("M")[1:]]
-    assert heights == ["1000", "1000", *lines, "0", "0"]
+    steps = [int(step) for step in re.findall(r"m\d+([ -]\d+)h0", places)]
+    assert [*itertools.accumulate(steps)] == [300, 300, *map(int, lines), 0, 0]

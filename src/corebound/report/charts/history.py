@@ -13,7 +13,9 @@ from msgspec import Struct
 from corebound.report.charts.alt_text import describe_series, img_attributes
 from corebound.report.charts.axis import Axis, linear_axis, log_axis
 
-_SIZE = 1000
+# The view box of a chart: half a unit is less than a pixel. Its paths are relative, because
+# distances from one point to the next have fewer digits than places.
+_WIDTH, _HEIGHT = 1000, 300
 # The view box of a sparkline; small whole numbers keep a table of 500 small.
 _SPARK_WIDTH, _SPARK_HEIGHT = 96, 20
 SPARK_POINTS = 32
@@ -22,7 +24,7 @@ _SPARK_END = "m-1 0 1-2 1 2-1 2z"
 # Values that differ by less than this fill only a part of a sparkline, so that noise looks flat.
 _SPARK_LEAST_SPAN = 1.08
 # Arrowheads for an interval that leaves the chart, at the edge where it does.
-_HEAD_DOWN, _HEAD_UP = "l-5-40m5 40 5-40", "l-5 40m5-40 5 40"
+_HEAD_DOWN, _HEAD_UP = "l-5-12m5 12 5-12", "l-5 12m5-12 5 12"
 # A shorter axis would be below the precision of a double.
 _LEAST_MARGIN = 1e-6
 # A history that varies by more than this gets a logarithmic axis.
@@ -96,20 +98,20 @@ class HistoryChart(Struct, frozen=True, kw_only=True):
 
 def history_svg(chart: HistoryChart) -> str:
     """Draw a history; values beyond the axis are drawn at its edge, intervals with an arrowhead."""
-    grid = "".join(f"M0 {_y(chart.axis, tick)}H{_SIZE}" for tick in chart.axis.ticks)
+    grid = "".join(f"M0 {_y(chart.axis, tick)}H{_WIDTH}" for tick in chart.axis.ticks)
     bands = "".join(
-        f"M{_x(mark.begin)} 0H{_x(mark.end)}V{_SIZE}H{_x(mark.begin)}z" for mark in chart.marks
+        f"M{_x(mark.begin)} 0H{_x(mark.end)}V{_HEIGHT}H{_x(mark.begin)}z" for mark in chart.marks
     )
     parts = [
         _path("wash", bands),
         _path("grid", grid),
-        _path("node", "".join(f"M{_x(border)} 0V{_SIZE}" for border in chart.borders)),
-        _path("rule", "".join(f"M{_x(mark.x)} 0V{_SIZE}" for mark in chart.marks)),
-        _path("one", "".join(f"M{_x(at)} 0V{_SIZE}" for at in chart.compared)),
+        _path("node", "".join(f"M{_x(border)} 0V{_HEIGHT}" for border in chart.borders)),
+        _path("rule", "".join(f"M{_x(mark.x)} 0V{_HEIGHT}" for mark in chart.marks)),
+        _path("one", "".join(f"M{_x(at)} 0V{_HEIGHT}" for at in chart.compared)),
         *(_track(track, chart.axis) for track in chart.tracks),
     ]
     return (
-        f'<svg viewBox="0 0 {_SIZE} {_SIZE}" preserveAspectRatio="none"'
+        f'<svg viewBox="0 0 {_WIDTH} {_HEIGHT}" preserveAspectRatio="none"'
         f"{img_attributes(chart.alt_text)}>{''.join(parts)}</svg>"
     )
 
@@ -117,9 +119,7 @@ def history_svg(chart: HistoryChart) -> str:
 def _track(track: SeriesTrack, axis: Axis) -> str:
     dots = [dot for run in track.runs for dot in run]
     across = [_x(dot.x) for dot in dots]
-    anchors = [
-        f"{x} {y}" for x, y in zip(across, _ys(axis, [dot.value for dot in dots]), strict=True)
-    ]
+    values = _ys(axis, [dot.value for dot in dots])
     bounded = [
         (x, dot.low, dot.high)
         for x, dot in zip(across, dots, strict=True)
@@ -127,32 +127,45 @@ def _track(track: SeriesTrack, axis: Axis) -> str:
     ]
     lows = _ys(axis, [low for _, low, _ in bounded])
     highs = _ys(axis, [high for _, _, high in bounded])
-    whiskers = "".join(
-        f"M{x} {low}V{high}" for (x, _, _), low, high in zip(bounded, lows, highs, strict=True)
-    )
+    whiskers, at = [], (0, 0)
+    for (x, _, _), low, high in zip(bounded, lows, highs, strict=True):
+        whiskers.append(f"m{x - at[0]}{low - at[1]: }v{high - low}")
+        at = x, high
     heads = "".join(
-        (f"M{x} {_SIZE}{_HEAD_DOWN}" if low < axis.low else "")
+        (f"M{x} {_HEIGHT}{_HEAD_DOWN}" if low < axis.low else "")
         + (f"M{x} 0{_HEAD_UP}" if high > axis.high else "")
         for x, low, high in bounded
-    )
-    ends = [0, *itertools.accumulate(map(len, track.runs))]
-    lines = "".join(
-        "M" + "L".join(anchors[begin:end])
-        for begin, end in itertools.pairwise(ends)
-        if end - begin > 1
     )
     levels = "".join(
         f"M{_x(level.begin)} {_y(axis, level.value)}H{_x(level.end)}" for level in track.levels
     )
+    steps = [
+        f"{x - before_x}{y - before_y: }"
+        for (before_x, before_y), (x, y) in itertools.pairwise(
+            ((0, 0), *zip(across, values, strict=True))
+        )
+    ]
     return "".join(
         (
-            _path(f"whisker {track.mode}", whiskers),
+            _path(f"whisker {track.mode}", "".join(whiskers)),
             _path(f"open {track.mode}", heads),
-            _path(f"thin {track.mode}", lines),
-            _path(f"run {track.mode}", "".join(f"M{anchor}h0" for anchor in anchors)),
+            _path(f"thin {track.mode}", _lines(steps, [len(run) for run in track.runs])),
+            _path(f"run {track.mode}", "".join(f"m{step}h0" for step in steps)),
             _path(f"level {track.mode} dash-{track.dash}", levels),
-            _path("lost", "".join(f"M{_x(x)} {_SIZE}v-40" for x in track.missing)),
+            _path("lost", "".join(f"M{_x(x)} {_HEIGHT}v-12" for x in track.missing)),
         )
+    )
+
+
+def _lines(steps: Sequence[str], lengths: Sequence[int]) -> str:
+    """A line through each run of points, from the steps between all points."""
+    # After an `m`, a pair is a line and needs no letter.
+    starts = {0, *itertools.accumulate(lengths)}
+    if len(starts) > len(steps):
+        return ""
+    return "".join(
+        f"m{step}" if index in starts else step if step[0] == "-" else f" {step}"
+        for index, step in enumerate(steps)
     )
 
 
@@ -265,11 +278,11 @@ def _limited(value: float) -> float:
 
 
 def _x(share: float) -> int:
-    return round(min(max(share, 0.0), 1.0) * _SIZE)
+    return round(min(max(share, 0.0), 1.0) * _WIDTH)
 
 
 def _y(axis: Axis, value: float) -> int:
-    return round((1 - axis.clipped(min(max(value, -_MOST), _MOST))) * _SIZE)
+    return round((1 - axis.clipped(min(max(value, -_MOST), _MOST))) * _HEIGHT)
 
 
 def _ys(axis: Axis, values: Sequence[float]) -> list[int]:
@@ -281,4 +294,4 @@ def _ys(axis: Axis, values: Sequence[float]) -> list[int]:
         # Values that are not above 0 are drawn at the lower edge.
         above = np.where(limited > 0, limited, axis.low)
         shares = np.log(above / axis.low) / math.log(axis.high / axis.low)
-    return [*map(int, np.rint((1 - np.clip(shares, 0.0, 1.0)) * _SIZE).tolist())]
+    return [*map(int, np.rint((1 - np.clip(shares, 0.0, 1.0)) * _HEIGHT).tolist())]

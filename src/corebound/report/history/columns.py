@@ -221,8 +221,6 @@ def _counted(values: FloatArray, scale: int) -> FloatArray:
 
 def _whole(numbers: FloatArray) -> list[int | None]:
     """Whole numbers; NaN and infinity become None."""
-    if np.isfinite(numbers).all():
-        return numbers.astype(np.int64).tolist()
     return [int(number) if math.isfinite(number) else None for number in numbers.tolist()]
 
 

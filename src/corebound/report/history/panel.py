@@ -153,10 +153,14 @@ def latest_points(all_series: Sequence[Series], *, most: int = MOST_ROWS) -> tup
                     "",
                 ),
                 points=tuple(points.get(series.id) for series in all_series),
+                # The same command may measure several cells.
                 commands=tuple(
-                    command
-                    for series in all_series
-                    if series.id in points and (command := point_command(series, points[series.id]))
+                    dict.fromkeys(
+                        command
+                        for series in all_series
+                        if series.id in points
+                        and (command := point_command(series, points[series.id]))
+                    )
                 ),
             )
         )
@@ -233,6 +237,7 @@ def history_panel(
     title: str,
     most_points: int = MOST_POINTS,
     most_nights: int = MOST_ROWS,
+    bars: bool = True,
     line: Timeline | None = None,
     compared: Sequence[tuple[str, str]] = (),
 ) -> HistoryPanel:
@@ -244,6 +249,7 @@ def history_panel(
         title: The title of the chart.
         most_points: The largest number of points drawn per series; above it, only the extremes.
         most_nights: The number of latest nightly runs in the table below the chart; 0: no table.
+        bars: Whether points have the bars of their intervals.
         line: The time axis, which includes all moments of the series; None: an axis of its own.
         compared: (moment of a point, word) of the runs that the page compares.
     """
@@ -253,13 +259,15 @@ def history_panel(
     axis = value_axis(
         [value / length for value in values],
         margin=all_series[0].margin,
-        ends=[end / length for series in all_series for end in _ends(series.points)],
+        ends=[end / length for series in all_series for end in _ends(series.points)]
+        if bars
+        else (),
     )
     labels = [history.label(series) for series in all_series]
     levels = [tuple(levels_between(series, history.every(series))) for series in all_series]
     tracks = tuple(
         series_track(
-            series, levels[index], line, length=length, most=most_points,
+            series, levels[index], line, length=length, most=most_points, bars=bars,
             mode=labels[index].mode, dash=index,
         )
         for index, series in reversed(tuple(enumerate(all_series)))
@@ -279,7 +287,9 @@ def history_panel(
     mark_labels, lanes = _assign_lanes(places)
     return HistoryPanel(
         title=title,
-        caption=_caption(all_series, unit, most_points, is_cut=exceeds_axis(tracks, axis))
+        caption=_caption(
+            all_series, unit, most_points, bars=bars, is_cut=exceeds_axis(tracks, axis)
+        )
         + _noise_note(all_series, history),
         unit=unit,
         chart=HistoryChart(
@@ -321,7 +331,9 @@ def _ends(points: HistoryPoints) -> Iterator[float]:
     return (end for end in (*points.lows, *points.highs) if not math.isnan(end))
 
 
-def _caption(all_series: Sequence[Series], unit: str, most: int, *, is_cut: bool) -> str:
+def _caption(
+    all_series: Sequence[Series], unit: str, most: int, *, bars: bool, is_cut: bool
+) -> str:
     measured = (
         unit
         if all_series[0].unit != "ns" or all_series[0].project
@@ -331,12 +343,11 @@ def _caption(all_series: Sequence[Series], unit: str, most: int, *, is_cut: bool
     extremes = "; minimum and maximum of each stretch" if thinned else ""
     bounded = any(series.points.lows for series in all_series)
     beyond = "; arrowheads: beyond the chart" if is_cut else ""
-    bars = (
-        f"; bars: {interval_name(all_series)}s{beyond}"
-        if bounded
-        else "; single values, no interval"
-    )
-    return f"{measured}, {_direction_note(all_series[0])}{bars}{extremes}"
+    intervals = "; single values, no interval"
+    if bounded:
+        beyond = "; arrowheads: beyond the chart" if is_cut else ""
+        intervals = f"; bars: {interval_name(all_series)}s{beyond}" if bars else ""
+    return f"{measured}, {_direction_note(all_series[0])}{intervals}{extremes}"
 
 
 def _noise_note(all_series: Sequence[Series], history: ChangeHistory) -> str:

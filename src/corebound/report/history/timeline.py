@@ -83,6 +83,7 @@ def series_track(
     *,
     length: float,
     most: int,
+    bars: bool,
     mode: str,
     dash: int,
 ) -> SeriesTrack:
@@ -94,6 +95,7 @@ def series_track(
         line: The axis with its moments.
         length: The divisor that converts values for display.
         most: The largest number of points drawn.
+        bars: Whether points have their intervals.
         mode: CSS class of its colour.
         dash: Line style of its levels.
     """
@@ -105,7 +107,8 @@ def series_track(
     gaps = gaps_before(points, numbers)
     runs: list[list[Dot]] = []
     last = -1
-    for index, dot in zip(indices, _dots(points, indices, line, length), strict=True):
+    dots = _dots(points, indices, line, length, bars=bars)
+    for index, dot in zip(indices, dots, strict=True):
         if last < 0 or gaps[index] > gaps[last]:
             runs.append([])
         runs[-1].append(dot)
@@ -127,10 +130,13 @@ def series_track(
     )
 
 
-def _dots(points: HistoryPoints, values: Sequence[int], line: Timeline, length: float) -> list[Dot]:
+def _dots(
+    points: HistoryPoints, values: Sequence[int], line: Timeline, length: float, *, bars: bool
+) -> list[Dot]:
+    ends = (points.lows, points.highs) if bars else ((), ())
     figures, lows, highs = (
         (np.array(column)[values] / length).tolist() if column else [math.nan] * len(values)
-        for column in (points.values, points.lows, points.highs)
+        for column in (points.values, *ends)
     )
     return [
         Dot(

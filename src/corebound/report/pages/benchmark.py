@@ -38,7 +38,14 @@ from corebound.analysis.wording import (
 )
 from corebound.records.history import EnvironmentKey, Moment, Series, reason_kind
 from corebound.report.elements import Head, Hero, occurrence_numbers
-from corebound.report.history.panel import MOST_POINTS, MOST_ROWS, HistoryPanel, history_panel
+from corebound.report.history.panel import (
+    MOST_POINTS,
+    MOST_ROWS,
+    HistoryPanel,
+    PointRow,
+    history_panel,
+    latest_points,
+)
 from corebound.report.history.timeline import Timeline
 from corebound.report.pages.changes import change_group, group_changes
 from corebound.report.pages.series_table import failing_notices, give_or_gives, no_change
@@ -233,8 +240,9 @@ def _when(result: tuple[Moment, EnvironmentKey]) -> str:
     return result[0].at
 
 
-# A page with more charts would be too large to load on a phone.
-_MOST_CHARTS = 60
+# A page with more charts would be too large to load on a phone. Of series without a change a row
+# says as much as a chart.
+_MOST_CHARTS, _MOST_UNCHANGED = 60, 6
 # With more series than this, half of the charts make room for table rows, so that links from
 # changes have a target.
 MANY_SERIES = 310
@@ -326,7 +334,9 @@ def _charted_ids(
         for series, turn in zip(ordered, of_host, strict=True)
     ]
     most = _MOST_CHARTS if len(priorities) <= MANY_SERIES else _MOST_CHARTS // 2
-    return frozenset(name for _, name in sorted(placed)[:most])
+    chosen = [name for _, name in sorted(placed)[:most]]
+    unchanged = [name for name in chosen if priorities[name] == _UNCHANGED]
+    return frozenset(chosen).difference(unchanged[_MOST_UNCHANGED:])
 
 
 def _events_of_series(
@@ -519,10 +529,12 @@ def _latest(benchmark: ImportedBenchmark) -> str:
 
 # The number of points in all charts of a page together, and the least number per chart. The page of
 # a benchmark with hundreds of parameters then still loads on a phone.
-_ALL_POINTS, _LEAST_POINTS = 3_000, 60
-_ALL_NIGHTS, _LEAST_NIGHTS = 60, 3
+_ALL_POINTS, _LEAST_POINTS = 2_400, 48
+_ALL_NIGHTS = 20
 # Each of several charts is 300 to 400 pixels wide. A site with thousands of them is mostly charts.
-_MOST_POINTS_OF_SEVERAL = 160
+_MOST_POINTS_OF_SEVERAL = 100
+# More charts have their latest points in one table, because they share commits and commands.
+_MOST_TABLES, _SHARED_NIGHTS = 6, 3
 
 
 class BenchmarkChart(Struct, frozen=True, kw_only=True):
@@ -539,6 +551,7 @@ class BenchmarkPage(Struct, frozen=True, kw_only=True):
     Attributes:
         charts: Active and changed series first; all share one time axis.
         charted: Their series, in the same order.
+        latest: The latest points of all charts, if there are too many for a table each.
         rest: The series without a chart.
         data: Address of all points; `moments` of the moments that they refer to.
         machines: Each machine, as its latest results describe it.
@@ -549,6 +562,7 @@ class BenchmarkPage(Struct, frozen=True, kw_only=True):
     hero: Hero
     charts: tuple[BenchmarkChart, ...]
     charted: tuple[Series, ...]
+    latest: tuple[PointRow, ...]
     rest: UnchartedSeries
     data: str
     moments: str
@@ -589,7 +603,10 @@ def benchmark_page(benchmark: ImportedBenchmark) -> BenchmarkPage:
         ),
         hero=benchmark_hero(benchmark),
         charts=_charts(benchmark, choice.charted),
-        charted=tuple(choice.charted),
+        charted=choice.charted,
+        latest=latest_points(choice.charted, most=_SHARED_NIGHTS)
+        if len(choice.charted) > _MOST_TABLES
+        else (),
         rest=uncharted_series(benchmark, choice.others),
         data=f"../{points_file(project, benchmark.name)}",
         moments=f"../{moments_file(project)}",
@@ -608,7 +625,7 @@ def _charts(benchmark: ImportedBenchmark, shown: Sequence[Series]) -> tuple[Benc
     points = _ALL_POINTS if len(all_series) <= MANY_SERIES else _ALL_POINTS // 2
     limit = MOST_POINTS if len(shown) == 1 else _MOST_POINTS_OF_SEVERAL
     most = min(max(points // len(shown), _LEAST_POINTS), limit)
-    nights = min(max(_ALL_NIGHTS // len(shown), _LEAST_NIGHTS), MOST_ROWS)
+    nights = min(_ALL_NIGHTS // len(shown), MOST_ROWS) if len(shown) <= _MOST_TABLES else 0
     # Most series share their timestamps.
     columns = {id(series.points.moments): series.points.moments for series in shown}.values()
     line = Timeline.over([moment.at for column in columns for moment in column])
@@ -621,6 +638,7 @@ def _charts(benchmark: ImportedBenchmark, shown: Sequence[Series]) -> tuple[Benc
                 title=names[series.id],
                 most_points=most,
                 most_nights=nights,
+                bars=len(shown) == 1 or len(series.points) <= most,
                 # Moments that cannot be parsed have no order across series.
                 line=None if line.is_ordinal else line,
             ),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 
 from msgspec import Struct
 
@@ -39,9 +39,10 @@ from corebound.report.urls import series_url
 from corebound.scenario.cell import PROJECT
 from corebound.stats.history.regressions import Change
 
-# The commits whose worst series are drawn, and how many of each.
-_MOST_DRAWN = 40
-_MOST_WORST = 4
+# The worst series of a commit that are drawn, and the groups of its changes; the benchmarks that
+# a commit in short names.
+_MOST_WORST, _MOST_GROUPS = 4, 12
+_MOST_BENCHMARKS = 3
 # The points of a drawn series, and the least number of them before the change.
 _POINTS, _LEAST_BEFORE = 60, 20
 
@@ -81,8 +82,9 @@ class EntryRow(Struct, frozen=True, kw_only=True):
         because: The reason of a decision about all of them; else empty.
         recovery: What reverted all of them.
         commands: What to do.
-        worst: The benchmarks that changed most, drawn; empty far down on the page.
-        groups: All changes, by benchmark.
+        worst: The benchmarks that changed most, drawn; empty if the commit is shown in short.
+        groups: The first changes, by benchmark; empty too.
+        more: How many further benchmarks changed.
     """
 
     entry: CommitEntry
@@ -94,10 +96,13 @@ class EntryRow(Struct, frozen=True, kw_only=True):
     commands: TriageCommands
     worst: tuple[WorstSeries, ...]
     groups: tuple[ChangeGroup, ...]
+    more: str
 
 
-def entry_rows(entries: Sequence[CommitEntry], history: ChangeHistory) -> tuple[EntryRow, ...]:
-    """Commits as rows, in their order."""
+def entry_rows(
+    entries: Sequence[CommitEntry], history: ChangeHistory, *, detailed: Container[str] = ()
+) -> tuple[EntryRow, ...]:
+    """Commits as rows, in their order; those with these ids in detail, the others in short."""
     built = frozenset(
         series.id
         for series in history.series
@@ -107,16 +112,16 @@ def entry_rows(entries: Sequence[CommitEntry], history: ChangeHistory) -> tuple[
         and cell.commit is None
     )
     return tuple(
-        _entry_row(entry, history, built, is_drawn=number < _MOST_DRAWN)
-        for number, entry in enumerate(entries)
+        _entry_row(entry, history, built, is_detailed=entry.id in detailed) for entry in entries
     )
 
 
 def _entry_row(
-    entry: CommitEntry, history: ChangeHistory, built: frozenset[str], *, is_drawn: bool
+    entry: CommitEntry, history: ChangeHistory, built: frozenset[str], *, is_detailed: bool
 ) -> EntryRow:
     leading = [change.change for change in entry.leading.changes]
-    every = [change.change for change in entry.changes]
+    changes = [each.change for each in entry.changes] if is_detailed else []
+    groups = group_changes(changes, history)
     numbers = Counter(map(change_status, entry.leading.changes))
     reasons = {history.because(change) for change in leading}
     machines = ", ".join(entry.hosts)
@@ -132,9 +137,14 @@ def _entry_row(
         commands=triage_commands(entry, built),
         worst=tuple(
             _worst(benchmark, history)
-            for benchmark in entry.leading.benchmarks[: _MOST_WORST if is_drawn else 0]
+            for benchmark in entry.leading.benchmarks[: _MOST_WORST if is_detailed else 0]
         ),
-        groups=tuple(change_group(group, history) for group in group_changes(every, history)),
+        groups=tuple(change_group(group, history) for group in groups[:_MOST_GROUPS]),
+        more=and_more(
+            len(groups) - _MOST_GROUPS
+            if is_detailed
+            else len(entry.leading.benchmarks) - _MOST_BENCHMARKS
+        ),
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Literal
 
 from msgspec import Struct
@@ -295,16 +295,3 @@ def _value_with_bounds(summary: CellSummary) -> ValueWithBounds:
         value=time_text(summary.median_ns),
         ends=within(interval.low, interval.high, time_text) if interval else "",
     )
-
-
-def comparison_links(comparisons: Iterable[RunComparison]) -> tuple[tuple[str, str], ...]:
-    """The link text and address of each comparison."""
-    return tuple(
-        (_link_text(comparison), comparison_file(comparison.before, comparison.after))
-        for comparison in comparisons
-    )
-
-
-def _link_text(comparison: RunComparison) -> str:
-    moments = f"{day(comparison.before.started_at)} and {day(comparison.after.started_at)}"
-    return f"Compare: {comparison.after.host.name}, {moments}"

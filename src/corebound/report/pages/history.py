@@ -14,6 +14,7 @@ from corebound.analysis.triage import (
     CommitEntry,
     Status,
     change_status,
+    commit_entries,
     count_causes,
     group_failures,
     triage,
@@ -33,7 +34,6 @@ from corebound.report.elements import Head, Hero
 from corebound.report.history.commit_timeline import CommitTimeline, commit_timelines
 from corebound.report.inputs import PageContext
 from corebound.report.pages.benchmark import why_no_history
-from corebound.report.pages.changes import ChangeGroup, change_group, group_changes
 from corebound.report.pages.commits import EntryRow, FailureRow, entry_rows, failure_rows
 from corebound.report.pages.series_table import (
     MOST_OPEN,
@@ -121,7 +121,7 @@ def _cells(all_series: Sequence[Series]) -> str:
 _MOST_COMMITS = 150
 # The commits that are not folded.
 _MOST_UNFOLDED = 25
-_MOST_UNCLEAR = 250
+_MOST_UNCLEAR = 50
 
 
 class HistoryPage(Struct, frozen=True, kw_only=True):
@@ -130,13 +130,13 @@ class HistoryPage(Struct, frozen=True, kw_only=True):
     Attributes:
         timelines: The latest commits of each project.
         commits: Those with changes that need attention or did, the latest first.
-        older: Further ones, and improvements that are not new.
+        older: Further ones, and improvements that are not new, in short.
         hidden: How many further commits are only in the CSV; empty if there are none.
-        unclear: Changes that are not significant, or that a re-run did not confirm.
+        unclear: Commits with changes that are not significant, or that a re-run did not confirm.
+        more_unclear: How many further ones are only in the CSV; empty if there are none.
         failures: Series that stopped giving values, by reason.
         not_analysed: Series whose analysis failed, so that no change in them is known.
-        comparisons: (text, address) of pages that compare two runs.
-        groups: Every series; `folded` if there are too many to read.
+        groups: Every series; `folded` if there are too many to read, each then in short.
         without: Series with too few values for a chart.
     """
 
@@ -146,10 +146,10 @@ class HistoryPage(Struct, frozen=True, kw_only=True):
     commits: tuple[EntryRow, ...]
     older: tuple[EntryRow, ...]
     hidden: str
-    unclear: tuple[ChangeGroup, ...]
+    unclear: tuple[EntryRow, ...]
+    more_unclear: str
     failures: tuple[FailureRow, ...]
     not_analysed: tuple[Notice, ...]
-    comparisons: tuple[tuple[str, str], ...]
     groups: tuple[SeriesGroup, ...]
     folded: bool
     without: tuple[SeriesWithoutHistory, ...]
@@ -181,28 +181,21 @@ class HistoryPage(Struct, frozen=True, kw_only=True):
         )
 
 
-def history_page(
-    context: PageContext, *, comparisons: Sequence[tuple[str, str]] = ()
-) -> HistoryPage:
-    """Build the page of all changes and all series.
-
-    Args:
-        context: What the pages share.
-        comparisons: (text, address) of pages that compare two runs.
-    """
+def history_page(context: PageContext) -> HistoryPage:
+    """Build the page of all changes and all series."""
     history = context.history
     entries = triage(history.assessed.values())
     on_page = _most_urgent(entries, _MOST_COMMITS)
-    rows = entry_rows(on_page, history)
     needed = [entry for entry in on_page if entry.status not in {"kept", "reverted", "retired"}]
     unfolded = {entry.id for entry in _most_urgent(needed, _MOST_UNFOLDED)}
+    rows = entry_rows(on_page, history, detailed=unfolded)
     links = {
         entry.first_bad.commit.sha: entry_anchor(entry)
         for entry in reversed(on_page)
         if entry.first_bad.commit is not None and entry.is_of_commits
     }
     refuted = [change for change in history.changes if history.assessed[change.id].is_undecided]
-    unclear = group_changes((*refuted, *history.unclear), history)[:_MOST_UNCLEAR]
+    unclear = commit_entries(history.assessed[change.id] for change in (*refuted, *history.unclear))
     groups = series_groups(history.histories, history)
     hidden = len(entries) - len(rows)
     return HistoryPage(
@@ -224,14 +217,14 @@ def history_page(
         commits=tuple(row for row in rows if row.entry.id in unfolded),
         older=tuple(row for row in rows if row.entry.id not in unfolded),
         hidden=f"{count(hidden, 'older commit')} more in the CSV." if hidden else "",
-        unclear=tuple(change_group(changes, history) for changes in unclear),
+        unclear=entry_rows(unclear[:_MOST_UNCLEAR], history),
+        more_unclear=and_more(len(unclear) - _MOST_UNCLEAR),
         failures=failure_rows(group_failures(history.failing.values()), links),
         not_analysed=tuple(
             series_notice((series,), history, history.not_analysed[series.id])
             for series in history.series
             if series.id in history.not_analysed
         ),
-        comparisons=tuple(comparisons),
         groups=groups,
         folded=sum(len(group.rows) for group in groups) > MOST_OPEN,
         without=series_without_history(history),

@@ -8,7 +8,7 @@ from itertools import groupby
 from msgspec import Struct
 
 from corebound.analysis.commands import CALIBRATE, DOCTOR, TOPOLOGY, CommandLine, original_command
-from corebound.analysis.host_records import HostRecords, Record
+from corebound.analysis.host_records import HostRecords
 from corebound.analysis.noise_floor import noise_floor_note
 from corebound.analysis.wording import count, day, rich
 from corebound.machine.doctor.result import HostCheck, State
@@ -150,9 +150,3 @@ def _check(results: Sequence[tuple[Run, HostCheck]]) -> CheckHistory:
             (state, len(tuple(equal))) for state, equal in groupby(states[-_MOST_STATES:])
         ),
     )
-
-
-def host_links(records: Sequence[Record]) -> tuple[tuple[str, str], ...]:
-    """The link text and address of each host's page."""
-    names = {run.host.id: run.host.name for run, _ in records}
-    return tuple((f"Host {name}", host_file(host)) for host, name in sorted(names.items()))

@@ -235,7 +235,7 @@ class OverviewPage(Struct, frozen=True, kw_only=True):
         launches: How many launches count, in words; empty without any.
         discarded: For each scenario with discarded launches, how many for each reason.
         situations: Scenarios by what a visitor does; empty if there are few or very many.
-        pages: (text, address) of pages about all scenarios.
+        tunings: (text, address) of the results of `corebound tune`.
         projects, imported: The imported histories, and their benchmarks if few enough to read.
         first: The commands to run first.
     """
@@ -251,7 +251,7 @@ class OverviewPage(Struct, frozen=True, kw_only=True):
     launches: str
     discarded: tuple[tuple[Scenario, str], ...]
     situations: tuple[tuple[str, tuple[Advice, ...]], ...]
-    pages: tuple[tuple[str, str], ...]
+    tunings: tuple[tuple[str, str], ...]
     projects: tuple[str, ...]
     imported: tuple[SeriesGroup, ...]
     first: tuple[CommandLine, ...] = FIRST
@@ -261,7 +261,7 @@ def overview_page(
     results: Sequence[ScenarioResult],
     context: PageContext,
     *,
-    pages: Sequence[tuple[str, str]] = (),
+    tunings: Sequence[tuple[str, str]] = (),
     records: Sequence[Record] = (),
     faults: Sequence[Fault] = (),
 ) -> OverviewPage:
@@ -270,7 +270,7 @@ def overview_page(
     Args:
         results: One result per scenario.
         context: What the pages share.
-        pages: (text, address) of pages about all scenarios.
+        tunings: (text, address) of the results of `corebound tune`.
         records: Every run with its launches, in any order.
         faults: Records that could not be read.
     """
@@ -311,7 +311,7 @@ def overview_page(
         launches=_launches(results),
         discarded=_discarded(results),
         situations=_situations(advices),
-        pages=tuple(pages),
+        tunings=tuple(tunings),
         projects=imported_projects(history),
         imported=imported_series(history),
     )

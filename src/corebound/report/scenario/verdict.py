@@ -468,7 +468,7 @@ def _launches_text(cell: CellResult, baseline: CellResult) -> str:
     launches, others = len(cell.summary.launches), len(baseline.summary.launches)
     if launches == others:
         return f"{count(launches, 'launch', 'launches')} each."
-    return f"{launches} and {count(others, 'launch', 'launches')}."
+    return f"{count(launches, 'launch', 'launches')}; {others} of the baseline."
 
 
 def _short_baseline(result: ScenarioResult, alternative: BaselineComparison) -> str:
