@@ -12,7 +12,7 @@ from corebound.analysis.triage import CommitEntry
 from corebound.records.history import HistoryPoint, Series
 from corebound.records.launch_record import ImportedProfile, Launch
 from corebound.records.run_record import Commit, Run, ScenarioSource
-from corebound.scenario.cell import Cell
+from corebound.scenario.cell import PROJECT, Cell
 
 # Used if another tool measured the values and its file does not include the command.
 NO_COMMAND = "The import contains no command."
@@ -237,7 +237,8 @@ def _compare_commits(entry: CommitEntry, built: Container[str]) -> CommandLine |
     buildable = [series for series in all_series if series.id in built]
     if commits is not None and buildable:
         files = dict.fromkeys(_scenario_file(series) for series in buildable)
-        arguments = ["corebound", "compare-commits", *commits, *files, *_profile(buildable[0])]
+        arguments = ["corebound", "compare-commits", *commits, *files]
+        arguments += (*_option(buildable[0], "--profile"), *_option(buildable[0], "--config"))
         cells = {each.change.series.cell for each in entry.leading.changes}
         if len(files) == 1 and len(cells) <= _MOST_COMPARED and _has_cells(buildable[0]):
             arguments += [word for cell in sorted(cells) for word in ("--only", cell)]
@@ -261,8 +262,9 @@ def _bisect(entry: CommitEntry, built: Container[str]) -> CommandLine | None:
     if commits is None:
         return None
     if series.id in built:
-        cell = ("--cell", series.cell) if _has_cells(series) else ()
-        arguments = ("corebound", "bisect", *commits, "--scenario", _scenario_file(series), *cell)
+        arguments = ["corebound", "bisect", *commits, "--scenario", _scenario_file(series)]
+        arguments += ("--cell", series.cell) if _has_cells(series) else ()
+        arguments += _option(series, "--config")
         return CommandLine(shlex.join(arguments))
     if series.reproduce[:3] != ("asv", "run", "--bench") or _is_of_existing(series):
         return None
@@ -276,9 +278,10 @@ def _scenario_file(series: Series) -> str:
     return series.reproduce[2]
 
 
-def _profile(series: Series) -> tuple[str, ...]:
+def _option(series: Series, name: str) -> tuple[str, ...]:
+    """An option with its value in the command of one of our own series; empty without it."""
     words = series.reproduce
-    at = words.index("--profile") if "--profile" in words else len(words)
+    at = words.index(name) if name in words else len(words)
     return words[at : at + 2]
 
 
@@ -326,9 +329,9 @@ def _is_of_existing(series: Series) -> bool:
 def compare_again_command(before: Run, after: Run, cell: Cell) -> CommandLine:
     """The command that repeats the comparison of two runs of a cell.
 
-    If each run measured a different clean commit, the command measures both commits interleaved.
-    Only that removes the host drift between the two runs. Otherwise it measures the cell as the
-    later run did.
+    If each run built a different clean commit for the cell, the command measures both commits
+    interleaved. Only that removes the host drift between the two runs. Otherwise it measures the
+    cell as the later run did.
 
     Args:
         before: The earlier run.
@@ -338,9 +341,12 @@ def compare_again_command(before: Run, after: Run, cell: Cell) -> CommandLine:
     source = after.source_of(cell.scenario)
     if source is None:
         return original_command(after)
-    old_commit, new_commit = before.commit, after.commit
+    # The project under test may be in another repository than the scenarios.
+    old_commit, new_commit = (run.commit_of(cell.environment) for run in (before, after))
     if (
-        old_commit is None
+        cell.environment != PROJECT
+        or cell.commit is not None
+        or old_commit is None
         or new_commit is None
         or old_commit.dirty
         or new_commit.dirty
@@ -357,7 +363,7 @@ def compare_again_command(before: Run, after: Run, cell: Cell) -> CommandLine:
     arguments += ["--only", cell.key]
     if after.profile is not None:
         arguments += ["--profile", after.profile]
-    return CommandLine(shlex.join(arguments))
+    return CommandLine(shlex.join([*arguments, *after.config_option]))
 
 
 def _run(run: Run, source: ScenarioSource, cells: Sequence[Cell]) -> CommandLine:
@@ -370,4 +376,6 @@ def _run(run: Run, source: ScenarioSource, cells: Sequence[Cell]) -> CommandLine
 def _run_options(run: Run) -> list[str]:
     """The options that a run was measured with."""
     arguments = ["--seed", str(run.seed)]
-    return arguments if run.profile is None else [*arguments, "--profile", run.profile]
+    if run.profile is not None:
+        arguments += ["--profile", run.profile]
+    return [*arguments, *run.config_option]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable
 from typing import Any, Literal
 
@@ -128,6 +129,15 @@ class Run(Struct, frozen=True, kw_only=True):
         """The commit built for this environment; else the commit of the run's folder."""
         lock = self.lock_of(environment)
         return lock.commit if lock is not None and lock.commit is not None else self.commit
+
+    @property
+    def config_option(self) -> tuple[str, ...]:
+        """`--config FILE` as in its command: which project is under test; empty without it."""
+        for option, value in itertools.zip_longest(self.argv, self.argv[1:], fillvalue=""):
+            name, equals, joined = option.partition("=")
+            if name == "--config":
+                return name, joined if equals else value
+        return ()
 
     def snapshot_in(self, environments: Iterable[str]) -> Commit | None:
         """The modified working tree built for one of these environments; None if there is none."""

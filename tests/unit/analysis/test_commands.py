@@ -17,6 +17,7 @@ from corebound.analysis.commands import (
     asv_continuous_arguments,
     between_command,
     cells_command,
+    compare_again_command,
     import_command,
     latest_command,
     launch_command,
@@ -31,8 +32,8 @@ from corebound.analysis.selection import latest_results
 from corebound.analysis.wording import ends
 from corebound.records.history import HistoryPoint, HistoryPoints, Series
 from corebound.records.launch_record import Launch
-from corebound.records.run_record import Run
-from corebound.scenario.cell import Cell
+from corebound.records.run_record import Commit, EnvironmentLock, Run
+from corebound.scenario.cell import PROJECT, Cell
 from corebound.scenario.matrix import expand
 from corebound.scenario.select import select
 from corebound.units import duration
@@ -52,6 +53,37 @@ def words(command: CommandLine, option: str) -> list[str]:
 
 def launch_of(cell: Cell, **changed: Any) -> Launch:
     return replace(a_launch(cell=cell), **changed)
+
+
+def a_build(sha: str, *, dirty: bool = False) -> Run:
+    """A run of a suite in a repository of its own, which built a commit of another project."""
+    commit = Commit(sha=sha * 40, subject="s", committed_at="", dirty=dirty)
+    lock = EnvironmentLock(name=PROJECT, sha256="", python="3.11", packages=(), commit=commit)
+    return replace(
+        RUN,
+        commit=Commit(sha="5" * 40, subject="suite", committed_at="", dirty=False),
+        environments=(lock,),
+        argv=("corebound", "run", "scenarios", "--config", "../lib/asv.conf.json"),
+    )
+
+
+def test_runs_that_built_two_commits_are_compared_by_building_these_again() -> None:
+    cell = replace(CELLS[1], environment=PROJECT)
+
+    assert compare_again_command(a_build("a"), a_build("b"), cell) == CommandLine(
+        "corebound compare-commits aaaaaaaaaa bbbbbbbbbb scenarios/a-scenario.yaml"
+        f" --only {cell.key} --profile quick --config ../lib/asv.conf.json"
+    )
+
+
+@pytest.mark.parametrize("after", [a_build("a"), a_build("b", dirty=True)])
+def test_commits_that_are_equal_or_cannot_be_built_again_are_not_compared(after: Run) -> None:
+    cell = replace(CELLS[1], environment=PROJECT)
+
+    assert compare_again_command(a_build("a"), after, cell) == CommandLine(
+        f"corebound run scenarios/a-scenario.yaml --only {cell.key} --seed 7 --profile quick"
+        " --config ../lib/asv.conf.json"
+    )
 
 
 def test_a_launch_that_counts_has_a_reproduce_command() -> None:

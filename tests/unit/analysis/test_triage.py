@@ -313,6 +313,17 @@ def test_commits_that_are_built_are_compared_and_bisected_by_measuring() -> None
     }
 
 
+def test_the_project_of_a_suite_elsewhere_is_named() -> None:
+    series = own("sum")
+    config = ("--config", "../lib/asv.conf.json")
+    (entry,) = entries_of(replace(series, reproduce=(*series.reproduce[:3], *config)))
+
+    lines = lines_of(entry, built=True)
+
+    assert lines["Compare"].endswith("scenarios/sum.yaml --config ../lib/asv.conf.json")
+    assert lines["Bisect"].endswith("scenarios/sum.yaml --config ../lib/asv.conf.json")
+
+
 def test_a_comparison_measures_the_scenarios_that_changed() -> None:
     (entry,) = entries_of(own("sum"), own("product"))
 

@@ -203,14 +203,13 @@ def test_a_row_has_the_command_that_measures_its_cell_again() -> None:
     )
 
 
-def test_a_row_of_two_commits_has_the_command_that_measures_them_in_turns() -> None:
+def test_what_no_commit_is_built_for_is_measured_again_as_it_is() -> None:
     one, two = a_record(1, commit="a"), a_record(2, slower=1.4, commit="b")
 
     page = compare_page(compare_runs(one, two), PageContext(now=NOW))
 
     assert page.findings.rows[0].command == CommandLine(
-        "corebound compare-commits aaaaaaaaaa bbbbbbbbbb scenarios/matmul.yaml"
-        f" --only {CELLS[0].key}"
+        f"corebound run scenarios/matmul.yaml --only {CELLS[0].key} --seed 1"
     )
 
 

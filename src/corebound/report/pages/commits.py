@@ -41,7 +41,7 @@ from corebound.stats.history.regressions import Change
 
 # The worst series of a commit that are drawn, and the groups of its changes; the benchmarks that
 # a commit in short names.
-_MOST_WORST, _MOST_GROUPS = 4, 12
+_MOST_WORST, _MOST_GROUPS = 4, 6
 _MOST_BENCHMARKS = 3
 # The points of a drawn series, and the least number of them before the change.
 _POINTS, _LEAST_BEFORE = 60, 20

@@ -144,7 +144,7 @@ def _series(
                 HistoryPoint(
                     at=run.started_at,
                     run=run.id,
-                    commit=run.commit,
+                    commit=run.commit_of(cell.environment),
                     value=summary.median_ns,
                     bounds=_bounds(summary),
                     launches=tuple(series.median_ns for series in summary.launches),
@@ -172,6 +172,7 @@ def _reproduce(run: Run, source: ScenarioSource, cell: Cell) -> tuple[str, ...]:
     arguments = ["corebound", "run", source.path]
     if run.profile is not None:
         arguments += ["--profile", run.profile]
+    arguments += run.config_option
     if cell.axes:
         arguments += ["--only", cell.key]
     return tuple(arguments)

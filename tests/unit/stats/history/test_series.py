@@ -69,6 +69,24 @@ def test_a_run_with_uncommitted_changes_adds_no_point() -> None:
     assert found == {"bbbbbbbbbb": len(CELLS), "bbbbbbbbbb+dirty.ddddddd": 0}
 
 
+def test_a_point_is_of_the_commit_that_was_built_not_of_the_suites_own() -> None:
+    run, launches = a_night(1)
+    suite, built = (
+        Commit(sha=sha * 40, subject="s", committed_at="2026-03-01T00:00:00Z", dirty=False)
+        for sha in "ab"
+    )
+    lock = EnvironmentLock(
+        name=CELLS[0].environment, sha256="", python="3.11.2", packages=(), commit=built
+    )
+    argv = ("corebound", "run", "scenarios", "--config=../lib/asv.conf.json")
+    run = replace(run, commit=suite, environments=(lock,), argv=argv)
+
+    series, *_ = series_of_run(run, launches)
+
+    assert series.points[0].commit == built
+    assert series.reproduce[3:5] == ("--config", "../lib/asv.conf.json")
+
+
 def test_runs_join_to_one_series_per_cell_oldest_first() -> None:
     nights = [series_of_run(*a_night(day)) for day in (3, 1, 2)]
 
