@@ -110,6 +110,35 @@ def test_a_killed_worker_shows_as_errors_and_no_request_is_lost(
         assert "requests failed" in (outcome.reason or "")
 
 
+def test_the_highest_rate_within_a_bound_is_found(served: Serve) -> None:
+    parameters = {"traffic": "rate-search", "bound_ms": 1000.0}
+    outcome = served(server="fastapi", workers=1, threads=1, iterations=600, parameters=parameters)
+
+    assert outcome.served is not None, outcome.reason
+    answered = outcome.served.answered
+    assert sent(outcome) == 600
+    assert answered.search is not None
+    assert answered.search.within_per_s is not None
+    # The latencies are those at this rate.
+    at_rate = [
+        trial
+        for trial in answered.search.trials
+        if trial.rate_per_s == answered.search.within_per_s
+    ]
+    result = latency.percentiles(answered.latencies)
+    assert result is not None
+    assert result.count == sum(trial.requests for trial in at_rate)
+    assert result.p90_ns < 1e9
+
+
+def test_a_bound_that_the_server_cannot_meet_fails_with_the_reason(served: Serve) -> None:
+    parameters = {"traffic": "rate-search", "bound_ms": 0.01}
+    outcome = served(server="fastapi", workers=1, threads=1, iterations=250, parameters=parameters)
+
+    assert outcome.status == "failed"
+    assert "took longer than 0.01 ms" in (outcome.reason or "")
+
+
 def test_a_wrong_answer_fails_before_timing(served: Serve) -> None:
     def misled(order: ServingSpec) -> ServingSpec:
         made = order.model

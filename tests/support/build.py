@@ -412,6 +412,7 @@ OF_A_SHAPE: dict[Shape, dict[str, Any]] = {
     "multi-stream": {"samples_a_query": 4},
     "server": {"rate_per_s": 100.0, "bound_ms": 50.0},
     "offline": {},
+    "rate-search": {"bound_ms": 50.0},
 }
 
 

@@ -40,6 +40,12 @@ _REQUEST = Metric(
 )
 _P90 = Metric(heading="p90", says="90th percentile", unit="request", each="a request")
 _P99 = Metric(heading="p99", says="99th percentile", unit="request", each="a request")
+_RATE = Metric(
+    heading="1 / highest rate",
+    says="time between requests at the highest rate within the bound",
+    unit="request",
+    each="a request",
+)
 _SEVERAL_METRICS = Metric(
     heading="Figure", says="time a request or percentile", unit="request", each="a request"
 )
@@ -56,7 +62,14 @@ def metric_of(cells: Iterable[CellResult]) -> Metric:
     if not shapes:
         return _ITERATION
     names = {
-        _P99 if shape in BY_TAIL else _P90 if shape in BY_P90 else _REQUEST for shape in shapes
+        _RATE
+        if shape == "rate-search"
+        else _P99
+        if shape in BY_TAIL
+        else _P90
+        if shape in BY_P90
+        else _REQUEST
+        for shape in shapes
     }
     return names.pop() if len(names) == 1 else _SEVERAL_METRICS
 

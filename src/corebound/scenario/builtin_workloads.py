@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from msgspec import Struct, field
 
 from corebound.scenario.cell import Framework
-from corebound.scenario.traffic import OPEN_SHAPES, Shape
+from corebound.scenario.traffic import BOUNDED_SHAPES, OPEN_SHAPES, Shape
 
 # Each framework's own launcher, which places its processes; the worker's command,
 # interpreter included, is appended to it.
@@ -33,7 +33,7 @@ SHAPES_BY_PARAMETER: Mapping[str, frozenset[Shape]] = {
     "concurrency": frozenset({"closed"}),
     "rate": frozenset(OPEN_SHAPES),
     "query": frozenset({"multi-stream"}),
-    "bound_ms": frozenset({"server"}),
+    "bound_ms": frozenset(BOUNDED_SHAPES),
 }
 
 
@@ -132,6 +132,7 @@ BUILT_IN: dict[str, BuiltIn] = {
                 "multi-stream",
                 "server",
                 "offline",
+                "rate-search",
             ),
             "client": ("corebound", "ab"),
         },

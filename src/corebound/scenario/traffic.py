@@ -21,14 +21,24 @@ from corebound.bounded_numbers import Amount, Count, Positive, Share, Signed
 from corebound.worker.protocol import Failure, WireError
 
 # `closed` keeps `concurrency` requests in flight, as ApacheBench does. `constant` and
-# `poisson` send at a fixed rate, however fast the server answers. The rest are MLPerf's.
+# `poisson` send at a fixed rate, however fast the server answers. `rate-search` sends like
+# `poisson` at several rates, one after the other. The rest are MLPerf's.
 Shape = Literal[
-    "closed", "constant", "poisson", "single-stream", "multi-stream", "server", "offline"
+    "closed",
+    "constant",
+    "poisson",
+    "single-stream",
+    "multi-stream",
+    "server",
+    "offline",
+    "rate-search",
 ]
 Client = Literal["corebound", "ab"]
 
 # The shapes that send on a schedule; their latencies count from the intended send time.
 OPEN_SHAPES: tuple[Shape, ...] = ("constant", "poisson", "server")
+# The shapes with a latency bound.
+BOUNDED_SHAPES: tuple[Shape, ...] = ("server", "rate-search")
 
 
 class Traffic(Struct, frozen=True, kw_only=True):
@@ -41,7 +51,7 @@ class Traffic(Struct, frozen=True, kw_only=True):
         concurrency: Requests in flight at once; `closed` only.
         rate_per_s: Intended requests per second; the open shapes only.
         samples_a_query: Requests per query; `multi-stream` only.
-        bound_ms: Latency bound of a request; `server` only.
+        bound_ms: Latency bound of a request; `server` and `rate-search` only.
         client: The program that sends them; `ab` with `closed` only.
         seed: Seed of the arrival times, if they are random.
         timeout_s: A request that takes longer than this counts as an error. The time counts
@@ -67,7 +77,7 @@ class Traffic(Struct, frozen=True, kw_only=True):
         _matches("concurrency", self.concurrency, belongs=self.shape == "closed")
         _matches("rate_per_s", self.rate_per_s, belongs=self.shape in OPEN_SHAPES)
         _matches("samples_a_query", self.samples_a_query, belongs=self.shape == "multi-stream")
-        _matches("bound_ms", self.bound_ms, belongs=self.shape == "server")
+        _matches("bound_ms", self.bound_ms, belongs=self.shape in BOUNDED_SHAPES)
         if self.samples_a_query and self.requests % self.samples_a_query:
             raise ValueError("a traffic's queries are whole")
         if self.client == "ab" and self.shape != "closed":
@@ -156,6 +166,32 @@ class MlPerf(Struct, frozen=True, kw_only=True):
     samples_per_s: Amount | None = None
 
 
+class RateTrial(Struct, frozen=True, kw_only=True):
+    """The requests that `rate-search` sent at one rate.
+
+    `over` of them took longer than the bound, or failed.
+    """
+
+    rate_per_s: Positive
+    requests: Count
+    over: Count
+
+
+class HighestRate(Struct, frozen=True, kw_only=True):
+    """The result of `rate-search`.
+
+    Attributes:
+        within_per_s: The highest rate at which 99 % of requests stayed within the bound; None if
+            there was none.
+        over_per_s: The lowest rate at which they did not; None if there was none.
+        trials: All trials, in their order.
+    """
+
+    within_per_s: Positive | None
+    over_per_s: Positive | None
+    trials: tuple[RateTrial, ...]
+
+
 class Answered(Struct, frozen=True, kw_only=True):
     """The results of the measured requests; `ok` and `errors` add up to their number.
 
@@ -167,6 +203,7 @@ class Answered(Struct, frozen=True, kw_only=True):
             the answer was complete), `timeout`, `not HTTP`, or an error's name.
         latencies: HDR histogram of `ok` (of all requests for `client: ab`, which cannot
             separate them). In the open shapes and `offline`, counted from the intended time.
+            Of `rate-search`, only the trials at the highest rate within the bound.
         lateness: HDR histogram of the delay that the generator itself added to each request,
             counted from when it was due and had a free connection. None for ab.
         waited: Requests of the open shapes that were due when no connection was free.
@@ -176,6 +213,7 @@ class Answered(Struct, frozen=True, kw_only=True):
         connections: Maximum number of connections open at once.
         opened: Number of connections opened while measuring.
         mlperf: MLPerf's judgement; only for MLPerf's shapes.
+        search: The highest rate within the bound; only for `rate-search`.
     """
 
     kind: Literal["answered"] = "answered"
@@ -193,6 +231,7 @@ class Answered(Struct, frozen=True, kw_only=True):
     connections: Count
     opened: Count
     mlperf: MlPerf | None = None
+    search: HighestRate | None = None
 
 
 Message = Warmed | Answered | Failure
@@ -233,10 +272,18 @@ def decode_message(line: bytes) -> Message:
             windows = tuple(Window(**window) for window in document["windows"])
             result = document.get("mlperf")
             mlperf = None if result is None else MlPerf(**result)
-            return Answered(**{**document, "windows": windows, "mlperf": mlperf})
+            search = _highest_rate(document.get("search"))
+            return Answered(**{**document, "windows": windows, "mlperf": mlperf, "search": search})
         return kind(**document)
     except (KeyError, TypeError) as error:
         raise WireError(f"not a {kind.__name__}: {error}") from None
+
+
+def _highest_rate(document: dict[str, Any] | None) -> HighestRate | None:
+    if document is None:
+        return None
+    trials = tuple(RateTrial(**trial) for trial in document["trials"])
+    return HighestRate(**{**document, "trials": trials})
 
 
 def _document(line: bytes) -> dict[str, Any]:

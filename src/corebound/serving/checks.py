@@ -61,7 +61,7 @@ def _busy(answered: Answered, cpus: int) -> str | None:
 def _late(answered: Answered, traffic: Traffic) -> str | None:
     if answered.lateness is None:
         return None
-    if traffic.shape in OPEN_SHAPES:
+    if traffic.shape in {*OPEN_SHAPES, "rate-search"}:
         return _behind(answered.latencies, answered.lateness)
     mean_ns = latency.mean_ns(answered.lateness) or 0.0
     could_ns = answered.connections * answered.duration_ns

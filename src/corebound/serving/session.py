@@ -217,6 +217,16 @@ class _Session:
 
     def _require_answers(self, server: Server) -> None:
         answered = self._served.answered if self._served else None
+        if answered is not None and (search := answered.search) is not None:
+            if search.within_per_s is not None:
+                return
+            tried = min((trial.rate_per_s for trial in search.trials), default=0.0)
+            raise ServerError(
+                what=f"even at {tried:.3g} requests per second, more than 1 % of requests took"
+                f" longer than {self._spec.traffic.bound_ms:g} ms.",
+                where=server.distribution,
+                fix="Raise `bound_ms`, or `iterations` for longer trials.",
+            )
         failed = sum(answered.errors.values()) if answered else 0
         if answered is None or failed <= MOST_ERRORS * (answered.ok + failed):
             return

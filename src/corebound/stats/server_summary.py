@@ -42,7 +42,7 @@ class ServedCell(Struct, frozen=True, kw_only=True):
 
     Attributes:
         launches: Number of launches.
-        per_s: Requests answered per second.
+        per_s: Requests answered per second; for `rate-search`, the highest rate within the bound.
         p50_ns, p90_ns, p99_ns: Latencies.
         p99_9_ns: Latency over all requests of all launches; None below 1,000 requests.
         cpu_ns: The server's CPU time per request.
@@ -68,12 +68,15 @@ def judged_value_ns(served: Served) -> float:
 
     For saturating traffic (`closed`, `offline`) it is the time per successful request, which is
     the inverse of throughput. Otherwise it is a latency, as in MLPerf's rules: the 90th
-    percentile for `single-stream`, the 99th for the other shapes.
+    percentile for `single-stream`, the 99th for the other shapes. For `rate-search` it is the
+    time between two requests at the highest rate within the bound.
 
     Raises:
         ValueError: No request was successful.
     """
     answered = served.answered
+    if answered.search is not None and answered.search.within_per_s is not None:
+        return 1e9 / answered.search.within_per_s
     latencies = percentiles(answered.latencies)
     if not answered.ok or latencies is None:
         raise ValueError("a launch without a successful request has no value")
@@ -137,6 +140,9 @@ def _served_launches(launches: Iterable[Launch]) -> list[Served]:
 
 
 def _per_s(served: Served) -> float:
+    search = served.answered.search
+    if search is not None and search.within_per_s is not None:
+        return search.within_per_s
     return throughput_per_s(served.answered.ok, served.answered.duration_ns) or 0.0
 
 

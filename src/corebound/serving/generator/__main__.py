@@ -77,7 +77,7 @@ async def _measure(order: GeneratorOrder, driver: LoadDriver) -> Answered:
         opened=sum(connection.opened for connection in driver.connections) - opened,
     )
     gc.enable()
-    return reduce(samples, order.traffic, began_ns=began_ns, cost=cost)
+    return reduce(samples, order.traffic, began_ns=began_ns, cost=cost, search=driver.highest)
 
 
 def generate_with_ab(order: GeneratorOrder, requests: BinaryIO, reply: MessageWriter) -> None:

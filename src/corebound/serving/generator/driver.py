@@ -13,10 +13,18 @@ from typing import Protocol
 
 import numpy as np
 from msgspec import Struct
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
-from corebound.scenario.traffic import OPEN_SHAPES, GeneratorOrder, Traffic
+from corebound.scenario.traffic import (
+    OPEN_SHAPES,
+    GeneratorOrder,
+    HighestRate,
+    RateTrial,
+    Traffic,
+)
 from corebound.serving.generator.http import Answer, Clock
+from corebound.stats.rate_search import LEAST_TRIAL, RateSearch
 
 
 def intended_ns(traffic: Traffic) -> NDArray[np.int64]:
@@ -109,6 +117,16 @@ class Samples:
                 self.kinds.append(answer.error)
             self.error[index] = self.kinds.index(answer.error)
 
+    def over(self, first: int, end: int, bound_ns: int) -> int:
+        """How many of these requests took longer than the bound, or failed."""
+        times = zip(self.latency_ns[first:end], self.error[first:end], strict=True)
+        return sum(error != OK or latency_ns > bound_ns for latency_ns, error in times)
+
+    def trim(self) -> None:
+        """Remove the memory of requests that were not sent."""
+        for values in (self.latency_ns, self.lateness_ns, self.ended_ns, self.error):
+            del values[self.count :]
+
     @property
     def ok(self) -> int:
         """The number of successful requests."""
@@ -144,7 +162,12 @@ class Connection(Protocol):
 
 
 class LoadDriver:
-    """Sends one order's requests, and stores exactly one result for each of them."""
+    """Sends one order's requests, and stores exactly one result for each of them.
+
+    Attributes:
+        connections: All connections.
+        highest: The result of `rate-search`; None before, and in the other shapes.
+    """
 
     def __init__(
         self, order: GeneratorOrder, new_line: Callable[[], Connection], clock_ns: Clock
@@ -157,10 +180,11 @@ class LoadDriver:
         self._max_connections = _connections(order)
         first = (
             min(self._max_connections, FIRST_CONNECTIONS)
-            if self._traffic.shape in OPEN_SHAPES
+            if self._traffic.shape in {*OPEN_SHAPES, "rate-search"}
             else self._max_connections
         )
         self.connections = [new_line() for _ in range(first)]
+        self.highest: HighestRate | None = None
 
     async def connect(self) -> None:
         """Open all closed connections; a failure surfaces at the connection's next request."""
@@ -194,12 +218,49 @@ class LoadDriver:
                 await self._closed(self.connections, samples, requests, from_ns=began_ns)
             case "multi-stream":
                 await self._queries(samples)
+            case "rate-search":
+                await self._search(samples, began_ns)
             case _:
                 offsets_ns = intended_ns(self._traffic).tolist()
                 start_ns = self._clock_ns()
                 began_ns = start_ns + offsets_ns[0]
                 await self._open(samples, [start_ns + at_ns for at_ns in offsets_ns])
         return samples, began_ns
+
+    async def _search(self, samples: Samples, began_ns: int) -> None:
+        """Search for the highest rate within the bound, in trials one after the other.
+
+        Trials are open loops with random arrivals. A closed loop over all connections first
+        measures the throughput of the saturated server, which no trial exceeds.
+        """
+        traffic = self._traffic
+        if traffic.bound_ms is None:
+            raise ValueError("a search has a bound")
+        saturating = min(LEAST_TRIAL, traffic.requests // 2)
+        await self._closed(self.connections, samples, saturating)
+        duration_ns = max(1, self._clock_ns() - began_ns)
+        search = RateSearch(
+            capacity_per_s=saturating * 1e9 / duration_ns,
+            requests=traffic.requests - saturating,
+        )
+        while (following := search.next()) is not None:
+            rate_per_s, requests = following
+            first = samples.count
+            trial = replace(
+                traffic,
+                shape="poisson",
+                rate_per_s=rate_per_s,
+                requests=requests,
+                bound_ms=None,
+                seed=traffic.seed + len(search.trials),
+            )
+            start_ns = self._clock_ns()
+            schedule = [start_ns + at_ns for at_ns in intended_ns(trial).tolist()]
+            await self._open(samples, schedule, first=first)
+            over = samples.over(first, first + requests, round(traffic.bound_ms * 1e6))
+            search.add(RateTrial(rate_per_s=rate_per_s, requests=requests, over=over))
+        samples.trim()
+        self.highest = search.highest()
 
     async def _closed(
         self,
@@ -253,15 +314,18 @@ class LoadDriver:
         moments = RequestTimes(due_ns=due_ns, from_ns=from_ns, sent_ns=sent_ns)
         await self._ask(connection, index, moments, samples, sent_ns + self._timeout_ns)
 
-    async def _open(self, samples: Samples, schedule: Sequence[int]) -> None:
-        """Send each request at its scheduled time, or once a connection is free after it."""
+    async def _open(self, samples: Samples, schedule: Sequence[int], *, first: int = 0) -> None:
+        """Send each request at its scheduled time, or once a connection is free after it.
+
+        The results are stored from the index `first` on.
+        """
         due: deque[int] = deque()
         idle = list(self.connections)
 
         async def work(connection: Connection) -> None:
             while due:
                 index = due.popleft()
-                await self._scheduled(connection, index, schedule[index], samples)
+                await self._scheduled(connection, first + index, schedule[index], samples)
             idle.append(connection)
 
         async with asyncio.TaskGroup() as at_work:

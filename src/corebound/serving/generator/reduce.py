@@ -8,7 +8,7 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from corebound.scenario.traffic import Answered, MlPerf, Traffic, Window
+from corebound.scenario.traffic import Answered, HighestRate, MlPerf, Traffic, Window
 from corebound.serving.generator.driver import OK, Samples
 from corebound.stats import latency
 from corebound.stats.latency import bound_percentile, least_within
@@ -30,7 +30,14 @@ class Cost(Struct, frozen=True, kw_only=True):
     opened: int
 
 
-def reduce(samples: Samples, traffic: Traffic, *, began_ns: int, cost: Cost) -> Answered:
+def reduce(
+    samples: Samples,
+    traffic: Traffic,
+    *,
+    began_ns: int,
+    cost: Cost,
+    search: HighestRate | None = None,
+) -> Answered:
     """Compute the record of a launch's requests.
 
     Args:
@@ -38,19 +45,23 @@ def reduce(samples: Samples, traffic: Traffic, *, began_ns: int, cost: Cost) -> 
         traffic: The requested traffic.
         began_ns: The first intended send time, on the clock of the samples.
         cost: The generator's resource use while measuring.
+        search: The result of `rate-search`.
     """
     latencies_ns = np.array(samples.latency_ns, dtype=np.int64)
     ended_ns = np.array(samples.ended_ns, dtype=np.int64) - began_ns
     succeeded = np.array(samples.error) == OK
     duration_ns = int(ended_ns.max())
     length_ns = window_ns(duration_ns)
+    shown = (
+        np.ones(len(succeeded), dtype=bool) if search is None else _at_highest(search, succeeded)
+    )
     return Answered(
         began_ns=began_ns,
         duration_ns=duration_ns,
         ok=samples.ok,
         errors=samples.errors,
-        latencies=latency.encode(latencies_ns[succeeded]),
-        lateness=latency.encode(np.array(samples.lateness_ns)),
+        latencies=latency.encode(latencies_ns[succeeded & shown]),
+        lateness=latency.encode(np.array(samples.lateness_ns)[shown]),
         waited=samples.waited,
         window_ns=length_ns,
         windows=_windows(latencies_ns, ended_ns, succeeded, length_ns),
@@ -59,7 +70,19 @@ def reduce(samples: Samples, traffic: Traffic, *, began_ns: int, cost: Cost) -> 
         connections=cost.connections,
         opened=cost.opened,
         mlperf=mlperf(latencies_ns, succeeded, traffic, duration_ns),
+        search=search,
     )
+
+
+def _at_highest(search: HighestRate, succeeded: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Which requests were sent at the highest rate within the bound."""
+    shown = np.zeros(len(succeeded), dtype=bool)
+    # The trials are the last requests.
+    first = len(succeeded) - sum(trial.requests for trial in search.trials)
+    for trial in search.trials:
+        shown[first : first + trial.requests] = trial.rate_per_s == search.within_per_s
+        first += trial.requests
+    return shown
 
 
 def window_ns(duration_ns: int) -> int:

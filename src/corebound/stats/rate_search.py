@@ -1,0 +1,119 @@
+"""Search for the highest arrival rate at which 99 % of requests stay within a latency bound.
+
+The share of requests over the bound grows with the rate, but each trial only estimates it. The
+search therefore never relies on one trial: it pools the trials of each rate, makes the shares
+monotone (isotonic regression), and repeats the trials next to the crossing while requests are left.
+"""
+
+from __future__ import annotations
+
+import math
+from itertools import groupby
+
+from corebound.scenario.traffic import HighestRate, RateTrial
+
+# The share of requests that may take longer than the bound, or fail.
+SHARE = 0.01
+# The search has narrowed enough when the rates around the crossing differ by this share.
+RESOLUTION = 0.05
+# Each trial has at least so many requests, since fewer would seldom have one in a hundred, and
+# this share of all before it: a trial starts with an empty queue, so that a short one looks
+# better than the rate is, and later trials have to outweigh the first ones. Simulations of
+# M/M/1 queues chose both.
+LEAST_TRIAL = 100
+TRIAL_GROWTH = 0.35
+# The load of the first trial: most servers still answer fast at half of their capacity.
+FIRST_LOAD = 0.5
+# Without a rate within the bound, the search ends at this share of the capacity.
+LEAST_LOAD = 1 / 128
+_GROW, _SHRINK = 1.5, 0.5
+
+
+class RateSearch:
+    """Chooses the rate of each trial; sends nothing itself."""
+
+    def __init__(self, *, capacity_per_s: float, requests: int) -> None:
+        """Start a search.
+
+        Args:
+            capacity_per_s: The throughput of the saturated server. No higher rate is tried: its
+                queue would grow forever, which a short trial may not show.
+            requests: The number of requests of all trials together.
+        """
+        self.trials: list[RateTrial] = []
+        self._capacity_per_s = capacity_per_s
+        self._left = requests
+        self._sent = 0
+
+    def next(self) -> tuple[float, int] | None:
+        """The rate and the number of requests of the next trial; None if the search has ended."""
+        if self._left <= 0:
+            return None
+        rate_per_s = self._next_rate_per_s()
+        if rate_per_s < self._capacity_per_s * LEAST_LOAD:
+            return None
+        requests = min(self._left, max(LEAST_TRIAL, round(self._sent * TRIAL_GROWTH)))
+        # The last trial has the rest, so that none is too short.
+        return rate_per_s, self._left if self._left - requests < LEAST_TRIAL else requests
+
+    def add(self, trial: RateTrial) -> None:
+        """Note the result of a trial."""
+        self.trials.append(trial)
+        self._left -= trial.requests
+        self._sent += trial.requests
+
+    def highest(self) -> HighestRate:
+        """The result so far."""
+        within, over = self._bracket()
+        return HighestRate(within_per_s=within, over_per_s=over, trials=tuple(self.trials))
+
+    def _next_rate_per_s(self) -> float:
+        within, over = self._bracket()
+        if within is None and over is None:
+            return FIRST_LOAD * self._capacity_per_s
+        if over is None:
+            return min((within or 0.0) * _GROW, self._capacity_per_s)
+        if within is None:
+            return over * _SHRINK
+        if over / within > 1 + RESOLUTION:
+            return math.sqrt(within * over)
+        return min((within, over), key=self._requests_at)
+
+    def _requests_at(self, rate_per_s: float) -> int:
+        return sum(trial.requests for trial in self.trials if trial.rate_per_s == rate_per_s)
+
+    def _bracket(self) -> tuple[float | None, float | None]:
+        """The highest rate within the bound by the monotone shares, and the lowest one over it."""
+        shares = monotone_shares(self.trials)
+        within = [rate for rate, share in shares if share <= SHARE]
+        over = [rate for rate, share in shares if share > SHARE]
+        return (within[-1] if within else None, over[0] if over else None)
+
+
+def monotone_shares(trials: list[RateTrial]) -> list[tuple[float, float]]:
+    """The share of requests over the bound at each rate, from the lowest rate, never falling.
+
+    Rates whose shares fall are pooled until they do not: isotonic regression, weighted by
+    requests.
+
+    Source: Barlow et al., Statistical Inference under Order Restrictions (1972), the
+    pool-adjacent-violators algorithm.
+
+    >>> trial = lambda rate, over: RateTrial(rate_per_s=rate, requests=100, over=over)
+    >>> monotone_shares([trial(30.0, 9), trial(10.0, 2), trial(20.0, 0)])
+    [(10.0, 0.01), (20.0, 0.01), (30.0, 0.09)]
+    """
+    pools: list[tuple[int, int, list[float]]] = []
+    ordered = sorted(trials, key=lambda trial: trial.rate_per_s)
+    for rate_per_s, same in groupby(ordered, key=lambda trial: trial.rate_per_s):
+        group = list(same)
+        pool = (
+            sum(trial.over for trial in group),
+            sum(trial.requests for trial in group),
+            [rate_per_s],
+        )
+        while pools and pools[-1][0] * pool[1] > pool[0] * pools[-1][1]:
+            over, requests, rates = pools.pop()
+            pool = (over + pool[0], requests + pool[1], rates + pool[2])
+        pools.append(pool)
+    return [(rate, over / requests) for over, requests, rates in pools for rate in rates]

@@ -1,0 +1,115 @@
+"""The search for the highest rate within a bound, on queues with a known answer."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from corebound.scenario.traffic import HighestRate, RateTrial
+from corebound.stats.rate_search import RateSearch
+
+# A server with exponential service times and one queue (M/M/1), 100 requests per second.
+CAPACITY_PER_S = 100.0
+
+
+def exact_rate_per_s(bound_s: float) -> float:
+    """The rate whose p99 is the bound.
+
+    The time in an M/M/1 system is exponential with rate capacity - arrivals, so its p99 is
+    ln(100) / (capacity - arrivals).
+    """
+    return CAPACITY_PER_S - math.log(100) / bound_s
+
+
+def over_bound(rate_per_s: float, requests: int, bound_s: float, rng: np.random.Generator) -> int:
+    """Simulate one trial by Lindley's recursion, from an empty queue."""
+    gaps_s = rng.exponential(1 / rate_per_s, requests)
+    services_s = rng.exponential(1 / CAPACITY_PER_S, requests)
+    wait_s, over = 0.0, 0
+    for gap_s, service_s in zip(gaps_s.tolist(), services_s.tolist(), strict=True):
+        wait_s = max(0.0, wait_s - gap_s)
+        wait_s += service_s
+        over += wait_s > bound_s
+    return over
+
+
+def searched(
+    bound_s: float, *, requests: int, seed: int, capacity_per_s: float = CAPACITY_PER_S
+) -> HighestRate:
+    rng = np.random.default_rng(seed)
+    search = RateSearch(capacity_per_s=capacity_per_s, requests=requests)
+    while (following := search.next()) is not None:
+        rate_per_s, count = following
+        over = over_bound(rate_per_s, count, bound_s, rng)
+        search.add(RateTrial(rate_per_s=rate_per_s, requests=count, over=over))
+    return search.highest()
+
+
+# A trial starts with an empty queue, so fewer requests find a rate that is too high: of nine
+# searches in ten, 4,000 requests are within 17 %, 20,000 within 11 %.
+@pytest.mark.parametrize(("requests", "limit", "median"), [(4000, 0.2, 0.1), (20_000, 0.13, 0.06)])
+@pytest.mark.parametrize("bound_s", [0.1, 0.2])
+def test_the_rate_of_a_known_queue_is_found(
+    bound_s: float, requests: int, limit: float, median: float
+) -> None:
+    found = [
+        searched(bound_s, requests=requests, seed=seed).within_per_s or math.nan
+        for seed in range(40)
+    ]
+
+    errors = np.array(found) / exact_rate_per_s(bound_s) - 1
+    assert abs(np.median(errors)) < median
+    assert np.quantile(np.abs(errors), 0.9) < limit
+
+
+@pytest.mark.parametrize("capacity_per_s", [85.0, 400.0])
+def test_a_capacity_that_was_measured_wrongly_is_no_obstacle(capacity_per_s: float) -> None:
+    found = searched(0.2, requests=12_000, seed=1, capacity_per_s=capacity_per_s)
+
+    assert found.within_per_s == pytest.approx(exact_rate_per_s(0.2), rel=0.15)
+
+
+def test_no_rate_above_the_capacity_is_tried() -> None:
+    found = searched(100.0, requests=2000, seed=1)
+
+    assert found.over_per_s is None
+    assert found.within_per_s == CAPACITY_PER_S
+    assert max(trial.rate_per_s for trial in found.trials) == CAPACITY_PER_S
+
+
+def test_all_requests_are_used_and_none_more() -> None:
+    found = searched(0.2, requests=1234, seed=1)
+
+    assert sum(trial.requests for trial in found.trials) == 1234
+    assert min(trial.requests for trial in found.trials) >= 100
+
+
+def test_the_rates_around_the_crossing_are_close() -> None:
+    found = searched(0.2, requests=6000, seed=1)
+
+    assert found.within_per_s is not None
+    assert found.over_per_s is not None
+    assert found.within_per_s < found.over_per_s <= 1.06 * found.within_per_s
+
+
+def test_a_bound_that_no_rate_meets_ends_the_search_without_a_rate() -> None:
+    # 1 % of service times alone take longer than 46 ms.
+    found = searched(0.001, requests=100_000, seed=1)
+
+    assert found.within_per_s is None
+    assert len(found.trials) <= 8
+
+
+def test_one_unlucky_trial_does_not_decide() -> None:
+    """The first trial fails by chance; the search comes back to its rate."""
+    search = RateSearch(capacity_per_s=100.0, requests=20_000)
+    first = True
+    while (following := search.next()) is not None:
+        rate_per_s, requests = following
+        over = 2 * requests // 100 if first or rate_per_s > 80 else 0
+        first = False
+        search.add(RateTrial(rate_per_s=rate_per_s, requests=requests, over=over))
+
+    assert search.highest().within_per_s == pytest.approx(80.0, rel=0.06)
