@@ -25,6 +25,7 @@ DEFAULT = "the default"
 _BETTER: Mapping[Objective, tuple[str, str]] = {
     "latency": ("faster", "slower"),
     "throughput": ("more throughput", "less throughput"),
+    "rate": ("more requests per second", "fewer requests per second"),
     "cost": ("less CPU time", "more CPU time"),
 }
 

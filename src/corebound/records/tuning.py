@@ -9,8 +9,9 @@ from msgspec import Struct
 from corebound.bounded_numbers import Amount, Count
 
 # Latency: the time of one iteration. Throughput: the same over the number of workers. Cost: the
-# CPU time of one iteration.
-Objective = Literal["latency", "throughput", "cost"]
+# CPU time of one iteration. Rate: the highest arrival rate of a server within a latency bound, as
+# the time between two requests.
+Objective = Literal["latency", "throughput", "rate", "cost"]
 
 
 class RaceRule(Struct, frozen=True, kw_only=True):

@@ -24,6 +24,8 @@ from corebound.records.launch_record import Launch
 from corebound.records.run_record import Run
 from corebound.records.tuning import NotTried, Objective, RaceRule, Tuning
 from corebound.runner import Job, Observer, Task
+from corebound.scenario.builtin_workloads import SERVERS, SHAPES_BY_PARAMETER
+from corebound.scenario.cell import Cell
 from corebound.scenario.loader import load_document
 from corebound.scenario.matrix import Point, axes_of, baseline_of, expand, expand_matrix, points_of
 from corebound.scenario.models import Measure, measure_for
@@ -50,6 +52,10 @@ _LEAST_BLOCKS = 10
 _LEAST_FRESH = 6
 # A matrix has room for so many includes.
 _MOST_POINTS = 256
+# The parameters that a search for a rate sets itself.
+_TRAFFIC_PARAMETERS = frozenset({*SHAPES_BY_PARAMETER, "traffic", "client"})
+# With fewer requests, the rate that a search finds is far too high.
+_LEAST_SEARCH = 1200
 
 
 class TuneRequest(Struct, frozen=True, kw_only=True):
@@ -58,6 +64,8 @@ class TuneRequest(Struct, frozen=True, kw_only=True):
     Attributes:
         run: The scenario file and the options of any run.
         objective: What to compare.
+        bound_ms: The latency that 99 % of requests may take; the objective `rate` needs it, and no
+            other has it.
         vary: Parameters of the workload that may change, because they do not change its work.
         max_candidates: How many configurations take part, at most.
         budget_s: The time for all launches, in seconds; None is no limit.
@@ -68,6 +76,7 @@ class TuneRequest(Struct, frozen=True, kw_only=True):
 
     run: RunRequest
     objective: Objective = "latency"
+    bound_ms: float | None = None
     vary: tuple[str, ...] = ()
     max_candidates: int = 16
     budget_s: float | None = None
@@ -250,6 +259,8 @@ class _SearchSpace(Struct, frozen=True, kw_only=True):
 
 def _search_space(loaded: LoadedScenario, request: TuneRequest) -> _SearchSpace:
     scenario, profile = loaded.scenario, request.run.profile
+    if request.objective == "rate":
+        _require_servers(loaded.cells)
     matrix = expand_matrix(scenario.matrix, axes_of(scenario.matrix))
     selected = {cell.key for cell in loaded.cells}
     points = [point for point in points_of(scenario, matrix, profile) if point.cell.key in selected]
@@ -267,7 +278,7 @@ def _search_space(loaded: LoadedScenario, request: TuneRequest) -> _SearchSpace:
     planned = choices(
         discovery.live_topology(),
         baseline.framework,
-        vary_workers=request.objective == "throughput",
+        vary_workers=request.objective in {"throughput", "rate"},
         workers=baseline.workers,
     )
     in_keys = [{key: value for key, value in one.items() if key in keys} for one in planned]
@@ -275,6 +286,9 @@ def _search_space(loaded: LoadedScenario, request: TuneRequest) -> _SearchSpace:
     launcher_first = [one for one in full[1:] if one["binding"] == "launcher"]
     found = distinct([full[0], *launcher_first, *(_values(point, keys) for point in points), *full])
     measure = measure_for(scenario, profile).model_dump(mode="json", exclude_none=True)
+    if request.objective == "rate":
+        fixed |= {"traffic": "rate-search", "bound_ms": request.bound_ms}
+        measure["iterations"] = max(measure_for(scenario, profile).requests, _LEAST_SEARCH)
     document = {
         key: value
         for key, value in scenario.document().items()
@@ -311,7 +325,10 @@ def _fixed_parameters(points: Sequence[Point], base: Point, request: TuneRequest
             where="--vary",
             fix=f"Its parameters: {', '.join(base.parameters) or 'none'}.",
         )
+    own = _TRAFFIC_PARAMETERS if request.objective == "rate" else frozenset()
     for name in base.parameters:
+        if name in own:
+            continue
         texts = dict.fromkeys(
             point.parameters[name].text for point in points if name in point.parameters
         )
@@ -325,8 +342,24 @@ def _fixed_parameters(points: Sequence[Point], base: Point, request: TuneRequest
                 f" `--vary {name}`.",
             )
     return {
-        name: value.value for name, value in base.parameters.items() if name not in request.vary
+        name: value.value
+        for name, value in base.parameters.items()
+        if name not in own.union(request.vary)
     }
+
+
+def _require_servers(cells: Sequence[Cell]) -> None:
+    """Check that a rate can be searched.
+
+    Raises:
+        InputError: A cell is no server.
+    """
+    if any(cell.framework not in SERVERS for cell in cells):
+        raise InputError(
+            what="only a server has a rate of requests.",
+            where="--objective rate",
+            fix="Write `--objective throughput`, or select cells of a server with `--only`.",
+        )
 
 
 class _RaceReporter(Struct, frozen=True):

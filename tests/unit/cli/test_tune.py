@@ -58,6 +58,9 @@ def test_the_document_names_the_settings_and_the_finalists() -> None:
     [
         (("--emit", "shell,fortran"), "--emit: `fortran` cannot be written."),
         (("--objective", "beauty"), "Invalid value for '--objective'"),
+        (("--objective", "rate"), "--objective rate: a rate needs a bound of the latency."),
+        (("--objective", "rate", "--bound", "p90=1s"), "--bound: `p90=1s` is not a bound"),
+        (("--bound", "p99=1s"), "--bound: the objective `latency` has no bound."),
     ],
 )
 def test_a_wrong_option_is_explained(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
 
@@ -52,9 +53,14 @@ def tune(
         Objective,
         typer.Option(
             "--objective",
-            help="latency: time of an iteration; throughput: of all workers; cost: CPU time.",
+            help="latency: time of an iteration; throughput: of all workers; rate: of a server's"
+            " requests within --bound; cost: CPU time.",
         ),
     ] = "latency",
+    bound: Annotated[
+        str | None,
+        typer.Option("--bound", help="Latency bound of --objective rate, such as p99=50ms."),
+    ] = None,
     profile: Profile = None,
     only: Only = None,
     vary: Annotated[
@@ -96,6 +102,7 @@ def tune(
     Examples:
         corebound tune resnet50.yaml --budget 15m
         corebound tune hashing.yaml --objective throughput
+        corebound tune server.yaml --objective rate --bound p99=50ms
         corebound tune hashing.yaml --emit shell,systemd
         corebound tune hashing.yaml --verify
     """
@@ -113,6 +120,7 @@ def tune(
     request = TuneRequest(
         run=run,
         objective=objective,
+        bound_ms=_bound_ms(bound, objective),
         vary=tuple(vary or ()),
         max_candidates=max_candidates,
         budget_s=budget_seconds(budget),
@@ -134,6 +142,36 @@ def tune(
         for proof in outcome.proofs:
             console.print(Text(_proof_text(proof, result)), soft_wrap=True)
     raise typer.Exit(0 if result.recommended is not None else NO_ANSWER)
+
+
+def _bound_ms(bound: str | None, objective: Objective) -> float | None:
+    """The bound in milliseconds; None if the objective has none.
+
+    Raises:
+        InputError: It is no bound of the 99th percentile, is missing, or the objective has none.
+    """
+    if bound is None and objective == "rate":
+        raise InputError(
+            what="a rate needs a bound of the latency.",
+            where="--objective rate",
+            fix="Add one, such as `--bound p99=50ms`.",
+        )
+    if bound is None:
+        return None
+    if objective != "rate":
+        raise InputError(
+            what=f"the objective `{objective}` has no bound.",
+            where="--bound",
+            fix="Add `--objective rate`.",
+        )
+    match = re.fullmatch(r"p99=(\d+(?:\.\d+)?)(ms|s)", bound)
+    if match is None or float(match[1]) <= 0:
+        raise InputError(
+            what=f"`{bound}` is not a bound of the 99th percentile.",
+            where="--bound",
+            fix="Write it like `p99=50ms` or `p99=1.5s`.",
+        )
+    return float(match[1]) * (1000 if match[2] == "s" else 1)
 
 
 def _verify(

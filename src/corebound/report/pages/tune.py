@@ -42,6 +42,7 @@ from corebound.units import duration
 VALUES: Mapping[Objective, str] = {
     "latency": "Time of an iteration",
     "throughput": "Time per iteration of all workers",
+    "rate": "Time between requests at the highest rate within the bound",
     "cost": "CPU time of an iteration",
 }
 
