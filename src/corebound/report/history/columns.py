@@ -221,7 +221,11 @@ def _counted(values: FloatArray, scale: int) -> FloatArray:
 
 def _whole(numbers: FloatArray) -> list[int | None]:
     """Whole numbers; NaN and infinity become None."""
-    return [int(number) if math.isfinite(number) else None for number in numbers.tolist()]
+    is_known = np.isfinite(numbers)
+    whole: list[int | None] = np.where(is_known, numbers, 0).astype(np.int64).tolist()
+    for at in np.flatnonzero(~is_known).tolist():
+        whole[at] = None
+    return whole
 
 
 def _numbers(values: FloatArray) -> list[float | None]:

@@ -107,7 +107,8 @@ def series_track(
     gaps = gaps_before(points, numbers)
     runs: list[list[Dot]] = []
     last = -1
-    dots = _dots(points, indices, line, length, bars=bars)
+    places = [line.place(number) for number in numbers[indices].tolist()]
+    dots = _dots(points, indices, places, length, bars=bars)
     for index, dot in zip(indices, dots, strict=True):
         if last < 0 or gaps[index] > gaps[last]:
             runs.append([])
@@ -131,7 +132,12 @@ def series_track(
 
 
 def _dots(
-    points: HistoryPoints, values: Sequence[int], line: Timeline, length: float, *, bars: bool
+    points: HistoryPoints,
+    values: Sequence[int],
+    places: Sequence[float],
+    length: float,
+    *,
+    bars: bool,
 ) -> list[Dot]:
     ends = (points.lows, points.highs) if bars else ((), ())
     figures, lows, highs = (
@@ -140,12 +146,12 @@ def _dots(
     )
     return [
         Dot(
-            x=line.share(points.moments[at].at),
+            x=place,
             value=figure,
             low=None if math.isnan(low) else low,
             high=None if math.isnan(low) else high,
         )
-        for at, figure, low, high in zip(values, figures, lows, highs, strict=True)
+        for place, figure, low, high in zip(places, figures, lows, highs, strict=True)
     ]
 
 
