@@ -281,19 +281,18 @@
 
   /* A table's frame is a stop of the keyboard, with a name of its own, only where it scrolls */
 
-  function frameOf(table) {
+  function frameOf(table, scrolls) {
     const stop = { tabindex: "0", role: "group", "aria-label": table.caption.textContent };
-    const frame = table.parentNode;
     for (const [name, value] of Object.entries(stop))
-      if (frame.scrollWidth > frame.clientWidth) frame.setAttribute(name, value);
-      else frame.removeAttribute(name);
+      if (scrolls) table.parentNode.setAttribute(name, value);
+      else table.parentNode.removeAttribute(name);
   }
 
-  const framing = new ResizeObserver((seen) => seen.forEach(({ target }) => frameOf(target)));
-  for (const table of all(".scroll > table")) {
-    frameOf(table);
-    framing.observe(table);
-  }
+  /* All are measured before one is changed: after a change, measuring means to lay out the page again. */
+  const framing = new ResizeObserver((seen) => seen
+    .map(({ target }) => [target, target.parentNode.scrollWidth > target.parentNode.clientWidth])
+    .forEach(([table, scrolls]) => frameOf(table, scrolls)));
+  for (const table of all(".scroll > table")) framing.observe(table);
 
   /* Copying: one button for every command block, and for a command in a row once it is opened */
 
