@@ -14,11 +14,11 @@ from typing import Any
 
 import pytest
 
-from corebound.scenario.traffic import Answered, GeneratorOrder, Shape, Warmed
+from corebound.scenario.traffic import Answered, GeneratorOrder, Lengths, Shape, Warmed
 from corebound.stats import latency
 from corebound.worker import protocol
 from support import needs
-from support.build import OF_A_SHAPE, a_traffic
+from support.build import OF_A_SHAPE, a_streaming, a_traffic
 from support.paths import DATA
 from support.servers import GeneratorClient, start_generator
 
@@ -225,6 +225,45 @@ def test_a_two_second_stall_shows_fully_in_an_open_loop_and_little_in_a_closed_o
     assert answered["poisson"].ok == answered["closed"].ok == 600
     still = [window.ok for window in answered["poisson"].windows]
     assert still.count(0) * answered["poisson"].window_ns >= 1_500_000_000
+
+
+@pytest.mark.quick
+@pytest.mark.parametrize("shape", ["closed", "poisson"])
+def test_a_stream_is_timed_from_its_first_token_to_its_last(
+    shape: Shape, server: Server, generator: GeneratorClient
+) -> None:
+    path = "/v1/completions?first_ms=100&each_ms=20"
+    streaming = a_streaming(
+        output_tokens=Lengths(median=6, most=6),
+        first_token_bound_ms=50.0,
+    )
+    generator.order(
+        an_order_to(server, path, shape=shape, requests=20, warmup_requests=4, streaming=streaming)
+    )
+    answered = generator.go()
+
+    assert (answered.ok, answered.errors) == (20, {})
+    assert answered.streamed is not None
+    assert answered.streamed.tokens == 20 * 6
+    # Every first token comes after its bound.
+    assert answered.streamed.good == 0
+    first, per_token = (
+        latency.percentiles(text)
+        for text in (answered.streamed.first_token, answered.streamed.per_token)
+    )
+    assert first is not None
+    assert per_token is not None
+    assert first.count == per_token.count == 20
+    # The server waits as long at least; a busy host makes it longer. Latencies are kept to 0.1 %.
+    assert 99_000_000 <= first.p50_ns < 200_000_000
+    assert 19_000_000 <= per_token.p50_ns < 60_000_000
+
+
+def test_a_stream_without_an_end_is_an_error(server: Server, generator: GeneratorClient) -> None:
+    path = "/v1/completions?first_ms=1&each_ms=0&cut=1"
+    generator.order(an_order_to(server, path, requests=5, streaming=a_streaming()))
+
+    assert generator.go().errors == {"cut off": 5}
 
 
 @pytest.mark.measures

@@ -30,7 +30,16 @@ from corebound.records.run_record import SCHEMA, Commit, EnvironmentLock, Run, S
 from corebound.records.telemetry import HostOverTime, HostWindow, QuotaUse
 from corebound.scenario.cell import Binding, Cell, Threads
 from corebound.scenario.models import Scenario
-from corebound.scenario.traffic import Answered, Client, GeneratorOrder, Shape, Traffic, Warmed
+from corebound.scenario.traffic import (
+    Answered,
+    Client,
+    GeneratorOrder,
+    Lengths,
+    Shape,
+    Streaming,
+    Traffic,
+    Warmed,
+)
 from corebound.stats import latency
 from corebound.worker.protocol import Operator
 
@@ -436,6 +445,16 @@ def a_traffic(
         timeout_s=timeout_s,
         **{**OF_A_SHAPE[shape], **of_the_shape},
     )
+
+
+def a_streaming(**changes: Any) -> Streaming:
+    """Short prompts and answers, without bounds."""
+    streaming = Streaming(
+        prompt_tokens=Lengths(median=32, spread=0.5, most=128),
+        output_tokens=Lengths(median=8, spread=0.5, most=32),
+        vocabulary=1_000,
+    )
+    return replace(streaming, **changes)
 
 
 def an_order(*, traffic: Traffic | None = None, **changes: Any) -> GeneratorOrder:

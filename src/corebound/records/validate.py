@@ -163,6 +163,9 @@ def _served(served: Served) -> None:
     for histogram in (answered.latencies, answered.lateness):
         if histogram is not None:
             _histogram(histogram, at_least=1 if histogram is answered.latencies else 0)
+    if answered.streamed is not None:
+        _histogram(answered.streamed.first_token, at_least=1)
+        _histogram(answered.streamed.per_token, at_least=0)
 
 
 def _histogram(text: str, *, at_least: int) -> None:

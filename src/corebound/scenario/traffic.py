@@ -15,7 +15,7 @@ from __future__ import annotations
 import json
 from typing import Any, Literal, get_args
 
-from msgspec import Struct, to_builtins
+from msgspec import Struct, convert, to_builtins
 
 from corebound.bounded_numbers import Amount, Count, Positive, Share, Signed
 from corebound.worker.protocol import Failure, WireError
@@ -35,10 +35,56 @@ Shape = Literal[
 ]
 Client = Literal["corebound", "ab"]
 
+# By convention, the tokens 0 to 2 are the unknown one and those that begin and end a text.
+SPECIAL_TOKENS = 3
+
 # The shapes that send on a schedule; their latencies count from the intended send time.
 OPEN_SHAPES: tuple[Shape, ...] = ("constant", "poisson", "server")
 # The shapes with a latency bound.
 BOUNDED_SHAPES: tuple[Shape, ...] = ("server", "rate-search")
+
+
+class Lengths(Struct, frozen=True, kw_only=True):
+    """Numbers of tokens with a log-normal distribution, as those of real prompts and answers.
+
+    Attributes:
+        median: The median.
+        spread: The standard deviation of the logarithm; 0 makes all equal.
+        most: Longer ones are cut to this.
+    """
+
+    median: Count
+    spread: Amount = 0.0
+    most: Count
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.median <= self.most or self.spread < 0:
+            raise ValueError("a median length lies between 1 and the longest")
+
+
+class Streaming(Struct, frozen=True, kw_only=True):
+    """Requests to a language model that streams its answer, as OpenAI's completions API does.
+
+    Each request has a prompt of its own, drawn with the traffic's seed.
+
+    Attributes:
+        prompt_tokens, output_tokens: The lengths of prompts and of answers.
+        vocabulary: The number of different tokens that prompts are drawn from.
+        model: The name of the model to ask for; None sends no name.
+        first_token_bound_ms, per_token_bound_ms: An answer within both counts as good. None
+            bounds nothing.
+    """
+
+    prompt_tokens: Lengths
+    output_tokens: Lengths
+    vocabulary: Count
+    model: str | None = None
+    first_token_bound_ms: Positive | None = None
+    per_token_bound_ms: Positive | None = None
+
+    def __post_init__(self) -> None:
+        if self.vocabulary <= SPECIAL_TOKENS:
+            raise ValueError("a vocabulary has more than the special tokens")
 
 
 class Traffic(Struct, frozen=True, kw_only=True):
@@ -56,6 +102,7 @@ class Traffic(Struct, frozen=True, kw_only=True):
         seed: Seed of the arrival times, if they are random.
         timeout_s: A request that takes longer than this counts as an error. The time counts
             from the intended send time in the open shapes, from the actual one in the others.
+        streaming: What to ask of a language model that streams; None sends the order's body.
     """
 
     shape: Shape
@@ -68,6 +115,7 @@ class Traffic(Struct, frozen=True, kw_only=True):
     client: Client = "corebound"
     seed: Signed = 0
     timeout_s: Positive = 300.0
+    streaming: Streaming | None = None
 
     def __post_init__(self) -> None:
         if self.shape not in get_args(Shape) or self.client not in get_args(Client):
@@ -82,6 +130,8 @@ class Traffic(Struct, frozen=True, kw_only=True):
             raise ValueError("a traffic's queries are whole")
         if self.client == "ab" and self.shape != "closed":
             raise ValueError("ab sends in a closed loop only")
+        if self.client == "ab" and self.streaming is not None:
+            raise ValueError("ab cannot read a stream")
 
 
 def _matches(name: str, value: float | None, *, belongs: bool) -> None:
@@ -192,6 +242,24 @@ class HighestRate(Struct, frozen=True, kw_only=True):
     trials: tuple[RateTrial, ...]
 
 
+class Streamed(Struct, frozen=True, kw_only=True):
+    """The tokens of the successful requests to a language model.
+
+    Attributes:
+        tokens: The number of tokens generated, in all.
+        first_token: HDR histogram of the time to the first token, which counts from where the
+            latency does.
+        per_token: HDR histogram of each answer's mean time from one token to the next;
+            without answers of one token.
+        good: Successful requests within all bounds of `Streaming`.
+    """
+
+    tokens: Count
+    first_token: str
+    per_token: str
+    good: Count
+
+
 class Answered(Struct, frozen=True, kw_only=True):
     """The results of the measured requests; `ok` and `errors` add up to their number.
 
@@ -214,6 +282,9 @@ class Answered(Struct, frozen=True, kw_only=True):
         opened: Number of connections opened while measuring.
         mlperf: MLPerf's judgement; only for MLPerf's shapes.
         search: The highest rate within the bound; only for `rate-search`.
+        streamed: The tokens, if the traffic is `streaming`. Streams have more kinds of errors:
+            `not a stream`, `stream error` (it reports one), `cut off` (it has no end) and
+            `no tokens`.
     """
 
     kind: Literal["answered"] = "answered"
@@ -232,6 +303,7 @@ class Answered(Struct, frozen=True, kw_only=True):
     opened: Count
     mlperf: MlPerf | None = None
     search: HighestRate | None = None
+    streamed: Streamed | None = None
 
 
 Message = Warmed | Answered | Failure
@@ -252,8 +324,12 @@ def decode_order(line: bytes) -> GeneratorOrder:
     """
     document = _document(line)
     try:
-        return GeneratorOrder(**{**document, "traffic": Traffic(**document["traffic"])})
-    except (KeyError, TypeError, ValueError) as error:
+        of_traffic = document["traffic"]
+        of_stream = of_traffic.get("streaming")
+        streaming = None if of_stream is None else convert(of_stream, Streaming)
+        asked = Traffic(**{**of_traffic, "streaming": streaming})
+        return GeneratorOrder(**{**document, "traffic": asked})
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise WireError(f"not a GeneratorOrder: {error}") from None
 
 
@@ -273,7 +349,14 @@ def decode_message(line: bytes) -> Message:
             result = document.get("mlperf")
             mlperf = None if result is None else MlPerf(**result)
             search = _highest_rate(document.get("search"))
-            return Answered(**{**document, "windows": windows, "mlperf": mlperf, "search": search})
+            tokens = document.get("streamed")
+            nested = {
+                "windows": windows,
+                "mlperf": mlperf,
+                "search": search,
+                "streamed": None if tokens is None else Streamed(**tokens),
+            }
+            return Answered(**{**document, **nested})
         return kind(**document)
     except (KeyError, TypeError) as error:
         raise WireError(f"not a {kind.__name__}: {error}") from None

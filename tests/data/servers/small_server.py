@@ -5,12 +5,16 @@ It may be given the number of a socket to listen on.
 Paths: `/ok`, `/chunked`, `/status/503`, `/hang` (no answer), `/drop` (closes without an
 answer), `/garbage` (no HTTP), `/once` (closes after the answer), `/mixed` (every fourth a
 503). `?ms=5` after any of them: answer so much later. `?queue=1`: one at a time.
+
+`/v1/completions?first_ms=100&each_ms=20` streams as many tokens as asked for, an event each, at
+these intervals; `&cut=1`: without the event that ends the stream.
 """
 
 from __future__ import annotations
 
 import asyncio
 import itertools
+import json
 import socket
 import sys
 from urllib.parse import parse_qs, urlsplit
@@ -29,13 +33,13 @@ def sized(status: int, *fields: str) -> bytes:
     return head(status, "Content-Length: 6", *fields) + b"answer"
 
 
-async def receive(reader: asyncio.StreamReader) -> tuple[str, bool]:
-    """The request's path, and whether the client wants the connection kept."""
+async def receive(reader: asyncio.StreamReader) -> tuple[str, bool, bytes]:
+    """The request's path, whether the client wants the connection kept, and the body."""
     lines = (await reader.readuntil(b"\r\n\r\n")).decode().lower().split("\r\n")
     fields = dict(line.split(": ", 1) for line in lines[1:] if line)
-    await reader.readexactly(int(fields.get("content-length", "0")))
+    body = await reader.readexactly(int(fields.get("content-length", "0")))
     keeps = "http/1.1" in lines[0] or fields.get("connection") == "keep-alive"
-    return lines[0].split()[1], keeps
+    return lines[0].split()[1], keeps, body
 
 
 async def work(query: dict[str, list[str]]) -> None:
@@ -66,11 +70,34 @@ def answer(path: str) -> bytes:
             return sized(200, KEPT)
 
 
+async def stream(
+    writer: asyncio.StreamWriter, asked: dict[str, object], query: dict[str, list[str]]
+) -> None:
+    def write(document: str) -> None:
+        event = f"data: {document}\n\n".encode()
+        writer.write(f"{len(event):x}\r\n".encode() + event + b"\r\n")
+
+    tokens = asked["max_tokens"]
+    assert isinstance(tokens, int)
+    writer.write(head(200, KEPT, "Transfer-Encoding: chunked", "Content-Type: text/event-stream"))
+    for number in range(tokens):
+        await asyncio.sleep(float(query["each_ms" if number else "first_ms"][0]) / 1000)
+        write(json.dumps({"choices": [{"text": f" {number}", "finish_reason": None}]}))
+    write(json.dumps({"choices": [{"text": "", "finish_reason": "length"}]}))
+    if "cut" not in query:
+        write("[DONE]")
+    writer.write(b"0\r\n\r\n")
+    await writer.drain()
+
+
 async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
     try:
         while True:
-            url, keeps = await receive(reader)
+            url, keeps, body = await receive(reader)
             parts = urlsplit(url)
+            if parts.path == "/v1/completions":
+                await stream(writer, json.loads(body), parse_qs(parts.query))
+                continue
             await work(parse_qs(parts.query))
             if parts.path == "/hang":
                 await asyncio.sleep(3600)

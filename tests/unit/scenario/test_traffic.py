@@ -9,9 +9,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from corebound.scenario import traffic
-from corebound.scenario.traffic import Message, MlPerf, Shape, Warmed, Window
+from corebound.scenario.traffic import (
+    Lengths,
+    Message,
+    MlPerf,
+    Shape,
+    Streamed,
+    Warmed,
+    Window,
+)
+from corebound.stats import latency
 from corebound.worker import protocol
-from support.build import OF_A_SHAPE, a_traffic, an_answered, an_order
+from support.build import OF_A_SHAPE, a_streaming, a_traffic, an_answered, an_order
 
 counts = st.dictionaries(st.text(), st.integers(1))
 windows = st.builds(
@@ -95,3 +104,34 @@ def test_an_order_of_an_unknown_shape_is_rejected() -> None:
 
     with pytest.raises(protocol.WireError, match="known"):
         traffic.decode_order(line)
+
+
+def test_an_order_of_a_stream_round_trips() -> None:
+    order = an_order(traffic=a_traffic(streaming=a_streaming(first_token_bound_ms=200.0)))
+
+    assert traffic.decode_order(traffic.encode(order)) == order
+
+
+def test_the_tokens_of_an_answer_round_trip() -> None:
+    histogram = latency.encode([1_000_000])
+    answered = an_answered(
+        streamed=Streamed(tokens=8, first_token=histogram, per_token=histogram, good=1)
+    )
+
+    assert traffic.decode_message(traffic.encode(answered)) == answered
+
+
+@pytest.mark.parametrize(
+    "lengths",
+    [{"median": 0, "most": 1}, {"median": 2, "most": 1}, {"median": 1, "most": 1, "spread": -1.0}],
+)
+def test_lengths_are_possible_ones(lengths: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match="length"):
+        Lengths(**lengths)
+
+
+def test_a_stream_needs_a_vocabulary_and_a_client_that_reads_it() -> None:
+    with pytest.raises(ValueError, match="special"):
+        a_streaming(vocabulary=3)
+    with pytest.raises(ValueError, match="ab cannot"):
+        a_traffic(client="ab", streaming=a_streaming())

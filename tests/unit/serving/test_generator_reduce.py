@@ -9,12 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from corebound.scenario.traffic import Answered, Shape
+from corebound.scenario.traffic import Answered, Shape, Streamed
 from corebound.serving.generator.driver import RequestTimes, Samples
 from corebound.serving.generator.http import Answer
 from corebound.serving.generator.reduce import MOST_WINDOWS, Cost, reduce, window_ns
+from corebound.serving.generator.streaming import TokenTimes
 from corebound.stats import latency
-from support.build import a_traffic
+from support.build import a_streaming, a_traffic
 
 MS = 1_000_000
 BEGAN_NS = 5_000 * MS
@@ -146,3 +147,73 @@ def test_offline_is_a_throughput() -> None:
 @pytest.mark.parametrize("shape", ["closed", "constant", "poisson"])
 def test_shapes_that_are_not_mlperfs_are_not_judged_by_it(shape: Shape) -> None:
     assert reduced([(0, 1, None)], shape=shape).mlperf is None
+
+
+def streamed(*requests: tuple[int, int, int, str | None], **bounds_ms: float) -> Streamed:
+    """Reduce requests of (first token, last token, tokens, error), in ms after the sending."""
+    samples = Samples(len(requests))
+    for index, (first_ms, last_ms, count, error) in enumerate(requests):
+        times = TokenTimes(
+            first_ns=BEGAN_NS + first_ms * MS, last_ns=BEGAN_NS + last_ms * MS, tokens=count
+        )
+        moments = RequestTimes(due_ns=BEGAN_NS, from_ns=BEGAN_NS, sent_ns=BEGAN_NS)
+        ended_ns = BEGAN_NS + (last_ms + 1) * MS
+        samples.add(index, moments, Answer(error=error, ended_ns=ended_ns, tokens=times))
+    traffic = a_traffic(requests=len(requests), streaming=a_streaming(**bounds_ms))
+    result = reduce(samples, traffic, began_ns=BEGAN_NS, cost=COST).streamed
+    assert result is not None
+    return result
+
+
+def test_tokens_and_their_times_are_those_of_successful_requests() -> None:
+    result = streamed((100, 200, 11, None), (300, 700, 11, None), (1, 2, 99, "cut off"))
+
+    first = latency.percentiles(result.first_token)
+    per_token = latency.percentiles(result.per_token)
+    assert first is not None
+    assert per_token is not None
+    assert result.tokens == 22
+    assert (first.count, round(first.p50_ns / MS), round(first.max_ns / MS)) == (2, 100, 300)
+    # 100 ms and 400 ms for the ten tokens after the first.
+    assert per_token.p50_ns == pytest.approx(10 * MS, rel=1e-3)
+    assert per_token.max_ns == pytest.approx(40 * MS, rel=1e-3)
+
+
+def test_an_answer_of_one_token_has_no_time_per_token() -> None:
+    result = streamed((100, 100, 1, None))
+
+    assert latency.percentiles(result.per_token) is None
+    assert result.tokens == 1
+
+
+def test_good_answers_are_within_both_bounds() -> None:
+    requests = [
+        (100, 200, 11, None),
+        (300, 400, 11, None),
+        (100, 500, 11, None),
+        (1, 2, 2, "reset"),
+    ]
+
+    both = {"first_token_bound_ms": 200.0, "per_token_bound_ms": 20.0}
+    assert streamed(*requests).good == 3
+    assert streamed(*requests, first_token_bound_ms=200.0).good == 2
+    assert streamed(*requests, **both).good == 1
+
+
+def test_traffic_without_tokens_has_none() -> None:
+    assert reduced([(0, 10, None)]).streamed is None
+
+
+def test_the_tokens_of_requests_that_were_not_sent_are_removed() -> None:
+    samples = Samples(5)
+    moments = RequestTimes(due_ns=BEGAN_NS, from_ns=BEGAN_NS, sent_ns=BEGAN_NS)
+    times = TokenTimes(first_ns=BEGAN_NS + MS, last_ns=BEGAN_NS + 2 * MS, tokens=2)
+    samples.add(0, moments, Answer(error=None, ended_ns=BEGAN_NS + 3 * MS, tokens=times))
+
+    samples.trim()
+
+    result = reduce(
+        samples, a_traffic(streaming=a_streaming()), began_ns=BEGAN_NS, cost=COST
+    ).streamed
+    assert result is not None
+    assert (result.tokens, result.good) == (2, 1)

@@ -14,6 +14,9 @@ import resource
 import socket
 import sys
 import time
+from collections.abc import Iterator
+from functools import partial
+from itertools import repeat
 from pathlib import Path
 from typing import BinaryIO
 
@@ -25,6 +28,7 @@ from corebound.serving.generator.apache import ApacheBench
 from corebound.serving.generator.driver import LoadDriver, clock_ns, new_loop
 from corebound.serving.generator.http import PersistentConnection, Target
 from corebound.serving.generator.reduce import Cost, reduce
+from corebound.serving.generator.streaming import completion_bodies
 from corebound.worker import protocol
 from corebound.worker.protocol import ErrorBoundary, MessageWriter
 
@@ -103,16 +107,8 @@ def _target(order: GeneratorOrder) -> Target:
             where=order.host,
             fix="Give the server's address, such as 127.0.0.1.",
         ) from error
-    body = _body(order.body_file)
     try:
-        request = http.request(
-            method=order.method,
-            host=order.host,
-            port=order.port,
-            path=order.path,
-            content_type=order.content_type,
-            body=body,
-        )
+        requests = _requests(order)
     except ValueError as error:
         raise InputError(
             what=f"this is not a valid request: {error}.",
@@ -120,8 +116,30 @@ def _target(order: GeneratorOrder) -> Target:
             fix="Percent-encode spaces and non-ASCII letters in the path, such as %20.",
         ) from error
     return Target(
-        host=str(address[0]), port=order.port, request=request, is_head=order.method == "HEAD"
+        host=str(address[0]),
+        port=order.port,
+        requests=requests,
+        is_head=order.method == "HEAD",
+        streams=order.traffic.streaming is not None,
     )
+
+
+def _requests(order: GeneratorOrder) -> Iterator[bytes]:
+    """All requests, those of the warm-up first; building them later would delay others."""
+    build = partial(
+        http.request,
+        method=order.method,
+        host=order.host,
+        port=order.port,
+        path=order.path,
+        content_type=order.content_type,
+    )
+    traffic = order.traffic
+    if traffic.streaming is None:
+        return repeat(build(body=_body(order.body_file)))
+    count = traffic.warmup_requests + traffic.requests
+    bodies = completion_bodies(traffic.streaming, count, traffic.seed)
+    return iter([build(body=body) for body in bodies])
 
 
 def _body(file: str | None) -> bytes | None:

@@ -23,7 +23,8 @@ from corebound.scenario.traffic import (
     RateTrial,
     Traffic,
 )
-from corebound.serving.generator.http import Answer, Clock
+from corebound.serving.generator.http import Answer
+from corebound.serving.generator.streaming import Clock
 from corebound.stats.rate_search import LEAST_TRIAL, RateSearch
 
 
@@ -101,6 +102,9 @@ class Samples:
         self.latency_ns = array("q", room)
         self.lateness_ns = array("q", room)
         self.ended_ns = array("q", room)
+        self.first_token_ns = array("q", room)
+        self.per_token_ns = array("d", room)
+        self.tokens = array("q", room)
         self.error = array("H", bytes(2 * requests))
         self.kinds: list[str] = ["ok"]
         self.count = 0
@@ -112,6 +116,10 @@ class Samples:
         self.lateness_ns[index] = max(0, moments.sent_ns - moments.due_ns)
         self.ended_ns[index] = answer.ended_ns
         self.count += 1
+        if answer.tokens is not None:
+            self.first_token_ns[index] = answer.tokens.first_ns - moments.from_ns
+            self.per_token_ns[index] = answer.tokens.per_token_ns or 0.0
+            self.tokens[index] = answer.tokens.tokens
         if answer.error is not None:
             if answer.error not in self.kinds:
                 self.kinds.append(answer.error)
@@ -124,7 +132,10 @@ class Samples:
 
     def trim(self) -> None:
         """Remove the memory of requests that were not sent."""
-        for values in (self.latency_ns, self.lateness_ns, self.ended_ns, self.error):
+        for values in (
+            *(self.latency_ns, self.lateness_ns, self.ended_ns, self.error),
+            *(self.first_token_ns, self.per_token_ns, self.tokens),
+        ):
             del values[self.count :]
 
     @property

@@ -1,14 +1,16 @@
-"""A minimal HTTP/1.1 client that sends one request repeatedly over keep-alive connections."""
+"""A minimal HTTP/1.1 client that sends requests over keep-alive connections."""
 
 from __future__ import annotations
 
 import asyncio
 import errno
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import cast
 
 import httptools
 from msgspec import Struct
+
+from corebound.serving.generator.streaming import Clock, TokenStream, TokenTimes
 
 # No model server sends this much before the body.
 MOST_HEAD_BYTES = 65_536
@@ -20,7 +22,7 @@ class MalformedError(Exception):
 
 
 class Response:
-    """Parses one response incrementally; ignores the content of its body.
+    """Parses one response incrementally, without keeping its body.
 
     Attributes:
         status: The status of the response; 0 until its head has been received.
@@ -28,9 +30,17 @@ class Response:
         complete: Whether the response is complete.
     """
 
-    def __init__(self, *, to_head: bool = False) -> None:
-        """Prepare to parse a response; `to_head`: the response to HEAD has no body."""
+    def __init__(
+        self, *, to_head: bool = False, receive: Callable[[bytes], None] | None = None
+    ) -> None:
+        """Prepare to parse a response.
+
+        Args:
+            to_head: Whether it is the response to HEAD, which has no body.
+            receive: Called with each part of the body; None ignores the body.
+        """
         self._to_head = to_head
+        self._receive = receive
         self._parser = httptools.HttpResponseParser(self)
         self._head_bytes = 0
         self._has_head = False
@@ -97,10 +107,12 @@ class Response:
             self.keeps = self.keeps or (version == "1.1" and not self._closes)
             self.complete = True
 
-    def on_body(self, _data: bytes) -> None:
+    def on_body(self, data: bytes) -> None:
         """A part of the body."""
         if self.complete:
             raise MalformedError("data after the response")
+        if self._receive is not None:
+            self._receive(data)
 
     def on_message_complete(self) -> None:
         """A response is complete."""
@@ -131,26 +143,26 @@ def request(
     return head.encode() + b"\r\n\r\n" + (body or b"")
 
 
-Clock = Callable[[], int]
-
-
 class Answer(Struct, frozen=True, kw_only=True):
-    """The kind of error of a request (None: success), and when the request ended."""
+    """The kind of error of a request (None: success), when it ended, and what it streamed."""
 
     error: str | None
     ended_ns: int
+    tokens: TokenTimes | None = None
 
 
 class Target(Struct, frozen=True, kw_only=True):
-    """The address of the server and the request to send.
+    """The address of the server and the requests to send.
 
-    `host` is an address, not a name: a name lookup would count as latency.
+    `host` is an address, not a name: a name lookup would count as latency. `requests` gives
+    the next request to send. If it `streams`, answers are read as streams of tokens.
     """
 
     host: str
     port: int
-    request: bytes
+    requests: Iterator[bytes]
     is_head: bool
+    streams: bool = False
 
 
 class _Connection(asyncio.Protocol):
@@ -162,6 +174,7 @@ class _Connection(asyncio.Protocol):
         self._loop = asyncio.get_running_loop()
         self._transport: asyncio.Transport | None = None
         self._response: Response | None = None
+        self._stream: TokenStream | None = None
         self._answer: asyncio.Future[Answer] | None = None
         self._timer: asyncio.TimerHandle | None = None
 
@@ -171,7 +184,10 @@ class _Connection(asyncio.Protocol):
 
     def send(self, deadline_ns: int) -> asyncio.Future[Answer]:
         """Send the request; the returned future never raises."""
-        self._response = Response(to_head=self._target.is_head)
+        self._stream = TokenStream(self._clock_ns) if self._target.streams else None
+        self._response = Response(
+            to_head=self._target.is_head, receive=self._stream.feed if self._stream else None
+        )
         self._answer = self._loop.create_future()
         left_s = max(0, deadline_ns - self._clock_ns()) / 1e9
         self._timer = self._loop.call_later(left_s, self._end, "timeout")
@@ -179,7 +195,7 @@ class _Connection(asyncio.Protocol):
         if self._transport is None:
             self._end("closed")
         else:
-            self._transport.write(self._target.request)
+            self._transport.write(next(self._target.requests))
         return answer
 
     def close(self) -> None:
@@ -221,7 +237,10 @@ class _Connection(asyncio.Protocol):
         if not keeps and self._transport is not None:
             self._transport.abort()
         if answer is not None and not answer.done():
-            answer.set_result(Answer(error=error, ended_ns=ended_ns))
+            tokens = None
+            if self._stream is not None and error is None:
+                error, tokens = self._stream.error, self._stream.times
+            answer.set_result(Answer(error=error, ended_ns=ended_ns, tokens=tokens))
 
 
 class PersistentConnection:

@@ -8,7 +8,15 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from corebound.scenario.traffic import Answered, HighestRate, MlPerf, Traffic, Window
+from corebound.scenario.traffic import (
+    Answered,
+    HighestRate,
+    MlPerf,
+    Streamed,
+    Streaming,
+    Traffic,
+    Window,
+)
 from corebound.serving.generator.driver import OK, Samples
 from corebound.stats import latency
 from corebound.stats.latency import bound_percentile, least_within
@@ -71,6 +79,26 @@ def reduce(
         opened=cost.opened,
         mlperf=mlperf(latencies_ns, succeeded, traffic, duration_ns),
         search=search,
+        streamed=None
+        if traffic.streaming is None
+        else _streamed(samples, traffic.streaming, succeeded & shown),
+    )
+
+
+def _streamed(samples: Samples, streaming: Streaming, shown: NDArray[np.bool_]) -> Streamed:
+    tokens = np.array(samples.tokens)[shown]
+    first_ns = np.array(samples.first_token_ns)[shown]
+    per_token_ns = np.array(samples.per_token_ns)[shown]
+    first_bound_ns, per_token_bound_ns = (
+        math.inf if bound_ms is None else bound_ms * 1e6
+        for bound_ms in (streaming.first_token_bound_ms, streaming.per_token_bound_ms)
+    )
+    good = (first_ns <= first_bound_ns) & (per_token_ns <= per_token_bound_ns)
+    return Streamed(
+        tokens=int(tokens.sum()),
+        first_token=latency.encode(first_ns),
+        per_token=latency.encode(per_token_ns[tokens > 1]),
+        good=int(good.sum()),
     )
 
 

@@ -1,0 +1,156 @@
+"""Requests to language models: random prompts, and answers that arrive token by token.
+
+The answers are server-sent events as of OpenAI's completions API, which llama-server, vLLM and
+others implement: lines `data: {...}`, and `data: [DONE]` at the end.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable
+
+import msgspec
+import numpy as np
+from msgspec import Struct
+from numpy.typing import NDArray
+
+from corebound.scenario.traffic import SPECIAL_TOKENS, Lengths, Streaming
+
+Clock = Callable[[], int]
+
+# No event of one token is as long.
+MOST_LINE_BYTES = 1_000_000
+
+
+def draw_lengths(lengths: Lengths, count: int, random: np.random.Generator) -> NDArray[np.int64]:
+    """Draw numbers of tokens, from 1 to `lengths.most`."""
+    drawn = random.lognormal(math.log(lengths.median), lengths.spread, count)
+    return np.clip(np.rint(drawn), 1, lengths.most).astype(np.int64)
+
+
+def completion_bodies(streaming: Streaming, count: int, seed: int) -> list[bytes]:
+    """The JSON bodies of requests, which are the same for the same seed.
+
+    A prompt consists of random tokens, because words have different numbers of tokens in
+    different models. Every answer has the length that was drawn for it (`ignore_eos`), and
+    every prompt is computed in full (`cache_prompt`); servers that lack these ignore them.
+    """
+    random = np.random.default_rng(seed)
+    prompt_tokens = draw_lengths(streaming.prompt_tokens, count, random)
+    output_tokens = draw_lengths(streaming.output_tokens, count, random)
+    model = {} if streaming.model is None else {"model": streaming.model}
+    return [
+        json.dumps(
+            {
+                **model,
+                "prompt": random.integers(SPECIAL_TOKENS, streaming.vocabulary, length).tolist(),
+                "max_tokens": output,
+                "temperature": 0,
+                "stream": True,
+                "stream_options": {"include_usage": True},
+                "ignore_eos": True,
+                "cache_prompt": False,
+            },
+            separators=(",", ":"),
+        ).encode()
+        for length, output in zip(prompt_tokens, output_tokens.tolist(), strict=True)
+    ]
+
+
+class TokenTimes(Struct, frozen=True, kw_only=True):
+    """When the first and the last token of an answer arrived, and how many there were."""
+
+    first_ns: int
+    last_ns: int
+    tokens: int
+
+    @property
+    def per_token_ns(self) -> float | None:
+        """The mean time from one token to the next; None for a single token."""
+        return (self.last_ns - self.first_ns) / (self.tokens - 1) if self.tokens > 1 else None
+
+
+class _Choice(Struct):
+    text: str = ""
+    finish_reason: str | None = None
+
+
+class _Usage(Struct):
+    completion_tokens: int
+
+
+class _Event(Struct):
+    choices: tuple[_Choice, ...] = ()
+    usage: _Usage | None = None
+    error: object = None
+
+
+_decode = msgspec.json.Decoder(_Event).decode
+
+
+class TokenStream:
+    """Reads one answer incrementally, in pieces of any size."""
+
+    def __init__(self, clock_ns: Clock) -> None:
+        """Prepare to read an answer; `clock_ns` is read when a piece of it arrives."""
+        self._clock_ns = clock_ns
+        self._rest = b""
+        self._error: str | None = None
+        self._done = False
+        self._first_ns = 0
+        self._last_ns = 0
+        self._events = 0
+        self._reported: int | None = None
+
+    def feed(self, data: bytes) -> None:
+        """Read a piece of the answer, all of whose tokens arrived now."""
+        now_ns = self._clock_ns()
+        *lines, self._rest = (self._rest + data).split(b"\n")
+        if len(self._rest) > MOST_LINE_BYTES:
+            self._rest = b""
+            self._error = "not a stream"
+        for line in lines:
+            if line.startswith(b"data:"):
+                self._read(line.removeprefix(b"data:").strip(), now_ns)
+
+    def _read(self, document: bytes, now_ns: int) -> None:
+        if document == b"[DONE]":
+            self._done = True
+            return
+        try:
+            event = _decode(document)
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            self._error = "not a stream"
+            return
+        if event.error is not None:
+            self._error = "stream error"
+        if event.usage is not None:
+            self._reported = event.usage.completion_tokens
+        # The last event may only say why the answer ended. A token may be without text,
+        # such as a part of a character.
+        if any(choice.text or choice.finish_reason is None for choice in event.choices):
+            if not self._events:
+                self._first_ns = now_ns
+            self._last_ns = now_ns
+            self._events += 1
+
+    @property
+    def error(self) -> str | None:
+        """Why the answer read so far does not count; None if it is complete."""
+        if self._error is not None:
+            return self._error
+        if not self._done:
+            return "cut off"
+        return None if self.times else "no tokens"
+
+    @property
+    def times(self) -> TokenTimes | None:
+        """The times of its tokens; None if there were none.
+
+        Servers may send several tokens in one event, and then report their number.
+        """
+        tokens = self._events if self._reported is None else self._reported
+        if not self._events or tokens < 1:
+            return None
+        return TokenTimes(first_ns=self._first_ns, last_ns=self._last_ns, tokens=tokens)

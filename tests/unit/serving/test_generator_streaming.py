@@ -1,0 +1,154 @@
+"""Prompts of language models are seeded; their streams are timed token by token."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from corebound.scenario.traffic import Lengths
+from corebound.serving.generator.streaming import (
+    MOST_LINE_BYTES,
+    TokenStream,
+    TokenTimes,
+    completion_bodies,
+    draw_lengths,
+)
+from support.build import a_streaming
+
+DONE = b"data: [DONE]\n\n"
+LAST = b'data: {"choices": [{"text": "", "finish_reason": "length"}]}\n\n'
+USAGE = b'data: {"choices": [], "usage": {"completion_tokens": 7}}\n\n'
+
+
+def token(text: str = "a") -> bytes:
+    document = {"choices": [{"index": 0, "text": text, "finish_reason": None}], "usage": None}
+    return f"data: {json.dumps(document)}\n\n".encode()
+
+
+def read(pieces: Sequence[bytes]) -> TokenStream:
+    """Read pieces that arrive at 100, 110, 120, ... ns."""
+    stream = TokenStream(itertools.count(100, 10).__next__)
+    for piece in pieces:
+        stream.feed(piece)
+    return stream
+
+
+def test_tokens_have_the_times_of_the_pieces_they_arrived_in() -> None:
+    stream = read([token(), token(), token(), LAST + DONE])
+
+    assert stream.error is None
+    assert stream.times == TokenTimes(first_ns=100, last_ns=120, tokens=3)
+    assert stream.times.per_token_ns == 10
+
+
+def test_an_event_that_only_ends_the_answer_is_not_a_token() -> None:
+    assert read([LAST, DONE]).error == "no tokens"
+
+
+def test_a_last_event_with_text_is_a_token() -> None:
+    last = LAST.replace(b'""', b'"z"')
+
+    assert read([token(), last, DONE]).times == TokenTimes(first_ns=100, last_ns=110, tokens=2)
+
+
+def test_a_token_that_is_part_of_a_character_has_no_text() -> None:
+    assert read([token(""), token("é"), DONE]).times == TokenTimes(
+        first_ns=100, last_ns=110, tokens=2
+    )
+
+
+def test_a_server_that_groups_tokens_reports_their_number() -> None:
+    stream = read([token("abc"), token("def"), USAGE + DONE])
+
+    # 10 ns from the first of 7 tokens to the last.
+    assert stream.times == TokenTimes(first_ns=100, last_ns=110, tokens=7)
+    assert stream.times.per_token_ns == pytest.approx(10 / 6)
+
+
+def test_a_single_token_has_no_time_per_token() -> None:
+    times = read([token(), DONE]).times
+
+    assert times is not None
+    assert times.per_token_ns is None
+
+
+ANSWER = b": comment\r\n\r\n" + token("é\n") + token().replace(b"\n", b"\r\n") + LAST + USAGE + DONE
+
+
+@given(st.lists(st.integers(1, len(ANSWER) - 1), unique=True).map(sorted))
+def test_a_stream_may_arrive_in_any_pieces(cuts: list[int]) -> None:
+    pieces = [ANSWER[a:b] for a, b in zip([0, *cuts], [*cuts, len(ANSWER)], strict=True)]
+
+    stream = read(pieces)
+
+    assert stream.error is None
+    assert stream.times is not None
+    assert stream.times.tokens == 7
+
+
+@pytest.mark.parametrize(
+    ("pieces", "error"),
+    [
+        ([token(), token()], "cut off"),
+        ([], "cut off"),
+        ([b'data: {"error": {"message": "no memory"}}\n\n', DONE], "stream error"),
+        ([b"data: {\n\n", DONE], "not a stream"),
+        ([b'data: {"choices": 3}\n\n', DONE], "not a stream"),
+        ([b"data: \xff\n\n", DONE], "not a stream"),
+        ([b"x" * (MOST_LINE_BYTES + 1)], "not a stream"),
+        ([token(), b'data: {"usage": {"completion_tokens": 0}}\n\n', DONE], "no tokens"),
+    ],
+)
+def test_an_incomplete_stream_is_an_error(pieces: list[bytes], error: str) -> None:
+    assert read(pieces).error == error
+
+
+@given(st.lists(st.binary(max_size=60)))
+def test_arbitrary_data_is_an_error_and_raises_nothing(pieces: list[bytes]) -> None:
+    assert read([b"data:", *pieces]).error is not None
+
+
+def test_the_same_seed_gives_the_same_requests_and_another_gives_others() -> None:
+    bodies = completion_bodies(a_streaming(), 20, 1)
+
+    assert bodies == completion_bodies(a_streaming(), 20, 1)
+    assert bodies != completion_bodies(a_streaming(), 20, 2)
+    assert len(set(bodies)) == 20
+
+
+def test_a_request_asks_for_a_stream_of_exactly_its_length() -> None:
+    lengths = Lengths(median=5, most=9)
+    streaming = a_streaming(prompt_tokens=lengths, output_tokens=lengths, model="m", vocabulary=7)
+
+    document = json.loads(completion_bodies(streaming, 1, 1)[0])
+
+    assert len(document["prompt"]) == document["max_tokens"] == 5
+    assert set(document["prompt"]) <= {3, 4, 5, 6}
+    assert document["stream"] is document["ignore_eos"] is True
+    assert (document["model"], document["temperature"]) == ("m", 0)
+
+
+def test_lengths_have_the_median_and_the_spread_asked_for() -> None:
+    drawn = draw_lengths(
+        Lengths(median=200, spread=0.5, most=100_000), 10_000, np.random.default_rng(1)
+    )
+
+    # The median of 10,000 has a standard error of 1.25 * 0.5 / 100 = 0.6 %, the deviation 0.7 %.
+    assert np.median(drawn) == pytest.approx(200, rel=0.04)
+    assert np.log(drawn).std() == pytest.approx(0.5, rel=0.04)
+
+
+@given(st.integers(1, 100), st.floats(0, 3))
+def test_lengths_are_within_their_limits(median: int, spread: float) -> None:
+    lengths = Lengths(median=median, spread=spread, most=100)
+
+    drawn = draw_lengths(lengths, 50, np.random.default_rng(1))
+
+    assert drawn.min() >= 1
+    assert drawn.max() <= 100
