@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Literal, Self
 
 from msgspec import Struct
@@ -97,6 +97,25 @@ _BINDINGS: dict[BindingMode, tuple[str, str]] = {
     "compact": ("compact", "Packing threads close together"),
     "scatter": ("scattered", "Scattering threads"),
     "launcher": ("framework's launcher", "Using the framework's launcher"),
+}
+# Axes whose values have names; `default` is the value of a cell that does not set them.
+_NAMED: dict[str, dict[str, str]] = {
+    "openmp": {
+        "gnu": "GNU's OpenMP",
+        "intel": "Intel's OpenMP",
+        "llvm": "LLVM's OpenMP",
+        "default": "its own OpenMP",
+    },
+    "blocktime": {"0": "no spinning", "infinite": "endless spinning", "default": "usual spinning"},
+    "thp": {
+        "always": "huge pages everywhere",
+        "madvise": "huge pages on request",
+        "never": "no huge pages",
+        "default": "huge pages as on the host",
+    },
+    "allocator": {"default": "usual allocator"},
+    "cpu_quota": {"default": "no CPU quota"},
+    "gpus": {"0": "on the CPU"},
 }
 _VERDICTS: dict[Verdict, VerdictWord] = {
     "faster": VerdictWord(tone="good", sign="▲", word="faster"),
@@ -195,18 +214,16 @@ def axis_value(cell: Cell, axis: str) -> str:
     'one thread a core'
     >>> axis_value(a_cell(axes=(("cpu_quota", "1.5"),)), "cpu_quota")
     'quota of 1.5 CPUs'
+    >>> axis_value(a_cell(axes=(("openmp", "llvm"),)), "openmp")
+    "LLVM's OpenMP"
     """
     value = dict(cell.axes).get(axis, "")
     if axis == "binding":
         return binding_name(cell)
-    if axis == "threads":
-        return _threads(value)
-    if axis == "workers":
-        return _counted(value, "worker")
-    if axis == "cpu_quota":
-        return "no CPU quota" if value == "default" else f"quota of {_counted(value, 'CPU')}"
-    if axis == "gpus":
-        return "on the CPU" if value == "0" else f"on {_counted(value, 'GPU')}"
+    if (name := _NAMED.get(axis, {}).get(value)) is not None:
+        return name
+    if axis in _DESCRIBED:
+        return _DESCRIBED[axis](value)
     return f"{axis.removeprefix('parameters.').replace('_', ' ')} {value}"
 
 
@@ -293,6 +310,15 @@ def _threads(value: str) -> str:
 
 def _counted(value: str, noun: str) -> str:
     return f"{value} {noun}" if value == "1" else f"{value} {noun}s"
+
+
+_DESCRIBED: Mapping[str, Callable[[str], str]] = {
+    "threads": _threads,
+    "workers": lambda value: _counted(value, "worker"),
+    "cpu_quota": lambda value: f"quota of {_counted(value, 'CPU')}",
+    "gpus": lambda value: f"on {_counted(value, 'GPU')}",
+    "blocktime": lambda value: f"spinning for {value} ms",
+}
 
 
 def count(number: int, noun: str, plural: str | None = None) -> str:
