@@ -14,13 +14,20 @@ import yaml
 from msgspec import Struct
 
 from corebound.machine.topology import cpu_list
-from corebound.planning.commands import binder, intra_op
-from corebound.planning.models import Command, Placement
-from corebound.scenario.builtin_workloads import LAUNCHERS
-from corebound.scenario.cell import Cell, MemoryPolicy
+from corebound.planning.commands import CONFIGURATION, binder, intra_op, torchserve_workers
+from corebound.planning.models import Command, Placement, Slot
+from corebound.scenario.builtin_workloads import LAUNCHERS, SERVERS
+from corebound.scenario.cell import Cell, Framework, MemoryPolicy
 
-ArtefactKind = Literal["shell", "env", "python", "systemd", "docker", "kubernetes"]
+ArtefactKind = Literal[
+    "shell", "env", "python", "systemd", "docker", "kubernetes", "torchserve", "onnxruntime"
+]
 KINDS: tuple[ArtefactKind, ...] = get_args(ArtefactKind)
+# The kinds that only cells of one framework have.
+OF_FRAMEWORK: Mapping[ArtefactKind, Framework] = {
+    "torchserve": "torchserve",
+    "onnxruntime": "onnxruntime",
+}
 
 # The names of systemd.exec(5) for the policies of `memory`.
 _NUMA_POLICIES: Mapping[MemoryPolicy, str] = {
@@ -63,6 +70,12 @@ class _Launched(Struct, frozen=True, kw_only=True):
         return dict(self.commands[0].env)
 
     @property
+    def processes(self) -> tuple[tuple[Command, Slot], ...]:
+        """Each command with its CPUs; a server has one command, whose workers share its CPUs."""
+        is_server = self.cell.framework in SERVERS
+        return tuple(zip(self.commands, self.placement.slots, strict=not is_server))
+
+    @property
     def is_bound(self) -> bool:
         """Whether CPUs are chosen here: not by a launcher, and not left to the kernel."""
         return self.placement.bound and self.cell.binding.mode != "launcher"
@@ -80,14 +93,16 @@ def artefacts(
         cell: The configuration.
         placement: Its placement on this host.
         commands: The commands of its launches, one for each worker.
-        kinds: Which to write. A framework's launcher has only those that can start it.
+        kinds: Which to write. Those of another framework are left out; a framework's launcher
+            has only those that can start it.
     """
     launched = _Launched(cell=cell, placement=placement, commands=tuple(commands))
-    of_launcher = {"shell", "env"}
+    of_launcher = {"shell", "env", "torchserve"}
     return tuple(
         _WRITERS[kind](launched)
         for kind in kinds
-        if cell.binding.mode != "launcher" or kind in of_launcher
+        if (cell.binding.mode != "launcher" or kind in of_launcher)
+        and OF_FRAMEWORK.get(kind, cell.framework) == cell.framework
     )
 
 
@@ -97,7 +112,7 @@ def _shell(launched: _Launched) -> Artefact:
     if alone:
         lines += [f"export {name}={shlex.quote(value)}" for name, value in launched.env.items()]
     starts = []
-    for command, slot in zip(launched.commands, launched.placement.slots, strict=True):
+    for command, slot in launched.processes:
         bound = binder(launched.placement, slot)
         variables = [] if alone else ["env", *(f"{name}={value}" for name, value in command.env)]
         words = [*variables, *bound]
@@ -153,9 +168,7 @@ def _python(launched: _Launched) -> Artefact:
 
 def _systemd(launched: _Launched) -> Artefact:
     sections = []
-    for number, (command, slot) in enumerate(
-        zip(launched.commands, launched.placement.slots, strict=True)
-    ):
+    for number, (command, slot) in enumerate(launched.processes):
         lines = ["[Service]"]
         if launched.is_bound:
             lines.append(f"CPUAffinity={cpu_list(slot.cpus)}")
@@ -177,7 +190,7 @@ def _systemd(launched: _Launched) -> Artefact:
 
 def _docker(launched: _Launched) -> Artefact:
     lines = []
-    for command, slot in zip(launched.commands, launched.placement.slots, strict=True):
+    for command, slot in launched.processes:
         words = ["docker", "run"]
         if launched.is_bound:
             words += ["--cpuset-cpus", cpu_list(slot.cpus)]
@@ -216,6 +229,36 @@ def _kubernetes(launched: _Launched) -> Artefact:
     )
 
 
+def _torchserve(launched: _Launched) -> Artefact:
+    slots = launched.placement.slots
+    of_launcher = launched.cell.binding.mode == "launcher"
+    pinned = tuple(slot.cpus for slot in slots) if of_launcher else None
+    settings = torchserve_workers(len(slots), pinned)
+    return Artefact(
+        kind="torchserve",
+        title="TorchServe",
+        file=CONFIGURATION,
+        text="".join(f"{name}={value}\n" for name, value in settings.items()),
+        note="Add these lines to the server's configuration."
+        + (" Start it with the variables of `env`." if launched.env else ""),
+    )
+
+
+def _onnxruntime(launched: _Launched) -> Artefact:
+    threads = intra_op(launched.cell, launched.placement)
+    lines = ["import onnxruntime", "", "options = onnxruntime.SessionOptions()"]
+    if threads is not None:
+        lines.append(f"options.intra_op_num_threads = {threads}")
+    return Artefact(
+        kind="onnxruntime",
+        title="ONNX Runtime",
+        file="corebound_session.py",
+        text="\n".join(lines) + "\n",
+        note="Pass `options` to each `InferenceSession`."
+        + (" It sets no CPUs." if launched.is_bound else ""),
+    )
+
+
 _WRITERS: Mapping[ArtefactKind, Callable[[_Launched], Artefact]] = {
     "shell": _shell,
     "env": _env,
@@ -223,4 +266,6 @@ _WRITERS: Mapping[ArtefactKind, Callable[[_Launched], Artefact]] = {
     "systemd": _systemd,
     "docker": _docker,
     "kubernetes": _kubernetes,
+    "torchserve": _torchserve,
+    "onnxruntime": _onnxruntime,
 }

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import PurePath
 from typing import get_args
 
 from msgspec.structs import replace
 
-from corebound.machine.topology import cpu_list
+from corebound.machine.topology import CpuId, cpu_list
 from corebound.planning.models import Command, Placement, Slot
 from corebound.scenario.builtin_workloads import LAUNCHERS, SERVERS
 from corebound.scenario.cell import Cell, Scalar
@@ -56,6 +56,25 @@ def server_arguments(cell: Cell, python: str) -> tuple[str, ...]:
     files = ("--model", MODEL_FILE, "--port-file", PORT_FILE)
     module = "corebound.worker.workloads.served_classifier_litserve"
     return (python, "-m", module, *files, *workers)
+
+
+def torchserve_workers(workers: int, pinned: Sequence[Sequence[CpuId]] | None) -> dict[str, str]:
+    """What TorchServe's configuration says about its workers.
+
+    Args:
+        workers: The number of worker processes.
+        pinned: The CPUs that its CPU launcher binds each worker to, the same number for each;
+            None: do not use the CPU launcher.
+    """
+    settings = {"default_workers_per_model": str(workers)}
+    if pinned is not None:
+        # Without a list, the launcher uses core numbers as CPU numbers. These differ if SMT
+        # siblings have adjacent numbers. It also fails if there are more workers than cores.
+        cpus = ",".join(str(cpu) for slot in pinned for cpu in slot)
+        each = len(pinned[0])
+        settings["cpu_launcher_enable"] = "true"
+        settings["cpu_launcher_args"] = f"--core-list {cpus} --ncores-per-instance {each}"
+    return settings
 
 
 def server_environment(cell: Cell, placement: Placement) -> dict[str, str]:

@@ -17,7 +17,13 @@ from msgspec import Struct
 
 from corebound.machine.procfs import process_stat
 from corebound.machine.topology import CpuId
-from corebound.planning.commands import CONFIGURATION, MODEL_FILE, MODEL_STORE, PORT_FILE
+from corebound.planning.commands import (
+    CONFIGURATION,
+    MODEL_FILE,
+    MODEL_STORE,
+    PORT_FILE,
+    torchserve_workers,
+)
 from corebound.serving.served_model import ServedModel, ServerError
 from corebound.worker import protocol
 
@@ -158,7 +164,7 @@ class TorchServe:
         }
 
     def _settings(self, store: Path) -> dict[str, str]:
-        settings = {
+        return {
             "inference_address": f"http://{LOOPBACK}:{self.port}",
             "management_address": f"http://{LOOPBACK}:{self._management}",
             "metrics_address": f"http://{LOOPBACK}:{self._metrics}",
@@ -167,21 +173,12 @@ class TorchServe:
             # Only this host can reach the loopback interface.
             "disable_token_authorization": "true",
             "disable_system_metrics": "true",
-            "default_workers_per_model": str(self._workers),
+            **torchserve_workers(self._workers, self.pinned),
             "default_response_timeout": str(RESPONSE_S),
             "job_queue_size": str(QUEUE_LENGTH),
             "load_models": ARCHIVE,
             "model_store": str(store),
         }
-        if self.pinned is not None:
-            # Without a list, the launcher uses core numbers as CPU numbers. These differ
-            # if SMT siblings have adjacent numbers. It also fails if there are more workers
-            # than cores.
-            cpus = ",".join(str(cpu) for slot in self.pinned for cpu in slot)
-            each = len(self.pinned[0])
-            settings["cpu_launcher_enable"] = "true"
-            settings["cpu_launcher_args"] = f"--core-list {cpus} --ncores-per-instance {each}"
-        return settings
 
     def workers(self) -> tuple[ServerWorker, ...]:
         """The workers by the management API; the ping API is healthy before they are ready."""

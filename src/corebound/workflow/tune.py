@@ -17,7 +17,7 @@ from corebound.analysis.wording import capital
 from corebound.errors import InputError
 from corebound.machine import discovery
 from corebound.machine.doctor.result import HostCheck
-from corebound.planning.artefacts import ArtefactKind
+from corebound.planning.artefacts import OF_FRAMEWORK, ArtefactKind
 from corebound.planning.candidates import Choice, choices, distinct, include_entries
 from corebound.records import documents, jsonl
 from corebound.records.launch_record import Launch
@@ -126,6 +126,10 @@ def tune_scenario(
             recommended = next(
                 one for one in task.planned if one.cell.key == result.recommended.key
             )
+            framework = recommended.cell.framework
+            for kind in request.emit:
+                if (needs := OF_FRAMEWORK.get(kind, framework)) != framework:
+                    reporter.notify(f"Not written: `{kind}` is for cells of {needs}.")
             write_artefacts(recommended, request.emit, request.out)
             proofs = prove(
                 result.run,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import secrets
 import shlex
 import shutil
@@ -189,7 +190,14 @@ def _problems(artefact: Artefact) -> Iterable[str]:
             )
             if shell.returncode:
                 yield shell.stderr.strip()
-        case "python":
+        case "torchserve":
+            # java.util.Properties accepts more, but nothing else is meant here.
+            yield from (
+                f"no setting: {line}"
+                for line in artefact.text.splitlines()
+                if not re.fullmatch(r"[a-z_]+=\S.*", line)
+            )
+        case "python" | "onnxruntime":
             compile(artefact.text, artefact.file, "exec")
 
 

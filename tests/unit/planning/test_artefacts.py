@@ -12,10 +12,11 @@ import yaml
 from msgspec.structs import replace
 
 from corebound.machine.topology import CpuId, NodeId
-from corebound.planning.artefacts import KINDS, Artefact, ArtefactKind, artefacts
+from corebound.planning.artefacts import KINDS, OF_FRAMEWORK, Artefact, ArtefactKind, artefacts
 from corebound.planning.commands import command
 from corebound.planning.models import Placement, Slot
-from corebound.scenario.cell import Binding, BindingMode, MemoryPolicy, Threads
+from corebound.scenario.builtin_workloads import SERVERS
+from corebound.scenario.cell import Binding, BindingMode, Framework, MemoryPolicy, Threads
 from support.build import a_cell
 
 
@@ -24,9 +25,12 @@ def written(
     slots: tuple[tuple[int, ...], ...] = ((0, 1, 4),),
     memory: MemoryPolicy = "default",
     mode: BindingMode = "physical-cores",
+    framework: Framework = "pytorch",
 ) -> tuple[Artefact, ...]:
     binding = Binding(mode=mode, memory=memory)
-    cell = replace(a_cell(binding=binding, threads=Threads(rule=3)), framework="pytorch")
+    cell = replace(a_cell(binding=binding, threads=Threads(rule=3)), framework=framework)
+    if framework in SERVERS:
+        cell = replace(cell, parameters=(("image", 224),))
     placement = Placement(
         slots=tuple(
             Slot(
@@ -41,12 +45,52 @@ def written(
         moment="before-start",
         bound=mode not in {"none", "launcher"},
     )
-    commands = [command(cell, placement, index, "/env/python") for index in range(len(slots))]
+    # A server is one command, which starts its workers.
+    count = 1 if framework in SERVERS else len(slots)
+    commands = [command(cell, placement, index, "/env/python") for index in range(count)]
     return artefacts(cell, placement, commands, kinds or KINDS)
 
 
 def test_there_is_one_of_each_kind() -> None:
-    assert [one.kind for one in written()] == list(KINDS)
+    common = [kind for kind in KINDS if kind not in OF_FRAMEWORK]
+
+    assert [one.kind for one in written()] == common
+
+
+@pytest.mark.parametrize("kind", sorted(OF_FRAMEWORK))
+def test_a_file_of_a_framework_is_written_for_that_framework_only(kind: ArtefactKind) -> None:
+    assert written(kind) == ()
+    (artefact,) = written(kind, framework=OF_FRAMEWORK[kind])
+    assert artefact.kind == kind
+
+
+def test_a_server_of_several_workers_is_started_once() -> None:
+    shell, systemd, docker = written(
+        "shell", "systemd", "docker", slots=((0, 1), (0, 1)), framework="fastapi"
+    )
+
+    assert shell.text.count("taskset") == 1
+    assert systemd.text.count("CPUAffinity=0-1") == 1
+    assert len(docker.text.splitlines()) == 1
+
+
+def test_torchserve_gets_its_workers_and_what_its_launcher_needs() -> None:
+    (artefact,) = written(
+        "torchserve", slots=((0, 2), (1, 3)), mode="launcher", framework="torchserve"
+    )
+
+    assert artefact.text.splitlines() == [
+        "default_workers_per_model=2",
+        "cpu_launcher_enable=true",
+        "cpu_launcher_args=--core-list 0,2,1,3 --ncores-per-instance 2",
+    ]
+    assert "variables of `env`" in artefact.note
+
+
+def test_a_session_of_onnx_runtime_gets_its_threads() -> None:
+    (artefact,) = written("onnxruntime", framework="onnxruntime")
+
+    assert artefact.text.splitlines()[-1] == "options.intra_op_num_threads = 3"
 
 
 def test_the_shell_script_runs_a_command_with_its_variables(tmp_path: Path) -> None:
