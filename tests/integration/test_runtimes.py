@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from support.environments import PreloadedFrameworks, in_environment, launch_once
+from support import needs
+from support.environments import PreloadedFrameworks, in_environment, json_from, launch_once
 
 pytestmark = pytest.mark.frameworks
 
@@ -62,6 +64,73 @@ def test_a_runtime_has_the_requested_threads(tmp_path: Path, runtime: str, threa
     (worker,) = outcome.workers
     assert (worker.threads_asked, worker.threads_used) == (threads, threads)
     assert runtime in worker.versions
+
+
+INTEGER_PRODUCTS = {"DynamicQuantizeMatMul", "MatMulIntegerToFloat", "MatMulInteger"}
+
+
+def test_int8_is_quantized_and_near_float32(tmp_path: Path) -> None:
+    parameters = {**ENCODER["parameters"], "dtype": "int8"}
+
+    outcome = launch_once(
+        tmp_path,
+        "onnxruntime",
+        kind="profile",
+        workload="encoder-inference",
+        parameters=parameters,
+        measure={"operators": 2},
+    )
+
+    # The launch would have failed if the output were not near that of float32.
+    assert (outcome.status, outcome.reason) == ("ok", None)
+    profile = outcome.workers[0].profile
+    assert profile is not None
+    integer = sum(one.calls for one in profile.operators if one.type in INTEGER_PRODUCTS)
+    assert integer == 4  # attention in and out, and two products after it
+
+
+# A network of one kernel: compiling the encoder takes most of a minute.
+COMPILED = """
+import torch
+from corebound.worker.workload import WorkloadError
+from corebound.worker.workloads.shared.inference_pytorch import Inference
+
+class Small(torch.nn.Sequential):
+    def forward(self, given):
+        return super().forward(given) + 1
+
+layers = (torch.nn.Linear(8, 8), torch.nn.GELU())
+given = dict(name='small', inputs=(torch.rand(4, 8),), shape=(4, 8))
+
+def result(model, mode):
+    made = Inference(model=model.eval(), mode=mode, **given)
+    first = made.step()
+    try:
+        made.check(first)
+    except WorkloadError as error:
+        return str(error)
+    return first.tolist()
+
+# A module of PyTorch's own has no code to trace.
+results = [result(torch.nn.Sequential(*layers), "compiled")]
+results += [result(Small(*layers), mode) for mode in ("usual", "compiled")]
+print(json.dumps(results))
+"""
+
+
+@needs.compiler
+def test_a_compiled_model_gives_the_same_output(tmp_path: Path) -> None:
+    untraced, usual, compiled = json_from(
+        "pytorch",
+        COMPILED,
+        tmp_path,
+        PATH=os.environ["PATH"],
+        TORCHINDUCTOR_CPP_CACHE_PRECOMPILE_HEADERS="0",
+    )
+
+    assert untraced == "torch.compile compiled nothing of small."
+    for ours, theirs in zip(compiled, usual, strict=True):
+        assert ours == pytest.approx(theirs, abs=1e-5)
 
 
 def test_openvino_that_takes_fewer_threads_than_requested_is_invalid(tmp_path: Path) -> None:

@@ -189,7 +189,7 @@ def plan_cell(environment: str, *, folder: str = "", **scenario: Any) -> Planned
     loaded = load_document(document, "one.yaml")
     capabilities = HostCapabilities(
         topology=discovery.live_topology(),
-        tools=frozenset({"taskset", "numactl", "java"}),
+        tools=frozenset({"taskset", "numactl", "java", "g++"}),
         pythons={environment: str(python)},
     )
     (one,) = plan_cells(

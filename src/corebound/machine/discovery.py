@@ -263,6 +263,13 @@ def _core_groups(
     return groups
 
 
+def instructions(tree: Tree = LIVE) -> frozenset[str]:
+    """The instruction sets of the first CPU, by the kernel's names; empty if it shows none."""
+    blocks = procfs.cpuinfo(tree.read("proc/cpuinfo") or "")
+    block = blocks[0] if blocks else {}
+    return frozenset((block.get("flags") or block.get("Features") or "").split())
+
+
 def _has_compute_units(tree: Tree) -> bool:
     """Whether old kernels report two cores of one AMD compute unit as siblings.
 

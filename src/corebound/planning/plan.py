@@ -77,12 +77,13 @@ class HostCapabilities(Struct, frozen=True, kw_only=True):
 
     Attributes:
         topology: The machine, and which parts of it we may use.
-        tools: Which of `taskset`, `numactl` and `java` are installed.
+        tools: Which of `taskset`, `numactl`, `java` and `g++` are installed.
         pythons: For each environment the path of its interpreter, or None if the
             environment has not been made.
         gpus: The GPUs that may be used, by CUDA's numbers or names.
         build_failures: Why an environment has no interpreter, if making it failed.
         quota: How a CPU quota can be set.
+        instructions: The processor's instruction sets, by the kernel's names; empty if unknown.
         huge_pages: How transparent huge pages can be set.
         openmp: For each environment, what to preload for an OpenMP runtime.
     """
@@ -93,6 +94,7 @@ class HostCapabilities(Struct, frozen=True, kw_only=True):
     gpus: tuple[str, ...] = ()
     build_failures: Mapping[str, CannotRun] = field(default_factory=dict)
     quota: QuotaSupport = QuotaSupport()
+    instructions: frozenset[str] = frozenset()
     huge_pages: HugePageSupport = HugePageSupport()
     openmp: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
@@ -144,6 +146,8 @@ def _plan_cell(
         else _impossible_quota(cell, host)
         or _too_few_gpus(cell, len(host.gpus))
         or _missing_java(cell, host)
+        or _missing_compiler(cell, host)
+        or _missing_instructions(scenario, cell, host)
         or _missing_environment(cell, host)
         or _impossible_huge_pages(cell, host.huge_pages)
         or _missing_openmp(cell, host)
@@ -296,6 +300,43 @@ def _missing_java(cell: Cell, host: HostCapabilities) -> CannotRun | None:
     return CannotRun(
         what="TorchServe needs Java, which this host does not have.",
         fix="Install it: `apt-get install default-jre-headless`.",
+    )
+
+
+# The C++ compiler that torch.compile starts.
+COMPILER = "g++"
+
+
+def _missing_compiler(cell: Cell, host: HostCapabilities) -> CannotRun | None:
+    mode = dict(cell.parameters).get("mode")
+    if cell.framework != "pytorch" or mode != "compiled" or COMPILER in host.tools:
+        return None
+    return CannotRun(
+        what="`mode: compiled` needs a C++ compiler, which this host does not have.",
+        fix="Install it: `apt-get install g++`.",
+    )
+
+
+# The instruction sets that compute with a type, by the names of Linux; elsewhere it is emulated
+# or converted, so a comparison would show only that.
+_INSTRUCTIONS_OF: Mapping[str, frozenset[str]] = {
+    "bfloat16": frozenset({"avx512_bf16", "amx_bf16", "bf16"}),
+    "int8": frozenset({"avx512_vnni", "avx_vnni", "amx_int8", "asimddp"}),
+}
+
+
+def _missing_instructions(
+    scenario: Scenario, cell: Cell, host: HostCapabilities
+) -> CannotRun | None:
+    dtype = str(dict(cell.parameters).get("dtype"))
+    sets = _INSTRUCTIONS_OF.get(dtype)
+    if sets is None or scenario.workload not in BUILT_IN or not host.instructions:
+        return None
+    if sets & host.instructions:
+        return None
+    return CannotRun(
+        what=f"`dtype: {dtype}` has no instructions on this processor.",
+        fix=f"Measure this cell on a host with one of {', '.join(sorted(sets))} in /proc/cpuinfo.",
     )
 
 

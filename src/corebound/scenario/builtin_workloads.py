@@ -85,10 +85,13 @@ _TRAINS_TREES = "I train trees on tables"
 # The ways in which the runtimes of trained networks can run them, and which have each.
 _MODES = ("usual", "compiled", "no-spinning", "pinned", "unpinned", "throughput")
 _RUNTIMES: dict[str, dict[str, tuple[str, ...]]] = {
-    "pytorch": {"mode": ("usual", "compiled")},
-    "onnxruntime": {"dtype": ("float32",), "mode": ("usual", "no-spinning", "pinned")},
-    "openvino": {"mode": ("usual", "pinned", "unpinned", "throughput")},
-    "jax": {"mode": ("usual",)},
+    "pytorch": {"dtype": ("float32", "bfloat16"), "mode": ("usual", "compiled")},
+    "onnxruntime": {"dtype": ("float32", "int8"), "mode": ("usual", "no-spinning", "pinned")},
+    "openvino": {
+        "dtype": ("float32", "bfloat16"),
+        "mode": ("usual", "pinned", "unpinned", "throughput"),
+    },
+    "jax": {"dtype": ("float32", "bfloat16"), "mode": ("usual",)},
 }
 
 BUILT_IN: dict[str, BuiltIn] = {
@@ -101,7 +104,7 @@ BUILT_IN: dict[str, BuiltIn] = {
             "jax": "corebound.worker.workloads.resnet50_jax:inference",
         },
         parameters={"batch": int, "image": int, "dtype": str, "mode": str},
-        choices={"dtype": ("float32", "bfloat16"), "mode": _MODES},
+        choices={"dtype": ("float32", "bfloat16", "int8"), "mode": _MODES},
         least={"batch": 1, "image": 1},
         supported=_RUNTIMES,
     ),
@@ -207,8 +210,8 @@ BUILT_IN: dict[str, BuiltIn] = {
     "mobilenet-inference": BuiltIn(
         situation=_RUNS,
         targets={"pytorch": "corebound.worker.workloads.mobilenet_pytorch:inference"},
-        parameters={"batch": int, "image": int, "dtype": str},
-        choices={"dtype": ("float32", "bfloat16")},
+        parameters={"batch": int, "image": int, "dtype": str, "mode": str},
+        choices={"dtype": ("float32", "bfloat16"), "mode": ("usual", "compiled")},
         least={"batch": 1, "image": 1},
     ),
     "encoder-inference": BuiltIn(
@@ -220,7 +223,7 @@ BUILT_IN: dict[str, BuiltIn] = {
             "jax": "corebound.worker.workloads.encoder_jax:inference",
         },
         parameters={"batch": int, "sequence": int, "layers": int, "dtype": str, "mode": str},
-        choices={"dtype": ("float32", "bfloat16"), "mode": _MODES},
+        choices={"dtype": ("float32", "bfloat16", "int8"), "mode": _MODES},
         least={"batch": 1, "sequence": 1, "layers": 1},
         supported=_RUNTIMES,
     ),

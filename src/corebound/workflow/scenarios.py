@@ -21,7 +21,7 @@ from corebound.machine.identity import gpus
 from corebound.planning.duplicates import mark_duplicates
 from corebound.planning.models import CannotRun, HugePageSupport, QuotaSupport
 from corebound.planning.placement import TOOLS
-from corebound.planning.plan import HostCapabilities, plan_cells
+from corebound.planning.plan import COMPILER, HostCapabilities, plan_cells
 from corebound.records.codec import canonical
 from corebound.records.run_record import Run, ScenarioSource
 from corebound.runner import Task
@@ -242,7 +242,7 @@ def host_capabilities(
             and setting huge pages only if one of them sets them.
         unmade: The reasons for missing environments.
     """
-    tools = frozenset(tool for tool in TOOLS if shutil.which(tool))
+    tools = frozenset(tool for tool in (*TOOLS, COMPILER) if shutil.which(tool))
     why = {
         name: environments.reason_not_made(name, Path.cwd())
         for name, environment in made.items()
@@ -255,6 +255,7 @@ def host_capabilities(
             name: str(environment.python) if environment else None
             for name, environment in made.items()
         },
+        instructions=discovery.instructions(),
         gpus=tuple(gpu.id for gpu in gpus(Path("/"), os.environ.get("CUDA_VISIBLE_DEVICES"))),
         build_failures={**why, **(unmade or {})},
         quota=quota_support()

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from corebound.errors import HostError
+from corebound.machine.discovery import instructions as instruction_sets
 from corebound.machine.discovery import live_topology, saved_topology, topology
 from corebound.machine.topology import MOST_CPUS, Node, Topology, cpu_list
 from support.hwloc import HWLOC_ANSWERS, agree, our_answers
@@ -393,3 +394,15 @@ def test_a_mask_has_as_many_groups_as_it_needs() -> None:
 
     assert cpu_mask((0, 40)) == "00000100,00000001"
     assert our_answers(read_shape(files))["cores"] == ["0,40"]
+
+
+@pytest.mark.parametrize(
+    ("text", "instructions"),
+    [
+        ("processor\t: 0\nflags\t\t: fpu avx512_bf16\n\nprocessor\t: 1\n", {"fpu", "avx512_bf16"}),
+        ("processor\t: 0\nFeatures\t: asimd bf16\n", {"asimd", "bf16"}),
+        ("processor\t: 0\n", set()),
+    ],
+)
+def test_instruction_sets_are_those_of_the_first_cpu(text: str, instructions: set[str]) -> None:
+    assert instruction_sets(MemoryTree({"proc/cpuinfo": text})) == instructions

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from corebound.planning.models import HugePageSupport, QuotaSupport
 from corebound.planning.plan import (
+    COMPILER,
     MOST_INTERLEAVED,
     HostCapabilities,
     PlannedCell,
@@ -29,6 +30,8 @@ def block(
     host_quota: float | None = None,
     huge_pages: HugePageSupport | None = None,
     openmp: dict[str, str] | None = None,
+    tools: frozenset[str] = frozenset({"taskset", "numactl"}),
+    instructions: frozenset[str] = frozenset(),
     **scenario: Any,
 ) -> tuple[tuple[PlannedCell, ...], dict[str, str]]:
     """Every cell of a scenario on a host of eight CPUs, and whom each is compared with."""
@@ -36,7 +39,8 @@ def block(
     host_topology = a_host(nodes=2, cores_per_node=4 // smt, cpus_per_core=smt)
     host = HostCapabilities(
         topology=replace(host_topology, cpu_quota=host_quota),
-        tools=frozenset({"taskset", "numactl"}),
+        tools=tools,
+        instructions=instructions,
         pythons={loaded.environment or "host": "/usr/bin/python3"},
         gpus=("0",),
         quota=quota or QuotaSupport(),
@@ -269,3 +273,49 @@ def test_an_openmp_runtime_that_is_not_there_is_skipped_with_what_installs_it() 
         None,
         "libomp.so.5",
     ]
+
+
+def test_compiling_needs_a_compiler() -> None:
+    compiled: dict[str, Any] = {
+        "workload": "resnet50-inference",
+        "environment": "pytorch",
+        "parameters": {"mode": "compiled"},
+        "matrix": {},
+    }
+
+    (without,), _ = block(**compiled)
+    (with_compiler,), _ = block(tools=frozenset({"taskset", COMPILER}), **compiled)
+
+    assert without.unfit is not None
+    assert without.unfit.what == (
+        "`mode: compiled` needs a C++ compiler, which this host does not have."
+    )
+    assert with_compiler.unfit is None
+
+
+@pytest.mark.parametrize(
+    ("dtype", "environment", "instructions"),
+    [
+        ("bfloat16", "pytorch", {"avx512_bf16"}),
+        ("bfloat16", "jax", {"amx_bf16"}),
+        ("int8", "onnxruntime", {"avx_vnni"}),
+    ],
+)
+def test_a_type_without_instructions_is_skipped(
+    dtype: str, environment: str, instructions: set[str]
+) -> None:
+    typed: dict[str, Any] = {
+        "workload": "encoder-inference",
+        "environment": environment,
+        "parameters": {"dtype": dtype},
+        "matrix": {},
+    }
+
+    (capable,), _ = block(instructions=frozenset({"sse2", *instructions}), **typed)
+    (incapable,), _ = block(instructions=frozenset({"sse2"}), **typed)
+    (unknown,), _ = block(**typed)
+
+    assert capable.unfit is None
+    assert incapable.unfit is not None
+    assert incapable.unfit.what == f"`dtype: {dtype}` has no instructions on this processor."
+    assert unknown.unfit is None

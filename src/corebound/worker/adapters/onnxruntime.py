@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import random
+import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -88,6 +91,64 @@ class Session:
         return onnxruntime.InferenceSession(
             self._model, options, providers=["CPUExecutionProvider"]
         )
+
+
+def run_once(model: bytes | str, inputs: dict[str, NDArray[Any]]) -> NDArray[Any]:
+    """Run a model in the calling thread alone, and forget it; returns its first output."""
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = _ERRORS_ONLY
+    options.intra_op_num_threads = 1
+    session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+    result: NDArray[Any] = session.run(None, inputs)[0]
+    return result
+
+
+def quantized(
+    model: bytes | str, inputs: dict[str, NDArray[Any]], activations: Sequence[str]
+) -> bytes:
+    """Quantize a model to int8 with ONNX Runtime's own tool.
+
+    Weights are signed, with a scale per channel if `activations` are given. Activations are
+    unsigned, which is what VNNI multiplies.
+
+    Args:
+        model: The model of float32.
+        inputs: Inputs whose ranges stand for all others.
+        activations: The operators to quantize with fixed ranges, found by running the model.
+            Empty: only products, which find the ranges of their inputs in each run.
+    """
+    # Not imported at the top, because only int8 needs it.
+    tool = importlib.import_module("onnxruntime.quantization")
+    onnx = importlib.import_module("onnx")
+    graph = onnx.load_from_string(model) if isinstance(model, bytes) else onnx.load(model)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "model.onnx"
+        if activations:
+            batches = iter([inputs])
+
+            class Reader(tool.CalibrationDataReader):  # type: ignore[misc, name-defined]
+                def get_next(self) -> dict[str, NDArray[Any]] | None:
+                    return next(batches, None)
+
+            tool.quantize_static(
+                graph,
+                path,
+                Reader(),
+                activation_type=tool.QuantType.QUInt8,
+                weight_type=tool.QuantType.QInt8,
+                per_channel=True,
+                op_types_to_quantize=list(activations),
+            )
+        else:
+            tool.quantize_dynamic(
+                graph,
+                path,
+                weight_type=tool.QuantType.QInt8,
+                op_types_to_quantize=["MatMul"],
+                # Products of two activations, as in attention, stay in float32.
+                extra_options={"MatMulConstBOnly": True},
+            )
+        return path.read_bytes()
 
 
 def _pinned(threads: int | None) -> dict[str, str]:

@@ -16,6 +16,5 @@ def inference(
     mode: str = "usual",
 ) -> Inference:
     """Set up the forward pass of batch×sequence words; a sequence of at most 512."""
-    del dtype
     model = encoder_onnx.model(batch=batch, sequence=sequence, layers=layers)
-    return _inference(model, mode=mode)
+    return _inference(model, mode=mode, dtype=dtype)

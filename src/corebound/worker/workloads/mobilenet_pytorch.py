@@ -15,7 +15,9 @@ from corebound.worker.workloads.shared.inference_pytorch import Inference
 CLASSES = 1000
 
 
-def inference(*, batch: int = 1, image: int = 224, dtype: str = "float32") -> Inference:
+def inference(
+    *, batch: int = 1, image: int = 224, dtype: str = "float32", mode: str = "usual"
+) -> Inference:
     """Set up the forward pass of batch×3×image×image random pixels to batch×1000 logits."""
     kind = getattr(torch, dtype)
     model = pytorch.torchvision().models.mobilenet_v3_large(weights=None)
@@ -26,4 +28,5 @@ def inference(*, batch: int = 1, image: int = 224, dtype: str = "float32") -> In
         shape=(batch, CLASSES),
         unit="images",
         count=batch,
+        mode=mode,
     )

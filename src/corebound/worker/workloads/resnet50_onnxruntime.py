@@ -11,5 +11,9 @@ def inference(
     *, batch: int = 1, image: int = 224, dtype: str = "float32", mode: str = "usual"
 ) -> Inference:
     """Set up the forward pass of batch×3×image×image pixels to batch×1000 logits."""
-    del dtype
-    return _inference(resnet50_onnx.model(batch=batch, image=image), mode=mode)
+    return _inference(
+        resnet50_onnx.model(batch=batch, image=image),
+        mode=mode,
+        dtype=dtype,
+        activations=("Conv", "Gemm", "Add", "MaxPool", "GlobalAveragePool"),
+    )

@@ -1,22 +1,35 @@
-"""A forward pass in ONNX Runtime, and the check of its output."""
+"""A forward pass in ONNX Runtime, in float32 or int8, and the check of its output."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
-from corebound.worker.adapters.onnxruntime import Session
+from corebound.worker.adapters.onnxruntime import Session, quantized, run_once
 from corebound.worker.workloads.shared.onnx_model import OnnxModel
+from corebound.worker.workloads.shared.result_checks import wrong_result
+
+# The cosine between the outputs of int8 and float32; about 0.9999 for both networks.
+_LEAST_COSINE = 0.99
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Inference:
-    """The forward pass of one batch through a model."""
+    """The forward pass of one batch through a model.
+
+    Attributes:
+        model: The model of float32, with its inputs.
+        session: The model that runs.
+        reference: The output of float32; None if that is what runs.
+    """
 
     model: OnnxModel
     session: Session
+    reference: NDArray[Any] | None = None
 
     def step(self) -> NDArray[Any]:
         """Run the model once."""
@@ -27,21 +40,41 @@ class Inference:
         return self.model.work()
 
     def check(self, result: NDArray[Any]) -> None:
-        """Check that the output has the right shape and is finite and varied.
+        """Check that the output is finite and varied, of the right shape, and near the reference.
 
         Raises:
-            WorkloadError: it does not.
+            WorkloadError: it is not.
         """
         self.model.check(result, runtime="ONNX Runtime")
+        if self.reference is None:
+            return
+        cosine = float(np.vdot(result, self.reference)) / float(
+            np.linalg.norm(result) * np.linalg.norm(self.reference)
+        )
+        if cosine < _LEAST_COSINE:
+            raise wrong_result(
+                f"int8 gave an output whose cosine with that of float32 is {cosine:.3f}.",
+                check="the build of ONNX Runtime",
+            )
 
 
-def inference(model: OnnxModel, *, mode: str) -> Inference:
+def inference(
+    model: OnnxModel, *, mode: str, dtype: str = "float32", activations: Sequence[str] = ()
+) -> Inference:
     """Load a model.
 
     Args:
         model: The model and its inputs.
+        dtype: The type that it computes in: float32 or int8.
+        activations: For int8, the operators whose inputs are quantized by ranges found
+            beforehand. Empty: products find the ranges of their inputs in each run.
         mode: `usual`; `no-spinning`: idle threads sleep at once; `pinned`: each thread of the
             pool has a CPU of its own.
     """
-    session = Session(model.graph, spinning=mode != "no-spinning", pinned=mode == "pinned")
-    return Inference(model=model, session=session)
+    is_float = dtype == "float32"
+    graph = model.graph if is_float else quantized(model.graph, model.inputs, activations)
+    return Inference(
+        model=model,
+        session=Session(graph, spinning=mode != "no-spinning", pinned=mode == "pinned"),
+        reference=None if is_float else run_once(model.graph, model.inputs),
+    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -53,9 +54,21 @@ class Inference:
         """Check that the output has the right shape and is finite and varied.
 
         Raises:
-            WorkloadError: it does not.
+            WorkloadError: it does not, or the model was to be compiled and was not.
         """
+        # torch.compile silently runs what it cannot trace as it is.
+        if self.mode == "compiled" and not _compiled_graphs():
+            raise wrong_result(
+                f"torch.compile compiled nothing of {self.name}.", check="the build of torch"
+            )
         require_valid(result, self.shape, self.name)
+
+
+def _compiled_graphs() -> int:
+    """The number of graphs that torch.compile has compiled in this process."""
+    # Not imported at the top, because it takes a second that other modes do not need.
+    counters = importlib.import_module("torch._dynamo.utils").counters
+    return int(counters["stats"]["unique_graphs"])
 
 
 def load_weights(model: torch.nn.Module, weights: Mapping[str, NDArray[Any]]) -> None:
