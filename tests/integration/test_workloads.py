@@ -29,6 +29,7 @@ pytestmark = pytest.mark.frameworks
         ("lstm-inference", {"sequence": 4, "dtype": "bfloat16"}, {"sequences": 1}),
         ("recommender-inference", {"batch": 1, "dtype": "bfloat16"}, {"samples": 1}),
         ("decoder-inference", {"batch": 2, "context": 2}, {"tokens": 2}),
+        ("decoder-inference", {"batch": 2, "context": 8, "prompt": 4}, {"tokens": 8}),
         ("gemm", {"size": 32}, {"flop": 2 * 32**3}),
     ],
 )

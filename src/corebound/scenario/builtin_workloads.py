@@ -258,9 +258,9 @@ BUILT_IN: dict[str, BuiltIn] = {
     "decoder-inference": BuiltIn(
         situation=_RUNS,
         targets={"pytorch": "corebound.worker.workloads.decoder_pytorch:inference"},
-        parameters={"batch": int, "context": int, "dtype": str},
+        parameters={"batch": int, "context": int, "prompt": int, "dtype": str},
         choices={"dtype": ("float32", "bfloat16")},
-        least={"batch": 1, "context": 1},
+        least={"batch": 1, "context": 1, "prompt": 0},
     ),
     "small-network-training": BuiltIn(
         situation=_TRAINS,

@@ -1,4 +1,4 @@
-"""A small decoder in PyTorch that generates one word per step, with a key-value cache.
+"""A small decoder in PyTorch with a key-value cache: a step reads a prompt or generates a word.
 
 It has four layers of width 512 with eight heads, a vocabulary of 8,000 and random
 weights: 21 million parameters, and 33 MFLOP per word besides attention. Like larger
@@ -129,11 +129,41 @@ class Generation:
             )
 
 
-def inference(*, batch: int = 1, context: int = 256, dtype: str = "float32") -> Generation:
-    """Set up a batch of texts of one random word each, with a cache for `context` words."""
+class FirstToken(Generation):
+    """Each step reads the whole prompt of every text, and generates its first word."""
+
+    def __init__(self, model: Decoder, cache: torch.Tensor, prompt: torch.Tensor) -> None:
+        """Begin with prompts batch×words, and a cache layers×2×batch×heads×context×64."""
+        super().__init__(model, cache, prompt[:, :1])
+        self._prompt = prompt
+
+    def step(self) -> torch.Tensor:
+        """Read the prompts; returns the logits of the first word after them, batch×8000."""
+        with torch.inference_mode():
+            logits: torch.Tensor = self.model(self._prompt, self._cache, 0)
+            logits.argmax(dim=-1)
+        return logits
+
+    def work(self) -> dict[str, float]:
+        """What a step does: the tokens of all prompts."""
+        return {"tokens": float(self._prompt.numel())}
+
+
+def inference(
+    *, batch: int = 1, context: int = 256, prompt: int = 0, dtype: str = "float32"
+) -> Generation:
+    """Set up a batch of texts with a cache for `context` words.
+
+    Args:
+        batch: The number of texts.
+        context: The words that the cache holds; a prompt is cut to them.
+        prompt: The random words that each step reads before it generates one. With 0, each step
+            generates one word of a text that begins with one random word.
+        dtype: The type of weights and cache.
+    """
     kind = getattr(torch, dtype)
-    return Generation(
-        model=Decoder(context).eval().to(kind),
-        cache=torch.zeros(LAYERS, 2, batch, HEADS, context, WIDTH // HEADS, dtype=kind),
-        tokens=torch.randint(VOCABULARY, (batch, 1)),
-    )
+    model = Decoder(context).eval().to(kind)
+    cache = torch.zeros(LAYERS, 2, batch, HEADS, context, WIDTH // HEADS, dtype=kind)
+    if not prompt:
+        return Generation(model, cache, torch.randint(VOCABULARY, (batch, 1)))
+    return FirstToken(model, cache, torch.randint(VOCABULARY, (batch, min(prompt, context))))
