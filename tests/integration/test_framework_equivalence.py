@@ -51,10 +51,13 @@ def test_every_workload_of_several_frameworks_has_a_comparison() -> None:
         "tree-training",
         "encoder-inference",
         "resnet50-inference",
+        "onnx-inference",
     }
     assert set(BUILT_IN["gemm"].targets) == {"numpy", "pytorch"}
     assert set(BUILT_IN["hourglass-training"].targets) == {"pytorch", "tensorflow"}
     assert set(BUILT_IN["small-network-training"].targets) == {"mindspore", "pytorch", "tensorflow"}
+    # test_runtimes.py compares the runtimes by two networks; a file of the user's has no other.
+    assert set(BUILT_IN["onnx-inference"].targets) == {"onnxruntime", "openvino"}
     # test_trees.py compares them.
     assert set(BUILT_IN["tree-training"].targets) == {"scikit-learn", "xgboost", "lightgbm"}
 
