@@ -281,18 +281,22 @@
 
   /* A table's frame is a stop of the keyboard, with a name of its own, only where it scrolls */
 
-  function frameOf(table, scrolls) {
-    const stop = { tabindex: "0", role: "group", "aria-label": table.caption.textContent };
-    for (const [name, value] of Object.entries(stop))
-      if (scrolls) table.parentNode.setAttribute(name, value);
-      else table.parentNode.removeAttribute(name);
+  /* All are measured before one is changed: after a change, measuring means to lay out the page again. */
+  function frameAll(tables) {
+    tables
+      .map((table) => [table, table.parentNode.scrollWidth > table.parentNode.clientWidth])
+      .forEach(([table, scrolls]) => {
+        const stop = { tabindex: "0", role: "group", "aria-label": table.caption.textContent };
+        for (const [name, value] of Object.entries(stop))
+          if (scrolls) table.parentNode.setAttribute(name, value);
+          else table.parentNode.removeAttribute(name);
+      });
   }
 
-  /* All are measured before one is changed: after a change, measuring means to lay out the page again. */
-  const framing = new ResizeObserver((seen) => seen
-    .map(({ target }) => [target, target.parentNode.scrollWidth > target.parentNode.clientWidth])
-    .forEach(([table, scrolls]) => frameOf(table, scrolls)));
-  for (const table of all(".scroll > table")) framing.observe(table);
+  const framed = all(".scroll > table");
+  const framing = new ResizeObserver((seen) => frameAll(seen.map(({ target }) => target)));
+  frameAll(framed);
+  for (const table of framed) framing.observe(table);
 
   /* Copying: one button for every command block, and for a command in a row once it is opened */
 
