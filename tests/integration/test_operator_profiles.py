@@ -235,7 +235,7 @@ def test_every_framework_lists_the_operators_of_a_training_step(
     "adapter", sorted((ROOT / "src/corebound/worker/adapters").glob("[!_]*.py"))
 )
 def test_an_adapter_has_a_profiler_or_a_reason(adapter: Path) -> None:
-    name = adapter.stem.removesuffix("_adapter")
+    name = adapter.stem.replace("_", "-")
     framework = "none" if name == "python" else name
 
     assert ("\ndef profile(" in adapter.read_text()) == (framework not in WITHOUT_PROFILER)
