@@ -18,6 +18,9 @@ from support import repositories
 from support.commands import corebound, start
 from support.repositories import Toy, git
 
+# Few launches have to decide, which they do not if other tests stop them again and again.
+pytestmark = pytest.mark.measures
+
 PLANTED, BROKEN = 19, 15
 # Few to build, that which does not among them.
 GOOD, BAD = 14, 23
