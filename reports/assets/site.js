@@ -871,8 +871,8 @@
         close();
         close = null;
       } else {
-        const library = ["uplot-1.6.32.css", "uplot-1.6.32.js"].map((name) => load(asset(name)));
-        const [points] = await Promise.all([pointsIn(address), ...library]);
+        const files = ["uplot-1.6.32.css", "uplot-1.6.32.js"].map((name) => load(asset(name)));
+        const [points] = await Promise.all([pointsIn(address), ...files]);
         close = opened(figure, own(points));
       }
       frame.hidden = Boolean(close);

@@ -445,7 +445,7 @@ class _Session:
         )
         of_settings = chain.from_iterable(
             (
-                *verification.library_violations(command, worker, self._spec.openmp),
+                *verification.preload_violations(command, worker, self._spec.openmp),
                 *verification.huge_page_violations(worker, self._spec.huge_pages),
             )
             for command, worker in zip(self._spec.commands, workers, strict=True)

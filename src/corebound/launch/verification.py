@@ -87,7 +87,7 @@ def quota_violations(
         yield f"the cgroup with the CPU quota of {quota} counted no period"
 
 
-def library_violations(
+def preload_violations(
     command: Command, worker: Worker, openmp: OpenmpRuntime | None
 ) -> Iterator[str]:
     """Every sign that a worker does not use the OpenMP runtime or the allocator that was set.

@@ -131,8 +131,7 @@ def share_image(hero: Hero) -> ShareImage:
     """The verdict of a page and what it is based on, as lines that fit."""
     kinds = {span.kind for span in hero.verdict}
     tone: Tone = "bad" if "bad" in kinds else "good" if "good" in kinds else "plain"
-    verdict = textwrap.wrap(plain(hero.verdict), 32, max_lines=4, placeholder="…")
-    support = textwrap.wrap(plain(hero.support), 76, max_lines=4, placeholder="…")
+    verdict, support = _wrapped(plain(hero.verdict), 32), _wrapped(plain(hero.support), 76)
     lines = [Line(text="corebound", y=110, size=34, colour=_SOFT)]
     y = 120
     for each in verdict:
@@ -146,6 +145,12 @@ def share_image(hero: Hero) -> ShareImage:
         lines=tuple(line for line in lines if line.y < HEIGHT - 20),
         bar=_COLOURS[tone],
     )
+
+
+def _wrapped(text: str, width: int) -> list[str]:
+    """The first four lines of a text; the last one ends in `…` if there is more."""
+    # `placeholder` is textwrap's word for that ending.
+    return textwrap.wrap(text, width, max_lines=4, placeholder="…")
 
 
 def can_draw_png() -> bool:

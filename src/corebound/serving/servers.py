@@ -285,8 +285,9 @@ class FastApi:
         self._reports = reports
         (self.port,) = free_ports(1)
 
-    def write(self, folder: Path) -> dict[str, str]:  # noqa: ARG002 -- it needs no files
-        """The port, which uvicorn reads from its environment, and the model."""
+    def write(self, folder: Path) -> dict[str, str]:
+        """The port, which uvicorn reads from its environment, and the model; writes no files."""
+        del folder
         return {"UVICORN_PORT": str(self.port), protocol.SERVED_MODEL: str(self._model.file)}
 
     def workers(self) -> tuple[ServerWorker, ...]:

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from corebound.launch.verification import (
     binding_violations,
     huge_page_violations,
-    library_violations,
+    preload_violations,
     quota_violations,
 )
 from corebound.machine.topology import CpuId
@@ -155,7 +155,7 @@ def library_faults(
 ) -> tuple[str, ...]:
     env = (("LD_PRELOAD", preload),) if preload else ()
     worker = replace(a_worker(), libraries=libraries)
-    return tuple(library_violations(Command(argv=("python",), env=env), worker, openmp))
+    return tuple(preload_violations(Command(argv=("python",), env=env), worker, openmp))
 
 
 @pytest.mark.parametrize(

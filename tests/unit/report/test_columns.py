@@ -5,13 +5,14 @@ from __future__ import annotations
 import itertools
 import math
 import random
+from collections.abc import Sequence
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from corebound.records.history import HistoryPoint, HistoryPoints, Series
+from corebound.records.history import HistoryPoint, HistoryPoints, Moment, Series
 from corebound.records.run_record import Commit
 from corebound.report.history.columns import SharedMoments, points_document, script
 from support.build import a_point, a_series
@@ -184,9 +185,9 @@ def wide() -> list[Series]:
     ]
 
 
-def _with_moments(points: HistoryPoints, moments: object) -> HistoryPoints:
+def _with_moments(points: HistoryPoints, moments: Sequence[Moment]) -> HistoryPoints:
     return HistoryPoints(
-        moments=moments,  # type: ignore[arg-type]
+        moments=moments,
         values=points.values,
         environment_keys=points.environment_keys,
         lows=points.lows,

@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from corebound.records.tuning import RaceRule
 from corebound.stats.racing import Entrant, Race, finalists, look_error, replay
 
 
-def an_entrant(key: str, costs: Sequence[float], **changes: object) -> Entrant:
+def an_entrant(key: str, costs: Sequence[float], **changes: Any) -> Entrant:
     """An entrant whose launches in blocks 0, 1, … have these costs."""
     logs = {block: math.log(cost) for block, cost in enumerate(costs)}
-    return Entrant(**{"key": key, "log_costs": logs, **changes})  # type: ignore[arg-type]
+    return replace(Entrant(key=key, log_costs=logs), **changes)
 
 
 def noisy(true: float, *, blocks: int, seed: int, spread: float = 0.01) -> list[float]:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from corebound.records.decisions import HEAD
 from corebound.records.history_files import keep
 from corebound.report import site
+from corebound.report.inputs import SiteInputs
 from corebound.workflow.report import write_site
 from support.build import a_series
 
@@ -20,9 +22,9 @@ def sites_made(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
     made: list[Path] = []
     really = site.write
 
-    def watched(inputs: object, out: Path, **options: object) -> Path:
+    def watched(inputs: SiteInputs, out: Path, **options: Any) -> Path:
         made.append(out)
-        return really(inputs, out, **options)  # type: ignore[arg-type]
+        return really(inputs, out, **options)
 
     monkeypatch.setattr(site, "write", watched)
     return made

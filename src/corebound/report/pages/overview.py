@@ -318,7 +318,7 @@ def overview_page(
 
 
 class _Headline(Struct, frozen=True, kw_only=True):
-    """The top of the page: what it says, what to do, and the picture beside it."""
+    """The top of the page: the verdict, its reason, a command to copy, and both values as bars."""
 
     verdict: Text
     support: Text

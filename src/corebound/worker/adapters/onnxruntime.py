@@ -124,16 +124,10 @@ def quantized(
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "model.onnx"
         if activations:
-            batches = iter([inputs])
-
-            class Reader(tool.CalibrationDataReader):  # type: ignore[misc, name-defined]
-                def get_next(self) -> dict[str, NDArray[Any]] | None:
-                    return next(batches, None)
-
             tool.quantize_static(
                 graph,
                 path,
-                Reader(),
+                _OneBatch(inputs),
                 activation_type=tool.QuantType.QUInt8,
                 weight_type=tool.QuantType.QInt8,
                 per_channel=True,
@@ -149,6 +143,18 @@ def quantized(
                 extra_options={"MatMulConstBOnly": True},
             )
         return path.read_bytes()
+
+
+class _OneBatch:
+    """Gives the inputs once: what ONNX Runtime calls a CalibrationDataReader."""
+
+    def __init__(self, inputs: dict[str, NDArray[Any]]) -> None:
+        self._left: dict[str, NDArray[Any]] | None = inputs
+
+    def get_next(self) -> dict[str, NDArray[Any]] | None:
+        """The inputs, then None."""
+        inputs, self._left = self._left, None
+        return inputs
 
 
 def _pinned(threads: int | None) -> dict[str, str]:

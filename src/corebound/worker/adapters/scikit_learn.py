@@ -25,7 +25,7 @@ _POOL = PoolCounter()
 _BACKEND = "corebound-threading"
 
 
-class CountingThreads(ThreadingBackend):  # type: ignore[misc]
+class CountingThreads(ThreadingBackend):  # type: ignore[misc]  # joblib is untyped
     """joblib's threads, with a note of how many run at the same time.
 
     They end with each call, so that they cannot be counted afterwards.

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import onnx
+from google.protobuf.message import DecodeError
 from numpy.typing import NDArray
 from onnx import helper
 
@@ -35,7 +36,7 @@ def read(path: str, *, shapes: str, below: int) -> OnnxModel:
         )
     try:
         graph = onnx.load(path, load_external_data=False).graph
-    except Exception as error:
+    except (DecodeError, OSError) as error:
         raise WorkloadError(
             what=f"{path} is not a model in the ONNX format: {error}.",
             fix="Export the model again, for example with torch.onnx.export.",
