@@ -56,8 +56,9 @@ def test_a_planted_best_configuration_is_recommended_with_its_gain(tmp_path: Pat
     default = next(one for one in said["finalists"] if one["cell"] == said["default"])
     low, _ = default["winner_speedup_interval"]
     assert low > 1
+    assert default["attempts"] == 6
     # One that others disturbed does not count.
-    assert 4 <= default["launches"] <= 6
+    assert default["launches"] >= 5
     # Nothing of it is a nightly run.
     assert list(jsonl.files(suite / "reports" / "records")) == []
 

@@ -192,6 +192,8 @@ def test_every_launch_is_verified_or_skipped_with_a_reason(told: Records) -> Non
     ]
 
     assert others == []
+    counted = {launch.cell.key for launch in told.launches if launch.status in {"ok", "skipped"}}
+    assert counted == {launch.cell.key for launch in told.launches}
     assert all(
         launch.reason and launch.fix for launch in told.launches if launch.status == "skipped"
     )

@@ -64,6 +64,7 @@ def _finalist(one: Confirmed, known: dict[str, str]) -> dict[str, Any]:
     return {
         "cell": one.cell.key,
         "name": known[one.cell.key],
+        "attempts": one.summary.attempts,
         "launches": len(one.summary.launches),
         "value_ns": one.summary.median_ns,
         "winner_speedup_ratio": comparison.speedup_ratio if comparison else None,
