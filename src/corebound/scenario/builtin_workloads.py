@@ -7,11 +7,12 @@ the function that it names.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import get_args
 
 from msgspec import Struct, field
 
 from corebound.scenario.cell import Framework
-from corebound.scenario.traffic import BOUNDED_SHAPES, OPEN_SHAPES, Shape
+from corebound.scenario.traffic import BOUNDED_SHAPES, OPEN_SHAPES, Client, Shape
 
 # Each framework's own launcher, which places its processes; the worker's command,
 # interpreter included, is appended to it.
@@ -99,8 +100,8 @@ BUILT_IN: dict[str, BuiltIn] = {
         situation=_RUNS,
         targets={
             "pytorch": "corebound.worker.workloads.resnet50_pytorch:inference",
-            "onnxruntime": "corebound.worker.workloads.resnet50_onnxruntime:inference",
-            "openvino": "corebound.worker.workloads.resnet50_openvino:inference",
+            "onnxruntime": "corebound.worker.workloads.inference_onnxruntime:resnet50",
+            "openvino": "corebound.worker.workloads.inference_openvino:resnet50",
             "jax": "corebound.worker.workloads.resnet50_jax:inference",
         },
         parameters={"batch": int, "image": int, "dtype": str, "mode": str},
@@ -127,17 +128,8 @@ BUILT_IN: dict[str, BuiltIn] = {
         },
         choices={
             "model": ("resnet18", "resnet50"),
-            "traffic": (
-                "closed",
-                "constant",
-                "poisson",
-                "single-stream",
-                "multi-stream",
-                "server",
-                "offline",
-                "rate-search",
-            ),
-            "client": ("corebound", "ab"),
+            "traffic": get_args(Shape),
+            "client": get_args(Client),
         },
         least={"image": 32, "concurrency": 1, "query": 1},
         above_zero=frozenset({"rate", "bound_ms"}),
@@ -218,8 +210,8 @@ BUILT_IN: dict[str, BuiltIn] = {
         situation=_RUNS,
         targets={
             "pytorch": "corebound.worker.workloads.encoder_pytorch:inference",
-            "onnxruntime": "corebound.worker.workloads.encoder_onnxruntime:inference",
-            "openvino": "corebound.worker.workloads.encoder_openvino:inference",
+            "onnxruntime": "corebound.worker.workloads.inference_onnxruntime:encoder",
+            "openvino": "corebound.worker.workloads.inference_openvino:encoder",
             "jax": "corebound.worker.workloads.encoder_jax:inference",
         },
         parameters={"batch": int, "sequence": int, "layers": int, "dtype": str, "mode": str},
@@ -230,7 +222,7 @@ BUILT_IN: dict[str, BuiltIn] = {
     "onnx-inference": BuiltIn(
         situation=_RUNS,
         targets={
-            name: f"corebound.worker.workloads.onnx_file_{name}:inference"
+            name: f"corebound.worker.workloads.inference_{name}:from_file"
             for name in ("onnxruntime", "openvino")
         },
         parameters={"model": str, "shapes": str, "below": int, "mode": str},

@@ -1,4 +1,4 @@
-"""A forward pass in OpenVINO, and the check of its output."""
+"""Trained networks in OpenVINO: ResNet-50, an encoder, and model files of users."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from corebound.worker.adapters.openvino import CompiledModel
+from corebound.worker.workloads.shared import encoder_onnx, onnx_file, resnet50_onnx
 from corebound.worker.workloads.shared.onnx_model import OnnxModel
 
 _PRECISIONS = {"float32": "f32", "bfloat16": "bf16"}
@@ -40,7 +41,37 @@ class Inference:
         self.model.check(result, runtime="OpenVINO")
 
 
-def inference(model: OnnxModel, *, dtype: str, mode: str) -> Inference:
+def resnet50(
+    *, batch: int = 1, image: int = 224, dtype: str = "float32", mode: str = "usual"
+) -> Inference:
+    """Set up ResNet-50 for batch×3×image×image pixels, with the weights that every runtime has."""
+    return _compiled(resnet50_onnx.model(batch=batch, image=image), mode=mode, dtype=dtype)
+
+
+def encoder(
+    *,
+    batch: int = 1,
+    sequence: int = 128,
+    layers: int = 12,
+    dtype: str = "float32",
+    mode: str = "usual",
+) -> Inference:
+    """Set up the Transformer encoder for batch×sequence words, with every runtime's weights.
+
+    A sequence has at most 512 words.
+    """
+    model = encoder_onnx.model(batch=batch, sequence=sequence, layers=layers)
+    return _compiled(model, mode=mode, dtype=dtype)
+
+
+def from_file(
+    *, model: str = "", shapes: str = "", below: int = 2, mode: str = "usual"
+) -> Inference:
+    """Set up a model file of the user's; the parameters are those of `onnx_file.read`."""
+    return _compiled(onnx_file.read(model, shapes=shapes, below=below), mode=mode)
+
+
+def _compiled(model: OnnxModel, *, mode: str, dtype: str = "float32") -> Inference:
     """Compile a model.
 
     Args:

@@ -1,4 +1,4 @@
-"""A forward pass in ONNX Runtime, in float32 or int8, and the check of its output."""
+"""Trained networks in ONNX Runtime: ResNet-50, an encoder, and model files; float32 or int8."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from corebound.worker.adapters.onnxruntime import Session, quantized, run_once
+from corebound.worker.workloads.shared import encoder_onnx, onnx_file, resnet50_onnx
 from corebound.worker.workloads.shared.onnx_model import OnnxModel
 from corebound.worker.workloads.shared.result_checks import wrong_result
 
@@ -58,7 +59,42 @@ class Inference:
             )
 
 
-def inference(
+def resnet50(
+    *, batch: int = 1, image: int = 224, dtype: str = "float32", mode: str = "usual"
+) -> Inference:
+    """Set up ResNet-50 for batch×3×image×image pixels, with the weights that every runtime has."""
+    return _loaded(
+        resnet50_onnx.model(batch=batch, image=image),
+        mode=mode,
+        dtype=dtype,
+        activations=("Conv", "Gemm", "Add", "MaxPool", "GlobalAveragePool"),
+    )
+
+
+def encoder(
+    *,
+    batch: int = 1,
+    sequence: int = 128,
+    layers: int = 12,
+    dtype: str = "float32",
+    mode: str = "usual",
+) -> Inference:
+    """Set up the Transformer encoder for batch×sequence words, with every runtime's weights.
+
+    A sequence has at most 512 words.
+    """
+    model = encoder_onnx.model(batch=batch, sequence=sequence, layers=layers)
+    return _loaded(model, mode=mode, dtype=dtype)
+
+
+def from_file(
+    *, model: str = "", shapes: str = "", below: int = 2, mode: str = "usual"
+) -> Inference:
+    """Set up a model file of the user's; the parameters are those of `onnx_file.read`."""
+    return _loaded(onnx_file.read(model, shapes=shapes, below=below), mode=mode)
+
+
+def _loaded(
     model: OnnxModel, *, mode: str, dtype: str = "float32", activations: Sequence[str] = ()
 ) -> Inference:
     """Load a model.
