@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -13,7 +14,9 @@ from rich.text import Text
 
 from corebound.cli.output.console import Console
 from corebound.errors import InputError
+from corebound.records.run_record import LABEL_NAME
 from corebound.scenario.models import ProfileName
+from corebound.text import one_line
 from corebound.workflow.projects import Notify
 
 Files = Annotated[list[Path], typer.Argument(help="Scenario files, or folders of them.")]
@@ -55,6 +58,10 @@ ProjectPython = Annotated[
 Committed = Annotated[
     bool, typer.Option("--committed", help="Measure HEAD, without uncommitted changes.")
 ]
+Label = Annotated[
+    list[str] | None,
+    typer.Option("--label", metavar="NAME=VALUE", help="Label for the run's record; repeatable."),
+]
 Records = Annotated[Path, typer.Option("--records", help="Folder of records.")]
 Status = Annotated[Path, typer.Option("--status", help="File of decisions about regressions.")]
 ProjectName = Annotated[str | None, typer.Option("--project", help="Name of the project.")]
@@ -93,6 +100,26 @@ def budget_seconds(budget: str | None) -> float | None:
 def wait_seconds(wait: str | None) -> float:
     """The value of --wait in seconds; 0 if the option is not given."""
     return 0.0 if wait is None else seconds(wait, option="--wait")
+
+
+def labels(options: Sequence[str]) -> dict[str, str]:
+    """The values of --label, by name.
+
+    Raises:
+        InputError: An option is not NAME=VALUE, or its name has other characters than a label's.
+    """
+    pairs = {}
+    for option in options:
+        name, _, value = option.partition("=")
+        if not (value and value.isprintable() and LABEL_NAME.fullmatch(name)):
+            raise InputError(
+                what=f"`{one_line(option)}` is not a label.",
+                where="--label",
+                fix="Write NAME=VALUE, such as rack=a7: a name of up to 63 letters, digits, `.`,"
+                " `_` or `-`.",
+            )
+        pairs[name] = value
+    return pairs
 
 
 def typed_command() -> str:

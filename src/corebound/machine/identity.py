@@ -14,7 +14,7 @@ from msgspec import Struct
 from corebound.bounded_numbers import Count
 from corebound.machine import procfs
 from corebound.machine.peak_flops import Peak, peak
-from corebound.machine.sysfs import LIVE, Files, Tree, read_text
+from corebound.machine.sysfs import LIVE, Files, Tree, numbered_entries, read_text
 from corebound.machine.topology import Topology
 
 
@@ -30,7 +30,9 @@ class Host(Struct, frozen=True, kw_only=True):
 
     `id` is a hash of machine-id, CPU model and topology: it stays the same if the host is
     renamed, and changes if it is resized. `gpus` and `peak` are None in records of versions
-    of corebound that did not detect them.
+    of corebound that did not detect them. `microcode` is the revision of the CPUs' microcode and
+    `governors` are the frequency governors of the CPUs, sorted; each is None if the host does
+    not show it or the record's version of corebound did not detect it.
     """
 
     id: str
@@ -42,6 +44,14 @@ class Host(Struct, frozen=True, kw_only=True):
     topology: Topology
     gpus: tuple[Gpu, ...] | None = None
     peak: Peak | None = None
+    microcode: str | None = None
+    governors: tuple[str, ...] | None = None
+
+
+# Replaces /etc/machine-id: for containers, which have none or share the one of their image.
+MACHINE_ID_VARIABLE = "COREBOUND_MACHINE_ID"
+
+_CPUFREQ = "sys/devices/system/cpu/cpufreq"
 
 
 def host(topology: Topology) -> Host:
@@ -66,11 +76,27 @@ def host(topology: Topology) -> Host:
         topology=topology,
         gpus=gpus(Path("/"), os.environ.get("CUDA_VISIBLE_DEVICES")),
         peak=peak(Path("/")),
+        microcode=microcode(LIVE),
+        governors=governors(LIVE),
     )
 
 
+def microcode(tree: Tree) -> str | None:
+    """The revision of the first CPU's microcode; None on hosts that do not show it."""
+    return read_text(tree, "sys/devices/system/cpu/cpu0/microcode/version") or _cpuinfo(tree).get(
+        "microcode"
+    )
+
+
+def governors(tree: Tree) -> tuple[str, ...] | None:
+    """The frequency governors of all CPUs, each once and sorted; None without cpufreq."""
+    policies = numbered_entries(tree, _CPUFREQ, "policy")
+    names = (read_text(tree, f"{_CPUFREQ}/policy{number}/scaling_governor") for number in policies)
+    return tuple(sorted({name for name in names if name})) or None
+
+
 def _machine_id() -> str:
-    return next(
+    return os.environ.get(MACHINE_ID_VARIABLE) or next(
         filter(
             None, (read_text(LIVE, path) for path in ("etc/machine-id", "var/lib/dbus/machine-id"))
         ),
@@ -78,11 +104,17 @@ def _machine_id() -> str:
     )
 
 
-def _cpu_model() -> str:
+def _cpuinfo(tree: Tree) -> dict[str, str]:
+    """The fields of /proc/cpuinfo, each with the value of the first CPU that has it."""
     fields: dict[str, str] = {}
-    for block in procfs.cpuinfo(LIVE.read("proc/cpuinfo") or ""):
+    for block in procfs.cpuinfo(tree.read("proc/cpuinfo") or ""):
         for name, value in block.items():
             fields.setdefault(name, value)
+    return fields
+
+
+def _cpu_model() -> str:
+    fields = _cpuinfo(LIVE)
     model = fields.get("model name") or fields.get("Model") or platform.machine()
     # If a hypervisor hides the model's name, its numbers still distinguish processors.
     parts = ("cpu family", "model", "CPU implementer", "CPU part")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Iterable
 from typing import Any, Literal
 
@@ -16,6 +17,8 @@ from corebound.scenario.cell import Cell
 
 SCHEMA = 1
 
+# The name of a label. Kubernetes and Slurm accept these characters too.
+LABEL_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}", re.ASCII)
 
 # Length of a commit's hash in a name; a tree's is as short as git's, because both appear together.
 _OF_COMMIT = 10
@@ -91,6 +94,8 @@ class Run(Struct, frozen=True, kw_only=True):
     `duplicates` are the cells that were not launched because another one is the same on the
     host: by scenario, the key of each and the key of the cell that was measured.
     `tuning` is what a run of `corebound tune` races for; None for other runs.
+    `labels` are the user's names for this kind of host, such as `rack: a7`; a run of a fleet
+    also has `fleet-plan` and `fleet-shard`.
     """
 
     schema: Count
@@ -109,6 +114,7 @@ class Run(Struct, frozen=True, kw_only=True):
     budget_s: Amount | None = None
     duplicates: dict[str, dict[str, str]] = field(default_factory=dict)
     tuning: Tuning | None = None
+    labels: dict[str, str] = field(default_factory=dict)
 
     def source_of(self, scenario: str) -> ScenarioSource | None:
         """Its scenario of this name; None if it has none."""

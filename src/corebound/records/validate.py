@@ -48,6 +48,9 @@ def run(record: Run) -> None:
             _commit(lock.commit)
     _distinct("environments", (lock.name for lock in record.environments))
     _topology(record.host.topology)
+    for name, value in record.labels.items():
+        _name("labels", name)
+        _name(f"labels.{name[:80]}", value)
     for duplicates in record.duplicates.values():
         if chained := duplicates.keys() & set(duplicates.values()):
             raise ValueError(f"`duplicates` has {min(chained)} both as measured and as duplicate")

@@ -8,6 +8,7 @@ import stat
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -50,6 +51,7 @@ class RunRequest(Struct, frozen=True, kw_only=True):
         python: An interpreter in which the project is already installed, so nothing is built.
         committed: Whether to measure the project's checked-out commit, not its working tree.
         records: The folder for the records, which is not part of the working tree.
+        labels: Labels for the run's record.
     """
 
     files: tuple[Path, ...]
@@ -60,6 +62,7 @@ class RunRequest(Struct, frozen=True, kw_only=True):
     python: Path | None = None
     committed: bool = False
     records: Path = RECORDS
+    labels: Mapping[str, str] = MappingProxyType({})
 
 
 class PreparedRun(Struct, frozen=True, kw_only=True):
@@ -370,6 +373,7 @@ def _plan(
         environments=tuple(
             environment.lock for environment in made.values() if environment is not None
         ),
+        labels=dict(request.labels),
     )
     return _Plan(run=run, loaded=loaded, host=host)
 

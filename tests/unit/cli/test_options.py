@@ -1,10 +1,10 @@
-"""Durations on the command line, such as --budget 10m."""
+"""Durations and labels on the command line, such as --budget 10m."""
 
 from __future__ import annotations
 
 import pytest
 
-from corebound.cli.options import seconds
+from corebound.cli.options import labels, seconds
 from corebound.errors import InputError
 
 
@@ -25,3 +25,13 @@ def test_an_invalid_duration_is_rejected_with_an_example(text: str) -> None:
 def test_a_budget_with_too_many_digits_is_rejected(text: str) -> None:
     with pytest.raises(InputError, match="is not a duration"):
         seconds(text)
+
+
+def test_labels_are_names_and_values() -> None:
+    assert labels(["rack=a7", "url=a=b"]) == {"rack": "a7", "url": "a=b"}
+
+
+@pytest.mark.parametrize("text", ["", "rack", "rack=", "=a7", "ra ck=a7", "rack=a\x1b7", "-r=1"])
+def test_anything_else_is_no_label(text: str) -> None:
+    with pytest.raises(InputError, match="--label"):
+        labels([text])

@@ -14,7 +14,8 @@ from corebound.analysis.fairness import checks
 from corebound.analysis.scenario_result import ScenarioResult
 from corebound.analysis.selection import latest_results
 from corebound.errors import ScenarioFaults
-from corebound.machine.identity import Gpu, Host, gpus
+from corebound.machine import identity
+from corebound.machine.identity import Gpu, Host, governors, gpus, microcode
 from corebound.planning.plan import HostCapabilities, PlannedCell, plan_cells
 from corebound.records import codec
 from corebound.report.pages.claims import claim_rows
@@ -51,6 +52,48 @@ def a_study(
         for block in range(2)
     )
     return latest_results([(a_run(scenarios=(asked,), host=host), launches)])[0]
+
+
+class Tree:
+    """Files of a machine, by path."""
+
+    def __init__(self, **files: str) -> None:
+        self._files = files
+
+    def read(self, path: str) -> str | None:
+        return self._files.get(path)
+
+    def names(self, path: str) -> tuple[str, ...]:
+        below = (name.removeprefix(f"{path}/") for name in self._files if name.startswith(path))
+        return tuple({name.partition("/")[0] for name in below})
+
+
+def test_microcode_and_governors_are_read_where_the_kernel_shows_them() -> None:
+    tree = Tree(
+        **{
+            "proc/cpuinfo": "processor: 0\nmicrocode: 0x2b000590\n",
+            "sys/devices/system/cpu/cpufreq/policy0/scaling_governor": "powersave\n",
+            "sys/devices/system/cpu/cpufreq/policy1/scaling_governor": "performance\n",
+            "sys/devices/system/cpu/cpufreq/policy2/scaling_governor": "powersave\n",
+        }
+    )
+
+    assert microcode(tree) == "0x2b000590"
+    assert governors(tree) == ("performance", "powersave")
+
+
+def test_a_host_without_cpufreq_has_no_governors() -> None:
+    assert microcode(Tree()) is None
+    assert governors(Tree()) is None
+
+
+def test_a_machine_id_of_its_own_makes_a_container_a_host_of_its_own(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    here = identity.host(a_host())
+    monkeypatch.setenv("COREBOUND_MACHINE_ID", "node-7")
+
+    assert identity.host(a_host()).id != here.id
 
 
 def facts(host: Host) -> dict[str, str]:

@@ -26,6 +26,7 @@ from corebound.cli.options import (
     Committed,
     Config,
     Json,
+    Label,
     MaybeFiles,
     Only,
     Profile,
@@ -35,6 +36,7 @@ from corebound.cli.options import (
     Unlocked,
     Wait,
     budget_seconds,
+    labels,
     wait_seconds,
 )
 from corebound.cli.output.console import Console
@@ -79,6 +81,7 @@ def run(
     config: Config = projects.CONFIG,
     project_python: ProjectPython = None,
     committed: Committed = False,
+    label: Label = None,
     records: Records = RECORDS,
     as_json: Json = False,
 ) -> None:
@@ -100,6 +103,7 @@ def run(
         python=project_python,
         committed=committed,
         records=records,
+        labels=labels(label or ()),
     )
     budget_s, wait_s = budget_seconds(budget), wait_seconds(wait)
     if not request.files and not resume:

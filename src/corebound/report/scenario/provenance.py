@@ -115,6 +115,11 @@ def host_facts(run: Run) -> tuple[Fact, ...]:
     """The machine of a run."""
     host = run.host
     memory = "unavailable" if host.memory_bytes is None else size(host.memory_bytes)
+    optional = {
+        "Microcode": host.microcode or "",
+        "Governor": ", ".join(host.governors or ()),
+        "Labels": ", ".join(f"{name}={value}" for name, value in run.labels.items()),
+    }
     return (
         Fact(term="Host", value=host.name),
         Fact(term="CPU", value=host.cpu_model),
@@ -123,6 +128,7 @@ def host_facts(run: Run) -> tuple[Fact, ...]:
         Fact(term="GPUs", value=_gpus(host)),
         Fact(term="Computed peak", value=_peak(host)),
         Fact(term="Kernel", value=f"{host.kernel}, {host.os}"),
+        *(Fact(term=term, value=value) for term, value in optional.items() if value),
     )
 
 
