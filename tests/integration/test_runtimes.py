@@ -8,9 +8,21 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
+from corebound.planning.artefacts import OF_FRAMEWORK, artefacts
+from corebound.planning.models import Command
+from corebound.scenario.cell import Threads
+from corebound.workflow.artefact_checks import check_artefact
 from support import needs
-from support.environments import PreloadedFrameworks, in_environment, json_from, launch_once
+from support.build import a_cell, a_placement
+from support.environments import (
+    PreloadedFrameworks,
+    in_environment,
+    json_from,
+    launch_once,
+    python_of,
+)
 
 pytestmark = pytest.mark.frameworks
 
@@ -243,3 +255,19 @@ def test_a_model_of_ones_own_runs_with_its_shapes(
 
     assert outcome.status == status
     assert reason in (outcome.reason or "")
+
+
+@pytest.mark.parametrize(("runtime", "wrong"), [("openvino", "MANY"), ("onnxruntime", "'many'")])
+def test_a_runtime_checks_the_file_that_configures_it(runtime: str, wrong: str) -> None:
+    (kind,) = (kind for kind, framework in OF_FRAMEWORK.items() if framework == runtime)
+    cell = replace(a_cell(threads=Threads(rule=2)), framework=OF_FRAMEWORK[kind])
+    placement = a_placement(cpus=(0, 1), threads=2)
+    command = Command(argv=(str(python_of(runtime)), "-m", "corebound.worker"), env=())
+    (artefact,) = artefacts(cell, placement, [command], [kind])
+
+    proof = check_artefact(artefact, python=command.argv[0])
+
+    assert proof.state == "checked"
+    assert "accepted it" in proof.evidence
+    spoilt = replace(artefact, text=re.sub(r"\b2\b", wrong, artefact.text))
+    assert check_artefact(spoilt, python=command.argv[0]).state == "wrong"

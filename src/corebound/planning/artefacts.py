@@ -20,14 +20,32 @@ from corebound.scenario.builtin_workloads import LAUNCHERS, SERVERS
 from corebound.scenario.cell import Cell, Framework, MemoryPolicy
 
 ArtefactKind = Literal[
-    "shell", "env", "python", "systemd", "docker", "kubernetes", "torchserve", "onnxruntime"
+    "shell",
+    "env",
+    "python",
+    "systemd",
+    "docker",
+    "kubernetes",
+    "torchserve",
+    "onnxruntime",
+    "openvino",
+    "llama.cpp",
+    "vllm",
 ]
 KINDS: tuple[ArtefactKind, ...] = get_args(ArtefactKind)
-# The kinds that only cells of one framework have.
+# The kinds that only cells of one framework have. A command or a function of the user's, whose
+# framework is `none`, may run any program.
 OF_FRAMEWORK: Mapping[ArtefactKind, Framework] = {
     "torchserve": "torchserve",
     "onnxruntime": "onnxruntime",
+    "openvino": "openvino",
+    "llama.cpp": "none",
+    "vllm": "none",
 }
+
+# The hints of OpenVINO by the `mode` of its workloads, if it is not the usual one for latency.
+_OPENVINO_HINTS = {"throughput": "THROUGHPUT"}
+_OPENVINO_PINNING = {"pinned": True, "unpinned": False}
 
 # The names of systemd.exec(5) for the policies of `memory`.
 _NUMA_POLICIES: Mapping[MemoryPolicy, str] = {
@@ -85,7 +103,7 @@ def artefacts(
     cell: Cell,
     placement: Placement,
     commands: Sequence[Command],
-    kinds: Sequence[ArtefactKind] = KINDS,
+    kinds: Sequence[ArtefactKind] | None = None,
 ) -> tuple[Artefact, ...]:
     """The artefacts of a configuration, in the order of `kinds`.
 
@@ -94,8 +112,11 @@ def artefacts(
         placement: Its placement on this host.
         commands: The commands of its launches, one for each worker.
         kinds: Which to write. Those of another framework are left out; a framework's launcher
-            has only those that can start it.
+            has only those that can start it. Default: all that fit, without those of programs
+            that a command or a function may run, but need not.
     """
+    if kinds is None:
+        kinds = [kind for kind in KINDS if OF_FRAMEWORK.get(kind) != "none"]
     launched = _Launched(cell=cell, placement=placement, commands=tuple(commands))
     of_launcher = {"shell", "env", "torchserve"}
     return tuple(
@@ -161,8 +182,7 @@ def _python(launched: _Launched) -> Artefact:
         title="Python",
         file="corebound_setup.py",
         text="\n".join(lines) + "\n",
-        note="Run it before the first import of the framework."
-        + (" It binds no memory." if launched.placement.memory != "default" else ""),
+        note="Run it before the first import of the framework." + _binds_no_memory(launched),
     )
 
 
@@ -254,9 +274,91 @@ def _onnxruntime(launched: _Launched) -> Artefact:
         title="ONNX Runtime",
         file="corebound_session.py",
         text="\n".join(lines) + "\n",
-        note="Pass `options` to each `InferenceSession`."
-        + (" It sets no CPUs." if launched.is_bound else ""),
+        note="Pass `options` to each `InferenceSession`." + _sets_no_cpus(launched),
     )
+
+
+def _openvino(launched: _Launched) -> Artefact:
+    mode = str(dict(launched.cell.parameters).get("mode", "usual"))
+    properties: dict[str, str | int | bool] = {
+        "PERFORMANCE_HINT": _OPENVINO_HINTS.get(mode, "LATENCY")
+    }
+    if mode not in _OPENVINO_HINTS:
+        properties["NUM_STREAMS"] = 1
+    threads = intra_op(launched.cell, launched.placement)
+    if threads is not None:
+        properties["INFERENCE_NUM_THREADS"] = threads
+    if mode in _OPENVINO_PINNING:
+        properties["ENABLE_CPU_PINNING"] = _OPENVINO_PINNING[mode]
+    lines = [
+        "import openvino",
+        "",
+        "core = openvino.Core()",
+        f'core.set_property("CPU", {pformat(properties, width=60, sort_dicts=False)})',
+    ]
+    return Artefact(
+        kind="openvino",
+        title="OpenVINO",
+        file="corebound_openvino.py",
+        text="\n".join(lines) + "\n",
+        note="Compile models with this `core`." + _sets_no_cpus(launched),
+    )
+
+
+def _llama_cpp(launched: _Launched) -> Artefact:
+    """The flags that all programs of llama.cpp share, a line for each worker."""
+    threads = intra_op(launched.cell, launched.placement)
+    strict = "1" if launched.placement.backend == "openmp" else "0"
+    lines = []
+    for _, slot in launched.processes:
+        words = [] if threads is None else ["--threads", str(threads)]
+        if launched.is_bound:
+            mask = sum(1 << cpu for cpu in slot.cpus)
+            words += ["--cpu-mask", f"0x{mask:x}", "--cpu-strict", strict]
+        lines.append(" ".join(words))
+    return Artefact(
+        kind="llama.cpp",
+        title="llama.cpp",
+        file="corebound-llama.flags",
+        text="\n".join(lines) + "\n",
+        note="Add these flags to the command."
+        + (" One line for each process." if len(lines) > 1 else "")
+        + ("" if any(lines) else " This configuration needs none.")
+        + _binds_no_memory(launched),
+    )
+
+
+def _vllm(launched: _Launched) -> Artefact:
+    """The variables of vLLM, which starts a thread for each CPU of its list, bound to that CPU."""
+    threads = intra_op(launched.cell, launched.placement)
+    env, note = launched.env, ""
+    slots = [
+        slot.cpus if threads is None else slot.cpus[:threads] for slot in launched.placement.slots
+    ]
+    if launched.is_bound:
+        env["VLLM_CPU_OMP_THREADS_BIND"] = "|".join(cpu_list(cpus) for cpus in slots)
+        note = "vLLM binds each thread to one CPU."
+    else:
+        env["VLLM_CPU_OMP_THREADS_BIND"] = "nobind"
+    if len(slots) > 1:
+        note += f" Start it with `--data-parallel-size {len(slots)}`."
+    if launched.is_bound and threads is not None and threads > len(slots[0]):
+        note += f" It cannot start {threads} threads on so few CPUs."
+    return Artefact(
+        kind="vllm",
+        title="vLLM",
+        file="corebound-vllm.env",
+        text="".join(f"{name}={shlex.quote(value)}\n" for name, value in env.items()),
+        note=note.strip() + _binds_no_memory(launched),
+    )
+
+
+def _sets_no_cpus(launched: _Launched) -> str:
+    return " It sets no CPUs." if launched.is_bound else ""
+
+
+def _binds_no_memory(launched: _Launched) -> str:
+    return " It binds no memory." if launched.placement.memory != "default" else ""
 
 
 _WRITERS: Mapping[ArtefactKind, Callable[[_Launched], Artefact]] = {
@@ -268,4 +370,7 @@ _WRITERS: Mapping[ArtefactKind, Callable[[_Launched], Artefact]] = {
     "kubernetes": _kubernetes,
     "torchserve": _torchserve,
     "onnxruntime": _onnxruntime,
+    "openvino": _openvino,
+    "llama.cpp": _llama_cpp,
+    "vllm": _vllm,
 }

@@ -2,23 +2,16 @@
 
 from __future__ import annotations
 
-import re
 import secrets
-import shlex
-import shutil
-import subprocess
-import tempfile
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
-import yaml
 from msgspec.structs import replace
 
 from corebound import clock
 from corebound.analysis.tuning_proofs import DIRECT, THROUGH_AXIS, Proof, launched_proof
 from corebound.errors import report_os_errors
-from corebound.machine.topology import parse_cpu_list
 from corebound.planning.artefacts import Artefact, ArtefactKind, artefacts
 from corebound.planning.commands import WORKER
 from corebound.planning.models import Command
@@ -28,6 +21,7 @@ from corebound.records.launch_record import Launch
 from corebound.records.run_record import Run
 from corebound.runner import Task
 from corebound.scenario.cell import Cell
+from corebound.workflow.artefact_checks import check_artefact
 from corebound.workflow.execute import Reporter, execute_run
 from corebound.workflow.prepare import PreparedRun
 
@@ -37,7 +31,6 @@ _WITH_FILE = 'set -a; . "$0"; set +a; exec "$@"'
 _THEN_WORK = (
     "\nimport runpy\nrunpy.run_module('corebound.worker', run_name='__main__', alter_sys=True)\n"
 )
-_CHECK_TIMEOUT_S = 30
 
 
 def write_artefacts(planned: PlannedCell, kinds: Sequence[ArtefactKind], folder: Path) -> None:
@@ -106,7 +99,7 @@ def prove(
             margin=planned.measure.margin,
         )
         if artefact.kind in through
-        else _checked(artefact)
+        else check_artefact(artefact, python=planned.commands[0].argv[-1 - len(WORKER)])
         for artefact in written
     )
 
@@ -161,68 +154,4 @@ def _proof_run(
         file=jsonl.file_of(proof, documents.proofs_folder(records)),
         # Without an explicit baseline, the first cell is the baseline.
         tasks=(Task(scenario=task.scenario.model_copy(update={"baseline": None}), planned=cells),),
-    )
-
-
-def _checked(artefact: Artefact) -> Proof:
-    problem = "; ".join(_problems(artefact))
-    if problem:
-        return Proof(artefact=artefact, state="wrong", evidence=problem)
-    return Proof(
-        artefact=artefact, state="checked", evidence="Not launched here; its syntax was checked."
-    )
-
-
-def _problems(artefact: Artefact) -> Iterable[str]:
-    """What the artefact's own program, or else a parser of its format, finds wrong with it."""
-    match artefact.kind:
-        case "systemd":
-            yield from _systemd_problems(artefact.text)
-        case "kubernetes":
-            container = yaml.safe_load(artefact.text)["spec"]["containers"][0]
-            if container["resources"]["requests"] != container["resources"]["limits"]:
-                yield "the requests differ from the limits"
-        case "docker":
-            yield from _docker_problems(artefact.text)
-        case "shell" | "env":
-            shell = subprocess.run(
-                ["sh", "-n"], input=artefact.text, capture_output=True, text=True, check=False
-            )
-            if shell.returncode:
-                yield shell.stderr.strip()
-        case "torchserve":
-            # java.util.Properties accepts more, but nothing else is meant here.
-            yield from (
-                f"no setting: {line}"
-                for line in artefact.text.splitlines()
-                if not re.fullmatch(r"[a-z_]+=\S.*", line)
-            )
-        case "python" | "onnxruntime":
-            compile(artefact.text, artefact.file, "exec")
-
-
-def _docker_problems(text: str) -> Iterable[str]:
-    for words in map(shlex.split, text.splitlines()):
-        for option in ("--cpuset-cpus", "--cpuset-mems"):
-            if option in words and not parse_cpu_list(words[words.index(option) + 1]):
-                yield f"{option} is empty"
-
-
-def _systemd_problems(text: str) -> Iterable[str]:
-    """What `systemd-analyze verify` says; nothing where it is not installed."""
-    program = shutil.which("systemd-analyze")
-    if program is None:
-        return
-    with tempfile.TemporaryDirectory() as folder:
-        unit = Path(folder) / "checked.service"
-        unit.write_text(f"{text}\n[Service]\nExecStart=/bin/true\n")
-        said = subprocess.run(
-            [program, "verify", str(unit)],
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=_CHECK_TIMEOUT_S,
-        )
-    yield from (
-        line for line in said.stderr.splitlines() if "checked.service" in line and "Unknown" in line
     )

@@ -16,7 +16,7 @@ from corebound.planning.artefacts import KINDS, OF_FRAMEWORK, Artefact, Artefact
 from corebound.planning.commands import command
 from corebound.planning.models import Placement, Slot
 from corebound.scenario.builtin_workloads import SERVERS
-from corebound.scenario.cell import Binding, BindingMode, Framework, MemoryPolicy, Threads
+from corebound.scenario.cell import Binding, BindingMode, Framework, MemoryPolicy, Scalar, Threads
 from support.build import a_cell
 
 
@@ -26,9 +26,11 @@ def written(
     memory: MemoryPolicy = "default",
     mode: BindingMode = "physical-cores",
     framework: Framework = "pytorch",
+    parameters: tuple[tuple[str, Scalar], ...] = (),
 ) -> tuple[Artefact, ...]:
     binding = Binding(mode=mode, memory=memory)
     cell = replace(a_cell(binding=binding, threads=Threads(rule=3)), framework=framework)
+    cell = replace(cell, parameters=parameters)
     if framework in SERVERS:
         cell = replace(cell, parameters=(("image", 224),))
     placement = Placement(
@@ -48,13 +50,15 @@ def written(
     # A server is one command, which starts its workers.
     count = 1 if framework in SERVERS else len(slots)
     commands = [command(cell, placement, index, "/env/python") for index in range(count)]
-    return artefacts(cell, placement, commands, kinds or KINDS)
+    return artefacts(cell, placement, commands, kinds or None)
 
 
 def test_there_is_one_of_each_kind() -> None:
     common = [kind for kind in KINDS if kind not in OF_FRAMEWORK]
 
     assert [one.kind for one in written()] == common
+    # What a command runs is unknown, so files of particular programs are written on request.
+    assert [one.kind for one in written(framework="none")] == common
 
 
 @pytest.mark.parametrize("kind", sorted(OF_FRAMEWORK))
@@ -91,6 +95,42 @@ def test_a_session_of_onnx_runtime_gets_its_threads() -> None:
     (artefact,) = written("onnxruntime", framework="onnxruntime")
 
     assert artefact.text.splitlines()[-1] == "options.intra_op_num_threads = 3"
+
+
+def test_openvino_gets_its_threads_and_streams() -> None:
+    (artefact,) = written("openvino", framework="openvino")
+
+    assert "'NUM_STREAMS': 1" in artefact.text
+    assert "'INFERENCE_NUM_THREADS': 3" in artefact.text
+    assert "sets no CPUs" in artefact.note
+
+
+def test_openvino_keeps_the_mode_of_its_workload() -> None:
+    (several,) = written("openvino", framework="openvino", parameters=(("mode", "throughput"),))
+    (unpinned,) = written("openvino", framework="openvino", parameters=(("mode", "unpinned"),))
+
+    assert "'PERFORMANCE_HINT': 'THROUGHPUT'" in several.text
+    assert "NUM_STREAMS" not in several.text
+    assert "'ENABLE_CPU_PINNING': False" in unpinned.text
+
+
+def test_llama_cpp_gets_the_mask_of_the_cpus_of_each_process() -> None:
+    (artefact,) = written("llama.cpp", framework="none", slots=((0, 1, 4), (2, 3)))
+
+    assert artefact.text.splitlines() == [
+        "--threads 3 --cpu-mask 0x13 --cpu-strict 0",
+        "--threads 3 --cpu-mask 0xc --cpu-strict 0",
+    ]
+
+
+def test_vllm_gets_a_cpu_for_each_thread() -> None:
+    (bound,) = written("vllm", framework="none", slots=((0, 1, 4, 5), (2, 3, 6, 7)))
+    (unbound,) = written("vllm", framework="none", mode="none")
+
+    assert "VLLM_CPU_OMP_THREADS_BIND='0-1,4|2-3,6'" in bound.text
+    assert "--data-parallel-size 2" in bound.note
+    assert "VLLM_CPU_OMP_THREADS_BIND=nobind" in unbound.text
+    assert "OMP_NUM_THREADS=3" in unbound.text
 
 
 def test_the_shell_script_runs_a_command_with_its_variables(tmp_path: Path) -> None:
