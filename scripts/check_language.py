@@ -49,7 +49,7 @@ def _texts(root: Path) -> Iterator[tuple[Path, int, str]]:
     for file in sorted((root / "src").rglob("*.py")):
         for line, text in _literals(ast.parse(file.read_text("utf-8"))):
             yield file, line, text
-    for file in sorted([*root.glob("docs/*.md"), *root.glob("reports/templates/*.html")]):
+    for file in sorted([*(root / "docs").rglob("*.md"), *root.glob("reports/templates/*.html")]):
         text = file.read_text("utf-8")
         if file.suffix == ".html":
             text = _CODE_OF_TEMPLATES.sub(lambda code: "\n" * code.group().count("\n"), text)

@@ -28,7 +28,7 @@ class Finding(Struct, frozen=True, kw_only=True):
     """One likely cause found in a scenario's records, and its fix.
 
     Attributes:
-        rule: The rule's name, as docs/diagnosis.md lists it.
+        rule: The rule's name, as docs/reference/diagnosis.md lists it.
         what: What was seen, in a sentence with values; describes the first of `cells`.
         evidence: The values that support it, one line each.
         fix: The setting or the command that fixes it.

@@ -61,8 +61,9 @@ def benjamini_hochberg(
     independent tests. It also holds for tests with positive regression dependency (Benjamini
     & Yekutieli, "The control of the false discovery rate in multiple testing under dependency",
     Annals of Statistics 29(4), 2001, theorem 1.2). Two-sided comparisons with one baseline are
-    not known to have this property; for them, simulations stay within 5 % (docs/statistics.md).
-    Their correction for any dependency, alpha / (1 + 1/2 + ... + 1/m), is not applied.
+    not known to have this property; for them, simulations stay within 5 %
+    (docs/explanation/statistics.md). Their correction for any dependency,
+    alpha / (1 + 1/2 + ... + 1/m), is not applied.
 
     >>> benjamini_hochberg([0.01, 0.04, None, 0.03])
     (True, True, False, True)

@@ -1,6 +1,6 @@
 """Export runs as asv results: scenarios as benchmarks, axes as parameters, launches as samples.
 
-Source: asv 0.6, `asv/results.py`, format 2. docs/exchange.md lists what asv cannot represent.
+Source: asv 0.6, `asv/results.py`, format 2. docs/how-to/exchange.md lists what it cannot represent.
 """
 
 from __future__ import annotations

@@ -47,8 +47,8 @@ def change_points_of(
 
     Each segment is analysed separately, even if points of others lie between its own.
     If several segments show one change, the clearest one represents it. Five detectors vote;
-    docs/statistics.md explains how, and how often they are right. The same points always give
-    the same change points.
+    docs/explanation/statistics.md explains how, and how often they are right. The same points
+    always give the same change points.
 
     Args:
         history: The history; points without a value are skipped.
