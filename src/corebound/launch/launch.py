@@ -93,7 +93,8 @@ def worker_environment(command: Command, *, python_path: Path, scratch: Path) ->
         python_path: A folder that holds the package `corebound` and nothing else.
         scratch: The folder for the worker's temporary files.
     """
-    inherited = {name: os.environ[name] for name in INHERITED if name in os.environ}
+    names = (*INHERITED, *command.inherits)
+    inherited = {name: os.environ[name] for name in names if name in os.environ}
     ours = {
         "PYTHONPATH": str(python_path),
         "PYTHONNOUSERSITE": "1",
@@ -149,6 +150,8 @@ class LaunchSpec(AnyLaunchSpec, frozen=True, kw_only=True):
         other_supervisors: Process ids of the supervisors of the launches it alternates with.
         huge_pages: The transparent huge pages that its processes may have; None: any.
         openmp: The OpenMP runtime that its workers must have loaded; None: any.
+        files: What to link in the working directory, by its path there.
+        working_directory: The workers' working directory; None: a new and empty one.
     """
 
     commands: tuple[Command, ...]
@@ -158,6 +161,8 @@ class LaunchSpec(AnyLaunchSpec, frozen=True, kw_only=True):
     other_supervisors: tuple[int, ...] = ()
     huge_pages: HugePageMode | None = None
     openmp: OpenmpRuntime | None = None
+    files: Mapping[str, str] = field(default_factory=dict)
+    working_directory: Path | None = None
 
 
 def launch(spec: LaunchSpec, supervision: Supervision, tick: Callable[[], None]) -> LaunchResult:
@@ -250,6 +255,9 @@ class _Session:
     def _start(self) -> None:
         work = self._spec.scratch / "work"
         work.mkdir()
+        for name, file in self._spec.files.items():
+            (work / name).parent.mkdir(parents=True, exist_ok=True)
+            (work / name).symlink_to(file)
         with self._log.open("ab") as log:
             role = self._spec.role
             limit = self._open.enter_context(cpu_quota.limited(self._spec.cpu_quota))
@@ -263,7 +271,7 @@ class _Session:
                     self._supervision.spawn(
                         (*limit.prefix, *command.argv),
                         env={**env, **limit.env},
-                        cwd=work,
+                        cwd=self._spec.working_directory or work,
                         cgroup=limit.procs,
                         huge_pages=self._spec.huge_pages,
                         descriptors=(log.fileno(), *connection.child_ends),

@@ -50,10 +50,17 @@ class Placement(Struct, frozen=True, kw_only=True):
 
 
 class Command(Struct, frozen=True, kw_only=True):
-    """The command that starts one worker: its arguments and added environment variables."""
+    """The command that starts one worker.
+
+    Attributes:
+        argv: Its arguments.
+        env: The environment variables that it adds.
+        inherits: The names of variables that the scenario passes on from corebound's environment.
+    """
 
     argv: tuple[str, ...]
     env: tuple[tuple[str, str], ...]
+    inherits: tuple[str, ...] = ()
 
 
 class QuotaSupport(Struct, frozen=True, kw_only=True):

@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import PurePath
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from corebound.machine.topology import Topology
 from corebound.planning.commands import command, intra_op, traffic_of
@@ -13,6 +14,8 @@ from corebound.planning.models import CannotRun, Command, HugePageSupport, Place
 from corebound.planning.placement import place
 from corebound.scenario.builtin_workloads import BUILT_IN, SERVERS
 from corebound.scenario.cell import Cell, Framework, is_project
+from corebound.scenario.files import beside_scenario, name_in_working_directory
+from corebound.scenario.matrix import axis_text
 from corebound.scenario.models import (
     CommandWorkload,
     Measure,
@@ -56,7 +59,8 @@ class PlannedCell(Struct, frozen=True, kw_only=True):
     operators cannot be profiled, if they cannot. A server has one command, and `traffic`
     and `python` (its environment's interpreter) instead of requests. `threads` is the number
     of each worker, None if only the framework knows it. `duplicate_of` is the cell that is
-    launched instead, if both are the same on the host.
+    launched instead, if both are the same on the host. `files` maps paths in the working directory
+    to the files that are linked there; `working_directory` is None if each launch gets a new one.
     """
 
     cell: Cell
@@ -69,6 +73,8 @@ class PlannedCell(Struct, frozen=True, kw_only=True):
     traffic: Traffic | None = None
     python: str | None = None
     threads: int | None = None
+    files: Mapping[str, str] = {}
+    working_directory: str | None = None
     duplicate_of: Cell | None = None
 
 
@@ -161,7 +167,12 @@ def _plan_cell(
             cell=cell,
             measure=measure,
             placement=placement,
-            commands=(command(cell, placement, 0, python, gpus=host.gpus),),
+            commands=(
+                replace(
+                    command(cell, placement, 0, python, gpus=host.gpus),
+                    inherits=scenario.pass_env,
+                ),
+            ),
             requests=(),
             unfit=None,
             unprofiled=unprofiled(scenario, cell),
@@ -173,13 +184,20 @@ def _plan_cell(
         measure=measure,
         placement=placement,
         commands=tuple(
-            command(cell, placement, slot, python, gpus=host.gpus, openmp=host.openmp_of(cell))
+            replace(
+                command(cell, placement, slot, python, gpus=host.gpus, openmp=host.openmp_of(cell)),
+                inherits=scenario.pass_env,
+            )
             for slot in range(len(placement.slots))
         ),
         requests=tuple(
             _request(scenario, cell, placement, folder=folder, measure=measure, seed=seed)
             for _ in placement.slots
         ),
+        files={
+            name_in_working_directory(file): str(PurePath(folder, file)) for file in scenario.files
+        },
+        working_directory=folder if scenario.working_directory == "scenario" else None,
         unfit=None,
         unprofiled=unprofiled(scenario, cell),
         threads=intra_op(cell, placement) or _default_threads(cell, placement, host.topology),
@@ -369,10 +387,12 @@ def _request(
     workload = scenario.workload
     is_pilot = measure.iterations == "auto"
     dropped, dropped_ns = _warm_up(measure.warmup)
-    argv = list(workload.command) if isinstance(workload, CommandWorkload) else None
+    commands = _commands(workload, cell, folder)
     return protocol.Request(
         target=None if isinstance(workload, CommandWorkload) else _target(workload, cell),
-        command=argv,
+        command=commands.get("command"),
+        prepare=commands.get("prepare"),
+        cleanup=commands.get("cleanup"),
         parameters=_parameters(workload, cell, folder),
         framework=cell.framework,
         intra_op=intra_op(cell, placement),
@@ -386,6 +406,19 @@ def _request(
         project=is_project(cell.environment),
         awaits=scenario.is_async,
     )
+
+
+def _commands(workload: str | CommandWorkload, cell: Cell, folder: str) -> dict[str, list[str]]:
+    """The commands of a workload by their keys, with a cell's parameters; empty for a function."""
+    if not isinstance(workload, CommandWorkload):
+        return {}
+    values = {name: axis_text(value) for name, value in cell.parameters}
+    filled = {key: workload.arguments(key, values) for key in workload.commands()}
+    return {
+        key: [beside_scenario(words[0], folder), *words[1:]]
+        for key, words in filled.items()
+        if words is not None
+    }
 
 
 def _parameters(

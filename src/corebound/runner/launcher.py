@@ -255,6 +255,8 @@ def _launch_spec(job: Job, placement: Placement, python_path: Path, scratch: Pat
         cpu_quota=planned.cell.cpu_quota,
         huge_pages=planned.cell.thp,
         openmp=planned.cell.openmp,
+        files=planned.files,
+        working_directory=Path(planned.working_directory) if planned.working_directory else None,
     )
 
 

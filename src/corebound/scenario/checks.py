@@ -16,6 +16,7 @@ from corebound.scenario.builtin_workloads import (
     BuiltIn,
 )
 from corebound.scenario.cell import HOST, PROJECT, Cell, Framework, framework_of
+from corebound.scenario.files import FileFinder, name_in_working_directory
 from corebound.scenario.matrix import LocatedValue, Point, Points, located, matching_cells
 from corebound.scenario.models import (
     CommandWorkload,
@@ -59,7 +60,8 @@ def check_scenario(
     ):
         what = "`async: true` is for a function of your own."
         yield ("async",), what, "Remove it, or write `workload: module:function`."
-    yield from _variables(scenario)
+    yield from _files(scenario)
+    yield from _passed_variables(scenario)
     yield from _measures(measures, invalid_keys)
     for index, claim in enumerate(scenario.claims):
         if claim.published_ratio is not None and claim.published_ratio < 1:
@@ -78,12 +80,13 @@ def check_point(point: Point, scenario: Scenario, invalid_keys: frozenset[str]) 
         yield from _framework(point.settings, scenario)
         yield from _supported(point, scenario)
     yield from _parameters(point.parameters, scenario)
+    yield from _variables(point.env)
 
 
 def _workload(scenario: Scenario) -> Iterator[Flaw]:
     workload = scenario.workload
     if isinstance(workload, CommandWorkload):
-        yield from _command(workload.command)
+        yield from _commands(workload)
     elif workload not in BUILT_IN and not _FUNCTION.fullmatch(workload):
         what = f"`{printable(workload)}` is not a workload."
         fix = f"Write {join_words([*BUILT_IN, 'module:function', '{command: [...]}'])}."
@@ -94,8 +97,22 @@ def _workload(scenario: Scenario) -> Iterator[Flaw]:
         yield ("workload",), what, fix
 
 
-def _command(arguments: tuple[str, ...]) -> Iterator[Flaw]:
-    path: Path = ("workload", "command")
+def _commands(workload: CommandWorkload) -> Iterator[Flaw]:
+    for key, command in workload.commands().items():
+        path: Path = ("workload", key)
+        if workload.shell and not isinstance(command, str):
+            what = f"`{key}` is a list of words, and a shell takes one text."
+            yield path, what, f'Write `{key}: "{printable(" ".join(command))}"`.'
+        elif isinstance(command, str) and not workload.shell:
+            what = f"`{key}` is one text, not a list of words."
+            words = ", ".join(command.split())
+            fix = f"Write `{key}: [{printable(words)}]`, or add `shell: true`."
+            yield path, what, fix
+        elif not isinstance(command, str):
+            yield from _words(command, path)
+
+
+def _words(arguments: tuple[str, ...], path: Path) -> Iterator[Flaw]:
     if not arguments[0] or arguments[0].split() != [arguments[0]]:
         split = ", ".join(arguments[0].split()) or "sort"
         what = f"`{printable(arguments[0])}` is not the name of a program."
@@ -103,17 +120,66 @@ def _command(arguments: tuple[str, ...]) -> Iterator[Flaw]:
     for index, argument in enumerate(arguments):
         if argument in _SHELL:
             what = f"`{argument}` would be passed to the program unchanged, not to a shell."
-            yield (*path, index), what, 'Write [sh, -c, "…"] if you want a shell.'
+            yield (*path, index), what, "Write one text and `shell: true` if you want a shell."
 
 
-def _variables(scenario: Scenario) -> Iterator[Flaw]:
-    for name in scenario.env:
-        path = ("env", name)
+def _variables(env: Mapping[str, LocatedValue]) -> Iterator[Flaw]:
+    for name, variable in env.items():
+        path = variable.path
         if not name or "=" in name or name != name.strip():
             what = f"`{printable(name)}` cannot be the name of an environment variable."
             yield path, what, "Write a name without `=` or blanks around it."
         elif (key := _OWN_VARIABLES.get(name)) is not None:
             yield path, f"`{name}` is set by corebound itself.", f"Write `{key}:` instead."
+
+
+def _passed_variables(scenario: Scenario) -> Iterator[Flaw]:
+    for index, name in enumerate(scenario.pass_env):
+        path = ("pass_env", index)
+        if name in {*scenario.env, *scenario.matrix.env}:
+            what = f"`{printable(name)}` is set in `env` and passed on."
+            yield path, what, "Keep one of them."
+        elif "=" in name:
+            name_only, _, value = name.partition("=")
+            fix = f'Write `env: {{{printable(name_only)}: "{printable(value)}"}}` to set it.'
+            yield path, f"`{printable(name)}` is not the name of a variable.", fix
+        else:
+            yield from _variables({name: located(name, path)})
+
+
+def _files(scenario: Scenario) -> Iterator[Flaw]:
+    if scenario.files and scenario.working_directory == "scenario":
+        what = "`files` are linked only in an empty working directory."
+        yield ("files",), what, "Remove them, or remove `working_directory: scenario`."
+    first: dict[str, str] = {}
+    for index, file in enumerate(scenario.files):
+        linked = name_in_working_directory(file)
+        if not linked:
+            what = f"`{printable(file)}` has no name."
+            yield ("files", index), what, "Name a file or folder, such as data/."
+        elif first.setdefault(linked, file) != file:
+            what = f"`{printable(first[linked])}` and `{printable(file)}` would both be"
+            yield ("files", index), f"{what} `{printable(linked)}`.", "Keep one of them."
+
+
+def check_files(scenario: Scenario, exists: FileFinder) -> Iterator[Flaw]:
+    """Check that `files` and the programs that are named by a path exist."""
+    for index, file in enumerate(scenario.files):
+        if not exists(file):
+            fix = "Paths are relative to this file."
+            yield ("files", index), f"there is no file or folder `{printable(file)}`.", fix
+    if not isinstance(scenario.workload, CommandWorkload):
+        return
+    for key, command in scenario.workload.commands().items():
+        program = command if isinstance(command, str) else command[0]
+        has_parameter = "{" in program
+        if (
+            not scenario.workload.shell
+            and "/" in program
+            and not (has_parameter or exists(program))
+        ):
+            fix = "A path is relative to this file; a name without `/` is searched for in PATH."
+            yield ("workload", key), f"there is no program `{printable(program)}`.", fix
 
 
 def _section(profile: ProfileName | None) -> Path:
@@ -287,8 +353,7 @@ def _parameters(parameters: Mapping[str, LocatedValue], scenario: Scenario) -> I
     built_in = BUILT_IN.get(workload) if isinstance(workload, str) else None
     for name, parameter in parameters.items():
         if isinstance(workload, CommandWorkload):
-            what = f"`{printable(name)}` cannot be given to a command, which has no parameters."
-            yield parameter.path, what, "Write it among the command's words."
+            yield from _command_parameter(name, parameter, workload)
         elif built_in is not None:
             yield from _built_in_parameter(str(workload), built_in, name, parameter)
         elif name == "gpus":
@@ -297,6 +362,22 @@ def _parameters(parameters: Mapping[str, LocatedValue], scenario: Scenario) -> I
         elif not name.isidentifier() or keyword.iskeyword(name):
             what = f"`{printable(name)}` cannot be the name of a function's parameter."
             yield parameter.path, what, "Use letters, digits and `_`."
+
+
+def _command_parameter(
+    name: str, parameter: LocatedValue, workload: CommandWorkload
+) -> Iterator[Flaw]:
+    placeholders = workload.placeholders()
+    if name in placeholders:
+        return
+    close = closest(name, sorted(placeholders))
+    what = f"no command has `{{{printable(name)}}}`, so the parameter does nothing."
+    fix = f"Write `{{{printable(name)}}}` where its value belongs, or remove the parameter."
+    yield (
+        parameter.path,
+        what,
+        f"Did you mean `{{{name}}}` instead of `{{{close}}}`?" if close else fix,
+    )
 
 
 def _built_in_parameter(

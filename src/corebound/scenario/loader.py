@@ -7,6 +7,7 @@ from typing import Any
 
 from corebound.errors import Fault, ScenarioFaults
 from corebound.scenario import checks, function_checks, matrix_checks
+from corebound.scenario.files import FileFinder
 from corebound.scenario.function_checks import ModuleFinder
 from corebound.scenario.matrix import axes_of, expand_matrix, points_of
 from corebound.scenario.models import PROFILES, Scenario, measure_for
@@ -14,13 +15,19 @@ from corebound.scenario.validation import ValidatedTree, validate
 from corebound.scenario.yaml_reader import Flaw, Path, as_tree, read_yaml
 
 
-def load(data: bytes, file: str, find: ModuleFinder | None = None) -> Scenario:
+def load(
+    data: bytes,
+    file: str,
+    find: ModuleFinder | None = None,
+    find_file: FileFinder | None = None,
+) -> Scenario:
     """Read a scenario file.
 
     Args:
         data: The file's bytes; any content is accepted.
         file: The file's name, for faults.
         find: Finds the module of a user-defined function; None skips that check.
+        find_file: Whether the files and programs that the scenario names exist; likewise.
 
     Raises:
         ScenarioFaults: every fault in syntax, keys, values and their combinations, each with
@@ -34,7 +41,10 @@ def load(data: bytes, file: str, find: ModuleFinder | None = None) -> Scenario:
     if validated.scenario is not None:
         faults += [
             Fault(file=file, line=validated.root.nearest(path).line, what=what, fix=fix)
-            for path, what, fix in _check_meaning(validated.scenario, validated.removed, find)
+            for path, what, fix in (
+                *_check_meaning(validated.scenario, validated.removed, find),
+                *(checks.check_files(validated.scenario, find_file) if find_file else ()),
+            )
         ]
     if faults or validated.scenario is None:
         raise ScenarioFaults(_sorted(faults))

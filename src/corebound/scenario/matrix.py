@@ -15,8 +15,12 @@ from corebound.scenario.models import Claim, Matrix, MatrixEntry, ProfileName, S
 from corebound.scenario.settings import SETTINGS, ExplicitCpus
 from corebound.scenario.yaml_reader import Path
 
-# Something that can be varied: `("binding",)`, or `("parameters", "size")`.
+# Something that can be varied: `("binding",)`, `("parameters", "size")` or `("env", "HOME")`.
 Key = tuple[str, ...]
+
+# The keys of a matrix and of its entries that hold values by name.
+SECTIONS = ("parameters", "env")
+_ENV_AXIS = "env."
 
 
 class LocatedValue(Struct, frozen=True, kw_only=True):
@@ -63,12 +67,14 @@ class Point(Struct, frozen=True, kw_only=True):
         path: The place of the first value that it varies; empty if it varies none.
         settings: Every setting, by name.
         parameters: The workload's parameters by name, the scenario's first.
+        env: The environment variables by name, the scenario's first.
         cell: The cell made of them, with a label that shows every axis.
     """
 
     path: Path
     settings: Mapping[str, LocatedValue]
     parameters: Mapping[str, LocatedValue]
+    env: Mapping[str, LocatedValue]
     cell: Cell
 
 
@@ -94,8 +100,8 @@ def axes_of(matrix: Matrix) -> Axes:
     """The axes in file order, each with its values."""
     values: dict[Key, tuple[object, ...]] = {}
     for name in matrix.written:
-        if name == "parameters":
-            values |= {(name, parameter): own for parameter, own in matrix.parameters.items()}
+        if name in SECTIONS:
+            values |= {(name, key): own for key, own in getattr(matrix, name).items()}
         elif name in SETTINGS and getattr(matrix, name) is not None:
             values[name,] = getattr(matrix, name)
     return {
@@ -108,10 +114,9 @@ def entry_values(entry: MatrixEntry, path: Path) -> Values:
     """What an entry of include, exclude, baseline or a claim names, in file order."""
     values: dict[Key, LocatedValue] = {}
     for name in entry.written:
-        if name == "parameters":
-            for parameter, value in entry.parameters.items():
-                key = ("parameters", parameter)
-                values[key] = located(value, (*path, *key))
+        if name in SECTIONS:
+            for item, value in getattr(entry, name).items():
+                values[name, item] = located(value, (*path, name, item))
         else:
             values[name,] = located(getattr(entry, name), (*path, name))
     return values
@@ -187,9 +192,10 @@ def points_of(
     own_values: dict[Key, LocatedValue] = {
         (name,): located(getattr(scenario, name), (name,)) for name in SETTINGS
     }
-    own_values |= _parameters(scenario.parameters, ())
+    own_values |= _named("parameters", scenario.parameters, ())
+    own_values |= _named("env", scenario.env, ())
     if change is not None:
-        own_values |= _parameters(change.parameters, ("profiles", str(profile)))
+        own_values |= _named("parameters", change.parameters, ("profiles", str(profile)))
     points = tuple(
         _point(varied, own_values, matrix.axes, scenario, where) for varied in matrix.points
     )
@@ -199,35 +205,40 @@ def points_of(
     return tuple(point for point in points if any(_matches(point.cell, entry) for entry in entries))
 
 
-def _parameters(parameters: Mapping[str, object], section: Path) -> dict[Key, LocatedValue]:
+def _named(section: str, named: Mapping[str, object], path: Path) -> dict[Key, LocatedValue]:
     return {
-        ("parameters", name): located(value, (*section, "parameters", name))
-        for name, value in parameters.items()
+        (section, name): located(value, (*path, section, name)) for name, value in named.items()
     }
 
 
 def _point(varied: Values, own_values: Values, axes: Axes, scenario: Scenario, where: str) -> Point:
     values = {**own_values, **varied}
     settings = {name: values[name,] for name in SETTINGS}
-    parameters = {key[1]: value for key, value in values.items() if key[0] == "parameters"}
+    parameters, env = (
+        {key[1]: value for key, value in values.items() if key[0] == section}
+        for section in SECTIONS
+    )
     # All axes, then what an include added. A point of its own may lack an axis's parameter.
     labels = tuple(
-        (key[-1], values[key].text if key in values else axis_text(None))
+        (axis_name(key), values[key].text if key in values else axis_text(None))
         for key in (*axes, *(key for key in varied if key not in axes))
     )
     return Point(
         path=next((value.path for value in varied.values()), ()),
         settings=settings,
         parameters=parameters,
-        cell=_cell(settings, parameters, labels, scenario, where),
+        env=env,
+        cell=_cell(settings, parameters, env, labels=labels, scenario=scenario.name, where=where),
     )
 
 
 def _cell(
     settings: Mapping[str, LocatedValue],
     parameters: Mapping[str, LocatedValue],
+    env: Mapping[str, LocatedValue],
+    *,
     labels: tuple[tuple[str, str], ...],
-    scenario: Scenario,
+    scenario: str,
     where: str,
 ) -> Cell:
     fields: dict[str, Any] = {}
@@ -235,7 +246,7 @@ def _cell(
         "": fields,
         "binding": {},
         "threads": {},
-        "env": dict(scenario.env),
+        "env": {name: value.value for name, value in env.items() if value.value is not None},
     }
     for name, setting in SETTINGS.items():
         value = settings[name].value
@@ -247,7 +258,7 @@ def _cell(
     environment, commit = fields.pop("environment") or HOST, fields["commit"]
     framework = fields.pop("framework") or framework_of(environment) or "none"
     return Cell(
-        scenario=scenario.name,
+        scenario=scenario,
         axes=labels,
         binding=_resolved_binding(**parts["binding"]),
         threads=Threads(**parts["threads"]),
@@ -301,14 +312,27 @@ def shorten_labels(cells: Sequence[Cell]) -> tuple[Cell, ...]:
 
 def value_of(cell: Cell, key: Key) -> str:
     """A cell's value for any key that can be varied, as its axes show it."""
-    if key[0] == "parameters":
-        return axis_text(dict(cell.parameters).get(key[1]))
+    if key[0] in SECTIONS:
+        return axis_text(dict(getattr(cell, key[0])).get(key[1]))
     return axis_text(SETTINGS[key[0]].value_in(cell))
+
+
+def axis_name(key: Key) -> str:
+    """The name of a key on the axes of cells.
+
+    >>> axis_name(("binding",)), axis_name(("parameters", "size")), axis_name(("env", "HOME"))
+    ('binding', 'size', 'env.HOME')
+    """
+    return f"{_ENV_AXIS}{key[1]}" if key[0] == "env" else key[-1]
 
 
 def key_of(axis: str) -> Key:
     """The key of an axis by its name; `load` rejects parameters named like a setting."""
-    return (axis,) if axis in SETTINGS else ("parameters", axis)
+    if axis in SETTINGS:
+        return (axis,)
+    if axis.startswith(_ENV_AXIS):
+        return ("env", axis.removeprefix(_ENV_AXIS))
+    return ("parameters", axis)
 
 
 def _matches(cell: Cell, entry: Values) -> bool:

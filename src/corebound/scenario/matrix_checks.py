@@ -36,7 +36,7 @@ def check_axes(axes: Axes, scenario: Scenario) -> Iterator[Flaw]:
             if first_values.setdefault(value.text, value) is not value:
                 what = f"`{_as_written(key, value)}` appears twice on its axis."
                 yield value.path, what, "Keep one of them."
-        at_top = scenario.parameters if len(key) > 1 else scenario.model_fields_set
+        at_top = getattr(scenario, key[0]) if len(key) > 1 else scenario.model_fields_set
         if key[-1] in at_top:
             what = f"`{printable(key[-1])}` is set in the matrix and outside it."
             yield ("matrix", *key), what, "Keep one of them."
@@ -73,7 +73,9 @@ def check_excludes(
 ) -> Iterator[Flaw]:
     """Check each exclude; `invalid_keys` as for `check_named_cells`."""
     for exclude, written in zip(matrix.excludes, scenario.matrix.exclude, strict=True):
-        if not invalid_keys & ({*written.written, *written.parameters} or {"exclude"}):
+        if not invalid_keys & (
+            {*written.written, *written.parameters, *written.env} or {"exclude"}
+        ):
             yield from _exclude(exclude, matrix.axes)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import shlex
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Protocol, Self
 
@@ -220,20 +222,77 @@ def _quick(measure: Measure) -> Measure:
     return measure.model_copy(update=update)
 
 
+# A value of a parameter.
 Value = StrictBool | StrictInt | StrictFloat | StrictStr
 Text = Annotated[StrictStr, Field(min_length=1, pattern=r"\S")]
 
 
-class CommandWorkload(StrictModel):
-    """A command timed whole, from start to exit; never a shell string."""
+Words = Annotated[tuple[StrictStr, ...], Field(min_length=1)] | Text
+_PLACEHOLDER = re.compile(r"\{([A-Za-z_]\w*)\}")
 
-    command: tuple[StrictStr, ...] = Field(min_length=1, description="the words of the command")
+
+class CommandWorkload(StrictModel):
+    """A command timed whole, from start to exit; in a shell only with `shell: true`."""
+
+    command: Words = Field(
+        description="the words of the command; {NAME} stands for the parameter NAME"
+    )
+    prepare: Words | None = Field(
+        None, description="a command that runs before each iteration and is not timed"
+    )
+    cleanup: Words | None = Field(
+        None, description="a command that runs once, after all iterations of a launch"
+    )
+    shell: StrictBool = Field(
+        default=False, description="true: each command is one text, for `/bin/sh -c`"
+    )
+
+    def commands(self) -> Mapping[str, Words]:
+        """The commands by their keys."""
+        named = {"command": self.command, "prepare": self.prepare, "cleanup": self.cleanup}
+        return {key: words for key, words in named.items() if words is not None}
+
+    def placeholders(self) -> frozenset[str]:
+        """The names in braces in any of its commands, parameters or not."""
+        texts = (
+            " ".join((words,) if isinstance(words, str) else words)
+            for words in self.commands().values()
+        )
+        return frozenset(name for text in texts for name in _PLACEHOLDER.findall(text))
+
+    def arguments(self, key: str, values: Mapping[str, str]) -> tuple[str, ...] | None:
+        """One of its commands as arguments to execute, with the values of parameters.
+
+        Other text in braces stays as it is. In a shell, values are quoted.
+
+        Args:
+            key: `command`, `prepare` or `cleanup`.
+            values: The parameters, by name.
+
+        Returns:
+            None if the workload has no such command.
+        """
+        words = self.commands().get(key)
+        if words is None:
+            return None
+        quote = shlex.quote if self.shell else str
+
+        def value_of(match: re.Match[str]) -> str:
+            name = match[1]
+            return quote(values[name]) if name in values else match[0]
+
+        if isinstance(words, str):
+            return "/bin/sh", "-c", _PLACEHOLDER.sub(value_of, words)
+        return tuple(_PLACEHOLDER.sub(value_of, word) for word in words)
 
 
 class MatrixEntry(Settings, OrderedModel):
     """A point, or part of one, of the matrix: what include and exclude match."""
 
     parameters: Mapping[str, Value] = Field({}, description="the workload's parameters, by name")
+    env: Mapping[str, StrictStr | None] = Field(
+        {}, description="environment variables, by name; null: the variable is not set"
+    )
 
 
 if TYPE_CHECKING:
@@ -250,6 +309,9 @@ class Matrix(Axes):
 
     parameters: Mapping[str, Annotated[tuple[Value, ...], Field(min_length=1)]] = Field(
         {}, description="axes over the workload's parameters"
+    )
+    env: Mapping[str, Annotated[tuple[StrictStr | None, ...], Field(min_length=1)]] = Field(
+        {}, description="axes over environment variables; null: the variable is not set"
     )
     include: tuple[MatrixEntry, ...] = Field(
         (), max_length=256, description="cells to add, or keys to add to existing cells"
@@ -316,6 +378,18 @@ class Scenario(Settings):
     is_async: StrictBool = Field(False, alias="async", description="await the result of each step")
     parameters: Mapping[str, Value] = Field({}, description="parameters of the workload, by name")
     env: Mapping[str, StrictStr] = Field({}, description="environment variables to set")
+    pass_env: tuple[Text, ...] = Field(
+        (), max_length=64, description="variables to pass on from the environment of corebound"
+    )
+    files: tuple[Text, ...] = Field(
+        (),
+        max_length=256,
+        description="files and folders, relative to this file, that are linked in the working"
+        " directory",
+    )
+    working_directory: Literal["empty", "scenario"] = Field(
+        "empty", description="empty: a new folder for each launch; scenario: this file's folder"
+    )
     matrix: Matrix = Matrix()
     measure: Measure = Measure()
     profiles: Mapping[ProfileName, Profile] = Field({}, description="what `--profile` changes")

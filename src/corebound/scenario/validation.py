@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from pydantic import BaseModel, ValidationError
 
 from corebound.scenario.builtin_workloads import BUILT_IN
+from corebound.scenario.matrix import SECTIONS
 from corebound.scenario.models import (
     Claim,
     CommandWorkload,
@@ -46,6 +47,14 @@ _PROFILE = Expected(
     noun="a profile", fix="Write keys of `measure`, `parameters` or `only` under it."
 )
 
+_COMMAND = Expected(
+    noun="a list of words",
+    fix="Write the program and each argument as an item: [sort, -r, file].",
+)
+_FILES = Expected(
+    noun="a list of files and folders", fix="Write it as in `files: [data/, config.json]`."
+)
+
 EXPECTED: dict[str, Expected] = {
     **{name: setting.expected for name, setting in SETTINGS.items()},
     "schema": Expected(noun="a version of this format", fix="Write `schema: 1`."),
@@ -61,9 +70,14 @@ EXPECTED: dict[str, Expected] = {
         fix="Write a built-in's name, module:function or {command: [program, word, …]}.",
     ),
     "async": BOOLEAN,
-    "command": Expected(
-        noun="a list of words",
-        fix="Write the program and each argument as an item: [sort, -r, file].",
+    "command": _COMMAND,
+    "prepare": _COMMAND,
+    "cleanup": _COMMAND,
+    "shell": BOOLEAN,
+    "files": _FILES,
+    "working_directory": one_of("a working directory", ("empty", "scenario")),
+    "pass_env": Expected(
+        noun="a list of names of variables", fix="Write it as in `pass_env: [HF_HOME]`."
     ),
     "parameters": Expected(
         noun="a mapping of parameters", fix="Write them as `name: value`, one on each line."
@@ -146,13 +160,13 @@ def expected_at(path: Path, node: Node) -> Expected:
     keys = [part for part in path if isinstance(part, str)]
     key, parent = keys[-1], keys[-2] if len(keys) > 1 else ""
     is_item = isinstance(path[-1], int)
-    if parent == "env" or (is_item and key == "command"):
+    if not is_item and ((parent == "matrix" and key not in _NO_AXES) or keys[:-1] in _AXES_BELOW):
+        return _axis(key, node)
+    if parent == "env" or (is_item and key in _TEXTS):
         quoted = f'"{printable(node.text)}"'
         return Expected(
             noun="text", fix=f"Put it in quotes: {quoted if is_item else f'{key}: {quoted}'}."
         )
-    if not is_item and ((parent == "matrix" and key not in _NO_AXES) or keys[:-1] == _AXES_BELOW):
-        return _axis(key, node)
     if parent == "parameters":
         return _VALUE
     if is_item and key in _ITEMS:
@@ -160,15 +174,17 @@ def expected_at(path: Path, node: Node) -> Expected:
     return _BY_PARENT.get((parent, key)) or EXPECTED[key]
 
 
+# Their items are text.
+_TEXTS = frozenset({"command", "prepare", "cleanup", "files", "pass_env"})
 _VALUE = Expected(noun="a value of a parameter", fix="Write true, false, a number or text.")
-_NO_AXES = frozenset({"parameters", "include", "exclude"})
-_AXES_BELOW = ["matrix", "parameters"]
+_NO_AXES = frozenset({*SECTIONS, "include", "exclude"})
+_AXES_BELOW = [["matrix", section] for section in SECTIONS]
 
 
 def _axis(name: str, node: Node) -> Expected:
     if node.value == []:
         return Expected(noun="an axis", fix="Write at least one value, or remove the axis.")
-    example = printable(node.text) or "…"
+    example = (excerpt(node) if node.quoted else printable(node.text)) or "…"
     return Expected(noun="a list of values", fix=f"Write `{name}: [{example}]`.")
 
 
@@ -321,7 +337,7 @@ def _missing_values(root: Node) -> Iterator[Problem]:
             node.value is None
             and not node.flawed
             and path
-            and (is_axis or not is_nullable(nearest_key(path)))
+            and (is_axis or not (is_nullable(nearest_key(path)) or _may_unset(path)))
         ):
             item = "an item of " if isinstance(path[-1], int) else ""
             yield Problem(
@@ -330,6 +346,12 @@ def _missing_values(root: Node) -> Iterator[Problem]:
                 what=f"{item}`{printable(nearest_key(path))}` has no value.",
                 fix="Write one, or remove the key.",
             )
+
+
+def _may_unset(path: Path) -> bool:
+    """Whether null means that an environment variable is not set: in the matrix and in entries."""
+    below = path[path.index("env") + 1 :] if "env" in path[1:] else ()
+    return 0 < len(below) <= 2
 
 
 def _without(node: Node, removed: frozenset[Path], path: Path = ()) -> Node:
@@ -413,12 +435,7 @@ def _wrong_value(path: Path, root: Node) -> Problem:
     expected = expected_at(path, node)
     close = closest(node.text, expected.choices) if isinstance(node.value, str) else None
     fix = f"Did you mean `{close}`?" if close else expected.fix
-    if (
-        node.value
-        and isinstance(node.value, list)
-        and len(path) == 1
-        and path[0] in _known_keys("matrix")
-    ):
+    if node.value and isinstance(node.value, list) and len(path) == 1 and path[0] in SETTINGS:
         fix = f"Write one value here, or list several under `matrix`: `{path[0]}: {excerpt(node)}`."
     return Problem(
         path=path,

@@ -74,6 +74,7 @@ def _time_first(workload: Workload) -> tuple[int, int]:
         iterations=1,
         wall_ns=time.perf_counter_ns,
         cpu_ns=workload.cpu_ns,
+        prepare=workload.prepare,
     )
     workload.check(results[0])
     return walls[0], cpus[0]
@@ -102,6 +103,7 @@ def _time(workload: Workload, request: protocol.Request) -> Timings:
         least_iterations=request.least_iterations - 1,
         wall_ns=time.perf_counter_ns,
         cpu_ns=workload.cpu_ns,
+        prepare=workload.prepare,
     )
     if request.turn_signal is None:
         return time_iterations()

@@ -75,6 +75,8 @@ class Request:
     Attributes:
         target: `module:function` that returns the step, or None for `command`.
         command: The command line of an external command timed as a whole, or None.
+        prepare: The command that runs before each iteration of `command`, or None.
+        cleanup: The command that runs once, after the last iteration, or None.
         parameters: Keyword arguments of the function.
         framework: Selects the adapter that seeds, configures and describes the framework.
         intra_op, inter_op: The framework's thread counts; None: the framework default.
@@ -114,6 +116,8 @@ class Request:
     turn_signal: str | None = None
     turn_number: int = 0
     awaits: bool = False
+    prepare: list[str] | None = None
+    cleanup: list[str] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -20,6 +20,7 @@ def measure(
     iterations: int,
     wall_ns: Callable[[], int],
     cpu_ns: Callable[[], int],
+    prepare: Callable[[], object] | None = None,
     least_ns: int | None = None,
     least_iterations: int = 1,
 ) -> tuple[array[int], array[int]]:
@@ -34,6 +35,7 @@ def measure(
         iterations: The number of calls.
         wall_ns: A monotonic clock in nanoseconds.
         cpu_ns: CPU time used so far, in nanoseconds.
+        prepare: Called before each call of the step; not timed.
         least_ns: Stop once the calls have taken this long in total; None: after all calls.
         least_iterations: If `least_ns` is given, stop after this many calls at the earliest.
 
@@ -44,6 +46,9 @@ def measure(
     remaining_ns = math.inf if least_ns is None else least_ns
     cpu_before_ns = cpu_ns()
     for _ in range(iterations):
+        if prepare is not None:
+            prepare()
+            cpu_before_ns = cpu_ns()
         start_ns = wall_ns()
         step()
         end_ns = wall_ns()
@@ -144,6 +149,7 @@ def iterate(
     iterations: int,
     wall_ns: Callable[[], int],
     cpu_ns: Callable[[], int],
+    prepare: Callable[[], object] | None = None,
     enough_ns: int | None = None,
     least_iterations: int = 1,
     turn_signal: TurnSignal | None = None,
@@ -158,12 +164,13 @@ def iterate(
         iterations: The number of calls.
         wall_ns: A monotonic clock in nanoseconds.
         cpu_ns: CPU time used so far, in nanoseconds.
+        prepare: Called before each call of the step; not timed.
         enough_ns: Stop earlier, once the calls have taken this long in total; with time slices,
             at the end of one. None: after all calls.
         least_iterations: If `enough_ns` is given, stop after this many calls at the earliest.
         turn_signal: Signals the start of each time slice. None: there are no time slices.
     """
-    time_calls = partial(measure, step, wall_ns=wall_ns, cpu_ns=cpu_ns)
+    time_calls = partial(measure, step, wall_ns=wall_ns, cpu_ns=cpu_ns, prepare=prepare)
     if turn_signal is None:
         walls, cpus = time_calls(
             iterations=iterations, least_ns=enough_ns, least_iterations=least_iterations

@@ -5,10 +5,13 @@ from __future__ import annotations
 import importlib
 import inspect
 import os
+import shlex
 import shutil
 import signal
 import time
 from collections.abc import Callable, Mapping
+from functools import partial
+from pathlib import Path
 from types import MappingProxyType
 from typing import Protocol
 
@@ -30,10 +33,12 @@ class Workload(Protocol):
     Attributes:
         blas: The BLAS that its steps call, if it is not the framework's own.
         work: The work of one step by unit: `flop`, `items`; empty if not reported.
+        prepare: Called before each step and not timed; None if nothing is to be prepared.
     """
 
     blas: str | None
     work: Mapping[str, float]
+    prepare: Callable[[], object] | None
 
     def step(self) -> object:
         """Do the work once."""
@@ -70,6 +75,7 @@ class FunctionWorkload:
         self.cpu_ns: Callable[[], int] = getattr(workload, "cpu_ns", time.process_time_ns)
         self.blas: str | None = getattr(workload, "blas", None)
         self.work: Mapping[str, float] = getattr(workload, "work", dict)()
+        self.prepare: Callable[[], object] | None = getattr(workload, "prepare", None)
 
     def check(self, result: object) -> None:
         """Reject a step that returned unfinished work, then run the workload's own check."""
@@ -110,9 +116,11 @@ class AsyncWorkload(FunctionWorkload):
             return run(awaitable)
 
         self.step = await_step
-        check, teardown = self._check, self._teardown
+        check, teardown, prepare = self._check, self._teardown, self.prepare
         self._check = lambda result: self._awaited(check(result))
         self._teardown = lambda: self._awaited(teardown())
+        if prepare is not None:
+            self.prepare = lambda: self._awaited(prepare())
 
     def teardown(self) -> None:
         """Tear down the workload, cancel the remaining tasks and close the event loop."""
@@ -157,15 +165,22 @@ class CommandWorkload:
     blas: str | None = None
     work: Mapping[str, float] = MappingProxyType({})
 
-    def __init__(self, argv: list[str]) -> None:
-        program = shutil.which(argv[0])
-        if program is None:
-            raise WorkloadError(
-                what=f"the command `{argv[0]}` was not found.",
-                fix="Install it, or give its path. PATH is that of the `corebound` command.",
-            )
-        self._program = program
+    def __init__(
+        self,
+        argv: list[str],
+        *,
+        prepare: list[str] | None = None,
+        cleanup: list[str] | None = None,
+    ) -> None:
+        self._program = _program(argv[0])
         self._argv = argv
+        for other in (prepare, cleanup):
+            if other is not None:
+                _program(other[0])
+        self.prepare: Callable[[], object] | None = (
+            None if prepare is None else partial(_run_untimed, prepare)
+        )
+        self._cleanup = cleanup
         self._devnull = os.open(os.devnull, os.O_RDWR)
         self._pid: int | None = None
         self._cpu_ns = 0
@@ -202,12 +217,52 @@ class CommandWorkload:
         """Do nothing: a command's exit code shows whether it succeeded."""
 
     def teardown(self) -> None:
-        """Close the descriptor of the null device."""
+        """Run the command that cleans up; close the descriptor of the null device."""
         os.close(self._devnull)
+        if self._cleanup is not None:
+            _run_untimed(self._cleanup)
 
     def allowed(self) -> list[list[int]]:
         """Every distinct CPU affinity set that the command's process had when it ended."""
         return sorted(sorted(cpus) for cpus in self._affinities)
+
+
+def _program(name: str) -> str:
+    """The path of a program.
+
+    Raises:
+        WorkloadError: it was not found, or it cannot be executed.
+    """
+    if (program := shutil.which(name)) is not None:
+        return program
+    if Path(name).is_file():
+        raise WorkloadError(
+            what=f"`{name}` is not executable.", fix=f"Run `chmod +x {shlex.quote(name)}`."
+        )
+    raise WorkloadError(
+        what=f"the command `{name}` was not found.",
+        fix="Install it, or give its path, relative to the scenario file. PATH is that of the"
+        " `corebound` command.",
+    )
+
+
+def _run_untimed(words: list[str]) -> None:
+    """Run a command that is not timed; its output goes to the launch's log.
+
+    Raises:
+        WorkloadError: it did not exit with 0.
+    """
+    null = os.open(os.devnull, os.O_RDONLY)
+    try:
+        pid = os.posix_spawn(
+            _program(words[0]),
+            words,
+            os.environ,
+            file_actions=[(os.POSIX_SPAWN_DUP2, null, 0), (os.POSIX_SPAWN_DUP2, 2, 1)],
+        )
+    finally:
+        os.close(null)
+    _require_success(words, os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
 
 
 def _require_success(words: list[str], code: int) -> None:
@@ -258,7 +313,7 @@ def make_workload(request: Request) -> Workload:
         WorkloadError: the setup failed for a reason that the workload's author can fix.
     """
     if request.command is not None:
-        return CommandWorkload(request.command)
+        return CommandWorkload(request.command, prepare=request.prepare, cleanup=request.cleanup)
     if request.target is None:
         raise ValueError("a request names a target or a command")
     function = find_function(request.target)

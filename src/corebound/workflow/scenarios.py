@@ -6,6 +6,7 @@ import hashlib
 import os
 import shutil
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 from msgspec import Struct
@@ -100,14 +101,14 @@ def load_scenarios(
     loaded: list[tuple[Path, Scenario]] = []
     for path in scenario_files(paths):
         try:
-            loaded.append(
-                (
-                    path,
-                    load(
-                        _read_file(path), display_path(path), _module_finder(path.resolve().parent)
-                    ),
-                )
+            folder = path.resolve().parent
+            scenario = load(
+                _read_file(path),
+                display_path(path),
+                _module_finder(folder),
+                partial(_exists, folder),
             )
+            loaded.append((path, scenario))
         except ScenarioFaults as error:
             faults += error.faults
     faults += _duplicate_names(loaded)
@@ -158,6 +159,10 @@ def _module_finder(folder: Path) -> ModuleFinder:
         return find_module.find(module, folder=folder, python=made.python if made else None)
 
     return find
+
+
+def _exists(folder: Path, file: str) -> bool:
+    return (folder / file).exists()
 
 
 def _read_file(path: Path) -> bytes:

@@ -49,6 +49,40 @@ def test_the_last_axis_varies_fastest_in_the_order_of_the_file() -> None:
     ]
 
 
+def test_environment_variables_are_axes_and_differ_by_cell() -> None:
+    cells = cells_of(
+        env={"HOME": "/tmp"},
+        matrix={
+            "threads": [1, 2],
+            "env": {"MALLOC_ARENA_MAX": [None, "1"]},
+            "include": [{"threads": 2, "env": {"DEBUG": "1"}}],
+        },
+    )
+
+    assert {cell.key: dict(cell.env) for cell in cells} == {
+        "threads=1,env.MALLOC_ARENA_MAX=default": {"HOME": "/tmp"},
+        "threads=1,env.MALLOC_ARENA_MAX=1": {"HOME": "/tmp", "MALLOC_ARENA_MAX": "1"},
+        "threads=2,env.MALLOC_ARENA_MAX=default,env.DEBUG=1": {"HOME": "/tmp", "DEBUG": "1"},
+        "threads=2,env.MALLOC_ARENA_MAX=1,env.DEBUG=1": {
+            "HOME": "/tmp",
+            "MALLOC_ARENA_MAX": "1",
+            "DEBUG": "1",
+        },
+    }
+
+
+def test_a_baseline_may_name_a_variable_that_is_not_set() -> None:
+    scenario = a_scenario(
+        matrix={"env": {"ARENAS": ["1", None]}}, baseline={"env": {"ARENAS": None}}
+    )
+    cells = expand(scenario, "a.yaml")
+
+    assert [cell.key for cell in baselines_of(cells, cells, scenario) if cell] == [
+        "env.ARENAS=default"
+    ] * 2
+    assert keys(select(cells, ["env.ARENAS=1"])) == ["env.ARENAS=1"]
+
+
 def test_parameter_axes_keep_their_position_in_the_file() -> None:
     matrix = {"smt": [True, None], "parameters": {"size": [1, 2.5]}, "omp": [None]}
 

@@ -75,6 +75,13 @@ f.yaml:11: `workers` has no value. Write one, or remove the key.
 f.yaml:12: `mkl: "2"` is not a count. Write a whole number from 1 to 65,536.
 f.yaml:13: `backend: cgroup` is not a backend. Write auto, taskset, numactl or openmp.""",
     ),
+    "axes of environment variables": (
+        FUNCTION + "matrix:\n  env:\n    A: '1'\n    B: [2]\n    OMP_NUM_THREADS: ['1']\n",
+        """\
+f.yaml:8: `A: "1"` is not a list of values. Write `A: ["1"]`.
+f.yaml:9: `B: 2` is not text. Put it in quotes: "2".
+f.yaml:10: `OMP_NUM_THREADS` is set by corebound itself. Write `omp:` instead.""",
+    ),
     "a list where one value belongs": (
         FUNCTION + "binding: [none, node]\n",
         (
@@ -206,9 +213,9 @@ f.yaml:8: `a-b` cannot be the name of a function's parameter. Use letters, digit
         """\
 f.yaml:5: `sort x` is not the name of a program. Write each argument as an item: [sort, x].
 f.yaml:5: `|` would be passed to the program unchanged, not to a shell. \
-Write [sh, -c, "…"] if you want a shell.
-f.yaml:6: `rows` cannot be given to a command, which has no parameters. \
-Write it among the command's words.""",
+Write one text and `shell: true` if you want a shell.
+f.yaml:6: no command has `{rows}`, so the parameter does nothing. \
+Write `{rows}` where its value belongs, or remove the parameter.""",
     ),
     "one key on an axis and off it": (
         FUNCTION + "threads: 2\nparameters: {rows: 3}\nmatrix:\n  threads: [1, 2]\n"

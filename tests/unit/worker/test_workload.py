@@ -47,6 +47,18 @@ def test_only_the_call_is_between_the_readings_of_the_wall_clock() -> None:
     assert finished == ["cpu", *["wall", "step", "wall", "cpu"] * 2]
 
 
+def test_what_prepares_a_call_is_not_timed() -> None:
+    walls, cpus = measure(
+        lambda: None,
+        iterations=2,
+        prepare=lambda: None,
+        wall_ns=ticking(100, 107, 200, 205),
+        cpu_ns=ticking(0, 10, 14, 20, 23),
+    )
+
+    assert (walls.tolist(), cpus.tolist()) == ([7, 5], [4, 3])
+
+
 def test_no_iterations_give_no_samples() -> None:
     walls, cpus = measure(lambda: None, iterations=0, wall_ns=ticking(), cpu_ns=ticking(10))
 

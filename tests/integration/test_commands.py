@@ -1,0 +1,83 @@
+"""Commands and their surroundings: parameters, preparation, files, variables, directories."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from support.commands import corebound
+
+SCENARIO = """\
+schema: 1
+name: copying
+title: A command
+question: Where does it run?
+workload:
+  command: [./copy.sh, "{rows}"]
+  prepare: [mkdir, fresh]
+  cleanup: [touch, ROOT/cleaned]
+files: [data/]
+env: {KIND: given}
+pass_env: [PASSED]
+matrix:
+  parameters: {rows: [1, 2]}
+  env: {LABEL: [null, "x"]}
+measure: {iterations: 2, launches: {min: 2, max: 2}, relaunch_disturbed: 0, alternate: never}
+"""
+# Fails on a second call without preparation; appends what it sees.
+SCRIPT = """\
+#!/bin/sh -e
+rmdir fresh
+head -n "$1" data/rows.txt > copied
+echo "$1 $(wc -l < copied) $KIND $PASSED ${LABEL-unset} ${DROPPED-unset}" >> ROOT/seen
+"""
+
+
+@pytest.fixture
+def suite(tmp_path: Path) -> Path:
+    (tmp_path / "suite" / "data").mkdir(parents=True)
+    (tmp_path / "suite" / "data" / "rows.txt").write_text("a\nb\nc\n")
+    script = tmp_path / "suite" / "copy.sh"
+    script.write_text(SCRIPT.replace("ROOT", str(tmp_path)))
+    script.chmod(0o755)
+    (tmp_path / "suite" / "copying.yaml").write_text(SCENARIO.replace("ROOT", str(tmp_path)))
+    return tmp_path
+
+
+@pytest.mark.quick
+def test_a_command_gets_its_parameters_files_and_variables(
+    suite: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PASSED", "on")
+    monkeypatch.setenv("DROPPED", "on")
+
+    document = json.loads(corebound(suite, "run", "suite/copying.yaml", "--json").out)
+
+    assert document["launches"] == {"ok": 8}
+    assert set((suite / "seen").read_text().splitlines()) == {
+        f"{rows} {rows} given on {label} unset" for rows in (1, 2) for label in ("unset", "x")
+    }
+    assert (suite / "cleaned").exists()
+    assert not (suite / "suite" / "copied").exists()
+
+
+def test_a_shell_and_the_scenarios_folder_on_request(suite: Path) -> None:
+    (suite / "suite" / "piped.yaml").write_text(
+        """\
+schema: 1
+name: piped
+title: A pipe
+question: Does it run?
+workload: {shell: true, command: "sort -r {file} | head -n 1 > first"}
+parameters: {file: data/rows.txt}
+working_directory: scenario
+measure: {iterations: 2, launches: {min: 2, max: 2}, relaunch_disturbed: 0}
+"""
+    )
+
+    document = json.loads(corebound(suite, "run", "suite/piped.yaml", "--json").out)
+
+    assert document["launches"] == {"ok": 2}
+    assert (suite / "suite" / "first").read_text() == "c\n"

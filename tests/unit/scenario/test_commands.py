@@ -1,0 +1,116 @@
+"""Commands: their parameters, what runs around them, their files and their variables."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from corebound.errors import ScenarioFaults
+from corebound.scenario.files import name_in_working_directory
+from corebound.scenario.loader import load
+from corebound.scenario.models import CommandWorkload
+
+HEAD = "schema: 1\nname: a\ntitle: T\nquestion: Q?\n"
+SORT = HEAD + "workload: {command: [sort, '{file}']}\n"
+
+
+def faults(text: str, existing: tuple[str, ...] = ()) -> str:
+    with pytest.raises(ScenarioFaults) as caught:
+        load(text.encode(), "f.yaml", None, existing.__contains__)
+    return str(caught.value)
+
+
+def a_command(**keys: Any) -> CommandWorkload:
+    return CommandWorkload.model_validate(keys)
+
+
+def test_parameters_replace_their_names_in_braces_and_nothing_else() -> None:
+    workload = a_command(command=["awk", "{print $1} {row} {}", "{rows}.{rows}"])
+
+    assert workload.arguments("command", {"rows": "10"}) == (
+        "awk",
+        "{print $1} {row} {}",
+        "10.10",
+    )
+
+
+def test_a_value_in_a_shell_is_quoted() -> None:
+    workload = a_command(shell=True, command="cat {file} | wc -l")
+
+    assert workload.arguments("command", {"file": "a b; rm x"}) == (
+        "/bin/sh",
+        "-c",
+        "cat 'a b; rm x' | wc -l",
+    )
+
+
+@given(st.lists(st.text(), min_size=1).map(tuple))
+def test_without_parameters_every_word_stays_as_it_is(words: tuple[str, ...]) -> None:
+    assert a_command(command=words).arguments("command", {}) == words
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (
+            SORT + "parameters: {fil: x}\n",
+            "f.yaml:6: no command has `{fil}`, so the parameter does nothing."
+            " Did you mean `{fil}` instead of `{file}`?",
+        ),
+        (
+            HEAD + "workload: {command: sort x}\n",
+            "f.yaml:5: `command` is one text, not a list of words."
+            " Write `command: [sort, x]`, or add `shell: true`.",
+        ),
+        (
+            HEAD + "workload: {command: [sort, x], shell: true}\n",
+            "f.yaml:5: `command` is a list of words, and a shell takes one text."
+            ' Write `command: "sort x"`.',
+        ),
+        (
+            HEAD + "workload: {command: [sort], cleanup: [rm, a, '&&', rm, b]}\n",
+            "f.yaml:5: `&&` would be passed to the program unchanged, not to a shell."
+            " Write one text and `shell: true` if you want a shell.",
+        ),
+        (
+            SORT + "files: [a/data, b/../a/data/, /x/data, ../data]\n",
+            "f.yaml:6: `/x/data` and `../data` would both be `data`. Keep one of them.",
+        ),
+        (
+            SORT + "files: [data]\nworking_directory: scenario\n",
+            "`files` are linked only in an empty working directory.",
+        ),
+        (
+            SORT + "env: {A: '1'}\npass_env: [A, B=2, OMP_NUM_THREADS]\n",
+            """\
+f.yaml:7: `A` is set in `env` and passed on. Keep one of them.
+f.yaml:7: `B=2` is not the name of a variable. Write `env: {B: "2"}` to set it.
+f.yaml:7: `OMP_NUM_THREADS` is set by corebound itself. Write `omp:` instead.""",
+        ),
+    ],
+)
+def test_what_contradicts_itself_is_a_fault(text: str, message: str) -> None:
+    existing = ("a/data", "b/../a/data/", "/x/data", "../data", "data")
+
+    assert message in faults(text, existing)
+
+
+def test_files_and_programs_with_a_path_must_exist() -> None:
+    text = HEAD + "workload: {command: [./run.sh], prepare: [rm, x]}\nfiles: [data/, here]\n"
+
+    assert faults(text, ("here",)) == (
+        "f.yaml:5: there is no program `./run.sh`. A path is relative to this file; a name without"
+        " `/` is searched for in PATH.\n"
+        "f.yaml:6: there is no file or folder `data/`. Paths are relative to this file."
+    )
+
+
+@given(st.text(alphabet="./ab", min_size=1))
+def test_a_linked_file_stays_below_the_working_directory(file: str) -> None:
+    name = name_in_working_directory(file)
+
+    assert not name.startswith("/")
+    assert ".." not in name.split("/")
