@@ -57,23 +57,31 @@ def test_without_parameters_every_word_stays_as_it_is(words: tuple[str, ...]) ->
     [
         (
             SORT + "parameters: {fil: x}\n",
-            "f.yaml:6: no command has `{fil}`, so the parameter does nothing."
-            " Did you mean `{fil}` instead of `{file}`?",
+            (
+                "f.yaml:6: no command has `{fil}`, so the parameter does nothing."
+                " Did you mean `{fil}` instead of `{file}`?"
+            ),
         ),
         (
             HEAD + "workload: {command: sort x}\n",
-            "f.yaml:5: `command` is one text, not a list of words."
-            " Write `command: [sort, x]`, or add `shell: true`.",
+            (
+                "f.yaml:5: `command` is one text, not a list of words."
+                " Write `command: [sort, x]`, or add `shell: true`."
+            ),
         ),
         (
             HEAD + "workload: {command: [sort, x], shell: true}\n",
-            "f.yaml:5: `command` is a list of words, and a shell takes one text."
-            ' Write `command: "sort x"`.',
+            (
+                "f.yaml:5: `command` is a list of words, and a shell takes one text."
+                ' Write `command: "sort x"`.'
+            ),
         ),
         (
             HEAD + "workload: {command: [sort], cleanup: [rm, a, '&&', rm, b]}\n",
-            "f.yaml:5: `&&` would be passed to the program unchanged, not to a shell."
-            " Write one text and `shell: true` if you want a shell.",
+            (
+                "f.yaml:5: `&&` would be passed to the program unchanged, not to a shell."
+                " Write one text and `shell: true` if you want a shell."
+            ),
         ),
         (
             SORT + "files: [a/data, b/../a/data/, /x/data, ../data]\n",
