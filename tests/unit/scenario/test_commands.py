@@ -38,7 +38,7 @@ def test_parameters_replace_their_names_in_braces_and_nothing_else() -> None:
 
 
 def test_a_value_in_a_shell_is_quoted() -> None:
-    workload = a_command(shell=True, command="cat {file} | wc -l")
+    workload = CommandWorkload.model_validate({"shell": True, "command": "cat {file} | wc -l"})
 
     assert workload.arguments("command", {"file": "a b; rm x"}) == (
         "/bin/sh",
