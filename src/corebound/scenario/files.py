@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import os
+import posixpath
 from collections.abc import Callable
 from pathlib import PurePosixPath
 
@@ -18,7 +18,7 @@ def name_in_working_directory(file: str) -> str:
     >>> name_in_working_directory("../shared/weights.bin"), name_in_working_directory("/srv/images")
     ('weights.bin', 'images')
     """
-    normal = os.path.normpath(file)
+    normal = posixpath.normpath(file)
     is_below = not normal.startswith(("/", ".."))
     name = normal if is_below else PurePosixPath(normal).name
     return "" if name in {".", ".."} else name
@@ -30,4 +30,4 @@ def beside_scenario(program: str, folder: str) -> str:
     >>> beside_scenario("./script.sh", "/suite"), beside_scenario("sort", "/suite")
     ('/suite/script.sh', 'sort')
     """
-    return os.path.normpath(PurePosixPath(folder, program)) if "/" in program else program
+    return posixpath.normpath(PurePosixPath(folder, program)) if "/" in program else program
