@@ -130,3 +130,35 @@ def test_a_parameter_that_changes_the_work_must_be_fixed_or_named(tmp_path: Path
         output_of(suite, "tune", "nap.yaml", "--vary", "seconds", "--max-candidates", "3", "--json")
     )
     assert said["settings"]["seconds"] == "0.001"
+
+
+def test_each_load_has_its_own_recommendation_and_their_common_one_its_cost(tmp_path: Path) -> None:
+    suite = a_suite(
+        tmp_path, ONE_THREAD, matrix={"binding": ["none"], "parameters": {"batch": [1, 8]}}
+    )
+    (suite / "nap.py").write_text(
+        "import os, time\n\ndef setup(*, batch):\n"
+        f"    seconds = 0.002 if ({ONE_THREAD}) == (batch == 1) else 0.004\n"
+        "    return lambda: time.sleep(seconds)\n"
+    )
+    race = ("tune", "nap.yaml", "--each", "batch", "--max-candidates", "3")
+
+    said = json.loads(output_of(suite, *race, "--json"))
+
+    one, eight = said["loads"]
+    assert (one["load"], eight["load"]) == ({"batch": "1"}, {"batch": "8"})
+    assert one["settings"]["threads"] == "1"
+    assert eight["settings"]["threads"] == "default"
+    # Whichever is common costs one of the loads twice the time.
+    assert said["common"]["state"] == "several"
+    cost = next(one for one in said["common"]["costs"] if one["recommended_speedup_ratio"])
+    assert cost["recommended_speedup_interval"][0] > 1.02
+
+    # Nothing is launched again, and each page names both loads.
+    files = sorted(suite.glob("reports/records/tunes/*/*.jsonl"))
+    assert json.loads(output_of(suite, *race, "--resume", "--json")) == said
+    assert sorted(suite.glob("reports/records/tunes/*/*.jsonl")) == files
+    output_of(suite, "report")
+    pages = list(suite.glob("reports/site/tune/*.html"))
+    assert len(pages) == 2
+    assert all("batch=1" in page.read_text() and "batch=8" in page.read_text() for page in pages)

@@ -210,19 +210,26 @@ class TuneResult(Struct, frozen=True, kw_only=True):
             key = self.contest.default
         return self.cells[key]
 
-    def compared_with_default(self, key: str) -> Comparison | None:
-        """A cell compared with the default: by fresh launches if both have them, else in the race.
+    @property
+    def launched_fresh(self) -> frozenset[str]:
+        """The keys of the finalists that have fresh launches."""
+        return frozenset(one.cell.key for one in self.confirmed if one.summary.launches)
 
-        None for the default itself, and without a default that works.
+    def compared(self, key: str, other: str) -> Comparison | None:
+        """A cell compared with another: by fresh launches if both have them, else in the race.
+
+        None without launches of both.
         """
-        fresh = {one.cell.key: one.summary for one in self.confirmed if one.summary.launches}
+        fresh = {one.cell.key: one.summary for one in self.confirmed}
+        summaries = fresh if {key, other} <= self.launched_fresh else self.summaries
+        if key not in summaries or other not in summaries:
+            return None
+        return compare_expected(summaries[key], summaries[other], margin=self.tuning.rule.margin)
+
+    def compared_with_default(self, key: str) -> Comparison | None:
+        """A cell compared with the default, as by `compared`; None for the default itself."""
         default = self.contest.default
-        if default is None or key == default:
-            return None
-        summaries = fresh if {key, default} <= fresh.keys() else self.summaries
-        if default not in summaries or key not in summaries:
-            return None
-        return compare_expected(summaries[key], summaries[default], margin=self.tuning.rule.margin)
+        return None if default is None or key == default else self.compared(key, default)
 
     def against(self, key: str | None) -> Comparison | None:
         """The winner of the race compared with a finalist, by fresh launches."""

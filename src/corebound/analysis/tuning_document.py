@@ -19,6 +19,7 @@ def tune_document(result: TuneResult, files: Sequence[Proof]) -> dict[str, Any]:
     return {
         "run": result.run.id,
         "objective": result.tuning.objective,
+        "load": dict(result.tuning.load),
         "advice": result.advice,
         "recommended": recommended.key if recommended is not None else None,
         "default": result.contest.default,

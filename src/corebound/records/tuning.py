@@ -53,6 +53,8 @@ class Tuning(Struct, frozen=True, kw_only=True):
         verifies: The id of the run whose recommendation this one measures again, or through
             files that set it; None for a race.
         recommended: The key of the cell that it recommended; None for a race.
+        load: The parameters of the workload that the scenario varies and that this race keeps,
+            each with its value, such as the batch size.
     """
 
     objective: Objective
@@ -60,3 +62,4 @@ class Tuning(Struct, frozen=True, kw_only=True):
     not_tried: tuple[NotTried, ...] = ()
     verifies: str | None = None
     recommended: str | None = None
+    load: tuple[tuple[str, str], ...] = ()

@@ -11,6 +11,7 @@ from corebound.analysis.host_records import Record
 from corebound.analysis.run_comparison import PastResults
 from corebound.analysis.scenario_result import Profiles
 from corebound.analysis.tuning import TuneResult
+from corebound.analysis.tuning_loads import LoadsResult
 from corebound.analysis.tuning_proofs import Proof
 from corebound.errors import Fault
 from corebound.parallel import Mapper, serial_map
@@ -50,6 +51,7 @@ class SiteInputs(Struct, frozen=True, kw_only=True):
             unchanged runs are not made again.
         profiled: The operator profiles of each run, by its id.
         tunings: The latest results of `corebound tune`, each with the files that set its winner.
+        loads: The same results together, where only their loads differ.
         compared: Pairs that get a comparison page in addition to the latest runs.
         records_folder: The folder of records that commands on pages have to name; empty for the
             default folder.
@@ -73,6 +75,7 @@ class SiteInputs(Struct, frozen=True, kw_only=True):
     stamps: Mapping[str, str] = field(default_factory=dict)
     profiled: Mapping[str, Profiles] = field(default_factory=dict)
     tunings: Sequence[tuple[TuneResult, Sequence[Proof]]] = ()
+    loads: Sequence[LoadsResult] = ()
     compared: Sequence[RequestedComparison] = ()
     records_folder: str = ""
     address: str = ""

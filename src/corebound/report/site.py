@@ -161,7 +161,8 @@ def render_pages(
         yield page.address, renderer.page("compare", page)
     tunings: list[tuple[str, str]] = []
     for result, files in inputs.tunings:
-        tuned = tune_page(result, files, now=inputs.now)
+        together = next((one for one in inputs.loads if one.has(result)), None)
+        tuned = tune_page(result, files, loads=together, now=inputs.now)
         yield tuned.data.removeprefix("../"), json_file(tune_document(result, files))
         yield tuned.address, renderer.page("tune", tuned)
         tunings.append((tuned.head.title, tuned.address))

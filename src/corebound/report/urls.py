@@ -7,6 +7,7 @@ import hashlib
 from corebound.analysis.triage import CommitEntry
 from corebound.records.history import Series
 from corebound.records.run_record import Run
+from corebound.records.tuning import Tuning
 from corebound.text import path_component
 
 _LONGEST_READABLE = 60
@@ -33,9 +34,13 @@ def raw_file(run: Run) -> str:
     return f"data/run/{path_component(run.id)}.jsonl.gz"
 
 
-def tune_file(run: Run, scenario: str, objective: str) -> str:
-    """The page of a host's latest race of a scenario for an objective."""
-    return f"tune/{path_component(run.host.id)}-{path_component(scenario)}-{objective}.html"
+def tune_file(run: Run, scenario: str, tuning: Tuning) -> str:
+    """The page of a host's latest race of a scenario for an objective and a load."""
+    load = "".join(
+        f"-{path_component(name)}-{path_component(value)}" for name, value in tuning.load
+    )
+    place = f"{path_component(run.host.id)}-{path_component(scenario)}"
+    return f"tune/{place}-{tuning.objective}{load}.html"
 
 
 def host_file(host: str) -> str:

@@ -28,7 +28,7 @@ from corebound.workflow.process_pool import forked_map
 from corebound.workflow.projects import Notify
 from corebound.workflow.resolve_refs import StoredRun, resolve_commits, resolve_runs
 from corebound.workflow.run_index import auxiliary_runs, earlier_results, indexed_runs
-from corebound.workflow.tunings import tuning_results
+from corebound.workflow.tunings import loads_of, tuning_results
 from corebound.workflow.unchanged_report import ReportStamp
 
 
@@ -80,6 +80,7 @@ def write_site(
     calibrations, damaged_calibrations = documents.read_calibrations(records)
     confirmations, damaged_confirmations = documents.read_confirmations(records)
     tunings = tuple(tuning_results(records, faults))
+    loads = loads_of([result for result, _ in tunings], records, faults)
     past = earlier_results((*runs, *auxiliary_runs(records, faults)))
     faults += (fault for run in runs for fault in run.summary.faults)
     for fault in (
@@ -125,6 +126,7 @@ def write_site(
                     for result, files in tunings
                     if not only or _matches(str(result.source.document["name"]), only)
                 ],
+                loads=loads,
                 compared=[
                     _pair(argument, [run.summary.run for run in runs], imported, records)
                     for argument in compare

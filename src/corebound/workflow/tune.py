@@ -67,6 +67,7 @@ class TuneRequest(Struct, frozen=True, kw_only=True):
         bound_ms: The latency that 99 % of requests may take; the objective `rate` needs it, and no
             other has it.
         vary: Parameters of the workload that may change, because they do not change its work.
+        load: Axes of the scenario, each with the value that its cells must have.
         max_candidates: How many configurations take part, at most.
         budget_s: The time for all launches, in seconds; None is no limit.
         resume: Whether to continue an interrupted race of the same candidates.
@@ -78,6 +79,7 @@ class TuneRequest(Struct, frozen=True, kw_only=True):
     objective: Objective = "latency"
     bound_ms: float | None = None
     vary: tuple[str, ...] = ()
+    load: tuple[tuple[str, str], ...] = ()
     max_candidates: int = 16
     budget_s: float | None = None
     resume: bool = False
@@ -109,42 +111,46 @@ def tune_scenario(
     """
     with ExitStack() as stack:
         hold_host(stack, reporter.notify, unlocked=unlocked, wait_s=wait_s)
-        prepared = _prepare(request, reporter.notify)
-        if prepared.note is not None:
-            reporter.notify(prepared.note)
-        prepared = preflight(prepared, reporter)
-        (task,) = prepared.tasks
-        tuning = prepared.run.tuning
-        if tuning is None:
-            raise ValueError("a race has a rule")
-        shown = _RaceReporter(reporter, task, tuning, prepared.done)
-        with ExitStack() as running:
-            launched = execute_run(prepared, request.budget_s, shown, running)
-        result = analyse_tuning(launched.run, launched.launches)
-        proofs: tuple[Proof, ...] = ()
-        if request.emit and result.recommended is not None:
-            recommended = next(
-                one for one in task.planned if one.cell.key == result.recommended.key
-            )
-            framework = recommended.cell.framework
-            for kind in request.emit:
-                if (needs := OF_FRAMEWORK.get(kind, framework)) != framework:
-                    reporter.notify(f"Not written: `{kind}` is for cells of {needs}.")
-            write_artefacts(recommended, request.emit, request.out)
-            proofs = prove(
-                result.run,
-                task,
-                result.recommended,
-                request.emit,
-                records=request.run.records,
-                folder=request.out,
-                reporter=reporter,
-            )
+        return race(request, reporter)
+
+
+def race(request: TuneRequest, reporter: Reporter) -> TuneOutcome:
+    """Do what `tune_scenario` does, on a host that is held already."""
+    prepared = _prepare(request, reporter.notify)
+    if prepared.note is not None:
+        reporter.notify(prepared.note)
+    prepared = preflight(prepared, reporter)
+    (task,) = prepared.tasks
+    tuning = prepared.run.tuning
+    if tuning is None:
+        raise ValueError("a race has a rule")
+    shown = _RaceReporter(reporter, task, tuning, prepared.done)
+    with ExitStack() as running:
+        launched = execute_run(prepared, request.budget_s, shown, running)
+    result = analyse_tuning(launched.run, launched.launches)
+    proofs: tuple[Proof, ...] = ()
+    if request.emit and result.recommended is not None:
+        recommended = next(one for one in task.planned if one.cell.key == result.recommended.key)
+        framework = recommended.cell.framework
+        for kind in request.emit:
+            if (needs := OF_FRAMEWORK.get(kind, framework)) != framework:
+                what = "commands and functions" if needs == "none" else f"cells of {needs}"
+                reporter.notify(f"Not written: `{kind}` is for {what}.")
+        write_artefacts(recommended, request.emit, request.out)
+        proofs = prove(
+            result.run,
+            task,
+            result.recommended,
+            request.emit,
+            records=request.run.records,
+            folder=request.out,
+            reporter=reporter,
+        )
     return TuneOutcome(result=result, records=launched.file, proofs=proofs)
 
 
 def _prepare(request: TuneRequest, notify: Notify) -> PreparedRun:
-    loaded = _load_one(request)
+    loaded = load_one(request)
     folder = documents.tunes_folder(request.run.records)
     plan = _plan(loaded, request, notify)
     if request.resume:
@@ -179,7 +185,12 @@ class _TunePlan(Struct, frozen=True, kw_only=True):
         return run, tuple(replace(task, tuning=before.tuning) for task in tasks)
 
 
-def _load_one(request: TuneRequest) -> LoadedScenario:
+def load_one(request: TuneRequest) -> LoadedScenario:
+    """The one scenario of a request, with the cells of its load.
+
+    Raises:
+        InputError: There are several scenarios, or a file cannot be read.
+    """
     loaded = load_scenarios(request.run.files, request.run.only, request.run.profile)
     if len(loaded) != 1:
         names = ", ".join(one.scenario.name for one in loaded)
@@ -188,7 +199,9 @@ def _load_one(request: TuneRequest) -> LoadedScenario:
             where="corebound tune",
             fix="Name one scenario file.",
         )
-    return loaded[0]
+    (only,) = loaded
+    cells = tuple(cell for cell in only.cells if set(request.load) <= set(cell.axes))
+    return replace(only, cells=cells)
 
 
 def _plan(loaded: LoadedScenario, request: TuneRequest, notify: Notify) -> _TunePlan:
@@ -216,7 +229,7 @@ def _plan(loaded: LoadedScenario, request: TuneRequest, notify: Notify) -> _Tune
     candidates = space.with_candidates(kept) if left_out else everything
     run, (task,) = plan_run((candidates,), plain, notify)
     rule = _rule(task.planned[0].measure, request.budget_s)
-    tuning = Tuning(objective=request.objective, rule=rule, not_tried=not_tried)
+    tuning = Tuning(objective=request.objective, rule=rule, not_tried=not_tried, load=space.load)
     return _TunePlan(
         run=replace(run, tuning=tuning),
         tasks=(replace(task, tuning=tuning),),
@@ -244,6 +257,7 @@ class _SearchSpace(Struct, frozen=True, kw_only=True):
         base: The values of the scenario's own baseline.
         keys: What the choices vary.
         document: The scenario without its matrix, with the profile applied.
+        load: The parameters that the scenario varies and that all candidates share.
     """
 
     loaded: LoadedScenario
@@ -251,6 +265,7 @@ class _SearchSpace(Struct, frozen=True, kw_only=True):
     base: Choice
     keys: tuple[str, ...]
     document: Mapping[str, Any]
+    load: tuple[tuple[str, str], ...]
 
     def with_candidates(self, found: Sequence[Choice]) -> LoadedScenario:
         """The scenario whose matrix is these candidates, and whose baseline is the first."""
@@ -271,6 +286,12 @@ def _search_space(loaded: LoadedScenario, request: TuneRequest) -> _SearchSpace:
     baseline = baseline_of(loaded.cells[0], loaded.cells, scenario) or loaded.cells[0]
     own_base = next(point for point in points if point.cell.key == baseline.key)
     fixed = _fixed_parameters(points, own_base, request)
+    every_cell = expand(scenario, str(loaded.path), profile)
+    load = tuple(
+        (axis, value)
+        for axis, value in baseline.axes
+        if axis in fixed and len({dict(cell.axes).get(axis) for cell in every_cell}) > 1
+    )
     own_settings = [axis for axis, _ in baseline.axes if axis in SETTINGS]
     expanded = ["binding", "threads", "wait_policy", "workers"]
     if "OMP_WAIT_POLICY" in scenario.env:
@@ -302,7 +323,9 @@ def _search_space(loaded: LoadedScenario, request: TuneRequest) -> _SearchSpace:
         "parameters": fixed,
         "measure": {**measure, "alternate": "never", "duplicates": "once"},
     }
-    return _SearchSpace(loaded=loaded, found=found, base=base, keys=keys, document=document)
+    return _SearchSpace(
+        loaded=loaded, found=found, base=base, keys=keys, document=document, load=load
+    )
 
 
 def _values(point: Point, keys: Sequence[str]) -> dict[str, Any]:
@@ -342,8 +365,8 @@ def _fixed_parameters(points: Sequence[Point], base: Point, request: TuneRequest
                 what=f"the scenario varies the parameter `{name}` ({', '.join(texts)}), and so the"
                 " work that is measured.",
                 where="corebound tune",
-                fix=f"Select one value, as in `--only {name}={first}`, or let the race choose with"
-                f" `--vary {name}`.",
+                fix=f"Select one value, as in `--only {name}={first}`, tune for each with"
+                f" `--each {name}`, or let the race choose with `--vary {name}`.",
             )
     return {
         name: value.value

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Literal
@@ -82,7 +83,8 @@ def verify_tuning(
                 where=str(stored.file),
                 fix="Complete it with `corebound tune FILE --resume`, or start a new one.",
             )
-        prepared = _prepare(before, recommended, request, reporter.notify)
+        finalists = {recommended.key, *before.standing.finalists.keys}
+        prepared = again(before, finalists, recommended, request, reporter.notify)
         differences = (
             *host_differences(before.run),
             *environment_differences(recommended, before.run, prepared.run),
@@ -104,9 +106,9 @@ def verify_tuning(
 
 def _latest(request: RunRequest, objective: Objective, notify: Notify) -> StoredTuning:
     """The latest race of the file's scenario on this host."""
-    names = {
-        one.scenario.name for one in load_scenarios(request.files, request.only, request.profile)
-    }
+    loaded = load_scenarios(request.files, request.only, request.profile)
+    names = {one.scenario.name for one in loaded}
+    selected = {axis for one in loaded for cell in one.cells for axis in cell.axes}
     host = identity.host(discovery.live_topology()).id
     faults: list[Fault] = []
     found = [
@@ -116,6 +118,7 @@ def _latest(request: RunRequest, objective: Objective, notify: Notify) -> Stored
         and stored.run.scenarios[0].document["name"] in names
         and stored.run.tuning is not None
         and stored.run.tuning.objective == objective
+        and selected.issuperset(stored.run.tuning.load)
     ]
     for fault in faults:
         notify(f"warning: {fault}")
@@ -125,15 +128,27 @@ def _latest(request: RunRequest, objective: Objective, notify: Notify) -> Stored
             where=str(documents.tunes_folder(request.records)),
             fix="Run `corebound tune FILE` first.",
         )
+    if len({stored.run.tuning.load for stored in found if stored.run.tuning is not None}) > 1:
+        notify("This verifies the latest race. Select the load of another one with `--only`.")
     return found[-1]
 
 
-def _prepare(
-    before: TuneResult, recommended: Cell, request: RunRequest, notify: Notify
+def again(
+    before: TuneResult,
+    keys: Collection[str],
+    recommended: Cell,
+    request: RunRequest,
+    notify: Notify,
 ) -> PreparedRun:
-    """A run of the finalists alone."""
-    finalists = before.standing.finalists
-    keys = {recommended.key, *(finalists.keys if finalists is not None else ())}
+    """A run of some cells of a race alone, as often as its fresh launches.
+
+    Args:
+        before: The race.
+        keys: The keys of the cells.
+        recommended: The one that the others are compared with.
+        request: The options of any run.
+        notify: Reports what a user should know.
+    """
     document, path = before.source.document, before.source.path
     cells = expand(load_document(document, path), path)
     # The matrix of a race has nothing but includes, one for each cell.
@@ -142,7 +157,9 @@ def _prepare(
         for entry, cell in zip(document["matrix"]["include"], cells, strict=True)
         if cell.key in keys
     ]
-    scenario = load_document({**document, "matrix": {"include": entries}}, path)
+    baseline = document["baseline"] if document["baseline"] in entries else entries[0]
+    document = {**document, "matrix": {"include": entries}, "baseline": baseline}
+    scenario = load_document(document, path)
     loaded = LoadedScenario(path=Path(path), scenario=scenario, cells=expand(scenario, path))
     run, (task,) = plan_run((loaded,), replace(request, profile=None, only=()), notify)
     tuning = Tuning(
@@ -150,6 +167,7 @@ def _prepare(
         rule=before.tuning.rule,
         verifies=before.run.id,
         recommended=recommended.key,
+        load=before.tuning.load,
     )
     run = replace(run, tuning=tuning)
     return PreparedRun(

@@ -8,6 +8,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from corebound.analysis.tuning import TuneResult, analyse_tuning
+from corebound.analysis.tuning_loads import LoadsResult, loads_result
 from corebound.analysis.tuning_proofs import Proof, launched_proof
 from corebound.errors import Fault, InputError
 from corebound.planning.artefacts import artefacts
@@ -25,18 +26,18 @@ class StoredTuning(Struct, frozen=True, kw_only=True):
 
 
 def latest_tunings(records: Path, faults: list[Fault]) -> tuple[StoredTuning, ...]:
-    """The latest race of each host, scenario and objective.
+    """The latest race of each host, scenario, objective and load.
 
     Args:
         records: The folder of records.
         faults: Receives each file that cannot be read.
     """
-    latest: dict[tuple[str, str, str], StoredTuning] = {}
+    latest: dict[tuple[object, ...], StoredTuning] = {}
     for file, run in jsonl.runs(documents.tunes_folder(records), faults):
         tuning = run.tuning
         if tuning is None or tuning.verifies is not None or len(run.scenarios) != 1:
             continue
-        key = run.host.id, str(run.scenarios[0].document.get("name")), tuning.objective
+        key = run.host.id, str(run.scenarios[0].document.get("name")), tuning.objective, tuning.load
         latest[key] = StoredTuning(file=file, run=run)
     return tuple(latest.values())
 
@@ -54,10 +55,46 @@ def tuning_results(
         yield result, _proofs(result, records, faults)
 
 
+def stored_checks(
+    records: Path, results: Sequence[TuneResult], faults: list[Fault]
+) -> dict[str, list[TuneResult]]:
+    """Later launches of some cells of these races, by the id of the race's run, latest last."""
+    ids = {result.run.id for result in results}
+    checks: dict[str, list[TuneResult]] = {}
+    for file, run in jsonl.runs(documents.tunes_folder(records), faults):
+        of = run.tuning.verifies if run.tuning is not None else None
+        if of is None or of not in ids:
+            continue
+        try:
+            check = analyse_tuning(run, jsonl.read(file).launches)
+        except InputError as error:
+            faults.append(jsonl.skipped_fault(file, error))
+            continue
+        checks.setdefault(of, []).append(check)
+    return checks
+
+
+def loads_of(
+    results: Sequence[TuneResult], records: Path, faults: list[Fault]
+) -> tuple[LoadsResult, ...]:
+    """The races that differ only in their loads, together."""
+    groups: dict[tuple[str, str, str], list[TuneResult]] = {}
+    for result in results:
+        if result.tuning.load:
+            name = str(result.source.document["name"])
+            key = result.run.host.id, name, result.tuning.objective
+            groups.setdefault(key, []).append(result)
+    several = [group for group in groups.values() if len(group) > 1]
+    checks = stored_checks(records, [one for group in several for one in group], faults)
+    return tuple(loads_result(group, checks) for group in several)
+
+
 def _proofs(result: TuneResult, records: Path, faults: list[Fault]) -> tuple[Proof, ...]:
     recommended = result.recommended
     example = result.examples.get(recommended.key) if recommended is not None else None
-    if recommended is None or example is None or example.placement is None:
+    # To keep the default, nothing has to be set.
+    is_default = result.advice == "keep the default"
+    if is_default or recommended is None or example is None or example.placement is None:
         return ()
     measure = load_document(result.source.document, result.source.path).measure
     proofs = [

@@ -13,6 +13,13 @@ from rich.text import Text
 from corebound import units
 from corebound.analysis.tuning import TuneResult
 from corebound.analysis.tuning_document import finalists_document, tune_document
+from corebound.analysis.tuning_loads import (
+    LoadsResult,
+    common_document,
+    common_sentence,
+    load_rows,
+    load_text,
+)
 from corebound.analysis.tuning_proofs import Proof
 from corebound.analysis.tuning_text import certainty, headline, names, not_tried, times
 from corebound.analysis.wording import capital, count
@@ -40,7 +47,8 @@ from corebound.records.jsonl import RECORDS
 from corebound.records.tuning import Objective
 from corebound.workflow import projects
 from corebound.workflow.prepare import RunRequest
-from corebound.workflow.tune import TuneRequest, tune_scenario
+from corebound.workflow.tune import TuneOutcome, TuneRequest, tune_scenario
+from corebound.workflow.tune_loads import tune_loads
 from corebound.workflow.tune_verify import VerifyResult, verify_tuning
 
 _MOST_CANDIDATES = 256
@@ -66,6 +74,10 @@ def tune(
     vary: Annotated[
         list[str] | None,
         typer.Option("--vary", help="Parameter that may change, since it keeps the work equal."),
+    ] = None,
+    each: Annotated[
+        list[str] | None,
+        typer.Option("--each", help="Parameter to tune for each value of, and for all together."),
     ] = None,
     max_candidates: Annotated[
         int,
@@ -103,6 +115,7 @@ def tune(
         corebound tune resnet50.yaml --budget 15m
         corebound tune hashing.yaml --objective throughput
         corebound tune server.yaml --objective rate --bound p99=50ms
+        corebound tune resnet50.yaml --each batch --budget 1h
         corebound tune hashing.yaml --emit shell,systemd
         corebound tune hashing.yaml --verify
     """
@@ -132,16 +145,70 @@ def tune(
     reporter = TerminalReporter(
         Console(stderr=True), resume_command=command if resume else f"{command} --resume"
     )
+    if each:
+        _tune_loads(
+            request,
+            tuple(dict.fromkeys(each)),
+            reporter,
+            unlocked=unlocked,
+            wait_s=wait_seconds(wait),
+            as_json=as_json,
+        )
     outcome = tune_scenario(request, reporter, unlocked=unlocked, wait_s=wait_seconds(wait))
-    result = outcome.result
     if as_json:
-        print_json({**tune_document(result, outcome.proofs), "records": str(outcome.records)})
+        print_json(_document(outcome))
+    else:
+        _print_outcome(outcome, Console())
+    raise typer.Exit(0 if outcome.result.recommended is not None else NO_ANSWER)
+
+
+def _document(outcome: TuneOutcome) -> dict[str, Any]:
+    return {**tune_document(outcome.result, outcome.proofs), "records": str(outcome.records)}
+
+
+def _print_outcome(outcome: TuneOutcome, console: Console) -> None:
+    print_result(outcome.result, outcome.records, console)
+    for proof in outcome.proofs:
+        console.print(Text(_proof_text(proof, outcome.result)), soft_wrap=True)
+
+
+def _tune_loads(
+    request: TuneRequest,
+    each: tuple[str, ...],
+    reporter: TerminalReporter,
+    *,
+    unlocked: bool,
+    wait_s: float,
+    as_json: bool,
+) -> NoReturn:
+    """Tune for each load, print what they say together and then each race, and exit."""
+    tuned = tune_loads(request, each, reporter, unlocked=unlocked, wait_s=wait_s)
+    if as_json:
+        print_json(
+            {
+                "common": common_document(tuned.loads),
+                "loads": [_document(outcome) for outcome in tuned.outcomes],
+            }
+        )
     else:
         console = Console()
-        print_result(result, outcome.records, console)
-        for proof in outcome.proofs:
-            console.print(Text(_proof_text(proof, result)), soft_wrap=True)
-    raise typer.Exit(0 if result.recommended is not None else NO_ANSWER)
+        print_loads(tuned.loads, console)
+        for outcome in tuned.outcomes:
+            console.print(Text(f"\n{load_text(outcome.result.tuning)}", style="bold"))
+            _print_outcome(outcome, console)
+    answers = [outcome.result.recommended is not None for outcome in tuned.outcomes]
+    raise typer.Exit(0 if all(answers) else NO_ANSWER)
+
+
+def print_loads(loads: LoadsResult, console: Console) -> None:
+    """Print whether one configuration does for all loads, and a line for each load."""
+    console.print(Text(common_sentence(loads), style="bold"))
+    table = Table(title="Loads", title_justify="left", box=None, padding=(0, 1))
+    for heading in ("load", "recommended", "against the default", "against the common one"):
+        table.add_column(heading, overflow="fold")
+    for row in load_rows(loads):
+        table.add_row(row.load, row.recommended, row.gain, row.against_common)
+    console.print(table)
 
 
 def _bound_ms(bound: str | None, objective: Objective) -> float | None:

@@ -9,6 +9,13 @@ from msgspec import Struct
 
 from corebound.analysis.commands import CommandLine, original_command
 from corebound.analysis.tuning import TuneResult
+from corebound.analysis.tuning_loads import (
+    LoadRow,
+    LoadsResult,
+    common_sentence,
+    load_rows,
+    load_text,
+)
 from corebound.analysis.tuning_proofs import Proof
 from corebound.analysis.tuning_text import (
     certainty,
@@ -93,6 +100,13 @@ class Tradeoff(Struct, frozen=True, kw_only=True):
     says: str
 
 
+class Loads(Struct, frozen=True, kw_only=True):
+    """The races for all loads: a sentence, and each load with the address of its page."""
+
+    sentence: str
+    rows: tuple[tuple[LoadRow, str], ...]
+
+
 class TunePage(Struct, frozen=True, kw_only=True):
     """A run of `corebound tune`.
 
@@ -109,6 +123,8 @@ class TunePage(Struct, frozen=True, kw_only=True):
         not_tried: What took no part, with the reasons.
         changes: When to tune again, with what holds now.
         verify: The command that checks the recommendation again.
+        loads: What the races for all loads say together, a row for each; None if this is the only
+            one.
         data: Address of this data as JSON, from the page.
     """
 
@@ -126,15 +142,19 @@ class TunePage(Struct, frozen=True, kw_only=True):
     not_tried: tuple[tuple[str, str], ...]
     changes: tuple[Fact, ...]
     verify: CommandLine
+    loads: Loads | None
     data: str
 
 
-def tune_page(result: TuneResult, files: Sequence[Proof], *, now: str) -> TunePage:
+def tune_page(
+    result: TuneResult, files: Sequence[Proof], *, loads: LoadsResult | None, now: str
+) -> TunePage:
     """Build the page of a run of `corebound tune`.
 
     Args:
         result: Its result.
         files: The artefacts of the recommended configuration.
+        loads: The races for all loads of the scenario, if there are several.
         now: ISO timestamp of the page.
     """
     rows = _rows(result)
@@ -142,9 +162,11 @@ def tune_page(result: TuneResult, files: Sequence[Proof], *, now: str) -> TunePa
     margin = result.tuning.rule.margin
     axis = comparison_axis(compared, margin=margin) if compared else None
     scenario = load_document(result.source.document, result.source.path)
-    title = f"Tune {scenario.title}"
+    load = load_text(result.tuning)
+    of = f"{scenario.title}, {load}" if load else scenario.title
+    title = f"Tune {of}"
     run = result.run
-    address = tune_file(run, scenario.name, result.tuning.objective)
+    address = tune_file(run, scenario.name, result.tuning)
     return TunePage(
         address=address,
         head=Head(
@@ -155,9 +177,9 @@ def tune_page(result: TuneResult, files: Sequence[Proof], *, now: str) -> TunePa
         ),
         hero=Hero(
             title="Tune",
-            question=f"Which configuration gives {scenario.title} the best"
-            f" {result.tuning.objective} on this host?",
-            context=f"{scenario.title} · {run.host.name} · {day(run.started_at)}",
+            question=f"Which configuration gives {of} the best {result.tuning.objective} on this"
+            " host?",
+            context=f"{of} · {run.host.name} · {day(run.started_at)}",
             verdict=rich(headline(result, bounds=False)),
             support=rich(_support(result)),
             flags=(),
@@ -172,8 +194,28 @@ def tune_page(result: TuneResult, files: Sequence[Proof], *, now: str) -> TunePa
         sure=certainty(result),
         not_tried=(*not_tried(result), *same_as_others(result)),
         changes=_changes(result),
-        verify=CommandLine(f"corebound tune {shlex.quote(result.source.path)} --verify"),
+        verify=_verify_command(result),
+        loads=_loads(loads) if loads is not None else None,
         data=f"../data/{address.removesuffix('.html')}.json",
+    )
+
+
+def _verify_command(result: TuneResult) -> CommandLine:
+    words = ["corebound", "tune", result.source.path]
+    if result.tuning.load:
+        words += ["--only", ",".join(f"{name}={value}" for name, value in result.tuning.load)]
+    if result.tuning.objective != "latency":
+        words += ["--objective", result.tuning.objective]
+    return CommandLine(shlex.join([*words, "--verify"]))
+
+
+def _loads(loads: LoadsResult) -> Loads:
+    return Loads(
+        sentence=common_sentence(loads),
+        rows=tuple(
+            (row, tune_file(result.run, str(result.source.document["name"]), result.tuning))
+            for row, result in zip(load_rows(loads), loads.results, strict=True)
+        ),
     )
 
 
