@@ -14,7 +14,7 @@ PYTEST := $(BIN)/python -m pytest
 PARALLEL := -n $(JOBS) --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-rest test-all test-numa numa-machine fuzz environments check lint golden schema bench release clean
+.PHONY: help demo test test-rest test-all test-numa numa-machine fuzz environments check lint docs golden schema bench release clean
 
 help: ## list the targets
 	@sed -nE 's/^([a-z-]+):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 20
@@ -63,7 +63,7 @@ environments: $(READY)
 	@scripts/debian-packages tests
 	@$(BIN)/corebound environment make $(ENVIRONMENTS)
 
-check: lint test ## everything that has to hold before a push
+check: lint docs test ## everything that has to hold before a push
 
 lint: $(READY) ## style, types, the direction of imports, changelog fragments and plain English
 	$(BIN)/ruff format --check .
@@ -72,6 +72,10 @@ lint: $(READY) ## style, types, the direction of imports, changelog fragments an
 	$(BIN)/lint-imports --no-cache --no-logo
 	$(BIN)/python scripts/check_changelog.py
 	$(BIN)/python scripts/check_language.py
+
+docs: $(READY) ## build the documentation into docs/_build; a broken link is an error
+	$(BIN)/python -m sphinx --quiet --keep-going --fail-on-warning docs docs/_build
+	@echo "The documentation: docs/_build/index.html"
 
 golden: $(READY) ## write the expected pages anew; look at the difference
 	COREBOUND_GOLDEN=write $(BIN)/python -m pytest -q tests/unit/report/test_golden.py

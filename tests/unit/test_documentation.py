@@ -1,0 +1,124 @@
+"""The documentation: every page is reachable, and the real parsers accept every example."""
+
+from __future__ import annotations
+
+import ast
+import re
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+import yaml
+from typer.main import get_command
+
+from corebound.cli.app import app
+from corebound.scenario.loader import load
+from support.paths import ROOT
+
+DOCS = ROOT / "docs"
+PAGES = [
+    ROOT / "README.md",
+    *(page for page in sorted(DOCS.rglob("*.md")) if "generated" not in page.parts),
+]
+# Of each fenced block: its language and its text.
+_FENCE = re.compile(r"^```(\w+)\n(.*?)^```", re.MULTILINE | re.DOTALL)
+
+
+class Block(NamedTuple):
+    """A block of code on a page of the documentation."""
+
+    page: Path
+    text: str
+
+    def __str__(self) -> str:
+        """Name it by its page and its line, in reports of pytest."""
+        line = self.page.read_text("utf-8").partition(self.text)[0].count("\n") + 1
+        return f"{self.page.relative_to(ROOT)}:{line}"
+
+
+def blocks(language: str) -> list[Block]:
+    """All blocks of a language, in the order of their pages."""
+    return [
+        Block(page, match.group(2))
+        for page in PAGES
+        for match in _FENCE.finditer(page.read_text("utf-8"))
+        if match.group(1) == language
+    ]
+
+
+def commands() -> list[tuple[str, str]]:
+    """Each command line of corebound in a shell block, with the block it is from."""
+    return [
+        (str(block), line)
+        for block in blocks("sh")
+        for line in block.text.replace("\\\n", " ").split("\n")
+        if re.match(r"(sudo )?(\S*/)?corebound ", line)
+    ]
+
+
+def test_the_index_leads_to_every_page() -> None:
+    index = (DOCS / "index.md").read_text("utf-8")
+    reachable = {f"{line.strip()}.md" for line in index.split("\n")}
+    pages = {
+        str(page.relative_to(DOCS))
+        for page in PAGES
+        if DOCS in page.parents and page.parent != DOCS / "adr"
+    }
+
+    assert pages - {"index.md"} <= reachable
+
+
+@pytest.mark.parametrize("block", blocks("yaml"), ids=str)
+def test_each_scenario_and_each_part_of_one_is_valid(block: Block) -> None:
+    if not isinstance(part := yaml.safe_load(block.text), dict):
+        pytest.fail("a YAML block is a map")
+    if not is_of_a_scenario(part):
+        return
+    whole = {
+        "schema": 1,
+        "name": "example",
+        "title": "An example",
+        "question": "Is it valid?",
+        "workload": "example:setup",
+        **part,
+    }
+    if "margin" in part or "alternate" in part:
+        pytest.fail("a part of `measure` is shown under `measure:`")
+
+    load(yaml.safe_dump(whole, sort_keys=False).encode(), str(block))
+
+
+def is_of_a_scenario(part: dict[str, Any]) -> bool:
+    """Whether a block is a scenario or a part of one, not another file."""
+    return not {"engine", "apiVersion", "jobs", "services"} & set(part)
+
+
+@pytest.mark.parametrize(("place", "line"), commands())
+def test_each_command_has_these_arguments_and_options(place: str, line: str) -> None:
+    words = shlex.split(line.removeprefix("sudo "), comments=True)
+    words = list(shell_words(words))[1:]
+    command: Any = get_command(app)
+    context = command.make_context("corebound", [], resilient_parsing=True)
+    while hasattr(command, "get_command") and words:
+        name = words.pop(0)
+        command = command.get_command(context, name)
+        assert command is not None, f"{place}: no command {name}"
+        context = type(context)(command, info_name=name, parent=context)
+
+    # It raises a usage error for an unknown option, a missing argument or a wrong choice.
+    command.parse_args(context, words)
+
+
+def shell_words(words: list[str]) -> Iterator[str]:
+    """The words of the first command of a line, up to a redirection, a pipe or the next command."""
+    for word in words:
+        if word in {"|", "||", "&&", ">", ">>", "<", ";"}:
+            return
+        yield word
+
+
+@pytest.mark.parametrize("block", blocks("python"), ids=str)
+def test_each_python_example_is_valid_python(block: Block) -> None:
+    ast.parse(block.text)
