@@ -1,0 +1,1 @@
+"""The Python API behind `import corebound`, and the pytest plugin."""

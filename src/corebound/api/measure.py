@@ -1,0 +1,157 @@
+"""Compare functions from a script or a notebook, each launch in a fresh process."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+from corebound.api import comparison as compared
+from corebound.api.comparison import Comparison
+from corebound.api.results import Results, StoredRun
+from corebound.errors import InputError
+from corebound.machine.doctor.result import HostCheck
+from corebound.records.jsonl import Stored
+from corebound.records.launch_record import Launch
+from corebound.runner import Job, Observer
+from corebound.workflow.execute import RunResult
+from corebound.workflow.measure_functions import (
+    FunctionRequest,
+    describe_function,
+    measure_functions,
+)
+
+
+class Measurement(Comparison, frozen=True, kw_only=True):
+    """The comparison of functions, with its launches.
+
+    Attributes:
+        results: The run: `results.launches()`, `results.iterations()` and so on.
+    """
+
+    results: Results
+
+
+def measure(
+    *functions: Callable[[], object],
+    names: Sequence[str] | None = None,
+    setup: bool = False,
+    budget_s: float = 30.0,
+    margin: float = 0.02,
+    launches: tuple[int, int] = (6, 30),
+    settings: Mapping[str, Any] | None = None,
+    records: str | PathLike[str] | None = None,
+    wait_s: float = 60.0,
+    notify: Callable[[str], object] | None = None,
+) -> Measurement:
+    """Compare functions with the first of them, in fresh processes that alternate.
+
+    Each launch is a new process of this interpreter, with this `sys.path` and working directory.
+    A function of a module is imported there, so that the file on disk is measured. A function of a
+    notebook or of the script itself, a lambda and a `functools.partial` are sent by value, with
+    cloudpickle.
+
+    Args:
+        functions: At least two, called without arguments; the first is the baseline. Each call is
+            one iteration, and should take more than a few microseconds: timing a call costs 0.1.
+        names: Their names in the results; by default those of the functions.
+        setup: Whether each function is called once and returns the step to time, like the
+            workload of a scenario: for models and data.
+        budget_s: Start no launch after this many seconds.
+        margin: The largest share that counts as equal: 0.02 is ±2 %.
+        launches: The least and the most launches of each function.
+        settings: Other keys of a scenario, such as
+            `{"binding": "one-cpu", "threads": 1, "env": {"HF_HOME": "/data"}}`.
+        records: A folder of records to keep the run in; by default it is not kept.
+        wait_s: How long to wait for another run on this host, in seconds.
+        notify: Called with each line about the progress; `print` shows them.
+
+    Returns:
+        One row for each function but the first; `verdict`, `speedup_ratio` and
+        `speedup_interval` are those of the only row.
+
+    Raises:
+        InputError: A function cannot be sent to another process, or an argument is invalid.
+        LaunchError: A function failed.
+        HostError: Another run held the host for longer than `wait_s`.
+    """
+    if "COREBOUND_MEASURES" in os.environ:
+        raise InputError(
+            what="a function that is being measured started another measurement.",
+            where="corebound.measure",
+            fix='Call measure() below `if __name__ == "__main__":`.',
+        )
+    if names is not None and len(names) != len(functions):
+        raise InputError(
+            what=f"{len(names)} names for {len(functions)} functions.",
+            where="corebound.measure",
+            fix="Pass a name for each function.",
+        )
+    described = [
+        describe_function(function, names[index] if names is not None else None)
+        for index, function in enumerate(functions)
+    ]
+    request = FunctionRequest(
+        setup=setup,
+        budget_s=budget_s,
+        margin=margin,
+        launches=launches,
+        settings=settings or {},
+        wait_s=wait_s,
+        records=Path(records) if records is not None else None,
+    )
+    return measurement_of(measure_functions(described, request, CallReporter(notify)))
+
+
+def measurement_of(result: RunResult) -> Measurement:
+    """The comparison of a run with one scenario."""
+    (scenario_result,) = result.scenario_results()
+    comparison = compared.of_baselines(scenario_result)
+    stored = Stored(file=result.file, run=result.run, launches=result.launches, faults=())
+    return Measurement(
+        before=comparison.before,
+        after=comparison.after,
+        rows=comparison.rows,
+        not_comparable={},
+        only_in_one={},
+        document=comparison.document,
+        results=Results([StoredRun(run=result.run, read=lambda: stored)]),
+    )
+
+
+class CallReporter:
+    """Passes each line of the progress to a function; a `Reporter` and an `Observer`."""
+
+    def __init__(self, notify: Callable[[str], object] | None) -> None:
+        """Take the function; None shows nothing."""
+        self._notify = notify or (lambda _line: None)
+
+    def notify(self, message: str) -> None:
+        """Pass a message on."""
+        self._notify(message)
+
+    def show_warnings(self, checks: Sequence[HostCheck]) -> None:
+        """Pass the host checks that are warnings on."""
+        for check in checks:
+            if check.state == "warning":
+                self._notify(f"warning: {check.check}: {check.value}")
+
+    def show_run(self, *, done: int, budget_s: float | None) -> AbstractContextManager[Observer]:
+        """Observe the run."""
+        del done, budget_s
+        return contextlib.nullcontext(self)
+
+    def started(self, job: Job, *, left: int) -> None:
+        """A launch starts."""
+
+    def ended(self, launch: Launch) -> None:
+        """Pass the launch and its status on."""
+        reason = f": {launch.reason}" if launch.reason else ""
+        self._notify(f"{launch.cell.label}, block {launch.block + 1}: {launch.status}{reason}")
+
+    def tick(self) -> None:
+        """Nothing to redraw."""

@@ -1,0 +1,264 @@
+"""Results as pandas DataFrames: one tidy table for launches, iterations, comparisons and so on.
+
+Units are in the names of columns. What is unknown is missing (`pandas.NA`). Every axis of a
+scenario has a column `axis_NAME`, whose values are text as on the pages.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from corebound.analysis.scenario_result import ScenarioResult, cell_profiles
+from corebound.analysis.serialize import cell_row, interval_columns
+from corebound.api.comparison import ComparedRow, axes_of, baseline_rows
+from corebound.exchange.run_export import ExportedCell
+from corebound.records.history import Series
+from corebound.records.launch_record import Launch, Worker
+from corebound.records.run_record import Run
+from corebound.report.downloads import profile_data
+from corebound.stats.launch_summary import Warmup, counted_iterations, first_used_iteration
+
+_AXIS = "axis_"
+_TEXT, _NUMBER, _COUNT, _TRUTH = "string", "Float64", "Int64", "boolean"
+_RUN = {
+    "run": _TEXT, "started_at": _TEXT, "host_id": _TEXT, "host": _TEXT, "commit": _TEXT,
+    "scenario": _TEXT, "cell": _TEXT,
+}  # fmt: skip
+# The columns of each table, with their types in pandas.
+RUNS = {
+    "run": _TEXT, "started_at": _TEXT, "host_id": _TEXT, "host": _TEXT, "cpu_model": _TEXT,
+    "kernel": _TEXT, "commit": _TEXT, "subject": _TEXT, "dirty": _TRUTH, "profile": _TEXT,
+    "scenarios": _TEXT, "corebound": _TEXT,
+}  # fmt: skip
+ITERATIONS = {
+    **_RUN, "launch": _TEXT, "block": _COUNT, "worker": _COUNT, "iteration": _COUNT,
+    "counts": _TRUTH, "disturbed": _TRUTH, "wall_ns": _COUNT, "cpu_ns": _COUNT,
+}  # fmt: skip
+COMPARISONS = {
+    **_RUN, "baseline": _TEXT, "baseline_median_ns": _NUMBER, "median_ns": _NUMBER,
+    "median_low_ns": _NUMBER, "median_high_ns": _NUMBER, "speedup_ratio": _NUMBER,
+    "speedup_low_ratio": _NUMBER, "speedup_high_ratio": _NUMBER, "verdict": _TEXT,
+    "is_significant": _TRUTH, "p_value": _NUMBER, "pairs": _COUNT, "launches_needed": _COUNT,
+    "margin_ratio": _NUMBER,
+}  # fmt: skip
+HISTORY = {
+    "project": _TEXT, "scenario": _TEXT, "cell": _TEXT, "host_id": _TEXT, "host": _TEXT,
+    "unit": _TEXT, "at": _TEXT, "run": _TEXT, "commit": _TEXT, "value": _NUMBER, "low": _NUMBER,
+    "high": _NUMBER, "launches": _COUNT, "missing": _TEXT,
+}  # fmt: skip
+OPERATORS = {
+    **_RUN, "launch": _TEXT, "operator": _TEXT, "calls": _NUMBER, "total_ns": _NUMBER,
+    "total_low_ns": _NUMBER, "total_high_ns": _NUMBER, "share_ratio": _NUMBER,
+    "quiet_ns": _NUMBER, "call_mean_ns": _NUMBER, "call_min_ns": _NUMBER, "call_max_ns": _NUMBER,
+}  # fmt: skip
+COMPARED = {
+    "scenario": _TEXT, "cell": _TEXT, "before": _NUMBER, "after": _NUMBER, "unit": _TEXT,
+    "speedup_ratio": _NUMBER, "speedup_low_ratio": _NUMBER, "speedup_high_ratio": _NUMBER,
+    "verdict": _TEXT, "is_significant": _TRUTH, "p_value": _NUMBER, "pairs": _COUNT,
+    "launches_needed": _COUNT, "margin_ratio": _NUMBER,
+}  # fmt: skip
+
+
+def runs(all_runs: Iterable[Run]) -> pd.DataFrame:
+    """One row for each run."""
+    return _frame(
+        (
+            {
+                "run": run.id,
+                "started_at": run.started_at,
+                "host_id": run.host.id,
+                "host": run.host.name,
+                "cpu_model": run.host.cpu_model,
+                "kernel": run.host.kernel,
+                "commit": run.commit.sha if run.commit else None,
+                "subject": run.commit.subject if run.commit else None,
+                "dirty": run.commit.dirty if run.commit else None,
+                "profile": run.profile,
+                "scenarios": ", ".join(str(source.document["name"]) for source in run.scenarios),
+                "corebound": run.corebound,
+            }
+            for run in all_runs
+        ),
+        RUNS,
+    )
+
+
+def iterations(cells: Iterable[ExportedCell]) -> pd.DataFrame:
+    """One row for each timed iteration of the launches with samples, warm-up included."""
+    parts: dict[str, list[Any]] = {}
+    length = 0
+    for cell in cells:
+        shared = {**_identity(cell.run, cell), **_axes(cell.cell.axes)}
+        for launch in cell.launches:
+            for worker in launch.workers:
+                n = len(worker.wall_ns)
+                columns = {
+                    **{
+                        name: np.repeat(np.array([value], object), n)
+                        for name, value in shared.items()
+                    },
+                    **_iteration_columns(launch, worker, cell.warmup),
+                }
+                for name in columns.keys() - parts.keys():
+                    parts[name] = [np.repeat(np.array([None], object), length)] if length else []
+                for name, column in parts.items():
+                    column.append(columns.get(name, np.repeat(np.array([None], object), n)))
+                length += n
+    axes = sorted(name for name in parts if name.startswith(_AXIS))
+    types = ITERATIONS | dict.fromkeys(axes, _TEXT)
+    return pd.DataFrame(
+        {
+            name: pd.array(np.concatenate(parts[name]) if parts.get(name) else [], dtype=type_)
+            for name, type_ in types.items()
+        }
+    )
+
+
+def _iteration_columns(launch: Launch, worker: Worker, warmup: Warmup) -> dict[str, Any]:
+    n = len(worker.wall_ns)
+    counts, disturbed = np.zeros(n, bool), np.zeros(n, bool)
+    is_alone = len(launch.workers) == 1
+    if n and launch.status == "ok":
+        counted = np.array(counted_iterations(worker, is_alone=is_alone))
+        counts[counted[counted >= first_used_iteration(worker, warmup, is_alone=is_alone)]] = True
+    for part in worker.disturbed:
+        disturbed[part.first : part.last + 1] = True
+    return {
+        "launch": np.repeat(np.array([launch.id], object), n),
+        "block": np.full(n, launch.block),
+        "worker": np.full(n, worker.slot),
+        "iteration": np.arange(n),
+        "counts": counts,
+        "disturbed": disturbed,
+        "wall_ns": np.array(worker.wall_ns, object),
+        "cpu_ns": np.array(worker.cpu_ns if len(worker.cpu_ns) == n else [None] * n, object),
+    }
+
+
+def comparisons(results: Iterable[ScenarioResult]) -> pd.DataFrame:
+    """One row for each configuration that has a baseline, in each run."""
+    return _frame(_comparisons(results), COMPARISONS)
+
+
+def _comparisons(results: Iterable[ScenarioResult]) -> Iterator[dict[str, Any]]:
+    for result in results:
+        pairs = [*result.ranked]
+        rows = baseline_rows(pairs, margin=result.measure.margin)
+        for pair, row in zip(pairs, rows, strict=True):
+            values = cell_row(pair.cell)
+            yield {
+                **_identity(result.run, pair.cell),
+                **_axes(pair.cell.cell.axes),
+                **{name: values[name] for name in ("median_ns", "median_low_ns", "median_high_ns")},
+                "baseline": pair.baseline.cell.key,
+                "baseline_median_ns": row.before,
+                **_statistics(row),
+            }
+
+
+def _statistics(row: ComparedRow) -> dict[str, Any]:
+    return {
+        "speedup_ratio": row.speedup_ratio,
+        **interval_columns("speedup", row.speedup_interval, "_ratio"),
+        "verdict": row.verdict,
+        "is_significant": row.is_significant,
+        "p_value": row.p_value,
+        "pairs": row.pairs,
+        "launches_needed": row.launches_needed,
+        "margin_ratio": row.margin,
+    }
+
+
+def compared_rows(rows: Sequence[ComparedRow]) -> pd.DataFrame:
+    """One row for each row of a comparison."""
+    return _frame(
+        (
+            {
+                "scenario": row.scenario,
+                "cell": row.cell,
+                "before": row.before,
+                "after": row.after,
+                "unit": row.unit,
+                **_statistics(row),
+                **_axes(row.axes.items()),
+            }
+            for row in rows
+        ),
+        COMPARED,
+    )
+
+
+def history(all_series: Iterable[Series]) -> pd.DataFrame:
+    """One row for each point of each series, oldest first."""
+    return _frame(
+        (
+            {
+                "project": series.project,
+                "scenario": series.scenario,
+                "cell": series.cell,
+                "host_id": series.host,
+                "host": series.host_name,
+                "unit": series.unit,
+                "at": point.at,
+                "run": point.run,
+                "commit": point.commit.sha if point.commit else None,
+                "value": point.value,
+                "low": point.bounds[0] if point.bounds else None,
+                "high": point.bounds[1] if point.bounds else None,
+                "launches": len(point.launches) or None,
+                "missing": point.missing,
+                **_axes(axes_of(series.cell).items()),
+            }
+            for series in all_series
+            for point in series.points
+        ),
+        HISTORY,
+    )
+
+
+def operators(results: Iterable[ScenarioResult]) -> pd.DataFrame:
+    """One row for each operator of each profiled configuration, in each run."""
+    return _frame(
+        (
+            {
+                **_identity(result.run, profiled),
+                **_axes(profiled.cell.axes),
+                "launch": profiled.launch.id,
+                **operator,
+            }
+            for result in results
+            for profiled in cell_profiles(result)
+            for operator in profile_data(profiled)["operators"]
+        ),
+        OPERATORS,
+    )
+
+
+def _identity(run: Run, cell: Any) -> dict[str, Any]:
+    """The columns that every table of runs begins with."""
+    commit = run.commit_of(cell.cell.environment)
+    return {
+        "run": run.id,
+        "started_at": run.started_at,
+        "host_id": run.host.id,
+        "host": run.host.name,
+        "commit": commit.sha if commit else None,
+        "scenario": cell.cell.scenario,
+        "cell": cell.cell.key,
+    }
+
+
+def _axes(axes: Iterable[tuple[str, str]]) -> dict[str, str]:
+    return {f"{_AXIS}{axis}": value for axis, value in axes}
+
+
+def _frame(rows: Iterable[Mapping[str, Any]], types: Mapping[str, str]) -> pd.DataFrame:
+    """A table with these columns, then those of the axes."""
+    listed = list(rows)
+    axes = dict.fromkeys(name for row in listed for name in row if name.startswith(_AXIS))
+    all_types = {**types, **dict.fromkeys(axes, _TEXT)}
+    return pd.DataFrame(listed, columns=list(all_types)).astype(all_types)

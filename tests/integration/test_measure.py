@@ -1,0 +1,129 @@
+"""`corebound.measure` with real processes, from a script as a user writes it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from support.commands import isolation
+
+MODULE = """\
+import hashlib
+
+TEXT = b"some text\\n" * 20_000
+
+def once(): hashlib.sha256(TEXT).digest()
+
+def three_times(): [hashlib.sha256(TEXT).digest() for _ in range(3)]
+
+def prepare():
+    text = TEXT * 2
+    return lambda: hashlib.sha256(text).digest()
+
+def broken(): raise ValueError("no data")
+"""
+REPORT = """
+import json
+print(json.dumps({
+    "verdicts": [row.verdict for row in result],
+    "ratios": [row.slowdown_ratio for row in result],
+    "cells": [row.cell for row in result],
+    "launches": result.results.launches()["status"].value_counts().to_dict(),
+    "iterations": len(result.results.iterations()),
+}))
+"""
+
+
+def measured(folder: Path, script: str) -> dict[str, Any]:
+    """What a script prints that leaves its measurement in `result`."""
+    completed = executed(folder, script + REPORT)
+    assert completed.returncode == 0, completed.stderr
+    report: dict[str, Any] = json.loads(completed.stdout.splitlines()[-1])
+    return report
+
+
+def executed(folder: Path, script: str) -> subprocess.CompletedProcess[str]:
+    (folder / "hashing.py").write_text(MODULE)
+    (folder / "script.py").write_text(script)
+    return subprocess.run(
+        (sys.executable, "script.py"),
+        cwd=folder,
+        env={"PATH": "/usr/bin:/bin", **isolation(folder)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+@pytest.mark.quick
+def test_functions_of_a_module_are_measured_in_fresh_processes(tmp_path: Path) -> None:
+    report = measured(
+        tmp_path,
+        "import corebound, hashing\n"
+        "result = corebound.measure(hashing.once, hashing.three_times, launches=(3, 6))\n",
+    )
+
+    assert report["verdicts"] == ["slower"]
+    assert report["ratios"][0] == pytest.approx(3, rel=0.2)
+    assert report["cells"] == ["function=three_times"]
+    assert report["launches"]["ok"] >= 4
+    assert report["iterations"] > 50
+
+
+def test_functions_of_a_script_and_lambdas_are_sent_by_value(tmp_path: Path) -> None:
+    report = measured(
+        tmp_path,
+        "import corebound, functools, hashing\n"
+        "N = 3\n"
+        "def own(): [hashing.once() for _ in range(N)]\n"
+        "result = corebound.measure(\n"
+        "    own, lambda: hashing.once(), functools.partial(sum, range(60_000)),\n"
+        "    names=['own', 'less', 'sum'], launches=(3, 4))\n",
+    )
+
+    assert report["cells"] == ["function=less", "function=sum"]
+    assert report["ratios"][0] == pytest.approx(1 / 3, rel=0.3)
+
+
+def test_a_setup_is_not_part_of_the_step(tmp_path: Path) -> None:
+    report = measured(
+        tmp_path,
+        "import corebound, hashing\n"
+        "def prepare(): return hashing.once\n"
+        "result = corebound.measure(\n"
+        "    prepare, hashing.prepare, setup=True, names=['one', 'two'], launches=(3, 4))\n",
+    )
+
+    assert report["ratios"][0] == pytest.approx(2, rel=0.3)
+
+
+def test_a_function_that_fails_is_one_error_with_its_traceback(tmp_path: Path) -> None:
+    completed = executed(
+        tmp_path,
+        "import corebound, hashing\n"
+        "try:\n"
+        "    corebound.measure(hashing.once, hashing.broken)\n"
+        "except corebound.CoreboundError as error:\n"
+        "    print(error)\n",
+    )
+
+    assert "function broken" in completed.stdout
+    assert "ValueError: no data" in completed.stdout
+    assert "hashing.py" in completed.stdout
+
+
+def test_a_module_that_measures_when_it_is_imported_says_so(tmp_path: Path) -> None:
+    (tmp_path / "unguarded.py").write_text(
+        "import corebound, hashing\n"
+        "def own(): hashing.once()\n"
+        "corebound.measure(own, hashing.once, launches=(2, 2))\n"
+    )
+
+    completed = executed(tmp_path, "import unguarded\n")
+
+    assert "below `if __name__" in completed.stderr
