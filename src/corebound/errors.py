@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
-# Exit codes of commands that end without an error; the README lists all codes.
+# Exit codes of commands that end without an error; docs/reference/commands.md lists all codes.
 REGRESSION = 1
 NO_ANSWER = 5
 # EX_SOFTWARE of sysexits.h: an internal software error.

@@ -1,6 +1,6 @@
 """The command-line entry point: parses arguments, dispatches commands, prints errors, and exits.
 
-The README lists the exit codes.
+docs/reference/commands.md lists the exit codes.
 """
 
 from __future__ import annotations
