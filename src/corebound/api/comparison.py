@@ -108,11 +108,18 @@ class ComparedRow(Struct, frozen=True, kw_only=True):
 
     def __str__(self) -> str:
         """Name, change and verdict on one line."""
+        return f"{self.name}: {self.summary}"
+
+    @property
+    def summary(self) -> str:
+        """The change with its interval, and the verdict in words."""
         if self.verdict is None:
-            return f"{self.name}: no result"
+            return "no result"
         word = verdict_word(self.verdict).word
         needed = launches_to_decide(self.launches_needed) if self.verdict == "undecided" else ""
-        return f"{self.name}: {self.change}, {', '.join(filter(None, (word, needed)))}"
+        if self.verdict in {"faster", "slower"}:
+            return self.change
+        return f"{self.change}, {', '.join(filter(None, (word, needed)))}"
 
     @property
     def name(self) -> str:
