@@ -41,8 +41,14 @@ def spin():
         pass
 
 
+IMPORTED_NS = time.monotonic_ns()
+
+
 def setup(*, side, does="works"):
     """Notes when every iteration began and ended, by the clock that all processes share."""
+    with (FOLDER / f"{side}.setup").open("w") as file:
+        print(json.dumps([IMPORTED_NS, time.monotonic_ns()]), file=file)
+    time.sleep(0.02)
     log = (FOLDER / f"{side}.jsonl").open("a")
     calls = iter(range(1_000_000))
     if side == "b" and does == "works on":
@@ -130,6 +136,16 @@ def test_time_slices_alternate_and_never_overlap(tmp_path: Path, sides: str) -> 
     assert all(ended <= began for (_, ended, _), (began, _, _) in pairwise(timed))
     order = "".join(side for side, _ in groupby(side for _, _, side in timed))
     assert order == order[: len(sides)] * 7
+
+
+def test_all_import_before_they_set_up_one_after_the_other(tmp_path: Path) -> None:
+    together(tmp_path, "a", "b", "c")
+
+    begins = [json.loads((tmp_path / "suite" / f"{side}.setup").read_text()) for side in "abc"]
+    assert max(imported for imported, _ in begins) <= min(began for _, began in begins)
+    first_iterations = [spans(tmp_path, side)[0] for side in "abc"]
+    assert first_iterations[0][1] <= begins[1][1]
+    assert first_iterations[1][1] <= begins[2][1]
 
 
 @pytest.mark.measures

@@ -81,14 +81,15 @@ _MOST_STOPPING_S = 0.1
 class Participant:
     """One launch of an alternation, with all its workers.
 
-    The launch's own thread calls `may_start`, `ready`, `may_go` and `leave`, in this order.
+    The launch's own thread calls `imported`, `may_set_up`, `ready`, `may_go` and `leave`, in
+    this order.
     """
 
     def __init__(self, alternation: Alternation, workers: int) -> None:
         self.workers = workers
         self.connections: list[socket.socket] = []
         self.finished: list[socket.socket] = []
-        self.is_ready = self.has_ended = False
+        self.has_imported = self.is_ready = self.has_ended = False
         self.slices_s = 0.0
         self._alternation = alternation
         self._processes: Callable[[], Iterable[int]] = tuple
@@ -101,13 +102,33 @@ class Participant:
         number = self._alternation.participants.index(self)
         return replace(request, turn_signal=self._alternation.name, turn_number=number)
 
-    def may_start(self, timeout_s: float) -> bool:
-        """Whether all launches before it are ready or have ended, within the timeout.
+    def imported(self) -> None:
+        """Note that the launch has imported what it needs."""
+        with self._alternation.changed:
+            self.has_imported = True
+            self._alternation.changed.notify_all()
 
-        One launch sets up at a time, so that none disturbs the set-up of another.
+    def may_set_up(self, timeout_s: float) -> bool:
+        """Whether all launches have imported and all before it are ready, within the timeout.
+
+        All import at the same time, which takes most of a short launch. One launch sets up at a
+        time, so that none disturbs the set-up of another: two pools that spin would take many
+        times as long. Launches that have ended do not count.
         """
         participants = self._alternation.participants
-        return self._alternation.wait_for(participants[: participants.index(self)], timeout_s)
+        before = participants[: participants.index(self)]
+        return self._alternation.wait_until(
+            lambda: (
+                all(one.has_imported or one.has_ended for one in participants)
+                and all(one.is_ready or one.has_ended for one in before)
+            ),
+            timeout_s,
+        )
+
+    @property
+    def has_room(self) -> bool:
+        """Whether there is memory for one more launch; the first one always has room."""
+        return self is self._alternation.participants[0] or self._alternation.has_room()
 
     def ready(self, processes: Callable[[], Iterable[int]]) -> None:
         """Note that the launch is ready, and pause it.
@@ -122,7 +143,10 @@ class Participant:
 
     def may_go(self, timeout_s: float) -> bool:
         """Whether all launches are ready or have ended, within the timeout; it then continues."""
-        if not self._alternation.wait_for(self._alternation.participants, timeout_s):
+        participants = self._alternation.participants
+        if not self._alternation.wait_until(
+            lambda: all(one.is_ready or one.has_ended for one in participants), timeout_s
+        ):
             return False
         with self._alternation.changed:
             self.resume()
@@ -217,15 +241,20 @@ class Alternation:
     Attributes:
         name: The abstract socket to which the workers connect.
         participants: The launches, in the order in which they set up.
-        changed: Notified when a launch is ready or has ended.
+        changed: Notified when a launch has imported, is ready or has ended.
+        has_room: Whether there is memory for one more launch.
     """
 
-    def __init__(self, workers: Sequence[int]) -> None:
+    def __init__(
+        self, workers: Sequence[int], *, has_room: Callable[[], bool] = lambda: True
+    ) -> None:
         """Start to listen.
 
         Args:
             workers: The number of workers of each launch.
+            has_room: Whether there is memory for one more launch.
         """
+        self.has_room = has_room
         self.name = f"corebound-{secrets.token_hex(16)}"
         self.participants = tuple(Participant(self, number) for number in workers)
         self.changed = threading.Condition()
@@ -248,13 +277,10 @@ class Alternation:
         self._thread.join()
         self._listener.close()
 
-    def wait_for(self, participants: Sequence[Participant], timeout_s: float) -> bool:
-        """Whether these launches are ready or have ended, within the timeout."""
+    def wait_until(self, condition: Callable[[], bool], timeout_s: float) -> bool:
+        """Whether the launches come to meet a condition, within the timeout."""
         with self.changed:
-            return self.changed.wait_for(
-                lambda: all(one.is_ready or one.has_ended for one in participants),
-                timeout=timeout_s,
-            )
+            return self.changed.wait_for(condition, timeout=timeout_s)
 
     def slices_s_except(self, participant: Participant) -> float:
         """The total duration of all other launches' time slices so far, in seconds."""

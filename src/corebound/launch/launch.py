@@ -175,8 +175,13 @@ def launch(spec: LaunchSpec, supervision: Supervision, tick: Callable[[], None])
 
     Raises:
         LaunchError: the supervisor has ended, so the outcome of the launch is unknown.
+        NoRoomError: there is no memory for it beside the launches that it would alternate with.
     """
     return _Session(spec, supervision, tick).run()
+
+
+class NoRoomError(Exception):
+    """There is no memory for a launch beside those that it would alternate with."""
 
 
 class _TimedOutError(Exception):
@@ -209,6 +214,8 @@ class _Session:
         reason: tuple[str | None, str | None] = (None, None)
         try:
             self._start()
+            if self._spec.role is not None:
+                self._take_turn_to_set_up(self._spec.role)
             self._measure()
             self._dismiss()
         except _TimedOutError:
@@ -304,10 +311,28 @@ class _Session:
             self._huge_pages.append(process_settings.huge_pages(processes) if wanted else None)
 
     def _wait_for_others(self, role: Participant) -> None:
-        """Wait until the other launches are ready; that time is not part of this launch's."""
+        """Pause this launch until the other launches are ready."""
         role.ready(lambda: chain.from_iterable(s.processes for s in self._monitor.samplers))
+        self._wait_outside_deadline(role.may_go)
+
+    def _take_turn_to_set_up(self, role: Participant) -> None:
+        """Let the workers set up once those of other launches do not.
+
+        Raises:
+            NoRoomError: There is no memory for them while the other launches have theirs.
+        """
+        self._until(lambda: all(connection.has_imported for connection in self._connections))
+        role.imported()
+        self._wait_outside_deadline(role.may_set_up)
+        if not role.has_room:
+            raise NoRoomError
+        for connection in self._connections:
+            connection.set_up()
+
+    def _wait_outside_deadline(self, is_over: Callable[[float], bool]) -> None:
+        """Wait for other launches; that time is not part of this launch's."""
         waits_since_s = time.monotonic()
-        while not role.may_go(_TICK_S):
+        while not is_over(_TICK_S):
             self._tick()
         self._began_s += time.monotonic() - waits_since_s
 

@@ -171,6 +171,15 @@ class WorkerConnection(ChildConnection):
         self.close_child_ends()
         self.send(protocol.encode(self._request))
 
+    @property
+    def has_imported(self) -> bool:
+        """Whether the worker has imported the framework and the workload."""
+        return bool(self._phases)
+
+    def set_up(self) -> None:
+        """Tell the worker, which alternates, to set up the workload."""
+        self.send(protocol.SET_UP)
+
     def go(self) -> None:
         """Tell the worker to start its loop."""
         self.send(protocol.GO)

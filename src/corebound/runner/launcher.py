@@ -20,7 +20,7 @@ import corebound
 from corebound.launch import cpu_quota, host_sampler, perf
 from corebound.launch.environments import cache_dir
 from corebound.launch.interleaving import Alternation, Participant
-from corebound.launch.launch import LaunchResult, LaunchSpec, launch
+from corebound.launch.launch import LaunchResult, LaunchSpec, NoRoomError, launch
 from corebound.launch.perf import CounterSupport
 from corebound.launch.supervisor_client import Supervision
 from corebound.machine.cgroups import available_memory_bytes
@@ -144,7 +144,10 @@ class Launcher(Struct, frozen=True, kw_only=True):
                 raise KeyboardInterrupt
 
         workers = [len(job.planned.requests) for job in jobs]
-        with Alternation(workers) as alternation, ThreadPoolExecutor(len(jobs)) as pool:
+        with (
+            Alternation(workers, has_room=self._has_room) as alternation,
+            ThreadPoolExecutor(len(jobs)) as pool,
+        ):
             futures = [
                 pool.submit(self._alternating, job, number, tick, role)
                 for number, (job, role) in enumerate(
@@ -168,11 +171,9 @@ class Launcher(Struct, frozen=True, kw_only=True):
     ) -> LaunchResult | None:
         """The result of a launch that alternates; None if there is no memory for it now."""
         try:
-            while not role.may_start(_TICK_S):
-                tick()
-            if self._is_short_of_memory():
-                return None
             return self._launch(job, number, tick, role)
+        except NoRoomError:
+            return None
         finally:
             role.leave()  # whatever its outcome, the others must not wait for it
 
@@ -200,13 +201,13 @@ class Launcher(Struct, frozen=True, kw_only=True):
         finally:
             shutil.rmtree(folder, ignore_errors=True)
 
-    def _is_short_of_memory(self) -> bool:
-        """Whether a launch as large as the largest that is ready could exceed the memory."""
+    def _has_room(self) -> bool:
+        """Whether there is memory for a launch as large as the largest that is ready."""
         largest_bytes = max(
             resource_usage(partial(descendants, supervision.pid)).rss_bytes
             for supervision in self.supervisions
         )
-        return available_memory_bytes(LIVE) < _MEMORY_RESERVE * largest_bytes
+        return available_memory_bytes(LIVE) >= _MEMORY_RESERVE * largest_bytes
 
     @property
     def _python_path(self) -> Path:

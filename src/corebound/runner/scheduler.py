@@ -340,18 +340,15 @@ class ScenarioProgress:
         planned = self.by_key[key]
         summary = self._summary(planned.cell, before=before)
         ids = {launch.launch for launch in summary.launches}
-        workers = [
-            worker
-            for launch in self._launches[key].values()
-            if launch.id in ids
-            for worker in launch.workers
-        ]
+        launches = [launch for launch in self._launches[key].values() if launch.id in ids]
         if len(ids) < _LEAST_PILOT_LAUNCHES:
             return None
         return PilotLaunches(
             summary=summary,
-            setup_ns=statistics.median(sum(worker.phases.values()) for worker in workers),
-            iterations=statistics.median(len(worker.wall_ns) for worker in workers),
+            setup_ns=statistics.median(map(_besides_iterations_ns, launches)),
+            iterations=statistics.median(
+                len(worker.wall_ns) for launch in launches for worker in launch.workers
+            ),
             workers=len(planned.requests),
         )
 
@@ -389,6 +386,13 @@ class ScenarioProgress:
             warmup = self.by_key[record.cell.key].measure.warmup
             self._summaries[record.id] = summarise_launch(record, warmup)
         return self._summaries[record.id]
+
+
+def _besides_iterations_ns(launch: Launch) -> int:
+    """What a launch took beside its iterations, without its pauses for others."""
+    iterations_ns = max((sum(worker.wall_ns) for worker in launch.workers), default=0)
+    paused_ns = launch.pauses.duration_ns if launch.pauses else 0
+    return max(launch.duration_ns - paused_ns - iterations_ns, 0)
 
 
 class Observer(Protocol):

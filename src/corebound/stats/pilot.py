@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec import Struct
 
@@ -19,6 +19,9 @@ _MOST_STEADY = 1000
 # More iterations are pointless once the error within a launch is this share of what the next
 # launch differs by: together they are then 5 % larger than the difference between launches alone.
 _LEAST_ERROR_SHARE = 1 / 3
+# How much the ratios of two launches differ before any were made. On a virtual machine with two
+# CPUs, launches of one thread differed by 0.3 to 1 %, of two threads by 4 to 7 %.
+_ORDINARY_SPREAD = 0.02
 
 
 class PilotLaunches(Struct, frozen=True, kw_only=True):
@@ -26,7 +29,7 @@ class PilotLaunches(Struct, frozen=True, kw_only=True):
 
     Attributes:
         summary: The cell's summary.
-        setup_ns: The time from a launch's start to its first timed iteration.
+        setup_ns: What a launch takes beside its iterations, from its start to its end.
         iterations: The iterations of one worker, with the warm-up.
         workers: The number of workers of a launch.
     """
@@ -38,10 +41,14 @@ class PilotLaunches(Struct, frozen=True, kw_only=True):
 
 
 class _Variances(Struct, frozen=True, kw_only=True):
-    """Variances of logarithms: of one iteration, and of a launch apart from its iterations."""
+    """Variances of logarithms: of one iteration, and of a launch apart from its iterations.
+
+    `freedom` is how many degrees of freedom that of a launch has.
+    """
 
     iteration: float
     launch: float
+    freedom: int
 
 
 def worthwhile_iterations(
@@ -55,7 +62,7 @@ def worthwhile_iterations(
         n = sqrt(setup time / iteration time x variance of iterations / variance of launches)
 
     iterations after its warm-up. The variance between launches is hardly known after a few of
-    them, so it is averaged over the cells.
+    them, so it is averaged over the cells, and with that of an ordinary launch.
 
     Args:
         pilots: The cells of one scenario, each with two `ok` launches or more.
@@ -77,7 +84,7 @@ def worthwhile_iterations(
     }
     if not variances:
         return {}
-    of_launches = max(statistics.fmean(one.launch for one in variances.values()), 0.0)
+    of_launches = _pooled(variances.values())
     steady = {
         key: _steady_iterations(by_key[key], variance.iteration, of_launches)
         for key, variance in variances.items()
@@ -85,6 +92,17 @@ def worthwhile_iterations(
     for key, base in compared.items():
         steady[base] = max(steady.get(base, 0), steady[key])
     return {key: _with_warm_up(by_key[key], number) for key, number in steady.items()}
+
+
+def _pooled(variances: Iterable[_Variances]) -> float:
+    """The variance between launches, over all cells.
+
+    Two launches that happen to be alike say little, so an ordinary launch counts as one more
+    degree of freedom. Without it, such a pair would be followed by launches as long as possible.
+    """
+    known = [(one.launch, one.freedom) for one in variances]
+    total = sum(launch * freedom for launch, freedom in known) + _ORDINARY_SPREAD**2
+    return max(total / (sum(freedom for _, freedom in known) + 1), 0.0)
 
 
 def _steady_iterations(pilot: PilotLaunches, of_iterations: float, of_launches: float) -> int:
@@ -132,7 +150,11 @@ def _variances(
     logs: Sequence[float], squared_errors: Sequence[float], pilot: PilotLaunches
 ) -> _Variances:
     if len(logs) < 2:
-        return _Variances(iteration=0.0, launch=0.0)
+        return _Variances(iteration=0.0, launch=0.0, freedom=0)
     within = statistics.fmean(squared_errors)
     used = statistics.fmean(launch.used for launch in pilot.summary.launches) / pilot.workers
-    return _Variances(iteration=within * used, launch=statistics.variance(logs) - within)
+    return _Variances(
+        iteration=within * used,
+        launch=statistics.variance(logs) - within,
+        freedom=len(logs) - 1,
+    )

@@ -170,6 +170,8 @@ def work(request: protocol.Request, orders: BinaryIO, reply: MessageWriter) -> N
             release_own_name()
         if request.target is not None:
             find_function(request.target)
+    if request.turn_signal is not None and orders.readline() != protocol.SET_UP:
+        return  # the runner has abandoned the launch
     with Phase(reply, "setup"):
         workload = make_workload(request)
     with Phase(reply, "first"):

@@ -2,8 +2,8 @@
 
 Uses only the standard library, because every environment's Python imports this module.
 
-The runner writes one `Request`, then `GO`, then closes the pipe. The worker answers
-with one message per line:
+The runner writes one `Request`, then `GO`, then closes the pipe. A worker that alternates waits
+for `SET_UP` before that, once it has imported. The worker answers with one message per line:
 
 - `phase` when each part of its setup ends;
 - `ready` after the first iteration, when thread pools exist and are sized;
@@ -27,6 +27,7 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from typing import Any, BinaryIO, Literal, TypeVar
 
+SET_UP = b"set-up\n"
 GO = b"go\n"
 
 # The bytes that start a worker's time slice, start its last one, which takes all remaining
