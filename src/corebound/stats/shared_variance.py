@@ -44,7 +44,13 @@ class SharedErrors(Struct, frozen=True, kw_only=True):
     freedoms: Array
 
 
-def share_variances(errors: Array, freedoms: Array, *, confidence: float = 0.95) -> SharedErrors:
+def share_variances(
+    errors: Array,
+    freedoms: Array,
+    *,
+    confidence: float = 0.95,
+    keeps_own_factor: float = _KEEPS_OWN_FACTOR,
+) -> SharedErrors:
     """Combine each comparison's variance with those of the others.
 
     The variances are drawn from a scaled inverse chi-squared distribution, whose scale and
@@ -56,6 +62,8 @@ def share_variances(errors: Array, freedoms: Array, *, confidence: float = 0.95)
         errors: (..., k) standard errors of k comparisons with the same number of launches.
         freedoms: (..., k) their degrees of freedom, above 0.
         confidence: The confidence of the interval that the result preserves.
+        keeps_own_factor: A comparison whose error exceeds the median error by this factor keeps
+            its own interval if that is wider.
 
     Returns:
         The new errors and degrees of freedom. With fewer than two comparisons, and where all
@@ -80,7 +88,7 @@ def share_variances(errors: Array, freedoms: Array, *, confidence: float = 0.95)
     reach = _reach(np.sqrt(posterior), prior + own, weights, 1 - confidence)
     total = freedoms + (weights * prior).sum(axis=(-2, -1))
     shared = reach / special.stdtrit(total, (1 + confidence) / 2)
-    is_noisy = errors > _KEEPS_OWN_FACTOR * np.median(errors, axis=-1, keepdims=True)
+    is_noisy = errors > keeps_own_factor * np.median(errors, axis=-1, keepdims=True)
     own_reach = errors * special.stdtrit(freedoms, (1 + confidence) / 2)
     keeps_own = is_noisy & (own_reach > reach)
     return SharedErrors(
