@@ -24,6 +24,7 @@ from corebound.analysis.commit_comparison import (
     CommitComparison,
     ComparedSeries,
 )
+from corebound.analysis.host_comparison import ConfigurationRow, HardwareClass, HostComparison
 from corebound.analysis.launch_metrics import (
     context_switches,
     median_of,
@@ -63,6 +64,8 @@ from corebound.stats.server_summary import MeanWithInterval, summarise_served
 from corebound.text import spreadsheet
 
 Ends = tuple[float, float]
+# Larger powers are no numbers.
+_MOST_LOG = 700.0
 
 
 def interval_pair(interval: Interval | None) -> Ends | None:
@@ -644,3 +647,103 @@ def _finite_numbers(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [_finite_numbers(item) for item in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def hosts_document(comparison: HostComparison) -> dict[str, Any]:
+    """Results across hosts; ratios are baseline time over cell time, times are in ns."""
+    names = comparison.class_names
+    return {
+        "classes": [
+            {
+                "class": names[hardware],
+                "label": hardware.label or None,
+                "cpu_model": hardware.cpu_model,
+                "cores": hardware.shape,
+                "hosts": [host.id for host in hosts],
+            }
+            for hardware, hosts in comparison.classes.items()
+        ],
+        "hosts": [
+            {"id": host.id, "name": host.name, "class": names[host.hardware], "facts": host.facts}
+            for host in comparison.hosts
+        ],
+        "scenarios": [
+            {
+                "name": scenario.name,
+                "title": scenario.title,
+                "other_version": list(scenario.other_version),
+                "configurations": [_configuration_document(row, names) for row in scenario.rows],
+            }
+            for scenario in comparison.scenarios
+        ],
+        "outlier_hosts": [
+            {
+                "host": outlier.host.id,
+                "name": outlier.host.name,
+                "class": names[outlier.host.hardware],
+                "values": [
+                    {"scenario": scenario.name, "cell": row.key, "kind": row.kind}
+                    for scenario, row, _ in outlier.rows
+                ],
+                "differs": [to_builtins(difference) for difference in outlier.differs],
+            }
+            for outlier in comparison.outliers
+        ],
+        "recommended": [
+            {
+                "class": names.get(advice.hardware, advice.hardware.name),
+                "scenario": advice.scenario,
+                "objective": advice.objective,
+                "configurations": [
+                    {"configuration": name, "hosts": number} for name, number in advice.recommended
+                ],
+            }
+            for advice in comparison.advice
+        ],
+    }
+
+
+def _finite_exp(log: float | None) -> float | None:
+    return math.exp(log) if log is not None and log < _MOST_LOG else None
+
+
+def _configuration_document(
+    row: ConfigurationRow, names: Mapping[HardwareClass, str]
+) -> dict[str, Any]:
+    value = "speedup_ratio" if row.kind == "speedup" else "time_ns"
+    return {
+        "cell": row.key,
+        "configuration": row.name,
+        "kind": row.kind,
+        "classes_differ": row.differs,
+        "difference_p_value": row.difference.p_value if row.difference else None,
+        "classes": [
+            {
+                "class": names[each.hardware],
+                value: each.value,
+                "interval": interval_pair(each.interval),
+                "verdict": each.verdict,
+                "spread": math.expm1(each.estimate.spread)
+                if each.estimate is not None and each.estimate.spread is not None
+                else None,
+                "hosts": [
+                    {
+                        "host": member.host.id,
+                        "value": member.cell.speedup
+                        if row.kind == "speedup"
+                        else member.cell.time_ns,
+                        "interval": member.cell.speedup_bounds
+                        if row.kind == "speedup"
+                        else member.cell.time_bounds_ns,
+                        "verdict": member.cell.verdict,
+                        "deviation_ratio": math.exp(member.deviation.log),
+                        "limit_ratio": _finite_exp(member.deviation.limit),
+                        "outlier": member.deviation.is_outlier,
+                    }
+                    for member in each.members
+                ],
+                "without": [{"host": name, "reason": reason} for name, reason in each.without],
+            }
+            for each in row.classes
+        ],
+    }

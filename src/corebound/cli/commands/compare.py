@@ -1,8 +1,9 @@
-"""`corebound compare`: compare two runs, or the results of two commits, cell by cell."""
+"""`corebound compare`: two runs, or two commits, cell by cell; or all hosts of the records."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import typer
@@ -27,11 +28,16 @@ from corebound.analysis.run_comparison import (
     count_not_compared,
     run_variation_note,
 )
-from corebound.analysis.serialize import commit_comparison_document, run_comparison_document
+from corebound.analysis.serialize import (
+    commit_comparison_document,
+    hosts_document,
+    run_comparison_document,
+)
 from corebound.analysis.series_names import short_series_names
 from corebound.analysis.wording import compared_bounds, count, value_text
 from corebound.cli.options import Json, Records, notifier
 from corebound.cli.output.console import Console
+from corebound.cli.output.hosts_text import By, markdown_hosts, print_hosts
 from corebound.cli.output.json import print_json
 from corebound.cli.output.verdicts import (
     SIGNS,
@@ -40,10 +46,12 @@ from corebound.cli.output.verdicts import (
     verdict_text,
     verdict_word,
 )
+from corebound.errors import InputError
 from corebound.records.history import HistoryPoint
 from corebound.records.jsonl import RECORDS
 from corebound.records.run_record import Commit, Run
 from corebound.workflow.compare import compare_recorded
+from corebound.workflow.hosts import compare_recorded_hosts
 
 Format = Literal["text", "md"]
 
@@ -52,14 +60,18 @@ _HEADINGS = ("", "before", "after", "change", "95 % CI", "verdict")
 
 
 def compare(
-    before: Annotated[
-        str,
-        typer.Argument(metavar="A", help="A run (id, start of it, file) or commit (hash, tag)."),
-    ],
-    after: Annotated[
-        str, typer.Argument(metavar="B", help="The run or commit to compare with the first.")
-    ],
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="A B",
+            help="Two runs (id, start of it, file) or commits (hash, tag);"
+            " with --by, scenario files to compare.",
+        ),
+    ] = None,
     *,
+    by: Annotated[
+        By | None, typer.Option("--by", help="Compare all hosts of the records, or their classes.")
+    ] = None,
     records: Records = RECORDS,
     as_json: Json = False,
     form: Annotated[Format, typer.Option("--format", help="Output format.")] = "text",
@@ -67,13 +79,31 @@ def compare(
         bool, typer.Option("--all", help="Also list rows without a clear difference.")
     ] = False,
 ) -> None:
-    """Compare two runs, or two commits, measured or imported.
+    """Compare two runs, two commits, measured or imported, or all hosts.
 
     Examples:
         corebound compare 1f0c 9be1
         corebound compare v1.2 v1.3 --format md
+        corebound compare --by class scenarios/matmul.yaml
     """
     console = Console(stderr=True)
+    if by is not None:
+        files = [Path(name) for name in names or ()]
+        hosts = compare_recorded_hosts(records, files, notifier(console))
+        if as_json:
+            print_json(hosts_document(hosts))
+        elif form == "md":
+            typer.echo(markdown_hosts(hosts, by=by, show_all=show_all))
+        else:
+            print_hosts(hosts, Console(), by=by, show_all=show_all)
+        return
+    if names is None or len(names) != 2:
+        raise InputError(
+            what="compare takes two runs or two commits.",
+            where=" ".join(["corebound compare", *(names or ())]),
+            fix="Name two, such as `corebound compare 1f0c 9be1`, or compare hosts with --by.",
+        )
+    before, after = names
     compared = compare_recorded(before, after, records, notifier(console), console.status)
     result = (
         text_of_commits(compared)

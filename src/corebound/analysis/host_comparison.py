@@ -1,0 +1,629 @@
+"""Results across hosts: each host against its own baseline, then by class of hardware.
+
+Ratios can be compared between classes, because each is of two configurations on one host.
+Absolute times are compared only between hosts of one class.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from typing import Literal
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from corebound.analysis.scenario_result import CellResult, ScenarioResult
+from corebound.analysis.tuning import TuneResult
+from corebound.analysis.wording import full_name
+from corebound.machine.topology import Topology
+from corebound.records.run_record import Run
+from corebound.stats.between_hosts import (
+    ClassDifference,
+    ClassEstimate,
+    Deviation,
+    HostValue,
+    compare_classes,
+    deviations,
+    estimate_class,
+)
+from corebound.stats.comparison import Verdict, verdict_of
+from corebound.stats.distributions import normal_quantile
+from corebound.stats.intervals import CONFIDENCE, Interval, is_usable_ratio
+from corebound.stats.multiplicity import holm
+from corebound.units import cpu_quota, percent
+
+# The label that names or refines a host's class.
+CLASS_LABEL = "class"
+# A class whose hosts share a value this often says what a host should have.
+_COMMON_SHARE = 2 / 3
+# Differences from the class are listed in this order; labels and other checks follow.
+_FIRST_FACTS = ("microcode", "kernel", "governor", "SMT", "memory", "memory of nodes", "CPU quota")
+_NORMAL_REACH = normal_quantile((1 + CONFIDENCE) / 2)
+_NOISE_WORDS = re.compile(r"\((?:R|TM|tm|cpu family|CPU implementer)[^)]*\)|\bCPU\b|@.*$")
+
+
+class HardwareClass(Struct, frozen=True, kw_only=True, order=True):
+    """Hosts that should behave alike: one CPU model, one shape, and one label if they have any.
+
+    Whether SMT is on, and how much memory a host has, may differ within a class.
+
+    Attributes:
+        label: The value of the label `class`; empty without one.
+        cpu_model: The CPU's model.
+        shape: The sockets with the number of cores of each, such as `2 × 28`.
+    """
+
+    label: str
+    cpu_model: str
+    shape: str
+
+    @property
+    def name(self) -> str:
+        """A short name: the label, else CPU and shape.
+
+        >>> HardwareClass(label="", cpu_model="Intel(R) Xeon(R) CPU @ 2.1GHz", shape="2 × 28").name
+        'Intel Xeon, 2 × 28'
+        """
+        model = " ".join(_NOISE_WORDS.sub(" ", self.cpu_model).split())
+        return self.label or f"{model}, {self.shape}"
+
+
+def hardware_class(run: Run) -> HardwareClass:
+    """The class of the host of a run."""
+    return HardwareClass(
+        label=run.labels.get(CLASS_LABEL, ""),
+        cpu_model=run.host.cpu_model,
+        shape=_shape(run.host.topology),
+    )
+
+
+def _shape(topology: Topology) -> str:
+    """The sockets with their cores: `2 × 28`, `1 × 8 + 16` of two kinds, `2 × 64 in 8 nodes`."""
+    cores = {(cpu.core.package, cpu.core, cpu.kind or "") for cpu in topology.cpus}
+    by_package: dict[int, Counter[str]] = {}
+    for package, _, kind in cores:
+        by_package.setdefault(package, Counter())[kind] += 1
+    sockets = Counter(
+        " + ".join(str(number) for _, number in sorted(kinds.items(), reverse=True))
+        for kinds in by_package.values()
+    )
+    text = ", ".join(f"{number} × {each}" for each, number in sorted(sockets.items()))
+    nodes = sum(1 for node in topology.nodes if node.cpus)
+    return f"{text} in {nodes} nodes" if nodes > len(by_package) else text
+
+
+class HostCell(Struct, frozen=True, kw_only=True):
+    """What the launches of one configuration say on one host.
+
+    Attributes:
+        key: The cell's key.
+        name: Its name.
+        speedup: Its speed as a multiple of its own baseline's; None for the baseline.
+        speedup_bounds: The 95 % interval of `speedup`; None with too few launches.
+        verdict: The verdict of that comparison.
+        time_ns: The time of an iteration; None without launches that count.
+        time_bounds_ns: Its 95 % interval.
+        reason: Why it has no value; empty if it has one.
+    """
+
+    key: str
+    name: str
+    speedup: float | None
+    speedup_bounds: tuple[float, float] | None
+    verdict: Verdict | None
+    time_ns: float | None
+    time_bounds_ns: tuple[float, float] | None
+    reason: str = ""
+
+
+class HostScenario(Struct, frozen=True, kw_only=True):
+    """The latest result of one scenario on one host, without its launches."""
+
+    name: str
+    title: str
+    sha256: str
+    margin: float
+    run: str
+    started_at: str
+    cells: tuple[HostCell, ...]
+
+
+class HostSummary(Struct, frozen=True, kw_only=True):
+    """A host: what it is and the latest result of each scenario.
+
+    Attributes:
+        facts: What may differ between hosts of a class, by name.
+    """
+
+    id: str
+    name: str
+    hardware: HardwareClass
+    facts: dict[str, str]
+    scenarios: tuple[HostScenario, ...]
+
+
+def summarise_scenario(result: ScenarioResult) -> HostScenario:
+    """Keep of a scenario's result what a comparison of hosts needs."""
+    return HostScenario(
+        name=result.scenario.name,
+        title=result.scenario.title,
+        sha256=result.source.sha256,
+        margin=result.measure.margin,
+        run=result.run.id,
+        started_at=result.run.started_at,
+        cells=tuple(
+            _host_cell(cell.key, full_name(cell), found)
+            for cell in result.planned
+            if (found := result.find(cell)) is not None
+        ),
+    )
+
+
+def _host_cell(key: str, name: str, cell: CellResult) -> HostCell:
+    comparison, interval = cell.comparison, cell.summary.interval
+    bounds = comparison.interval if comparison is not None else None
+    reasons = (launch.reason for launch in cell.launches if launch.reason)
+    return HostCell(
+        key=key,
+        name=name,
+        speedup=comparison.speedup_ratio if comparison is not None else None,
+        speedup_bounds=(bounds.low, bounds.high) if bounds is not None else None,
+        verdict=comparison.verdict if comparison is not None else None,
+        time_ns=cell.summary.median_ns,
+        time_bounds_ns=(interval.low, interval.high) if interval is not None else None,
+        reason="" if cell.is_measured else next(reasons, "no launch counts"),
+    )
+
+
+def host_facts(run: Run) -> dict[str, str]:
+    """What may differ between hosts of one class, by name; what a host does not show is absent."""
+    host, topology = run.host, run.host.topology
+    nodes = [round((node.memory_bytes or 0) / 2**30) for node in topology.nodes]
+    facts = {
+        "microcode": host.microcode,
+        "kernel": host.kernel,
+        "governor": ", ".join(host.governors or ()),
+        "SMT": "on" if topology.has_smt else "off",
+        # A kernel reserves a few MiB more or less at each start.
+        "memory": f"{round(host.memory_bytes / 2**30)} GiB" if host.memory_bytes else None,
+        "memory of nodes": " + ".join(map(str, nodes)) + " GiB" if len(nodes) > 1 else None,
+        "CPU quota": cpu_quota(topology.cpu_quota) if topology.cpu_quota is not None else "none",
+        "allowed CPUs": str(len(topology.allowed)),
+        "OS": host.os,
+        "commit": run.commit.name if run.commit is not None else None,
+        **{f"packages of {lock.name}": lock.sha256[:12] for lock in run.environments},
+        **{
+            check.check: check.value
+            for check in run.preflight or ()
+            if check.group in {"processor", "memory", "kernel"} and check.state != "unavailable"
+        },
+        **{f"label {name}": value for name, value in run.labels.items() if name != CLASS_LABEL},
+    }
+    return {name: value for name, value in facts.items() if value}
+
+
+# `speedup`: the ratio to the host's own baseline. `time`: the time of a baseline.
+Kind = Literal["speedup", "time"]
+
+
+class Member(Struct, frozen=True, kw_only=True):
+    """One host's value in a row, and how far it is from its class."""
+
+    host: HostSummary
+    cell: HostCell
+    deviation: Deviation
+
+
+class ClassResult(Struct, frozen=True, kw_only=True):
+    """One class's value of a configuration.
+
+    Attributes:
+        hardware: The class.
+        members: The hosts with a usable value.
+        estimate: Of the hosts that are outliers in no row; None without any.
+        interval: Of the class; of the host itself if there is only one.
+        verdict: The verdict of a speed-up; None for times and without an interval.
+        without: Hosts of the class without a usable value, with the reason.
+    """
+
+    hardware: HardwareClass
+    members: tuple[Member, ...]
+    estimate: ClassEstimate | None
+    interval: Interval | None
+    verdict: Verdict | None
+    without: tuple[tuple[str, str], ...]
+
+    @property
+    def value(self) -> float | None:
+        """The class's speed-up or time; None without any host."""
+        return math.exp(self.estimate.log) if self.estimate is not None else None
+
+    @property
+    def outliers(self) -> tuple[Member, ...]:
+        """The hosts that are far from the others."""
+        return tuple(member for member in self.members if member.deviation.is_outlier)
+
+    @property
+    def spread(self) -> str:
+        """How much hosts differ, in per cent; empty for one host."""
+        spread = self.estimate.spread if self.estimate is not None else None
+        return "" if spread is None else percent(math.expm1(spread))
+
+
+class ConfigurationRow(Struct, frozen=True, kw_only=True):
+    """One configuration of a scenario in all classes.
+
+    Attributes:
+        name: The configuration.
+        kind: Whether the values are speed-ups or times.
+        classes: The result of each class that has one.
+        difference: The test whether the classes have equal values; None for times.
+        differs: Whether they differ significantly, corrected for all rows.
+    """
+
+    key: str
+    name: str
+    kind: Kind
+    classes: tuple[ClassResult, ...]
+    difference: ClassDifference | None
+    differs: bool
+
+    def of(self, hardware: HardwareClass) -> ClassResult | None:
+        """The result of a class."""
+        return next((each for each in self.classes if each.hardware == hardware), None)
+
+    @property
+    def extremes(self) -> tuple[ClassResult, ClassResult] | None:
+        """The classes with the largest and the smallest value; None if they do not differ."""
+        if not self.differs:
+            return None
+        several = [each for each in self.classes if each.estimate and each.estimate.error]
+        ordered = sorted(several, key=lambda each: each.value or 0.0)
+        return ordered[-1], ordered[0]
+
+
+class ScenarioAcross(Struct, frozen=True, kw_only=True):
+    """A scenario on several hosts: its configurations, and hosts with another version of it."""
+
+    name: str
+    title: str
+    rows: tuple[ConfigurationRow, ...]
+    other_version: tuple[str, ...]
+
+
+class Difference(Struct, frozen=True, kw_only=True):
+    """What a host has and most others of its class do not."""
+
+    name: str
+    own: str
+    others: str
+
+
+class OutlierHost(Struct, frozen=True, kw_only=True):
+    """A host that is far from its class, in which rows, and what else differs."""
+
+    host: HostSummary
+    rows: tuple[tuple[ScenarioAcross, ConfigurationRow, Member], ...]
+    differs: tuple[Difference, ...]
+
+
+class ClassAdvice(Struct, frozen=True, kw_only=True):
+    """What `corebound tune` recommends on the hosts of one class.
+
+    Attributes:
+        recommended: (configuration, number of hosts), the most frequent first; the configuration
+            is what tune says instead if it recommends none.
+    """
+
+    hardware: HardwareClass
+    scenario: str
+    objective: str
+    recommended: tuple[tuple[str, int], ...]
+
+
+class HostComparison(Struct, frozen=True, kw_only=True):
+    """The results of several hosts."""
+
+    hosts: tuple[HostSummary, ...]
+    scenarios: tuple[ScenarioAcross, ...]
+    outliers: tuple[OutlierHost, ...]
+    advice: tuple[ClassAdvice, ...]
+
+    @property
+    def classes(self) -> dict[HardwareClass, tuple[HostSummary, ...]]:
+        """The hosts of each class; the class with the most hosts first."""
+        groups: dict[HardwareClass, list[HostSummary]] = {}
+        for host in self.hosts:
+            groups.setdefault(host.hardware, []).append(host)
+        ordered = sorted(groups.items(), key=lambda group: (-len(group[1]), group[0]))
+        return {hardware: tuple(hosts) for hardware, hosts in ordered}
+
+    @property
+    def class_names(self) -> dict[HardwareClass, str]:
+        """A distinct name for each class: a shared label is refined by CPU and shape."""
+        frequency = Counter(hardware.name for hardware in self.classes)
+        return {
+            hardware: hardware.name
+            if frequency[hardware.name] == 1
+            else f"{hardware.label}: {replace(hardware, label='').name}"
+            for hardware in self.classes
+        }
+
+
+def compare_hosts(
+    hosts: Sequence[HostSummary], tunings: Iterable[TuneResult] = ()
+) -> HostComparison:
+    """Compare hosts by the latest result of each scenario.
+
+    Hosts that measured another version of a scenario than most are not compared in it.
+
+    Args:
+        hosts: The hosts.
+        tunings: Recommendations of `corebound tune` on any host.
+    """
+    latest = {host.id: host for host in hosts}
+    ordered = tuple(sorted(latest.values(), key=lambda host: (host.name, host.id)))
+    names = sorted({scenario.name for host in ordered for scenario in host.scenarios})
+    drafts = [_draft(name, ordered) for name in names]
+    scenarios = _judge(drafts)
+    return HostComparison(
+        hosts=ordered,
+        scenarios=scenarios,
+        outliers=_outlier_hosts(ordered, scenarios),
+        advice=tuple(_advice(tunings)),
+    )
+
+
+class _Group(Struct, frozen=True, kw_only=True):
+    """The values of one class in one row, before they are judged."""
+
+    hardware: HardwareClass
+    values: tuple[tuple[HostSummary, HostCell, HostValue], ...]
+    without: tuple[tuple[str, str], ...]
+
+
+class _Row(Struct, frozen=True, kw_only=True):
+    key: str
+    name: str
+    kind: Kind
+    margin: float
+    groups: tuple[_Group, ...]
+
+
+class _Draft(Struct, frozen=True, kw_only=True):
+    name: str
+    title: str
+    rows: tuple[_Row, ...]
+    other_version: tuple[str, ...]
+
+
+def _draft(name: str, hosts: Sequence[HostSummary]) -> _Draft:
+    own = [
+        (host, scenario) for host in hosts for scenario in host.scenarios if scenario.name == name
+    ]
+    versions = Counter(scenario.sha256 for _, scenario in own)
+    newest = {
+        sha256: max(scenario.started_at for _, scenario in own if scenario.sha256 == sha256)
+        for sha256 in versions
+    }
+    version = max(versions, key=lambda sha256: (versions[sha256], newest[sha256]))
+    same = [(host, scenario) for host, scenario in own if scenario.sha256 == version]
+    example = max((scenario for _, scenario in same), key=lambda scenario: scenario.started_at)
+    cells: dict[str, dict[str, HostCell]] = {}
+    for host, scenario in same:
+        for cell in scenario.cells:
+            cells.setdefault(cell.key, {})[host.id] = cell
+    measured_on = [host for host, _ in same]
+    rows = []
+    for key, by_host in cells.items():
+        name_of_cell = next(iter(by_host.values())).name
+        has_ratio = any(cell.speedup is not None for cell in by_host.values())
+        kind: Kind = "speedup" if has_ratio else "time"
+        rows.append(
+            _Row(
+                key=key,
+                name=name_of_cell,
+                kind=kind,
+                margin=example.margin,
+                groups=_groups(by_host, measured_on, kind),
+            )
+        )
+    return _Draft(
+        name=name,
+        title=example.title,
+        rows=tuple(rows),
+        other_version=tuple(host.name for host, scenario in own if scenario.sha256 != version),
+    )
+
+
+def _groups(
+    by_host: Mapping[str, HostCell], hosts: Sequence[HostSummary], kind: Kind
+) -> tuple[_Group, ...]:
+    by_class: dict[HardwareClass, list[HostSummary]] = {}
+    for host in hosts:
+        by_class.setdefault(host.hardware, []).append(host)
+    groups = []
+    for hardware, members in sorted(by_class.items()):
+        values: list[tuple[HostSummary, HostCell, HostValue]] = []
+        without: list[tuple[str, str]] = []
+        for host in members:
+            cell = by_host.get(host.id)
+            value = host_value(cell, kind) if cell is not None else None
+            if cell is not None and value is not None:
+                values.append((host, cell, value))
+            else:
+                reason = cell.reason if cell is not None else "not measured"
+                without.append((host.name, reason or "not enough launches yet"))
+        groups.append(_Group(hardware=hardware, values=tuple(values), without=tuple(without)))
+    return tuple(groups)
+
+
+def host_value(cell: HostCell, kind: Kind) -> HostValue | None:
+    """A host's value with the variance of its error; None without a usable interval.
+
+    The variance is that of the normal value with the same 95 % interval. With few launches
+    Student's interval is wider than that of a known variance, so it is at least the variance.
+    """
+    ratio, bounds = (
+        (cell.speedup, cell.speedup_bounds)
+        if kind == "speedup"
+        else (cell.time_ns, cell.time_bounds_ns)
+    )
+    if ratio is None or bounds is None or not is_usable_ratio(*bounds):
+        return None
+    error = math.log(bounds[1] / bounds[0]) / 2 / _NORMAL_REACH
+    # A clock coarser than the differences between launches gives an interval without width.
+    return HostValue(log=math.log(ratio), variance=max(error, 1e-6) ** 2)
+
+
+def _judge(drafts: Sequence[_Draft]) -> tuple[ScenarioAcross, ...]:
+    """Find outliers and differences among all rows of all scenarios together."""
+    groups = [group for draft in drafts for row in draft.rows for group in row.groups]
+    tested = deviations([[value for _, _, value in group.values] for group in groups])
+    outliers = frozenset(
+        host.id
+        for group, own in zip(groups, tested, strict=True)
+        for (host, _, _), deviation in zip(group.values, own, strict=True)
+        if deviation.is_outlier
+    )
+    rest = iter(tested)
+    results = [
+        [
+            (row, tuple(_class_result(group, next(rest), row, outliers) for group in row.groups))
+            for row in draft.rows
+        ]
+        for draft in drafts
+    ]
+    tests = [
+        compare_classes([each.estimate for each in classes if each.estimate is not None])
+        if row.kind == "speedup"
+        else None
+        for rows in results
+        for row, classes in rows
+    ]
+    findings = holm([test.p_value if test is not None else None for test in tests])
+    significant = iter(zip(tests, findings, strict=True))
+    scenarios = []
+    for draft, rows in zip(drafts, results, strict=True):
+        judged = []
+        for row, classes in rows:
+            difference, differs = next(significant)
+            judged.append(
+                ConfigurationRow(
+                    key=row.key,
+                    name=row.name,
+                    kind=row.kind,
+                    classes=classes,
+                    difference=difference,
+                    differs=differs,
+                )
+            )
+        scenarios.append(
+            ScenarioAcross(
+                name=draft.name,
+                title=draft.title,
+                rows=tuple(judged),
+                other_version=draft.other_version,
+            )
+        )
+    return tuple(scenarios)
+
+
+def _class_result(
+    group: _Group, tested: Sequence[Deviation], row: _Row, outliers: Container[str]
+) -> ClassResult:
+    members = tuple(
+        Member(host=host, cell=cell, deviation=deviation)
+        for (host, cell, _), deviation in zip(group.values, tested, strict=True)
+    )
+    agreeing = [(cell, value) for host, cell, value in group.values if host.id not in outliers]
+    estimate = estimate_class([value for _, value in agreeing]) if agreeing else None
+    interval = estimate.interval if estimate is not None else None
+    if len(agreeing) == 1:
+        cell = agreeing[0][0]
+        bounds = cell.speedup_bounds if row.kind == "speedup" else cell.time_bounds_ns
+        if bounds is not None:
+            interval = Interval(low=bounds[0], high=bounds[1], confidence=CONFIDENCE)
+    is_ratio = row.kind == "speedup" and interval is not None
+    return ClassResult(
+        hardware=group.hardware,
+        members=members,
+        estimate=estimate,
+        interval=interval,
+        verdict=verdict_of(interval, row.margin) if is_ratio else None,
+        without=group.without,
+    )
+
+
+def _outlier_hosts(
+    hosts: Sequence[HostSummary], scenarios: Sequence[ScenarioAcross]
+) -> tuple[OutlierHost, ...]:
+    rows: dict[str, list[tuple[ScenarioAcross, ConfigurationRow, Member]]] = {}
+    for scenario in scenarios:
+        for row in scenario.rows:
+            for each in row.classes:
+                for member in each.outliers:
+                    rows.setdefault(member.host.id, []).append((scenario, row, member))
+    by_id = {host.id: host for host in hosts}
+    found = [
+        OutlierHost(
+            host=by_id[host],
+            rows=tuple(own),
+            differs=differences(
+                by_id[host],
+                [
+                    other
+                    for other in hosts
+                    if other.hardware == by_id[host].hardware and other.id not in rows
+                ],
+            ),
+        )
+        for host, own in rows.items()
+    ]
+    return tuple(sorted(found, key=lambda outlier: (-len(outlier.rows), outlier.host.name)))
+
+
+def differences(host: HostSummary, others: Sequence[HostSummary]) -> tuple[Difference, ...]:
+    """What a host has that most others of its class do not, the likeliest causes first.
+
+    Args:
+        host: The host.
+        others: The others of its class. What they do not agree about is no difference.
+    """
+    result = []
+    names = dict.fromkeys((*_FIRST_FACTS, *sorted({*host.facts, *_names(others)})))
+    for name in names:
+        values = Counter(other.facts.get(name, "") for other in others)
+        if not values:
+            continue
+        (common, number), own = values.most_common(1)[0], host.facts.get(name, "")
+        if own != common and number >= _COMMON_SHARE * len(others):
+            result.append(Difference(name=name, own=own or "unknown", others=common or "unknown"))
+    return tuple(result)
+
+
+def _names(hosts: Sequence[HostSummary]) -> Iterator[str]:
+    for host in hosts:
+        yield from host.facts
+
+
+def _advice(tunings: Iterable[TuneResult]) -> Iterator[ClassAdvice]:
+    groups: dict[tuple[HardwareClass, str, str], Counter[str]] = {}
+    for result in tunings:
+        key = (
+            hardware_class(result.run),
+            str(result.source.document.get("title") or result.source.document.get("name")),
+            result.tuning.objective,
+        )
+        named = full_name(result.recommended) if result.recommended is not None else result.advice
+        groups.setdefault(key, Counter())[named] += 1
+    for (hardware, scenario, objective), counts in sorted(groups.items()):
+        yield ClassAdvice(
+            hardware=hardware,
+            scenario=scenario,
+            objective=objective,
+            recommended=tuple(counts.most_common()),
+        )

@@ -1,0 +1,178 @@
+"""Read the latest results of every host, one host at a time, with a cache beside the records."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Collection, Iterator
+from pathlib import Path
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from corebound.analysis.host_comparison import (
+    HostComparison,
+    HostScenario,
+    HostSummary,
+    compare_hosts,
+    hardware_class,
+    host_facts,
+    summarise_scenario,
+)
+from corebound.analysis.scenario_result import analyse_scenario
+from corebound.errors import Fault, InputError, ScenarioFaults, encodable, report_os_errors
+from corebound.records import cache, jsonl
+from corebound.records.run_record import Run
+from corebound.scenario.loader import load
+from corebound.workflow.projects import Notify
+from corebound.workflow.tunings import tuning_results
+
+# A scenario that a host has not measured in so many runs is not compared. The time and the memory
+# that this takes grow with the hosts, and not with their nightly runs.
+_MOST_RUNS = 30
+
+
+class _HostRun(Struct, frozen=True, kw_only=True):
+    """What one run says of its host, as it is cached.
+
+    Attributes:
+        stamp: The version of the file that this was read from.
+        selected: Whether the run measured a selection of cells only.
+        host: The host with the scenarios of this run.
+        faults: What could not be read.
+    """
+
+    stamp: str
+    selected: bool
+    host: HostSummary
+    faults: tuple[Fault, ...]
+
+
+def read_hosts(
+    records: Path, faults: list[Fault], only: Collection[str] = ()
+) -> Iterator[HostSummary]:
+    """Read every host with the latest result of each scenario.
+
+    Args:
+        records: The folder of records.
+        faults: Receives what could not be read.
+        only: The names of the scenarios to read; empty reads all.
+    """
+    version = cache.code("analysis", "stats", "records", "scenario", "machine", "units.py")
+    for _, files in itertools.groupby(jsonl.files(records), key=lambda file: file.parent):
+        latest = list(files)[: -_MOST_RUNS - 1 : -1]
+        host = _read_host(latest, records, version, faults)
+        if host is not None:
+            kept = tuple(
+                scenario for scenario in host.scenarios if not only or scenario.name in only
+            )
+            yield replace(host, scenarios=kept)
+
+
+def _read_host(
+    files: list[Path], records: Path, version: str, faults: list[Fault]
+) -> HostSummary | None:
+    """One host, from its latest runs, the latest first; None if none can be read."""
+    name = f"hosts-{encodable(files[0].parent.name)}"
+    cached = cache.load(dict[str, _HostRun], records, name, version=version) or {}
+    runs: dict[str, _HostRun] = {}
+    for file in files:
+        known = cached.get(encodable(file.name))
+        try:
+            stamp = jsonl.stamp(file)
+            run = known if known and known.stamp == stamp else _read_run(file, stamp)
+        except InputError as error:
+            faults.append(jsonl.skipped_fault(file, error))
+            continue
+        runs[encodable(file.name)] = run
+        faults += run.faults
+    if runs != cached:
+        cache.keep(runs, records, name, version=version)
+    if not runs:
+        return None
+    return replace(next(iter(runs.values())).host, scenarios=_latest(runs.values()))
+
+
+def _latest(runs: Collection[_HostRun]) -> tuple[HostScenario, ...]:
+    """The latest result of each scenario; one of a selection of cells only if there is no other."""
+    chosen: dict[str, tuple[bool, HostScenario]] = {}
+    for run in runs:
+        for scenario in run.host.scenarios:
+            selected, known = chosen.get(scenario.name, (False, None))
+            is_whole = selected and not run.selected
+            if known is None or (is_whole and known.sha256 == scenario.sha256):
+                chosen[scenario.name] = run.selected, scenario
+    return tuple(scenario for _, (_, scenario) in sorted(chosen.items()))
+
+
+def _read_run(file: Path, stamp: str) -> _HostRun:
+    stored = jsonl.read(file)
+    faults = list(stored.faults)
+    launched = {launch.cell.scenario for launch in stored.launches}
+    scenarios = []
+    for source in stored.run.scenarios:
+        if source.document.get("name") not in launched:
+            continue
+        try:
+            result = analyse_scenario(stored.run, source, stored.launches)
+        except ScenarioFaults as error:
+            faults += error.faults
+            continue
+        scenarios.append(summarise_scenario(result))
+    return _HostRun(
+        stamp=stamp,
+        selected=bool(stored.run.only),
+        host=_summary(stored.run, tuple(scenarios)),
+        faults=tuple(faults),
+    )
+
+
+def _summary(run: Run, scenarios: tuple[HostScenario, ...]) -> HostSummary:
+    return HostSummary(
+        id=run.host.id,
+        name=run.host.name,
+        hardware=hardware_class(run),
+        facts=host_facts(run),
+        scenarios=scenarios,
+    )
+
+
+def compare_recorded_hosts(
+    records: Path, scenario_files: Collection[Path], notify: Notify
+) -> HostComparison:
+    """Compare all hosts of a folder of records.
+
+    Args:
+        records: The folder.
+        scenario_files: The scenarios to compare; empty for all.
+        notify: Called with a warning for each thing that cannot be read.
+
+    Raises:
+        InputError: A scenario's file cannot be read, or there are no results of two hosts.
+    """
+    names = frozenset(map(_scenario_name, scenario_files))
+    faults: list[Fault] = []
+    hosts = [host for host in read_hosts(records, faults, names) if host.scenarios]
+    tunings = [
+        result
+        for result, _ in tuning_results(records, faults)
+        if not names or result.source.document.get("name") in names
+    ]
+    for fault in faults:
+        notify(f"warning: {fault}")
+    if len(hosts) < 2:
+        found = "one host has" if hosts else "no host has"
+        raise InputError(
+            what=f"{found} results of {'these scenarios' if names else 'any scenario'};"
+            " comparing hosts needs two.",
+            where=str(records),
+            fix="Copy the records of other hosts into this folder, or name another with --records.",
+        )
+    return compare_hosts(hosts, tunings)
+
+
+def _scenario_name(file: Path) -> str:
+    with report_os_errors(
+        "the scenario cannot be read", where=file, fix="Name a scenario's YAML file."
+    ):
+        data = file.read_bytes()
+    return load(data, str(file)).name

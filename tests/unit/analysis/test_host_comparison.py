@@ -1,0 +1,211 @@
+"""What the results of several hosts say together."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Mapping
+
+import pytest
+from msgspec.structs import replace
+
+from corebound.analysis.host_comparison import (
+    HardwareClass,
+    HostCell,
+    HostScenario,
+    HostSummary,
+    compare_hosts,
+    differences,
+    hardware_class,
+    host_facts,
+    host_value,
+)
+from support.build import a_host, a_machine, a_run
+
+XEON = HardwareClass(label="", cpu_model="Intel(R) Xeon(R) Gold CPU @ 2.10GHz", shape="2 × 28")
+ARM = HardwareClass(label="", cpu_model="Neoverse-N1", shape="1 × 80")
+
+
+def a_value(key: str, speedup: float | None, *, time_ns: float = 1e6) -> HostCell:
+    reach = 1.01
+    return HostCell(
+        key=key,
+        name=key,
+        speedup=speedup,
+        speedup_bounds=None if speedup is None else (speedup / reach, speedup * reach),
+        verdict=None if speedup is None else "faster" if speedup > 1 else "slower",
+        time_ns=time_ns,
+        time_bounds_ns=(time_ns / reach, time_ns * reach),
+    )
+
+
+def a_summary(
+    name: str,
+    speedup: float,
+    *,
+    hardware: HardwareClass = XEON,
+    time_ns: float = 1e6,
+    sha256: str = "a",
+    facts: Mapping[str, str] | None = None,
+) -> HostSummary:
+    scenario = HostScenario(
+        name="matmul",
+        title="Matrix product",
+        sha256=sha256,
+        margin=0.02,
+        run=f"run-of-{name}",
+        started_at="2026-01-02T03:04:05Z",
+        cells=(
+            a_value("threads=default", None, time_ns=time_ns),
+            a_value("threads=1", speedup, time_ns=time_ns / speedup),
+        ),
+    )
+    return HostSummary(
+        id=f"id-of-{name}",
+        name=name,
+        hardware=hardware,
+        facts={"kernel": "6.8", "SMT": "on", **(facts or {})},
+        scenarios=(scenario,),
+    )
+
+
+def a_class(hosts: int, speedup: float, hardware: HardwareClass = XEON) -> list[HostSummary]:
+    noise = random.Random(f"{hardware}")  # no secret
+    return [
+        a_summary(
+            f"{hardware.shape}-{number}",
+            speedup * noise.lognormvariate(0, 0.02),
+            time_ns=1e6 * noise.lognormvariate(0, 0.02),
+            hardware=hardware,
+        )
+        for number in range(hosts)
+    ]
+
+
+def test_each_class_has_the_ratio_of_its_hosts_to_their_own_baselines() -> None:
+    comparison = compare_hosts([*a_class(6, 1.5), *a_class(5, 0.8, ARM)])
+
+    baseline, one = comparison.scenarios[0].rows
+    assert (baseline.kind, one.kind) == ("time", "speedup")
+    xeon, arm = one.of(XEON), one.of(ARM)
+    assert xeon is not None
+    assert arm is not None
+    assert xeon.value == pytest.approx(1.5, rel=0.03)
+    assert (xeon.verdict, arm.verdict) == ("faster", "slower")
+    assert [len(hosts) for hosts in comparison.classes.values()] == [6, 5]
+
+
+def test_a_planted_difference_between_classes_is_found() -> None:
+    comparison = compare_hosts([*a_class(6, 1.5), *a_class(5, 1.2, ARM)])
+
+    row = comparison.scenarios[0].rows[1]
+    assert row.extremes is not None
+    assert [each.hardware for each in row.extremes] == [XEON, ARM]
+
+
+def test_equal_classes_do_not_differ() -> None:
+    comparison = compare_hosts([*a_class(6, 1.5), *a_class(5, 1.5, ARM)])
+
+    assert comparison.scenarios[0].rows[1].extremes is None
+
+
+def test_absolute_times_of_different_classes_are_not_compared() -> None:
+    slower = [replace(host, hardware=ARM) for host in a_class(5, 1.5)]
+
+    baseline = compare_hosts([*a_class(6, 1.5), *slower]).scenarios[0].rows[0]
+
+    assert baseline.difference is None
+
+
+def test_an_outlier_is_named_with_what_differs_and_does_not_move_its_class() -> None:
+    hosts = a_class(8, 1.5)
+    odd = replace(
+        a_summary("rack3-17", 1 / 1.6, facts={"kernel": "6.1", "label rack": "3"}),
+    )
+
+    comparison = compare_hosts([*hosts, odd])
+
+    (outlier,) = comparison.outliers
+    assert outlier.host.name == "rack3-17"
+    assert [(each.name, each.own, each.others) for each in outlier.differs] == [
+        ("kernel", "6.1", "6.8"),
+        ("label rack", "3", "unknown"),
+    ]
+    xeon = comparison.scenarios[0].rows[1].of(XEON)
+    assert xeon is not None
+    assert xeon.value == pytest.approx(1.5, rel=0.03)
+
+
+def test_a_host_that_is_slow_in_everything_is_an_outlier_by_its_time() -> None:
+    # Its ratio to its own baseline is that of the others.
+    hosts = [*a_class(8, 1.5), a_summary("half-memory", 1.5, time_ns=2.5e6)]
+
+    (outlier,) = compare_hosts(hosts).outliers
+
+    assert [(row.key, row.kind) for _, row, _ in outlier.rows] == [("threads=default", "time")]
+
+
+def test_what_the_class_does_not_agree_about_is_no_difference() -> None:
+    others = [a_summary(f"h{n}", 1.5, facts={"kernel": f"6.{n}"}) for n in range(6)]
+
+    assert differences(a_summary("odd", 1.5, facts={"kernel": "5.10"}), others) == ()
+
+
+def test_hosts_with_another_version_of_a_scenario_are_named_and_not_compared() -> None:
+    hosts = [*a_class(5, 1.5), a_summary("stale", 3.0, sha256="b")]
+
+    (scenario,) = compare_hosts(hosts).scenarios
+
+    assert scenario.other_version == ("stale",)
+    assert all(len(each.members) == 5 for row in scenario.rows for each in row.classes)
+
+
+def test_a_single_host_shows_its_own_interval_and_no_spread() -> None:
+    row = (
+        compare_hosts([*a_class(5, 1.5), a_summary("lone", 1.4, hardware=ARM)]).scenarios[0].rows[1]
+    )
+
+    lone = row.of(ARM)
+    assert lone is not None
+    assert lone.interval is not None
+    assert lone.interval.low == pytest.approx(1.4 / 1.01)
+    assert lone.spread == ""
+
+
+def test_an_interval_that_is_too_wide_is_no_value() -> None:
+    wide = replace(a_value("a", 1.5), speedup_bounds=(1e-9, 1e9))
+
+    assert host_value(wide, "speedup") is None
+
+
+def test_the_error_is_that_of_the_normal_value_with_this_interval() -> None:
+    # 1.01 either way is 1.96 standard errors.
+    value = host_value(a_value("a", 1.5), "speedup")
+
+    assert value is not None
+    assert math.sqrt(value.variance) == pytest.approx(math.log(1.01) / 1.959964)
+
+
+def test_smt_is_a_fact_of_a_host_and_not_of_its_class() -> None:
+    on = a_run(host=a_machine(topology=a_host(cores_per_node=4, cpus_per_core=2)))
+    off = a_run(host=a_machine(topology=a_host(cores_per_node=4)))
+
+    assert hardware_class(on) == hardware_class(off)
+    assert (host_facts(on)["SMT"], host_facts(off)["SMT"]) == ("on", "off")
+
+
+def test_a_label_names_a_class_and_hosts_without_it_are_in_another() -> None:
+    run = a_run()
+    labelled = replace(run, labels={"class": "lab", "rack": "7"})
+
+    assert hardware_class(labelled).name == "lab"
+    assert hardware_class(labelled) != hardware_class(run)
+    assert host_facts(labelled)["label rack"] == "7"
+
+
+def test_classes_that_share_a_label_have_distinct_names() -> None:
+    lab, other = replace(XEON, label="lab"), replace(ARM, label="lab")
+
+    names = compare_hosts([*a_class(2, 1.5, lab), *a_class(2, 1.5, other)]).class_names
+
+    assert sorted(names.values()) == ["lab: Intel Xeon Gold, 2 × 28", "lab: Neoverse-N1, 1 × 80"]
