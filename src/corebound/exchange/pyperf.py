@@ -6,7 +6,6 @@ import ast
 import gzip
 import io
 import json
-import math
 import re
 import shlex
 import statistics
@@ -14,20 +13,17 @@ import tokenize
 import zlib
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from pathlib import Path
 from typing import Any
 
-from msgspec import Struct
 from msgspec.structs import replace
 
-from corebound.errors import Fault, InputError
-from corebound.exchange.reading import Progress, Unreadable, clean, parse_json
+from corebound.exchange.reading import Unreadable, clean, parse_json
+from corebound.exchange.result_files import MARGIN, point_of
 from corebound.exchange.run_export import ExportedCell
-from corebound.records.history import INCOMPARABLE, HistoryPoint, HistoryPoints, Series
+from corebound.records.history import HistoryPoint, HistoryPoints, Series
 from corebound.records.launch_record import Launch
 from corebound.records.run_record import Commit
 from corebound.records.validate import moment
-from corebound.stats.intervals import geometric_mean, geometric_mean_interval
 from corebound.stats.launch_summary import Warmup, summarise_launch
 
 _PYPERF = ("python", "-m", "pyperf")
@@ -128,7 +124,6 @@ def _displayable(text: str) -> str:
     return text if is_displayable else ""
 
 
-MARGIN = 0.02
 _GZIP = b"\x1f\x8b"
 _UNITS = {"second": ("ns", 1e9), "byte": ("bytes", 1.0), "integer": ("count", 1.0)}
 _NAMED = re.compile(r"^(?P<scenario>[^\[\]]+)\[(?P<cell>.+)\]$")
@@ -197,26 +192,17 @@ def _series(benchmark: Mapping[str, Any], common: Mapping[str, Any], project: st
 def _point(
     runs: Sequence[Sequence[float]], scale: float, metadata: Mapping[str, Any]
 ) -> HistoryPoint:
-    launches = tuple(float(statistics.median(map(float, values))) * scale for values in runs)
-    usable = bool(launches) and all(0 < value < math.inf for value in launches)
-    interval = geometric_mean_interval(launches) if usable else None
-    bounded = interval is not None and math.isfinite(interval.high)
-    return HistoryPoint(
+    launches = [float(statistics.median(map(float, values))) * scale for values in runs]
+    point = point_of(
+        launches,
         at=_at(metadata),
-        run=_run_id(metadata),
         commit=_commit(metadata),
-        value=geometric_mean(launches) if usable else None,
-        bounds=(interval.low, interval.high) if interval and bounded else None,
-        launches=launches if usable else (),
-        missing=None if usable else _missing(launches),
         environment_key=tuple(
             (name, clean(str(metadata[name]))) for name in _ENVIRONMENT if name in metadata
         ),
+        missing="no run has a value",
     )
-
-
-def _missing(launches: Sequence[float]) -> str:
-    return INCOMPARABLE if launches else "no run has a value"
+    return replace(point, run=_run_id(metadata))
 
 
 def _at(metadata: Mapping[str, Any]) -> str:
@@ -246,45 +232,6 @@ def _commit(metadata: Mapping[str, Any]) -> Commit | None:
         dirty="corebound_dirty" in metadata,
         tree=clean(str(metadata["corebound_tree"])) if "corebound_tree" in metadata else None,
     )
-
-
-class PyperfResults(Struct, frozen=True, kw_only=True):
-    """The result of reading files: series of one point, the number of files, and errors."""
-
-    series: tuple[Series, ...]
-    files: int
-    faults: tuple[Fault, ...]
-
-
-def read_all(paths: Sequence[Path], *, project: str, progress: Progress) -> PyperfResults:
-    """Read files; report and skip those that cannot be read.
-
-    Args:
-        paths: The files.
-        project: The project of the history.
-        progress: Called with the number of files read and the total.
-
-    Raises:
-        InputError: No file can be read.
-    """
-    faults: list[Fault] = []
-    series: list[Series] = []
-    for number, path in enumerate(paths):
-        progress(number, len(paths))
-        try:
-            series += read(path.read_bytes(), project)
-        except Unreadable as error:
-            faults.append(_fault(path, error.what, error.fix))
-        except OSError as error:
-            faults.append(_fault(path, f"cannot be read: {error.strerror}.", "Check its path."))
-    if not series:
-        first = faults[0]
-        raise InputError(what=first.what, where=first.file, fix=first.fix)
-    return PyperfResults(series=tuple(series), files=len(paths) - len(faults), faults=tuple(faults))
-
-
-def _fault(path: Path, what: str, fix: str) -> Fault:
-    return Fault(file=str(path), line=None, what=f"skipped: {what}", fix=fix)
 
 
 _S = 1e9

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import msgspec
@@ -69,6 +70,21 @@ def parse_json(data: bytes) -> Any:
         return _without_surrogates(content) if _LONE_SURROGATE.search(data) else content
     except (ValueError, RecursionError) as error:
         raise Unreadable(f"invalid JSON: {error}.", DAMAGED) from None
+
+
+@contextmanager
+def reporting_damage() -> Iterator[None]:
+    """Report errors of reading a document that has another shape than expected.
+
+    Raises:
+        Unreadable: The block raised an error of a missing or invalid value.
+    """
+    try:
+        yield
+    except Unreadable:
+        raise
+    except (ArithmeticError, AttributeError, LookupError, OSError, TypeError, ValueError) as error:
+        raise Unreadable(f"damaged: {clean(repr(error))}.", DAMAGED) from None
 
 
 def _without_surrogates(value: Any) -> Any:

@@ -5,14 +5,12 @@ from __future__ import annotations
 import gzip
 import json
 import shlex
-from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from corebound.errors import InputError
 from corebound.exchange import pyperf
 from corebound.exchange.pyperf import command_of
 from corebound.exchange.reading import Unreadable
@@ -106,21 +104,6 @@ def test_any_file_is_read_or_rejected(value: object, key: str) -> None:
         pyperf.read(json.dumps(told).encode(), "p")
     except Unreadable:
         return
-
-
-def test_unreadable_files_are_reported_and_the_rest_is_read(tmp_path: Path) -> None:
-    good, bad = tmp_path / "good.json", tmp_path / "bad.json"
-    good.write_text(json.dumps(a_suite({"values": [1.0]})))
-    bad.write_text("{")
-
-    found = pyperf.read_all([bad, good], project="p", progress=lambda *_: None)
-
-    assert (found.files, [fault.file for fault in found.faults]) == (1, [str(bad)])
-
-
-def test_if_no_file_is_readable_the_first_is_reported(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="cannot be read"):
-        pyperf.read_all([tmp_path / "none.json"], project="p", progress=lambda *_: None)
 
 
 # The metadata are those that pyperf 2.10 wrote of the command beside them.

@@ -1,4 +1,4 @@
-"""`corebound import asv` and `import pyperf`: import histories measured by other tools."""
+"""`corebound import asv`: import the history of a project; what imports print."""
 
 from __future__ import annotations
 
@@ -17,10 +17,9 @@ from corebound.cli.output.console import Console
 from corebound.cli.output.json import print_json
 from corebound.cli.output.progress import ReadingProgress
 from corebound.errors import Fault
-from corebound.exchange import pyperf as exchange_pyperf
 from corebound.exchange.asv.environments import MergeOptions
 from corebound.exchange.asv.project import AsvResults
-from corebound.exchange.history_import import ImportSummary, keep
+from corebound.exchange.history_import import ImportSummary
 from corebound.exchange.reading import clean
 from corebound.records.jsonl import RECORDS
 from corebound.workflow.import_history import import_asv
@@ -214,34 +213,3 @@ def _warnings(faults: Sequence[Fault]) -> Iterator[str]:
         if len(similar) > _MAX_SIMILAR:
             more = NamedCount(len(similar) - _MAX_SIMILAR, "more files", "more file")
             yield f"{more} like the last; --json lists them all"
-
-
-def pyperf(
-    files: Annotated[
-        list[Path], typer.Argument(metavar="FILE...", help="Files written by pyperf.")
-    ],
-    *,
-    project: ProjectName = None,
-    records: Records = RECORDS,
-    as_json: Json = False,
-) -> None:
-    """Import results of pyperf.
-
-    Each file becomes a point in the history of its benchmarks.
-
-    Examples:
-        corebound import pyperf results/*.json
-        corebound import pyperf bench.json --project json
-    """
-    name = project or "pyperf"
-    with ReadingProgress(Console(stderr=True), MofNCompleteColumn()) as bar:
-        source = exchange_pyperf.read_all(
-            files, project=name, progress=partial(bar.show, "reading results")
-        )
-    print_import(
-        name,
-        (NamedCount(source.files, "files", "file", "files"),),
-        keep(name, source.series, records),
-        source.faults,
-        as_json=as_json,
-    )

@@ -1,0 +1,228 @@
+"""`corebound import pytest-benchmark` and other tools' result files."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.progress import MofNCompleteColumn
+
+from corebound.cli.commands.import_history import NamedCount, print_import
+from corebound.cli.options import Json, ProjectName, Records
+from corebound.cli.output.console import Console
+from corebound.cli.output.progress import ReadingProgress
+from corebound.records.jsonl import RECORDS
+from corebound.workflow.import_results import Tool, import_results
+
+_Files = Annotated[list[Path], typer.Argument(metavar="FILE...", help="Files with results.")]
+_Host = Annotated[
+    str | None, typer.Option("--host", metavar="NAME", help="Name of the machine that measured.")
+]
+_Commit = Annotated[
+    str | None,
+    typer.Option("--commit", metavar="REVISION", help="Commit that was measured, such as HEAD."),
+]
+_Date = Annotated[
+    str | None,
+    typer.Option("--date", metavar="TIME", help="When it was measured, such as 2026-01-02T03:04."),
+]
+
+
+def pytest_benchmark(
+    files: _Files,
+    *,
+    project: ProjectName = None,
+    host: _Host = None,
+    commit: _Commit = None,
+    date: _Date = None,
+    records: Records = RECORDS,
+    as_json: Json = False,
+) -> None:
+    """Import results of pytest-benchmark.
+
+    All rounds of a benchmark are of one process, so each file is one launch. Files of one commit
+    and day that are imported together are launches of one point.
+
+    Examples:
+        corebound import pytest-benchmark .benchmarks/*/*.json --project parser
+    """
+    _import(
+        "pytest-benchmark",
+        files,
+        records,
+        project,
+        host=host,
+        commit=commit,
+        date=date,
+        as_json=as_json,
+    )
+
+
+def hyperfine(
+    files: _Files,
+    *,
+    project: ProjectName = None,
+    host: _Host = None,
+    commit: _Commit = None,
+    date: _Date = None,
+    records: Records = RECORDS,
+    as_json: Json = False,
+) -> None:
+    """Import results of hyperfine.
+
+    Each run of a command is a launch. The files name neither host nor commit.
+
+    Examples:
+        corebound import hyperfine times.json --project tool --commit HEAD --host ci
+    """
+    _import(
+        "hyperfine", files, records, project, host=host, commit=commit, date=date, as_json=as_json
+    )
+
+
+def google_benchmark(
+    files: _Files,
+    *,
+    project: ProjectName = None,
+    host: _Host = None,
+    commit: _Commit = None,
+    date: _Date = None,
+    records: Records = RECORDS,
+    as_json: Json = False,
+) -> None:
+    """Import JSON results of Google Benchmark.
+
+    All repetitions are of one process, so each file is one launch. Real time is imported.
+
+    Examples:
+        corebound import google-benchmark out.json --project codec --commit HEAD
+    """
+    _import(
+        "google-benchmark",
+        files,
+        records,
+        project,
+        host=host,
+        commit=commit,
+        date=date,
+        as_json=as_json,
+    )
+
+
+def criterion(
+    files: Annotated[
+        list[Path], typer.Argument(metavar="DIR...", help="Folders: target/criterion.")
+    ],
+    *,
+    project: ProjectName = None,
+    host: _Host = None,
+    commit: _Commit = None,
+    date: _Date = None,
+    records: Records = RECORDS,
+    as_json: Json = False,
+) -> None:
+    """Import the latest results of Criterion.
+
+    All samples of a benchmark are of one process, so each folder is one launch. The results name
+    neither host nor commit.
+
+    Examples:
+        corebound import criterion target/criterion --project codec --commit HEAD
+    """
+    _import(
+        "criterion", files, records, project, host=host, commit=commit, date=date, as_json=as_json
+    )
+
+
+def github_action_benchmark(
+    files: _Files,
+    *,
+    project: ProjectName = None,
+    host: _Host = None,
+    records: Records = RECORDS,
+    as_json: Json = False,
+) -> None:
+    """Import the history that github-action-benchmark keeps.
+
+    Each value is one launch.
+
+    Examples:
+        corebound import github-action-benchmark dev/bench/data.js --project codec
+    """
+    _import("github-action-benchmark", files, records, project, host=host, as_json=as_json)
+
+
+def bencher(
+    files: _Files,
+    *,
+    project: ProjectName = None,
+    host: _Host = None,
+    commit: _Commit = None,
+    date: _Date = None,
+    records: Records = RECORDS,
+    as_json: Json = False,
+) -> None:
+    """Import Bencher Metric Format.
+
+    Each value is one launch. The files name neither host nor commit.
+
+    Examples:
+        corebound import bencher results.json --project codec --commit HEAD
+    """
+    _import(
+        "bencher", files, records, project, host=host, commit=commit, date=date, as_json=as_json
+    )
+
+
+def pyperf(
+    files: Annotated[
+        list[Path], typer.Argument(metavar="FILE...", help="Files written by pyperf.")
+    ],
+    *,
+    project: ProjectName = None,
+    records: Records = RECORDS,
+    as_json: Json = False,
+) -> None:
+    """Import results of pyperf.
+
+    Each file becomes a point in the history of its benchmarks.
+
+    Examples:
+        corebound import pyperf results/*.json
+        corebound import pyperf bench.json --project json
+    """
+    _import("pyperf", files, records, project, as_json=as_json)
+
+
+def _import(
+    tool: Tool,
+    files: list[Path],
+    records: Path,
+    project: str | None,
+    *,
+    host: str | None = None,
+    commit: str | None = None,
+    date: str | None = None,
+    as_json: bool,
+) -> None:
+    with ReadingProgress(Console(stderr=True), MofNCompleteColumn()) as bar:
+        imported = import_results(
+            tool,
+            files,
+            records,
+            partial(bar.show, "reading results"),
+            project=project,
+            host=host,
+            commit=commit,
+            date=date,
+        )
+    source = imported.source
+    print_import(
+        imported.project,
+        (NamedCount(source.files, "files", "file", "files"),),
+        imported.history,
+        source.faults,
+        as_json=as_json,
+    )

@@ -1,0 +1,117 @@
+"""Import result files of other tools as histories, without a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Literal
+
+from msgspec import Struct
+
+from corebound.errors import InputError
+from corebound.exchange import (
+    bencher,
+    criterion,
+    github_action_benchmark,
+    google_benchmark,
+    history_import,
+    hyperfine,
+    pyperf,
+    pytest_benchmark,
+    result_files,
+)
+from corebound.exchange.history_import import ImportSummary
+from corebound.exchange.reading import Progress, Unreadable, clean
+from corebound.exchange.result_files import Context, Reader, ResultFiles
+from corebound.records.commits import read_commits
+from corebound.records.run_record import Commit
+from corebound.workflow.resolve_refs import resolve_revision
+
+Tool = Literal[
+    "bencher",
+    "criterion",
+    "github-action-benchmark",
+    "google-benchmark",
+    "hyperfine",
+    "pyperf",
+    "pytest-benchmark",
+]
+READERS: Mapping[Tool, Reader] = {
+    "bencher": bencher.read,
+    "criterion": criterion.read,
+    "github-action-benchmark": github_action_benchmark.read,
+    "google-benchmark": google_benchmark.read,
+    "hyperfine": hyperfine.read,
+    "pyperf": lambda path, context: pyperf.read(path.read_bytes(), context.project),
+    "pytest-benchmark": pytest_benchmark.read,
+}
+
+
+class ImportedResults(Struct, frozen=True, kw_only=True):
+    """What was read, and the history with it."""
+
+    project: str
+    source: ResultFiles
+    history: ImportSummary
+
+
+def import_results(
+    tool: Tool,
+    paths: Sequence[Path],
+    records: Path,
+    progress: Progress,
+    *,
+    project: str | None = None,
+    host: str | None = None,
+    commit: str | None = None,
+    date: str | None = None,
+) -> ImportedResults:
+    """Import result files; each becomes a point in the history of its benchmarks.
+
+    Args:
+        tool: The tool that wrote them.
+        paths: The files; for Criterion, folders.
+        records: The folder of records.
+        progress: Called with the number of files read and the total.
+        project: The project's name; None takes the tool's.
+        host: The machine's name; None takes the files' own.
+        commit: The commit that was measured, as git knows it in the current folder; None takes the
+            files' own.
+        date: When it was measured, ISO 8601; None takes the files' own, or that of their last
+            change.
+
+    Raises:
+        InputError: No file can be read, or the commit or the date is invalid.
+    """
+    context = Context(
+        project=clean(project or tool),
+        host=clean(host) if host else None,
+        commit=_commit(commit) if commit else None,
+        at=_date(date) if date else None,
+    )
+    source = result_files.read_all(paths, READERS[tool], context, progress)
+    history = history_import.keep(context.project, source.series, records)
+    return ImportedResults(project=context.project, source=source, history=history)
+
+
+def _commit(name: str) -> Commit:
+    sha = resolve_revision(name)
+    commit = read_commits(Path(), [sha]).get(sha) if sha else None
+    if commit is None:
+        raise InputError(
+            what=f"git knows no commit `{name}` in this folder.",
+            where="--commit",
+            fix="Run this in a clone of the project, and name a hash, a tag or a branch.",
+        )
+    return commit
+
+
+def _date(text: str) -> str:
+    try:
+        return result_files.utc(text)
+    except Unreadable:
+        raise InputError(
+            what=f"`{clean(text)}` is not a time.",
+            where="--date",
+            fix="Write it like 2026-01-02T03:04:05+01:00.",
+        ) from None
