@@ -14,7 +14,7 @@ PYTEST := $(BIN)/python -m pytest
 PARALLEL := -n $(JOBS) --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-rest test-all test-numa numa-machine fuzz environments check lint docs golden schema bench release clean
+.PHONY: help demo test test-rest test-all test-fleet test-numa numa-machine fuzz environments check lint docs golden schema bench release clean
 
 help: ## list the targets
 	@sed -nE 's/^([a-z-]+):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 20
@@ -44,10 +44,15 @@ test-rest: $(READY) environments numa-machine ## run the tests that `make test` 
 	@# The emulated machine keeps one process busy while the other runs integration tests.
 	$(PYTEST) $(PARALLEL) -m "not quick and not measures" tests/numa tests/integration
 	$(PYTEST) -m "not quick and measures" tests/integration
+	$(MAKE) test-fleet
 
 test-all: ## run every test
 	$(MAKE) test
 	$(MAKE) test-rest
+
+test-fleet: $(READY) ## test fleets of three hosts: Dask, Slurm, and a generated Job of Kubernetes
+	@scripts/debian-packages fleet
+	$(PYTEST) tests/fleet
 
 test-numa: $(READY) numa-machine ## test on a booted machine of two sockets and four cores with SMT
 	$(PYTEST) tests/numa
@@ -81,8 +86,9 @@ golden: $(READY) ## write the expected pages anew; look at the difference
 	COREBOUND_GOLDEN=write $(BIN)/python -m pytest -q tests/unit/report/test_golden.py
 	git diff --stat tests/golden
 
-schema: $(READY) ## write the JSON Schema of scenario files anew
+schema: $(READY) ## write the JSON Schemas of scenario and fleet files anew
 	$(BIN)/corebound schema > docs/scenario.schema.json
+	$(BIN)/corebound schema --of fleet > docs/fleet.schema.json
 
 bench: $(READY) ## how fast corebound itself is
 	$(BIN)/python -m benchmarks.harness

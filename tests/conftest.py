@@ -19,7 +19,7 @@ settings.load_profile(os.environ.get("COREBOUND_HYPOTHESIS", "gate"))
 
 TESTS = Path(__file__).parent
 # Builds, boots and real launches, many times slower on a busy host.
-TIMEOUT_S = {"integration": 900, "numa": 1800}
+TIMEOUT_S = {"fleet": 900, "integration": 900, "numa": 1800}
 
 # Files that take a minute or more, in the order in which they start: were one of them last, the
 # other processes of a lane would wait for it.
@@ -42,7 +42,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.path.is_relative_to(TESTS):
             folder = item.path.relative_to(TESTS).parts[0]
-            if folder in {"integration", "browser", "numa"}:
+            if folder in {"integration", "browser", "fleet", "numa"}:
                 item.add_marker(folder)
             if folder in TIMEOUT_S and item.get_closest_marker("timeout") is None:
                 item.add_marker(pytest.mark.timeout(TIMEOUT_S[folder]))

@@ -73,6 +73,18 @@ COMMANDS: Mapping[str, str | CommandGroup] = {
         },
     ),
     "export": "export:export",
+    "fleet": CommandGroup(
+        help="Measure on many hosts, through Dask, Slurm or Kubernetes.",
+        locations={
+            "plan": "fleet:plan",
+            "run": "fleet:run",
+            "status": "fleet:status",
+            "collect": "fleet:collect",
+            "resume": "fleet:resume",
+            "cancel": "fleet:cancel",
+            "agent": "fleet:agent",
+        },
+    ),
 }
 
 

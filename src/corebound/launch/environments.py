@@ -121,6 +121,15 @@ def requirements(name: str, suite: Path) -> Path:
     )
 
 
+def lock_sha256(name: str, suite: Path) -> str:
+    """The hash of an environment's requirements, as in its lock; empty for `host`.
+
+    Raises:
+        InputError: there is no requirements file of that name.
+    """
+    return "" if name == HOST else _sha256(requirements(name, suite))
+
+
 def python_of(name: str, suite: Path) -> Path:
     """The path of an environment's interpreter, whether or not it has been made.
 
@@ -295,13 +304,16 @@ def _unused(folder: Path) -> Iterator[None]:
         yield
 
 
-def make(name: str, suite: Path, report: Callable[[str], None]) -> Environment:
+def make(
+    name: str, suite: Path, report: Callable[[str], None], *, wheelhouse: Path | None = None
+) -> Environment:
     """Make the environment unless it exists; only one process makes it at a time.
 
     Args:
         name: The environment's name.
         suite: The folder that holds `environments/`.
         report: Called with short progress messages.
+        wheelhouse: A folder of wheels to install from, instead of a package index.
 
     Raises:
         InputError: there is no requirements file of that name.
@@ -325,7 +337,7 @@ def make(name: str, suite: Path, report: Callable[[str], None]) -> Environment:
             return environment
         sweep()
         try:
-            _build(folder, file, report, lock)
+            _build(folder, file, report, lock, wheelhouse)
         except BaseException:
             shutil.rmtree(folder, ignore_errors=True)
             raise
@@ -559,7 +571,13 @@ def sweep() -> None:
                 shutil.rmtree(folder, ignore_errors=True)
 
 
-def _build(folder: Path, file: Path, report: Callable[[str], None], lock: int) -> None:
+def _build(
+    folder: Path,
+    file: Path,
+    report: Callable[[str], None],
+    lock: int,
+    wheelhouse: Path | None,
+) -> None:
     shutil.rmtree(folder, ignore_errors=True)
     report("making a virtual environment")
     # pip unpacks here, so that an interruption leaves no files outside the folder.
@@ -567,6 +585,8 @@ def _build(folder: Path, file: Path, report: Callable[[str], None], lock: int) -
     with _explain_disk_errors():
         temporary.mkdir(parents=True)
     pip = (str(folder / "bin" / "python"), "-c", _PIP, str(os.getpid()))
+    index = ("--no-index", "--find-links", str(wheelhouse.absolute())) if wheelhouse else ()
+    install = (*pip, "install", "--requirement", str(file), *index, "--no-input")
     commands: tuple[tuple[str, tuple[str, ...], str], ...] = (
         (
             "no virtual environment could be made",
@@ -575,8 +595,10 @@ def _build(folder: Path, file: Path, report: Callable[[str], None], lock: int) -
         ),
         (
             "its packages could not be installed",
-            (*pip, "install", "--requirement", str(file), "--no-input", "--progress-bar", "off"),
-            "Check that the package index can be reached and offers these versions.",
+            (*install, "--progress-bar", "off"),
+            "Check that the wheelhouse contains these versions and all that they need."
+            if wheelhouse
+            else "Check that the package index can be reached and offers these versions.",
         ),
         (
             "its packages could not be listed",

@@ -65,7 +65,7 @@ def host(topology: Topology) -> Host:
         [cpu.id, cpu.core.package, cpu.core.die, cpu.core.core, cpu.node, cpu.kind]
         for cpu in topology.cpus
     ]
-    identity = json.dumps([_machine_id(), cpu_model, shape]).encode()
+    identity = json.dumps([machine_id(), cpu_model, shape]).encode()
     return Host(
         id=hashlib.sha256(identity).hexdigest()[:12],
         name=platform.node() or "unnamed",
@@ -95,7 +95,8 @@ def governors(tree: Tree) -> tuple[str, ...] | None:
     return tuple(sorted({name for name in names if name})) or None
 
 
-def _machine_id() -> str:
+def machine_id() -> str:
+    """This machine's id, or COREBOUND_MACHINE_ID; empty if it has none."""
     return os.environ.get(MACHINE_ID_VARIABLE) or next(
         filter(
             None, (read_text(LIVE, path) for path in ("etc/machine-id", "var/lib/dbus/machine-id"))

@@ -40,6 +40,20 @@ def put(file: Path, data: bytes) -> None:
         fresh.write_bytes(data)
 
 
+def put_durably(file: Path, data: bytes) -> None:
+    """As `put`, and the file is on the disk when this returns.
+
+    Raises:
+        OSError: The file cannot be written; the old one remains.
+    """
+    make_folder(file.parent)
+    with atomic_write(file) as fresh, fresh.open("wb") as stream:
+        stream.write(data)
+        stream.flush()
+        os.fsync(stream.fileno())
+    sync_folder(file.parent)
+
+
 def opened(file: Path) -> BufferedReader:
     """Open a regular file for reading; a pipe would block, and a device may never end.
 

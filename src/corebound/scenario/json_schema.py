@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from pydantic import BaseModel
+
 from corebound.scenario.models import Scenario
 from corebound.scenario.settings import Settings, is_nullable
 
@@ -36,6 +38,18 @@ def schema() -> dict[str, Any]:
     }
 
 
+def schema_of(model: type[BaseModel], *, title: str) -> dict[str, Any]:
+    """The JSON Schema of a file whose keys have no null values."""
+    document = model.model_json_schema(by_alias=True)
+    for part in (document, *document.get("$defs", {}).values()):
+        part["properties"] = {
+            name: _slim(key, may_be_null=False) for name, key in part["properties"].items()
+        }
+        del part["title"]
+    description = document.pop("description")
+    return {"$schema": DIALECT, "title": title, "description": description, **document}
+
+
 def _axes(properties: dict[str, Any]) -> dict[str, Any]:
     """Give each axis the description of its setting, so that editors show it there too."""
     return {
@@ -60,6 +74,6 @@ def _slim(key: dict[str, Any], *, may_be_null: bool) -> dict[str, Any]:
     return {**slim, "anyOf": branches} if branches else slim
 
 
-def schema_text() -> str:
-    """The schema as text: the content of docs/scenario.schema.json."""
-    return json.dumps(schema(), indent=2, ensure_ascii=False) + "\n"
+def schema_text(document: dict[str, Any] | None = None) -> str:
+    """A schema as text; by default the content of docs/scenario.schema.json."""
+    return json.dumps(document or schema(), indent=2, ensure_ascii=False) + "\n"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from corebound.errors import Fault, ScenarioFaults
@@ -11,7 +11,7 @@ from corebound.scenario.files import FileFinder
 from corebound.scenario.function_checks import ModuleFinder
 from corebound.scenario.matrix import axes_of, expand_matrix, points_of
 from corebound.scenario.models import PROFILES, Scenario, measure_for
-from corebound.scenario.validation import ValidatedTree, validate
+from corebound.scenario.validation import SCENARIO, FileFormat, Model, ValidatedTree, validate
 from corebound.scenario.yaml_reader import Flaw, Path, as_tree, read_yaml
 
 
@@ -33,22 +33,45 @@ def load(
         ScenarioFaults: every fault in syntax, keys, values and their combinations, each with
             its line.
     """
+
+    def check(scenario: Scenario, removed: tuple[Path, ...]) -> Iterator[Flaw]:
+        yield from _check_meaning(scenario, removed, find)
+        if find_file is not None:
+            yield from checks.check_files(scenario, find_file)
+
+    return load_file(data, file, SCENARIO, check)
+
+
+def load_file(
+    data: bytes,
+    file: str,
+    form: FileFormat[Model],
+    check: Callable[[Model, tuple[Path, ...]], Iterable[Flaw]],
+) -> Model:
+    """Read a YAML file of any format.
+
+    Args:
+        data: The file's bytes; any content is accepted.
+        file: The file's name, for faults.
+        form: Its format.
+        check: Checks the meaning of the valid part; its second argument are the invalid parts.
+
+    Raises:
+        ScenarioFaults: every fault in syntax, keys, values and their combinations.
+    """
     root, flaws = read_yaml(data, file)
     if root is None:
         raise ScenarioFaults(flaws)
-    validated = validate(root)
+    validated = validate(root, form)
     faults = [*flaws, *_shape_faults(validated, file)]
-    if validated.scenario is not None:
+    if validated.model is not None:
         faults += [
             Fault(file=file, line=validated.root.nearest(path).line, what=what, fix=fix)
-            for path, what, fix in (
-                *_check_meaning(validated.scenario, validated.removed, find),
-                *(checks.check_files(validated.scenario, find_file) if find_file else ()),
-            )
+            for path, what, fix in check(validated.model, validated.removed)
         ]
-    if faults or validated.scenario is None:
+    if faults or validated.model is None:
         raise ScenarioFaults(_sorted(faults))
-    return validated.scenario
+    return validated.model
 
 
 def load_document(document: dict[str, Any], path: str) -> Scenario:
@@ -59,13 +82,13 @@ def load_document(document: dict[str, Any], path: str) -> Scenario:
     Raises:
         ScenarioFaults: this version cannot read it; the faults have no lines.
     """
-    validated = validate(as_tree(document))
-    if validated.problems or validated.scenario is None:
+    validated = validate(as_tree(document), SCENARIO)
+    if validated.problems or validated.model is None:
         raise ScenarioFaults(tuple(_shape_faults(validated, path)))
-    return validated.scenario
+    return validated.model
 
 
-def _shape_faults(validated: ValidatedTree, file: str) -> Iterator[Fault]:
+def _shape_faults(validated: ValidatedTree[Model], file: str) -> Iterator[Fault]:
     for problem in validated.problems:
         yield Fault(file=file, line=problem.line, what=problem.what, fix=problem.fix)
 

@@ -1,10 +1,10 @@
-"""Validate a tree of values against the scenario's model: unknown keys and wrong types."""
+"""Validate a tree of values against a file's model: unknown keys and wrong types."""
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, Generic, TypeVar
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -22,6 +22,8 @@ from corebound.scenario.models import (
     Needs,
     Profile,
     Scenario,
+    WarmupIterations,
+    WarmupSeconds,
 )
 from corebound.scenario.settings import SETTINGS, ExplicitCpus, is_nullable
 from corebound.scenario.wording import (
@@ -34,7 +36,7 @@ from corebound.scenario.wording import (
     printable,
     whole_number,
 )
-from corebound.scenario.yaml_reader import MOST_DEPTH, Node, Path, as_data
+from corebound.scenario.yaml_reader import MOST_DEPTH, Node, Path, as_data, as_tree
 
 _LAUNCHES = whole_number("a number of launches", 2, 1000)
 _SHARE = Expected(noun="a share", fix="Write a number between 0 and 1, such as 0.02 for 2 %.")
@@ -218,69 +220,124 @@ class Problem(Struct, frozen=True, kw_only=True):
     is_unknown: bool = False
 
 
-class ValidatedTree(Struct, frozen=True, kw_only=True):
+Model = TypeVar("Model", bound=BaseModel)
+
+
+class ValidatedTree(Struct, Generic[Model], frozen=True, kw_only=True):
     """The result of validating a tree.
 
     Attributes:
-        scenario: The scenario without its invalid parts; None if too little is left.
-        root: The tree that the scenario was built from.
+        model: The file's content without its invalid parts; None if too little is left.
+        root: The tree that it was built from.
         problems: What is wrong with its shape.
         removed: The paths of everything that was removed because it was wrong, and of keys
             that were misspelt.
     """
 
-    scenario: Scenario | None
+    model: Model | None
     root: Node
     problems: tuple[Problem, ...]
     removed: tuple[Path, ...]
 
 
-# Placeholders for required top-level keys that are wrong or missing, so that the rest
-# can be checked.
-_PLACEHOLDERS: dict[str, Any] = {
-    "schema": 1, "name": "x", "title": "x", "question": "x", "workload": "x:x",
-}  # fmt: skip
+class FileFormat(Struct, Generic[Model], frozen=True, kw_only=True):
+    """A kind of YAML file: its model, and the words for messages about it.
+
+    Attributes:
+        noun: What the file is, as in "this is not …".
+        example: A line of such a file.
+        model: The model of the whole file.
+        sections: The model of each section, by its key; the file's own under "".
+        homes: Other sections in which an unknown key may belong.
+        placeholders: Values for required top-level keys that are wrong or missing, so that the
+            rest can be checked.
+        expected: Describes the expected value at a path, where a node is wrong.
+        missing: Describes the expected value of a missing key.
+        is_nullable: Whether the key at a path may have no value.
+    """
+
+    noun: str
+    example: str
+    model: type[Model]
+    sections: Mapping[str, type[BaseModel]]
+    homes: tuple[str, ...]
+    placeholders: Mapping[str, Any]
+    expected: Callable[[Path, Node], Expected]
+    missing: Callable[[str], Expected]
+    is_nullable: Callable[[Path], bool]
+
+    def known_keys(self, section: str) -> tuple[str, ...]:
+        """The keys that a section may have."""
+        fields = self.sections[section].model_fields
+        return tuple(field.alias or name for name, field in fields.items())
+
 
 # More is not useful to a reader, and the limit keeps a malicious file from taking long.
 MOST_PROBLEMS = 200
 
-_MODELS: dict[str, type[BaseModel]] = {
-    "": Scenario,
-    "matrix": Matrix,
-    "include": MatrixEntry,
-    "exclude": MatrixEntry,
-    "only": MatrixEntry,
-    "baseline": MatrixEntry,
-    "faster": MatrixEntry,
-    "than": MatrixEntry,
-    "measure": Measure,
-    "quick": Profile,
-    "nightly": Profile,
-    "launches": Launches,
-    "claims": Claim,
-    "needs": Needs,
-    "binding": ExplicitCpus,
-    "workload": CommandWorkload,
-}
-# Other sections in which an unknown key may belong.
-_SECTIONS = ("", "measure", "launches", "matrix", "needs")
+
+def _may_unset(path: Path) -> bool:
+    """Whether null means "not set": as a setting, and as a variable in the matrix or an entry."""
+    below = path[path.index("env") + 1 :] if "env" in path[1:] else ()
+    return is_nullable(nearest_key(path)) or 0 < len(below) <= 2
 
 
-def validate(root: Node) -> ValidatedTree:
+class _Profiles(BaseModel):
+    quick: Profile
+    nightly: Profile
+
+
+class _Warmup(WarmupIterations, WarmupSeconds):
+    """The keys of both forms of a warm-up."""
+
+
+SCENARIO = FileFormat(
+    noun="a scenario",
+    example="`name: gemm`",
+    model=Scenario,
+    sections={
+        "": Scenario,
+        "matrix": Matrix,
+        "include": MatrixEntry,
+        "exclude": MatrixEntry,
+        "only": MatrixEntry,
+        "baseline": MatrixEntry,
+        "faster": MatrixEntry,
+        "than": MatrixEntry,
+        "measure": Measure,
+        "profiles": _Profiles,
+        "warmup": _Warmup,
+        "quick": Profile,
+        "nightly": Profile,
+        "launches": Launches,
+        "claims": Claim,
+        "needs": Needs,
+        "binding": ExplicitCpus,
+        "workload": CommandWorkload,
+    },
+    homes=("", "measure", "launches", "matrix", "needs"),
+    placeholders={"schema": 1, "name": "x", "title": "x", "question": "x", "workload": "x:x"},
+    expected=expected_at,
+    missing=EXPECTED.__getitem__,
+    is_nullable=_may_unset,
+)
+
+
+def validate(root: Node, form: FileFormat[Model]) -> ValidatedTree[Model]:
     """Validate a tree, then what is left of it after its faults are removed."""
     if not isinstance(root.value, dict):
         problem = Problem(
             path=(),
             line=root.line,
-            what="this is not a scenario, which is a mapping of keys to values.",
-            fix="Write keys such as `name: gemm` without indentation.",
+            what=f"this is not {form.noun}, which is a mapping of keys to values.",
+            fix=f"Write keys such as {form.example} without indentation.",
         )
-        return ValidatedTree(scenario=None, root=root, problems=(problem,), removed=((),))
-    nulls = tuple(_missing_values(root))
+        return ValidatedTree(model=None, root=root, problems=(problem,), removed=((),))
+    nulls = tuple(_missing_values(root, form))
     flawed = (path for path, node in root.walk() if node.flawed)
     removed = [*flawed, *(null.path for null in nulls)]
     root = _without(root, frozenset(removed))
-    scenario, faults = _build(root)
+    model, faults = _build(root, form)
     problems = (
         *nulls,
         *(fault for fault in faults if not _is_consequence(fault.path, removed, root)),
@@ -289,14 +346,13 @@ def validate(root: Node) -> ValidatedTree:
     # so it is not reported; each round moves up at least one level.
     for _ in range(MOST_DEPTH):
         removed += [path for fault in faults if (path := _absent_path(fault)) is not None]
-        if scenario is not None or len(faults) == MOST_PROBLEMS:
+        if model is not None or len(faults) == MOST_PROBLEMS:
             break
-        root = _with_placeholders(
-            _without(root, frozenset(_path_to_remove(fault.path, root) for fault in faults))
-        )
-        scenario, faults = _build(root)
+        root = _without(root, frozenset(_path_to_remove(fault.path, root) for fault in faults))
+        root = _with_placeholders(root, form)
+        model, faults = _build(root, form)
     return ValidatedTree(
-        scenario=scenario, root=root, problems=problems, removed=tuple(dict.fromkeys(removed))
+        model=model, root=root, problems=problems, removed=tuple(dict.fromkeys(removed))
     )
 
 
@@ -321,15 +377,15 @@ def _path_to_remove(path: Path, root: Node) -> Path:
     return path if root.at(path) is not None else path[:-1]
 
 
-def _build(root: Node) -> tuple[Scenario | None, tuple[Problem, ...]]:
+def _build(root: Node, form: FileFormat[Model]) -> tuple[Model | None, tuple[Problem, ...]]:
     line = root.nearest(("matrix",)).line
     try:
-        return Scenario.model_validate(as_data(root), context={"line": line}), ()
+        return form.model.model_validate(as_data(root), context={"line": line}), ()
     except ValidationError as error:
-        return None, tuple(_problems(error, root))
+        return None, tuple(_problems(error, root, form))
 
 
-def _missing_values(root: Node) -> Iterator[Problem]:
+def _missing_values(root: Node, form: FileFormat[Model]) -> Iterator[Problem]:
     """Keys without a value, except where that means "not set"."""
     for path, node in root.walk():
         is_axis = len(path) == 2 and path[0] == "matrix"
@@ -337,7 +393,7 @@ def _missing_values(root: Node) -> Iterator[Problem]:
             node.value is None
             and not node.flawed
             and path
-            and (is_axis or not (is_nullable(nearest_key(path)) or _may_unset(path)))
+            and (is_axis or not form.is_nullable(path))
         ):
             item = "an item of " if isinstance(path[-1], int) else ""
             yield Problem(
@@ -346,12 +402,6 @@ def _missing_values(root: Node) -> Iterator[Problem]:
                 what=f"{item}`{printable(nearest_key(path))}` has no value.",
                 fix="Write one, or remove the key.",
             )
-
-
-def _may_unset(path: Path) -> bool:
-    """Whether null means that an environment variable is not set: in the matrix and in entries."""
-    below = path[path.index("env") + 1 :] if "env" in path[1:] else ()
-    return 0 < len(below) <= 2
 
 
 def _without(node: Node, removed: frozenset[Path], path: Path = ()) -> Node:
@@ -367,14 +417,14 @@ def _without(node: Node, removed: frozenset[Path], path: Path = ()) -> Node:
     return node
 
 
-def _with_placeholders(root: Node) -> Node:
+def _with_placeholders(root: Node, form: FileFormat[Model]) -> Node:
     children = {str(part): child for part, child in root.children()}
-    for key, value in _PLACEHOLDERS.items():
-        children.setdefault(key, Node(value=value, line=root.line))
+    for key, value in form.placeholders.items():
+        children.setdefault(key, replace(as_tree(value), line=root.line))
     return replace(root, value=children)
 
 
-def _problems(error: ValidationError, root: Node) -> Iterator[Problem]:
+def _problems(error: ValidationError, root: Node, form: FileFormat[Model]) -> Iterator[Problem]:
     """Each error once, at its place in the file."""
     kinds: dict[Path, str] = {}
     for details in error.errors(include_url=False, include_context=False, include_input=False):
@@ -392,7 +442,7 @@ def _problems(error: ValidationError, root: Node) -> Iterator[Problem]:
     kinds = {
         path: kind for path, kind in kinds.items() if unknown_paths.isdisjoint(_ancestors(path))
     }
-    unknown_keys = {path: _unknown_key(path, root) for path in kinds if path in unknown_paths}
+    unknown_keys = {path: _unknown_key(path, root, form) for path in kinds if path in unknown_paths}
     intended = {(*path[:-1], problem.intended_key) for path, problem in unknown_keys.items()}
     # An error within a value is more precise than one about its whole union branch.
     ancestors = {ancestor for path in kinds for ancestor in _ancestors(path)}
@@ -400,9 +450,9 @@ def _problems(error: ValidationError, root: Node) -> Iterator[Problem]:
         if kind == "extra_forbidden":
             yield unknown_keys[path]
         elif kind == "missing" and path not in intended:
-            yield _missing_key(path, root)
+            yield _missing_key(path, root, form)
         elif kind == "wrong" and path not in ancestors:
-            yield _wrong_value(path, root)
+            yield _wrong_value(path, root, form)
 
 
 def _ancestors(path: Path) -> Iterator[Path]:
@@ -419,23 +469,29 @@ def _file_path(loc: tuple[int | str, ...], root: Node) -> Path:
     return path
 
 
-def _missing_key(path: Path, root: Node) -> Problem:
+def _missing_key(path: Path, root: Node, form: FileFormat[Model]) -> Problem:
     key = str(path[-1])
     section = f" in `{nearest_key(path[:-1])}`" if len(path) > 1 else ""
     return Problem(
         path=path,
         line=root.nearest(path).line,
         what=f"`{key}` is missing{section}.",
-        fix=EXPECTED[key].fix,
+        fix=form.missing(key).fix,
     )
 
 
-def _wrong_value(path: Path, root: Node) -> Problem:
+def _wrong_value(path: Path, root: Node, form: FileFormat[Model]) -> Problem:
     node = root.nearest(path)
-    expected = expected_at(path, node)
+    expected = form.expected(path, node)
     close = closest(node.text, expected.choices) if isinstance(node.value, str) else None
     fix = f"Did you mean `{close}`?" if close else expected.fix
-    if node.value and isinstance(node.value, list) and len(path) == 1 and path[0] in SETTINGS:
+    if (
+        node.value
+        and isinstance(node.value, list)
+        and len(path) == 1
+        and "matrix" in form.sections
+        and path[0] in SETTINGS
+    ):
         fix = f"Write one value here, or list several under `matrix`: `{path[0]}: {excerpt(node)}`."
     return Problem(
         path=path,
@@ -445,23 +501,14 @@ def _wrong_value(path: Path, root: Node) -> Problem:
     )
 
 
-def _known_keys(section: str) -> tuple[str, ...]:
-    if section == "profiles":
-        return ("quick", "nightly")
-    if section == "warmup":
-        return ("iterations", "seconds")
-    fields = _MODELS[section].model_fields
-    return tuple(field.alias or name for name, field in fields.items())
-
-
-def _unknown_key(path: Path, root: Node) -> Problem:
+def _unknown_key(path: Path, root: Node, form: FileFormat[Model]) -> Problem:
     key, section = str(path[-1]), nearest_key(path[:-1])
-    known_keys, line = _known_keys(section), root.nearest(path).line
+    known_keys, line = form.known_keys(section), root.nearest(path).line
     what = f"`{printable(key)}` is not a known key{f' of `{section}`' if section else ''}."
     fix, meant = "Remove it.", None
     if section == "warmup" and key in known_keys:
         what, fix = "`iterations` and `seconds` exclude each other.", "Keep one of them."
-    elif home := _right_section(key, section, root):
+    elif home := _right_section(key, section, root, form):
         fix = f"Write it {home}."
     elif meant := closest(key, known_keys):
         fix = f"Did you mean `{meant}`?"
@@ -470,12 +517,12 @@ def _unknown_key(path: Path, root: Node) -> Problem:
     return Problem(path=path, line=line, what=what, fix=fix, intended_key=meant, is_unknown=True)
 
 
-def _right_section(key: str, section: str, root: Node) -> str | None:
+def _right_section(key: str, section: str, root: Node, form: FileFormat[Model]) -> str | None:
     """The section of a key that is known, but not valid here."""
     built_in = BUILT_IN.get(root.nearest(("workload",)).text)
     if built_in is not None and key in built_in.parameters:
         return "under `matrix.parameters`" if section == "matrix" else "under `parameters`"
-    for home in _SECTIONS:
-        if home != section and key in _known_keys(home):
+    for home in form.homes:
+        if home != section and key in form.known_keys(home):
             return f"under `{home}`" if home else "at the top level"
     return None

@@ -29,6 +29,10 @@ def make(
         list[Path] | None,
         typer.Option("--for", help="Scenario files, or folders of them: make what they need."),
     ] = None,
+    wheelhouse: Annotated[
+        Path | None,
+        typer.Option("--wheelhouse", help="Folder of wheels to install from, without an index."),
+    ] = None,
 ) -> None:
     """Create environments from their requirements files.
 
@@ -46,7 +50,7 @@ def make(
             fix="Name some that `corebound environment list` shows, or pass --for scenarios/.",
         )
     for name in dict.fromkeys((*(names or ()), *_needed(files or ()))):
-        environment = _make(name, console)
+        environment = _make(name, console, wheelhouse)
         packages = count(len(environment.lock.packages), "package")
         typer.echo(f"{name}: ready, {packages}, {environment.python}")
 
@@ -61,7 +65,7 @@ def _needed(files: Sequence[Path]) -> tuple[str, ...]:
     return tuple(name for name in names if name.partition("@")[0] not in not_made)
 
 
-def _make(name: str, console: Console) -> environments.Environment:
+def _make(name: str, console: Console, wheelhouse: Path | None) -> environments.Environment:
     with console.status(Text(f"{name}: …")) as status:
 
         def notify(message: str) -> None:
@@ -69,7 +73,7 @@ def _make(name: str, console: Console) -> environments.Environment:
             if not console.is_terminal:
                 console.print(f"{name}: {message}")
 
-        return environments.make(name, Path.cwd(), notify)
+        return environments.make(name, Path.cwd(), notify, wheelhouse=wheelhouse)
 
 
 def list_(*, as_json: Json = False) -> None:

@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Iterator
 from itertools import groupby
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 from msgspec import to_builtins
@@ -27,6 +27,7 @@ from corebound.cli.options import (
 )
 from corebound.cli.output.json import print_json
 from corebound.cli.output.plan_notes import duplicates_suffix, forecast_lines, plan_notes
+from corebound.fleet.file import schema as fleet_schema
 from corebound.machine.topology import CoreKey, Cpu, Topology, cpu_list
 from corebound.planning.models import Placement
 from corebound.planning.plan import PlannedCell
@@ -69,13 +70,19 @@ def check(files: Files) -> None:
         typer.echo(f"OK: {task.scenario.name}, {cells}{duplicates_suffix(task.planned)}")
 
 
-def schema() -> None:
-    """Print the JSON Schema of scenario files.
+def schema(
+    *,
+    of: Annotated[
+        Literal["scenario", "fleet"], typer.Option("--of", help="Kind of file.")
+    ] = "scenario",
+) -> None:
+    """Print the JSON Schema of scenario files, or of fleet files.
 
     Examples:
         corebound schema > scenario.schema.json
+        corebound schema --of fleet > fleet.schema.json
     """
-    typer.echo(schema_text(), nl=False)
+    typer.echo(schema_text(fleet_schema() if of == "fleet" else None), nl=False)
 
 
 def plan(

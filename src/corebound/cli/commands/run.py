@@ -75,6 +75,12 @@ def run(
             "--operators/--no-operators", help="Profile operators in scenarios that request it."
         ),
     ] = True,
+    launches: Annotated[
+        int | None,
+        typer.Option(
+            "--launches", min=1, max=1000, help="Launches of each cell, instead of the scenario's."
+        ),
+    ] = None,
     favour_doubtful: Annotated[
         bool, typer.Option("--favour-doubtful", help="Spend more time on inconclusive cells.")
     ] = False,
@@ -121,6 +127,8 @@ def run(
             prepared = prepare.prepare_run(request, records, reporter.notify)
         if prepared.note is not None:
             reporter.notify(prepared.note)
+        if launches is not None:
+            prepared = replace(prepared, tasks=prepare.with_launches(prepared.tasks, launches))
         if favour_doubtful:
             tasks = prepare.prioritise_inconclusive(prepared.tasks, prepared.run, records)
             prepared = replace(prepared, tasks=tasks)

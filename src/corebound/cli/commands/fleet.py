@@ -1,0 +1,242 @@
+"""`corebound fleet`: measure on many hosts, through an existing engine."""
+
+from __future__ import annotations
+
+import os
+import platform
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from msgspec import to_builtins
+from rich.table import Table
+from rich.text import Text
+
+from corebound import units
+from corebound.analysis.wording import count
+from corebound.cli.options import Json, Records, notifier
+from corebound.cli.output.console import Console
+from corebound.cli.output.json import print_json
+from corebound.errors import InputError, LaunchError
+from corebound.fleet.agent import HOST_VARIABLE
+from corebound.fleet.folder import PlanFolder, ShardReport
+from corebound.fleet.status import FleetStatus
+from corebound.records.jsonl import RECORDS
+from corebound.workflow import fleet as fleets
+from corebound.workflow.fleet import FleetRequest
+
+File = Annotated[Path, typer.Argument(help="Fleet file.")]
+Folder = Annotated[Path, typer.Option("--folder", help="Folder of the plans of all fleets.")]
+Detach = Annotated[
+    bool, typer.Option("--detach", help="Return when the engine has the jobs (Slurm, Kubernetes).")
+]
+
+
+def plan(
+    file: File,
+    *,
+    round_name: Annotated[
+        str,
+        typer.Option("--round", help="Name of this repetition, such as the date of a night."),
+    ] = "1",
+    folder: Folder = fleets.FOLDER,
+    as_json: Json = False,
+) -> None:
+    """Freeze what each host measures: scenarios, commit and environments.
+
+    The same inputs give the same plan, and what is measured already stays.
+
+    Examples:
+        corebound fleet plan fleet.yaml
+        corebound fleet plan fleet.yaml --round 2026-11-24
+    """
+    notify = notifier(Console(stderr=True))
+    plan_folder = fleets.plan_fleet(FleetRequest(file=file, folder=folder), round_name, notify)
+    if as_json:
+        print_json({"folder": str(plan_folder.path), **to_builtins(plan_folder.plan)})
+        return
+    frozen, console = plan_folder.plan, Console()
+    console.print(
+        Text(
+            f"Plan {frozen.id}: {count(len(frozen.shards), 'shard')},"
+            f" {count(len(frozen.scenarios), 'scenario')} on {count(len(frozen.hosts), 'host')},"
+            f" commit {frozen.commit.name}"
+        )
+    )
+    console.print(Text(f"Folder: {plan_folder.path}"), soft_wrap=True)
+
+
+def run(
+    file: File, *, detach: Detach = False, folder: Folder = fleets.FOLDER, as_json: Json = False
+) -> None:
+    """Measure what the plan has not measured yet, and wait for it.
+
+    Plans first if there is no plan. Exits with 4 if a shard is missing at the end.
+
+    Examples:
+        corebound fleet run fleet.yaml
+        corebound fleet run fleet.yaml --detach
+    """
+    _run(FleetRequest(file=file, folder=folder), again=False, detach=detach, as_json=as_json)
+
+
+def resume(
+    file: File, *, detach: Detach = False, folder: Folder = fleets.FOLDER, as_json: Json = False
+) -> None:
+    """Measure what is missing, including shards that failed or were cancelled.
+
+    Each shard resumes on its own host, with the launches that it has.
+
+    Examples:
+        corebound fleet resume fleet.yaml
+    """
+    _run(FleetRequest(file=file, folder=folder), again=True, detach=detach, as_json=as_json)
+
+
+def _run(request: FleetRequest, *, again: bool, detach: bool, as_json: bool) -> None:
+    notify = notifier(Console(stderr=True))
+    plan_folder = fleets.open_or_plan(request, notify)
+    result = fleets.run_fleet(plan_folder, notify, again=again, detach=detach)
+    _print_status(result, as_json=as_json)
+    raise typer.Exit(0 if detach or result.is_measured else LaunchError.exit_code)
+
+
+def status(file: File, *, folder: Folder = fleets.FOLDER, as_json: Json = False) -> None:
+    """Show what is measured, what is missing, and why.
+
+    Examples:
+        corebound fleet status fleet.yaml
+    """
+    plan_folder = FleetRequest(file=file, folder=folder).open()
+    _print_status(fleets.status_of_fleet(plan_folder), as_json=as_json)
+
+
+def collect(
+    file: File,
+    *,
+    copied: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--from", help="Copy of a host's working folder, if it cannot be reached; repeatable."
+        ),
+    ] = None,
+    records: Records = RECORDS,
+    folder: Folder = fleets.FOLDER,
+    as_json: Json = False,
+) -> None:
+    """Merge the records of all hosts into one folder.
+
+    Collecting twice changes nothing. Exits with 4 if records were refused.
+
+    Examples:
+        corebound fleet collect fleet.yaml
+        corebound fleet collect fleet.yaml --from copies/n1 --from copies/n2
+    """
+    plan_folder = FleetRequest(file=file, folder=folder).open()
+    notify = notifier(Console(stderr=True))
+    result = fleets.collect_fleet(plan_folder, records, tuple(copied or ()), notify)
+    if as_json:
+        document = {"merged": to_builtins(result.merged), **_status_document(result.status)}
+        print_json(document)
+    else:
+        files = [how for one in result.merged.values() for how in one.merges]
+        fresh = sum(how in {"new", "longer"} for how in files)
+        message = f"{count(len(files), 'file')} collected, {fresh} new or longer: {records}"
+        Console(soft_wrap=True).print(Text(message))
+    refused = any(one.problem for one in result.merged.values())
+    raise typer.Exit(LaunchError.exit_code if refused else 0)
+
+
+def cancel(file: File, *, folder: Folder = fleets.FOLDER, as_json: Json = False) -> None:
+    """Stop all shards in flight; launches that they have recorded remain.
+
+    Examples:
+        corebound fleet cancel fleet.yaml
+    """
+    plan_folder = FleetRequest(file=file, folder=folder).open()
+    number = fleets.cancel_fleet(plan_folder)
+    if as_json:
+        print_json({"cancelled": number})
+    elif number is None:
+        typer.echo("The running `corebound fleet run` stops its shards.")
+    else:
+        typer.echo(f"{count(number, 'shard')} cancelled.")
+
+
+def agent(
+    plan_folder: Annotated[
+        Path, typer.Argument(metavar="FOLDER", help="Folder of a plan, as `fleet plan` prints it.")
+    ],
+    *,
+    host: Annotated[
+        str | None,
+        typer.Option("--host", help="The fleet's name for this host; default: its host name."),
+    ] = None,
+    index: Annotated[
+        int | None, typer.Option("--index", min=0, help="Carry out only this shard of the plan.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Carry out the shards of this host, without an engine.
+
+    Examples:
+        corebound fleet agent reports/fleet/lab/0123456789ab --host n1
+    """
+    frozen = fleets.open_plan(plan_folder)
+    name = host or os.environ.get(HOST_VARIABLE) or platform.node()
+    reports = fleets.carry_out_by_hand(frozen, name, index)
+    if not reports:
+        raise InputError(
+            what=f"the plan has no shard for the host `{name}`.",
+            where=str(plan_folder),
+            fix=f"Pass --host with one of: {_some_hosts(frozen)}.",
+        )
+    if as_json:
+        print_json({"reports": to_builtins(reports)})
+    else:
+        for report in reports:
+            Console(soft_wrap=True).print(Text(_report_line(frozen, report)))
+    is_done = all(report.state == "done" for report in reports)
+    raise typer.Exit(0 if is_done else LaunchError.exit_code)
+
+
+def _some_hosts(plan_folder: PlanFolder) -> str:
+    names = [host.name for host in plan_folder.plan.hosts]
+    return ", ".join(names[:10]) + (", …" if len(names) > 10 else "")
+
+
+def _report_line(plan_folder: PlanFolder, report: ShardReport) -> str:
+    scenario = next(s.scenario for s in plan_folder.plan.shards if s.id == report.shard)
+    return f"{scenario}: {report.state}" + (f": {report.reason}" if report.reason else "")
+
+
+def _status_document(result: FleetStatus) -> dict[str, Any]:
+    document: dict[str, Any] = to_builtins(result)
+    return {**document, "counts": result.counts, "is_measured": result.is_measured}
+
+
+def _print_status(result: FleetStatus, *, as_json: bool) -> None:
+    if as_json:
+        print_json(_status_document(result))
+        return
+    console = Console()
+    counts = ", ".join(f"{number} {word}" for word, number in result.counts.items())
+    console.print(Text(f"{result.name}, round {result.round}, plan {result.plan}: {counts}"))
+    notable = [
+        shard
+        for shard in result.shards
+        if shard.reason or shard.clock_skew_s or shard.status not in {"done", "collected"}
+    ]
+    if not notable:
+        return
+    table = Table(box=None, padding=(0, 1))
+    for heading in ("host", "scenario", "status", "why"):
+        table.add_column(heading, overflow="fold")
+    for shard in notable:
+        why = [shard.reason] if shard.reason else []
+        if shard.clock_skew_s:
+            direction = "ahead" if shard.clock_skew_s > 0 else "behind"
+            why.append(f"its clock is {units.duration(abs(shard.clock_skew_s) * 1e9)} {direction}")
+        cells = (shard.host, shard.scenario, shard.status, "; ".join(why))
+        table.add_row(*map(Text, cells))
+    console.print(table)

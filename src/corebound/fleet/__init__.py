@@ -1,0 +1,1 @@
+"""A fleet: one plan measured on many hosts, through an existing engine."""

@@ -1,0 +1,116 @@
+"""The engines that start agents on hosts; only these modules import an engine's library."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from importlib import import_module
+from pathlib import Path
+from typing import Protocol
+
+from msgspec import Struct
+
+from corebound.errors import HostError
+from corebound.fleet.file import FleetFile, HostEntry
+from corebound.fleet.folder import AttemptState, RecordFile, ShardReport
+from corebound.fleet.plan import Assignment
+
+
+class JobState(Struct, frozen=True, kw_only=True):
+    """What an engine says of one delivery of a shard.
+
+    `report` is the agent's, once it has ended; without one, an ended job is lost.
+    """
+
+    state: AttemptState
+    reason: str = ""
+    report: ShardReport | None = None
+
+
+class Engine(Protocol):
+    """Starts agents on hosts. It never moves a shard to another host than its own."""
+
+    @property
+    def outlives_us(self) -> bool:
+        """Whether jobs go on when this process ends."""
+        ...
+
+    @property
+    def one_at_a_time(self) -> bool:
+        """Whether a host gets its next shard only when the last one has ended."""
+        ...
+
+    def select(self, entry: HostEntry) -> Sequence[str]:
+        """The names of the hosts that an entry of the fleet file selects.
+
+        Raises:
+            CoreboundError: There is none, or the engine does not answer.
+        """
+        ...
+
+    def absent(self, hosts: Sequence[str]) -> Mapping[str, str]:
+        """The hosts that can start nothing now, each with the reason."""
+        ...
+
+    def submit(self, assignments: Sequence[Assignment], *, again: bool) -> Mapping[str, str]:
+        """Deliver shards.
+
+        Args:
+            assignments: The shards.
+            again: Whether agents resume shards that have failed.
+
+        Returns:
+            The engine's name for the job of each shard, by the shard's id.
+
+        Raises:
+            CoreboundError: The engine refuses them.
+        """
+        ...
+
+    def poll(self, jobs: Mapping[str, tuple[Assignment, str]]) -> Mapping[str, JobState]:
+        """The state of deliveries, by the shard's id.
+
+        Args:
+            jobs: The assignment and the job of each shard.
+
+        Raises:
+            CoreboundError: The engine does not answer.
+        """
+        ...
+
+    def cancel(self, jobs: Mapping[str, tuple[Assignment, str]]) -> None:
+        """Stop deliveries; launches that they have recorded remain."""
+        ...
+
+    def read(self, host: str, record: RecordFile) -> bytes | None:
+        """A file of records of a host that shares no file system with us; None if it cannot."""
+        ...
+
+    def close(self) -> None:
+        """Disconnect."""
+        ...
+
+
+def open_engine(fleet: FleetFile, hosts: Sequence[str], files: Path) -> Engine:
+    """Connect to the engine of a fleet.
+
+    Args:
+        fleet: The fleet file.
+        hosts: The names of all its hosts.
+        files: A folder for files of the engine.
+
+    Raises:
+        HostError: Its library is not installed.
+        CoreboundError: The engine cannot be reached.
+    """
+    try:
+        module = import_module(f"corebound.fleet.engines.{fleet.engine}")
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] == "corebound":
+            raise
+        raise HostError(
+            what=f"the engine {fleet.engine} needs the package `{error.name}`.",
+            where="corebound fleet",
+            fix=f"Install it: `pip install 'corebound[fleet-{fleet.engine}]'`.",
+        ) from error
+    engine: Engine = module.connect(fleet, hosts, files)
+    return engine

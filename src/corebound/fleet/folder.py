@@ -1,0 +1,297 @@
+"""The folder of a plan: the frozen plan, the bundle of its commit, and the state of each shard.
+
+FLEET/current             the id of the current plan
+FLEET/hosts.json          which host id each host has shown
+FLEET/ID/plan.json        the plan
+FLEET/ID/source.bundle    the planned commit
+FLEET/ID/shards/ID.json   what became of a shard
+FLEET/ID/engine/          files of the engine
+"""
+
+from __future__ import annotations
+
+import fcntl
+import re
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+from typing import Literal, TypeVar
+
+from msgspec import Struct
+
+from corebound.errors import HostError, InputError, report_os_errors
+from corebound.fleet.plan import SCHEMA, Plan, Shard
+from corebound.machine.lock import flock_holder
+from corebound.records import atomic_write
+from corebound.records.codec import UnreadableError, decoder, encode_document
+
+_ID = re.compile(r"[0-9a-f]{12}", re.ASCII)
+
+
+class RecordFile(Struct, frozen=True, kw_only=True):
+    """A file of records on a host: its path there, and the hash of its content."""
+
+    path: str
+    sha256: str
+    size_bytes: int
+
+
+ReportState = Literal["done", "failed", "refused"]
+
+
+class ShardReport(Struct, frozen=True, kw_only=True):
+    """What an agent says of a shard; it holds no samples.
+
+    Attributes:
+        shard: The shard's id.
+        host: The host, by the engine's name for it.
+        state: `done`: all its launches are recorded. `failed`: it can be resumed.
+            `refused`: the agent may not carry it out here.
+        reason: Why it is not done, or what is worth knowing though it is.
+        records: Its files of records.
+        ended_at: The time by the host's clock.
+    """
+
+    shard: str
+    host: str
+    state: ReportState
+    reason: str = ""
+    records: tuple[RecordFile, ...] = ()
+    ended_at: str = ""
+
+
+AttemptState = Literal["queued", "running", "ended", "lost", "cancelled"]
+
+
+class Attempt(Struct, frozen=True, kw_only=True):
+    """One delivery of a shard to an engine.
+
+    Attributes:
+        job: The engine's name for it.
+        started_at: When it was submitted, by the coordinator's clock.
+        state: `lost`: it ended without a report.
+        reason: Why it was lost.
+    """
+
+    job: str
+    started_at: str
+    state: AttemptState
+    reason: str = ""
+
+
+class ShardState(Struct, frozen=True, kw_only=True):
+    """What became of a shard.
+
+    Attributes:
+        attempts: Every delivery, the oldest first.
+        report: The last report of an agent.
+        clock_skew_s: Seconds by which the host's clock is ahead of the coordinator's, if that
+            is more than the delivery of a report may take.
+        collected: The names of the collected files, below the folder of records.
+        problem: Why its records were not collected.
+    """
+
+    attempts: tuple[Attempt, ...] = ()
+    report: ShardReport | None = None
+    clock_skew_s: float | None = None
+    collected: tuple[str, ...] = ()
+    problem: str = ""
+
+
+def _no_check(_document: object) -> None:
+    """Everything that its types allow is consistent."""
+
+
+class _PlanFile(Struct, frozen=True, kw_only=True):
+    schema: int
+    plan: Plan
+
+
+class _StateFile(Struct, frozen=True, kw_only=True):
+    schema: int
+    state: ShardState
+
+
+class _HostsFile(Struct, frozen=True, kw_only=True):
+    schema: int
+    ids: dict[str, str]
+
+
+_read_plan = decoder(_PlanFile, SCHEMA, _no_check)
+_read_state = decoder(_StateFile, SCHEMA, _no_check)
+_read_hosts = decoder(_HostsFile, SCHEMA, _no_check)
+_T = TypeVar("_T")
+
+
+class PlanHeldError(HostError):
+    """Another command holds the plan."""
+
+
+class PlanFolder:
+    """One plan and the state of its shards, on disk. Every file is written in one step."""
+
+    def __init__(self, path: Path, plan: Plan) -> None:
+        """Take the folder and its plan; `create` and `open_folder` make them."""
+        self.path = path
+        self.plan = plan
+
+    @property
+    def bundle(self) -> Path:
+        """The bundle of the planned commit."""
+        return self.path / "source.bundle"
+
+    @property
+    def engine_files(self) -> Path:
+        """The folder for files of the engine."""
+        return self.path / "engine"
+
+    def state_of(self, shard: Shard) -> ShardState:
+        """The state of a shard; the initial one if nothing happened yet.
+
+        Raises:
+            InputError: The file is damaged.
+        """
+        file = self._state_file(shard)
+        document = _read(file, _read_state)
+        return ShardState() if document is None else document.state
+
+    def write_state(self, shard: Shard, state: ShardState) -> None:
+        """Replace the state of a shard.
+
+        Raises:
+            InputError: It cannot be written; the old one remains.
+        """
+        _write(self._state_file(shard), _StateFile(schema=SCHEMA, state=state))
+
+    def _state_file(self, shard: Shard) -> Path:
+        return self.path / "shards" / f"{shard.id}.json"
+
+    def host_ids(self) -> dict[str, str]:
+        """The id of each host of the fleet that has shown one, by the engine's name for it.
+
+        Raises:
+            InputError: The file is damaged.
+        """
+        document = _read(self._hosts_file, _read_hosts)
+        return {} if document is None else document.ids
+
+    def write_host_ids(self, ids: dict[str, str]) -> None:
+        """Replace the ids of the fleet's hosts.
+
+        Raises:
+            InputError: They cannot be written; the old ones remain.
+        """
+        _write(self._hosts_file, _HostsFile(schema=SCHEMA, ids=ids))
+
+    @property
+    def _hosts_file(self) -> Path:
+        return self.path.parent / "hosts.json"
+
+    @contextmanager
+    def lock(self) -> Iterator[None]:
+        """Hold the plan, so that no other command changes its state.
+
+        Raises:
+            PlanHeldError: Another command holds it.
+            InputError: The folder cannot be written.
+        """
+        with report_write_errors(self.path), (self.path / "lock").open("ab") as stream:
+            try:
+                fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise PlanHeldError(
+                    what=f"another command works on this plan: {flock_holder(stream.fileno())}.",
+                    where=str(self.path),
+                    fix="Wait for it to end, or stop it.",
+                ) from None
+            yield
+
+
+def create(fleet_folder: Path, plan: Plan, bundle: Path) -> PlanFolder:
+    """Freeze a plan, and make it the current one. An identical plan keeps its state.
+
+    Args:
+        fleet_folder: The folder of the fleet's plans.
+        plan: The plan.
+        bundle: The bundle of its commit, which is moved into the folder.
+
+    Raises:
+        InputError: The folder cannot be written.
+    """
+    path = fleet_folder / plan.id
+    with report_write_errors(path):
+        if not (path / "plan.json").exists():
+            path.mkdir(parents=True, exist_ok=True)
+            bundle.replace(path / "source.bundle")
+            # Last: without it there is no plan.
+            _write(path / "plan.json", _PlanFile(schema=SCHEMA, plan=plan))
+        atomic_write.put(fleet_folder / "current", f"{plan.id}\n".encode())
+    return open_folder(fleet_folder)
+
+
+def open_folder(fleet_folder: Path) -> PlanFolder:
+    """Open the current plan of a fleet.
+
+    Raises:
+        InputError: There is none, or it is damaged.
+    """
+    try:
+        current = (fleet_folder / "current").read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError):
+        current = ""
+    if not _ID.fullmatch(current):
+        raise InputError(
+            what="there is no plan yet.",
+            where=str(fleet_folder),
+            fix="Make one: `corebound fleet plan FILE`.",
+        )
+    return open_path(fleet_folder / current)
+
+
+def open_path(path: Path) -> PlanFolder:
+    """Open a plan by its own folder.
+
+    Raises:
+        InputError: It holds no plan, or a damaged one.
+    """
+    document = _read(path / "plan.json", _read_plan)
+    if document is None:
+        raise InputError(
+            what="it is not the folder of a plan.",
+            where=str(path),
+            fix="Name the folder that `corebound fleet plan` prints.",
+        )
+    return PlanFolder(path, document.plan)
+
+
+def _read(file: Path, decode: Callable[[Iterable[bytes]], _T]) -> _T | None:
+    try:
+        data = atomic_write.read(file)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise InputError(
+            what=f"it cannot be read: {error.strerror}.", where=str(file), fix="Check the path."
+        ) from error
+    try:
+        return decode([data])
+    except UnreadableError as error:
+        raise InputError(
+            what=f"it is damaged: {error}.",
+            where=str(file),
+            fix="Delete it. Agents keep what they have measured.",
+        ) from None
+
+
+def _write(file: Path, document: Struct) -> None:
+    with report_write_errors(file):
+        atomic_write.put_durably(file, encode_document(document))
+
+
+def report_write_errors(path: Path) -> AbstractContextManager[None]:
+    """Report an OSError in the block as an error of the plan's folder."""
+    return report_os_errors(
+        "the plan's folder cannot be written",
+        where=path,
+        fix="Free some space, or choose another folder with --folder.",
+    )

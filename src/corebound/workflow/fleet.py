@@ -1,0 +1,442 @@
+"""Plan a fleet, run it through its engine, and collect its records."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from corebound import __version__, clock, git
+from corebound.errors import CoreboundError, Fault, InputError, ScenarioFaults
+from corebound.fleet import agent, folder
+from corebound.fleet.collect import Collected, collect_shard, read_local
+from corebound.fleet.coordinator import (
+    Coordinator,
+    assignment_of,
+    fleet_of,
+    in_flight,
+    is_done,
+)
+from corebound.fleet.engines import Engine, open_engine
+from corebound.fleet.file import FleetFile, load_fleet
+from corebound.fleet.folder import PlanFolder, RecordFile, ShardReport, ShardState
+from corebound.fleet.plan import PlannedHost, PlannedScenario, Source, freeze
+from corebound.fleet.source import check_out, pack
+from corebound.fleet.status import FleetStatus, fleet_status
+from corebound.launch import environments
+from corebound.records import commits
+from corebound.records.run_record import Commit
+from corebound.scenario.cell import is_project
+from corebound.workflow import scenarios
+from corebound.workflow.projects import Notify
+
+FOLDER = Path("reports/fleet")
+_POLL_S = 1.0
+# A worker process that was killed is replaced within seconds.
+_GRACE_S = 15.0
+_MOST_BYTES = 1 << 20
+
+
+class FleetRequest(Struct, frozen=True, kw_only=True):
+    """The fleet file, and the folder of all fleets' plans."""
+
+    file: Path
+    folder: Path = FOLDER
+
+    def open(self) -> PlanFolder:
+        """Open the current plan.
+
+        Raises:
+            CoreboundError: The fleet file is invalid, or there is no plan.
+        """
+        return folder.open_folder(self.folder / read_fleet(self.file).name)
+
+
+def read_fleet(file: Path) -> FleetFile:
+    """Read a fleet file.
+
+    Raises:
+        ScenarioFaults: It cannot be read, or is invalid.
+    """
+    try:
+        with file.open("rb") as stream:
+            data = stream.read(_MOST_BYTES + 1)
+    except OSError as error:
+        what = f"the file cannot be read: {error.strerror}."
+        fault = Fault(file=str(file), line=None, what=what, fix="Name a fleet file.")
+        raise ScenarioFaults((fault,)) from error
+    return load_fleet(data, str(file))
+
+
+def plan_fleet(request: FleetRequest, round_name: str, notify: Notify) -> PlanFolder:
+    """Freeze the plan of a fleet. The same inputs give the same plan, with its state.
+
+    Args:
+        request: The fleet.
+        round_name: Distinguishes repetitions of the same measurement.
+        notify: Called with progress messages.
+
+    Raises:
+        CoreboundError: The fleet file, the commit or a scenario is invalid, or the engine
+            cannot be reached.
+    """
+    fleet = read_fleet(request.file)
+    fleet_folder = request.folder / fleet.name
+    suite, commit = _planned_commit(request.file, fleet)
+    with folder.report_write_errors(fleet_folder):
+        fleet_folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=fleet_folder, prefix=".new-") as temporary:
+            bundle = Path(temporary, "source.bundle")
+            clone = Path(temporary, "source")
+            pack(suite, commit.sha, bundle)
+            check_out(bundle, commit.sha, clone)
+            prefix = git.query(suite, "rev-parse", "--show-prefix") or ""
+            source = Source(
+                folder=prefix.rstrip("/"),
+                sha256=hashlib.sha256(bundle.read_bytes()).hexdigest(),
+                size_bytes=bundle.stat().st_size,
+            )
+            plan = freeze(
+                document=fleet.document(),
+                round_name=round_name,
+                created_at=clock.timestamp(),
+                corebound=__version__,
+                commit=commit,
+                source=source,
+                scenarios=_planned_scenarios(fleet, clone / source.folder),
+                hosts=_hosts(fleet, fleet_folder, notify),
+            )
+            return folder.create(fleet_folder, plan, bundle)
+
+
+def _planned_commit(file: Path, fleet: FleetFile) -> tuple[Path, Commit]:
+    """The folder of a fleet file, and the commit of its repository that is to be measured."""
+    suite = file.absolute().parent
+    sha = git.query(suite, "rev-parse", "--verify", "--quiet", f"{fleet.commit}^{{commit}}")
+    if sha is None:
+        raise InputError(
+            what=f"its folder has no commit `{fleet.commit}`.",
+            where=str(file),
+            fix="A fleet measures a commit: keep the fleet file and its scenarios in a git"
+            " repository.",
+        )
+    return suite, commits.read_commits(suite, [sha])[sha]
+
+
+def _planned_scenarios(fleet: FleetFile, suite: Path) -> tuple[PlannedScenario, ...]:
+    """Read the scenarios of the planned commit.
+
+    Raises:
+        CoreboundError: The commit lacks one, or it is invalid.
+    """
+    if not suite.is_dir():
+        raise InputError(
+            what="the planned commit does not have this folder.",
+            where=suite.name,
+            fix="Commit it, or choose another `commit`.",
+        )
+    with contextlib.chdir(suite):
+        paths = [Path(path) for path in fleet.scenarios]
+        for path in paths:
+            if not path.exists():
+                raise InputError(
+                    what="the planned commit does not have this scenario.",
+                    where=str(path),
+                    fix="Commit it, or choose another `commit`.",
+                )
+        loaded = scenarios.load_scenarios(paths, fleet.only, fleet.profile)
+        return tuple(
+            PlannedScenario(
+                name=scenario.scenario.name,
+                path=scenario.source.path,
+                sha256=scenario.source.sha256,
+                environments={
+                    name: "" if is_project(name) else environments.lock_sha256(name, Path.cwd())
+                    for name in sorted({cell.environment for cell in scenario.cells})
+                },
+            )
+            for scenario in loaded
+        )
+
+
+def _hosts(fleet: FleetFile, fleet_folder: Path, notify: Notify) -> tuple[PlannedHost, ...]:
+    """The hosts of a fleet: those named, and those that its engine selects."""
+    hosts: dict[str, dict[str, str]] = {}
+    for entry in fleet.entries():
+        names = [entry.name] if entry.name is not None else []
+        if entry.name is None:
+            engine = open_engine(fleet, (), fleet_folder / "engine")
+            try:
+                names = list(engine.select(entry))
+            finally:
+                engine.close()
+            notify(f"{len(names)} hosts selected")
+        for name in names:
+            hosts.setdefault(name, dict(entry.labels))
+    return tuple(PlannedHost(name=name, labels=labels) for name, labels in hosts.items())
+
+
+@contextmanager
+def _connected(plan_folder: PlanFolder) -> Iterator[tuple[FleetFile, Engine]]:
+    """The engine of a plan."""
+    fleet = fleet_of(plan_folder.plan)
+    hosts = tuple(host.name for host in plan_folder.plan.hosts)
+    engine = open_engine(fleet, hosts, plan_folder.engine_files)
+    try:
+        yield fleet, engine
+    finally:
+        engine.close()
+
+
+def run_fleet(
+    plan_folder: PlanFolder,
+    notify: Notify,
+    *,
+    again: bool = False,
+    detach: bool = False,
+    sleep: Callable[[float], None] = time.sleep,
+) -> FleetStatus:
+    """Deliver the shards of a plan that are not done, and wait for them.
+
+    Args:
+        plan_folder: The plan.
+        notify: Called with progress messages.
+        again: Whether to deliver shards again that have failed or were cancelled.
+        detach: Whether to return when the engine has them, if it keeps jobs by itself.
+        sleep: Waits some seconds.
+
+    Raises:
+        CoreboundError: The engine cannot be reached, or refuses them.
+    """
+    states = _states(plan_folder)
+    if all(map(is_done, states.values())):
+        return fleet_status(plan_folder.plan, states)
+    with plan_folder.lock(), _connected(plan_folder) as (fleet, engine):
+        if detach and not engine.outlives_us:
+            raise InputError(
+                what=f"the engine {fleet.engine} forgets its tasks when this command ends.",
+                where="--detach",
+                fix="Omit --detach, and keep the command running.",
+            )
+        coordinator = Coordinator(plan_folder, fleet, engine, now=clock.timestamp, again=again)
+        _cancel_marker(plan_folder).unlink(missing_ok=True)
+        try:
+            _wait(coordinator, plan_folder, notify, detach=detach, sleep=sleep)
+        except KeyboardInterrupt:
+            if not engine.outlives_us:
+                coordinator.cancel()
+            raise
+        return fleet_status(plan_folder.plan, coordinator.states, coordinator.absent)
+
+
+def _wait(
+    coordinator: Coordinator,
+    plan_folder: PlanFolder,
+    notify: Notify,
+    *,
+    detach: bool,
+    sleep: Callable[[float], None],
+) -> None:
+    """Step until nothing is in flight, and absent hosts have had a moment to come back."""
+    idle_s, before = 0.0, ""
+    while True:
+        is_active = coordinator.step()
+        status = fleet_status(plan_folder.plan, coordinator.states)
+        counts = ", ".join(f"{number} {word}" for word, number in status.counts.items())
+        if counts != before:
+            notify(counts)
+            before = counts
+        if detach:
+            return
+        if _cancel_marker(plan_folder).exists():
+            coordinator.cancel()
+            return
+        idle_s = 0.0 if is_active else idle_s + _POLL_S
+        if not is_active and (not coordinator.waiting or idle_s > _GRACE_S):
+            return
+        sleep(_POLL_S)
+
+
+def _cancel_marker(plan_folder: PlanFolder) -> Path:
+    return plan_folder.path / "cancel"
+
+
+def cancel_fleet(plan_folder: PlanFolder) -> int | None:
+    """Stop all shards in flight.
+
+    Returns:
+        Their number; None if a running `fleet run` was asked to stop them.
+
+    Raises:
+        CoreboundError: The engine cannot be reached.
+    """
+    try:
+        with plan_folder.lock():
+            if not any(in_flight(plan_folder.state_of(shard)) for shard in plan_folder.plan.shards):
+                return 0
+            with _connected(plan_folder) as (fleet, engine):
+                return Coordinator(plan_folder, fleet, engine, now=clock.timestamp).cancel()
+    except folder.PlanHeldError:
+        _cancel_marker(plan_folder).touch()
+        return None
+
+
+def status_of_fleet(plan_folder: PlanFolder) -> FleetStatus:
+    """The status of a plan; asks the engine if it keeps jobs by itself.
+
+    Raises:
+        CoreboundError: The plan's folder is damaged.
+    """
+    absent: Mapping[str, str] = {}
+    states = _states(plan_folder)
+    pending = any(map(in_flight, states.values()))
+    if pending and plan_folder.plan.engine != "dask":
+        with contextlib.suppress(CoreboundError), contextlib.ExitStack() as stack:
+            stack.enter_context(plan_folder.lock())
+            fleet, engine = stack.enter_context(_connected(plan_folder))
+            coordinator = Coordinator(plan_folder, fleet, engine, now=clock.timestamp)
+            coordinator.poll()
+            states = coordinator.states
+    return fleet_status(plan_folder.plan, states, absent)
+
+
+def _states(plan_folder: PlanFolder) -> dict[str, ShardState]:
+    return {shard.id: plan_folder.state_of(shard) for shard in plan_folder.plan.shards}
+
+
+class CollectResult(Struct, frozen=True, kw_only=True):
+    """What `collect` has merged, by shard, and the status after it."""
+
+    merged: dict[str, Collected]
+    status: FleetStatus
+
+
+def collect_fleet(
+    plan_folder: PlanFolder, records: Path, copied: Sequence[Path], notify: Notify
+) -> CollectResult:
+    """Merge the records of all shards that are done.
+
+    Args:
+        plan_folder: The plan.
+        records: The folder of records.
+        copied: Folders with copies of the hosts' working folders, for fleets whose hosts
+            cannot be reached from here.
+        notify: Called with progress messages.
+
+    Raises:
+        InputError: The folder of records cannot be written; what is collected stays.
+    """
+    merged: dict[str, Collected] = {}
+    with plan_folder.lock():
+        _take_copied_reports(plan_folder, copied)
+        with contextlib.ExitStack() as stack:
+            engine: list[Engine] = []
+
+            def read(host: str, record: RecordFile) -> bytes | None:
+                data = read_local(record)
+                data = _read_copied(record, copied) if data is None else data
+                if data is None and not copied:
+                    if not engine:
+                        engine.append(stack.enter_context(_connected(plan_folder))[1])
+                    data = engine[0].read(host, record)
+                return data
+
+            for shard in plan_folder.plan.shards:
+                state = plan_folder.state_of(shard)
+                if state.report is None or not is_done(state):
+                    continue
+                ids = plan_folder.host_ids()
+                result = collect_shard(
+                    plan_folder.plan,
+                    shard,
+                    files=state.report.records,
+                    read=partial(read, shard.host),
+                    records=records,
+                    host_ids=ids,
+                )
+                if result.host_id is not None and shard.host not in ids:
+                    plan_folder.write_host_ids({**ids, shard.host: result.host_id})
+                if result.problem:
+                    notify(f"{shard.host}, {shard.scenario}: {result.problem}")
+                after = replace(state, collected=result.files, problem=result.problem)
+                if after != state:
+                    plan_folder.write_state(shard, after)
+                merged[shard.id] = result
+    return CollectResult(merged=merged, status=status_of_fleet(plan_folder))
+
+
+def _take_copied_reports(plan_folder: PlanFolder, copied: Sequence[Path]) -> None:
+    """Take the reports of agents from copies of their hosts' folders."""
+    for root in copied:
+        for shard in plan_folder.plan.shards:
+            for file in sorted(root.rglob(f"{shard.host}/{shard.id}/report.json")):
+                report = agent.read_report(file)
+                state = plan_folder.state_of(shard)
+                if report is not None and report.shard == shard.id and not is_done(state):
+                    plan_folder.write_state(shard, replace(state, report=report))
+
+
+def _read_copied(record: RecordFile, copied: Sequence[Path]) -> bytes | None:
+    """A file of records below one of the copies: the last parts of its path are the same."""
+    tail = Path(*Path(record.path).parts[-5:])
+    for root in copied:
+        for file in sorted(root.rglob(tail.name)):
+            if file.parts[-5:] == tail.parts and file.is_file():
+                return file.read_bytes()
+    return None
+
+
+def open_or_plan(request: FleetRequest, notify: Notify) -> PlanFolder:
+    """Open the current plan of a fleet; make it if there is none.
+
+    Raises:
+        CoreboundError: The fleet file has changed since it was planned, or as `plan_fleet`.
+    """
+    fleet = read_fleet(request.file)
+    if not (request.folder / fleet.name / "current").exists():
+        return plan_fleet(request, "1", notify)
+    plan_folder = request.open()
+    if plan_folder.plan.document != fleet.document():
+        raise InputError(
+            what="it has changed since it was planned.",
+            where=str(request.file),
+            fix="Plan again with `corebound fleet plan`.",
+        )
+    return plan_folder
+
+
+def open_plan(path: Path) -> PlanFolder:
+    """Open a plan by its own folder, on a host.
+
+    Raises:
+        InputError: It is no such folder.
+    """
+    return folder.open_path(path)
+
+
+def carry_out_by_hand(
+    plan_folder: PlanFolder, host: str, index: int | None
+) -> tuple[ShardReport, ...]:
+    """Carry out the shards of this host without an engine, one by one.
+
+    Args:
+        plan_folder: The plan.
+        host: The fleet's name for this host.
+        index: The number of the only shard to carry out; None carries out all.
+    """
+    fleet = fleet_of(plan_folder.plan)
+    shards = plan_folder.plan.shards
+    chosen = shards if index is None else shards[index : index + 1]
+    return tuple(
+        agent.carry_out_here(assignment_of(plan_folder, fleet, shard), host)
+        for shard in chosen
+        if shard.host == host
+    )
