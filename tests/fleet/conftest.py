@@ -189,7 +189,8 @@ class DaskFleet:
         with Client(self.address, set_as_default=False) as client:
             values = client.run(lambda: os.environ.get(name))
             workers = client.scheduler_info(n_workers=-1)["workers"]
-            return next(values[one] for one in values if workers[one]["name"] == host)
+            value: str | None = next(values[one] for one in values if workers[one]["name"] == host)
+            return value
 
     def kill(self, name: str) -> None:
         """Kill the worker of a host, or the scheduler, by force."""

@@ -28,13 +28,15 @@ from support.build import a_launch, a_machine, a_run, a_scenario
 SHA = "c" * 40
 
 
-def a_plan(*, hosts: Sequence[str] = ("n1", "n2"), round_name: str = "1", **changes: Any) -> Plan:
+def a_plan(
+    *, hosts: Sequence[str | PlannedHost] = ("n1", "n2"), round_name: str = "1", **changes: Any
+) -> Plan:
     """A plan of one scenario on some hosts of a Dask scheduler."""
     document = {
         "schema": 1,
         "name": "lab",
         "engine": "dask",
-        "hosts": list(hosts),
+        "hosts": ["n1"],
         "scenarios": ["scenarios/a.yaml"],
         "dask": {"scheduler": "tcp://h:8786"},
     }
@@ -46,7 +48,10 @@ def a_plan(*, hosts: Sequence[str] = ("n1", "n2"), round_name: str = "1", **chan
         "commit": Commit(sha=SHA, subject="", committed_at="2026-01-01T00:00:00Z", dirty=False),
         "source": Source(folder="", sha256="d" * 64, size_bytes=1),
         "scenarios": [scenario_named("a")],
-        "hosts": [PlannedHost(name=name, labels={}) for name in hosts],
+        "hosts": [
+            host if isinstance(host, PlannedHost) else PlannedHost(name=host, labels={})
+            for host in hosts
+        ],
         **changes,
     }
     return freeze(**inputs)

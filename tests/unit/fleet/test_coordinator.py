@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from pathlib import Path
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from corebound.fleet.coordinator import MOST_ATTEMPTS, Coordinator, clock_skew_s, fleet_of, is_done
@@ -122,6 +122,7 @@ def test_a_cancelled_shard_waits_for_resume(tmp_path: Path) -> None:
     assert coordinator(folder, engine, again=True).step()
 
 
+@settings(max_examples=25)
 @given(st.integers(0, 2**32), st.integers(1, 4), st.integers(1, 3))
 def test_whatever_is_lost_or_restarted_all_is_done_at_last_on_its_own_host(
     tmp_path_factory: object, seed: int, hosts: int, scenarios: int
