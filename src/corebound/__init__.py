@@ -1,7 +1,8 @@
 """Corebound, a CPU benchmark suite: which cores, how many threads, and is the result reliable?
 
-The names below are the Python API; docs/python-api.md describes them. Each is imported when it is
-first used: the worker starts under another environment's Python and must load only its own code.
+The names below are the Python API; docs/reference/python-api.md describes them. Each is imported
+when it is first used: the worker starts under another environment's Python and must load only its
+own code.
 """
 
 __version__ = "0.2.0"

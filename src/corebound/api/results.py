@@ -157,7 +157,7 @@ class Results:
         Columns: run, started_at, host_id, host, commit, committed_at, dirty, tree, scenario, cell,
         environment, launch, block, launched_at, status, reason, median_ns (of its iterations after
         warm-up), p99_ns, cpu_median_ns, iterations (used), settled, duration_ns (of the process),
-        and axis_… for each axis.
+        and `axis_NAME` for each axis.
         """
         return run_export.table(self._cells())
 
@@ -166,7 +166,7 @@ class Results:
 
         Columns: run, started_at, host_id, host, commit, scenario, cell, launch, block, worker,
         iteration (from 0), counts (whether the launch's median uses it), disturbed, wall_ns,
-        cpu_ns, and axis_… for each axis.
+        cpu_ns, and `axis_NAME` for each axis.
         """
         from corebound.api import tables  # noqa: PLC0415
 
@@ -179,7 +179,7 @@ class Results:
         baseline_median_ns, median_ns with its 95 % interval (median_low_ns, median_high_ns),
         speedup_ratio (above 1 is faster) with its 95 % interval (speedup_low_ratio,
         speedup_high_ratio), verdict, is_significant (after correction for the scenario's
-        comparisons), p_value, pairs, launches_needed, margin_ratio, and axis_… for each axis.
+        comparisons), p_value, pairs, launches_needed, margin_ratio, and `axis_NAME` for each axis.
         """
         from corebound.api import tables  # noqa: PLC0415
 
@@ -190,7 +190,7 @@ class Results:
 
         Columns: project (of an imported history), scenario, cell, host_id, host, unit, at
         (ISO 8601, UTC), run, commit, value (in `unit`) with its interval (low, high), launches
-        (how many are behind it), missing (why there is no value), and axis_… for each axis.
+        (how many are behind it), missing (why there is no value), and `axis_NAME` for each axis.
         """
         from corebound.api import tables  # noqa: PLC0415
 
@@ -202,7 +202,7 @@ class Results:
         Columns: run, started_at, host_id, host, commit, scenario, cell, launch, operator, calls
         (an iteration), total_ns (an iteration) with the least and the most of comparable profiles
         (total_low_ns, total_high_ns), share_ratio (of the iteration), quiet_ns, call_mean_ns,
-        call_min_ns, call_max_ns, and axis_… for each axis.
+        call_min_ns, call_max_ns, and `axis_NAME` for each axis.
         """
         from corebound.api import tables  # noqa: PLC0415
 
