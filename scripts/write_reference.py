@@ -67,11 +67,12 @@ def _section(command: Any, context: Any) -> Iterator[str]:
 
 def _help(text: str) -> str:
     """A command's help; its examples become a block to copy."""
-    prose, _, examples = text.partition("Examples:")
+    # Click marks a block that it must not wrap with a backspace.
+    prose, _, examples = text.replace("\b", "").partition("Examples:")
     paragraphs = "\n\n".join(" ".join(part.split()) for part in prose.split("\n\n")).rstrip()
     if not examples:
         return f"{paragraphs}\n"
-    lines = [line.strip() for line in examples.replace("\b", "").strip().split("\n")]
+    lines = [line.strip() for line in examples.strip().split("\n")]
     return f"{paragraphs}\n\n```sh\n" + "\n".join(line for line in lines if line) + "\n```\n"
 
 
