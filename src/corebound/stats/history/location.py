@@ -82,44 +82,46 @@ def locate(values: Array, cut: int, *, size: float, least: int) -> LocationInter
 def _log_likelihoods(values: Array, sizes: Array, width: float) -> Array:
     """Log likelihoods for every cut from 1 to n - 1 (rows) and every shift (columns).
 
-    The residuals of a cut are the values before it, and those after it minus the shift.
-    So only the kernels of differences, as they are and one shift apart, are needed,
-    summed up to the cut and from it on.
+    The residuals of a cut are the values before it, and those after it minus the shift. The
+    density at a point is the sum of its kernels with all others: with those on its own side as the
+    values are, with those on the other side one shift apart. From one cut to the next one point
+    changes sides. So sums along the cuts give all densities.
     """
     n = values.size
+    points = np.arange(n)
     # Single precision suffices for values compared by their logarithms, and takes half the work.
-    apart = ((values[np.newaxis, :] - values[:, np.newaxis]) / width).astype(np.float32)
-    shifts = (sizes / width).astype(np.float32)[np.newaxis, :, np.newaxis]
-    shifted = _kernels_of(apart[:, np.newaxis, :] + shifts)
-    # Row j, column i: the part of the sum for point i from the points up to j: from points
-    # alike, from those one shift above point i, and from those one shift below.
-    alike = _summed(_kernels_of(apart[:, np.newaxis, :]))
-    # A point is as far below another as the other is above it.
-    below = _summed(np.ascontiguousarray(shifted.transpose(2, 1, 0)))
-    above = _summed(shifted)
-    # In place from here on: allocating arrays of this size takes longer than summing them.
-    sums = alike[:-1] + above[-1:]
-    sums -= above[:-1]
-    after = below[:-1]
-    after += alike[-1:]
-    after -= alike[:-1]
-    # Row k - 1 for the cut at k: whether point i is after it.
-    is_after = ~np.tri(n - 1, n, dtype=np.bool_)[:, np.newaxis, :]
-    np.copyto(sums, after, where=is_after)
-    spans = np.float32(np.ptp(values)) + np.abs(sizes, dtype=np.float32)
-    logs = _log_mixture(sums, n, width, spans[np.newaxis, :, np.newaxis])
-    total: Array = logs.sum(axis=2, dtype=np.float64)
+    side = np.sign(points - points[:, np.newaxis])
+    # Positive where the later value is the higher one.
+    apart = ((values - values[:, np.newaxis]) * side / width).astype(np.float32)
+    shifts = (sizes / width).astype(np.float32)
+    spans = np.ptp(values) + np.abs(sizes)
+    weight = (1 - _ANYTHING) / ((n - 1) * width * math.sqrt(2 * math.pi))
+    # Row k, column i: by how much the density at i grows as point k moves before the cut.
+    steps = (weight * side).astype(np.float32)[:, np.newaxis]
+    other = _kernels_of(apart[:, np.newaxis] - shifts[:, np.newaxis])
+    other *= steps
+    own = _kernels_of(apart[:, np.newaxis])
+    own *= -steps
+    # With the cut before all points, all are on one side.
+    begin = np.abs(own).sum(axis=0)
+    for kernels in (own, other):
+        kernels[points, :, points] = -kernels.sum(axis=0).T
+    own[0] += begin
+    anything = (_ANYTHING / (spans + 10 * width)).astype(np.float32)[:, np.newaxis]
+    other[0] += anything
+    densities = _summed(other)[:-1]
+    densities += _summed(own)[:-1]
+    # Kernels are positive; only rounding makes a sum of steps lower than this.
+    np.maximum(densities, anything, out=densities)
+    total: Array = np.log(densities, out=densities).sum(axis=2, dtype=np.float64)
     return total
 
 
 def _kernels_of(apart: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Kernels of distances (n, any, n), computed in place; 0 for a point with itself."""
+    """Kernels of distances, computed in place: allocating such arrays takes longer."""
     apart *= apart
     apart *= np.float32(-0.5)
-    np.exp(apart, out=apart)
-    nights = np.arange(apart.shape[0])
-    apart[nights, :, nights] = 0.0
-    return apart
+    return np.exp(apart, out=apart)
 
 
 def _summed(kernels: NDArray[np.float32]) -> NDArray[np.float32]:
