@@ -67,10 +67,7 @@ def change_points_of(
     cache = cache_before or SegmentCache()
     n = history.logs.size
     by_segment: list[list[ChangePoint]] = []
-    for places in history.segments:
-        present = places[~np.isnan(history.logs[places])]
-        values, errors = history.logs[present], history.errors[present]
-        segment = Segment(values=values, errors=errors, threshold=threshold, seed=_SEED)
+    for present, segment in measured_segments(history, threshold=threshold):
         change_points = analyse_segment(segment, cache).steps
         by_segment.append([change_point.moved(present) for change_point in change_points])
     from_all_segments = change_points_across_segments(
@@ -100,6 +97,28 @@ def change_points_of(
         )
         for change_point in merged
     )
+
+
+def measured_segments(
+    history: HistoryArrays, *, threshold: float
+) -> Iterator[tuple[Places, Segment]]:
+    """Each segment of a history, and the places of its points; those without a value left out.
+
+    Args:
+        history: The history.
+        threshold: Least change that matters.
+    """
+    for places in history.segments:
+        present = places[~np.isnan(history.logs[places])]
+        yield (
+            present,
+            Segment(
+                values=history.logs[present],
+                errors=history.errors[present],
+                threshold=threshold,
+                seed=_SEED,
+            ),
+        )
 
 
 def deduplicate_change_points(by_segment: Sequence[Sequence[ChangePoint]]) -> list[ChangePoint]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from functools import cached_property
 from typing import Literal
 
@@ -190,45 +191,75 @@ def potts_cuts(values: ArrayLike, *, penalty: float) -> tuple[int, ...]:
     >>> potts_cuts([5, 5, 9, 5, 5, 8, 8, 9, 8], penalty=5)
     (5,)
     """
-    if penalty <= 0:
+    (cuts,) = potts_cuts_of_many([np.asarray(values, dtype=np.float64)], [penalty])
+    return cuts
+
+
+def potts_cuts_of_many(
+    all_values: Sequence[NDArray[np.float64]], penalties: Sequence[float]
+) -> list[tuple[int, ...]]:
+    """`potts_cuts` of several series at once.
+
+    A step of one series is so short that calling NumPy takes most of its time.
+
+    Args:
+        all_values: m series of finite numbers.
+        penalties: That of each series.
+
+    Raises:
+        ValueError: A penalty is not above 0.
+    """
+    if min(penalties, default=1.0) <= 0:
         raise ValueError("a cut costs more than nothing")
-    series = np.asarray(values, dtype=np.float64)
-    if series.size == 0:
-        return ()
-    return _trace(*_shortest_paths(series, np.unique(series), penalty))
+    sizes = [values.size for values in all_values]
+    if not max(sizes, default=0):
+        return [()] * len(sizes)
+    # Paths are read backwards from the last value, so what follows it does not matter.
+    series = _filled(all_values)
+    levels = _filled([np.unique(values) for values in all_values])
+    starts, best = _shortest_paths(series, levels, np.array(penalties))
+    return [_trace(starts[:n, row], best[:n, row]) for row, n in enumerate(sizes)]
 
 
-# The distances of this many values from all levels fit into a processor's cache.
-_VALUES_AT_ONCE = 32
+def _filled(rows: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
+    """Rows of equal length, by repeating the last value of each."""
+    filled = np.zeros((len(rows), max(row.size for row in rows)))
+    for to, row in zip(filled, rows, strict=True):
+        if row.size:
+            to[: row.size] = row
+            to[row.size :] = row[-1]
+    return filled
 
 
 def _shortest_paths(
-    series: NDArray[np.float64], levels: NDArray[np.float64], penalty: float
-) -> tuple[NDArray[np.bool_], NDArray[np.int64], int]:
-    """For each value and level, whether its piece starts there; the best levels; the last level."""
-    costs = np.abs(series[0] - levels)
-    starts = np.zeros((series.size, levels.size), dtype=np.bool_)
-    best = [int(costs.argmin())]
-    # In place, and distances of many values at once: each iteration of the inner loop should take a
-    # few microseconds.
-    for begin in range(1, series.size, _VALUES_AT_ONCE):
-        some = slice(begin, begin + _VALUES_AT_ONCE)
-        apart = np.abs(levels - series[some, np.newaxis])
-        for is_start, distances in zip(starts[some], apart, strict=True):
-            jump = costs[best[-1]] + penalty
-            np.greater(costs, jump, out=is_start)
-            np.minimum(costs, jump, out=costs)
-            costs += distances
-            best.append(int(costs.argmin()))
-    return starts, np.array(best), best[-1]
+    series: NDArray[np.float64], levels: NDArray[np.float64], penalties: NDArray[np.float64]
+) -> tuple[NDArray[np.bool_], NDArray[np.intp]]:
+    """Whether a piece starts, (n values, m series, levels), and the best levels, (n, m)."""
+    m, n = series.shape
+    costs = np.abs(series[:, :1] - levels)
+    starts = np.zeros((n, *levels.shape), dtype=np.bool_)
+    best = np.empty((n, m), dtype=np.intp)
+    costs.argmin(axis=1, out=best[0])
+    rows, jumps, distances = np.arange(m), np.empty((m, 1)), np.empty_like(costs)
+    # In place, because allocating takes as long as calculating.
+    for at in range(1, n):
+        np.add(costs[rows, best[at - 1]], penalties, out=jumps[:, 0])
+        np.greater(costs, jumps, out=starts[at])
+        np.minimum(costs, jumps, out=costs)
+        np.subtract(levels, series[:, at, np.newaxis], out=distances)
+        costs += np.abs(distances, out=distances)
+        costs.argmin(axis=1, out=best[at])
+    return starts, best
 
 
-def _trace(starts: NDArray[np.bool_], best: NDArray[np.int64], level: int) -> tuple[int, ...]:
+def _trace(starts: NDArray[np.bool_], best: NDArray[np.intp]) -> tuple[int, ...]:
+    """The cuts of one series: its (n, levels) starts and n best levels, read backwards."""
     cuts: list[int] = []
+    level = best[-1] if best.size else 0
     for index in range(best.size - 1, 0, -1):
         if starts[index, level]:
             cuts.append(index)
-            level = int(best[index - 1])
+            level = best[index - 1]
     return tuple(reversed(cuts))
 
 

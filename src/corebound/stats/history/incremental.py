@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import itertools
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TypeAlias
 
 import numpy as np
@@ -17,7 +17,9 @@ from corebound.stats.history.detectors import REACH, CutSides
 from corebound.stats.history.search import (
     MIN_LEVEL_POINTS,
     Cut,
+    ProposedCuts,
     extend_search,
+    propose_cuts,
     rough_spread,
     search,
 )
@@ -172,16 +174,31 @@ class SegmentCache:
 
     Attributes:
         asked: The requested results, cached or new: all that is worth keeping.
+        proposed: The cuts proposed for segments that will be analysed whole.
     """
 
     def __init__(self, before: Mapping[str, SegmentResult] | None = None) -> None:
         """Take earlier results."""
         self._before = before or {}
         self.asked: dict[str, SegmentResult] = {}
+        self.proposed: dict[str, ProposedCuts] = {}
 
     def apart(self) -> SegmentCache:
         """A separate cache with the same earlier results, for work done in parallel."""
         return SegmentCache(self._before)
+
+    def propose(self, segments: Iterable[Segment]) -> None:
+        """Propose the cuts of all segments without a result together, which takes less time."""
+        missing = {}
+        for segment in segments:
+            part: Segment | None = segment
+            while part is not None and part.key not in self._before:
+                if (before := part.before) is None:
+                    missing[part.key] = part
+                part = before
+        thresholds = [math.log1p(segment.threshold) for segment in missing.values()]
+        proposed = propose_cuts([segment.values for segment in missing.values()], thresholds)
+        self.proposed = dict(zip(missing, proposed, strict=True))
 
     @property
     def news(self) -> NewResults:
@@ -217,7 +234,7 @@ def analyse_segment(segment: Segment, cache: SegmentCache) -> SegmentResult:
             cache.get(before.key)  # keep it for later points
         return result
     result = (
-        _analyse_whole(segment)
+        _analyse_whole(segment, cache.proposed.get(key))
         if before is None
         else _extend(segment, before, analyse_segment(before, cache))
     )
@@ -225,12 +242,13 @@ def analyse_segment(segment: Segment, cache: SegmentCache) -> SegmentResult:
     return result
 
 
-def _analyse_whole(segment: Segment) -> SegmentResult:
+def _analyse_whole(segment: Segment, proposed: ProposedCuts | None = None) -> SegmentResult:
     cuts = search(
         segment.values,
         segment.believed,
         threshold=math.log1p(segment.threshold),
         seed=segment.seed,
+        proposed=proposed,
     )
     edges = (0, *(cut.at for cut in cuts), segment.values.size)
     return SegmentResult(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import itertools
 import math
@@ -18,7 +19,11 @@ from corebound.records.decisions import ChangeLocation
 from corebound.records.history import HistoryPoint, HistoryPoints, Series, is_failure
 from corebound.stats.distributions import normal_quantile
 from corebound.stats.history.change_point import ChangePoint, HistoryArrays, segments_of
-from corebound.stats.history.detection import THRESHOLD, change_points_of
+from corebound.stats.history.detection import (
+    THRESHOLD,
+    change_points_of,
+    measured_segments,
+)
 from corebound.stats.history.early_warnings import early_warning
 from corebound.stats.history.incremental import NewResults, SegmentCache
 from corebound.stats.history.search import MIN_LEVEL_POINTS, search
@@ -155,8 +160,26 @@ class _SeriesResult(Struct, frozen=True, kw_only=True):
 
     steps: tuple[ChangePoint, ...] = ()
     early: ChangePoint | None = None
-    news: NewResults = ((), {})
     error: str | None = None
+
+
+def _analyse_one(series: Series, cache: SegmentCache, *, is_retired: bool) -> _SeriesResult:
+    # The only place that catches an error in the analysis of one series, in any process. The error
+    # must not lose the results of all other series. It is a bug in corebound, so any exception is
+    # caught, and each is reported with the changes.
+    try:
+        history = arrays_of(series)
+        change_points = change_points_of(history, threshold=series.margin, cache_before=cache)
+        early = None
+        if not is_retired:
+            early = early_warning(history, change_points, threshold=series.margin)
+    except Exception as error:  # noqa: BLE001  # one series must not cost the site
+        return _SeriesResult(error=_one_line(error))
+    return _SeriesResult(steps=change_points, early=early)
+
+
+# So many series share the work of proposing cuts, and go to one process.
+_TOGETHER = 16
 
 
 def analyse(
@@ -175,7 +198,7 @@ def analyse(
         suite: All the series that are judged together.
         retired: Ids of retired series, which get no early warning.
         memory: Results of earlier analyses, as in `change_points_of`.
-        mapper: Applies the analysis to each series separately.
+        mapper: Applies the analysis to a few series at a time.
         progress: Called with the number of series done and their total.
 
     Source: among the change points that the detectors accept, `clear` are those that
@@ -183,35 +206,35 @@ def analyse(
     """
     cache = memory or SegmentCache()
 
-    def analyse_one(series: Series) -> _SeriesResult:
-        # The only place that catches an error in the analysis of one series, in any process. The
-        # error must not lose the results of all other series. It is a bug in corebound, so any
-        # exception is caught, and each is reported with the changes.
-        try:
-            own_cache = cache.apart()
-            history = arrays_of(series)
-            change_points = change_points_of(
-                history, threshold=series.margin, cache_before=own_cache
+    def analyse_several(several: Sequence[Series]) -> tuple[list[_SeriesResult], NewResults]:
+        own_cache = cache.apart()
+        # An error here is reported for its own series, which is analysed below.
+        with contextlib.suppress(Exception):
+            own_cache.propose(
+                segment
+                for series in several
+                for _, segment in measured_segments(arrays_of(series), threshold=series.margin)
             )
-            early = None
-            if series.id not in retired:
-                early = early_warning(history, change_points, threshold=series.margin)
-        except Exception as error:  # noqa: BLE001  # one series must not cost the site
-            return _SeriesResult(error=_one_line(error))
-        return _SeriesResult(steps=change_points, early=early, news=own_cache.news)
+        results = [
+            _analyse_one(series, own_cache, is_retired=series.id in retired) for series in several
+        ]
+        return results, own_cache.news
 
     change_points: list[tuple[Series, ChangePoint]] = []
     early: list[Change] = []
     not_analysed: list[NotAnalysed] = []
-    for number, result in enumerate(mapper(analyse_one, suite), start=1):
-        series = suite[number - 1]
-        if result.error is not None:
-            not_analysed.append(NotAnalysed(series=series, reason=result.error))
-        change_points += [(series, change_point) for change_point in result.steps]
-        if result.early is not None:
-            early.append(Change(series=series, change_point=result.early, clear=False))
-        cache.learn(result.news)
-        progress(number, len(suite))
+    together = [suite[at : at + _TOGETHER] for at in range(0, len(suite), _TOGETHER)]
+    done = 0
+    for several, (results, news) in zip(together, mapper(analyse_several, together), strict=True):
+        for series, result in zip(several, results, strict=True):
+            if result.error is not None:
+                not_analysed.append(NotAnalysed(series=series, reason=result.error))
+            change_points += [(series, change_point) for change_point in result.steps]
+            if result.early is not None:
+                early.append(Change(series=series, change_point=result.early, clear=False))
+        cache.learn(news)
+        done += len(several)
+        progress(done, len(suite))
     return Analysis(
         changes=tuple(sorted(_correct_over_suite(change_points), key=_largest_first)),
         early_warnings=tuple(sorted(early, key=_largest_first)),

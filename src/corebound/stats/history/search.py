@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
 
 import numpy as np
 from msgspec import Struct
@@ -21,6 +22,7 @@ from corebound.stats.history.detectors import (
     p_value_of,
     poll,
     potts_cuts,
+    potts_cuts_of_many,
     resembles_earlier_spikes,
 )
 from corebound.stats.history.location import LocationInterval, locate
@@ -237,7 +239,56 @@ class Cut(Struct, frozen=True, kw_only=True):
     rho: float
 
 
-def search(values: Array, own_errors: Array, *, threshold: float, seed: int) -> tuple[Cut, ...]:
+class ProposedCuts(Struct, frozen=True, kw_only=True):
+    """Where a series may change: cuts that are clear whatever the noise, and likely ones."""
+
+    clear: Cuts
+    likely: Cuts
+
+
+# At most as many series, so that their distances from all levels stay in the processor's cache.
+_MOST_TOGETHER = 32
+
+
+def propose_cuts(all_values: Sequence[Array], thresholds: Sequence[float]) -> list[ProposedCuts]:
+    """Propose the cuts of several series together, which takes a third of the time.
+
+    Args:
+        all_values: For each series its logarithms in time order.
+        thresholds: For each the least shift that matters, as a logarithm.
+    """
+    proposed: list[ProposedCuts] = []
+    for first in range(0, len(all_values), _MOST_TOGETHER):
+        some = all_values[first : first + _MOST_TOGETHER]
+        limits = thresholds[first : first + _MOST_TOGETHER]
+        clear, likely = (
+            potts_cuts_of_many(
+                some,
+                [
+                    max(penalty * rough_spread(values), limit)
+                    for values, limit in zip(some, limits, strict=True)
+                ],
+            )
+            for penalty in (_PLAIN_PENALTY, SEGMENT_PENALTY)
+        )
+        proposed += (
+            ProposedCuts(
+                clear=_drop_short_pieces(clear_cuts, values.size),
+                likely=_drop_short_pieces(likely_cuts, values.size),
+            )
+            for values, clear_cuts, likely_cuts in zip(some, clear, likely, strict=True)
+        )
+    return proposed
+
+
+def search(
+    values: Array,
+    own_errors: Array,
+    *,
+    threshold: float,
+    seed: int,
+    proposed: ProposedCuts | None = None,
+) -> tuple[Cut, ...]:
     """Find the change points of a series from one host and one environment.
 
     The search starts from the clear cuts and adds accepted ones, clearest first.
@@ -248,6 +299,7 @@ def search(values: Array, own_errors: Array, *, threshold: float, seed: int) -> 
         own_errors: Their standard errors if known, else 0.
         threshold: Least shift that matters, as a logarithm.
         seed: Seed of the permutations; the same series and seed give the same cuts.
+        proposed: Its cuts of `propose_cuts`, if they are known.
 
     Returns:
         The cuts in time order.
@@ -255,11 +307,11 @@ def search(values: Array, own_errors: Array, *, threshold: float, seed: int) -> 
     if values.size < 2 * MIN_LEVEL_POINTS + 1:
         return ()
     evaluator = CutEvaluator(values, own_errors, threshold=threshold, seed=seed)
-    rough = rough_spread(values)
-    cuts = _propose(values, max(_PLAIN_PENALTY * rough, threshold))
-    cuts = _relocate(evaluator, _drop_rejected(evaluator, cuts, 0), 0)
-    likely = _propose(values, max(SEGMENT_PENALTY * rough, threshold))
-    return _final_cuts(evaluator, _add_accepted(evaluator, cuts, likely, first=0, since=0), 0)
+    if proposed is None:
+        (proposed,) = propose_cuts([values], [threshold])
+    cuts = _relocate(evaluator, _drop_rejected(evaluator, proposed.clear, 0), 0)
+    cuts = _add_accepted(evaluator, cuts, proposed.likely, first=0, since=0)
+    return _final_cuts(evaluator, cuts, 0)
 
 
 def extend_search(
@@ -294,7 +346,9 @@ def extend_search(
     evaluator = CutEvaluator(values, own_errors, threshold=threshold, seed=seed)
     # Earlier points are needed to detect a change where the search begins.
     begin = max(since - REACH, 0)
-    proposed = _propose(values[begin:], max(SEGMENT_PENALTY * rough_spread(values), threshold))
+    recent = values[begin:]
+    penalty = max(SEGMENT_PENALTY * rough_spread(values), threshold)
+    proposed = _drop_short_pieces(potts_cuts(recent, penalty=penalty), recent.size)
     likely = tuple(begin + cut for cut in proposed if begin + cut >= since)
     first = len(settled)
     cuts = _relocate(evaluator, settled + pending, first)
@@ -331,10 +385,6 @@ def _final_cuts(evaluator: CutEvaluator, cuts: Cuts, first: int) -> tuple[Cut, .
             )
         )
     return tuple(result)
-
-
-def _propose(values: Array, penalty: float) -> Cuts:
-    return _drop_short_pieces(potts_cuts(values, penalty=penalty), values.size)
 
 
 def _drop_short_pieces(cuts: Cuts, n: int) -> Cuts:

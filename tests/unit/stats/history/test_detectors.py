@@ -11,7 +11,14 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy import stats
 
-from corebound.stats.history.detectors import CutSides, best_split, potts_cuts, score, split_p_value
+from corebound.stats.history.detectors import (
+    CutSides,
+    best_split,
+    potts_cuts,
+    potts_cuts_of_many,
+    score,
+    split_p_value,
+)
 from corebound.stats.history.location import locate
 from corebound.stats.history.shift_tests import (
     correlation,
@@ -52,6 +59,20 @@ def test_a_penalty_is_positive_and_an_empty_series_has_no_cuts() -> None:
     assert potts_cuts([], penalty=1) == ()
     with pytest.raises(ValueError, match="more than nothing"):
         potts_cuts([1, 2], penalty=0)
+
+
+@given(
+    all_values=st.lists(st.lists(st.integers(0, 9), max_size=12), max_size=5),
+    penalty=st.integers(1, 12),
+)
+def test_several_series_are_cut_as_each_alone(all_values: list[list[int]], penalty: int) -> None:
+    penalties = [penalty + index / 2 for index in range(len(all_values))]
+
+    together = potts_cuts_of_many([np.array(values, float) for values in all_values], penalties)
+
+    assert together == [
+        potts_cuts(values, penalty=own) for values, own in zip(all_values, penalties, strict=True)
+    ]
 
 
 @settings(max_examples=60)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from typing import Any
 
 import numpy as np
 import pytest
@@ -72,13 +73,34 @@ def test_a_cached_result_is_kept_for_later_points() -> None:
     assert again.asked.keys() == first.asked.keys() >= {whole_up_to.key}
 
 
+def test_cuts_proposed_together_give_the_same_results() -> None:
+    segments = [a_segment(nights(n, (20, 0.1), seed=n)) for n in (60, 61, 62, 63, 400)]
+    together = SegmentCache()
+    together.propose(segments)
+
+    alone = [analyse_segment(segment, SegmentCache()) for segment in segments]
+
+    assert len(together.proposed) == 5
+    assert [analyse_segment(segment, together) for segment in segments] == alone
+
+
+def test_no_cuts_are_proposed_for_a_segment_with_a_result() -> None:
+    known = SegmentCache()
+    analyse_segment(a_segment(nights(60)), known)
+
+    again = SegmentCache(known.asked)
+    again.propose([a_segment(nights(60))])
+
+    assert not again.proposed
+
+
 def test_one_more_point_needs_no_full_analysis(monkeypatch: pytest.MonkeyPatch) -> None:
     values = nights(402)
     sizes: list[int] = []
 
-    def counting(logs: Array, *rest: Array, threshold: float, seed: int) -> object:
+    def counting(logs: Array, *rest: Array, **options: Any) -> object:
         sizes.append(logs.size)
-        return search.search(logs, *rest, threshold=threshold, seed=seed)
+        return search.search(logs, *rest, **options)
 
     monkeypatch.setattr(module, "search", counting)
     memory = SegmentCache()
