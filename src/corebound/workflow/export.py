@@ -10,7 +10,7 @@ from typing import Any
 
 from corebound.analysis.history_csv import history_csv
 from corebound.errors import Fault, InputError, report_os_errors
-from corebound.exchange import pyperf, run_export
+from corebound.exchange import openmetrics, pyperf, run_export
 from corebound.exchange.asv import export as asv_export
 from corebound.exchange.reading import Unreadable, parse_json
 from corebound.exchange.run_export import ExportedCell, drop_iterations, exported_cells
@@ -27,6 +27,7 @@ class Format(StrEnum):
     GITHUB = "github-action-benchmark"
     CSV = "csv"
     PARQUET = "parquet"
+    OPENMETRICS = "openmetrics"
     HISTORY = "history"
 
 
@@ -36,6 +37,7 @@ _SINGLE_RUN_FORMATS = {
     Format.PYPERF: pyperf.suite,
     Format.BENCHER: run_export.bencher,
     Format.GITHUB: run_export.github_action,
+    Format.OPENMETRICS: openmetrics.openmetrics,
 }
 
 
