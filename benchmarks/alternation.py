@@ -264,7 +264,7 @@ def planned(kind: Kind, folder: Path) -> Sequence[dict[str, Any]]:
     done = subprocess.run(command, cwd=folder, check=False, capture_output=True, text=True)
     if done.returncode:
         sys.exit(f"{kind.name}: {done.stderr}")
-    cells: list[dict[str, Any]] = json.loads(done.stdout)
+    cells: list[dict[str, Any]] = json.loads(done.stdout)["results"]
     return cells
 
 

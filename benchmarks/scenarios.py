@@ -153,7 +153,8 @@ def find_benchmarks() -> dict[str, type]:
     paths = os.environ.get("COREBOUND_SCENARIOS")
     files = paths.split(os.pathsep) if paths else ["scenarios"]
     by_scenario: dict[str, dict[str, dict[str, Any]]] = {}
-    for planned in run_corebound("plan", *files, "--json", *profile_options(), *project_options()):
+    plan = run_corebound("plan", *files, "--json", *profile_options(), *project_options())
+    for planned in plan["results"]:
         by_scenario.setdefault(planned["cell"]["scenario"], {})[planned["key"]] = planned
     return {class_name(name): make_benchmark(name, cells) for name, cells in by_scenario.items()}
 

@@ -144,7 +144,7 @@ def test_asv_publishes_and_compares_with_the_scenarios_version(
 
     assert (
         benchmarks["scenarios.CountUp.track_time"]["version"]
-        == (json.loads(planned.stdout)[0]["sha256"])
+        == (json.loads(planned.stdout)["results"][0]["sha256"])
     )
     assert benchmarks["scenarios.CountUp.track_time"]["type"] == "time"
     assert published.returncode == 0, published.stderr

@@ -55,7 +55,7 @@ def test_the_baseline_is_measured_twice_in_blocks_and_stored(suite: Path) -> Non
         (block, f"binding=none,copy={copy}") for block in range(4) for copy in "ab"
     ]
     calibration = calibration_of(suite)
-    assert json.loads(out)[0]["run"] == calibration.run
+    assert json.loads(out)["results"][0]["run"] == calibration.run
     assert calibration.cell == "binding=none"
     # A block with a disturbed launch does not count.
     assert calibration.blocks in {3, 4}

@@ -72,11 +72,11 @@ def test_operators_of_a_users_trace_add_up(tmp_path: Path) -> None:
     (tmp_path / "by_hand.py").write_text(BY_HAND)
     subprocess.run((str(python), "by_hand.py", "a.json.gz"), cwd=tmp_path, check=True)
 
-    document: list[dict[str, Any]] = json.loads(
+    document: dict[str, Any] = json.loads(
         output_of(tmp_path, "import", "profile", "a.json.gz", "--json")
     )
 
-    profile = document[0]["profile"]["profile"]
+    profile = document["results"][0]["profile"]["profile"]
     assert profile["iterations"] == 5
     together_ns = sum(operator["total_ns"] for operator in profile["operators"])
     assert together_ns + profile["outside_ns"] == pytest.approx(profile["step_ns"], rel=0.01)

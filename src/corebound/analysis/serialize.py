@@ -169,6 +169,8 @@ def cell_document(
     summary = cell.summary
     return {
         "id": summary.cell.id,
+        "scenario": summary.cell.scenario,
+        "axes": dict(summary.cell.axes),
         "duplicates": [duplicate.id for duplicate in cell.duplicates],
         "statuses": dict(summary.counts),
         "median_ns": summary.median_ns,
@@ -339,6 +341,8 @@ def commit_comparison_document(comparison: CommitComparison) -> dict[str, Any]:
 def _compared_cell(cell: ComparedCell) -> dict[str, Any]:
     return {
         "id": cell.cell.id,
+        "scenario": cell.cell.scenario,
+        "axes": dict(cell.cell.axes),
         "before_ns": cell.before.median_ns,
         "after_ns": cell.after.median_ns,
         "before_disturbed_launches": cell.before.disturbed,

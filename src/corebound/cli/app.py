@@ -9,8 +9,9 @@ import errno
 import gc
 import importlib
 import inspect
+import itertools
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from types import ModuleType
 from typing import Annotated, Any, ClassVar, NamedTuple, NoReturn
 
@@ -250,7 +251,23 @@ def _exit_code(error: BaseException | None) -> int:
         case _:
             return crash.report(error)
     print_error(str(user_error))
+    typed = sys.argv[1:]
+    if "--json" in typed or ("--format", "json") in itertools.pairwise(typed):
+        # Imported here: the start of other commands does without.
+        from corebound.cli.output.json import print_json_error  # noqa: PLC0415
+
+        print_json_error(user_error)
     return user_error.exit_code
+
+
+def command_words(arguments: Sequence[str]) -> tuple[str, ...]:
+    """The command that was typed, such as `import asv`; empty if there is none."""
+    for number, word in enumerate(arguments):
+        if word in COMMANDS:
+            location, following = COMMANDS[word], arguments[number + 1 : number + 2]
+            is_group = isinstance(location, CommandGroup)
+            return (word, *following) if is_group else (word,)
+    return ()
 
 
 def _user_error(error: OSError) -> CoreboundError | None:

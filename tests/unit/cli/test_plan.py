@@ -33,7 +33,9 @@ def scenario(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 def test_a_plan_names_the_duplicates(scenario: str, capsys: pytest.CaptureFixture[str]) -> None:
     plan([Path(scenario)], as_json=True)
 
-    assert {cell["key"]: cell["duplicate_of"] for cell in json.loads(capsys.readouterr().out)} == {
+    assert {
+        cell["key"]: cell["duplicate_of"] for cell in json.loads(capsys.readouterr().out)["results"]
+    } == {
         "binding=none,threads=2": None,
         "binding=none,threads=per-core": "nothing[binding=none,threads=2]",
         "binding=node,threads=2": "nothing[binding=none,threads=2]",

@@ -342,8 +342,8 @@ def test_json_has_the_stored_profile(tmp_path: Path) -> None:
     ((kept,), faults) = documents.read_profiles(tmp_path)
     assert faults == ()
     assert kept == one(MSPROF)
-    assert said[0]["profile"]["profile"]["step_ns"] == 1_702_125
-    assert Path(said[0]["file"]) == documents.file_of(kept, tmp_path)
+    assert said["results"][0]["profile"]["profile"]["step_ns"] == 1_702_125
+    assert Path(said["results"][0]["file"]) == documents.file_of(kept, tmp_path)
 
 
 def test_imported_profiles_are_not_runs(tmp_path: Path) -> None:

@@ -29,7 +29,7 @@ from corebound.cli.options import (
     wait_seconds,
 )
 from corebound.cli.output.console import Console
-from corebound.cli.output.json import indented_json
+from corebound.cli.output.json import result_json
 from corebound.cli.output.junit import TestCase, TestFailure, junit_xml
 from corebound.cli.output.progress import TerminalReporter
 from corebound.cli.output.verdicts import (
@@ -253,7 +253,7 @@ def _markdown(comparison: CompareCommitsResult) -> str:
 
 
 def _json(comparison: CompareCommitsResult) -> str:
-    return indented_json(
+    return result_json(
         {
             "project": comparison.sides.subject,
             "base": _side_document(comparison.sides.base),

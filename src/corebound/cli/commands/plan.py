@@ -141,6 +141,8 @@ def _document(
     return {
         "id": planned.cell.id,
         "key": planned.cell.key,
+        "scenario": planned.cell.scenario,
+        "axes": dict(planned.cell.axes),
         "file": source.path,
         "sha256": source.sha256,
         "where": planned.cell.where,

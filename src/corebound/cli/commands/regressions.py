@@ -35,7 +35,7 @@ from corebound.analysis.triage import (
 from corebound.analysis.wording import and_more, count, day, last_day, too_short_note
 from corebound.cli.options import Config, Json, Records, Status, Wait, wait_seconds
 from corebound.cli.output.console import Console
-from corebound.cli.output.json import indented_json
+from corebound.cli.output.json import result_json
 from corebound.cli.output.junit import TestCase, TestFailure, junit_xml
 from corebound.cli.output.progress import TerminalReporter
 from corebound.errors import NO_ANSWER, REGRESSION, InputError
@@ -160,7 +160,7 @@ def formatted(result: RegressionsResult, form: Format, *, site: str, show_all: b
         show_all: Whether text and Markdown list changes that are not new as well.
     """
     if form == "json":
-        return indented_json(_document(result, site))
+        return result_json(_document(result, site))
     if form == "md":
         return _markdown(result, site, show_all=show_all)
     return _junit(result, site) if form == "junit" else _text(result, site, show_all=show_all)

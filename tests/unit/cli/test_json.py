@@ -1,0 +1,107 @@
+"""The header that all `--json` output has, and errors as JSON."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from corebound import __version__
+from corebound.cli.output.json import JSON_SCHEMA, result_json
+from support.build import write_records
+from support.commands import corebound
+from support.report_sample import a_sample
+
+SCENARIO = """\
+schema: 1
+name: sums
+title: Sums
+question: How long?
+workload: {command: ["true"]}
+matrix: {binding: [none, one-cpu]}
+"""
+
+
+@pytest.fixture
+def suite(tmp_path: Path) -> Path:
+    """A scenario, and the records of the sample."""
+    (tmp_path / "sums.yaml").write_text(SCENARIO)
+    run, launches = a_sample()
+    write_records(tmp_path / "reports" / "records", run, *launches)
+    return tmp_path
+
+
+def document_of(folder: Path, *arguments: str, code: int = 0) -> dict[str, Any]:
+    completed = corebound(folder, *arguments, in_process=True)
+    assert completed.code == code, completed
+    document: dict[str, Any] = json.loads(completed.out)
+    return document
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("topology", "--json"),
+        ("plan", "sums.yaml", "--json"),
+        ("regressions", "--json"),
+        ("regressions", "--format", "json"),
+        ("environment", "list", "--json"),
+        ("import", "bencher", "bmf.json", "--json"),
+    ],
+    ids=" ".join,
+)
+def test_every_command_has_the_same_header(suite: Path, arguments: tuple[str, ...]) -> None:
+    (suite / "bmf.json").write_text('{"sum": {"latency": {"value": 1.5}}}')
+
+    document = document_of(suite, *arguments)
+
+    words = 2 if arguments[0] in {"environment", "import"} else 1
+    assert document["corebound"] == {
+        "schema": JSON_SCHEMA,
+        "version": __version__,
+        "command": " ".join(arguments[:words]),
+    }
+    assert document["error"] is None
+
+
+def test_a_list_is_under_results_and_its_cells_have_axes(suite: Path) -> None:
+    cells = document_of(suite, "plan", "sums.yaml", "--json")["results"]
+
+    assert [cell["axes"] for cell in cells] == [{"binding": "none"}, {"binding": "one-cpu"}]
+
+
+def test_an_error_is_json_with_what_where_and_fix(suite: Path) -> None:
+    document = document_of(suite, "compare", "r1", "nothing", "--json", code=2)
+
+    assert document["corebound"]["command"] == "compare"
+    error = document["error"]
+    assert "nothing" in error["what"]
+    assert error["fix"]
+    assert (error["exit_code"], error["faults"]) == (2, [])
+
+
+def test_every_fault_of_a_file_is_in_the_error(suite: Path) -> None:
+    (suite / "sums.yaml").write_text(SCENARIO.replace("title", "titel").replace("matrix", "matrx"))
+
+    error = document_of(suite, "plan", "sums.yaml", "--json", code=2)["error"]
+
+    assert {fault["line"] for fault in error["faults"]} >= {3, 6}
+
+
+def test_an_error_of_a_group_names_its_command(suite: Path) -> None:
+    document = document_of(suite, "import", "hyperfine", "none.json", "--json", code=2)
+
+    assert document["corebound"]["command"] == "import hyperfine"
+
+
+def test_without_the_option_an_error_leaves_stdout_empty(suite: Path) -> None:
+    completed = corebound(suite, "compare", "r1", "nothing", in_process=True)
+
+    assert completed.out == ""
+
+
+def test_a_result_cannot_replace_the_header() -> None:
+    with pytest.raises(ValueError, match="header"):
+        result_json({"error": "none"})
