@@ -6,9 +6,13 @@ hosts share the CPUs: tests assert what is delivered, recorded and collected.
 
 from __future__ import annotations
 
+import contextlib
+import getpass
 import os
 import re
+import shutil
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -25,6 +29,7 @@ from corebound.records import jsonl
 from corebound.records.jsonl import Stored
 from support import repositories
 from support.commands import isolation
+from support.needs import missing
 
 HOSTS = ("n1", "n2", "n3")
 # Slow enough to be killed in the middle; it leaves the environment that it has had.
@@ -215,5 +220,149 @@ def dask_fleet(tmp_path: Path) -> Iterator[DaskFleet]:
     folder = tmp_path / "engine"
     folder.mkdir()
     fleet = DaskFleet(folder)
+    yield fleet
+    fleet.close()
+
+
+SLURM_CONF = """\
+ClusterName=test
+SlurmctldHost={host}(127.0.0.1)
+SlurmctldPort={port}
+SlurmUser={user}
+SlurmdUser={user}
+AuthType=auth/munge
+AuthInfo=socket={folder}/munge.socket
+CredType=cred/munge
+StateSaveLocation={folder}/state
+SlurmctldPidFile={folder}/slurmctld.pid
+SlurmdPidFile={folder}/slurmd.%n.pid
+SlurmdSpoolDir={folder}/spool.%n
+ProctrackType=proctrack/linuxproc
+TaskPlugin=task/none
+TaskProlog={folder}/prolog
+SelectType=select/cons_tres
+SelectTypeParameters=CR_CPU
+SlurmdParameters=config_overrides
+SwitchType=switch/none
+MpiDefault=none
+ReturnToService=2
+SlurmdTimeout=5
+KillWait=2
+SchedulerParameters=sched_interval=1,batch_sched_delay=0
+NodeName=n[1-3] NodeHostname={host} NodeAddr=127.0.0.1 Port=[{first}-{last}] CPUs=2 \
+RealMemory=1000 Feature=genoa
+PartitionName=all Nodes=n[1-3] Default=YES MaxTime=INFINITE State=UP OverSubscribe=EXCLUSIVE
+"""
+# The nodes are one machine, which no cluster has.
+PROLOG = """\
+#!/bin/sh
+echo "export COREBOUND_MACHINE_ID=$SLURMD_NODENAME"
+echo "export COREBOUND_HOST_LOCK={folder}-$SLURMD_NODENAME"
+echo "export OMP_NUM_THREADS=1"
+"""
+
+
+class SlurmFleet:
+    """slurmctld and three slurmd, with a munge of their own."""
+
+    def __init__(self, folder: Path) -> None:
+        self._daemons = Daemons(folder)
+        self._folder = folder
+        self.conf = folder / "slurm.conf"
+        port = _free_ports(4)
+        settings = {
+            "folder": folder,
+            "host": socket.gethostname().partition(".")[0],
+            "user": getpass.getuser(),
+            "port": port,
+            "first": port + 1,
+            "last": port + 3,
+        }
+        (folder / "state").mkdir()
+        self.conf.write_text(SLURM_CONF.format(**settings))
+        (folder / "prolog").write_text(PROLOG.format(**settings))
+        (folder / "prolog").chmod(0o755)
+        key = folder / "munge.key"
+        key.write_bytes(os.urandom(1024))
+        key.chmod(0o600)
+        self._daemons.start(
+            "munged", _program("munged"), "--foreground", "--force", f"--key-file={key}",
+            f"--socket={folder}/munge.socket", f"--pid-file={folder}/munge.pid",
+            f"--log-file={folder}/munge.log", f"--seed-file={folder}/munge.seed",
+        )  # fmt: skip
+        until((folder / "munge.socket").exists, "the start of munged")
+        self.start_controller()
+        for host in HOSTS:
+            self.start_node(host)
+        until(lambda: self.nodes("idle") == set(HOSTS), "the registration of the nodes")
+
+    def start_controller(self) -> None:
+        """Start slurmctld, with the state that it had."""
+        self._daemons.start("slurmctld", _program("slurmctld"), "-D", SLURM_CONF=str(self.conf))
+
+    def start_node(self, host: str) -> None:
+        """Start the slurmd of a node."""
+        self._daemons.start(host, _program("slurmd"), "-D", "-N", host, SLURM_CONF=str(self.conf))
+
+    def nodes(self, state: str) -> set[str]:
+        """The nodes in a state."""
+        command = ("sinfo", "--Node", "--noheader", "--states", state, "--format", "%N")
+        completed = subprocess.run(
+            command,
+            env={**os.environ, "SLURM_CONF": str(self.conf)},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        return set(completed.stdout.split())
+
+    def kill(self, name: str) -> None:
+        """Kill slurmctld, or the slurmd of a node, by force; jobs of the node go on."""
+        self._daemons.kill(name)
+
+    def kill_agent(self, host: str) -> None:
+        """Kill the agent of a node by force, if there is one."""
+        for process in Path("/proc").glob("[0-9]*"):
+            with suppress(OSError):
+                if (
+                    b"submitit.core._submit" in (process / "cmdline").read_bytes()
+                    and f"SLURMD_NODENAME={host}\0".encode() in (process / "environ").read_bytes()
+                    and str(self._folder).encode() in (process / "environ").read_bytes()
+                ):
+                    os.kill(int(process.name), signal.SIGKILL)
+
+    def close(self) -> None:
+        """Cancel all jobs and end the daemons."""
+        command = ("scancel", "--user", getpass.getuser())
+        environment = {**os.environ, "SLURM_CONF": str(self.conf)}
+        subprocess.run(command, env=environment, check=False, capture_output=True)
+        until(lambda: not self.nodes("alloc,completing"), "the end of all jobs")
+        self._daemons.close()
+
+
+def _program(name: str) -> str:
+    """A daemon, which may not be on the PATH of a user."""
+    found = shutil.which(name, path=f"{os.environ['PATH']}:/usr/sbin:/sbin")
+    return found or missing(f"{name} is not installed: scripts/debian-packages fleet")
+
+
+def _free_ports(count: int) -> int:
+    """The first of some consecutive ports that nothing listens on."""
+    for first in range(17_000, 30_000, 10):
+        with contextlib.ExitStack() as stack, suppress(OSError):
+            for port in range(first, first + count):
+                stack.enter_context(socket.create_server(("127.0.0.1", port)))
+            return first
+    raise AssertionError("no free ports")
+
+
+@pytest.fixture
+def slurm_fleet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[SlurmFleet]:
+    """Three nodes of Slurm, whose commands are configured in this process's environment."""
+    folder = tmp_path / "engine"
+    folder.mkdir()
+    # The daemons' users must reach it.
+    fleet = SlurmFleet(folder)
+    monkeypatch.setenv("SLURM_CONF", str(fleet.conf))
     yield fleet
     fleet.close()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -120,10 +120,13 @@ class FakeEngine:
     def absent(self, hosts: Sequence[str]) -> Mapping[str, str]:
         return {host: self.gone[host] for host in hosts if host in self.gone}
 
-    def submit(self, assignments: Sequence[Assignment], *, again: bool) -> Mapping[str, str]:
+    def submit(
+        self, assignments: Sequence[Assignment], *, again: bool
+    ) -> Iterator[tuple[str, str]]:
         self.again.append(again)
-        self.delivered += assignments
-        return {task.shard: f"job-{len(self.delivered)}" for task in assignments}
+        for task in assignments:
+            self.delivered.append(task)
+            yield task.shard, f"job-{len(self.delivered)}"
 
     def poll(self, jobs: Mapping[str, tuple[Assignment, str]]) -> Mapping[str, JobState]:
         return {shard: self._answer(task) for shard, (task, _) in jobs.items()}

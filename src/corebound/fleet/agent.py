@@ -14,7 +14,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -52,6 +52,7 @@ _PASSED_PREFIXES = ("COREBOUND_", "LC_", "PIP_", "XDG_")
 # Another measurement on the host ends some day; the engine's time limit ends the wait.
 _WAIT_FOR_HOST = "24h"
 _PID_FILE = "pid"
+_REPORT = "report.json"
 _MOST_REASON = 500
 _CHUNK_BYTES = 1 << 20
 
@@ -81,7 +82,7 @@ class _Place(NamedTuple):
 
     @property
     def report(self) -> Path:
-        return self.shard / "report.json"
+        return self.shard / _REPORT
 
     @property
     def source(self) -> Path:
@@ -142,6 +143,8 @@ def _carry_out(task: Assignment, host: str, bundle: bytes | None, *, again: bool
                 return before
             if before is not None and before.state == "failed" and not again:
                 return before
+            # An agent that is killed now leaves no report, rather than an old one.
+            where.report.unlink(missing_ok=True)
             report = _measure(task, where, bundle)
             atomic_write.put_durably(where.report, msgspec.json.encode(report))
             return report
@@ -149,6 +152,19 @@ def _carry_out(task: Assignment, host: str, bundle: bytes | None, *, again: bool
         return _report(task, "failed", f"{error.where}: {error.what}")
     except OSError as error:
         return _report(task, "failed", f"{error.filename or shard}: {error.strerror}")
+
+
+def report_of(task: Assignment) -> ShardReport | None:
+    """The report of a shard whose host shares a file system with us; None if there is none yet."""
+    return read_report(place(task) / _REPORT)
+
+
+def forget_failures(tasks: Iterable[Assignment]) -> None:
+    """Remove reports of failures before shards are delivered again, on a shared file system."""
+    for task in tasks:
+        report = report_of(task)
+        if report is not None and report.state != "done":
+            (place(task) / _REPORT).unlink(missing_ok=True)
 
 
 def read_report(file: Path) -> ShardReport | None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping
 from datetime import datetime
-from itertools import groupby
 
 from msgspec.structs import replace
 
@@ -28,6 +27,8 @@ _IN_FLIGHT = frozenset({"queued", "running"})
 def assignment_of(folder: PlanFolder, fleet: FleetFile, shard: Shard) -> Assignment:
     """What an agent needs to carry out a shard."""
     plan = folder.plan
+    # Dask's hosts may share nothing with us; those of the other engines share the plan's folder.
+    shared = None if plan.engine == "dask" else str(folder.path.absolute() / "work")
     return Assignment(
         plan=plan.id,
         shard=shard.id,
@@ -37,7 +38,7 @@ def assignment_of(folder: PlanFolder, fleet: FleetFile, shard: Shard) -> Assignm
         source=plan.source,
         bundle=str(folder.bundle.absolute()),
         labels={**fleet.labels, **plan.host_of(shard).labels},
-        work=fleet.work,
+        work=fleet.work or shared,
         wheelhouse=fleet.wheelhouse,
         profile=fleet.profile,
         only=fleet.only,
@@ -178,22 +179,20 @@ class Coordinator:
                 continue
             busy.add(shard.host)
             chosen.append(shard)
-        # Host by host, so that a refusal loses nothing that has been delivered before.
-        for _, shards in groupby(chosen, key=lambda shard: shard.host):
-            self._deliver(list(shards))
+        if chosen:
+            self._deliver(chosen)
 
     def _deliver(self, chosen: list[Shard]) -> None:
         tasks = [assignment_of(self._folder, self._fleet, shard) for shard in chosen]
         again = self._again or any(self._deliveries[shard.id] for shard in chosen)
-        jobs = self._engine.submit(tasks, again=again)
-        for shard in chosen:
-            if shard.id not in jobs:
-                continue
-            attempt = Attempt(job=jobs[shard.id], started_at=self._now(), state="queued")
-            state = self.states[shard.id]
-            self._ready.discard(shard.id)
-            self._deliveries[shard.id] += 1
-            self._write(shard, replace(state, attempts=(*state.attempts, attempt), report=None))
+        shards = {shard.id: shard for shard in chosen}
+        for shard_id, job in self._engine.submit(tasks, again=again):
+            attempt = Attempt(job=job, started_at=self._now(), state="queued")
+            state = self.states[shard_id]
+            self._ready.discard(shard_id)
+            self._deliveries[shard_id] += 1
+            attempts = (*state.attempts, attempt)
+            self._write(shards[shard_id], replace(state, attempts=attempts, report=None))
 
     def _write(self, shard: Shard, state: ShardState) -> None:
         self._folder.write_state(shard, state)

@@ -83,7 +83,10 @@ class Kubernetes(StrictModel):
     """The Job that measures: its image, volume and nodes."""
 
     image: Words = Field(description="image with corebound and git")
-    claim: Words = Field(description="PersistentVolumeClaim that all pods and you can read")
+    claim: Words = Field(description="PersistentVolumeClaim that all pods and you can write")
+    mount: Annotated[StrictStr, Field(pattern=r"^/[^\n\r\x00]{0,1000}$")] = Field(
+        description="where the pods, and you, have the volume; the plans must be below it"
+    )
     namespace: Words = Field("default", description="namespace of the Job")
     cpus: Annotated[StrictInt, Field(ge=1, le=65_536)] = Field(
         1, description="CPUs of each pod: requests and limits, so that it has exclusive ones"
@@ -177,7 +180,7 @@ EXPECTED: dict[str, Expected] = {
         noun="a mapping", fix="Write `scheduler: tcp://…`, `ssh: true` or `local: true` under it."
     ),
     "slurm": Expected(noun="a mapping", fix="Write keys such as `partition: genoa` under it."),
-    "kubernetes": Expected(noun="a mapping", fix="Write `image` and `claim` under it."),
+    "kubernetes": Expected(noun="a mapping", fix="Write `image`, `claim` and `mount` under it."),
     "partition": _TEXT,
     "features": _TEXT,
     "count": whole_number("a number of hosts", 1, 10_000),
@@ -190,6 +193,7 @@ EXPECTED: dict[str, Expected] = {
     "constraint": _TEXT,
     "image": Expected(noun="an image", fix="Write an image that contains corebound and git."),
     "claim": Expected(noun="a volume claim", fix="Write the name of a PersistentVolumeClaim."),
+    "mount": Expected(noun="an absolute path", fix="Write the folder of the volume: /fleet."),
     "namespace": _TEXT,
     "cpus": whole_number("a number of CPUs", 1, 65_536),
     "memory": Expected(noun="an amount of memory", fix="Write it as Kubernetes does: 4Gi."),

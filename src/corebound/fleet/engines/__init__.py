@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Protocol
@@ -51,18 +51,20 @@ class Engine(Protocol):
         """The hosts that can start nothing now, each with the reason."""
         ...
 
-    def submit(self, assignments: Sequence[Assignment], *, again: bool) -> Mapping[str, str]:
-        """Deliver shards.
+    def submit(
+        self, assignments: Sequence[Assignment], *, again: bool
+    ) -> Iterator[tuple[str, str]]:
+        """Deliver shards; those that it has yielded are delivered, whatever comes after.
 
         Args:
             assignments: The shards.
             again: Whether agents resume shards that have failed.
 
-        Returns:
-            The engine's name for the job of each shard, by the shard's id.
+        Yields:
+            The id of each shard, and the engine's name for its job.
 
         Raises:
-            CoreboundError: The engine refuses them.
+            CoreboundError: The engine refuses the rest.
         """
         ...
 

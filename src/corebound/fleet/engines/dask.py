@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import socket
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -138,10 +138,11 @@ class DaskEngine:
         ]
         return workers
 
-    def submit(self, assignments: Sequence[Assignment], *, again: bool) -> Mapping[str, str]:
+    def submit(
+        self, assignments: Sequence[Assignment], *, again: bool
+    ) -> Iterator[tuple[str, str]]:
         """Submit one task for each shard, pinned to its host's worker."""
         workers = self._workers()
-        jobs = {}
         for task in assignments:
             (address,) = _matching(task.host, workers)
             encoded = msgspec.json.encode(task)
@@ -160,8 +161,7 @@ class DaskEngine:
                 resources={RESOURCE: 1},
             )
             self._jobs[future.key] = future, address
-            jobs[task.shard] = future.key
-        return jobs
+            yield task.shard, future.key
 
     def _bundle_for(self, address: str, task: Assignment, encoded: bytes) -> bytes | None:
         """The bundle, if the worker's host has neither the commit nor a path to it."""
