@@ -9,6 +9,7 @@ import math
 from collections.abc import Callable, Mapping
 
 import numpy as np
+import optuna
 from msgspec import Struct
 from numpy.typing import NDArray
 
@@ -95,16 +96,18 @@ def raced(rng: np.random.Generator, trials: int) -> None:
     print(f"{trials} trials: how often the recommended configuration costs over")
     print(f"{RULE.margin:.0%} more than the best. Launches: those of the race, as a share of")
     print("launching all configurations in as many blocks. Grid: one launch of each, the")
-    print("smallest value wins. Random search and successive halving have the race's launches.\n")
+    print("smallest value wins. The others have the race's launches: random search, successive")
+    print("halving, and Optuna's TPE, whose best trial wins.\n")
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
     print(
         f"{'costs':<16}{'noise':<34}{'race':>20}{'launches':>10}{'share':>7}{'decided':>9}"
-        f"{'grid':>7}{'random':>8}{'halving':>9}"
+        f"{'grid':>7}{'random':>8}{'halving':>9}{'TPE':>7}"
     )
     for name, costs in COSTS.items():
         for noise in NOISES:
             races, shares, launches = [], [], []
             wrong: dict[str, list[bool]] = {
-                way: [] for way in ("race", "grid", "random", "halving")
+                way: [] for way in ("race", "grid", "random", "halving", "TPE")
             }
             for _ in range(trials):
                 true = rng.permutation(costs)
@@ -119,13 +122,15 @@ def raced(rng: np.random.Generator, trials: int) -> None:
                     "grid": int(np.argmin(logs[0])),
                     "random": _random(rng, logs, choice.launches),
                     "halving": _halving(logs, choice.launches),
+                    "TPE": _tpe(rng, logs, choice.launches),
                 }.items():
                     wrong[way].append(bool(true[index] > 1 + RULE.margin))
             decided = np.mean([race.ending == "decided" for race in races])
             print(
                 f"{name:<16}{noise.name:<34}{rate(wrong['race']):>20}{np.mean(launches):>10.0f}"
                 f"{np.mean(shares):>7.0%}{decided:>9.0%}{np.mean(wrong['grid']):>7.1%}"
-                f"{np.mean(wrong['random']):>8.1%}{np.mean(wrong['halving']):>9.1%}",
+                f"{np.mean(wrong['random']):>8.1%}{np.mean(wrong['halving']):>9.1%}"
+                f"{np.mean(wrong['TPE']):>7.1%}",
                 flush=True,
             )
     print()
@@ -157,6 +162,21 @@ def _random(rng: np.random.Generator, logs: Array, launches: int) -> int:
     drawn = rng.integers(arms, size=min(launches, blocks * arms))
     values = logs[np.arange(drawn.size) // arms, drawn]
     return int(drawn[np.argmin(values)])
+
+
+def _tpe(rng: np.random.Generator, logs: Array, launches: int) -> int:
+    """Launch what Optuna's TPE proposes; its best trial is its answer.
+
+    The configurations are one categorical parameter, as the planner's are.
+    """
+    blocks, arms = logs.shape
+    sampler = optuna.samplers.TPESampler(seed=int(rng.integers(2**31)))
+    study = optuna.create_study(sampler=sampler)
+    for launch in range(min(launches, blocks * arms)):
+        trial = study.ask()
+        arm = int(trial.suggest_categorical("configuration", list(range(arms))))
+        study.tell(trial, float(logs[launch // arms, arm]))
+    return int(study.best_params["configuration"])
 
 
 def _halving(logs: Array, launches: int) -> int:
