@@ -1,4 +1,4 @@
-"""Placement by taskset and numactl, and `corebound doctor --tune`, on a machine of two sockets.
+"""Placement, CPU quotas of cgroup v2, and `corebound doctor --tune`, on a machine of two sockets.
 
 `make test-numa` builds the machine from Debian packages and runs this. It is
 emulated, so its timings mean nothing; its kernel, its topology and its memory
@@ -92,6 +92,19 @@ measure: {iterations: 3, launches: {min: 2, max: 2}, timeout_s: 120, duplicates:
 """
 
 
+LIMITED = """\
+schema: 1
+name: limited
+title: Limited
+question: Does the quota hold?
+workload: pages:counts
+environment: host
+matrix: {cpu_quota: [0.5, 1.5], binding: [none, node]}
+threads: quota
+measure: {iterations: 20, launches: {min: 2, max: 2}, timeout_s: 120, duplicates: each}
+"""
+
+
 class Records(Struct, frozen=True, kw_only=True):
     """A run in the machine: its launches, and what the workload saw of itself."""
 
@@ -131,6 +144,19 @@ cd /suite/placement && python3.11 -m corebound run pages.yaml wandering.yaml
 for cpu in 3 6; do echo 0 > /sys/devices/system/cpu/cpu$cpu/online; done
 cd /suite/offline && python3.11 -m corebound run offline.yaml
 for cpu in 3 6; do echo 1 > /sys/devices/system/cpu/cpu$cpu/online; done
+cd /suite/limited && python3.11 -m corebound run limited.yaml
+ls -d /sys/fs/cgroup/corebound-* > left.txt || true
+# A container's limit: the processes of corebound are in a cgroup with a quota of its own.
+echo +cpu > /sys/fs/cgroup/cgroup.subtree_control
+mkdir /sys/fs/cgroup/box
+echo '100000 100000' > /sys/fs/cgroup/box/cpu.max
+cd /suite/boxed
+(
+    echo 0 > /sys/fs/cgroup/box/cgroup.procs
+    python3.11 -m corebound topology > topology.txt
+    python3.11 -m corebound plan limited.yaml > plan.txt
+    python3.11 -m corebound run limited.yaml
+)
 cd /suite && python3.11 /files/tuning.py > tuning.json
 """
 
@@ -142,6 +168,8 @@ def machine(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name, scenarios in (
         ("placement", {"pages": SCENARIO, "wandering": WANDERING}),
         ("offline", {"offline": OFFLINE}),
+        ("limited", {"limited": LIMITED}),
+        ("boxed", {"limited": LIMITED}),
     ):
         (folder / name).mkdir()
         shutil.copy(HERE / "suite" / "pages.py", folder / name)
@@ -329,6 +357,41 @@ def test_a_cell_on_an_offline_cpu_is_skipped_with_the_cpu(offline_records: Recor
 
 # What the guest's kernel has of what was spoilt.
 SPOILT = {"THP", "THP defrag", "KSM", "NUMA balancing", "ASLR", "autogroup"}
+
+
+def limited_launches(folder: Path) -> list[Launch]:
+    (file,) = jsonl.files(folder / "reports" / "records")
+    return [one for one in jsonl.read(file).launches if not is_refused(one)]
+
+
+def test_a_quota_of_cgroup_v2_limits_a_launch_and_is_proven(machine: Path) -> None:
+    launches = limited_launches(machine / "limited")
+
+    assert {one.cell.cpu_quota for one in launches} == {0.5, 1.5}
+    for launch in launches:
+        assert launch.status == "ok", launch.reason
+        assert launch.placement is not None
+        assert launch.placement.threads == 1
+        assert launch.quota is not None
+        assert launch.quota.cpus == launch.cell.cpu_quota
+        assert launch.quota.period_us == 100_000
+        throttled, periods = launch.quota.throttled_periods, launch.quota.periods
+        assert throttled is not None
+        assert periods is not None
+        assert throttled <= periods
+        # One thread computes all the time, which half a CPU does not allow.
+        assert (throttled > 0) == (launch.cell.cpu_quota == 0.5)
+    assert (machine / "limited" / "left.txt").read_text() == ""
+
+
+def test_a_container_s_quota_of_cgroup_v2_limits_what_is_planned(machine: Path) -> None:
+    folder = machine / "boxed"
+
+    assert "CPU quota of 1 CPU" in (folder / "topology.txt").read_text()
+    assert "`cpu_quota: 1.5` is more than this host allows" in (folder / "plan.txt").read_text()
+    statuses = {(one.cell.cpu_quota, one.status) for one in limited_launches(folder)}
+    # A cgroup with processes has a threaded child for the launch's own quota.
+    assert statuses == {(0.5, "ok"), (1.5, "skipped")}
 
 
 def test_wrong_settings_are_found(tuning: dict[str, Any]) -> None:

@@ -31,7 +31,10 @@ from corebound.stats.racing import Entrant, Finalists, Race, finalists, replay
 LaunchesByBlock = Mapping[str, Mapping[int, Launch]]
 Summarise = Callable[[Launch], LaunchSummary]
 
-# What to do. `unfinished`: the race or its fresh launches are not complete.
+# Without an interval, the fresh launches say nothing.
+LEAST_FRESH = 2
+
+# What to do. `unfinished`: the race has not ended, or has too few fresh launches.
 Advice = Literal["change", "keep the default", "inconclusive", "unfinished", "nothing works"]
 
 
@@ -335,10 +338,9 @@ def _confirmed(
 
 
 def _advice(state: Standing, of: Contest, confirmed: Sequence[Confirmed], tuning: Tuning) -> Advice:
-    is_complete = state.race.ending is not None and all(
-        one.summary.attempts >= tuning.rule.confirm_blocks for one in confirmed
-    )
-    if not is_complete:
+    least = min(tuning.rule.confirm_blocks, LEAST_FRESH)
+    has_fresh = all(one.summary.attempts >= least for one in confirmed)
+    if state.race.ending is None or not has_fresh:
         return "unfinished"
     if state.finalists is None:
         return "nothing works"

@@ -123,6 +123,11 @@ def certainty(result: TuneResult) -> tuple[str, ...]:
         f"The ratios come from {count(fresh, 'fresh launch', 'fresh launches')} of each finalist,"
         " made after the race, so they are not those that made it win."
     )
+    if fresh < result.tuning.rule.confirm_blocks:
+        sentences.append(
+            f"The budget ended before all {result.tuning.rule.confirm_blocks} of each were made;"
+            " `--resume` makes the rest."
+        )
     if len(finalists.ties) > 1:
         known = names(result)
         tied = ", ".join(known[key] for key in finalists.ties)

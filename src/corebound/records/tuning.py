@@ -22,8 +22,8 @@ class RaceRule(Struct, frozen=True, kw_only=True):
         error: The probability that one is, at most.
         max_blocks: The race ends after this many blocks.
         confirm_blocks: How many more blocks launch the finalists.
-        budget_s: The race ends after the first block in which its launches have taken this many
-            seconds; None: no limit.
+        budget_s: The race ends before a block whose launches would have taken more than this many
+            seconds together with all before; None: no limit.
         cap: A first launch that takes this many times as long as the shortest one is ended.
     """
 

@@ -2,8 +2,9 @@
 
 Each block launches every remaining configuration once, in random order. After a block, the
 logarithms of the costs are compared with those of the leader, paired by block. A configuration
-that is certainly slower leaves. The race ends when no other one can be faster than the leader by
-more than the margin.
+that is certainly slower leaves. So does one that was slower by more than the margin and certainly
+is not faster by more than the margin: it is no tie, and it need not be found. The race ends when
+no other one, dropped or not, can be faster than the leader by more than the margin.
 
 Source: paired blocks and elimination, Birattari et al., "A racing algorithm for configuring
 metaheuristics" (2002), after Maron & Moore, "Hoeffding races" (1994). An error that is spent over
@@ -59,9 +60,9 @@ class Dropped(Struct, frozen=True, kw_only=True):
     Attributes:
         key: Its name.
         block: The last block that launched it.
-        by: The leader that it was slower than; None if its launch failed.
-        ratio: Its cost over the leader's, and the least that this can be, above 1; None if its
-            launch failed.
+        by: The leader that it was compared with; None if its launch failed.
+        ratio: Its cost over the leader's, and the least that this can be; None if its launch
+            failed.
         reason: Why its launch has no cost; None if it was slower.
     """
 
@@ -72,8 +73,9 @@ class Dropped(Struct, frozen=True, kw_only=True):
     reason: str | None = None
 
 
-# `decided`: nothing that remains can be faster than the leader by more than the margin.
-Ending = Literal["decided", "blocks", "time", "nothing left"]
+# `decided`: nothing can be faster than the leader by more than the margin. `alone`: one that left
+# can, but nothing else remains.
+Ending = Literal["decided", "alone", "blocks", "time", "nothing left"]
 
 
 class Race(Struct, frozen=True, kw_only=True):
@@ -103,14 +105,16 @@ class Race(Struct, frozen=True, kw_only=True):
 def look_error(rule: RaceRule, *, entrants: int, blocks: int) -> float:
     """The error that one comparison may have at one look, one-sided.
 
-    Over any number of looks, and over the comparisons of the best configuration with all others,
-    these add up to `rule.error`.
+    Over all looks, and over the comparisons of the best configuration with all others, these add
+    up to `rule.error`. They are proportional to 1 / `blocks`, because a race with k times the
+    spread needs some k² times the blocks, and nobody knows the spread before.
 
-    >>> rule = RaceRule(error=0.05)
-    >>> sum(look_error(rule, entrants=11, blocks=n) for n in range(2, 10_000)) * 10
-    0.049994...
+    >>> rule = RaceRule(error=0.05, max_blocks=30)
+    >>> round(sum(look_error(rule, entrants=11, blocks=n) for n in range(2, 31)) * 10, 6)
+    0.05
     """
-    return rule.error / (max(entrants - 1, 1) * blocks * (blocks - 1))
+    looks = sum(1 / look for look in range(_LEAST_BLOCKS, max(rule.max_blocks, blocks) + 1))
+    return rule.error / (max(entrants - 1, 1) * blocks * looks)
 
 
 def replay(
@@ -133,12 +137,15 @@ def replay(
     race = Race(blocks=0, remaining=tuple(by_key), dropped=(), ending=None)
     total_s = 0.0
     while race.ending is None and all(_has(by_key[key], race.blocks) for key in race.remaining):
-        total_s += (spent_s or {}).get(race.blocks, 0.0)
+        block_s, launched = (spent_s or {}).get(race.blocks, 0.0), len(race.remaining)
+        total_s += block_s
         race = _after_next_block(race, by_key, rule)
+        next_s = block_s * len(race.remaining) / launched
         if race.ending is None and race.blocks >= rule.max_blocks:
             race = replace(race, ending="blocks")
-        elif race.ending is None and rule.budget_s is not None and total_s >= rule.budget_s:
-            race = replace(race, ending="time")
+        elif race.ending is None and rule.budget_s is not None:
+            ends = total_s + next_s > rule.budget_s
+            race = replace(race, ending="time") if ends else race
     return race
 
 
@@ -161,30 +168,91 @@ def _after_next_block(race: Race, by_key: Mapping[str, Entrant], rule: RaceRule)
         dropped=race.dropped + failed,
         ending=None if remaining else "nothing left",
     )
-    if len(remaining) == 1:
+    if len(remaining) == 1 and not race.dropped:
         return replace(after, ending="decided", faster_at_most=0.0)
     if blocks < _LEAST_BLOCKS or not remaining:
         return after
     alpha = look_error(rule, entrants=len(by_key), blocks=blocks)
     gaps = _gaps([by_key[key] for key in remaining], blocks, alpha)
-    slower = {gap.key: gap for gap in gaps if gap.low > 0}
-    faster_at_most = math.expm1(max((-gap.low for gap in gaps if gap.low <= 0), default=0.0))
+    room = math.log1p(rule.margin)
+    leaving = {
+        gap.key: gap for gap in gaps if gap.low > 0 or (gap.middle > room and gap.low >= -room)
+    }
+    dropped = after.dropped + tuple(
+        Dropped(
+            key=key,
+            block=block,
+            by=remaining[0],
+            ratio=(math.exp(gap.middle), math.exp(gap.low)),
+        )
+        for key, gap in leaving.items()
+    )
+    staying = [key for key in remaining if key not in leaving]
+    leader = staying[0]
+    faster_at_most = _faster_at_most(leader, gaps, dropped, by_key, rule)
+    # Where only dropped ones are uncertain, a former leader that dropped them may be certain.
+    others = staying[1:] if all(gap.low >= -room for gap in gaps) else []
+    for other in others:
+        if faster_at_most <= rule.margin:
+            break
+        field = [by_key[other], *(by_key[key] for key in staying if key != other)]
+        limit = _faster_at_most(other, _gaps(field, blocks, alpha), dropped, by_key, rule)
+        if limit <= rule.margin:
+            leader, faster_at_most = other, limit
     return replace(
         after,
-        remaining=tuple(key for key in remaining if key not in slower),
-        dropped=after.dropped
-        + tuple(
-            Dropped(
-                key=key,
-                block=block,
-                by=remaining[0],
-                ratio=(math.exp(gap.middle), math.exp(gap.low)),
-            )
-            for key, gap in slower.items()
-        ),
-        ending="decided" if faster_at_most <= rule.margin else None,
+        remaining=(leader, *(key for key in staying if key != leader)),
+        dropped=dropped,
+        ending=_ending(len(staying), faster_at_most, rule),
         faster_at_most=faster_at_most,
     )
+
+
+def _ending(remaining: int, faster_at_most: float, rule: RaceRule) -> Ending | None:
+    if faster_at_most <= rule.margin:
+        return "decided"
+    return "alone" if remaining == 1 else None
+
+
+def _faster_at_most(
+    leader: str,
+    gaps: Sequence[_Gap],
+    dropped: Sequence[Dropped],
+    by_key: Mapping[str, Entrant],
+    rule: RaceRule,
+) -> float:
+    """How much faster than the leader another configuration can be, as a share.
+
+    One that a former leader dropped is compared with this one by the launches that both have. Or
+    it is as far from this one as from that one and that one from this one, together.
+    """
+    room = math.log1p(rule.margin)
+    lows = {leader: 0.0} | {gap.key: gap.low for gap in gaps}
+    # The launches of dropped ones take time to compare, and matter only if the others are certain.
+    compares = all(low >= -room for low in lows.values())
+    for one in reversed(dropped):
+        if one.by is None or one.ratio is None or one.key in lows:
+            continue
+        low = math.log(one.ratio[1]) + lows.get(one.by, 0.0)
+        if compares and low < -room and one.by != leader:
+            low = max(low, _low_when_dropped(one, leader, by_key, rule))
+        lows[one.key] = low
+    return math.expm1(max(-low for low in lows.values()))
+
+
+def _low_when_dropped(
+    one: Dropped, leader: str, by_key: Mapping[str, Entrant], rule: RaceRule
+) -> float:
+    """The low end of the gap of a dropped configuration to another leader, in the same blocks."""
+    blocks = one.block + 1
+    field = [
+        entrant
+        for key, entrant in by_key.items()
+        if key != leader and all(block in entrant.log_costs for block in range(blocks))
+    ]
+    alpha = look_error(rule, entrants=len(by_key), blocks=blocks)
+    gaps = _gaps([by_key[leader], *field], blocks, alpha)
+    return next(gap.low for gap in gaps if gap.key == one.key)
 
 
 class Finalists(Struct, frozen=True, kw_only=True):
@@ -223,7 +291,7 @@ def finalists(
     if race.leader is None:
         return None
     by_key = {entrant.key: entrant for entrant in entrants}
-    ties = _ties(race, [by_key[key] for key in race.remaining], rule, len(entrants))
+    ties = _ties(race, by_key, rule)
     recommended = _cheapest([by_key[key] for key in ties], race.blocks)
     slower = sorted(
         (dropped for dropped in race.dropped if dropped.ratio is not None),
@@ -237,29 +305,23 @@ def finalists(
     return Finalists(recommended=recommended, ties=ties, runner_up=runner_up, keys=keys)
 
 
-def _ties(
-    race: Race, remaining: Sequence[Entrant], rule: RaceRule, entrants: int
-) -> tuple[str, ...]:
+def _ties(race: Race, by_key: Mapping[str, Entrant], rule: RaceRule) -> tuple[str, ...]:
     """The remaining ones that no other one beats by more than the margin, best first.
 
     The leader of a race that is decided is one of them.
     """
-    if race.ending != "decided" or len(remaining) == 1:
+    if race.ending != "decided" or len(race.remaining) == 1:
         return race.remaining[:1]
-    alpha = look_error(rule, entrants=entrants, blocks=race.blocks)
-    room = math.log1p(rule.margin)
-    return tuple(
-        entrant.key
-        for index, entrant in enumerate(remaining)
-        # Those that were dropped after the last block shared their variances with the leader's.
-        if index == 0
-        or all(
-            -gap.low <= room
-            for gap in _gaps(
-                [entrant, *remaining[:index], *remaining[index + 1 :]], race.blocks, alpha
-            )
-        )
-    )
+    alpha = look_error(rule, entrants=len(by_key), blocks=race.blocks)
+
+    def is_tie(key: str) -> bool:
+        field = [by_key[key], *(by_key[other] for other in race.remaining if other != key)]
+        gaps = _gaps(field, race.blocks, alpha)
+        return _faster_at_most(key, gaps, race.dropped, by_key, rule) <= rule.margin
+
+    leader, *others = race.remaining
+    # Those that were dropped after the last block shared their variances with the leader's.
+    return (leader, *(key for key in others if is_tie(key)))
 
 
 def _cheapest(ties: Sequence[Entrant], blocks: int) -> str:
@@ -287,6 +349,8 @@ class _Gap(Struct, frozen=True, kw_only=True):
 def _gaps(entrants: Sequence[Entrant], blocks: int, alpha: float) -> list[_Gap]:
     """The gaps of all entrants but the first to the first."""
     first, *others = entrants
+    if not others:
+        return []
     rows = np.array(
         [
             [other.log_costs[block] - first.log_costs[block] for block in range(blocks)]

@@ -10,7 +10,7 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from corebound.analysis.tuning import Standing, TuneResult, analyse_tuning, standing
+from corebound.analysis.tuning import LEAST_FRESH, Standing, TuneResult, analyse_tuning, standing
 from corebound.analysis.tuning_proofs import Proof
 from corebound.analysis.tuning_text import name_of, race_line
 from corebound.analysis.wording import capital
@@ -49,13 +49,18 @@ from corebound.workflow.tune_artefacts import prove, write_artefacts
 _RACE_SHARE = 0.7
 # Fewer blocks seldom decide, and fewer fresh launches give wide intervals.
 _LEAST_BLOCKS = 10
-_LEAST_FRESH = 6
+_USUAL_FRESH = 6
 # A matrix has room for so many includes.
 _MOST_POINTS = 256
 # The parameters that a search for a rate sets itself.
 _TRAFFIC_PARAMETERS = frozenset({*SHAPES_BY_PARAMETER, "traffic", "client"})
 # With fewer requests, the rate that a search finds is far too high.
 _LEAST_SEARCH = 1200
+# A search takes some multiple of the time between requests at the rate that it finds, so one that
+# takes this many times as long as the shortest has a far lower rate.
+_SEARCH_CAP = 4.0
+# The winner, the runner-up and the default.
+_FINALISTS = 3
 
 
 class TuneRequest(Struct, frozen=True, kw_only=True):
@@ -217,6 +222,11 @@ def _plan(loaded: LoadedScenario, request: TuneRequest, notify: Notify) -> _Tune
         if planned.unfit is None and planned.duplicate_of is None
     ]
     left_out = set(launched[request.max_candidates :])
+    # Without the one that it equals, a duplicate would be launched itself.
+    without = {task.planned[index].cell for index in left_out}
+    left_out_too = {
+        index for index, planned in enumerate(task.planned) if planned.duplicate_of in without
+    }
     not_tried = tuple(
         NotTried(
             name=capital(name_of(planned.cell, task.planned[0].cell)),
@@ -225,10 +235,12 @@ def _plan(loaded: LoadedScenario, request: TuneRequest, notify: Notify) -> _Tune
         for index, planned in enumerate(task.planned)
         if index in left_out
     )
-    kept = [choice for index, choice in enumerate(found) if index not in left_out]
+    kept = [choice for index, choice in enumerate(found) if index not in left_out | left_out_too]
     candidates = space.with_candidates(kept) if left_out else everything
     run, (task,) = plan_run((candidates,), plain, notify)
     rule = _rule(task.planned[0].measure, request.budget_s)
+    if request.objective == "rate":
+        rule = replace(rule, cap=_SEARCH_CAP)
     tuning = Tuning(objective=request.objective, rule=rule, not_tried=not_tried, load=space.load)
     return _TunePlan(
         run=replace(run, tuning=tuning),
@@ -243,7 +255,7 @@ def _rule(measure: Measure, budget_s: float | None) -> RaceRule:
     return RaceRule(
         margin=measure.margin,
         max_blocks=max(measure.launches.max, _LEAST_BLOCKS),
-        confirm_blocks=max(measure.launches.min, _LEAST_FRESH),
+        confirm_blocks=max(measure.launches.min, _USUAL_FRESH),
         budget_s=None if budget_s is None else _RACE_SHARE * budget_s,
     )
 
@@ -389,6 +401,40 @@ def _require_servers(cells: Sequence[Cell]) -> None:
         )
 
 
+def budget_note(launch_s: float, candidates: int, rule: RaceRule) -> str | None:
+    """What a race can reach in its budget if each launch takes this long; None if all.
+
+    Args:
+        launch_s: The duration of a launch, in seconds.
+        candidates: How many configurations take part.
+        rule: The rule of the race.
+    """
+    if rule.budget_s is None:
+        return None
+    budget_s = rule.budget_s / _RACE_SHARE
+    finalists = min(_FINALISTS, candidates)
+    least = candidates + LEAST_FRESH * finalists
+    usual = 2 * candidates + rule.confirm_blocks * finalists
+    a_launch = f"A launch takes about {_about(launch_s)}"
+    if budget_s < least * launch_s:
+        return (
+            f"warning: the budget is too short for an answer. {a_launch}, and {least} launches are"
+            f" needed: {_about(least * launch_s)}. Use a larger `--budget` or a"
+            " smaller `--max-candidates`."
+        )
+    if budget_s < usual * launch_s:
+        return (
+            f"{a_launch}, so the budget allows about {budget_s / launch_s:.0f} launches. Two blocks"
+            f" of {candidates} and all fresh launches are {usual}; with fewer, the result is less"
+            " certain."
+        )
+    return None
+
+
+def _about(seconds: float) -> str:
+    return f"{seconds:.0f} s" if seconds < 100 else f"{seconds / 60:.0f} min"
+
+
 class _RaceReporter(Struct, frozen=True):
     """A reporter that also says, after each block, who is still in the race."""
 
@@ -441,6 +487,12 @@ class _RaceObserver:
     def ended(self, launch: Launch) -> None:
         """A launch has ended; at the end of a block, say who is left."""
         self._observer.ended(launch)
+        if not self._launches and launch.status == "ok":
+            note = budget_note(
+                launch.duration_ns / 1e9, len(self._contest.cells), self._tuning.rule
+            )
+            if note is not None:
+                self._notify(note)
         self._add(launch)
         if launch.status == "skipped":
             return

@@ -30,6 +30,11 @@ def setup(*, told: str) -> Callable[[], None]:
     return step
 
 
+def counts() -> Callable[[], object]:
+    """Computes on one thread, without a pause."""
+    return lambda: sum(range(200_000))
+
+
 def wanders(*, seconds: float) -> Callable[[], None]:
     """Computes on one node, then on the other, where it may run on both; else a moment only."""
     allowed = os.sched_getaffinity(0)

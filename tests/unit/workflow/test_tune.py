@@ -1,0 +1,41 @@
+"""What a user is told of a budget before it is spent."""
+
+from __future__ import annotations
+
+import pytest
+
+from corebound.records.tuning import RaceRule
+from corebound.workflow.tune import budget_note
+
+# 70 % of a budget of 1,000 s is for the race.
+RULE = RaceRule(budget_s=700.0, confirm_blocks=6)
+
+
+def test_a_budget_for_two_blocks_and_all_fresh_launches_needs_no_note() -> None:
+    # 2 × 6 launches and 6 × 3 fresh ones.
+    assert budget_note(33.0, 6, RULE) is None
+    assert budget_note(1e6, 6, RaceRule()) is None
+
+
+def test_a_budget_for_fewer_launches_is_said_to_be_less_certain() -> None:
+    note = budget_note(50.0, 6, RULE)
+
+    assert note is not None
+    assert note.startswith("A launch takes about 50 s, so the budget allows about 20 launches.")
+
+
+def test_a_budget_without_an_answer_is_a_warning() -> None:
+    note = budget_note(100.0, 6, RULE)
+
+    assert note is not None
+    assert note.startswith("warning: the budget is too short")
+    assert "12 launches are needed: 20 min" in note
+
+
+@pytest.mark.parametrize("candidates", [2, 16])
+def test_few_candidates_need_few_launches(candidates: int) -> None:
+    launches = candidates + 2 * min(3, candidates)
+
+    assert budget_note(1000 / launches - 1, candidates, RULE) is not None
+    assert "warning" not in (budget_note(1000 / launches - 1, candidates, RULE) or "")
+    assert "warning" in (budget_note(1000 / launches + 1, candidates, RULE) or "")
