@@ -83,13 +83,15 @@ def _row(result: TuneResult, race: Stored, everything: Stored) -> str:
                 summarise_launch(launch, scenario.measure.warmup), one.cell, result.tuning.objective
             )
             for launch in everything.launches
-            if launch.cell.key == one.cell.key and launch.status == "ok"
+            if launch.cell.key == one.cell.key
+            and launch.kind == "measure"
+            and launch.status == "ok"
         ]
         launches = [summary for summary in summaries if summary is not None]
         if launches:
             judged[one.cell.key] = combine_launches(one.cell, launches, ["ok"] * len(launches))
     best = min(judged, key=lambda key: judged[key].median_ns or float("inf"))
-    raced = sum(launch.status == "ok" for launch in race.launches)
+    raced = sum(launch.status != "skipped" for launch in race.launches)
     text = f"{len(result.contest.cells)} candidates; {raced} launches of the race and"
     text += f" {len(everything.launches)} of all; {result.advice}"
     if result.recommended is None:
