@@ -13,6 +13,7 @@ from benchmarks.simulation import (
     coverage,
     few,
     histories,
+    hosts,
     modes,
     nights,
     percentiles,
@@ -43,6 +44,7 @@ def main() -> None:
         "runs": _runs,
         "modes": _modes,
         "tune": _tune,
+        "hosts": _hosts,
     }
     parser = argparse.ArgumentParser(prog="python -m benchmarks.simulation", description=__doc__)
     parser.add_argument("study", nargs="?", choices=tuple(studies), default="verdicts")
@@ -73,6 +75,10 @@ def _verdicts(options: argparse.Namespace) -> None:
 
 def _coverage(options: argparse.Namespace) -> None:
     coverage.ratios(np.random.default_rng(options.seed), options.trials)
+
+
+def _hosts(options: argparse.Namespace) -> None:
+    hosts.findings(np.random.default_rng(options.seed), max(options.trials // 10, 1))
 
 
 def _few(options: argparse.Namespace) -> None:

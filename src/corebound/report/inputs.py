@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from msgspec import Struct, field
 
 from corebound.analysis.change_history import EMPTY_HISTORY, ChangeHistory
+from corebound.analysis.host_comparison import HostComparison
 from corebound.analysis.host_records import Record
 from corebound.analysis.run_comparison import PastResults
 from corebound.analysis.scenario_result import Profiles
@@ -52,6 +53,7 @@ class SiteInputs(Struct, frozen=True, kw_only=True):
         profiled: The operator profiles of each run, by its id.
         tunings: The latest results of `corebound tune`, each with the files that set its winner.
         loads: The same results together, where only their loads differ.
+        hosts: The results of several hosts, compared; None for one host.
         compared: Pairs that get a comparison page in addition to the latest runs.
         records_folder: The folder of records that commands on pages have to name; empty for the
             default folder.
@@ -76,6 +78,7 @@ class SiteInputs(Struct, frozen=True, kw_only=True):
     profiled: Mapping[str, Profiles] = field(default_factory=dict)
     tunings: Sequence[tuple[TuneResult, Sequence[Proof]]] = ()
     loads: Sequence[LoadsResult] = ()
+    hosts: HostComparison | None = None
     compared: Sequence[RequestedComparison] = ()
     records_folder: str = ""
     address: str = ""

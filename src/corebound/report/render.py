@@ -23,7 +23,7 @@ from corebound.analysis.triage import (
 )
 from corebound.report.charts.commits import commit_bars_svg
 from corebound.report.charts.history import history_svg, sparkline_svg
-from corebound.report.charts.intervals import effect_svg, interval_svg, spark_svg
+from corebound.report.charts.intervals import class_svg, effect_svg, interval_svg, spark_svg
 from corebound.report.charts.lines import percentiles_svg, scaling_svg, trace_svg, tradeoff_svg
 from corebound.report.charts.race import lane_svg
 from corebound.report.charts.strips import dots_svg, threads_svg
@@ -287,6 +287,7 @@ class Renderer:
         self._environment.globals.update(
             note=note,
             no_binding_mode=NO_BINDING_MODE,
+            class_svg=class_svg,
             commit_bars_svg=commit_bars_svg,
             dots_svg=dots_svg,
             effect_svg=effect_svg,

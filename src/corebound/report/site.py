@@ -23,7 +23,7 @@ from corebound.analysis.run_comparison import (
 )
 from corebound.analysis.scenario_result import ScenarioResult, findings
 from corebound.analysis.selection import latest_results, with_profiles_before
-from corebound.analysis.serialize import json_file
+from corebound.analysis.serialize import hosts_document, json_file
 from corebound.analysis.tuning_document import tune_document
 from corebound.errors import InputError, report_os_errors
 from corebound.records import atomic_write, cache, jsonl
@@ -82,6 +82,7 @@ from corebound.report.urls import (
 )
 
 INDEX = "index.html"
+HOSTS_DATA = "data/hosts.json"
 SHARE_IMAGE, SHARE_PNG = "share.svg", "share.png"
 IsFresh = Callable[[str, str], bool]
 
@@ -301,7 +302,10 @@ def _hosts_and_comparisons(
 ) -> Iterator[tuple[str, str]]:
     hosts = group_by_host(inputs.records, inputs.calibrations)
     if len(hosts) > 1:
-        yield "hosts.html", renderer.page("hosts", hosts_page(hosts, now=inputs.now))
+        hosts_ = hosts_page(hosts, now=inputs.now, comparison=inputs.hosts)
+        yield "hosts.html", renderer.page("hosts", hosts_)
+        if inputs.hosts is not None:
+            yield HOSTS_DATA, json_file(hosts_document(inputs.hosts))
     for result in hosts:
         yield host_data(result.runs[-1].host.id), host_json(result, inputs.records_folder)
         page = host_page(result, now=inputs.now)

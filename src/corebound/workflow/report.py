@@ -11,7 +11,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from corebound import clock
+from corebound.analysis.host_comparison import HostComparison, compare_hosts
 from corebound.analysis.host_records import Record
+from corebound.analysis.tuning import TuneResult
 from corebound.errors import Fault, InputError, encodable
 from corebound.launch.environments import cache_dir
 from corebound.records import documents, history_files, jsonl
@@ -24,6 +26,7 @@ from corebound.report import site
 from corebound.report.inputs import Progress, RequestedComparison, SiteInputs
 from corebound.stats.history.series import joined
 from corebound.workflow.change_point_cache import cached_change_points
+from corebound.workflow.hosts import read_hosts
 from corebound.workflow.process_pool import forked_map
 from corebound.workflow.projects import Notify
 from corebound.workflow.resolve_refs import StoredRun, resolve_commits, resolve_runs
@@ -127,6 +130,7 @@ def write_site(
                     if not only or _matches(str(result.source.document["name"]), only)
                 ],
                 loads=loads,
+                hosts=_hosts(records, content.records, tunings, only),
                 compared=[
                     _pair(argument, [run.summary.run for run in runs], imported, records)
                     for argument in compare
@@ -144,6 +148,28 @@ def write_site(
     if not compare and not warnings:
         stamp.keep()
     return index
+
+
+def _hosts(
+    records: Path,
+    shown: Sequence[Record],
+    tunings: Sequence[tuple[TuneResult, object]],
+    only: Sequence[str],
+) -> HostComparison | None:
+    """The results of all hosts; None if there is only one."""
+    if len({run.host.id for run, _ in shown}) < 2:
+        return None
+    names = {str(source.document.get("name")) for run, _ in shown for source in run.scenarios}
+    # What cannot be read is reported from the index of runs.
+    hosts = [host for host in read_hosts(records, [], names) if host.scenarios]
+    return compare_hosts(
+        hosts,
+        [
+            result
+            for result, _ in tunings
+            if not only or _matches(str(result.source.document["name"]), only)
+        ],
+    )
 
 
 def _pair(

@@ -45,6 +45,24 @@ class IntervalPlot(Struct, frozen=True, kw_only=True):
     margin: float
 
 
+class ClassStrip(Struct, frozen=True, kw_only=True):
+    """A class of hosts in one row.
+
+    Attributes:
+        value, bounds: Its speed-up and the ends of its interval, None without one.
+        hosts, outliers: The speed-ups of its hosts, and of those far from it.
+        tone: The CSS class of its verdict's colour.
+        description: Alternative text.
+    """
+
+    value: float
+    bounds: tuple[float, float] | None
+    hosts: tuple[float, ...]
+    outliers: tuple[float, ...]
+    tone: str
+    description: str
+
+
 def comparison_plot(
     comparison: Comparison | None, *, margin: float, verdict: VerdictWord | None = None
 ) -> IntervalPlot:
@@ -199,6 +217,31 @@ def effect_svg(shown: Comparison, others: Sequence[Comparison], axis: Axis) -> s
     return (
         f'<svg class="spark" viewBox="0 0 {_WIDTH} 20" preserveAspectRatio="none"'
         f"{img_attributes(describe_interval(*ends))}>{''.join(parts)}</svg>"
+    )
+
+
+def class_svg(strip: ClassStrip, axis: Axis) -> str:
+    """Draw a class of hosts: its value with its interval, a dot for each host, rings for outliers.
+
+    Args:
+        strip: The class.
+        axis: From `effect_scale`; hosts beyond it are drawn at its edge.
+    """
+    dots = "".join(f"M{_x(axis, value)} 17h0" for value in strip.hosts)
+    rings = "".join(f"M{_x(axis, value)} 17h0" for value in strip.outliers)
+    parts = [f'<path class="one" d="M{_x(axis, 1)} -2V22"/>']
+    if strip.bounds is not None:
+        parts.append(_interval(*strip.bounds, axis, strip.tone, y=8))
+    parts.append(_estimate(strip.value, axis, strip.tone, y=8))
+    if strip.tone == "plain":
+        parts.append(f'<path class="hole" d="M{_x(axis, strip.value)} 8h0"/>')
+    if dots:
+        parts.append(f'<path class="run {strip.tone}" d="{dots}"/>')
+    if rings:
+        parts.append(f'<path class="ring" d="{rings}"/><path class="hole" d="{rings}"/>')
+    return (
+        f'<svg class="spark" viewBox="0 0 {_WIDTH} 20" preserveAspectRatio="none"'
+        f"{img_attributes(strip.description)}>{''.join(parts)}</svg>"
     )
 
 

@@ -1,0 +1,67 @@
+"""The page of all hosts: what holds on which class, and which hosts are odd."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from benchmarks.fleet import StubFleet, write_fleet
+
+from support.commands import corebound
+from support.markup import by_id, parse_html
+
+
+def hosts_page_of(folder: Path, fleet: StubFleet) -> str:
+    write_fleet(fleet, folder / "reports/records")
+    code, _, err = corebound(folder, "report", "--out", "site", in_process=True)
+    assert (code, err) == (0, "")
+    return (folder / "site/hosts.html").read_text()
+
+
+def text_of(page: str, name: str) -> str:
+    text = next(each.text for each in parse_html(page).all() if name in each.classes)
+    return " ".join(text.split())
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory: pytest.TempPathFactory) -> str:
+    fleet = StubFleet(hosts=24, nights=1, cells=3, slow_host=8, gains={"arm-1s": 0.8})
+    return hosts_page_of(tmp_path_factory.mktemp("fleet"), fleet)
+
+
+def test_each_class_has_its_value_and_the_outlier_is_linked(page: str) -> None:
+    cells = [cell for cell in parse_html(page).all("td") if cell.classes & {"faster", "slower"}]
+
+    assert [cell.classes for cell in cells[:4]] == [{"slower"}, {"faster"}, {"faster"}, {"faster"}]
+    assert 'href="#outlier-000000000008"' in page
+    assert 'id="outlier-000000000008"' in page
+
+
+def test_what_differs_about_the_outlier_is_beside_it(page: str) -> None:
+    row = by_id(parse_html(page), "outlier-000000000008")
+
+    assert row is not None
+    assert "Linux 6.1.0" in row.text
+    assert "others Linux 6.8.0" in row.text
+
+
+def test_the_headline_says_that_classes_differ(page: str) -> None:
+    verdict = text_of(page, "verdict")
+
+    assert "faster" in verdict
+    assert "slower on arm-1s" in verdict
+
+
+def test_an_effect_that_all_classes_share_is_the_headline(tmp_path: Path) -> None:
+    page = hosts_page_of(tmp_path, StubFleet(hosts=8, nights=1, cells=2))
+
+    assert "faster on every class of hosts" in text_of(page, "verdict")
+    assert "outlier host" not in text_of(page, "flags")
+
+
+def test_one_host_has_no_page_of_hosts(tmp_path: Path) -> None:
+    write_fleet(StubFleet(hosts=1, nights=1, cells=2), tmp_path / "reports/records")
+
+    corebound(tmp_path, "report", "--out", "site", in_process=True)
+
+    assert not (tmp_path / "site/hosts.html").exists()
