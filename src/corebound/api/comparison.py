@@ -9,6 +9,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from corebound.analysis.commit_comparison import CommitComparison
+from corebound.analysis.launch_metrics import disturbed_note
 from corebound.analysis.run_comparison import Compared, RunComparison, commit_title
 from corebound.analysis.scenario_result import (
     BaselineComparison,
@@ -62,6 +63,7 @@ class ComparedRow(Struct, frozen=True, kw_only=True):
             unknown.
         margin: The largest share that counts as equal.
         more_is_better: Whether the values are a rate. Above 1, `speedup_ratio` always is better.
+        note: What to know about its launches, such as that other programs disturbed some.
         statistics: The comparison as corebound's own modules know it.
     """
 
@@ -80,6 +82,7 @@ class ComparedRow(Struct, frozen=True, kw_only=True):
     launches_needed: int | None
     margin: float
     more_is_better: bool = False
+    note: str = ""
     statistics: Statistics | None = None
 
     @property
@@ -117,9 +120,8 @@ class ComparedRow(Struct, frozen=True, kw_only=True):
             return "no result"
         word = verdict_word(self.verdict).word
         needed = launches_to_decide(self.launches_needed) if self.verdict == "undecided" else ""
-        if self.verdict in {"faster", "slower"}:
-            return self.change
-        return f"{self.change}, {', '.join(filter(None, (word, needed)))}"
+        words = () if self.verdict in {"faster", "slower"} else (word, needed)
+        return ", ".join(filter(None, (self.change, *words, self.note)))
 
     @property
     def name(self) -> str:
@@ -143,6 +145,7 @@ def _row(
     comparison: Statistics | None,
     margin: float,
     is_significant: bool,
+    note: str = "",
 ) -> ComparedRow:
     return ComparedRow(
         scenario=scenario,
@@ -159,6 +162,7 @@ def _row(
         pairs=comparison.pairs if comparison else 0,
         launches_needed=comparison.launches_needed if comparison else None,
         margin=margin,
+        note=note,
         statistics=comparison,
     )
 
@@ -269,6 +273,7 @@ def of_runs(result: RunComparison, noise: tuple[str, ...]) -> Comparison:
                 cell=cell.cell.key,
                 values=(cell.before.median_ns, cell.after.median_ns),
                 unit="ns",
+                note=disturbed_note(cell.before, cell.after),
             )
             for cell in result.cells
         ),
@@ -308,6 +313,7 @@ def _compared_row(
     values: tuple[float | None, float | None],
     unit: str,
     more_is_better: bool = False,
+    note: str = "",
 ) -> ComparedRow:
     row = _row(
         scenario=scenario,
@@ -317,6 +323,7 @@ def _compared_row(
         comparison=compared.comparison,
         margin=compared.margin,
         is_significant=compared.clear,
+        note=note,
     )
     return replace(row, verdict=compared.verdict, more_is_better=more_is_better)
 
@@ -365,6 +372,7 @@ def _rows(pairs: Sequence[_Pair]) -> tuple[ComparedRow, ...]:
             comparison=comparison,
             margin=margin,
             is_significant=is_significant,
+            note=disturbed_note(before.summary, after.summary),
         )
         for (before, after, comparison, margin), is_significant in zip(
             pairs, significant, strict=True

@@ -7,6 +7,7 @@ from html import escape
 
 from msgspec import Struct
 
+from corebound.analysis.launch_metrics import disturbed_note
 from corebound.analysis.scenario_result import CellResult, ScenarioResult
 from corebound.analysis.wording import (
     NOT_MEASURED,
@@ -49,6 +50,8 @@ _STYLE = """
   background: none; }
 .corebound th { color: var(--soft); }
 .corebound :is(td, th):first-child { text-align: left; white-space: normal; }
+.corebound td:last-child small { display: block; white-space: normal; max-width: 12rem;
+  margin-left: auto; }
 .corebound small { color: var(--soft); font-size: 0.8125rem; }
 .corebound .plot, .corebound .axis { min-width: 12rem; width: 40%; padding-inline: 0; }
 .corebound .axis { position: relative; height: 1.4rem; }
@@ -103,7 +106,9 @@ def _compared_row(row: ComparedRow) -> _Row:
         statistics=row.statistics,
         margin=row.margin,
         verdict=verdict,
-        note="not significant after correction" if is_chance else "",
+        note="; ".join(
+            filter(None, ("not significant after correction" if is_chance else "", row.note))
+        ),
     )
 
 
@@ -147,6 +152,7 @@ def _cell_row(cell: CellResult, margin: float) -> _Row:
         statistics=statistics,
         margin=margin,
         verdict=verdict,
+        note=disturbed_note(summary),
     )
 
 
@@ -181,7 +187,7 @@ def _line(row: _Row, axis: Axis | None) -> str:
         plot = f'<td class="plot">{interval_svg(drawn, axis) if row.statistics else ""}</td>'
     verdict = ""
     if row.verdict is not None:
-        note = f"<br><small>{escape(row.note)}</small>" if row.note else ""
+        note = f"<small>{escape(row.note)}</small>" if row.note else ""
         word = escape(f"{row.verdict.sign} {row.verdict.word}".strip())
         verdict = f'<span class="{row.verdict.tone}">{word}</span>{note}'
     return f"<tr>{cells}{plot}<td>{verdict}</td></tr>"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -42,7 +43,16 @@ def comparisons_figure(results: Sequence[ScenarioResult]) -> Figure:
             fix="Select a scenario with several configurations.",
         )
     rows = [len(result.ranked) for result in drawn]
-    figure = Figure(figsize=(8, sum(rows) * _ROW_INCHES + len(drawn) * 0.9), layout="constrained")
+
+    class Shown(Figure):
+        """A figure that a notebook shows without pyplot."""
+
+        def _repr_png_(self) -> bytes:
+            data = io.BytesIO()
+            self.savefig(data, format="png", dpi=120)
+            return data.getvalue()
+
+    figure = Shown(figsize=(8, sum(rows) * _ROW_INCHES + len(drawn) * 0.9), layout="constrained")
     panels = figure.subplots(len(drawn), squeeze=False, height_ratios=rows)
     for result, panel in zip(drawn, panels[:, 0], strict=True):
         panel.axvspan(1 / (1 + result.measure.margin), 1 + result.measure.margin, color="#e3e6e8")

@@ -236,5 +236,7 @@ def _require_results(result: RunResult) -> None:
             raise LaunchError(
                 what=f"{launch.reason or launch.status}" + (f"\n{log}" if log else ""),
                 where=f"function {name}",
-                fix=launch.fix or "Call the function once in this process.",
+                fix=f"Call `{name}` once in this process, or read the traceback above."
+                if log
+                else launch.fix or "Call the function once in this process.",
             )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import shutil
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from corebound.exchange.reading import Unreadable
 from corebound.exchange.result_files import Context
 from corebound.records.history import Series
 from corebound.workflow.import_results import READERS, Tool
+from support.commands import corebound
 from support.paths import ROOT
 
 DATA = ROOT / "tests" / "data" / "results"
@@ -148,6 +150,27 @@ def test_files_of_one_commit_and_day_are_launches_of_one_point(tmp_path: Path) -
     assert point.value == pytest.approx(1817.12, abs=0.01)
     assert point.bounds is not None
     assert point.at == "2026-01-02T03:10:00Z"
+
+
+def test_a_planted_slow_down_is_a_regression_of_its_commit(tmp_path: Path) -> None:
+    document = json.loads((DATA / FILES["pytest-benchmark"]).read_text())
+    noise = random.Random(5)  # no secret
+    files = []
+    for night in range(40):
+        document["commit_info"]["id"] = f"{night:040x}"
+        document["datetime"] = f"2026-{1 + night // 28:02}-{1 + night % 28:02}T03:00:00"
+        for benchmark in document["benchmarks"]:
+            step = 1.3 if night >= 25 and "group" in benchmark["name"] else 1.0
+            benchmark["stats"]["median"] = 1e-3 * step * noise.gauss(1, 0.01)
+        files.append(f"{night}.json")
+        (tmp_path / files[-1]).write_text(json.dumps(document))
+
+    corebound(tmp_path, "import", "pytest-benchmark", *files, in_process=True)
+    listed = corebound(tmp_path, "regressions", "--all", "--json", in_process=True)
+
+    (entry,) = json.loads(listed.out)["commits"]
+    assert entry["first_bad"]["commit"] == f"{25:040x}"
+    assert entry["regressions"]["largest"] == pytest.approx(1.3, abs=0.02)
 
 
 def test_what_a_file_does_not_say_comes_from_the_user_or_its_last_change(tmp_path: Path) -> None:
