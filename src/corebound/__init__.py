@@ -15,6 +15,7 @@ _API = {
     "Results": "corebound.api.results",
     "load": "corebound.api.results",
     "measure": "corebound.api.measure",
+    "run": "corebound.api.measure",
 }
 
 __all__ = [
@@ -25,6 +26,7 @@ __all__ = [
     "__version__",
     "load",
     "measure",
+    "run",
 ]
 
 

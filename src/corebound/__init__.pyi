@@ -1,6 +1,7 @@
 from corebound.api.comparison import ComparedRow as ComparedRow
 from corebound.api.comparison import Comparison as Comparison
 from corebound.api.measure import measure as measure
+from corebound.api.measure import run as run
 from corebound.api.results import Results as Results
 from corebound.api.results import load as load
 from corebound.errors import CoreboundError as CoreboundError
@@ -14,4 +15,5 @@ __all__ = [
     "__version__",
     "load",
     "measure",
+    "run",
 ]

@@ -127,3 +127,28 @@ def test_a_module_that_measures_when_it_is_imported_says_so(tmp_path: Path) -> N
     completed = executed(tmp_path, "import unguarded\n")
 
     assert "below `if __name__" in completed.stderr
+
+
+def test_scenarios_are_measured_and_kept_as_the_command_does(tmp_path: Path) -> None:
+    (tmp_path / "hashes.yaml").write_text(
+        "schema: 1\nname: hashes\ntitle: Hashes\nquestion: How long?\nworkload: hashing:prepare\n"
+        "matrix: {binding: [none, one-cpu]}\nmeasure: {duplicates: each}\n"
+    )
+
+    completed = executed(
+        tmp_path,
+        "import corebound\n"
+        "results = corebound.run('hashes.yaml', profile='quick', only=['binding=none'])\n"
+        "frame = corebound.load('reports/records').launches()\n"
+        "assert len(results.launches()) == len(frame) > 0\n"
+        "print(sorted(set(frame['axis_binding'])))\n"
+        "try:\n"
+        "    corebound.run('none.yaml')\n"
+        "except corebound.CoreboundError as error:\n"
+        "    print(error)\n",
+    )
+
+    assert completed.returncode == 0, completed.stderr
+    first, *rest = completed.stdout.splitlines()
+    assert first == "['none']"
+    assert "none.yaml" in rest[0]

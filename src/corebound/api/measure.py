@@ -1,4 +1,4 @@
-"""Compare functions from a script or a notebook, each launch in a fresh process."""
+"""Measure from a script or a notebook: functions, or scenario files."""
 
 from __future__ import annotations
 
@@ -15,15 +15,18 @@ from corebound.api.comparison import Comparison
 from corebound.api.results import Results, StoredRun
 from corebound.errors import InputError
 from corebound.machine.doctor.result import HostCheck
-from corebound.records.jsonl import Stored
+from corebound.records.jsonl import RECORDS, Stored
 from corebound.records.launch_record import Launch
 from corebound.runner import Job, Observer
-from corebound.workflow.execute import RunResult
+from corebound.scenario.models import ProfileName
+from corebound.workflow.execute import RunResult, execute_run, hold_host
+from corebound.workflow.host_checks import preflight
 from corebound.workflow.measure_functions import (
     FunctionRequest,
     describe_function,
     measure_functions,
 )
+from corebound.workflow.prepare import RunRequest, prepare_run
 
 
 class Measurement(Comparison, frozen=True, kw_only=True):
@@ -107,11 +110,60 @@ def measure(
     return measurement_of(measure_functions(described, request, CallReporter(notify)))
 
 
+def run(
+    *files: str | PathLike[str],
+    profile: ProfileName | None = None,
+    only: Sequence[str] = (),
+    budget_s: float | None = None,
+    seed: int | None = None,
+    records: str | PathLike[str] = RECORDS,
+    wait_s: float = 60.0,
+    notify: Callable[[str], object] | None = None,
+) -> Results:
+    """Measure scenarios, as `corebound run` does.
+
+    Args:
+        files: Scenario files, or folders of them.
+        profile: `quick` or `nightly`; None uses the scenarios' own numbers.
+        only: The cells to select, such as `binding=none,threads=2`.
+        budget_s: Start no launch after this many seconds; None is no limit.
+        seed: The seed of the order and of random data; None picks one.
+        records: The folder of records, where the run is kept.
+        wait_s: How long to wait for another run on this host, in seconds.
+        notify: Called with each line about the progress; `print` shows them.
+
+    Returns:
+        The run. Launches that failed are in its `launches()`, with the reason.
+
+    Raises:
+        ScenarioFaults: A file has mistakes; `faults` lists all of them.
+        HostError: Another run held the host for longer than `wait_s`.
+        CoreboundError: The environments do not allow the run.
+    """
+    request = RunRequest(
+        files=tuple(Path(file) for file in files),
+        profile=profile,
+        only=tuple(only),
+        seed=seed,
+        records=Path(records),
+    )
+    reporter = CallReporter(notify)
+    with contextlib.ExitStack() as stack:
+        hold_host(stack, reporter.notify, wait_s=wait_s)
+        prepared = preflight(prepare_run(request, request.records, reporter.notify), reporter)
+        result = execute_run(prepared, budget_s, reporter, stack, operators=True)
+    return _results_of(result)
+
+
+def _results_of(result: RunResult) -> Results:
+    stored = Stored(file=result.file, run=result.run, launches=result.launches, faults=())
+    return Results([StoredRun(run=result.run, read=lambda: stored)])
+
+
 def measurement_of(result: RunResult) -> Measurement:
     """The comparison of a run with one scenario."""
     (scenario_result,) = result.scenario_results()
     comparison = compared.of_baselines(scenario_result)
-    stored = Stored(file=result.file, run=result.run, launches=result.launches, faults=())
     return Measurement(
         before=comparison.before,
         after=comparison.after,
@@ -119,7 +171,7 @@ def measurement_of(result: RunResult) -> Measurement:
         not_comparable={},
         only_in_one={},
         document=comparison.document,
-        results=Results([StoredRun(run=result.run, read=lambda: stored)]),
+        results=_results_of(result),
     )
 
 
