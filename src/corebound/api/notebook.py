@@ -50,7 +50,7 @@ _STYLE = """
   background: none; }
 .corebound th { color: var(--soft); }
 .corebound :is(td, th):first-child { text-align: left; white-space: normal; }
-.corebound td:last-child small { display: block; white-space: normal; max-width: 12rem;
+.corebound .verdict small { display: block; white-space: normal; max-width: 12rem;
   margin-left: auto; }
 .corebound small { color: var(--soft); font-size: 0.8125rem; }
 .corebound .plot, .corebound .axis { min-width: 12rem; width: 40%; padding-inline: 0; }
@@ -164,7 +164,7 @@ def _table(headings: Sequence[str], rows: Sequence[_Row]) -> str:
     body = "".join(_line(row, axis) for row in rows)
     ticks = _ticks(axis) if axis else ""
     return (
-        f"<table><thead><tr>{head}{ticks}<th>verdict</th></tr></thead><tbody>{body}</tbody></table>"
+        f"<table><thead><tr>{head}<th>verdict</th>{ticks}</tr></thead><tbody>{body}</tbody></table>"
     )
 
 
@@ -190,7 +190,7 @@ def _line(row: _Row, axis: Axis | None) -> str:
         note = f"<small>{escape(row.note)}</small>" if row.note else ""
         word = escape(f"{row.verdict.sign} {row.verdict.word}".strip())
         verdict = f'<span class="{row.verdict.tone}">{word}</span>{note}'
-    return f"<tr>{cells}{plot}<td>{verdict}</td></tr>"
+    return f'<tr>{cells}<td class="verdict">{verdict}</td>{plot}</tr>'
 
 
 def _text(text: str) -> str:
