@@ -53,7 +53,7 @@ def plan(
     notify = notifier(Console(stderr=True))
     plan_folder = fleets.plan_fleet(FleetRequest(file=file, folder=folder), round_name, notify)
     if as_json:
-        print_json({"folder": str(plan_folder.path), **to_builtins(plan_folder.plan)})
+        print_json({"folder": str(plan_folder.path), "plan": to_builtins(plan_folder.plan)})
         return
     frozen, console = plan_folder.plan, Console()
     console.print(

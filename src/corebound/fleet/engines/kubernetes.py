@@ -185,7 +185,8 @@ class KubernetesEngine:
         """
         del again  # an agent in a pod always resumes what has failed
         agent.forget_failures(assignments)
-        plan = self._files.absolute().parent
+        files = self._files.absolute()
+        plan = files.parent
         if not plan.is_relative_to(self._section.mount):
             raise InputError(
                 what=f"the plan's folder is not below {self._section.mount}, where the pods have"
@@ -194,9 +195,9 @@ class KubernetesEngine:
                 fix="Mount the volume there on this machine too, and plan with --folder on it.",
             )
         hosts = tuple(dict.fromkeys(task.host for task in assignments))
-        number = len(list(self._files.glob("job-*.yaml"))) + 1
+        number = len(list(files.glob("job-*.yaml"))) + 1
         name = f"corebound-{assignments[0].plan}-{number}"
-        file = self._files / f"job-{number}.yaml"
+        file = files / f"job-{number}.yaml"
         manifest = job_manifest(name, hosts, plan, self._section)
         atomic_write.put(file, yaml.safe_dump(manifest, sort_keys=False).encode())
         try:
