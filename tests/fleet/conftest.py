@@ -248,7 +248,7 @@ MpiDefault=none
 ReturnToService=2
 SlurmdTimeout=5
 KillWait=2
-SchedulerParameters=sched_interval=1,batch_sched_delay=0
+SchedulerParameters=sched_interval=1,batch_sched_delay=0,bf_interval=1
 NodeName=n[1-3] NodeHostname={host} NodeAddr=127.0.0.1 Port=[{first}-{last}] CPUs=2 \
 RealMemory=1000 Feature=genoa
 PartitionName=all Nodes=n[1-3] Default=YES MaxTime=INFINITE State=UP OverSubscribe=EXCLUSIVE

@@ -41,7 +41,7 @@ from corebound.workflow.projects import Notify
 FOLDER = Path("reports/fleet")
 _POLL_S = 1.0
 # A worker process that was killed is replaced within seconds.
-_GRACE_S = 15.0
+_GRACE_S = 10.0
 _MOST_BYTES = 1 << 20
 
 
