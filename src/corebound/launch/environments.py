@@ -27,8 +27,12 @@ from urllib.parse import unquote, urlsplit
 from msgspec import Struct
 
 from corebound.errors import HostError, InputError, LaunchError, report_os_errors
+from corebound.launch import existing_environments
+from corebound.launch.search_path import folders_upward
 from corebound.planning.models import CannotRun
 from corebound.records.run_record import EnvironmentLock
+from corebound.scenario.cell import FRAMEWORK_ALIASES
+from corebound.scenario.wording import closest
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -91,11 +95,13 @@ def environments_dir() -> Path:
     return cache_dir() / "environments"
 
 
-def _folders(suite: Path) -> tuple[Path, Path]:
-    """The folders with requirements files: the suite's own, then corebound's."""
+def _folders(suite: Path) -> tuple[Path, ...]:
+    """The folders of requirements files: of the suite and above, the current one's, corebound's."""
     installed = Path(__file__).parent / "requirements"
     checkout = Path(__file__).parents[3] / "environments"
-    return suite / "environments", installed if installed.is_dir() else checkout
+    upward = dict.fromkeys((*folders_upward(suite.resolve()), *folders_upward(Path.cwd())))
+    own = (folder / "environments" for folder in upward)
+    return (*own, installed if installed.is_dir() else checkout)
 
 
 def names(suite: Path) -> tuple[str, ...]:
@@ -113,10 +119,12 @@ def requirements(name: str, suite: Path) -> Path:
     for folder in _folders(suite):
         if (file := folder / f"{name}.txt").is_file():
             return file
+    close = FRAMEWORK_ALIASES.get(name) or closest(name, names(suite))
+    question = f"Did you mean `{close}`? Otherwise, write" if close else "Write"
     raise InputError(
         what=f"there is no environment `{name}`.",
         where=str(suite / "environments" / f"{name}.txt"),
-        fix=f"Write that file, one pinned package per line, or use one of: "
+        fix=f"{question} that file, one pinned package per line, or use one of: "
         f"{', '.join((HOST, *names(suite)))}.",
     )
 
@@ -138,17 +146,27 @@ def python_of(name: str, suite: Path) -> Path:
     """
     if name == HOST:
         return Path(sys.executable)
+    if existing_environments.is_existing(name):
+        return existing_environments.interpreter(name, suite) or Path(name.partition(":")[2])
     return _folder(name, _sha256(requirements(name, suite))) / "bin" / "python"
 
 
 def find(name: str, suite: Path) -> Environment | None:
     """The environment, or None if it has not been made; `host` always exists.
 
+    Args:
+        name: Its name, as in a cell.
+        suite: The scenario's folder. Requirements files are searched there and above.
+
     Raises:
-        InputError: there is no requirements file of that name.
+        InputError: there is no requirements file of that name, or an existing interpreter does
+            not work.
     """
     if name == HOST:
         return _host()
+    if existing_environments.is_existing(name):
+        python = existing_environments.interpreter(name, suite)
+        return None if python is None else describe_python(python, name)
     file = requirements(name, suite)
     sha256 = _sha256(file)
     folder = _folder(name, sha256)
@@ -166,6 +184,8 @@ def reason_not_made(name: str, suite: Path) -> CannotRun:
     Raises:
         InputError: there is no requirements file of that name.
     """
+    if existing_environments.is_existing(name):
+        return existing_environments.reason_missing(name, suite)
     file = requirements(name, suite)
     versions = [marker["python"] for _, marker in _complete_folders(name)]
     what = f"environment `{name}` has not been made."
@@ -319,8 +339,11 @@ def make(
         InputError: there is no requirements file of that name.
         LaunchError: the packages could not be installed.
     """
-    if name == HOST:
-        return _host()
+    if name == HOST or existing_environments.is_existing(name):
+        if (existing := find(name, suite)) is not None:
+            return existing
+        missing = existing_environments.reason_missing(name, suite)
+        raise InputError(what=missing.what, where=name, fix=missing.fix)
     file = requirements(name, suite)
     for included, content in _included_files(file):
         if content is None:

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+from corebound.launch.search_path import module_folders
 from corebound.scenario.function_checks import Module
 
 # The module counts as unknown if Python takes longer than this.
@@ -19,8 +20,9 @@ _MOST_BYTES = 1 << 20
 _LOCATE = """
 import importlib.util, json, sys
 from importlib.machinery import PathFinder
-folder, place, name = sys.argv[1:]
+folder, place, name, *others = sys.argv[1:]
 sys.path.insert(0 if place == "first" else len(sys.path), folder)
+sys.path += others
 parts = name.split(".")
 found = []
 spec = importlib.util.find_spec(parts[0])
@@ -90,7 +92,10 @@ def _locate(
     argv = [str(python or sys.executable), "-I", *(() if python else ("-S",)), "-c", _LOCATE]
     try:
         process = subprocess.run(
-            (*argv, str(folder), "last" if is_project else "first", name),
+            (
+                *(*argv, str(folder), "last" if is_project else "first", name),
+                *(() if is_project else map(str, module_folders(folder))),
+            ),
             check=True,
             capture_output=True,
             stdin=subprocess.DEVNULL,

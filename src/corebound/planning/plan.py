@@ -117,6 +117,7 @@ def plan_cells(
     folder: str,
     profile: ProfileName | None,
     seed: int,
+    fallback_path: Sequence[str] = (),
 ) -> tuple[PlannedCell, ...]:
     """Plan the cells of one scenario on one host; never raises, however unusual the host is.
 
@@ -127,10 +128,19 @@ def plan_cells(
         folder: The folder of the scenario's own modules.
         profile: The profile that changes `measure`, if any.
         seed: Seed of the workers' random numbers: the same in every launch of a run.
+        fallback_path: Folders whose modules may be imported after all others.
     """
     measure = measure_for(scenario, profile)
     return tuple(
-        _plan_cell(scenario, cell, host, folder=folder, measure=measure, seed=seed)
+        _plan_cell(
+            scenario,
+            cell,
+            host,
+            folder=folder,
+            measure=measure,
+            seed=seed,
+            fallback_path=fallback_path,
+        )
         for cell in cells
     )
 
@@ -143,6 +153,7 @@ def _plan_cell(
     folder: str,
     measure: Measure,
     seed: int,
+    fallback_path: Sequence[str],
 ) -> PlannedCell:
     placement = place(cell, host.topology, host.tools)
     python = host.pythons[cell.environment]
@@ -191,7 +202,15 @@ def _plan_cell(
             for slot in range(len(placement.slots))
         ),
         requests=tuple(
-            _request(scenario, cell, placement, folder=folder, measure=measure, seed=seed)
+            _request(
+                scenario,
+                cell,
+                placement,
+                folder=folder,
+                measure=measure,
+                seed=seed,
+                fallback_path=fallback_path,
+            )
             for _ in placement.slots
         ),
         files={
@@ -383,6 +402,7 @@ def _request(
     folder: str,
     measure: Measure,
     seed: int,
+    fallback_path: Sequence[str],
 ) -> protocol.Request:
     workload = scenario.workload
     is_pilot = measure.iterations == "auto"
@@ -402,6 +422,8 @@ def _request(
         least_iterations=dropped + _LEAST_PILOT_ITERATIONS if is_pilot else 1,
         seed=seed,
         path=[folder],
+        # A checkout must not be imported beside the built commit.
+        fallback_path=[] if is_project(cell.environment) else list(fallback_path),
         gpus=cell.gpus,
         project=is_project(cell.environment),
         awaits=scenario.is_async,

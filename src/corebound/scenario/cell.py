@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Literal, get_args
 
 from msgspec import Struct, field
@@ -61,6 +62,19 @@ HOST = "host"
 # The project under test, as asv.conf.json builds it.
 PROJECT = "project"
 FRAMEWORKS: tuple[Framework, ...] = get_args(Framework)  # the first is `none`
+
+
+# Names under which people know them.
+FRAMEWORK_ALIASES: Mapping[str, Framework] = {
+    "torch": "pytorch",
+    "tf": "tensorflow",
+    "keras": "tensorflow",
+    "sklearn": "scikit-learn",
+    "xgb": "xgboost",
+    "lgbm": "lightgbm",
+    "ort": "onnxruntime",
+    "onnx": "onnxruntime",
+}
 
 
 def is_project(environment: str) -> bool:

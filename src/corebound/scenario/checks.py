@@ -15,9 +15,23 @@ from corebound.scenario.builtin_workloads import (
     SHAPES_BY_PARAMETER,
     BuiltIn,
 )
-from corebound.scenario.cell import HOST, PROJECT, Cell, Framework, framework_of
+from corebound.scenario.cell import (
+    FRAMEWORK_ALIASES,
+    HOST,
+    PROJECT,
+    Cell,
+    Framework,
+    framework_of,
+)
 from corebound.scenario.files import FileFinder, name_in_working_directory
-from corebound.scenario.matrix import LocatedValue, Point, Points, located, matching_cells
+from corebound.scenario.matrix import (
+    LocatedValue,
+    Point,
+    Points,
+    environment_name,
+    located,
+    matching_cells,
+)
 from corebound.scenario.models import (
     CommandWorkload,
     Measure,
@@ -249,7 +263,7 @@ def _binding(settings: Mapping[str, LocatedValue]) -> Iterator[Flaw]:
 
 def _framework(settings: Mapping[str, LocatedValue], scenario: Scenario) -> Iterator[Flaw]:
     environment, framework_setting = settings["environment"], settings["framework"]
-    name = environment.value
+    name = None if environment.value is None else environment.text
     if settings["commit"].value is not None and name != PROJECT:
         commit = settings["commit"].value
         what = f"`commit: {commit}` does not apply to `environment: {name or 'host'}`."
@@ -264,11 +278,16 @@ def _framework(settings: Mapping[str, LocatedValue], scenario: Scenario) -> Iter
         what = f"`{workload}` needs an environment."
         yield ("workload",), what, f"Write `environment:` with {join_words([*built_in.targets])}."
         return
-    framework = framework_setting.value or framework_of(name or "host")
+    framework = framework_setting.value or framework_of(name or HOST)
+    if framework is None and isinstance(workload, CommandWorkload):
+        framework = "none"
     if framework is None:
-        what = f"`environment: {name}` does not name its framework."
-        fix = f"Write `framework:` too, or a name that starts with it, such as pytorch-{name}."
-        yield environment.path, what, fix
+        what = f"`environment: {printable(name or HOST)}` does not name its framework."
+        alias = FRAMEWORK_ALIASES.get(re.split(r"[-_.0-9]", name or HOST)[0])
+        fix = "Write `framework:` too"
+        if isinstance(environment.value, str):
+            fix += f", or a name that starts with it, such as pytorch-{name}"
+        yield environment.path, what, f"Did you mean `{alias}`? {fix}." if alias else f"{fix}."
         return
     path = (framework_setting if framework_setting.value is not None else environment).path
     if framework in SERVERS and built_in is None:
@@ -299,7 +318,8 @@ def _supported(point: Point, scenario: Scenario) -> Iterator[Flaw]:
         if name not in point.parameters:
             yield ("parameters",), f"`{workload}` needs `{name}`.", f"Write `{name}:` there."
     settings = point.settings
-    framework = settings["framework"].value or framework_of(settings["environment"].value or HOST)
+    environment = environment_name(settings["environment"])
+    framework = settings["framework"].value or framework_of(environment)
     for name, choices in built_in.supported.get(str(framework), {}).items():
         parameter = point.parameters.get(name)
         if (

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import ast
+import sys
 import warnings
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from itertools import chain
 from typing import Literal
 
 from msgspec import Struct
 
 from corebound.scenario.builtin_workloads import BUILT_IN
-from corebound.scenario.cell import HOST, is_project
-from corebound.scenario.matrix import Point, Points
+from corebound.scenario.cell import FRAMEWORK_ALIASES, FRAMEWORKS, Framework, is_project
+from corebound.scenario.matrix import Point, Points, environment_name
 from corebound.scenario.models import Scenario
 from corebound.scenario.wording import closest, join_words, printable
 from corebound.scenario.yaml_reader import Flaw, Path
@@ -247,7 +248,7 @@ def check_function(
     module, _, name = target.partition(":")
     functions: dict[str, Function | None] = {}
     for point in chain.from_iterable(points.values()):
-        environment = point.settings["environment"].value or HOST
+        environment = environment_name(point.settings["environment"])
         if environment not in functions:
             functions[environment] = None
             source = find(module, environment)
@@ -257,6 +258,57 @@ def check_function(
             continue
         yield from _kind_flaws(signature, target, is_async=scenario.is_async)
         yield from _parameters(signature, name, point, _section(scenario))
+
+
+# The modules by which a source shows its framework; NumPy only if it shows no other.
+_FRAMEWORK_MODULES: dict[str, Framework] = {
+    **{name.replace("-", ""): name for name in FRAMEWORKS[1:]},
+    **FRAMEWORK_ALIASES,
+}
+_MOST_IMPORTS_FOLLOWED = 3
+
+
+def guess_framework(workload: str, environment: str, find: ModuleFinder) -> Framework | None:
+    """The one framework that the module of a workload imports, itself or through its own modules.
+
+    Args:
+        workload: `module:function`.
+        environment: The name of the environment in which the module is found.
+        find: Finds modules.
+
+    Returns:
+        None if the module is not found, or imports no framework or several.
+    """
+    name = workload.partition(":")[0]
+    imported = _imported(find(name, environment))
+    frameworks = _frameworks(imported)
+    if not frameworks:
+        own = sorted(imported - sys.stdlib_module_names)[:_MOST_IMPORTS_FOLLOWED]
+        frameworks = {
+            framework
+            for module in own
+            for framework in _frameworks(_imported(find(module, environment)))
+        }
+    others = frameworks - {"numpy"} or frameworks
+    return others.pop() if len(others) == 1 else None
+
+
+def _frameworks(modules: Iterable[str]) -> set[Framework]:
+    return {_FRAMEWORK_MODULES[module] for module in modules if module in _FRAMEWORK_MODULES}
+
+
+def _imported(module: Module | None) -> frozenset[str]:
+    """The first parts of the names of the modules that a module imports, anywhere in it."""
+    tree = _parse(module.source) if module is not None and module.source is not None else None
+    if not isinstance(tree, ast.Module):
+        return frozenset()
+    names: set[str] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            names |= {alias.name.partition(".")[0] for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            names.add(node.module.partition(".")[0])
+    return frozenset(names)
 
 
 def _section(scenario: Scenario) -> Path:

@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from functools import cache
 from typing import Any
 
 from corebound.errors import Fault, ScenarioFaults
 from corebound.scenario import checks, function_checks, matrix_checks
+from corebound.scenario.cell import framework_of
 from corebound.scenario.files import FileFinder
-from corebound.scenario.function_checks import ModuleFinder
-from corebound.scenario.matrix import axes_of, expand_matrix, points_of
+from corebound.scenario.function_checks import ModuleFinder, guess_framework
+from corebound.scenario.matrix import (
+    axes_of,
+    environment_name,
+    expand_matrix,
+    located,
+    points_of,
+)
 from corebound.scenario.models import PROFILES, Scenario, measure_for
 from corebound.scenario.validation import SCENARIO, FileFormat, Model, ValidatedTree, validate
 from corebound.scenario.yaml_reader import Flaw, Path, as_tree, read_yaml
@@ -34,12 +42,15 @@ def load(
             its line.
     """
 
+    # Each search starts an interpreter.
+    find = None if find is None else cache(find)
+
     def check(scenario: Scenario, removed: tuple[Path, ...]) -> Iterator[Flaw]:
-        yield from _check_meaning(scenario, removed, find)
+        yield from _check_meaning(_with_framework(scenario, find), removed, find)
         if find_file is not None:
             yield from checks.check_files(scenario, find_file)
 
-    return load_file(data, file, SCENARIO, check)
+    return _with_framework(load_file(data, file, SCENARIO, check), find)
 
 
 def load_file(
@@ -72,6 +83,22 @@ def load_file(
     if faults or validated.model is None:
         raise ScenarioFaults(_sorted(faults))
     return validated.model
+
+
+def _with_framework(scenario: Scenario, find: ModuleFinder | None) -> Scenario:
+    """The scenario with the framework that its module imports, if nothing else names one."""
+    workload, axes = scenario.workload, axes_of(scenario.matrix)
+    if find is None or not isinstance(workload, str) or ":" not in workload:
+        return scenario
+    if scenario.framework is not None or ("framework",) in axes:
+        return scenario
+    values = axes.get(("environment",)) or (located(scenario.environment, ()),)
+    names = [environment_name(value) for value in values]
+    if any(framework_of(name) is not None for name in names):
+        return scenario
+    framework = guess_framework(workload, names[0], find)
+    # Recorded with the scenario, so that a record does not depend on the module.
+    return scenario.model_copy(update={"framework": framework}) if framework else scenario
 
 
 def load_document(document: dict[str, Any], path: str) -> Scenario:

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from corebound.machine.topology import cpu_list, parse_cpu_list
 from corebound.scenario.cell import HOST, Binding, Cell, NamedMode, Threads, framework_of
 from corebound.scenario.models import Claim, Matrix, MatrixEntry, ProfileName, Scenario
-from corebound.scenario.settings import SETTINGS, ExplicitCpus
+from corebound.scenario.settings import SETTINGS, ExistingEnvironment, ExplicitCpus
 from corebound.scenario.yaml_reader import Path
 
 # Something that can be varied: `("binding",)`, `("parameters", "size")` or `("env", "HOME")`.
@@ -91,6 +91,8 @@ def axis_text(value: object) -> str:
     """A value as the axes of cells show it; None, which sets nothing, becomes `default`."""
     if isinstance(value, ExplicitCpus):
         return f"cpus:{cpu_list(parse_cpu_list(str(value.cpus)))}"
+    if isinstance(value, ExistingEnvironment):
+        return value.name
     if value is None:
         return "default"
     return str(value).lower() if isinstance(value, bool) else str(value)
@@ -255,7 +257,8 @@ def _cell(
             parts[part][field] = value
         elif value is not None:
             parts[part][field] = setting.stored[value]
-    environment, commit = fields.pop("environment") or HOST, fields["commit"]
+    fields.pop("environment")
+    environment, commit = environment_name(settings["environment"]), fields["commit"]
     framework = fields.pop("framework") or framework_of(environment) or "none"
     return Cell(
         scenario=scenario,
@@ -269,6 +272,11 @@ def _cell(
         where=where,
         **fields,
     )
+
+
+def environment_name(environment: LocatedValue) -> str:
+    """The name of the environment that a value stands for."""
+    return HOST if environment.value is None else environment.text
 
 
 def _resolved_binding(mode: NamedMode | ExplicitCpus, **options: Any) -> Binding:

@@ -19,7 +19,7 @@ from corebound.scenario.matrix import (
     value_of,
 )
 from corebound.scenario.models import MatrixEntry, Scenario
-from corebound.scenario.settings import SETTINGS, ExplicitCpus
+from corebound.scenario.settings import SETTINGS, ExistingEnvironment, ExplicitCpus
 from corebound.scenario.wording import closest, join_words, printable
 from corebound.scenario.yaml_reader import Flaw, Path
 
@@ -51,6 +51,9 @@ def _as_written(key: Key, value: LocatedValue) -> str:
     """A key and its value as they are written in a scenario file."""
     if isinstance(value.value, ExplicitCpus):
         return f"{key[-1]}: {{cpus: {value.value.cpus}}}"
+    if isinstance(value.value, ExistingEnvironment):
+        kind, _, name = value.text.partition(":")
+        return f"{key[-1]}: {{{kind}: {printable(name)}}}"
     return f"{key[-1]}: {printable(value.text)}"
 
 

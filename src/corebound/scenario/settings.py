@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from functools import reduce
 from operator import attrgetter, or_
 from types import GenericAlias, NoneType
-from typing import Annotated, Any, Literal, get_args, get_type_hints
+from typing import Annotated, Any, Literal, Self, get_args, get_type_hints
 
 from msgspec import Struct
 from pydantic import (
@@ -26,10 +26,12 @@ from pydantic import (
     StrictStr,
     Tag,
     field_validator,
+    model_validator,
 )
 
 from corebound.machine.topology import cpu_list, parse_cpu_list
 from corebound.scenario.cell import (
+    PROJECT,
     Backend,
     BindMoment,
     Cell,
@@ -40,6 +42,7 @@ from corebound.scenario.cell import (
     NamedMode,
     OpenmpRuntime,
     ThreadRule,
+    is_project,
 )
 from corebound.scenario.wording import BOOLEAN, COUNT, Expected, one_of, whole_number
 
@@ -143,6 +146,35 @@ class ExplicitCpus(StrictModel):
 
 BindingWanted = Annotated[
     Annotated[NamedMode, Tag("plain")] | Annotated[ExplicitCpus, Tag("keys")],
+    Discriminator(mapping_or_plain),
+]
+
+
+class ExistingEnvironment(StrictModel):
+    """An environment that corebound did not make: exactly one of the two."""
+
+    python: Annotated[StrictStr, Field(min_length=1)] | None = Field(
+        None,
+        description="an interpreter or the folder of a virtual environment, relative to this file",
+    )
+    conda: Annotated[StrictStr, Field(min_length=1)] | None = Field(
+        None, description="the name or the folder of a conda environment"
+    )
+
+    @model_validator(mode="after")
+    def _is_one(self) -> Self:
+        if (self.python is None) == (self.conda is None):
+            raise ValueError("either python or conda")
+        return self
+
+    @property
+    def name(self) -> str:
+        """The environment's name, as cells have it."""
+        return f"python:{self.python}" if self.conda is None else f"conda:{self.conda}"
+
+
+EnvironmentWanted = Annotated[
+    Annotated[EnvironmentName, Tag("plain")] | Annotated[ExistingEnvironment, Tag("keys")],
     Discriminator(mapping_or_plain),
 ]
 
@@ -308,19 +340,20 @@ class Settings(StrictModel):
         Setting(field="framework", expected=one_of("a framework", get_args(Framework))),
     ] = Field(None, description="the framework; default: derived from the environment's name")
     environment: Annotated[
-        EnvironmentName | None,
+        EnvironmentWanted | None,
         Setting(
             field="environment",
             expected=Expected(
                 noun="an environment",
-                fix="Write the name of a file in environments/, without .txt.",
+                fix="Write the name of a file in environments/, without .txt, {python: PATH} or"
+                " {conda: NAME}.",
             ),
-            read=lambda cell: cell.environment.partition("@")[0],
+            read=lambda cell: PROJECT if is_project(cell.environment) else cell.environment,
         ),
     ] = Field(
         None,
-        description="environments/NAME.txt, host: corebound's own Python,"
-        " or project: the project under test",
+        description="environments/NAME.txt, host: corebound's own Python, project: the project"
+        " under test, or an existing {python: PATH} or {conda: NAME}",
     )
     commit: Annotated[
         Revision | None,

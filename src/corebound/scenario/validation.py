@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from pydantic import BaseModel, ValidationError
 
 from corebound.scenario.builtin_workloads import BUILT_IN
+from corebound.scenario.cell import FRAMEWORK_ALIASES
 from corebound.scenario.matrix import SECTIONS
 from corebound.scenario.models import (
     Claim,
@@ -25,7 +26,12 @@ from corebound.scenario.models import (
     WarmupIterations,
     WarmupSeconds,
 )
-from corebound.scenario.settings import SETTINGS, ExplicitCpus, is_nullable
+from corebound.scenario.settings import (
+    SETTINGS,
+    ExistingEnvironment,
+    ExplicitCpus,
+    is_nullable,
+)
 from corebound.scenario.wording import (
     BOOLEAN,
     COUNT,
@@ -117,6 +123,13 @@ EXPECTED: dict[str, Expected] = {
     "cores": COUNT,
     "gpu": BOOLEAN,
     "npu": BOOLEAN,
+    "python": Expected(
+        noun="the path of an interpreter",
+        fix="Write it relative to this file: {python: ../.venv/bin/python}.",
+    ),
+    "conda": Expected(
+        noun="a conda environment", fix="Write its name or its folder: {conda: NAME}."
+    ),
     "cpus": Expected(noun="a CPU list", fix="Write numbers and ranges in one text: 0-3,8."),
     "warmup": Expected(
         noun="a warm-up",
@@ -313,6 +326,7 @@ SCENARIO = FileFormat(
         "claims": Claim,
         "needs": Needs,
         "binding": ExplicitCpus,
+        "environment": ExistingEnvironment,
         "workload": CommandWorkload,
     },
     homes=("", "measure", "launches", "matrix", "needs"),

@@ -163,6 +163,7 @@ def work(request: protocol.Request, orders: BinaryIO, reply: MessageWriter) -> N
         sys.path += request.path
     else:
         sys.path[:0] = request.path
+        sys.path += request.fallback_path
     with Phase(reply, "import"):
         adapter = importlib.import_module(ADAPTERS[request.framework])
         adapter.prepare(seed=request.seed, intra_op=request.intra_op, inter_op=request.inter_op)

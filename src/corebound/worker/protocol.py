@@ -88,6 +88,7 @@ class Request:
         seed: The seed of all the framework's random number generators.
         path: Directories to import `target` from. They come first in the search path, or
             last if the project under test is measured.
+        fallback_path: Directories to import from if a module is found nowhere else.
         gpus: The number of GPUs to compute on; passed to the function only if not 0.
         operators: None: time the iterations. Otherwise, time none, and run this many
             warm iterations under the framework's own profiler instead.
@@ -119,6 +120,7 @@ class Request:
     awaits: bool = False
     prepare: list[str] | None = None
     cleanup: list[str] | None = None
+    fallback_path: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -357,7 +357,8 @@ def make_environments(loaded: Sequence[LoadedScenario], notify: Notify) -> dict[
         if is_project(name):
             continue
         try:
-            environments.make(name, Path.cwd(), partial(_notify_about, notify, name))
+            folder = scenarios.folder_of(name, loaded)
+            environments.make(name, folder, partial(_notify_about, notify, name))
         except InputError:
             raise
         except CoreboundError as error:

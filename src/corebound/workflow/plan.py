@@ -92,10 +92,10 @@ def _plan(request: RunRequest, sysfs: Path | None) -> _Plan:
     else:
         project = projects.use_existing(cells, request.python)
     environments = scenarios.find_environments(loaded, Path.cwd(), project)
-    live = scenarios.host_capabilities(environments, cells)
+    live = scenarios.host_capabilities(environments, loaded)
     # The command of a cell is known before its environment exists.
     pythons = {
-        name: str(scenarios.python_of(name, environment))
+        name: str(scenarios.python_of(name, environment, loaded))
         for name, environment in environments.items()
     }
     host = replace(live, pythons=pythons)

@@ -248,9 +248,7 @@ def _has_everything(run: Run, file: Path, *, operators: bool) -> bool:
     """Whether a run has everything that the scenarios in its record require."""
     try:
         loaded = scenarios.recorded_scenarios(run)
-        host = scenarios.host_capabilities(
-            scenarios.find_environments(loaded, Path.cwd()), scenarios.all_cells(loaded)
-        )
+        host = scenarios.host_capabilities(scenarios.find_environments(loaded, Path.cwd()), loaded)
     except CoreboundError:
         return False
     tasks = tuple(
@@ -357,7 +355,7 @@ def _plan(
     else:
         project = projects.use_existing(cells, request.python)
     made = scenarios.find_environments(loaded, Path.cwd(), project)
-    host = scenarios.host_capabilities(made, cells, {**project.unmade, **(unmade or {})})
+    host = scenarios.host_capabilities(made, loaded, {**project.unmade, **(unmade or {})})
     run = Run(
         schema=SCHEMA,
         id=secrets.token_hex(4),

@@ -317,6 +317,8 @@ def check_out(
     folder = stack.enter_context(scratch.scratch_folder())
     with tarfile.open(fileobj=io.BytesIO(archive)) as tar:
         tar.extractall(folder, filter="data")
+    # Modules are searched up to the root of a repository.
+    (folder / ".git").touch()
     return folder / path
 
 

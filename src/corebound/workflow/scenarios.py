@@ -17,6 +17,7 @@ from corebound.launch import environments, find_module
 from corebound.launch.cpu_quota import quota_support
 from corebound.launch.environments import Environment
 from corebound.launch.process_settings import huge_page_support, openmp_runtimes
+from corebound.launch.search_path import module_folders
 from corebound.machine import discovery
 from corebound.machine.identity import gpus
 from corebound.planning.duplicates import mark_duplicates
@@ -49,6 +50,11 @@ class LoadedScenario(Struct, frozen=True, kw_only=True):
     path: Path
     scenario: Scenario
     cells: tuple[Cell, ...]
+
+    @property
+    def folder(self) -> Path:
+        """The folder of the scenario file, as an absolute path."""
+        return self.path.resolve().parent
 
     @property
     def source(self) -> ScenarioSource:
@@ -153,7 +159,7 @@ def _module_finder(folder: Path) -> ModuleFinder:
             # The project's commits are not built yet, or have different modules.
             return find_module.find(module, folder=folder, python=None, is_project=True)
         try:
-            made = environments.find(name, Path.cwd())
+            made = environments.find(name, folder)
         except CoreboundError:
             return None  # `environments_of` reports that the environment does not exist
         return find_module.find(module, folder=folder, python=made.python if made else None)
@@ -196,37 +202,58 @@ def find_environments(
     """Find every required environment; None marks one that has not been created.
 
     Args:
-        loaded: The scenarios.
-        suite: The suite whose own environments take precedence over corebound's.
+        loaded: The scenarios. Their own environments take precedence over corebound's.
+        suite: The folder of the configuration of the project under test.
         project: Environments of the project under test; looked up if omitted.
 
     Raises:
-        InputError: A scenario names an environment that does not exist.
+        InputError: A scenario names an environment that does not exist, or two scenarios mean
+            different ones by one name.
     """
     project_environments = project or projects.find(all_cells(loaded), suite / projects.CONFIG)
     environments_by_name: dict[str, Environment | None] = dict(project_environments.made)
-    for cell in all_cells(loaded):
-        if cell.environment in environments_by_name:
+    for name, folder, where in _environments_named(loaded):
+        if name in project_environments.made:
             continue
         try:
-            made = environments_by_name[cell.environment] = environments.find(
-                cell.environment, suite
-            )
+            made = environments.find(name, folder)
             if made is not None:
                 environments.hold(made.python)
         except CoreboundError as error:
-            raise InputError(what=error.what, where=cell.where, fix=error.fix) from error
+            raise InputError(what=error.what, where=where, fix=error.fix) from error
+        if name in environments_by_name and environments_by_name[name] != made:
+            raise InputError(
+                what=f"another scenario means a different environment by `{name}`.",
+                where=where,
+                fix="Run the scenarios one by one, or rename one of the environments.",
+            )
+        environments_by_name[name] = made
     return environments_by_name
 
 
-def python_of(name: str, made: Environment | None) -> Path:
+def _environments_named(loaded: Iterable[LoadedScenario]) -> Iterable[tuple[str, Path, str]]:
+    """Each environment of each folder of scenarios: its name, the folder, where it is named."""
+    places = {
+        (cell.environment, scenario.folder): cell.where
+        for scenario in loaded
+        for cell in scenario.cells
+    }
+    return ((name, folder, where) for (name, folder), where in places.items())
+
+
+def python_of(name: str, made: Environment | None, loaded: Iterable[LoadedScenario]) -> Path:
     """The path of an environment's interpreter, even before the environment is created."""
     if made is not None:
         return made.python
     # asv chooses this path, so it is unknown until the environment exists.
     if is_project(name):
         return Path(name) / "bin/python"
-    return environments.python_of(name, Path.cwd())
+    return environments.python_of(name, folder_of(name, loaded))
+
+
+def folder_of(name: str, loaded: Iterable[LoadedScenario]) -> Path:
+    """The folder of the first scenario that names an environment."""
+    return next(folder for named, folder, _ in _environments_named(loaded) if named == name)
 
 
 def all_cells(loaded: Iterable[LoadedScenario]) -> tuple[Cell, ...]:
@@ -236,20 +263,21 @@ def all_cells(loaded: Iterable[LoadedScenario]) -> tuple[Cell, ...]:
 
 def host_capabilities(
     made: Mapping[str, Environment | None],
-    cells: Iterable[Cell],
+    loaded: Sequence[LoadedScenario],
     unmade: Mapping[str, CannotRun] | None = None,
 ) -> HostCapabilities:
     """This host's capabilities now.
 
     Args:
         made: The environments; None marks one that has not been made.
-        cells: The cells to plan. Setting a CPU quota is tried only if one of them has a quota,
-            and setting huge pages only if one of them sets them.
+        loaded: The scenarios to plan. Setting a CPU quota is tried only if one of their cells has
+            a quota, and setting huge pages only if one of them sets them.
         unmade: The reasons for missing environments.
     """
+    cells = all_cells(loaded)
     tools = frozenset(tool for tool in (*TOOLS, COMPILER) if shutil.which(tool))
     why = {
-        name: environments.reason_not_made(name, Path.cwd())
+        name: environments.reason_not_made(name, folder_of(name, loaded))
         for name, environment in made.items()
         if environment is None and not is_project(name)
     }
@@ -285,7 +313,8 @@ def plan_task(
         scenario.scenario,
         scenario.cells,
         host,
-        folder=str(scenario.path.resolve().parent),
+        folder=str(scenario.folder),
+        fallback_path=tuple(map(str, module_folders(scenario.folder))),
         profile=profile,
         seed=seed,
     )

@@ -11,8 +11,14 @@ from hypothesis import strategies as st
 
 from corebound.errors import ScenarioFaults
 from corebound.launch import find_module
-from corebound.scenario.function_checks import Module, ModuleFinder, find_function
+from corebound.scenario.function_checks import (
+    Module,
+    ModuleFinder,
+    find_function,
+    guess_framework,
+)
 from corebound.scenario.loader import load
+from corebound.scenario.matrix import expand
 
 HEAD = "schema: 1\nname: a\ntitle: T\nquestion: Q?\n"
 SOURCE = b"""
@@ -276,3 +282,37 @@ def test_a_module_is_searched_where_a_worker_imports_it(
         assert message in result
     else:
         assert "no module" not in result
+
+
+@pytest.mark.parametrize(
+    ("modules", "framework"),
+    [
+        ({"mine": b"import torch"}, "pytorch"),
+        ({"mine": b"def setup():\n    from sklearn import svm\n"}, "scikit-learn"),
+        ({"mine": b"import numpy, torch.nn as nn"}, "pytorch"),
+        ({"mine": b"import numpy"}, "numpy"),
+        ({"mine": b"import os, model", "model": b"import jax"}, "jax"),
+        ({"mine": b"import torch, sklearn"}, None),
+        ({"mine": b"import os"}, None),
+        ({"mine": b"def broken(:"}, None),
+    ],
+)
+def test_the_framework_is_the_one_that_the_module_imports(
+    modules: dict[str, bytes], framework: str | None
+) -> None:
+    def find(name: str, _environment: str) -> Module | None:
+        return Module(source=modules[name]) if name in modules else None
+
+    assert guess_framework("mine:setup", "python:.venv", find) == framework
+
+
+def test_a_guessed_framework_is_recorded_and_a_written_one_kept() -> None:
+    text = HEAD + "workload: mine:setup\nenvironment: {python: .venv}\n"
+    find = of_a_source(b"import torch\ndef setup(): ...\n")
+
+    guessed = load(text.encode(), "f.yaml", find)
+    written = load((text + "framework: none\n").encode(), "f.yaml", find)
+
+    assert guessed.document()["framework"] == "pytorch"
+    assert written.document()["framework"] == "none"
+    assert expand(guessed, "f.yaml")[0].environment == "python:.venv"

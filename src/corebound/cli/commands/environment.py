@@ -16,7 +16,8 @@ from corebound.cli.output.console import Console
 from corebound.cli.output.json import print_json
 from corebound.errors import InputError
 from corebound.launch import environments
-from corebound.scenario.cell import PROJECT
+from corebound.launch.existing_environments import is_existing
+from corebound.scenario.cell import is_project
 from corebound.workflow import scenarios
 
 
@@ -49,23 +50,29 @@ def make(
             where="corebound environment make",
             fix="Name some that `corebound environment list` shows, or pass --for scenarios/.",
         )
-    for name in dict.fromkeys((*(names or ()), *_needed(files or ()))):
-        environment = _make(name, console, wheelhouse)
+    folders = {name: Path.cwd() for name in names or ()} | _needed(files or ())
+    for name, folder in folders.items():
+        environment = _make(name, folder, console, wheelhouse)
         packages = count(len(environment.lock.packages), "package")
         typer.echo(f"{name}: ready, {packages}, {environment.python}")
 
 
-def _needed(files: Sequence[Path]) -> tuple[str, ...]:
-    """The environments of the scenarios, except corebound's own Python and what asv builds."""
+def _needed(files: Sequence[Path]) -> dict[str, Path]:
+    """The environments of the scenarios that corebound makes, each with its scenario's folder."""
     if not files:
-        return ()
-    cells = scenarios.all_cells(scenarios.load_scenarios(files, ()))
-    names = dict.fromkeys(cell.environment for cell in cells)
-    not_made = {environments.HOST, PROJECT}
-    return tuple(name for name in names if name.partition("@")[0] not in not_made)
+        return {}
+    loaded = scenarios.load_scenarios(files, ())
+    names = dict.fromkeys(cell.environment for cell in scenarios.all_cells(loaded))
+    return {
+        name: scenarios.folder_of(name, loaded)
+        for name in names
+        if name != environments.HOST and not is_project(name) and not is_existing(name)
+    }
 
 
-def _make(name: str, console: Console, wheelhouse: Path | None) -> environments.Environment:
+def _make(
+    name: str, folder: Path, console: Console, wheelhouse: Path | None
+) -> environments.Environment:
     with console.status(Text(f"{name}: …")) as status:
 
         def notify(message: str) -> None:
@@ -73,7 +80,7 @@ def _make(name: str, console: Console, wheelhouse: Path | None) -> environments.
             if not console.is_terminal:
                 console.print(f"{name}: {message}")
 
-        return environments.make(name, Path.cwd(), notify, wheelhouse=wheelhouse)
+        return environments.make(name, folder, notify, wheelhouse=wheelhouse)
 
 
 def list_(*, as_json: Json = False) -> None:
