@@ -41,7 +41,7 @@ def test_an_environment_is_found_above_the_scenario(project: Path) -> None:
 
 
 def test_a_misspelt_environment_is_named(project: Path) -> None:
-    with pytest.raises(InputError, match="Did you mean `pytorch`?"):
+    with pytest.raises(InputError, match="Did you mean `pytorch`"):
         environments.requirements("torch", project)
 
 
