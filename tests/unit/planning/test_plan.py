@@ -36,16 +36,17 @@ def block(
 ) -> tuple[tuple[PlannedCell, ...], dict[str, str]]:
     """Every cell of a scenario on a host of eight CPUs, and whom each is compared with."""
     loaded = a_scenario(**scenario)
+    environment = str(loaded.environment or "host")
     host_topology = a_host(nodes=2, cores_per_node=4 // smt, cpus_per_core=smt)
     host = HostCapabilities(
         topology=replace(host_topology, cpu_quota=host_quota),
         tools=tools,
         instructions=instructions,
-        pythons={loaded.environment or "host": "/usr/bin/python3"},
+        pythons={environment: "/usr/bin/python3"},
         gpus=("0",),
         quota=quota or QuotaSupport(),
         huge_pages=huge_pages or HugePageSupport(),
-        openmp={loaded.environment or "host": openmp or {}},
+        openmp={environment: openmp or {}},
     )
     cells = expand(loaded, "a.yaml")
     planned = plan_cells(loaded, cells, host, folder="/suite", profile=None, seed=1)
