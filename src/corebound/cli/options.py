@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 import sys
@@ -65,6 +66,17 @@ Label = Annotated[
 Records = Annotated[Path, typer.Option("--records", help="Folder of records.")]
 Status = Annotated[Path, typer.Option("--status", help="File of decisions about regressions.")]
 ProjectName = Annotated[str | None, typer.Option("--project", help="Name of the project.")]
+Env = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--env",
+        metavar="NAME[=VALUE]",
+        help="Set an environment variable of the workloads; without VALUE, as it is here.",
+    ),
+]
+Quiet = Annotated[
+    bool, typer.Option("--quiet", "-q", help="Print results and errors, but no progress or notes.")
+]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 # 9 digits of seconds are 31 years.
@@ -90,6 +102,27 @@ def seconds(text: str, *, option: str = "--budget") -> float:
         )
     hours, minutes, rest = (int(part or 0) for part in match.groups())
     return float(hours * 3600 + minutes * 60 + rest)
+
+
+def variables(assignments: list[str] | None) -> dict[str, str]:
+    """The environment variables that --env sets, by name.
+
+    Raises:
+        InputError: A name is empty, or a variable without a value is not set here.
+    """
+    env: dict[str, str] = {}
+    for assignment in assignments or ():
+        name, sign, value = assignment.partition("=")
+        if not name or (not sign and name not in os.environ):
+            raise InputError(
+                what="this variable is not set in the environment of corebound."
+                if name
+                else "the name of the variable is missing.",
+                where=f"--env {assignment}",
+                fix="Write --env NAME=VALUE.",
+            )
+        env[name] = value if sign else os.environ[name]
+    return env
 
 
 def budget_seconds(budget: str | None) -> float | None:

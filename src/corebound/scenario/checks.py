@@ -52,7 +52,7 @@ _FUNCTION = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*")
 _SHELL = frozenset({"|", "||", "&", "&&", ";", "<", ">", ">>", "2>", "2>&1"})
 
 # Variables that corebound sets itself, each with the setting that controls it.
-_OWN_VARIABLES = {
+OWN_VARIABLES = {
     variable: name for name, setting in SETTINGS.items() for variable in setting.variables
 }
 
@@ -143,7 +143,7 @@ def _variables(env: Mapping[str, LocatedValue]) -> Iterator[Flaw]:
         if not name or "=" in name or name != name.strip():
             what = f"`{printable(name)}` cannot be the name of an environment variable."
             yield path, what, "Write a name without `=` or blanks around it."
-        elif (key := _OWN_VARIABLES.get(name)) is not None:
+        elif (key := OWN_VARIABLES.get(name)) is not None:
             yield path, f"`{name}` is set by corebound itself.", f"Write `{key}:` instead."
 
 

@@ -85,7 +85,7 @@ class _Plan(Struct, frozen=True, kw_only=True):
 
 
 def _plan(request: RunRequest, sysfs: Path | None) -> _Plan:
-    loaded = scenarios.load_scenarios(request.files, request.only, request.profile)
+    loaded = scenarios.load_scenarios(request.files, request.only, request.profile, env=request.env)
     cells = scenarios.all_cells(loaded)
     if request.python is None:
         project = projects.find(cells, request.config)

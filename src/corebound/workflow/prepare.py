@@ -51,6 +51,7 @@ class RunRequest(Struct, frozen=True, kw_only=True):
         python: An interpreter in which the project is already installed, so nothing is built.
         committed: Whether to measure the project's checked-out commit, not its working tree.
         records: The folder for the records, which is not part of the working tree.
+        env: Environment variables that the user sets for every cell, by name.
         labels: Labels for the run's record.
     """
 
@@ -62,6 +63,7 @@ class RunRequest(Struct, frozen=True, kw_only=True):
     python: Path | None = None
     committed: bool = False
     records: Path = RECORDS
+    env: Mapping[str, str] = {}
     labels: Mapping[str, str] = MappingProxyType({})
 
 
@@ -290,7 +292,7 @@ def _request_of(run: Run, request: RunRequest) -> RunRequest:
 
 
 def _load(request: RunRequest) -> tuple[LoadedScenario, ...]:
-    return scenarios.load_scenarios(request.files, request.only, request.profile)
+    return scenarios.load_scenarios(request.files, request.only, request.profile, env=request.env)
 
 
 class _Plan(Struct, frozen=True, kw_only=True):

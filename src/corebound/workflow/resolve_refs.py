@@ -57,8 +57,8 @@ def resolve_runs(
         InputError: A name matches no run, or matches several.
     """
     before_runs, after_runs = (
-        _matching_runs(before, runs, records),
-        _matching_runs(after, runs, records),
+        matching_runs(before, runs, records),
+        matching_runs(after, runs, records),
     )
     pairs = [
         (first, second)
@@ -71,7 +71,7 @@ def resolve_runs(
     return max(pairs, key=lambda pair: (pair[1].run.started_at, pair[0].run.started_at))
 
 
-def _matching_runs(name: str, runs: Sequence[StoredRun], records: Path) -> list[StoredRun]:
+def matching_runs(name: str, runs: Sequence[StoredRun], records: Path) -> list[StoredRun]:
     """List every run that a name can refer to, oldest first.
 
     Raises:

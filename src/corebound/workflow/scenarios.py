@@ -28,6 +28,7 @@ from corebound.records.codec import canonical
 from corebound.records.run_record import Run, ScenarioSource
 from corebound.runner import Task
 from corebound.scenario.cell import Cell, is_project
+from corebound.scenario.checks import OWN_VARIABLES
 from corebound.scenario.function_checks import Module, ModuleFinder
 from corebound.scenario.loader import load, load_document
 from corebound.scenario.matrix import expand, shorten_labels
@@ -95,7 +96,11 @@ def scenario_files(paths: Iterable[Path]) -> tuple[Path, ...]:
 
 
 def load_scenarios(
-    paths: Sequence[Path], only: Sequence[str], profile: ProfileName | None = None
+    paths: Sequence[Path],
+    only: Sequence[str],
+    profile: ProfileName | None = None,
+    *,
+    env: Mapping[str, str] | None = None,
 ) -> tuple[LoadedScenario, ...]:
     """Load scenarios and select their cells, after applying a profile.
 
@@ -114,7 +119,7 @@ def load_scenarios(
                 _module_finder(folder),
                 partial(_exists, folder),
             )
-            loaded.append((path, scenario))
+            loaded.append((path, _with_variables(scenario, env or {})))
         except ScenarioFaults as error:
             faults += error.faults
     faults += _duplicate_names(loaded)
@@ -165,6 +170,27 @@ def _module_finder(folder: Path) -> ModuleFinder:
         return find_module.find(module, folder=folder, python=made.python if made else None)
 
     return find
+
+
+def _with_variables(scenario: Scenario, env: Mapping[str, str]) -> Scenario:
+    """A scenario whose cells all have these environment variables, which its record then keeps.
+
+    Raises:
+        InputError: The scenario varies one of them, or corebound sets it itself.
+    """
+    for name in env:
+        if name in scenario.matrix.env:
+            what = f"`{scenario.name}` varies {name} in its matrix."
+            fix = f"Select its cells with --only env.{name}=VALUE."
+        elif name in OWN_VARIABLES:
+            what = f"{name} is set by corebound itself."
+            fix = f"Write `{OWN_VARIABLES[name]}:` in the scenario."
+        else:
+            continue
+        raise InputError(what=what, where=f"--env {name}", fix=fix)
+    if not env:
+        return scenario
+    return scenario.model_copy(update={"env": {**scenario.env, **env}})
 
 
 def _exists(folder: Path, file: str) -> bool:

@@ -365,7 +365,10 @@ def test_busy_processes_are_named_with_their_share_of_a_cpu() -> None:
     )["busy processes"].host_check
 
     assert found.value == "110 % of a CPU: a (b) c (200) 80 %, new? (202) 30 %"
-    assert (found.fix, found.undo) == ("kill -STOP 200 202", "kill -CONT 200 202")
+    assert (found.fix, found.undo) == (
+        "measure when they have ended: ps -o pid,user,args 200 202",
+        None,
+    )
 
 
 def test_a_record_contains_no_process_ids() -> None:
@@ -380,7 +383,7 @@ def test_a_record_contains_no_process_ids() -> None:
     found = judged["busy processes"].recorded
 
     assert found.value == "110 % of a CPU: kswapd0 80 %, x (12) 3 30 %"
-    assert found.fix == "end or pause these processes; `corebound doctor` shows the command"
+    assert found.fix == "measure when these processes have ended"
     assert found.undo is None
     # What says nothing of the moment alone is kept as it was said.
     assert judged["swappiness"].recorded is judged["swappiness"].host_check

@@ -17,6 +17,7 @@ from corebound.analysis.wording import count
 from corebound.cli.options import (
     Budget,
     Config,
+    Env,
     Files,
     Json,
     Only,
@@ -24,6 +25,7 @@ from corebound.cli.options import (
     ProjectPython,
     Records,
     budget_seconds,
+    variables,
 )
 from corebound.cli.output.json import print_json
 from corebound.cli.output.plan_notes import duplicates_suffix, forecast_lines, plan_notes
@@ -90,6 +92,7 @@ def plan(
     *,
     sysfs: Sysfs = None,
     only: Only = None,
+    env: Env = None,
     profile: Profile = None,
     budget: Budget = None,
     config: Config = projects.CONFIG,
@@ -110,6 +113,7 @@ def plan(
         files=tuple(files),
         profile=profile,
         only=tuple(only or ()),
+        env=variables(env),
         config=config,
         python=project_python,
         records=records,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
@@ -25,23 +26,31 @@ from corebound.cli.options import (
     Budget,
     Committed,
     Config,
+    Env,
     Json,
     Label,
     MaybeFiles,
     Only,
     Profile,
     ProjectPython,
+    Quiet,
     Records,
     Seed,
     Unlocked,
     Wait,
     budget_seconds,
     labels,
+    variables,
     wait_seconds,
 )
 from corebound.cli.output.console import Console
 from corebound.cli.output.json import print_json
-from corebound.cli.output.plan_notes import forecast_lines, plan_notes
+from corebound.cli.output.plan_notes import (
+    first_run_line,
+    forecast_lines,
+    plan_notes,
+    variables_note,
+)
 from corebound.cli.output.progress import TerminalReporter
 from corebound.cli.output.verdicts import VERDICT_WIDTH, verdict_text
 from corebound.errors import InputError
@@ -62,6 +71,7 @@ def run(
     *,
     profile: Profile = None,
     only: Only = None,
+    env: Env = None,
     budget: Budget = None,
     seed: Seed = None,
     resume: Annotated[
@@ -89,6 +99,7 @@ def run(
     committed: Committed = False,
     label: Label = None,
     records: Records = RECORDS,
+    quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
     """Measure every cell of the scenarios.
@@ -104,6 +115,7 @@ def run(
         files=tuple(files or ()),
         profile=profile,
         only=tuple(only or ()),
+        env=variables(env),
         seed=seed,
         config=config,
         python=project_python,
@@ -118,7 +130,9 @@ def run(
             where="corebound run",
             fix="Name scenario files or folders, or pass --resume to continue the latest run.",
         )
-    reporter = TerminalReporter(Console(stderr=True), resume_command="corebound run --resume")
+    reporter = TerminalReporter(
+        Console(stderr=True, quiet=quiet), resume_command="corebound run --resume"
+    )
     with ExitStack() as stack:
         hold_host(stack, reporter.notify, unlocked=unlocked, wait_s=wait_s)
         if resume:
@@ -136,7 +150,11 @@ def run(
             reporter.notify(note)
         if not prepared.done:
             host = prepared.run.host.id
-            for line in forecast_lines(forecast_tasks(prepared.tasks, host, records, budget_s)):
+            planned = [cell for task in prepared.tasks for cell in task.planned]
+            forecasts = forecast_lines(forecast_tasks(prepared.tasks, host, records, budget_s))
+            unknown = None if forecasts or budget_s else first_run_line(planned)
+            notes = (*forecasts, unknown, variables_note(os.environ, planned))
+            for line in filter(None, notes):
                 reporter.notify(line)
         prepared = preflight(prepared, reporter)
         result = execute_run(prepared, budget_s, reporter, stack, operators=operators)

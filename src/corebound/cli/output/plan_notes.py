@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from corebound import units
 from corebound.analysis.forecast import Forecast
@@ -29,6 +29,58 @@ def plan_notes(plans: Sequence[tuple[str, Sequence[PlannedCell]]]) -> Iterator[s
             f"{count(limited, 'configuration')} {have} a CPU quota: each launch runs alone, because"
             " the quota would fill up again in every pause."
         )
+
+
+# Variables that change what a workload does, and that users have in their shells.
+_TELLING = (
+    *("OMP_", "KMP_", "MKL_", "OPENBLAS_", "GOMP_", "NUMEXPR_", "TF_", "XLA_", "TORCH", "PYTORCH_"),
+    *("HF_", "TRANSFORMERS_", "CUDA_", "LD_PRELOAD", "MALLOC_", "PYTHONPATH", "PYTHONHASHSEED"),
+)
+
+
+def variables_note(names: Iterable[str], planned: Iterable[PlannedCell]) -> str | None:
+    """Which variables of the shell no workload inherits; None if there are none that matter.
+
+    Args:
+        names: The names of all variables of corebound's own environment.
+        planned: The planned cells.
+    """
+    given = {
+        name
+        for cell in planned
+        for command in cell.commands
+        for name in (*dict(command.env), *command.inherits)
+    }
+    dropped = sorted(name for name in names if name.startswith(_TELLING) and name not in given)
+    if not dropped:
+        return None
+    return (
+        f"Not passed to workloads: {', '.join(dropped)}. To set them, use `pass_env` or `env` in"
+        " the scenario, or --env NAME."
+    )
+
+
+def first_run_line(planned: Sequence[PlannedCell]) -> str | None:
+    """How many launches a run has at least, and how long they take, before anything is known.
+
+    Args:
+        planned: The planned cells of all scenarios.
+    """
+    launched = [
+        cell.measure for cell in planned if cell.unfit is None and cell.duplicate_of is None
+    ]
+    if not launched:
+        return None
+    least = sum(measure.launches.min for measure in launched)
+    most = sum(measure.launches.max for measure in launched)
+    number = f"{least} to {most}" if most > least else f"{least}"
+    pilot = ""
+    if all(measure.iterations == "auto" for measure in launched):
+        pilot = " Each iterates for about two seconds after its set-up."
+    return (
+        f"{number} launches; their time is not known before the first.{pilot} --budget 5m limits them,"
+        " --profile quick makes fewer."
+    )
 
 
 def _is_kept_from_alternating(planned: PlannedCell) -> bool:

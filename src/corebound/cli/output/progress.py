@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
+import statistics
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from types import TracebackType
 from typing import Self
 
@@ -25,6 +27,9 @@ from corebound.scenario.cell import Cell
 
 # Drawing uses CPU time that would disturb a measurement on a small host.
 _REDRAW_INTERVAL_S = 1.0
+# In a log, a line during a long launch shows that it has not hung.
+_LOG_INTERVAL_S = 60.0
+_TRACEBACK_LINES = 6
 _WARNING_WIDTH = 80
 
 _STATUS_SIGNS = {
@@ -126,18 +131,22 @@ class RunProgress:
     def ended(self, launch: Launch) -> None:
         """Print one line for the launch that ended."""
         self._current = None
-        self._console.print(self._launch_line(launch))
-        if launch.status == "skipped":
-            return
-        self._done += 1
-        self._left = max(self._left - 1, 0)
-        self._durations_s.append(launch.duration_ns / 1e9)
-        self._draw()
+        if launch.status != "skipped":
+            self._done += 1
+            self._left = max(self._left - 1, 0)
+            self._durations_s.append(launch.duration_ns / 1e9)
+        self._console.print(self._launch_line(launch), soft_wrap=True)
+        if launch.status != "skipped":
+            self._draw()
 
     def tick(self) -> None:
         """Redraw if the last drawing is old enough."""
-        if time.monotonic() - self._drawn_s >= _REDRAW_INTERVAL_S:
+        interval_s = _REDRAW_INTERVAL_S if self._console.is_terminal else _LOG_INTERVAL_S
+        if time.monotonic() - self._drawn_s >= interval_s:
             self._draw()
+            if not self._console.is_terminal:
+                current = f"{self._current_launch().plain}; {self._position(self._done + 1)}"
+                self._console.print(Text(f"… {current}", "dim"), soft_wrap=True)
 
     def _draw(self) -> None:
         self._drawn_s = time.monotonic()
@@ -178,17 +187,60 @@ class RunProgress:
         sign, style = _STATUS_SIGNS[launch.status]
         line = Text.assemble((sign, style), f" {_cell_name(launch.cell)}")
         if launch.status != "skipped":
-            part = _part(launch.kind, launch.block)
-            line.append(f"  {part}, {units.duration(launch.duration_ns)}", "dim")
+            if (step_ns := _step_ns(launch)) is not None:
+                line.append(f"  {units.duration(step_ns)}")
+            line.append(f"  {self._context(launch)}", "dim")
         elif launch.kind == "profile":
             line.append("  operators", "dim")
-        if (
-            launch.reason is not None
-            and (launch.status, launch.reason) not in self._printed_reasons
-        ):
-            self._printed_reasons.add((launch.status, launch.reason))
-            line.append(f"\n  {launch.status}: {launch.reason}\n  {launch.fix or ''}", "dim")
+        for detail in self._details(launch):
+            line.append(f"\n  {detail}", "dim")
         return line
+
+    def _context(self, launch: Launch) -> str:
+        """The block; in a log also how far the run is, which a terminal shows below."""
+        parts = [_part(launch.kind, launch.block)]
+        if not self._console.is_terminal:
+            parts.append(self._position(self._done))
+        return f"({'; '.join(parts)})"
+
+    def _position(self, number: int) -> str:
+        total = max(self._done + self._left, number)
+        return ", ".join(filter(None, (f"launch {number} of {total}", self._time_left())))
+
+    def _details(self, launch: Launch) -> Iterator[str]:
+        """Why a launch does not count, and what it left behind; the same thing only once."""
+        if launch.reason is not None and self._is_new(launch.status, launch.reason):
+            yield f"{launch.status}: {launch.reason}"
+            if launch.status == "failed":
+                yield from (f"| {line}" for line in traceback_lines(launch.log))
+            yield launch.fix or ""
+            if launch.log:
+                yield f"Its whole output: `corebound log {launch.run} {launch.id}`"
+        if launch.leftover_processes:
+            names = ", ".join(sorted(set(launch.leftover_processes)))
+            if self._is_new("left", names):
+                yield f"It left processes behind, which were ended: {names}."
+
+    def _is_new(self, kind: str, text: str) -> bool:
+        """Whether this was not printed yet; launches that differ only in numbers are alike."""
+        key = kind, _NUMBER.sub("#", text)
+        is_new = key not in self._printed_reasons
+        self._printed_reasons.add(key)
+        return is_new
+
+
+_NUMBER = re.compile(r"\d+(?:\.\d+)?")
+
+
+def traceback_lines(log: str) -> list[str]:
+    """The last lines of a launch's output, where the traceback of its error ends."""
+    return [line for line in log.splitlines() if line.strip()][-_TRACEBACK_LINES:]
+
+
+def _step_ns(launch: Launch) -> int | None:
+    """The median time of an iteration, all workers together; None if nothing was timed."""
+    times = [time_ns for worker in launch.workers for time_ns in worker.wall_ns]
+    return round(statistics.median(times)) if times else None
 
 
 def _cell_name(cell: Cell) -> str:

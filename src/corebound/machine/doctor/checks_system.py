@@ -266,7 +266,7 @@ _MOST_WAITING = {"cpu": 5.0, "memory": 1.0, "io": 5.0}
 _NAMED = 3
 _KERNEL_BUSY = "find what keeps the kernel busy: top"
 # The fix in records, where process ids may have been reused.
-_DURABLE_FIX = "end or pause these processes; `corebound doctor` shows the command"
+_DURABLE_FIX = "measure when these processes have ended"
 
 _LOAD = Subject(
     check="load",
@@ -344,10 +344,10 @@ def _foreign(facts: HostFacts) -> CheckResult:
     with_pids = f"{value}: {', '.join(f'{name} ({pid}) {part}' for name, pid, part in rows)}"
     without_pids = f"{value}: {', '.join(f'{name} {part}' for name, _, part in rows)}"
     pids = " ".join(str(process.pid) for process, _ in busiest if not process.is_kernel_thread)
-    fix, undo, durable_fix = _KERNEL_BUSY, None, _KERNEL_BUSY
+    fix, durable_fix = _KERNEL_BUSY, _KERNEL_BUSY
     if pids:
-        fix, undo, durable_fix = f"kill -STOP {pids}", f"kill -CONT {pids}", _DURABLE_FIX
-    result = _FOREIGN.warning(with_pids, fix=fix, undo=undo)
+        fix, durable_fix = f"measure when they have ended: ps -o pid,user,args {pids}", _DURABLE_FIX
+    result = _FOREIGN.warning(with_pids, fix=fix)
     return replace(result, durable=_FOREIGN.warning(without_pids, fix=durable_fix).host_check)
 
 
