@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
+from collections.abc import Iterator
+from typing import Any
 
 import pytest
+import typer
+
+from corebound.cli.app import app
 
 pytestmark = pytest.mark.quick
 
@@ -52,7 +58,48 @@ def test_help_lists_every_command(arguments: tuple[str, ...]) -> None:
     output = subprocess.run(command, capture_output=True, text=True, check=True).stdout
 
     assert "Commands:" in output
-    assert "completion" not in output
+
+
+def test_help_imports_no_command() -> None:
+    modules = loaded("-h")
+
+    assert not modules & {"rich", "numpy", "pydantic", "msgspec.json", "corebound.workflow"}
+    assert not any(name.startswith("corebound.cli.commands.") for name in modules)
+
+
+def test_every_command_has_its_own_help_and_examples() -> None:
+    group = typer.main.get_group(app)
+    context = typer.Context(group)
+
+    def commands(parent: Any, prefix: str) -> Iterator[tuple[str, Any]]:
+        for name in parent.list_commands(context):
+            command = parent.get_command(context, name)
+            if hasattr(command, "list_commands"):
+                yield from commands(command, f"{prefix}{name} ")
+            else:
+                yield f"{prefix}{name}", command
+
+    found = dict(commands(group, ""))
+
+    assert {"run", "list", "import asv"} <= found.keys()
+    assert [name for name, command in found.items() if "Examples:" not in command.help] == []
+    assert "List runs, the newest first." in found["list"].help
+
+
+@pytest.mark.parametrize(("shell", "request_"), [("bash", "complete_bash"), ("fish", "")])
+def test_shells_get_completion(shell: str, request_: str) -> None:
+    command = (sys.executable, "-m", "corebound")
+    script = subprocess.run(
+        (*command, "completion", shell), capture_output=True, text=True, check=True
+    ).stdout
+
+    assert "_COREBOUND_COMPLETE" in script
+    if request_:
+        asked = {"COMP_WORDS": "corebound ru", "COMP_CWORD": "1", "_COREBOUND_COMPLETE": request_}
+        answer = subprocess.run(
+            command, capture_output=True, text=True, check=False, env={**os.environ, **asked}
+        )
+        assert answer.stdout.split() == ["run"]
 
 
 def test_a_misspelt_command_gets_a_suggestion() -> None:

@@ -10,17 +10,20 @@ import gc
 import importlib
 import inspect
 import itertools
+import os
+import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from types import ModuleType
 from typing import Annotated, Any, ClassVar, NamedTuple, NoReturn
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 
 from corebound import __version__
 from corebound.cli import crash
-from corebound.cli.output.console import neutralised_streams, print_error
+from corebound.cli.output.streams import neutralised_streams
 from corebound.errors import CRASHED, CoreboundError, HostError, InputError
 
 
@@ -89,6 +92,7 @@ COMMANDS: Mapping[str, str | CommandGroup] = {
             "agent": "fleet:agent",
         },
     ),
+    "completion": "completion:completion",
 }
 
 
@@ -140,6 +144,15 @@ class Group(TyperGroup):
             parent.command(cmd_name, help=_help(function))(function)
         return typer.main.get_group(parent).commands[cmd_name]
 
+    def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002
+        """Write the list of commands, each with the first line of its docstring."""
+        rows = [
+            (name, entry.help if isinstance(entry, CommandGroup) else _summary(entry))
+            for name, entry in self.locations.items()
+        ]
+        with formatter.section("Commands"):
+            formatter.write_dl(rows)
+
     def invoke(self, ctx: Any) -> Any:
         """Run the command; invalid choices are reported without the validation library's prefix."""
         try:
@@ -149,10 +162,10 @@ class Group(TyperGroup):
             raise
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """Resolve the command; for an unknown name, import all commands for suggestions."""
+        """Resolve the command; an unknown name gets a suggestion from the names of all."""
         if args and args[0] not in self.locations:
             for name in self.locations:
-                self.commands[name] = self.get_command(ctx, name)
+                self.commands.setdefault(name, TyperCommand(name))
         return super().resolve_command(ctx, args)
 
 
@@ -175,6 +188,16 @@ def _group(commands: CommandGroup) -> typer.Typer:
     return typer_app
 
 
+def _summary(location: str) -> str:
+    """The first line of a command's docstring, read from its source: importing all takes long."""
+    module, _, name = location.partition(":")
+    source = (Path(__file__).parent / "commands" / f"{module}.py").read_text("utf-8")
+    match = re.search(rf'^def {name}\(.*?^    """(.+?)(?:"""|$)', source, re.DOTALL | re.MULTILINE)
+    if match is None:
+        raise ValueError(f"{location} has no docstring")
+    return match[1]
+
+
 def _no_options() -> None:
     """Take no options."""
 
@@ -193,7 +216,11 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     add_completion=False,
     rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"]},
 )
+
+# Set by the shell that asks for completions.
+_COMPLETE_VARIABLE = "_COREBOUND_COMPLETE"
 
 
 def _version(*, requested: bool) -> None:
@@ -231,7 +258,9 @@ def main() -> NoReturn:
 def _run() -> int:
     """Run the typed command and return its exit code."""
     try:
-        app()
+        if _COMPLETE_VARIABLE in os.environ:
+            importlib.import_module("typer.completion").completion_init()
+        app(prog_name="corebound")
     except BaseException as error:  # noqa: BLE001  # the last handler
         cause = error.__cause__ if isinstance(error, _Uncaught) else error
         return _exit_code(crash.interruption(cause) or cause)
@@ -253,7 +282,7 @@ def _exit_code(error: BaseException | None) -> int:
             user_error = converted
         case _:
             return crash.report(error)
-    print_error(str(user_error))
+    importlib.import_module("corebound.cli.output.console").print_error(str(user_error))
     typed = sys.argv[1:]
     if "--json" in typed or ("--format", "json") in itertools.pairwise(typed):
         # Imported here: the start of other commands does without.

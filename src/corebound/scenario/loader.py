@@ -41,7 +41,6 @@ def load(
         ScenarioFaults: every fault in syntax, keys, values and their combinations, each with
             its line.
     """
-
     # Each search starts an interpreter.
     find = None if find is None else cache(find)
 

@@ -497,7 +497,9 @@ def _missing_key(path: Path, root: Node, form: FileFormat[Model]) -> Problem:
 def _wrong_value(path: Path, root: Node, form: FileFormat[Model]) -> Problem:
     node = root.nearest(path)
     expected = form.expected(path, node)
-    close = closest(node.text, expected.choices) if isinstance(node.value, str) else None
+    is_text = isinstance(node.value, str)
+    alias = FRAMEWORK_ALIASES.get(node.text) if nearest_key(path) == "framework" else None
+    close = alias or (closest(node.text, expected.choices) if is_text else None)
     fix = f"Did you mean `{close}`?" if close else expected.fix
     if (
         node.value

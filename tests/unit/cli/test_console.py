@@ -16,7 +16,7 @@ from rich.table import Table
 from rich.text import Text
 
 from corebound.cli.app import main
-from corebound.cli.output import console
+from corebound.cli.output import console, streams
 from corebound.cli.output.json import indented_json
 from support.build import a_launch, a_machine, a_run, write_records
 
@@ -31,7 +31,7 @@ OBEYED = re.compile(r"[^\n\t\x20-\x7e\xa1-\u1fff\u2190-\ud7ff]|(?m:^)[ \t]*::|##
 def printed(*texts: str) -> str:
     """What comes of texts that are written one after the other."""
     stream = io.StringIO()
-    wrapped = console.Stream(stream, "standard output")
+    wrapped = streams.Stream(stream, "standard output")
     for text in texts:
         wrapped.write(text)
     return stream.getvalue()
@@ -59,7 +59,7 @@ def test_a_table_shows_markup_and_sequences_as_text_and_keeps_its_own_styles(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     stream = io.StringIO()
-    monkeypatch.setattr(sys, "stdout", console.Stream(stream, "standard output"))
+    monkeypatch.setattr(sys, "stdout", streams.Stream(stream, "standard output"))
     terminal = console.Console(force_terminal=True, color_system="standard", width=60)
     table = Table(title="[/x]\x1b[2J", box=None)
     table.add_column("[bold]:smile:")
@@ -89,11 +89,11 @@ def test_neutralised_json_has_the_same_values(text: str) -> None:
 
 def test_characters_missing_from_the_encoding_are_escaped() -> None:
     stream = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
-    console.Stream(stream, "standard output").write("é ✓")
+    streams.Stream(stream, "standard output").write("é ✓")
     stream.flush()
 
     stream.seek(0)
-    assert stream.read() == r"\xe9 \u2713"
+    assert stream.read() == r"\xe9 +"
 
 
 EVIL = "a\x1b[2J\r\n::error::b\n  ::warning::\n##[error]c ##vso[d]\x9b1m\u202ee\x07"

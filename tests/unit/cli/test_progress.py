@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import io
+
 import pytest
 
-from corebound.cli.output.progress import clock, warning_lines
+from corebound.cli.output.console import Console
+from corebound.cli.output.progress import RunProgress, clock, warning_lines
+from corebound.records.launch_record import Launch
+from support.build import a_launch, a_worker
 from support.machine_trees import checks_of_a_busy_laptop
 
 
@@ -20,3 +25,53 @@ def test_each_warning_before_a_run_is_one_line() -> None:
 
     assert lines[:2] == ("warning: governor: schedutil", "warning: turbo: on")
     assert all(line.startswith("warning: ") and len(line) <= 80 for line in lines)
+
+
+def printed(*launches: Launch) -> list[str]:
+    """What a log says of launches."""
+    stream = io.StringIO()
+    progress = RunProgress(Console(file=stream, width=100), done=0, budget_s=None)
+    for launch in launches:
+        progress.ended(launch)
+    return stream.getvalue().splitlines()
+
+
+def test_a_line_shows_the_time_of_a_step_and_how_far_the_run_is() -> None:
+    (line,) = printed(a_launch(workers=(a_worker(wall_ns=(1_000_000, 2_000_000, 2_000_000)),)))
+
+    assert line == "✓ a-scenario: default  2.00 ms  (block 1; launch 1 of 1, about 0:00 left)"
+
+
+def test_a_failure_shows_the_end_of_its_traceback_and_where_the_rest_is() -> None:
+    log = "".join(f"line {number}\n\n" for number in range(9)) + "ValueError: no\n"
+    failed = a_launch(
+        status="failed", reason="in `setup`: no.", fix="Mend it.", log=log, workers=()
+    )
+
+    first, *details = printed(failed, failed)
+
+    assert first.startswith("✗ a-scenario: default")
+    assert details[:-1] == [
+        "  failed: in `setup`: no.",
+        *(f"  | line {number}" for number in range(4, 9)),
+        "  | ValueError: no",
+        "  Mend it.",
+        "  Its whole output: `corebound log r1 0-0`",
+    ]
+
+
+def test_alike_launches_are_explained_once() -> None:
+    lines = printed(
+        *(
+            a_launch(status="invalid", reason=f"{share} % disturbed.", fix="Again.")
+            for share in ("97.5", "12")
+        )
+    )
+
+    assert sum("disturbed" in line for line in lines) == 1
+
+
+def test_what_a_launch_left_behind_is_said() -> None:
+    lines = printed(a_launch(leftover_processes=("sleep", "sleep")))
+
+    assert lines[1] == "  It left processes behind, which were ended: sleep."

@@ -48,7 +48,7 @@ def test_each_target_is_in_a_module_named_after_its_framework(name: str, built_i
 def test_the_guide_lists_it_with_its_environments_parameters_and_choices(
     name: str, built_in: BuiltIn
 ) -> None:
-    guide = (ROOT / "docs" / "writing-scenarios.md").read_text(encoding="utf-8")
+    guide = (ROOT / "docs" / "reference" / "writing-scenarios.md").read_text(encoding="utf-8")
 
     (row,) = (line for line in guide.splitlines() if line.startswith(f"| `{name}` |"))
 

@@ -79,7 +79,7 @@ def compare(
         bool, typer.Option("--all", help="Also list rows without a clear difference.")
     ] = False,
 ) -> None:
-    """Compare two runs, two commits, measured or imported, or all hosts.
+    """Compare two runs, two commits or all hosts.
 
     Examples:
         corebound compare 1f0c 9be1

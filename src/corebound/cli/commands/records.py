@@ -93,7 +93,7 @@ def log(
     *,
     records: Records = RECORDS,
 ) -> None:
-    """Print the output of a launch: its standard error, with the traceback of its error.
+    """Print the output of a launch, with its traceback.
 
     Examples:
         corebound log

@@ -78,8 +78,8 @@ def first_run_line(planned: Sequence[PlannedCell]) -> str | None:
     if all(measure.iterations == "auto" for measure in launched):
         pilot = " Each iterates for about two seconds after its set-up."
     return (
-        f"{number} launches; their time is not known before the first.{pilot} --budget 5m limits them,"
-        " --profile quick makes fewer."
+        f"{number} launches; their time is not known before the first.{pilot} --budget 5m limits"
+        " them, --profile quick makes fewer."
     )
 
 
