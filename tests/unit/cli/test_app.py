@@ -32,7 +32,11 @@ def test_a_crash_has_its_own_exit_code_and_its_traceback_is_saved(
 ) -> None:
     # As a template that was not installed.
     missing = tmp_path / "templates\n::error::"
-    monkeypatch.setattr("corebound.cli.app.app", lambda **_: missing.read_bytes())
+
+    def crashing(**_: object) -> None:
+        missing.read_bytes()
+
+    monkeypatch.setattr("corebound.cli.app.app", crashing)
     monkeypatch.setattr(sys, "argv", ["corebound", "--webhook", "https://chat.example/key"])
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
 
