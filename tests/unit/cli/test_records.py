@@ -20,7 +20,7 @@ def records(tmp_path: Path) -> Path:
 
 def test_runs_are_listed_with_their_launches(records: Path) -> None:
     text = corebound(records, "list").out
-    (run,) = json.loads(corebound(records, "list", "--json").out)
+    (run,) = json.loads(corebound(records, "list", "--json").out)["results"]
 
     assert a_run().id in text
     assert "1 failed" in text
