@@ -30,6 +30,7 @@ RULES: tuple[Rule, ...] = (
     workload.loaders,
     workload.checkpoint_share,
     workload.slower_blas,
+    workload.memory_returned,
     host.throttled,
     host.foreign_load,
     host.steal,

@@ -19,7 +19,7 @@ from corebound.diagnosis.evidence import (
     slower_than,
     waiting_share,
 )
-from corebound.records.launch_record import OperatorProfile
+from corebound.records.launch_record import Launch, OperatorProfile
 from corebound.units import counted, duration, percent, ratio
 from corebound.worker.protocol import Operator
 
@@ -29,6 +29,12 @@ DOMINANT_SHARE = 0.5
 # In the hourglass study a cheaper generator for dropout reduced a step from 360 ms to 47. From
 # a tenth on, the gain from avoiding it exceeds the interval width of most scenarios.
 RANDOM_SHARE = 0.1
+# From a tenth of the CPU time in the kernel on, keeping the memory gains more than a margin.
+FAULTING_SHARE = 0.1
+_LEAST_FAULTS = 100
+# A page fault takes 0.3 µs on a real machine and 2.5 µs on a virtual one. If the kernel takes much
+# longer for each of them, it is busy with something else.
+_MOST_OF_FAULT_NS = 10_000
 _RANDOM = re.compile(r"bernoulli|random|dropout|uniform_?$|normal_$|philox", re.IGNORECASE)
 _NORMALISES = re.compile(r"batch_norm|layer_norm", re.IGNORECASE)
 # A choice: protection against a crash is worth about this share of the time.
@@ -100,6 +106,51 @@ def checkpoint_share(cell: CellEvidence, evidence: Evidence) -> Finding | None:
         cells=(cell.cell,),
         times_ratio=loss.ratio,
     )
+
+
+def memory_returned(cell: CellEvidence, _: Evidence) -> Finding | None:
+    """Each iteration takes memory from the kernel that the one before returned to it."""
+    if cell.cell.framework == "none":
+        return None  # a program or a thread that an iteration starts takes new memory anyway
+    share, faults = median(cell.ok, _faulting_share), median(cell.ok, _faults_per_iteration)
+    if share is None or faults is None or share < FAULTING_SHARE:
+        return None
+    counts = [count for one in cell.ok if (count := _faults_per_iteration(one)) is not None]
+    return Finding(
+        rule="memory-returned",
+        tone="warn",
+        what=f"{percent(share, 0)} of the CPU time is spent in the kernel, with {faults:,.0f} page"
+        " faults an iteration: memory is returned to the kernel and taken again.",
+        evidence=(
+            f"page faults an iteration, by launch: {min(counts):,.0f} to {max(counts):,.0f}",
+            "launches with a different number of them differ in time",
+        ),
+        fix="Keep the memory: `env: {MALLOC_TRIM_THRESHOLD_: '1000000000',"
+        " MALLOC_MMAP_THRESHOLD_: '1000000000', MALLOC_TOP_PAD_: '67108864'}`, or `allocator:"
+        " tcmalloc`.",
+        cells=(cell.cell,),
+        times_ratio=1.0,
+    )
+
+
+def _faults_per_iteration(launch: Launch) -> float | None:
+    """Page faults of each timed iteration of each worker."""
+    faults = launch.host.total("minor_faults") if launch.host else None
+    # The first iteration runs before the host is observed.
+    iterations = sum(max(len(worker.wall_ns) - 1, 0) for worker in launch.workers)
+    return faults / iterations if faults is not None and iterations else None
+
+
+def _faulting_share(launch: Launch) -> float | None:
+    """The share of CPU time in the kernel; 0 if page faults do not explain it."""
+    host, per_iteration = launch.host, _faults_per_iteration(launch)
+    if host is None or per_iteration is None:
+        return None
+    faults, system_ns, user_ns = map(host.total, ("minor_faults", "system_ns", "user_ns"))
+    if not faults or system_ns is None or user_ns is None or system_ns + user_ns == 0:
+        return None
+    explains = per_iteration >= _LEAST_FAULTS and system_ns <= faults * _MOST_OF_FAULT_NS
+    return system_ns / (system_ns + user_ns) if explains else 0.0
 
 
 def slower_blas(cell: CellEvidence, evidence: Evidence) -> Finding | None:

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from corebound.diagnosis.evidence import CellEvidence, spin_share
 from corebound.launch import perf
 from corebound.records.telemetry import Counters, HostOverTime
+from corebound.scenario.cell import Framework
 from corebound.stats.interference import disturbance, disturbed_ranges
 from support.build import a_host, a_host_over_time, a_quota_use, a_window
 from support.findings import cell_evidence, cell_keys, findings_in, measured_cell
@@ -17,10 +18,11 @@ from support.paths import DATA
 TWO_NODES = a_host(nodes=2, cores_per_node=2)
 
 
-def on(host: HostOverTime, *, refused: int = 0) -> CellEvidence:
+def on(host: HostOverTime, *, refused: int = 0, framework: Framework = "none") -> CellEvidence:
     """A cell of four launches of 100 ms iterations over that host."""
     launches = []
-    for place, launch in enumerate(measured_cell(100.0, axes=(("threads", "1"),)).launches):
+    measured = measured_cell(100.0, axes=(("threads", "1"),), framework=framework)
+    for place, launch in enumerate(measured.launches):
         workers = tuple(
             replace(finding_of_cell, disturbed=disturbed_ranges(finding_of_cell, host))
             for finding_of_cell in launch.workers
@@ -69,6 +71,35 @@ def test_a_cause_that_disturbed_most_of_a_launch_is_reported_with_its_fix(
     assert any(says in line and "50 % of" in line for line in finding[rule].evidence)
     assert fixes in finding[rule].fix
     assert finding[rule].times_ratio == 2.0
+
+
+@pytest.mark.parametrize(
+    ("faults", "system_ms", "is_found"),
+    [
+        (20_000, 100, True),
+        # The kernel is busy with something else: 5 ms for each fault.
+        (20, 100, False),
+        # Page faults, but a twentieth of the time.
+        (20_000, 25, False),
+    ],
+)
+def test_memory_that_is_returned_and_taken_again_is_reported(
+    faults: int, system_ms: int, is_found: bool
+) -> None:
+    host = windows(
+        minor_faults=faults,
+        system_ns=system_ms * 1_000_000,
+        user_ns=(500 - system_ms) * 1_000_000,
+    )
+
+    findings = findings_in(on(host, framework="pytorch"))
+
+    assert ("memory-returned" in findings) == is_found
+    if is_found:
+        # 6 windows, 29 iterations after the first.
+        assert "20 %" in findings["memory-returned"].what
+        assert "4,138 page faults an iteration" in findings["memory-returned"].what
+    assert "memory-returned" not in findings_in(on(host))
 
 
 def limited(
