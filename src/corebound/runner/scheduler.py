@@ -444,7 +444,8 @@ class Runner:
             launch: Launches one cell, or several that alternate, as `Launcher` does.
             observer: Receives the events of the run.
             clock: The clocks.
-            budget_s: Start no launch after this many seconds; None: no limit.
+            budget_s: Start no launch after this many seconds, and none that would probably end
+                further after it than now is before it; None: no limit.
             operators: Whether to profile operators where scenarios request it.
         """
         self._run = run
@@ -460,6 +461,8 @@ class Runner:
         self._clock = clock
         self._until_s = None if budget_s is None else clock.monotonic_s() + budget_s
         self._operators = operators
+        # How long the cells that are launched together took the last time.
+        self._took_s: dict[frozenset[tuple[str, str]], float] = {}
 
     def run(self) -> Ending:
         """Launch until no more launches are needed, or the time budget is used up.
@@ -491,7 +494,7 @@ class Runner:
         while jobs:
             retries = []
             for group in progress.interleave(jobs):
-                if self._is_late():
+                if self._is_late(group):
                     return False
                 capped = tuple(progress.capped(job) for job in group)
                 launches = self._launch(progress, capped, left=self._required_launches())
@@ -530,8 +533,12 @@ class Runner:
             jobs = retries
         return "complete"
 
-    def _is_late(self) -> bool:
-        return self._until_s is not None and self._clock.monotonic_s() > self._until_s
+    def _is_late(self, jobs: Sequence[Job] = ()) -> bool:
+        """Whether less than half of the time that these launches took before is left."""
+        if self._until_s is None:
+            return False
+        half_s = self._took_s.get(_cells_of(jobs), 0.0) / 2
+        return self._clock.monotonic_s() + half_s > self._until_s
 
     def _jobs(self, progress: ScenarioProgress, keys: frozenset[str], block: int) -> Iterator[Job]:
         """The remaining launches of one block, in order."""
@@ -567,7 +574,9 @@ class Runner:
         started_at = self._clock.now()
         began_s = self._clock.monotonic_s()
         results = self._launch_all(jobs)
-        spent_ns = round((self._clock.monotonic_s() - began_s) * 1e9)
+        took_s = self._clock.monotonic_s() - began_s
+        self._took_s[_cells_of(jobs)] = took_s
+        spent_ns = round(took_s * 1e9)
         screened = screen(
             results,
             may_refuse=all(progress.may_refuse(job) for job in jobs),
@@ -678,6 +687,10 @@ class _SilentObserver:
 
     def tick(self) -> None:
         """Do nothing."""
+
+
+def _cells_of(jobs: Sequence[Job]) -> frozenset[tuple[str, str]]:
+    return frozenset((job.planned.cell.scenario, job.planned.cell.key) for job in jobs)
 
 
 def _next_attempt(job: Job) -> Job:

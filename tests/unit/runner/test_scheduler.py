@@ -229,6 +229,24 @@ def test_no_launch_starts_after_the_budget() -> None:
     assert 0 < len(kept) < 6
 
 
+def test_no_launch_starts_of_which_less_than_half_would_fit_into_the_budget() -> None:
+    def launched_in(budget_s: float) -> int:
+        kept: list[Launch] = []
+        now_s = 0.0
+
+        def ten_seconds(_job: Job) -> LaunchResult:
+            nonlocal now_s
+            now_s += 10
+            return an_outcome()
+
+        task = a_task(bindings=("none",))
+        a_runner(kept, task, launch=ten_seconds, budget_s=budget_s, clock=lambda: now_s).run()
+        return len(kept)
+
+    # Only the first one shows how long a launch takes.
+    assert [launched_in(seconds) for seconds in (1, 14, 16, 24, 26)] == [1, 1, 2, 2, 3]
+
+
 def test_cells_whose_ratio_is_wide_get_more_launches_up_to_the_most() -> None:
     kept: list[Launch] = []
     medians_ns = iter(range(1_000_000, 100_000_000, 700_000))
