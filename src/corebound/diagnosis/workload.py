@@ -146,7 +146,8 @@ def _faulting_share(launch: Launch) -> float | None:
     host, per_iteration = launch.host, _faults_per_iteration(launch)
     if host is None or per_iteration is None:
         return None
-    faults, system_ns, user_ns = map(host.total, ("minor_faults", "system_ns", "user_ns"))
+    faults = host.total("minor_faults")
+    system_ns, user_ns = host.total("system_ns"), host.total("user_ns")
     if not faults or system_ns is None or user_ns is None or system_ns + user_ns == 0:
         return None
     explains = per_iteration >= _LEAST_FAULTS and system_ns <= faults * _MOST_OF_FAULT_NS
