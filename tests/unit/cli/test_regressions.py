@@ -15,6 +15,7 @@ from corebound.cli.commands import regressions
 from corebound.records import history_files
 from corebound.records.decisions import DECISIONS_FILE, read_decisions_file
 from corebound.records.history import Series
+from corebound.stats.history.regressions import analyse
 from corebound.workflow.regressions import RegressionsResult
 from support.build import a_series
 from support.series import a_stepped_series
@@ -101,6 +102,31 @@ def test_markdown_of_a_history_with_many_commits_stays_short() -> None:
 
     assert len([line for line in lines if line.startswith("- ▼")]) == 10
     assert any(line.startswith("- and 3 more") for line in lines)
+
+
+def early_warnings() -> list[Series]:
+    """Series whose last two nightly runs stand out, which no detector can confirm yet."""
+    slight = [a_stepped_series("b", 1.025, at=58, cell=f"n={number}") for number in range(30)]
+    return [warning.series for warning in analyse(slight).early_warnings]
+
+
+def test_early_warnings_of_one_commit_are_one_entry() -> None:
+    warned = early_warnings()
+
+    said = listed(warned).stdout
+
+    assert said.startswith("No new regression, 8 suspected, in 8 series.")
+    assert said.count("early warning") == 1
+    assert "1 benchmark, 8 series: 1.02× slower" in said
+    assert "and 5 more series" in said
+
+
+def test_markdown_has_one_line_for_the_early_warnings_of_one_commit() -> None:
+    said = listed(early_warnings(), "--format", "md").stdout
+
+    (line,) = [line for line in said.splitlines() if line.startswith("- ")]
+    assert "1 benchmark, 8 series" in line
+    assert "early warning" in line
 
 
 def test_the_json_has_the_commits_with_the_ids_of_their_changes() -> None:

@@ -41,6 +41,7 @@ from corebound.stats.intervals import Interval
 from support.build import a_launch, a_point, a_run, a_scenario, a_series
 from support.markup import parse_xml
 from support.report_sample import NOW, pages_of
+from support.series import a_stepped_series
 
 figures = st.floats(min_value=5e-324, max_value=1.7e308, allow_nan=False)
 
@@ -336,6 +337,20 @@ def test_a_change_that_was_accepted_is_no_news() -> None:
     assert history.status(change) == "accepted"
 
 
+def test_inconclusive_changes_of_one_commit_are_one_row() -> None:
+    several = [
+        a_stepped_series(f"b{number % 3}", 1.025, at=58, cell=f"n={number}") for number in range(30)
+    ]
+    warned = known_of(*several).early_warnings
+
+    tonight = whats_new(known_of(*(warning.series for warning in warned)), ())
+
+    assert tonight is not None
+    (row,) = tonight.undecided
+    assert len(row.all_series) == len(warned) > 3
+    assert "(and 1 other benchmark), commit 0000000000, in the last two runs" in row.text
+
+
 def test_a_change_that_a_re_run_refuted_is_no_news_but_undecided() -> None:
     series = stepped()
     (change,) = known_of(series).changes
@@ -347,7 +362,7 @@ def test_a_change_that_a_re_run_refuted_is_no_news_but_undecided() -> None:
     assert tonight is not None
     assert plain(tonight.verdict) == "1 series watched; no new change."
     (doubt,) = tonight.undecided
-    assert doubt.text.endswith("slower, clear in the history; not confirmed (2026-03-14): somehow")
+    assert doubt.text.endswith("clear in the history; not confirmed (2026-03-14): somehow")
 
 
 def test_a_suspicion_that_both_commits_confirm_is_news_as_any_change() -> None:

@@ -27,7 +27,9 @@ from corebound.analysis.triage import (
     STATUSES,
     CommitEntry,
     FailureGroup,
+    Impact,
     change_status,
+    commit_entries,
     count_causes,
     impact_extent,
     impact_size,
@@ -186,10 +188,19 @@ def _markdown(result: RegressionsResult, site: str, *, show_all: bool) -> str:
     for heading, entries in _entry_sections(result, show_all=show_all):
         lines += ["", f"### {heading}", ""]
         shown = entries if show_all else entries[:_MOST_BRIEF]
-        lines += [_brief(entry, site) for entry in shown]
+        gains = heading == _GAINS
+        lines += [
+            _brief(entry, entry.improvements if gains else entry.leading, site) for entry in shown
+        ]
         if len(shown) < len(entries):
             lines.append(f"- {and_more(len(entries) - len(shown))}: {site_page(site)}")
-    for section in _other_sections(result, site, show_all=show_all):
+    for heading, entries in _doubtful_sections(result, show_all=show_all):
+        lines += ["", f"### {heading}", ""]
+        shown = entries if show_all else entries[:_MOST_BRIEF]
+        lines += [f"- {corebound_text.markdown(_doubtful_line(entry))}" for entry in shown]
+        if len(shown) < len(entries):
+            lines.append(f"- {and_more(len(entries) - len(shown))}")
+    for section in _other_sections(result, site):
         lines += ["", f"### {section.heading}", ""]
         shown_items = section.items if show_all else section.items[:_MOST_BRIEF]
         lines += [f"- {corebound_text.markdown(': '.join(item[:2]))}" for item in shown_items]
@@ -201,16 +212,19 @@ def _markdown(result: RegressionsResult, site: str, *, show_all: bool) -> str:
     return "\n".join(lines)
 
 
-def _brief(entry: CommitEntry, site: str) -> str:
-    """A commit in one line of Markdown."""
+def _brief(entry: CommitEntry, impact: Impact, site: str) -> str:
+    """A commit in one line of Markdown, with what it did in one direction."""
     write = corebound_text.markdown
-    largest = entry.leading.counted[0].changes[0]
+    largest = impact.counted[0].changes[0]
     subject = entry.first_bad.commit.subject if entry.first_bad.commit else ""
+    worse = largest.change.is_regression
     parts = [
-        f"- {_sign(entry)} **[{entry.id}]({quote(entry_link(entry, site), safe=_SAFE_IN_LINKS)})**",
+        f"- {'▼' if worse else '▲'}",
+        f" **[{entry.id}]({quote(entry_link(entry, site), safe=_SAFE_IN_LINKS)})**",
         write(f" {subject}" if subject and entry.is_of_commits else ""),
-        write(f": {impact_extent(entry.leading)}, {impact_size(entry.leading)}"),
-        write(f"; worst: {series_name(largest.change.series)}" if entry.is_regression else ""),
+        write(f": {impact_extent(impact)}, {impact_size(impact)}"),
+        # The page has the parameters, which may be hundreds of characters.
+        write(f"; worst: {largest.change.series.title}" if worse else ""),
         write(f"; {_entry_state(entry)}" if entry.status != "new" or largest.is_back else ""),
     ]
     return "".join(parts)
@@ -248,6 +262,7 @@ def _with_alarm(result: RegressionsResult, importance: Importance) -> list[Commi
     ]
 
 
+_GAINS = "New improvements"
 # The benchmarks of a commit that are described, and items of a section without `--all`.
 _MOST_BENCHMARKS = 3
 _MOST_ITEMS = 20
@@ -271,7 +286,14 @@ def _sections(result: RegressionsResult, site: str, *, show_all: bool) -> Iterat
             heading=heading,
             items=[_entry_lines(entry, result, site, show_all=show_all) for entry in entries],
         )
-    yield from _other_sections(result, site, show_all=show_all)
+    for heading, entries in _doubtful_sections(result, show_all=show_all):
+        shown = entries if show_all else entries[:_MOST_ITEMS]
+        yield _Section(
+            heading=heading,
+            items=[_doubtful_lines(entry, result, site, show_all=show_all) for entry in shown],
+            hidden=len(entries) - len(shown),
+        )
+    yield from _other_sections(result, site)
 
 
 def _entry_sections(
@@ -291,22 +313,63 @@ def _entry_sections(
     sections = (
         ("New regressions", regressions),
         ("New regressions of secondary benchmarks", secondary),
-        ("New improvements", gains),
+        (_GAINS, gains),
         ("Other commits", others),
     )
     return ((heading, entries) for heading, entries in sections if entries)
 
 
-def _other_sections(result: RegressionsResult, site: str, *, show_all: bool) -> Iterator[_Section]:
-    others = result.others if show_all else ()
-    for heading, changes in (("Suspected", result.suspected), ("Not significant", others)):
-        if changes:
-            shown = changes if show_all else changes[:_MOST_ITEMS]
-            yield _Section(
-                heading=heading,
-                items=[_change_lines(change, result, site) for change in shown],
-                hidden=len(changes) - len(shown),
-            )
+def _doubtful_sections(
+    result: RegressionsResult, *, show_all: bool
+) -> Iterator[tuple[str, list[CommitEntry]]]:
+    """Suspected regressions, and with `show_all` what is not significant, by commit."""
+    sections = (
+        ("Suspected", result.suspected),
+        ("Not significant", result.others if show_all else ()),
+    )
+    return ((heading, [*commit_entries(changes)]) for heading, changes in sections if changes)
+
+
+def _doubtful_line(entry: CommitEntry) -> str:
+    """A commit that may have changed something, in one line."""
+    largest = entry.leading.benchmarks[0].changes[0]
+    return (
+        f"{_sign(entry)} {_entry_name(entry)}: {impact_extent(entry.leading)},"
+        f" {impact_size(entry.leading)}: {largest.change.series.title}; {_doubts(entry)}"
+    )
+
+
+def _doubts(entry: CommitEntry) -> str:
+    """Why the changes are not certain, the most frequent reason first."""
+    states = Counter(map(state_text, entry.leading.changes))
+    if len(states) == 1:
+        return next(iter(states))
+    return "; ".join(f"{number} {state}" for state, number in states.most_common())
+
+
+def _doubtful_lines(
+    entry: CommitEntry, result: RegressionsResult, site: str, *, show_all: bool
+) -> tuple[str, ...]:
+    """The same, with the series; a single one in full."""
+    if len(entry.changes) == 1:
+        return _change_lines(entry.changes[0], result, site)
+    shown = entry.changes if show_all else entry.changes[:_MOST_BENCHMARKS]
+    lines = (
+        f"{impact_extent(entry.leading)}: {impact_size(entry.leading)}",
+        _between(entry.last_good, entry.first_bad),
+        _doubts(entry),
+        *(
+            f"{each.id}  {series_name(each.change.series)}: {size_with_interval(each.change)}"
+            for each in shown
+        ),
+        f"{and_more(len(entry.changes) - len(shown))} series"
+        if len(shown) < len(entry.changes)
+        else "",
+    )
+    return (f"{_sign(entry)} {_entry_name(entry)}", *(f"  {line}" for line in lines if line))
+
+
+def _other_sections(result: RegressionsResult, site: str) -> Iterator[_Section]:
     if result.failures:
         yield _Section(
             heading="Without values",

@@ -41,12 +41,13 @@ class Notice(Struct, frozen=True, kw_only=True):
 
 
 def series_notice(all_series: Sequence[Series], history: ChangeHistory, text: str) -> Notice:
-    """A row for these series, at least one, all of one scenario."""
+    """A row for these series, at least one; those of several scenarios have no common command."""
+    places = {(series.project, series.host, series.scenario) for series in all_series}
     return Notice(
         all_series=tuple(all_series),
         label=history.label(all_series[0]),
         text=text,
-        command=series_command(all_series),
+        command=series_command(all_series) if len(places) == 1 else None,
     )
 
 

@@ -9,7 +9,7 @@ from msgspec import Struct
 from corebound.analysis.change_history import ChangeHistory, change_sizes
 from corebound.analysis.commands import CommandLine, cells_command
 from corebound.analysis.host_records import Record, by_host
-from corebound.analysis.triage import group_by_commits
+from corebound.analysis.triage import commit_entries, group_by_commits
 from corebound.analysis.wording import (
     Text,
     TextSpan,
@@ -340,14 +340,24 @@ def _support(
 
 
 def _inconclusive(history: ChangeHistory) -> list[Notice]:
-    """Change points that are not clear, and early warnings; grouped."""
+    """Change points that are not clear, and early warnings; by reason and commit."""
     return [
         series_notice(
-            [change.series for change in group], history, f"{change_sizes(group).word}, {why}"
+            [change.series for change in group], history, f"{_extent(group, history)}, {why}"
         )
         for why, changes in _group_by_reason(history).items()
-        for group in _group_by_scenario(changes)
+        for same_unit in _group_by_unit(changes)
+        for group in group_by_commits(same_unit)
     ]
+
+
+def _extent(changes: Sequence[Change], history: ChangeHistory) -> str:
+    """The size of changes, and what they share: a commit or the nightly run that they end with."""
+    entry = commit_entries(history.assessed[change.id] for change in changes)[0]
+    when = f"commit {entry.id}" if entry.is_of_commits else day(entry.first_bad.at)
+    others = len({change.series.scenario for change in changes}) - 1
+    also = f" (and {count(others, 'other benchmark')})" if others else ""
+    return f"{change_sizes(changes).word}{also}, {when}"
 
 
 def _group_by_reason(history: ChangeHistory) -> dict[str, list[Change]]:
@@ -364,11 +374,9 @@ def _group_by_reason(history: ChangeHistory) -> dict[str, list[Change]]:
     return groups
 
 
-def _group_by_scenario(changes: Sequence[Change]) -> list[list[Change]]:
-    """Changes grouped by scenario, host and direction, in their order."""
-    groups: dict[tuple[object, ...], list[Change]] = {}
+def _group_by_unit(changes: Sequence[Change]) -> list[list[Change]]:
+    """Changes whose sizes are one range: of one unit and direction; in their order."""
+    groups: dict[tuple[str, bool], list[Change]] = {}
     for change in changes:
-        series = change.series
-        key = (series.project, series.host, series.scenario, series.unit, change.is_regression)
-        groups.setdefault(key, []).append(change)
+        groups.setdefault((change.series.unit, change.is_regression), []).append(change)
     return list(groups.values())

@@ -9,6 +9,7 @@ fastest of its configurations.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from itertools import combinations
 from typing import Literal
@@ -191,7 +192,7 @@ def _cell(
         return HeatCell(
             state="skipped",
             text=launch.status,
-            note=reason.partition(":")[0].rstrip("."),
+            note=_short_reason(reason),
             name=f"{name}: {launch.status}",
             anchor=anchor,
         )
@@ -235,6 +236,20 @@ def _cell(
         tint=round(min(_LEAST_TINT + _TINT_PER_LOG * distance, _MOST_TINT)),
         is_best=is_best,
     )
+
+
+# The first clause of a reason; a colon within code is not its end.
+_FIRST_CLAUSE = re.compile(r"(?:[^:`]|`[^`]*`)*")
+
+
+def _short_reason(reason: str) -> str:
+    """The first clause of a reason, as plain text.
+
+    >>> _short_reason("`workers: 4` does not fit 2 cores: some would have none.")
+    'workers: 4 does not fit 2 cores'
+    """
+    match = _FIRST_CLAUSE.match(reason)
+    return match[0].replace("`", "").rstrip(".") if match else ""
 
 
 def _absent(text: str) -> HeatCell:
