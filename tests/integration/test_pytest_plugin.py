@@ -10,6 +10,9 @@ import pytest
 
 from support.commands import isolation
 
+# Other tests beside it would disturb most launches, and no check would be conclusive.
+pytestmark = pytest.mark.measures
+
 MODULE = """\
 import hashlib
 
