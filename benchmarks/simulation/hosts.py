@@ -7,6 +7,7 @@ import math
 import numpy as np
 
 from corebound.stats.between_hosts import (
+    FLEET_ALPHA,
     HostValue,
     compare_classes,
     deviations,
@@ -87,4 +88,5 @@ def _differ(fleet: Fleet, sizes: tuple[int, ...]) -> tuple[bool, ...]:
     for configuration in range(_CONFIGURATIONS):
         groups = fleet[configuration::_CONFIGURATIONS][: len(sizes)]
         tests.append(compare_classes([estimate_class(group) for group in groups]))
-    return holm([test.p_value if test is not None else None for test in tests])
+    p_values = [test.p_value if test is not None else None for test in tests]
+    return holm(p_values, alpha=FLEET_ALPHA)

@@ -21,6 +21,7 @@ from corebound.analysis.wording import full_name
 from corebound.machine.topology import Topology
 from corebound.records.run_record import Run
 from corebound.stats.between_hosts import (
+    FLEET_ALPHA,
     ClassDifference,
     ClassEstimate,
     Deviation,
@@ -504,7 +505,8 @@ def _judge(drafts: Sequence[_Draft]) -> tuple[ScenarioAcross, ...]:
         for rows in results
         for row, classes in rows
     ]
-    findings = holm([test.p_value if test is not None else None for test in tests])
+    p_values = [test.p_value if test is not None else None for test in tests]
+    findings = holm(p_values, alpha=FLEET_ALPHA)
     significant = iter(zip(tests, findings, strict=True))
     scenarios = []
     for draft, rows in zip(drafts, results, strict=True):

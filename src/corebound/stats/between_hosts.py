@@ -19,9 +19,10 @@ from corebound.stats.shared_variance import share_variances
 
 # With fewer hosts nobody can say which of them is the outlier.
 LEAST_HOSTS = 4
-# The probability that a fleet without outliers names any. An outlier is a machine that somebody
-# goes and looks at, so it is a fifth of the usual 5 %.
-OUTLIER_ALPHA = 0.01
+# The probability that a fleet without outliers names any, and that equal classes are called
+# different. An outlier is a machine that somebody goes and looks at, so it is a fifth of the
+# usual 5 %.
+FLEET_ALPHA = 0.01
 
 # Few hosts often seem to differ by a quarter more than those of other classes do, and at so small
 # an error probability their own spread alone could never show an outlier.
@@ -161,7 +162,7 @@ class Deviation(Struct, frozen=True, kw_only=True):
 
 
 def deviations(
-    groups: Sequence[Sequence[HostValue]], *, alpha: float = OUTLIER_ALPHA
+    groups: Sequence[Sequence[HostValue]], *, alpha: float = FLEET_ALPHA
 ) -> tuple[tuple[Deviation, ...], ...]:
     """Find the hosts that are far from the others of their class.
 
