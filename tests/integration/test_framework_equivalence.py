@@ -49,6 +49,7 @@ def test_every_workload_of_several_frameworks_has_a_comparison() -> None:
         "hourglass-training",
         "small-network-training",
         "tree-training",
+        "decoder-inference",
         "encoder-inference",
         "resnet50-inference",
         "onnx-inference",

@@ -218,6 +218,106 @@ def test_a_runtime_lists_the_operators_of_a_step(tmp_path: Path, runtime: str) -
     assert sum(one.calls for one in convolutions) == 53
 
 
+TEXTS = """
+import numpy as np
+from corebound.worker.workloads.decoder_{module} import inference
+prompt = inference(batch=2, context=16, prompt=8)
+result = prompt.step()
+prompt.check(result)
+writing = inference(batch=2, context=16)
+written = [np.asarray(writing.step()) for _ in range(4)]
+words = [logits.argmax(-1).tolist() for logits in written]
+print(json.dumps([np.asarray(result).ravel()[::7].tolist(), written[-1][:, ::7].tolist(), words]))
+"""
+
+
+def test_llama_cpp_reads_and_writes_what_pytorch_does(
+    tmp_path: Path, imported: PreloadedFrameworks
+) -> None:
+    texts = []
+    for environment, module in (("pytorch", "pytorch"), ("llama-cpp", "llama_cpp")):
+        (tmp_path / module).mkdir()
+        code = TEXTS.replace("{module}", module)
+        texts.append(imported.json_from(environment, code, tmp_path / module))
+
+    (expected, *expected_written), (actual, *actual_written) = texts
+    # Values are near 1. GELU comes from a table of 16-bit numbers in llama.cpp.
+    assert actual == pytest.approx(expected, abs=5e-3)
+    for ours, theirs in zip(actual_written[0], expected_written[0], strict=True):
+        assert ours == pytest.approx(theirs, abs=5e-3)
+    assert actual_written[1] == expected_written[1]
+
+
+DECODER: dict[str, Any] = {"workload": "decoder-inference", "parameters": {"context": 16}}
+
+
+@pytest.mark.quick
+@pytest.mark.parametrize("threads", [1, 2])
+def test_llama_cpp_has_the_requested_threads(tmp_path: Path, threads: int) -> None:
+    outcome = launch_once(tmp_path, "llama-cpp", threads=threads, **DECODER)
+
+    assert (outcome.status, outcome.reason) == ("ok", None)
+    (worker,) = outcome.workers
+    assert (worker.threads_asked, worker.threads_used) == (threads, threads)
+    assert set(worker.versions) == {"llama.cpp", "xllamacpp"}
+
+
+def test_llama_cpp_that_starts_fewer_threads_than_requested_is_invalid(tmp_path: Path) -> None:
+    outcome = launch_once(
+        tmp_path, "llama-cpp", threads=2, env={"OMP_THREAD_LIMIT": "1"}, **DECODER
+    )
+
+    assert outcome.status == "invalid"
+    assert outcome.evidence == ("2 threads were requested, but the framework uses 1",)
+
+
+@needs.two_cpus
+def test_llama_cpp_pins_each_thread_to_a_cpu_of_its_own(tmp_path: Path) -> None:
+    parameters = {**DECODER["parameters"], "mode": "pinned"}
+
+    outcome = launch_once(
+        tmp_path,
+        "llama-cpp",
+        workload=DECODER["workload"],
+        parameters=parameters,
+        threads=2,
+        measure={"iterations": 200},
+    )
+
+    assert (outcome.status, outcome.reason) == ("ok", None)
+    (worker,) = outcome.workers
+    pinned = [cpus for thread in worker.threads for cpus in thread.allowed if len(cpus) == 1]
+    assert len(set(pinned)) == 2
+
+
+def test_llama_cpp_in_8_bits_writes_nearly_what_32_bits_do(
+    tmp_path: Path, imported: PreloadedFrameworks
+) -> None:
+    cosine = imported.json_from(
+        "llama-cpp",
+        "import numpy as np\n"
+        "from corebound.worker.workloads.decoder_llama_cpp import inference\n"
+        "results = [inference(context=16, prompt=8, dtype=dtype).step().ravel()\n"
+        "    for dtype in ('float32', 'int8')]\n"
+        "print(json.dumps(float(np.corrcoef(results)[0, 1])))\n",
+        tmp_path,
+    )
+
+    assert 0.99 < cosine < 1.0
+
+
+def test_llama_cpp_lists_the_operators_of_a_step(tmp_path: Path) -> None:
+    outcome = launch_once(
+        tmp_path, "llama-cpp", kind="profile", measure={"operators": 3}, **DECODER
+    )
+
+    assert (outcome.status, outcome.reason) == ("ok", None)
+    profile = outcome.workers[0].profile
+    assert profile is not None
+    (products,) = [one for one in profile.operators if one.type == "MUL_MAT"]
+    assert products.calls == 17  # four in each of four layers, and the last one
+
+
 MODEL = """
 import numpy as np
 from onnx import TensorProto, helper, numpy_helper, save

@@ -369,6 +369,9 @@ def _missing_instructions(
     sets = _INSTRUCTIONS_OF.get(dtype)
     if sets is None or scenario.workload not in BUILT_IN or not host.instructions:
         return None
+    # llama.cpp quantizes to read less memory, which any processor gains from.
+    if cell.framework == "llama-cpp":
+        return None
     if sets & host.instructions:
         return None
     return CannotRun(

@@ -249,10 +249,17 @@ BUILT_IN: dict[str, BuiltIn] = {
     ),
     "decoder-inference": BuiltIn(
         situation=_RUNS,
-        targets={"pytorch": "corebound.worker.workloads.decoder_pytorch:inference"},
-        parameters={"batch": int, "context": int, "prompt": int, "dtype": str},
-        choices={"dtype": ("float32", "bfloat16")},
+        targets={
+            "pytorch": "corebound.worker.workloads.decoder_pytorch:inference",
+            "llama-cpp": "corebound.worker.workloads.decoder_llama_cpp:inference",
+        },
+        parameters={"batch": int, "context": int, "prompt": int, "dtype": str, "mode": str},
+        choices={"dtype": ("float32", "bfloat16", "int8"), "mode": ("usual", "pinned")},
         least={"batch": 1, "context": 1, "prompt": 0},
+        supported={
+            "pytorch": {"dtype": ("float32", "bfloat16"), "mode": ("usual",)},
+            "llama-cpp": {"dtype": ("float32", "int8"), "mode": ("usual", "pinned")},
+        },
     ),
     "small-network-training": BuiltIn(
         situation=_TRAINS,

@@ -41,6 +41,7 @@ Framework = Literal[
     "onnxruntime",
     "openvino",
     "jax",
+    "llama-cpp",
     "torchserve",
     "litserve",
     "fastapi",

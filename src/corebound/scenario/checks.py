@@ -350,7 +350,10 @@ _ON_GPUS = join_words(
 
 
 _WITHOUT_INTER_OP: frozenset[Framework] = frozenset(
-    {"none", "numpy", "scikit-learn", "xgboost", "lightgbm", "onnxruntime", "openvino", "jax"}
+    {
+        *("none", "numpy", "scikit-learn", "xgboost", "lightgbm"),
+        *("onnxruntime", "openvino", "jax", "llama-cpp"),
+    }
 )
 
 

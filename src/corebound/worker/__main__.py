@@ -37,6 +37,7 @@ ADAPTERS = {
     "onnxruntime": "corebound.worker.adapters.onnxruntime",
     "openvino": "corebound.worker.adapters.openvino",
     "jax": "corebound.worker.adapters.jax",
+    "llama-cpp": "corebound.worker.adapters.llama_cpp",
 }
 
 

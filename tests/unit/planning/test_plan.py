@@ -320,3 +320,15 @@ def test_a_type_without_instructions_is_skipped(
     assert incapable.unfit is not None
     assert incapable.unfit.what == f"`dtype: {dtype}` has no instructions on this processor."
     assert unknown.unfit is None
+
+
+def test_llama_cpp_needs_no_instructions_for_8_bits() -> None:
+    (cell,), _ = block(
+        workload="decoder-inference",
+        environment="llama-cpp",
+        parameters={"dtype": "int8"},
+        matrix={},
+        instructions=frozenset({"sse2"}),
+    )
+
+    assert cell.unfit is None

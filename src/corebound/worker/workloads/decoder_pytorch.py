@@ -1,22 +1,21 @@
-"""A small decoder in PyTorch with a key-value cache: a step reads a prompt or generates a word.
-
-It has four layers of width 512 with eight heads, a vocabulary of 8,000 and random
-weights: 21 million parameters, and 33 MFLOP per word besides attention. Like larger
-decoders, it is limited by reading weights and the cache from memory.
-"""
+"""The decoder in PyTorch with a key-value cache: a step reads a prompt or generates a word."""
 
 from __future__ import annotations
 
 import torch
 from torch import nn
 
-from corebound.worker.workloads.shared.inference_pytorch import require_valid
+from corebound.worker.workloads.shared import decoder
+from corebound.worker.workloads.shared.decoder import (
+    EPSILON,
+    HEADS,
+    INNER_WIDTH,
+    LAYERS,
+    VOCABULARY,
+    WIDTH,
+)
+from corebound.worker.workloads.shared.inference_pytorch import load_weights, require_valid
 from corebound.worker.workloads.shared.result_checks import wrong_result
-
-VOCABULARY = 8_000
-WIDTH = 512
-HEADS = 8
-LAYERS = 4
 
 
 class Layer(nn.Module):
@@ -24,11 +23,14 @@ class Layer(nn.Module):
 
     def __init__(self) -> None:
         super().__init__()
-        self._norm = nn.LayerNorm(WIDTH)
+        self._norm = nn.LayerNorm(WIDTH, eps=EPSILON)
         self._projection = nn.Linear(WIDTH, 3 * WIDTH)
         self._output = nn.Linear(WIDTH, WIDTH)
         self._perceptron = nn.Sequential(
-            nn.LayerNorm(WIDTH), nn.Linear(WIDTH, 4 * WIDTH), nn.GELU(), nn.Linear(4 * WIDTH, WIDTH)
+            nn.LayerNorm(WIDTH, eps=EPSILON),
+            nn.Linear(WIDTH, INNER_WIDTH),
+            nn.GELU(approximate="tanh"),
+            nn.Linear(INNER_WIDTH, WIDTH),
         )
 
     def forward(self, numbers: torch.Tensor, cache: torch.Tensor, begin: int) -> torch.Tensor:
@@ -64,7 +66,7 @@ class Decoder(nn.Module):
         self._tokens = nn.Embedding(VOCABULARY, WIDTH)
         self._positions = nn.Embedding(context, WIDTH)
         self._layers = nn.ModuleList(Layer() for _ in range(LAYERS))
-        self._norm = nn.LayerNorm(WIDTH)
+        self._norm = nn.LayerNorm(WIDTH, eps=EPSILON)
         self._head = nn.Linear(WIDTH, VOCABULARY, bias=False)
 
     def forward(self, tokens: torch.Tensor, cache: torch.Tensor, begin: int) -> torch.Tensor:
@@ -162,8 +164,17 @@ def inference(
         dtype: The type of weights and cache.
     """
     kind = getattr(torch, dtype)
-    model = Decoder(context).eval().to(kind)
+    model = load(context).to(kind)
     cache = torch.zeros(LAYERS, 2, batch, HEADS, context, WIDTH // HEADS, dtype=kind)
-    if not prompt:
-        return Generation(model, cache, torch.randint(VOCABULARY, (batch, 1)))
-    return FirstToken(model, cache, torch.randint(VOCABULARY, (batch, min(prompt, context))))
+    words = torch.from_numpy(decoder.words(batch, min(prompt, context) or 1))
+    return FirstToken(model, cache, words) if prompt else Generation(model, cache, words)
+
+
+def load(context: int) -> Decoder:
+    """The decoder of float32 with every runtime's weights, and `context` positions."""
+    # Random weights take time to draw, and are replaced.
+    with torch.device("meta"):
+        model = Decoder(context)
+    load_weights(model, decoder.weights(context))
+    model.eval()
+    return model
