@@ -105,16 +105,18 @@ def a_serving_order(
     iterations: int = 40,
     timeout_s: float = 120.0,
     parameters: Mapping[str, Any],
+    workload: str = "image-serving",
     **settings: Any,
 ) -> ServingSpec:
     """What launches a server of a small network; a worker takes seconds to import its framework."""
     (scratch / "launch").mkdir()
+    network = {"model": "resnet18", "image": 64} if workload == "image-serving" else {}
     return serving_spec(
         plan_cell(
             server,
-            workload="image-serving",
+            workload=workload,
             workers=workers,
-            parameters={"model": "resnet18", "image": 64, **parameters},
+            parameters={**network, **parameters},
             measure={
                 "iterations": iterations,
                 "warmup": {"iterations": 8},

@@ -11,7 +11,7 @@ import csv
 import io
 import json
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Literal
 
 from msgspec import to_builtins
@@ -60,7 +60,7 @@ from corebound.stats.intervals import (
     is_usable_spread,
 )
 from corebound.stats.launch_summary import CellSummary
-from corebound.stats.server_summary import MeanWithInterval, summarise_served
+from corebound.stats.server_summary import MeanWithInterval, StreamedCell, summarise_served
 from corebound.text import spreadsheet
 
 Ends = tuple[float, float]
@@ -219,11 +219,24 @@ def cell_row(cell: CellResult) -> dict[str, Any]:
         **_span_columns("threads", cell, threads),
         "whole_ns": median_of(cell, total_wall_ns),
         **_span_columns("whole", cell, total_wall_ns, "_ns"),
+        **serving_columns(cell.launches),
         "baseline": cell.baseline.key if cell.baseline else None,
         **comparison_document(comparison, "speedup_ratio"),
         **interval_columns("speedup", _comparison_pair(comparison), "_ratio"),
         **comparison_document(comparison, "verdict"),
     }
+
+
+def serving_columns(launches: Iterable[Launch]) -> dict[str, float | None]:
+    """Throughput, and the tokens of streams, as columns; empty if nothing was served."""
+    served = summarise_served(launches)
+    if served is None:
+        return {}
+    columns: dict[str, float | None] = {"requests_per_s": served.per_s.value}
+    if served.streamed is not None:
+        tokens = streamed_document(served.streamed)
+        columns |= {name: tokens[name] for name in STREAMED_COLUMNS}
+    return columns
 
 
 def _span_columns(
@@ -249,8 +262,30 @@ def serving_document(cell: CellResult, host: Host) -> dict[str, Any] | None:
         **_estimate("cpu_ns_per_request", served.cpu_ns),
         "requests": served.requests,
         "errors": served.errors,
+        "streamed": None if served.streamed is None else streamed_document(served.streamed),
         "workers": _workers(cell, host),
     }
+
+
+# The values of `streamed_document` without their intervals.
+STREAMED_COLUMNS = (
+    *("tokens_per_s", "first_token_p50_ns", "first_token_p99_ns"),
+    *("per_token_p50_ns", "per_token_p99_ns", "good_per_s", "good_share"),
+)
+
+
+def streamed_document(streamed: StreamedCell) -> dict[str, Any]:
+    """The tokens of streams: rate, times to the first and from one to the next, and goodput."""
+    document = _estimate("tokens_per_s", streamed.tokens_per_s)
+    for name, estimate in (
+        ("first_token_p50_ns", streamed.first_token_p50_ns),
+        ("first_token_p99_ns", streamed.first_token_p99_ns),
+        ("per_token_p50_ns", streamed.per_token_p50_ns),
+        ("per_token_p99_ns", streamed.per_token_p99_ns),
+    ):
+        absent = {name: None, f"{name}_interval": None}
+        document |= absent if estimate is None else _estimate(name, estimate)
+    return {**document, "good_per_s": streamed.good_per_s, "good_share": streamed.good_share}
 
 
 def _estimate(name: str, estimate: MeanWithInterval) -> dict[str, Any]:

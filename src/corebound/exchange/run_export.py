@@ -11,7 +11,12 @@ from typing import TYPE_CHECKING, Any
 from msgspec.structs import asdict, replace
 
 from corebound.analysis.scenario_result import CellResult, analyse_scenario
-from corebound.analysis.serialize import commit_columns, json_file
+from corebound.analysis.serialize import (
+    STREAMED_COLUMNS,
+    commit_columns,
+    json_file,
+    serving_columns,
+)
 from corebound.errors import InputError
 from corebound.records.launch_record import Launch
 from corebound.records.run_record import EnvironmentLock, Run, ScenarioSource
@@ -94,12 +99,16 @@ _COLUMNS = {
     "median_ns": "Float64", "p99_ns": "Float64", "cpu_median_ns": "Float64",
     "iterations": "Int64", "settled": "boolean", "duration_ns": "Int64",
 }  # fmt: skip
+# The columns of servers, which a table without any has not.
+_SERVING = ("requests_per_s", *STREAMED_COLUMNS)
 # The types of pyarrow that they are written as.
 _PARQUET = {"string": "string", "boolean": "bool_", "Int64": "int64", "Float64": "float64"}
 
 
 def table(cells: Iterable[ExportedCell]) -> pd.DataFrame:
     """A data frame with a row for each launch, and a column `axis_…` for each axis.
+
+    Servers have columns for their throughput and, if they stream, for tokens.
 
     Unknown values, and axes that a launch's scenario does not have, are missing. Times are in
     nanoseconds.
@@ -108,7 +117,8 @@ def table(cells: Iterable[ExportedCell]) -> pd.DataFrame:
 
     rows = [_row(cell, launch) for cell in cells for launch in cell.launches]
     axes = dict.fromkeys(name for row in rows for name in row if name.startswith(_AXIS))
-    types = _COLUMNS | dict.fromkeys(axes, "string")
+    serving = [name for name in _SERVING if any(name in row for row in rows)]
+    types = _COLUMNS | dict.fromkeys(serving, "Float64") | dict.fromkeys(axes, "string")
     return pd.DataFrame(rows, columns=list(types)).astype(types)
 
 
@@ -135,8 +145,9 @@ def as_parquet(cells: Iterable[ExportedCell], where: str) -> bytes:
             fix=f"Install it with `{sys.executable} -m pip install pyarrow`, or export csv.",
         ) from error
     frame = table(cells)
+    types = _COLUMNS | dict.fromkeys(_SERVING, "Float64")
     schema = arrow.schema(
-        [(name, getattr(arrow, _PARQUET[_COLUMNS.get(name, "string")])()) for name in frame]
+        [(name, getattr(arrow, _PARQUET[types.get(name, "string")])()) for name in frame]
     )
     sink = io.BytesIO()
     frame.to_parquet(sink, engine="pyarrow", index=False, schema=schema)
@@ -173,7 +184,7 @@ def _row(cell: ExportedCell, launch: Launch) -> dict[str, Any]:
             "iterations": summary.used,
             "settled": summary.settled,
         }
-    return row
+    return row | serving_columns([launch])
 
 
 def bencher(cells: Sequence[ExportedCell]) -> str:

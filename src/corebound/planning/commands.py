@@ -10,16 +10,16 @@ from msgspec.structs import replace
 
 from corebound.machine.topology import CpuId, cpu_list
 from corebound.planning.models import Command, Placement, Slot
-from corebound.scenario.builtin_workloads import LAUNCHERS, SERVERS
+from corebound.scenario.builtin_workloads import LAUNCHERS, SERVERS, VOCABULARY
 from corebound.scenario.cell import Cell, Scalar
 from corebound.scenario.models import Measure, WarmupIterations
-from corebound.scenario.traffic import Client, Shape, Traffic
+from corebound.scenario.traffic import Client, Lengths, Shape, Streaming, Traffic
 from corebound.worker import protocol
 
 # The files that a server finds in its working directory.
 CONFIGURATION = "config.properties"
 MODEL_STORE = "store"
-MODEL_FILE = "model.pt"
+MODEL_FILE = "model"
 PORT_FILE = "port"
 
 
@@ -33,7 +33,6 @@ _SHAPES: Mapping[str, Shape] = {shape: shape for shape in get_args(Shape)}
 _CLIENTS: Mapping[str, Client] = {client: client for client in get_args(Client)}
 
 
-_APPLICATION = "corebound.worker.workloads.served_classifier_fastapi:application"
 # uvicorn reads its port from its environment. It closes connections that were idle for 5 s by
 # default, just when a slow generator may use them, and restarts workers that do not answer a
 # health check for 5 s, which happens on a busy host.
@@ -44,18 +43,23 @@ _UVICORN_OPTIONS = (
 )
 
 
-def server_arguments(cell: Cell, python: str) -> tuple[str, ...]:
-    """The arguments that start a cell's server; it runs in the folder that holds its files."""
+def server_arguments(cell: Cell, python: str, target: str) -> tuple[str, ...]:
+    """The arguments that start a cell's server; it runs in the folder that holds its files.
+
+    Args:
+        cell: The cell.
+        python: The interpreter of its environment.
+        target: What the server runs, as `module:name`.
+    """
     if cell.framework == "torchserve":
         program = str(PurePath(python).with_name("torchserve"))
         files = ("--ts-config", CONFIGURATION, "--model-store", MODEL_STORE)
         return (program, "--start", "--foreground", "--ncs", *files)
     workers = ("--workers", str(cell.workers))
     if cell.framework == "fastapi":
-        return (python, "-m", "uvicorn", _APPLICATION, *_UVICORN_OPTIONS, *workers)
+        return (python, "-m", "uvicorn", target, *_UVICORN_OPTIONS, *workers)
     files = ("--model", MODEL_FILE, "--port-file", PORT_FILE)
-    module = "corebound.worker.workloads.served_classifier_litserve"
-    return (python, "-m", module, *files, *workers)
+    return (python, "-m", target.partition(":")[0], *files, *workers)
 
 
 def torchserve_workers(workers: int, pinned: Sequence[Sequence[CpuId]] | None) -> dict[str, str]:
@@ -77,6 +81,16 @@ def torchserve_workers(workers: int, pinned: Sequence[Sequence[CpuId]] | None) -
     return settings
 
 
+# The texts that a server of a language model writes at once.
+DEFAULT_SLOTS = 4
+# The variables that tell a server's workers the parameters of the workload.
+_VARIABLES = {
+    "image": protocol.SERVED_IMAGE,
+    "context": protocol.SERVED_CONTEXT,
+    "slots": protocol.SERVED_SLOTS,
+}
+
+
 def server_environment(cell: Cell, placement: Placement) -> dict[str, str]:
     """The environment variables for the workers of a cell's server.
 
@@ -84,8 +98,17 @@ def server_environment(cell: Cell, placement: Placement) -> dict[str, str]:
     by a call of `torch.set_num_threads`, as in the study.
     """
     threads = placement.threads if cell.threads.intra_op is None else cell.threads.intra_op
-    image = str(dict(cell.parameters)["image"])
-    variables = {protocol.SERVED_IMAGE: image, protocol.SERVED_BY: cell.framework}
+    parameters = dict(cell.parameters)
+    variables = {
+        variable: str(parameters[name])
+        for name, variable in _VARIABLES.items()
+        if name in parameters
+    }
+    if "context" in parameters:
+        variables.setdefault(protocol.SERVED_SLOTS, str(DEFAULT_SLOTS))
+    # The distribution of llama.cpp's server has another name, which its worker reports.
+    if cell.framework != "llama-server":
+        variables[protocol.SERVED_BY] = cell.framework
     return variables if threads is None else variables | {protocol.SERVED_THREADS: str(threads)}
 
 
@@ -114,6 +137,29 @@ def traffic_of(cell: Cell, measure: Measure, *, seed: int) -> Traffic:
         seed=seed,
         # The launch's deadline also limits each request.
         timeout_s=measure.timeout_s,
+        streaming=_streaming(parameters),
+    )
+
+
+def _streaming(parameters: Mapping[str, Scalar]) -> Streaming | None:
+    """The texts to send to a language model; None if the server has none.
+
+    A prompt and its answer fit into the context: each has at most half of it.
+    """
+    if "output" not in parameters:
+        return None
+    most = int(parameters["context"]) // 2
+    spread = float(parameters.get("spread", 0.0))
+
+    def lengths(name: str) -> Lengths:
+        return Lengths(median=min(int(parameters[name]), most), spread=spread, most=most)
+
+    return Streaming(
+        prompt_tokens=lengths("prompt"),
+        output_tokens=lengths("output"),
+        vocabulary=VOCABULARY,
+        first_token_bound_ms=_number(parameters, "first_token_ms"),
+        per_token_bound_ms=_number(parameters, "per_token_ms"),
     )
 
 
@@ -137,6 +183,7 @@ def command(
     *,
     gpus: tuple[str, ...] = (),
     openmp: str | None = None,
+    target: str = "",
 ) -> Command:
     """Build the command that starts one worker, or a server, bound to its placement.
 
@@ -150,6 +197,7 @@ def command(
         gpus: The host's GPUs, by CUDA's names. The cell sees the first ones, as many as it
             requests, and none if it requests none.
         openmp: The OpenMP runtime to preload, as a path or a name; None preloads none.
+        target: What a server runs, as `module:name`; not used for a worker.
 
     Returns:
         An argument list, never passed to a shell, and the variables to add to the
@@ -160,7 +208,7 @@ def command(
     if cell.framework in SERVERS:
         server_env = server_environment(cell, placement)
         return Command(
-            argv=(*words, *server_arguments(cell, python)), env=(*server_env.items(), *env)
+            argv=(*words, *server_arguments(cell, python, target)), env=(*server_env.items(), *env)
         )
     launcher = (python, *LAUNCHERS[cell.framework]) if cell.binding.mode == "launcher" else ()
     return Command(argv=(*words, *launcher, python, *worker), env=_preloading(env, openmp))

@@ -8,7 +8,12 @@ from typing import Literal
 from corebound.machine.topology import CpuId, NodeId, Topology
 from corebound.planning.cpu_selection import UNBOUND, nearest, select_cpus, server_binds_workers
 from corebound.planning.models import CannotRun, Placement, Slot
-from corebound.scenario.builtin_workloads import LAUNCHERS, PINNING_SERVERS, SERVERS
+from corebound.scenario.builtin_workloads import (
+    LAUNCHERS,
+    PINNING_SERVERS,
+    SERVERS,
+    SINGLE_PROCESS_SERVERS,
+)
 from corebound.scenario.cell import BackendUsed, Binding, Cell
 
 TOOLS = frozenset({"taskset", "numactl"})
@@ -80,6 +85,11 @@ def place(cell: Cell, host: Topology, tools: frozenset[str] = TOOLS) -> Placemen
 def _server_conflict(cell: Cell) -> CannotRun | None:
     """Why a cell is not possible with a server, which starts its workers itself."""
     binding = cell.binding
+    if cell.workers > 1 and cell.framework in SINGLE_PROCESS_SERVERS:
+        return CannotRun(
+            what=f"{cell.framework} is one process, not `workers: {cell.workers}`.",
+            fix="Write `workers: 1`; the parameter `slots` says how many texts it writes at once.",
+        )
     if binding.mode == "per-worker":
         return CannotRun(
             what="`binding: per-worker` cannot reach the workers that a server starts itself.",

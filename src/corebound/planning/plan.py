@@ -173,14 +173,15 @@ def _plan_cell(
         return PlannedCell(
             cell=cell, measure=measure, placement=None, commands=(), requests=(), unfit=unfit
         )
-    if cell.framework in SERVERS:
+    if cell.framework in SERVERS and isinstance(scenario.workload, str):
+        target = _target(scenario.workload, cell)
         return PlannedCell(
             cell=cell,
             measure=measure,
             placement=placement,
             commands=(
                 replace(
-                    command(cell, placement, 0, python, gpus=host.gpus),
+                    command(cell, placement, 0, python, gpus=host.gpus, target=target),
                     inherits=scenario.pass_env,
                 ),
             ),

@@ -33,8 +33,15 @@ from corebound.planning.plan import PlannedCell
 from corebound.records import traces
 from corebound.runner.scheduler import Job
 from corebound.scenario.cell import Cell
-from corebound.serving.served_model import ServedModel, served_model
-from corebound.serving.servers import FastApi, LitServe, Server, TorchServe
+from corebound.serving.served_model import ServedModel, recipe_of, served_model
+from corebound.serving.servers import (
+    FastApi,
+    LitServe,
+    LlamaServer,
+    Server,
+    TextFastApi,
+    TorchServe,
+)
 from corebound.serving.session import ServingSpec, serve
 from corebound.worker import protocol
 
@@ -51,17 +58,11 @@ def serving_spec(planned: PlannedCell, python_path: Path, scratch: Path) -> Serv
     if placement is None or traffic is None or planned.python is None:
         raise ValueError("an unfit cell is skipped, and a server has traffic and an interpreter")
     python = Path(planned.python)
-    parameters = dict(cell.parameters)
     return ServingSpec(
         placement=placement,
         command=planned.commands[0],
         model=lambda execute: served_model(
-            cache_dir() / "models",
-            model=str(parameters["model"]),
-            image=int(parameters["image"]),
-            python=python,
-            archived=cell.framework == "torchserve",
-            execute=execute,
+            cache_dir() / "models", recipe_of(cell), python=python, execute=execute
         ),
         server=partial(_server, cell, placement, python),
         traffic=traffic,
@@ -79,8 +80,11 @@ def _server(
     cell: Cell, placement: Placement, python: Path, model: ServedModel, reports: Path
 ) -> Server:
     workers = len(placement.slots)
+    if cell.framework == "llama-server":
+        return LlamaServer(model, reports=reports)
     if cell.framework == "fastapi":
-        return FastApi(model, reports=reports)
+        is_text = "context" in dict(cell.parameters)
+        return (TextFastApi if is_text else FastApi)(model, reports=reports)
     if cell.framework == "litserve":
         return LitServe(model, reports=reports)
     pinned = tuple(slot.cpus for slot in placement.slots) if server_binds_workers(cell) else None

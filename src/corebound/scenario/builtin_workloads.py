@@ -22,7 +22,14 @@ LAUNCHERS: dict[str, tuple[str, ...]] = {
 
 
 # The frameworks that are servers; each accepts any number of workers.
-SERVERS: frozenset[Framework] = frozenset({"torchserve", "litserve", "fastapi"})
+SERVERS: frozenset[Framework] = frozenset({"torchserve", "litserve", "fastapi", "llama-server"})
+
+
+# The servers that are one process, which answers all requests.
+SINGLE_PROCESS_SERVERS: frozenset[Framework] = frozenset({"llama-server"})
+
+# The number of different tokens of the served language model (`worker.workloads.shared.decoder`).
+VOCABULARY = 8_000
 
 
 # The servers that place their workers themselves under `binding: launcher`.
@@ -135,6 +142,41 @@ BUILT_IN: dict[str, BuiltIn] = {
         above_zero=frozenset({"rate", "bound_ms"}),
         required=("model", "image"),
         serves=True,
+    ),
+    "text-serving": BuiltIn(
+        situation=_SERVES,
+        targets={
+            "fastapi": "corebound.worker.workloads.served_decoder_fastapi:application",
+            "llama-server": "corebound.worker.workloads.served_decoder_llama_server:main",
+        },
+        parameters={
+            "context": int,
+            "prompt": int,
+            "output": int,
+            "spread": float,
+            "slots": int,
+            "dtype": str,
+            "first_token_ms": float,
+            "per_token_ms": float,
+            "traffic": str,
+            "concurrency": int,
+            "rate": float,
+            "query": int,
+            "bound_ms": float,
+        },
+        choices={"dtype": ("float32", "int8"), "traffic": get_args(Shape)},
+        least={
+            "context": 8,
+            "prompt": 1,
+            "output": 1,
+            "slots": 1,
+            "concurrency": 1,
+            "query": 1,
+        },
+        above_zero=frozenset({"spread", "first_token_ms", "per_token_ms", "rate", "bound_ms"}),
+        required=("context", "prompt", "output"),
+        serves=True,
+        supported={"fastapi": {"dtype": ("float32",)}},
     ),
     "gemm": BuiltIn(
         situation=_MULTIPLIES,

@@ -45,6 +45,7 @@ Framework = Literal[
     "torchserve",
     "litserve",
     "fastapi",
+    "llama-server",
 ]
 ThreadRule = Literal["default", "per-core", "per-cpu", "host-cores", "cores-per-worker", "quota"]
 MemoryPolicy = Literal["default", "local", "bind", "preferred", "interleave", "remote"]

@@ -312,9 +312,10 @@ def _supported(point: Point, scenario: Scenario) -> Iterator[Flaw]:
     """Check required parameters, and those of which a framework supports only some choices."""
     workload = scenario.workload
     built_in = BUILT_IN.get(workload) if isinstance(workload, str) else None
-    if built_in is None or built_in.serves:
+    if built_in is None:
         return
-    for name in built_in.required:
+    # Those of a server are checked with its traffic.
+    for name in () if built_in.serves else built_in.required:
         if name not in point.parameters:
             yield ("parameters",), f"`{workload}` needs `{name}`.", f"Write `{name}:` there."
     settings = point.settings

@@ -16,6 +16,7 @@ from corebound.launch.launch import worker_environment
 from corebound.launch.supervisor_client import Supervision
 from corebound.launch.worker_connection import ChildConnection
 from corebound.planning.models import Command
+from corebound.serving.generator.streaming import streamed_text
 from corebound.serving.served_model import ServedModel, ServerError
 from corebound.serving.servers import LOOPBACK, Server, ServerWorker
 
@@ -173,10 +174,12 @@ def require_correct_answer(server: Server, model: ServedModel) -> None:
     """
     expected = json.loads(model.expected.read_bytes())
     status, answer = _answer(server)
-    if status != http.client.OK or not _agrees(answer, expected):
+    is_text = isinstance(expected, str)
+    is_right = streamed_text(answer) == expected if is_text else _agrees(answer, expected)
+    if status != http.client.OK or not is_right:
+        right = repr(expected) if is_text else f"class {expected[0][0]}"
         raise ServerError(
-            what=f"wrong answer: status {status}, {answer[:200]!r};"
-            f" class {expected[0][0]} was expected.",
+            what=f"wrong answer: status {status}, {answer[:200]!r}; {right} was expected.",
             where=server.distribution,
             fix="Timings of a wrong answer are meaningless. See the launch's log.",
         )

@@ -12,11 +12,9 @@ from msgspec import Struct
 
 import corebound
 from corebound.errors import CoreboundError
+from corebound.scenario.cell import Cell
 
-MAKER = "corebound.worker.workloads.served_model"
 HANDLER = "served_classifier_torchserve.py"
-# The sources that, with the packages of the environment, determine the files that are made.
-_SOURCES = ("served_model.py", "served_classifier.py", HANDLER)
 # Weights are random, so that nothing is downloaded, and the same in every run.
 SEED = 20_210
 
@@ -29,8 +27,54 @@ class ServerError(CoreboundError):
     exit_code = 4
 
 
+class ModelRecipe(Struct, frozen=True, kw_only=True):
+    """How the files of a served model are made.
+
+    Attributes:
+        name: What the model is called in messages, and in the cache.
+        maker: The module that makes them, run in the server's environment.
+        arguments: Its arguments, without `--out`.
+        sources: The files beside it that, with the packages of the environment, determine what
+            is made.
+        archived: Whether to pack an archive for TorchServe too.
+    """
+
+    name: str
+    maker: str
+    arguments: tuple[str, ...]
+    sources: tuple[str, ...]
+    archived: bool = False
+
+
+def recipe_of(cell: Cell) -> ModelRecipe:
+    """The recipe of the model that a cell's server serves."""
+    parameters = dict(cell.parameters)
+    if "context" in parameters:
+        context, dtype = parameters["context"], parameters.get("dtype", "float32")
+        return ModelRecipe(
+            name=f"decoder-{context}-{dtype}",
+            maker="corebound.worker.workloads.served_text",
+            arguments=(
+                *("--context", str(context), "--dtype", str(dtype)),
+                *("--framework", cell.framework),
+            ),
+            sources=(
+                *("served_text.py", "decoder_pytorch.py"),
+                *("shared/decoder.py", "shared/decoder_gguf.py"),
+            ),
+        )
+    model, image = parameters["model"], parameters["image"]
+    return ModelRecipe(
+        name=f"{model}-{image}",
+        maker="corebound.worker.workloads.served_model",
+        arguments=("--model", str(model), "--image", str(image), "--seed", str(SEED)),
+        sources=("served_model.py", "served_classifier.py", HANDLER),
+        archived=cell.framework == "torchserve",
+    )
+
+
 class ServedModel(Struct, frozen=True, kw_only=True):
-    """The files of a served model: the network, a request body and the expected answer."""
+    """The files of a served model: the network, a request and the expected answer."""
 
     folder: Path
 
@@ -55,28 +99,36 @@ class ServedModel(Struct, frozen=True, kw_only=True):
         return self.folder / "image.json"
 
     @property
+    def gguf(self) -> Path:
+        """A language model for llama.cpp."""
+        return self.folder / "model.gguf"
+
+    @property
+    def text_request(self) -> Path:
+        """The request to a language model whose answer is known."""
+        return self.folder / "request.json"
+
+    @property
     def expected(self) -> Path:
-        """The right answer, as JSON: [class, probability] pairs."""
+        """The right answer, as JSON: [class, probability] pairs, or a text."""
         return self.folder / "expected.json"
 
 
 def served_model(
-    cache: Path, *, model: str, image: int, python: Path, archived: bool, execute: Execute
+    cache: Path, recipe: ModelRecipe, *, python: Path, execute: Execute
 ) -> ServedModel:
     """Find the served model in the cache, or create it; only one process creates it at a time.
 
     Args:
         cache: The folder that stores models.
-        model: The model's name in torchvision.
-        image: The width and height of the network's input.
+        recipe: How it is made.
         python: The interpreter of the server's environment.
-        archived: Whether to create an archive for TorchServe too.
         execute: Runs a command in a folder and returns its exit code.
 
     Raises:
         ServerError: the model could not be created.
     """
-    folder = cache / _key(model, image, python, archived=archived)
+    folder = cache / _key(recipe, python)
     cache.mkdir(parents=True, exist_ok=True)
     with folder.with_name(f"{folder.name}.lock").open("w") as stream:
         fcntl.flock(stream, fcntl.LOCK_EX)
@@ -84,10 +136,10 @@ def served_model(
             fresh = folder.with_name(f"{folder.name}.new")
             shutil.rmtree(fresh, ignore_errors=True)
             fresh.mkdir()
-            for argv in _steps(model, image, python, fresh, archived=archived):
+            for argv in _steps(recipe, python, fresh):
                 if (code := execute(argv, fresh)) != 0:
                     raise ServerError(
-                        what=f"the model {model} could not be created: exit code {code}.",
+                        what=f"the model {recipe.name} could not be created: exit code {code}.",
                         where=argv[0],
                         fix="See its output in the launch's log.",
                     )
@@ -95,14 +147,9 @@ def served_model(
     return ServedModel(folder=folder)
 
 
-def _steps(
-    model: str, image: int, python: Path, folder: Path, *, archived: bool
-) -> tuple[tuple[str, ...], ...]:
-    make = (
-        *(str(python), "-m", MAKER, "--model", model, "--image", str(image)),
-        *("--seed", str(SEED), "--out", str(folder)),
-    )
-    if not archived:
+def _steps(recipe: ModelRecipe, python: Path, folder: Path) -> tuple[tuple[str, ...], ...]:
+    make = (str(python), "-m", recipe.maker, *recipe.arguments, "--out", str(folder))
+    if not recipe.archived:
         return (make,)
     served = ServedModel(folder=folder)
     pack = (
@@ -113,12 +160,12 @@ def _steps(
     return make, pack
 
 
-def _key(model: str, image: int, python: Path, *, archived: bool) -> str:
+def _key(recipe: ModelRecipe, python: Path) -> str:
     """A folder name that changes with everything that affects the files."""
-    digest = hashlib.sha256(f"{model} {image} {SEED} {python} {archived}".encode())
-    for name in _SOURCES:
+    digest = hashlib.sha256(f"{recipe.arguments} {python} {recipe.archived}".encode())
+    for name in recipe.sources:
         digest.update((_workloads() / name).read_bytes())
-    return f"{model}-{image}-{digest.hexdigest()[:12]}"
+    return f"{recipe.name}-{digest.hexdigest()[:12]}"
 
 
 def _workloads() -> Path:

@@ -1,4 +1,4 @@
-"""The servers that can be measured, TorchServe, LitServe and FastAPI: configure, query, stop."""
+"""The servers that can be measured: how each is configured, queried and stopped."""
 
 from __future__ import annotations
 
@@ -296,6 +296,47 @@ class FastApi:
 
     def stop(self, pids: tuple[int, ...]) -> None:
         """Terminate the root process, which ends its workers."""
+        os.kill(pids[0], signal.SIGTERM)
+
+
+class TextFastApi(FastApi):
+    """A language model in a FastAPI application, which reads its weights from no file."""
+
+    path = "/v1/completions"
+    content_type = "application/json"
+
+    def __init__(self, model: ServedModel, *, reports: Path) -> None:
+        """Choose its port; the arguments are those of `LitServe`."""
+        super().__init__(model, reports=reports)
+        self.body = model.text_request
+
+
+class LlamaServer:
+    """llama.cpp's server: one process, which reports once it has written a first text."""
+
+    distribution = "llama-server"
+    path = "/v1/completions"
+    content_type = "application/json"
+
+    def __init__(self, model: ServedModel, *, reports: Path) -> None:
+        """Choose its port; the arguments are those of `LitServe`."""
+        self._model = model
+        self.body = model.text_request
+        self._reports = reports
+        (self.port,) = free_ports(1)
+
+    def write(self, folder: Path) -> dict[str, str]:
+        """Link the model and write the port to a file."""
+        (folder / MODEL_FILE).symlink_to(self._model.gguf)
+        (folder / PORT_FILE).write_text(str(self.port), encoding="ascii")
+        return {}
+
+    def workers(self) -> tuple[ServerWorker, ...]:
+        """The process, once it has reported."""
+        return _reporting_workers(self._reports)
+
+    def stop(self, pids: tuple[int, ...]) -> None:
+        """Terminate it."""
         os.kill(pids[0], signal.SIGTERM)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Callable, Iterable, Sequence
 
 from msgspec import Struct
@@ -37,6 +38,28 @@ class MeanWithInterval(Struct, frozen=True, kw_only=True):
     interval: Interval | None
 
 
+class StreamedCell(Struct, frozen=True, kw_only=True):
+    """The tokens of one cell's `ok` launches.
+
+    Attributes:
+        tokens_per_s: Generated tokens per second, of all texts together.
+        first_token_p50_ns, first_token_p99_ns: Time to the first token of an answer.
+        per_token_p50_ns, per_token_p99_ns: Mean time from one token of an answer to the next; None
+            if every answer has one token.
+        good_per_s: Answers per second that are within all bounds (goodput), over all launches;
+            None without bounds.
+        good_share: Their share of successful answers; None without bounds.
+    """
+
+    tokens_per_s: MeanWithInterval
+    first_token_p50_ns: MeanWithInterval
+    first_token_p99_ns: MeanWithInterval
+    per_token_p50_ns: MeanWithInterval | None
+    per_token_p99_ns: MeanWithInterval | None
+    good_per_s: float | None
+    good_share: float | None
+
+
 class ServedCell(Struct, frozen=True, kw_only=True):
     """The summary of one cell's `ok` launches.
 
@@ -49,6 +72,7 @@ class ServedCell(Struct, frozen=True, kw_only=True):
         errors: Requests without a valid response, over all launches.
         requests: Requests sent, over all launches.
         curve: Latency by percentile, over all launches.
+        streamed: The tokens, if the answers are streams.
     """
 
     launches: int
@@ -61,6 +85,7 @@ class ServedCell(Struct, frozen=True, kw_only=True):
     errors: int
     requests: int
     curve: tuple[PercentilePoint, ...]
+    streamed: StreamedCell | None = None
 
 
 def judged_value_ns(served: Served) -> float:
@@ -123,6 +148,47 @@ def summarise_served(launches: Iterable[Launch]) -> ServedCell | None:
         errors=errors,
         requests=errors + sum(served.answered.ok for served in served_launches),
         curve=curve(merged),
+        streamed=_streamed(served_launches),
+    )
+
+
+def _streamed(launches: Sequence[Served]) -> StreamedCell | None:
+    """The summary of streams; None if the answers are none."""
+    traffic = launches[0].traffic.streaming
+    streams = [
+        (_per_s(served), served.answered.streamed, first)
+        for served in launches
+        if served.answered.streamed is not None
+        and (first := percentiles(served.answered.streamed.first_token)) is not None
+    ]
+    if traffic is None or not streams:
+        return None
+    per_token = [
+        times
+        for _, streamed, _ in streams
+        if (times := percentiles(streamed.per_token)) is not None
+    ]
+    bounded = (traffic.first_token_bound_ms, traffic.per_token_bound_ms) != (None, None)
+    # Of `rate-search`, the tokens and the rate are those at the highest rate within the bound.
+    answers = sum(first.count for _, _, first in streams)
+    good = sum(streamed.good for _, streamed, _ in streams)
+    good_per_s = statistics.fmean(
+        per_s * streamed.good / first.count for per_s, streamed, first in streams
+    )
+    return StreamedCell(
+        tokens_per_s=_geometric_mean(
+            [per_s * streamed.tokens / first.count for per_s, streamed, first in streams]
+        ),
+        first_token_p50_ns=_geometric_mean([float(first.p50_ns) for _, _, first in streams]),
+        first_token_p99_ns=_geometric_mean([float(first.p99_ns) for _, _, first in streams]),
+        per_token_p50_ns=_geometric_mean([float(times.p50_ns) for times in per_token])
+        if per_token
+        else None,
+        per_token_p99_ns=_geometric_mean([float(times.p99_ns) for times in per_token])
+        if per_token
+        else None,
+        good_per_s=good_per_s if bounded else None,
+        good_share=good / answers if bounded else None,
     )
 
 

@@ -56,9 +56,12 @@ STEERING = (
 )  # fmt: skip
 
 # The variables that configure a server's workers, which inherit the server's environment: the
-# size of images, the number of threads (if requested), the server's distribution, the file of
+# size of images; the words that a text and its answer may have, and the texts that a worker
+# writes at once; the number of threads (if requested), the server's distribution, the file of
 # the model (if it has no other way to learn it), and the folder in which each worker reports its
 # setup.
+SERVED_CONTEXT = "COREBOUND_SERVED_CONTEXT"
+SERVED_SLOTS = "COREBOUND_SERVED_SLOTS"
 SERVED_IMAGE = "COREBOUND_SERVED_IMAGE"
 SERVED_THREADS = "COREBOUND_SERVED_THREADS"
 SERVED_BY = "COREBOUND_SERVED_BY"

@@ -14,6 +14,8 @@ from corebound.scenario.cell import Binding, Cell, Framework, Scalar, Threads
 from corebound.scenario.loader import load
 from corebound.scenario.matrix import expand
 from corebound.scenario.models import Measure, WarmupIterations
+from corebound.scenario.traffic import Lengths, Streaming
+from corebound.worker.workloads.shared import decoder
 from support.build import a_cell, a_host
 
 PYTHON = "/e/bin/python"
@@ -48,9 +50,9 @@ def placed(cell: Cell, host: Topology = FOUR_CORES) -> Placement:
 def test_a_server_is_one_command_that_starts_its_workers_itself() -> None:
     cell = a_server(framework="litserve")
 
-    made = command(cell, placed(cell), 0, PYTHON)
+    made = command(cell, placed(cell), 0, PYTHON, target="mine:Classifier")
 
-    assert made.argv[0] == PYTHON
+    assert made.argv[:3] == (PYTHON, "-m", "mine")
     assert made.argv[-2:] == ("--workers", "2")
 
 
@@ -65,9 +67,9 @@ def test_torchserve_is_started_as_its_users_start_it() -> None:
 def test_fastapi_is_started_by_uvicorn_with_its_workers() -> None:
     cell = a_server(framework="fastapi", workers=3)
 
-    words = command(cell, placed(cell), 0, PYTHON).argv
+    words = command(cell, placed(cell), 0, PYTHON, target="mine:application").argv
 
-    assert words[:3] == (PYTHON, "-m", "uvicorn")
+    assert words[:4] == (PYTHON, "-m", "uvicorn", "mine:application")
     assert words[-2:] == ("--workers", "3")
 
 
@@ -143,6 +145,43 @@ def test_an_iteration_is_a_request_and_warm_up_requests_are_additional() -> None
     traffic = traffic_of(a_server(concurrency=5), measure, seed=3)
 
     assert (traffic.requests, traffic.warmup_requests, traffic.concurrency) == (100, 7, 5)
+
+
+def a_text_server(**parameters: Scalar) -> Cell:
+    return replace(
+        a_server(framework="llama-server", workers=1),
+        parameters=(("context", 64), ("prompt", 16), ("output", 8), *parameters.items()),
+    )
+
+
+def test_texts_and_their_answers_fit_into_the_context() -> None:
+    cell = a_text_server(concurrency=2, spread=0.5, first_token_ms=200.0)
+
+    traffic = traffic_of(cell, Measure(), seed=3)
+
+    assert traffic.streaming == Streaming(
+        prompt_tokens=Lengths(median=16, spread=0.5, most=32),
+        output_tokens=Lengths(median=8, spread=0.5, most=32),
+        vocabulary=decoder.VOCABULARY,
+        first_token_bound_ms=200.0,
+    )
+
+
+def test_a_server_of_texts_is_told_the_context_and_how_many_it_writes_at_once() -> None:
+    cell = a_text_server(slots=2)
+
+    told = dict(command(cell, placed(cell), 0, PYTHON, target="mine:main").env)
+
+    assert told["COREBOUND_SERVED_CONTEXT"] == "64"
+    assert told["COREBOUND_SERVED_SLOTS"] == "2"
+    assert "COREBOUND_SERVED_IMAGE" not in told
+
+
+def test_a_server_of_one_process_has_one_worker() -> None:
+    placement = place(replace(a_text_server(), workers=2), FOUR_CORES)
+
+    assert isinstance(placement, CannotRun)
+    assert placement.what == "llama-server is one process, not `workers: 2`."
 
 
 SCENARIO = """schema: 1

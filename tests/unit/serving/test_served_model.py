@@ -7,19 +7,15 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
-from corebound.serving.served_model import Execute, ServedModel, served_model
+from corebound.serving.served_model import Execute, ServedModel, recipe_of, served_model
+from support.build import a_cell
 
 
 def created(cache: Path, execute: Execute) -> ServedModel:
-    return served_model(
-        cache,
-        model="resnet18",
-        image=64,
-        python=Path("/usr/bin/python3"),
-        archived=False,
-        execute=execute,
-    )
+    cell = replace(a_cell(), framework="fastapi", parameters=(("model", "resnet18"), ("image", 64)))
+    return served_model(cache, recipe_of(cell), python=Path("/usr/bin/python3"), execute=execute)
 
 
 def test_a_model_is_locked_while_it_is_created(tmp_path: Path) -> None:

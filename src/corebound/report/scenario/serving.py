@@ -202,6 +202,11 @@ class Serving(Struct, frozen=True, kw_only=True):
     command: CommandLine
 
     @property
+    def has_streams(self) -> bool:
+        """Whether the answers of any configuration are streams of tokens."""
+        return any(row.served.streamed is not None for row in self.rows)
+
+    @property
     def has_core_bound(self) -> bool:
         """Whether the core-bound share of any configuration is known."""
         return any(row.workers.core_bound is not None for row in self.rows)
@@ -210,6 +215,13 @@ class Serving(Struct, frozen=True, kw_only=True):
     def has_remote_memory(self) -> bool:
         """Whether the share of remote memory of any configuration is known."""
         return any(row.workers.remote_memory is not None for row in self.rows)
+
+
+_STREAM_READING = (
+    ("Time to first token", "From where the latency counts to the first token of an answer."),
+    ("Time per output token", "An answer's mean time from one token to the next."),
+    ("Answers within bounds", "Goodput: answers per second whose two times are within the bounds."),
+)
 
 
 def serving(result: ScenarioResult) -> Serving | None:
@@ -236,6 +248,7 @@ def serving(result: ScenarioResult) -> Serving | None:
             ("Requests/s", "Successful ones; errors are counted, and enter no latency."),
             ("p50 to p99", "Geometric means over launches, with their 95 % CI."),
             ("p99.9", "Of all requests of all launches, from 1,000 on."),
+            *(_STREAM_READING if any(served.streamed for _, served in cells) else ()),
             (
                 "Cores shared",
                 "Of the time that a core had a worker, the share that it had two or more.",

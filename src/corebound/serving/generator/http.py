@@ -155,7 +155,8 @@ class Target(Struct, frozen=True, kw_only=True):
     """The address of the server and the requests to send.
 
     `host` is an address, not a name: a name lookup would count as latency. `requests` gives
-    the next request to send. If it `streams`, answers are read as streams of tokens.
+    the next request to send. If it `streams`, answers are read as streams of tokens, and each has
+    a connection of its own.
     """
 
     host: str
@@ -217,7 +218,9 @@ class _Connection(asyncio.Protocol):
             self._end("not HTTP")
             return
         if complete:
-            self._end(_error(self._response.status), keeps=self._response.keeps)
+            # llama-server announces that it keeps a connection after a stream, but closes it.
+            keeps = self._response.keeps and not self._target.streams
+            self._end(_error(self._response.status), keeps=keeps)
 
     def eof_received(self) -> None:
         if self._response is not None and self._response.end():

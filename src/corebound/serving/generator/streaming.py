@@ -89,6 +89,24 @@ class _Event(Struct):
 _decode = msgspec.json.Decoder(_Event).decode
 
 
+def streamed_text(answer: bytes) -> str | None:
+    r"""The whole text of an answer; None if it is no stream of such events.
+
+    >>> streamed_text(b'data: {"choices": [{"text": " a"}]}\n\ndata: [DONE]\n\n')
+    ' a'
+    """
+    events = (
+        line.removeprefix(b"data:").strip()
+        for line in answer.split(b"\n")
+        if line.startswith(b"data:")
+    )
+    try:
+        choices = [_decode(event).choices for event in events if event != b"[DONE]"]
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return None
+    return "".join(choice.text for each in choices for choice in each) if choices else None
+
+
 class TokenStream:
     """Reads one answer incrementally, in pieces of any size."""
 

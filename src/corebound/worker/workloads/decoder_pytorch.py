@@ -165,7 +165,7 @@ def inference(
     """
     kind = getattr(torch, dtype)
     model = load(context).to(kind)
-    cache = torch.zeros(LAYERS, 2, batch, HEADS, context, WIDTH // HEADS, dtype=kind)
+    cache = empty_cache(batch=batch, context=context).to(kind)
     words = torch.from_numpy(decoder.words(batch, min(prompt, context) or 1))
     return FirstToken(model, cache, words) if prompt else Generation(model, cache, words)
 
@@ -178,3 +178,8 @@ def load(context: int) -> Decoder:
     load_weights(model, decoder.weights(context))
     model.eval()
     return model
+
+
+def empty_cache(*, batch: int, context: int) -> torch.Tensor:
+    """A cache of float32 numbers, layers×2×batch×heads×context×64, that holds no words."""
+    return torch.zeros(LAYERS, 2, batch, HEADS, context, WIDTH // HEADS)

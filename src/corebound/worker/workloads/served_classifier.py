@@ -4,10 +4,6 @@ from __future__ import annotations
 
 import io
 import os
-import platform
-import tempfile
-from importlib import metadata
-from pathlib import Path
 
 import numpy as np
 import torch
@@ -15,6 +11,7 @@ from PIL import Image
 
 from corebound.worker import protocol
 from corebound.worker.adapters import pytorch
+from corebound.worker.workloads.shared import served_worker
 
 # Means and deviations of ImageNet's channels, which most serving handlers normalise by.
 CHANNEL_MEANS = np.array((0.485, 0.456, 0.406), dtype=np.float32)
@@ -25,8 +22,8 @@ TOP = 5
 
 def set_threads() -> None:
     """Set the pool size that the cell requests, before a model is loaded."""
-    if threads := os.environ.get(protocol.SERVED_THREADS):
-        torch.set_num_threads(int(threads))
+    if threads := served_worker.requested_threads():
+        torch.set_num_threads(threads)
 
 
 def prepare(jpeg: bytes) -> torch.Tensor:
@@ -46,30 +43,5 @@ def top(logits: torch.Tensor) -> list[list[float]]:
 
 
 def report(*packages: str) -> None:
-    """Report the worker's threads and environment in a file named by its process id.
-
-    Its versions include those of the server and of other `packages`.
-
-    The runner cannot query a worker of a server, so the worker reports on its own. The file
-    is written atomically.
-    """
-    folder = Path(os.environ[protocol.SERVED_REPORTS])
-    described = pytorch.describe()
-    versions = dict(described["versions"])
-    for name in (os.environ.get(protocol.SERVED_BY, ""), *packages):
-        if name:
-            versions[name] = metadata.version(name)
-    ready = protocol.Ready(
-        threads_used=described["threads_used"],
-        inter_op_used=described["inter_op_used"],
-        python=platform.python_version(),
-        versions=versions,
-        blas=described["blas"],
-        environment={
-            name: value for name, value in os.environ.items() if name.startswith(protocol.STEERING)
-        },
-        work={"images": 1.0},
-    )
-    with tempfile.NamedTemporaryFile(dir=folder, delete=False) as stream:
-        stream.write(protocol.encode(ready))
-    Path(stream.name).rename(folder / f"{os.getpid()}.json")
+    """Report the worker's threads, environment and versions, also those of other `packages`."""
+    served_worker.report(pytorch.describe(), work={"images": 1.0}, packages=packages)

@@ -25,6 +25,10 @@ LAYERS = 4
 INNER_WIDTH = 4 * WIDTH
 EPSILON = 1e-5
 
+# The first tokens of the vocabulary are special, and one for each byte; the others are words.
+SPECIAL_TOKENS = ("<unk>", "<s>", "</s>")
+FIRST_WORD = len(SPECIAL_TOKENS) + 256
+
 Weights = dict[str, NDArray[np.float32]]
 
 
@@ -72,3 +76,12 @@ def weights(context: int) -> Weights:
 def words(batch: int, length: int) -> NDArray[np.int64]:
     """Random words, batch×length: the same in every environment."""
     return SeededNumbers(batch * 10_000 + length).below(VOCABULARY, (batch, length))
+
+
+def text_of(word: int) -> str:
+    """What a token looks like in a text; empty for a special one or a byte.
+
+    >>> text_of(300), text_of(2)
+    (' w300', '')
+    """
+    return f" w{word}" if word >= FIRST_WORD else ""

@@ -9,9 +9,8 @@ import numpy as np
 
 from corebound.worker.workloads.shared import decoder
 
-# The tokens of a SentencePiece vocabulary: three special ones, one for each byte, and words.
-_SPECIAL = (("<unk>", 2), ("<s>", 3), ("</s>", 3))
-_BYTE_TYPE, _WORD_TYPE = 6, 1
+# The types of tokens in llama.h: the unknown one, those that control, bytes, and words.
+_TYPES = (2, 3, 3, *(6,) * 256, *(1,) * (decoder.VOCABULARY - decoder.FIRST_WORD))
 # The names of a layer's weights in GPT-2's GGUF layout, by ours.
 _IN_LAYER = {
     "_norm": "attn_norm",
@@ -77,16 +76,15 @@ def _name(name: str) -> str:
 
 def _add_vocabulary(file: gguf.GGUFWriter) -> None:
     """Add tokens, so that a server can write what it generates as text."""
-    tokens = [*_SPECIAL, *((f"<0x{byte:02X}>", _BYTE_TYPE) for byte in range(256))]
-    tokens += [
-        (f"\u2581w{number}", _WORD_TYPE) for number in range(len(tokens), decoder.VOCABULARY)
-    ]
+    bytes_ = (f"<0x{byte:02X}>" for byte in range(256))
+    # SentencePiece writes a blank as this sign.
+    words = (f"\u2581w{number}" for number in range(decoder.FIRST_WORD, decoder.VOCABULARY))
     file.add_vocab_size(decoder.VOCABULARY)
     file.add_tokenizer_model("llama")
     file.add_tokenizer_pre("default")
-    file.add_token_list([text for text, _ in tokens])
+    file.add_token_list([*decoder.SPECIAL_TOKENS, *bytes_, *words])
     file.add_token_scores(np.zeros(decoder.VOCABULARY, np.float32).tolist())
-    file.add_token_types([type_ for _, type_ in tokens])
+    file.add_token_types(_TYPES)
     file.add_unk_token_id(0)
     file.add_bos_token_id(1)
     file.add_eos_token_id(2)

@@ -1,0 +1,73 @@
+"""The decoder behind llama.cpp's own server: run as a program in the server's environment."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import signal
+from importlib import metadata
+from pathlib import Path
+
+import xllamacpp
+
+from corebound.worker import protocol
+from corebound.worker.native_threads import PoolCounter
+from corebound.worker.workloads.shared import served_worker
+
+# GGML_TYPE_F32 of ggml.h.
+_FLOAT32 = xllamacpp.ggml_type.GGML_TYPE_F32
+
+
+def main() -> None:
+    """Serve on the loopback interface until terminated."""
+    parser = argparse.ArgumentParser(description=main.__doc__)
+    parser.add_argument("--model", type=Path, required=True)
+    parser.add_argument("--port-file", type=Path, required=True)
+    parser.add_argument("--workers", type=int, choices=[1], required=True)
+    options = parser.parse_args()
+    # Blocked before there are other threads, which inherit this, so that `sigwait` gets it.
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
+    server = xllamacpp.Server(
+        parameters(options.model, int(options.port_file.read_text(encoding="ascii")))
+    )
+    # The threads that compute are started for the first text.
+    pool = PoolCounter()
+    server.handle_completions({"prompt": [3], "max_tokens": 2})
+    described = {
+        "threads_used": pool.size,
+        "inter_op_used": None,
+        "versions": {"xllamacpp": metadata.version("xllamacpp")},
+        "blas": None,
+    }
+    served_worker.report(described, work={"texts": 1.0})
+    signal.sigwait({signal.SIGTERM})
+
+
+def parameters(model: Path, port: int) -> xllamacpp.CommonParams:
+    """The options of llama-server (`--ctx-size`, `--parallel`, `--threads` and others)."""
+    result = xllamacpp.CommonParams()
+    slots = int(os.environ[protocol.SERVED_SLOTS])
+    result.model.path = str(model)
+    result.hostnames = ["127.0.0.1"]
+    result.port = port
+    result.n_parallel = slots
+    result.n_ctx = int(os.environ[protocol.SERVED_CONTEXT]) * slots
+    # The type of PyTorch's cache; llama.cpp's own default has 16 bits.
+    result.cache_type_k = result.cache_type_v = _FLOAT32
+    # Every prompt is computed in full, so nothing is gained by keeping texts.
+    result.cache_ram_mib = 0
+    result.cache_idle_slots = False
+    # The first text is written here, to count the threads that are started for it.
+    result.warmup = False
+    # Neither a page for browsers nor a smaller context than requested.
+    result.ui = False
+    result.fit_params = False
+    # Errors and warnings; the rest is several lines for each request.
+    result.verbosity = 2
+    if threads := served_worker.requested_threads():
+        result.cpuparams.n_threads = result.cpuparams_batch.n_threads = threads
+    return result
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,54 @@
+"""What a worker of any server reads from its environment, and the report that it writes."""
+
+from __future__ import annotations
+
+import os
+import platform
+import tempfile
+from collections.abc import Mapping, Sequence
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from corebound.worker import protocol
+
+
+def requested_threads() -> int | None:
+    """The number of threads that the cell requests; None leaves the framework's default."""
+    threads = os.environ.get(protocol.SERVED_THREADS)
+    return int(threads) if threads else None
+
+
+def report(
+    described: Mapping[str, Any], *, work: Mapping[str, float], packages: Sequence[str] = ()
+) -> None:
+    """Report the worker's threads and environment in a file named by its process id.
+
+    The runner cannot query a worker of a server, so the worker reports on its own. The file
+    is written atomically.
+
+    Args:
+        described: What the framework's adapter describes.
+        work: The work of one request by unit.
+        packages: Packages whose versions are reported, besides those of the framework and
+            of the server.
+    """
+    folder = Path(os.environ[protocol.SERVED_REPORTS])
+    versions = dict(described["versions"])
+    for name in (os.environ.get(protocol.SERVED_BY, ""), *packages):
+        if name:
+            versions[name] = metadata.version(name)
+    ready = protocol.Ready(
+        threads_used=described["threads_used"],
+        inter_op_used=described["inter_op_used"],
+        python=platform.python_version(),
+        versions=versions,
+        blas=described["blas"],
+        environment={
+            name: value for name, value in os.environ.items() if name.startswith(protocol.STEERING)
+        },
+        work=dict(work),
+    )
+    with tempfile.NamedTemporaryFile(dir=folder, delete=False) as stream:
+        stream.write(protocol.encode(ready))
+    Path(stream.name).rename(folder / f"{os.getpid()}.json")
