@@ -244,7 +244,7 @@ def test_a_stream_is_timed_from_its_first_token_to_its_last(
 
     assert (answered.ok, answered.errors) == (20, {})
     # llama-server closes a connection after a stream, whatever it announced.
-    assert answered.opened > 4
+    assert answered.opened >= 4
     assert answered.streamed is not None
     assert answered.streamed.tokens == 20 * 6
     # Every first token comes after its bound.

@@ -131,6 +131,20 @@ def test_the_highest_rate_within_a_bound_is_found(served: Serve) -> None:
     assert result.p90_ns < 1e9
 
 
+@pytest.mark.quick
+@needs.two_cpus
+def test_onnx_runtime_behind_fastapi_answers_with_the_requested_threads(served: Serve) -> None:
+    parameters = {"concurrency": 2, "runtime": "onnxruntime"}
+
+    outcome = served(server="fastapi", workers=2, threads=2, parameters=parameters)
+
+    # Before that, an answer has been compared with PyTorch's.
+    assert (outcome.status, outcome.reason) == ("ok", None), outcome.log
+    assert [worker.threads_used for worker in outcome.workers] == [2, 2]
+    assert all("onnxruntime" in worker.versions for worker in outcome.workers)
+    assert all("torch" not in worker.versions for worker in outcome.workers)
+
+
 def test_a_bound_that_the_server_cannot_meet_fails_with_the_reason(served: Serve) -> None:
     parameters = {"traffic": "rate-search", "bound_ms": 0.01}
     outcome = served(server="fastapi", workers=1, threads=1, iterations=250, parameters=parameters)

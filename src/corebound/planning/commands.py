@@ -86,6 +86,7 @@ DEFAULT_SLOTS = 4
 # The variables that tell a server's workers the parameters of the workload.
 _VARIABLES = {
     "image": protocol.SERVED_IMAGE,
+    "runtime": protocol.SERVED_RUNTIME,
     "context": protocol.SERVED_CONTEXT,
     "slots": protocol.SERVED_SLOTS,
 }

@@ -83,8 +83,11 @@ def _server(
     if cell.framework == "llama-server":
         return LlamaServer(model, reports=reports)
     if cell.framework == "fastapi":
-        is_text = "context" in dict(cell.parameters)
-        return (TextFastApi if is_text else FastApi)(model, reports=reports)
+        parameters = dict(cell.parameters)
+        if "context" in parameters:
+            return TextFastApi(model, reports=reports)
+        runtime = str(parameters.get("runtime", "pytorch"))
+        return FastApi(model, reports=reports, runtime=runtime)
     if cell.framework == "litserve":
         return LitServe(model, reports=reports)
     pinned = tuple(slot.cpus for slot in placement.slots) if server_binds_workers(cell) else None

@@ -126,6 +126,7 @@ BUILT_IN: dict[str, BuiltIn] = {
         parameters={
             "model": str,
             "image": int,
+            "runtime": str,
             "traffic": str,
             "concurrency": int,
             "rate": float,
@@ -135,6 +136,7 @@ BUILT_IN: dict[str, BuiltIn] = {
         },
         choices={
             "model": ("resnet18", "resnet50"),
+            "runtime": ("pytorch", "onnxruntime"),
             "traffic": get_args(Shape),
             "client": get_args(Client),
         },
@@ -142,6 +144,7 @@ BUILT_IN: dict[str, BuiltIn] = {
         above_zero=frozenset({"rate", "bound_ms"}),
         required=("model", "image"),
         serves=True,
+        supported={name: {"runtime": ("pytorch",)} for name in ("torchserve", "litserve")},
     ),
     "text-serving": BuiltIn(
         situation=_SERVES,
@@ -166,7 +169,7 @@ BUILT_IN: dict[str, BuiltIn] = {
         },
         choices={"dtype": ("float32", "int8"), "traffic": get_args(Shape)},
         least={
-            "context": 8,
+            "context": 32,
             "prompt": 1,
             "output": 1,
             "slots": 1,

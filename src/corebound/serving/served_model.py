@@ -67,7 +67,10 @@ def recipe_of(cell: Cell) -> ModelRecipe:
     return ModelRecipe(
         name=f"{model}-{image}",
         maker="corebound.worker.workloads.served_model",
-        arguments=("--model", str(model), "--image", str(image), "--seed", str(SEED)),
+        arguments=(
+            *("--model", str(model), "--image", str(image), "--seed", str(SEED)),
+            *(("--onnx",) if parameters.get("runtime") == "onnxruntime" else ()),
+        ),
         sources=("served_model.py", "served_classifier.py", HANDLER),
         archived=cell.framework == "torchserve",
     )
@@ -82,6 +85,11 @@ class ServedModel(Struct, frozen=True, kw_only=True):
     def file(self) -> Path:
         """The network in TorchScript."""
         return self.folder / "model.pt"
+
+    @property
+    def onnx(self) -> Path:
+        """The network in ONNX."""
+        return self.folder / "model.onnx"
 
     @property
     def archive(self) -> Path:

@@ -278,9 +278,15 @@ class FastApi:
     path = "/predict"
     content_type = "image/jpeg"
 
-    def __init__(self, model: ServedModel, *, reports: Path) -> None:
-        """Choose its port; the arguments are those of `LitServe`."""
-        self._model = model
+    def __init__(self, model: ServedModel, *, reports: Path, runtime: str = "pytorch") -> None:
+        """Choose its port.
+
+        Args:
+            model: The model to serve.
+            reports: As for `LitServe`.
+            runtime: What computes: `pytorch` or `onnxruntime`.
+        """
+        self._file = model.onnx if runtime == "onnxruntime" else model.file
         self.body = model.jpeg
         self._reports = reports
         (self.port,) = free_ports(1)
@@ -288,7 +294,7 @@ class FastApi:
     def write(self, folder: Path) -> dict[str, str]:
         """The port, which uvicorn reads from its environment, and the model; writes no files."""
         del folder
-        return {"UVICORN_PORT": str(self.port), protocol.SERVED_MODEL: str(self._model.file)}
+        return {"UVICORN_PORT": str(self.port), protocol.SERVED_MODEL: str(self._file)}
 
     def workers(self) -> tuple[ServerWorker, ...]:
         """The live workers that have reported."""

@@ -56,13 +56,14 @@ STEERING = (
 )  # fmt: skip
 
 # The variables that configure a server's workers, which inherit the server's environment: the
-# size of images; the words that a text and its answer may have, and the texts that a worker
-# writes at once; the number of threads (if requested), the server's distribution, the file of
-# the model (if it has no other way to learn it), and the folder in which each worker reports its
-# setup.
+# words that a text and its answer may have, and the texts that a worker writes at once; the size
+# of images, and the runtime that classifies them; the number of threads (if requested), the
+# server's distribution, the file of the model (if it has no other way to learn it), and the
+# folder in which each worker reports its setup.
 SERVED_CONTEXT = "COREBOUND_SERVED_CONTEXT"
 SERVED_SLOTS = "COREBOUND_SERVED_SLOTS"
 SERVED_IMAGE = "COREBOUND_SERVED_IMAGE"
+SERVED_RUNTIME = "COREBOUND_SERVED_RUNTIME"
 SERVED_THREADS = "COREBOUND_SERVED_THREADS"
 SERVED_BY = "COREBOUND_SERVED_BY"
 SERVED_MODEL = "COREBOUND_SERVED_MODEL"

@@ -1,16 +1,17 @@
-"""An image classifier as servers use it: a file of weights, JPEG in, classes out."""
+"""An image classifier as servers use it: JPEG in, classes out. Uses only NumPy and Pillow."""
 
 from __future__ import annotations
 
 import io
 import os
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
-import torch
+from numpy.typing import NDArray
 from PIL import Image
 
 from corebound.worker import protocol
-from corebound.worker.adapters import pytorch
 from corebound.worker.workloads.shared import served_worker
 
 # Means and deviations of ImageNet's channels, which most serving handlers normalise by.
@@ -20,28 +21,27 @@ CHANNEL_DEVIATIONS = np.array((0.229, 0.224, 0.225), dtype=np.float32)
 TOP = 5
 
 
-def set_threads() -> None:
-    """Set the pool size that the cell requests, before a model is loaded."""
-    if threads := served_worker.requested_threads():
-        torch.set_num_threads(threads)
-
-
-def prepare(jpeg: bytes) -> torch.Tensor:
+def prepare(jpeg: bytes) -> NDArray[np.float32]:
     """Decode one JPEG, of any size, to 1×3×side×side normalised numbers."""
     side = int(os.environ[protocol.SERVED_IMAGE])
     with Image.open(io.BytesIO(jpeg)) as picture:
         pixels = np.asarray(picture.convert("RGB").resize((side, side)), dtype=np.float32)
     scaled = (pixels / 255 - CHANNEL_MEANS) / CHANNEL_DEVIATIONS
-    return torch.from_numpy(np.ascontiguousarray(scaled.transpose(2, 0, 1)))[None]
+    return np.ascontiguousarray(scaled.transpose(2, 0, 1), dtype=np.float32)[None]
 
 
-def top(logits: torch.Tensor) -> list[list[float]]:
-    """The most likely classes of one image, as [class, probability], most likely first."""
-    likeliest = torch.softmax(logits[0], dim=0).topk(TOP)
-    pairs = zip(likeliest.indices.tolist(), likeliest.values.tolist(), strict=True)
-    return [[index, probability] for index, probability in pairs]
+def top(logits: NDArray[np.float32]) -> list[list[float]]:
+    """The most likely classes of one image, as [class, probability], most likely first.
+
+    Args:
+        logits: 1×classes.
+    """
+    powers = np.exp(logits[0] - logits[0].max())
+    shares = powers / powers.sum()
+    likeliest = np.argsort(-shares)[:TOP]
+    return [[int(index), float(shares[index])] for index in likeliest]
 
 
-def report(*packages: str) -> None:
-    """Report the worker's threads, environment and versions, also those of other `packages`."""
-    served_worker.report(pytorch.describe(), work={"images": 1.0}, packages=packages)
+def report(described: Mapping[str, Any], *packages: str) -> None:
+    """Report a worker, as `served_worker.report` does; a request is an image."""
+    served_worker.report(described, work={"images": 1.0}, packages=packages)

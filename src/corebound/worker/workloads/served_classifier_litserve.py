@@ -12,7 +12,9 @@ from typing import Any
 import litserve
 import torch
 
+from corebound.worker.adapters import pytorch
 from corebound.worker.workloads import served_classifier
+from corebound.worker.workloads.shared import served_worker
 
 
 class Classifier(litserve.LitAPI):
@@ -24,13 +26,13 @@ class Classifier(litserve.LitAPI):
 
     def setup(self, device: str) -> None:
         """Set the pool size, load the model, then report."""
-        served_classifier.set_threads()
+        served_worker.prepare(pytorch)
         self._network = torch.jit.load(str(self._file), map_location=device).eval()
-        served_classifier.report()
+        served_classifier.report(pytorch.describe())
 
     def decode_request(self, request: dict[str, Any]) -> torch.Tensor:
         """Convert the request's JSON to 1×3×side×side numbers."""
-        return served_classifier.prepare(base64.b64decode(request["image"]))
+        return torch.from_numpy(served_classifier.prepare(base64.b64decode(request["image"])))
 
     def predict(self, x: torch.Tensor) -> torch.Tensor:
         """The forward pass, without gradients."""
@@ -40,7 +42,7 @@ class Classifier(litserve.LitAPI):
 
     def encode_response(self, output: torch.Tensor) -> list[list[float]]:
         """The most likely classes."""
-        return served_classifier.top(output)
+        return served_classifier.top(output.numpy())
 
 
 def main() -> None:

@@ -102,8 +102,7 @@ def event(document: dict[str, Any]) -> str:
 
 def _ready_model(context: int) -> decoder_pytorch.Decoder:
     """Set the pool size, load the model, write a word, then report."""
-    if threads := served_worker.requested_threads():
-        torch.set_num_threads(threads)
+    served_worker.prepare(pytorch)
     model = decoder_pytorch.load(context)
     Text(model, context, [0]).next_word()
     served_worker.report(pytorch.describe(), work={"texts": 1.0}, packages=("uvicorn", "httptools"))

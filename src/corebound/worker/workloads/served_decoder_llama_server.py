@@ -11,11 +11,13 @@ from pathlib import Path
 import xllamacpp
 
 from corebound.worker import protocol
-from corebound.worker.native_threads import PoolCounter
+from corebound.worker.native_threads import computing_threads
 from corebound.worker.workloads.shared import served_worker
 
 # GGML_TYPE_F32 of ggml.h.
 _FLOAT32 = xllamacpp.ggml_type.GGML_TYPE_F32
+# A text that is long enough to see which threads compute.
+_TEXT = {"prompt": [3], "max_tokens": 64, "ignore_eos": True}
 
 
 def main() -> None:
@@ -30,11 +32,9 @@ def main() -> None:
     server = xllamacpp.Server(
         parameters(options.model, int(options.port_file.read_text(encoding="ascii")))
     )
-    # The threads that compute are started for the first text.
-    pool = PoolCounter()
-    server.handle_completions({"prompt": [3], "max_tokens": 2})
     described = {
-        "threads_used": pool.size,
+        # The server has threads for requests, too.
+        "threads_used": computing_threads(lambda: server.handle_completions(_TEXT)),
         "inter_op_used": None,
         "versions": {"xllamacpp": metadata.version("xllamacpp")},
         "blas": None,
@@ -57,8 +57,6 @@ def parameters(model: Path, port: int) -> xllamacpp.CommonParams:
     # Every prompt is computed in full, so nothing is gained by keeping texts.
     result.cache_ram_mib = 0
     result.cache_idle_slots = False
-    # The first text is written here, to count the threads that are started for it.
-    result.warmup = False
     # Neither a page for browsers nor a smaller context than requested.
     result.ui = False
     result.fit_params = False

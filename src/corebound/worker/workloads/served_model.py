@@ -30,17 +30,21 @@ def main() -> None:
     parser.add_argument("--model", required=True)
     parser.add_argument("--image", type=int, required=True)
     parser.add_argument("--seed", type=int, required=True)
+    parser.add_argument("--onnx", action="store_true", help="write the model as ONNX, too")
     parser.add_argument("--out", type=Path, required=True)
     options = parser.parse_args()
     os.environ[protocol.SERVED_IMAGE] = str(options.image)
     torch.manual_seed(options.seed)
     jpeg = picture(options.seed)
     network = getattr(pytorch.torchvision().models, options.model)(weights=None).eval()
-    sample = served_classifier.prepare(jpeg)
+    sample = torch.from_numpy(served_classifier.prepare(jpeg))
     with torch.inference_mode():
         script = torch.jit.trace(network, sample)
-        answer = served_classifier.top(script(sample))
+        answer = served_classifier.top(script(sample).numpy())
     script.save(options.out / "model.pt")
+    if options.onnx:
+        # The other exporter needs a package more.
+        torch.onnx.export(network, (sample,), options.out / "model.onnx", dynamo=False)
     (options.out / "image.jpg").write_bytes(jpeg)
     body = json.dumps({"image": base64.b64encode(jpeg).decode("ascii")})
     (options.out / "image.json").write_text(body, encoding="ascii")

@@ -19,6 +19,11 @@ def requested_threads() -> int | None:
     return int(threads) if threads else None
 
 
+def prepare(adapter: Any) -> None:
+    """Have a framework's adapter set the requested threads, before a model is loaded."""
+    adapter.prepare(seed=0, intra_op=requested_threads(), inter_op=None)
+
+
 def report(
     described: Mapping[str, Any], *, work: Mapping[str, float], packages: Sequence[str] = ()
 ) -> None:
@@ -48,6 +53,7 @@ def report(
             name: value for name, value in os.environ.items() if name.startswith(protocol.STEERING)
         },
         work=dict(work),
+        pins_threads=described.get("pins_threads", False),
     )
     with tempfile.NamedTemporaryFile(dir=folder, delete=False) as stream:
         stream.write(protocol.encode(ready))
