@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from corebound.planning.artefacts import OF_FRAMEWORK, artefacts
 from corebound.planning.models import Command
+from corebound.scenario.builtin_workloads import BUILT_IN
 from corebound.scenario.cell import Threads
 from corebound.workflow.artefact_checks import check_artefact
 from support import needs
@@ -36,13 +37,14 @@ ENCODER: dict[str, Any] = {
 
 
 def output(imported: PreloadedFrameworks, runtime: str, made: str, folder: Path) -> list[float]:
-    """The first output of an `inference(…)`, some of its numbers."""
+    """The first output of a workload, such as `resnet50 batch=2`, some of its numbers."""
     folder.mkdir()
-    module, _, arguments = made.partition(" ")
+    workload, _, arguments = made.partition(" ")
+    module, _, function = BUILT_IN[f"{workload}-inference"].targets[runtime].partition(":")
     numbers: list[float] = imported.json_from(
         runtime,
-        f"from corebound.worker.workloads.{module}_{runtime} import inference\n"
-        f"made = inference({arguments})\n"
+        f"from {module} import {function}\n"
+        f"made = {function}({arguments})\n"
         "result = made.step()\n"
         "made.check(result)\n"
         "import numpy as np\n"
@@ -99,6 +101,25 @@ def test_int8_is_quantized_and_near_float32(tmp_path: Path) -> None:
     assert profile is not None
     integer = sum(one.calls for one in profile.operators if one.type in INTEGER_PRODUCTS)
     assert integer == 4  # attention in and out, and two products after it
+
+
+def test_int8_in_pytorch_is_quantized_and_near_float32(tmp_path: Path) -> None:
+    parameters = {**ENCODER["parameters"], "dtype": "int8"}
+
+    outcome = launch_once(
+        tmp_path,
+        "pytorch",
+        kind="profile",
+        workload="encoder-inference",
+        parameters=parameters,
+        measure={"operators": 2},
+    )
+
+    assert (outcome.status, outcome.reason) == ("ok", None)
+    profile = outcome.workers[0].profile
+    assert profile is not None
+    (integer,) = [one for one in profile.operators if one.type == "quantized::linear_dynamic"]
+    assert integer.calls == 2  # the two products after attention
 
 
 # A network of one kernel: compiling the encoder takes most of a minute.

@@ -101,6 +101,10 @@ _RUNTIMES: dict[str, dict[str, tuple[str, ...]]] = {
     },
     "jax": {"dtype": ("float32", "bfloat16"), "mode": ("usual",)},
 }
+# PyTorch quantizes linear layers in each run, which ResNet-50 has one of.
+_ENCODER_RUNTIMES = _RUNTIMES | {
+    "pytorch": {**_RUNTIMES["pytorch"], "dtype": ("float32", "bfloat16", "int8")}
+}
 
 BUILT_IN: dict[str, BuiltIn] = {
     "resnet50-inference": BuiltIn(
@@ -262,7 +266,7 @@ BUILT_IN: dict[str, BuiltIn] = {
         parameters={"batch": int, "sequence": int, "layers": int, "dtype": str, "mode": str},
         choices={"dtype": ("float32", "bfloat16", "int8"), "mode": _MODES},
         least={"batch": 1, "sequence": 1, "layers": 1},
-        supported=_RUNTIMES,
+        supported=_ENCODER_RUNTIMES,
     ),
     "onnx-inference": BuiltIn(
         situation=_RUNS,

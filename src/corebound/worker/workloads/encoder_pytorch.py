@@ -17,7 +17,7 @@ from corebound.worker.workloads.shared.encoder import (
     VOCABULARY,
     WIDTH,
 )
-from corebound.worker.workloads.shared.inference_pytorch import Inference, load_weights
+from corebound.worker.workloads.shared.inference_pytorch import Inference, load_weights, quantized
 
 
 class Encoder(nn.Module):
@@ -50,15 +50,29 @@ def inference(
     dtype: str = "float32",
     mode: str = "usual",
 ) -> Inference:
-    """Set up the forward pass of batch×sequence words; a sequence of at most 512."""
+    """Set up the forward pass of batch×sequence words; a sequence of at most 512.
+
+    In int8, the two products after attention find the ranges of their inputs in each run, and the
+    rest stays in float32.
+    """
     # Random weights take time to draw, and are replaced.
     with torch.device("meta"):
         model = Encoder(layers)
     load_weights(model, encoder.weights(layers))
+    model.eval()
+    words = torch.from_numpy(encoder.words(batch, sequence))
+    reference = None
+    if dtype == "int8":
+        with torch.inference_mode():
+            reference = model(words)
+        model = quantized(model)
+    else:
+        model = model.to(getattr(torch, dtype))
     return Inference(
         name="the encoder",
-        model=model.eval().to(getattr(torch, dtype)),
-        inputs=(torch.from_numpy(encoder.words(batch, sequence)),),
+        model=model,
+        reference=reference,
+        inputs=(words,),
         shape=(batch, sequence, WIDTH),
         unit="sequences",
         count=batch,

@@ -12,10 +12,7 @@ from numpy.typing import NDArray
 from corebound.worker.adapters.onnxruntime import Session, quantized, run_once
 from corebound.worker.workloads.shared import encoder_onnx, onnx_file, resnet50_onnx
 from corebound.worker.workloads.shared.onnx_model import OnnxModel
-from corebound.worker.workloads.shared.result_checks import wrong_result
-
-# The cosine between the outputs of int8 and float32; about 0.9999 for both networks.
-_LEAST_COSINE = 0.99
+from corebound.worker.workloads.shared.result_checks import LEAST_COSINE, wrong_result
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,7 +49,7 @@ class Inference:
         cosine = float(np.vdot(result, self.reference)) / float(
             np.linalg.norm(result) * np.linalg.norm(self.reference)
         )
-        if cosine < _LEAST_COSINE:
+        if cosine < LEAST_COSINE:
             raise wrong_result(
                 f"int8 gave an output whose cosine with that of float32 is {cosine:.3f}.",
                 check="the build of ONNX Runtime",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -10,7 +11,7 @@ from typing import Any
 import torch
 from numpy.typing import NDArray
 
-from corebound.worker.workloads.shared.result_checks import wrong_result
+from corebound.worker.workloads.shared.result_checks import LEAST_COSINE, wrong_result
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,6 +27,8 @@ class Inference:
             reported.
         mode: `usual` runs the model as it is; `compiled`: through torch.compile, which needs a
             C++ compiler and takes most of the first step.
+        reference: The output of float32 that a quantized model's is near to; None if it is not
+            quantized.
     """
 
     name: str
@@ -35,6 +38,7 @@ class Inference:
     unit: str | None = None
     count: int = 0
     mode: str = "usual"
+    reference: torch.Tensor | None = None
 
     def __post_init__(self) -> None:
         if self.mode == "compiled":
@@ -62,6 +66,27 @@ class Inference:
                 f"torch.compile compiled nothing of {self.name}.", check="the build of torch"
             )
         require_valid(result, self.shape, self.name)
+        if self.reference is None:
+            return
+        cosine = float(torch.cosine_similarity(result.flatten(), self.reference.flatten(), dim=0))
+        if cosine < LEAST_COSINE:
+            raise wrong_result(
+                f"int8 gave an output whose cosine with that of float32 is {cosine:.3f}.",
+                check="the build of torch",
+            )
+
+
+def quantized(model: torch.nn.Module) -> torch.nn.Module:
+    """A model whose linear layers multiply in int8, with PyTorch's own dynamic quantization."""
+    # The fused layers of a Transformer read weights that quantized layers do not have.
+    torch.backends.mha.set_fastpath_enabled(value=False)
+    with warnings.catch_warnings():
+        # It is deprecated for torchao, which took as long as float32 or longer on CPUs.
+        warnings.simplefilter("ignore", DeprecationWarning)
+        result: torch.nn.Module = torch.ao.quantization.quantize_dynamic(
+            model, {torch.nn.Linear}, dtype=torch.qint8
+        )
+    return result
 
 
 def _compiled_graphs() -> int:

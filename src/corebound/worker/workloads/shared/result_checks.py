@@ -9,6 +9,8 @@ from corebound.worker.workload import WorkloadError
 
 # The loss must be lower after this many steps; fewer steps are not checked.
 CHECKED_STEPS = 3
+# The cosine between the outputs of int8 and float32; about 0.9999 for the networks here.
+LEAST_COSINE = 0.99
 
 
 def wrong_result(what: str, *, check: str = "the framework's build") -> WorkloadError:
