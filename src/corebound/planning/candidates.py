@@ -21,7 +21,7 @@ DEFAULTS: Choice = {"binding": "none", "threads": "default", "wait_policy": None
 _BINDINGS = ("none", "physical-cores", "logical-cpus", "node", "socket", "cache")
 # Frameworks whose threads wait as OMP_WAIT_POLICY says.
 _OPENMP: frozenset[Framework] = frozenset(
-    {"pytorch", "mindspore", "numpy", "scikit-learn", "xgboost", "lightgbm"}
+    {"pytorch", "mindspore", "numpy", "scikit-learn", "xgboost", "lightgbm", "llama-cpp"}
 )
 
 

@@ -218,9 +218,9 @@ class Serving(Struct, frozen=True, kw_only=True):
 
 
 _STREAM_READING = (
-    ("Time to first token", "From where the latency counts to the first token of an answer."),
-    ("Time per output token", "An answer's mean time from one token to the next."),
-    ("Answers within bounds", "Goodput: answers per second whose two times are within the bounds."),
+    ("First token", "From where the latency counts to the first token of an answer."),
+    ("Per token", "An answer's mean time from one token to the next."),
+    ("Within bounds", "Goodput: answers per second whose two times are within the bounds."),
 )
 
 
