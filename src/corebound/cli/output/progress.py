@@ -216,7 +216,8 @@ class RunProgress:
             yield launch.fix or ""
             if launch.log:
                 yield f"Its whole output: `corebound log {launch.run} {launch.id}`"
-        if launch.leftover_processes:
+        # A worker that failed may itself still be running.
+        if launch.leftover_processes and launch.status in {"ok", "invalid"}:
             names = ", ".join(sorted(set(launch.leftover_processes)))
             if self._is_new("left", names):
                 yield f"It left processes behind, which were ended: {names}."
