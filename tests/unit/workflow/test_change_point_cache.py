@@ -13,6 +13,7 @@ from corebound.cli.app import app
 from corebound.records import history_files
 from corebound.records.history import Series
 from corebound.stats.history import incremental
+from corebound.stats.history.search import ProposedCuts
 from corebound.workflow.change_point_cache import cached_change_points
 from support.build import a_series
 
@@ -29,9 +30,11 @@ def searched(monkeypatch: pytest.MonkeyPatch) -> list[incremental.Segment]:
     found: list[incremental.Segment] = []
     whole = incremental._analyse_whole
 
-    def noted(one: incremental.Segment) -> incremental.SegmentResult:
+    def noted(
+        one: incremental.Segment, *proposed: ProposedCuts | None
+    ) -> incremental.SegmentResult:
         found.append(one)
-        return whole(one)
+        return whole(one, *proposed)
 
     monkeypatch.setattr(incremental, "_analyse_whole", noted)
     return found
