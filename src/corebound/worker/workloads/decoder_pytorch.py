@@ -152,7 +152,12 @@ class FirstToken(Generation):
 
 
 def inference(
-    *, batch: int = 1, context: int = 256, prompt: int = 0, dtype: str = "float32"
+    *,
+    batch: int = 1,
+    context: int = 256,
+    prompt: int = 0,
+    dtype: str = "float32",
+    mode: str = "usual",
 ) -> Generation:
     """Set up a batch of texts with a cache for `context` words.
 
@@ -162,7 +167,9 @@ def inference(
         prompt: The random words that each step reads before it generates one. With 0, each step
             generates one word of a text that begins with one random word.
         dtype: The type of weights and cache.
+        mode: Only `usual`; other runtimes have more.
     """
+    del mode
     kind = getattr(torch, dtype)
     model = load(context).to(kind)
     cache = empty_cache(batch=batch, context=context).to(kind)
