@@ -102,6 +102,15 @@ def test_too_little_data_says_what_is_known_and_what_to_run() -> None:
     assert page.action.line.line.startswith("corebound run scenarios/a-scenario.yaml")
 
 
+def test_among_several_scenarios_the_best_so_far_has_its_scenario() -> None:
+    page = page_of(
+        a_result(a_scenario(name="a", title="Small"), {NONE: 10.0, ONE_CPU: 9.9}, spread=1.0),
+        a_result(a_scenario(name="b", title="Large"), {NONE: 10.0, ONE_CPU: 2.0}, spread=3.0),
+    )
+
+    assert plain(page.hero.support).startswith("Best so far: Large, one CPU, inconclusive")
+
+
 def test_where_nothing_could_be_compared_a_value_is_told_and_what_to_run() -> None:
     # One has a launch of its baseline only, the other none at all.
     page = page_of(measured("one", 1), measured("two"))

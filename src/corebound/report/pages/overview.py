@@ -353,7 +353,9 @@ def _headline(advices: Sequence[Advice]) -> _Headline:
     left = left or (" One scenario needs more launches." if undecided else "")
     if most is None or most > _MOST_KEPT:
         verdict = rich("Keep the default until more is measured.")
-        support = f"Best so far: {_best_alternative(compared[0])}."
+        nearest = max(compared, key=_best_speedup)
+        title = f"{nearest.result.scenario.title}, " if len(advices) > 1 else ""
+        support = f"Best so far: {title}{_best_alternative(nearest)}."
     else:
         verdict = rich("Keep the default: nothing beats it by more than ", strong(ratio(most)), ".")
         support = f"With 95 % confidence, in {count(len(compared), 'scenario')}."
@@ -456,6 +458,10 @@ def _row(advice: Advice, history: ChangeHistory) -> OverviewRow:
             history,
         ),
     )
+
+
+def _best_speedup(advice: Advice) -> float:
+    return 0.0 if advice.best is None else advice.best.comparison.speedup_ratio
 
 
 def _best_alternative(advice: Advice) -> str:

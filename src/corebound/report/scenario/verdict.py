@@ -162,24 +162,19 @@ def _cell_names(pairs: Sequence[tuple[CellResult, Launch]]) -> str:
 
 
 def _lost_launches(result: ScenarioResult) -> Flag | None:
-    text = lost_launches_text([result])
-    if not text:
+    counts = {
+        status: sum(cell.summary.count(status) for cell in result.cells)
+        for status in ("invalid", "failed", "timed-out")
+    }
+    discarded = sum(counts.values())
+    if not discarded:
         return None
     total = sum(cell.summary.attempts - cell.summary.count("skipped") for cell in result.cells)
     return Flag.warning(
-        title=text, detail=f"of {total}; they are not in any result", link="#launches"
+        title=f"{discarded:,} of {count(total, 'launch', 'launches')} discarded",
+        detail=", ".join(f"{number:,} {status}" for status, number in counts.items() if number),
+        link="#launches",
     )
-
-
-def lost_launches_text(results: Sequence[ScenarioResult]) -> str:
-    """The number of launches without a result, by status; empty if there are none."""
-    counts = {
-        status: sum(cell.summary.count(status) for result in results for cell in result.cells)
-        for status in ("invalid", "failed", "timed-out")
-    }
-    text = ", ".join(f"{number} {status}" for status, number in counts.items() if number)
-    noun = "launch" if sum(counts.values()) == 1 else "launches"
-    return text and f"{text} {noun}"
 
 
 def _unsteady_launches(result: ScenarioResult) -> Flag | None:

@@ -336,7 +336,7 @@ def test_a_skipped_cell_is_listed_with_its_reason_and_no_value() -> None:
 def test_an_invalid_launch_is_flagged_and_discarded() -> None:
     page = a_page(latest_results([a_sample()])[0])
 
-    assert any(flag.title == "1 invalid launch" for flag in page.hero.flags)
+    assert any(flag.title == "1 of 90 launches discarded" for flag in page.hero.flags)
     row = row_of(page, "one node, one thread a core")
     assert row.details[0].value == "5, and 1 invalid"
 
