@@ -69,7 +69,7 @@ CRASH = """
 import sys
 from corebound.__main__ import main
 from corebound.scenario import json_schema
-def crash():
+def crash(*_):
     {crash}
 json_schema.schema_text = crash
 sys.argv = ["corebound", "schema"]

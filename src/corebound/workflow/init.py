@@ -6,6 +6,7 @@ import ast
 import json
 import re
 import shlex
+import tomllib
 from collections.abc import Iterator, Mapping
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
@@ -19,6 +20,14 @@ from corebound.errors import InputError, report_os_errors
 
 # What `install_command` names if corebound's address is unknown.
 NO_ADDRESS = "PATH-OR-URL-OF-COREBOUND"
+Integration = Literal["github", "gitlab", "makefile"]
+INTEGRATIONS: tuple[Integration, ...] = ("github", "gitlab", "makefile")
+# What each integration writes.
+_INTEGRATION_FILES: Mapping[Integration, tuple[str, ...]] = {
+    "github": (".github/workflows/corebound.yml",),
+    "gitlab": (".gitlab/corebound.yml", ".gitlab-ci.yml"),
+    "makefile": ("corebound.mk", "Makefile"),
+}
 # Files by which pip can install a project.
 _INSTALLABLE = ("pyproject.toml", "setup.py", "setup.cfg")
 
@@ -33,6 +42,8 @@ class Repository(Struct, frozen=True, kw_only=True):
         lacks: What is missing before asv can build commits: a git repository with this folder at
             its top, a commit, or a file by which pip installs. Empty if nothing is missing.
         has_remote: Whether the repository has a remote to update from.
+        is_git: Whether the folder is in a git repository.
+        services: The CI services that it uses, by its files and its remotes.
     """
 
     folder: Path
@@ -40,6 +51,8 @@ class Repository(Struct, frozen=True, kw_only=True):
     branch: str
     lacks: tuple[str, ...]
     has_remote: bool
+    is_git: bool = True
+    services: tuple[Integration, ...] = ()
 
     @property
     def is_built(self) -> bool:
@@ -57,13 +70,30 @@ def inspect_repository(folder: Path) -> Repository:
         "a commit": commit is not None,
         _INSTALLABLE[0]: any((folder / name).is_file() for name in _INSTALLABLE),
     }
+    remotes = git.query(folder, "remote", "--verbose") or ""
+    services: Mapping[Integration, bool] = {
+        "github": (folder / ".github").is_dir() or "github" in remotes,
+        "gitlab": (folder / ".gitlab-ci.yml").is_file() or "gitlab" in remotes,
+    }
     return Repository(
         folder=folder,
-        project=folder.name or "project",
+        project=_project_name(folder) or folder.name or "project",
         branch=git.query(folder, "branch", "--show-current") or "main",
         lacks=tuple(what for what, is_there in needs.items() if not is_there),
-        has_remote=bool(git.query(folder, "remote")),
+        has_remote=bool(remotes),
+        is_git=top is not None,
+        services=tuple(service for service, is_used in services.items() if is_used),
     )
+
+
+def _project_name(folder: Path) -> str | None:
+    """The name in pyproject.toml; None without one, or if the file is not TOML."""
+    try:
+        project = tomllib.loads((folder / "pyproject.toml").read_text("utf-8")).get("project", {})
+    except (OSError, ValueError):
+        return None
+    name = project.get("name") if isinstance(project, dict) else None
+    return name if isinstance(name, str) and name else None
 
 
 # `user@host:path`, which git accepts and pip does not.
@@ -201,7 +231,7 @@ def _function_error(label: str, what: str, fix: str) -> InputError:
 
 _PLACEHOLDER = re.compile(r"@([A-Z_]+)@")
 _LONGEST_NAME = 80
-WriteResult = Literal["written", "there already", "left alone"]
+WriteResult = Literal["written", "would be written", "there already", "left alone"]
 
 
 class InitRequest(Struct, frozen=True, kw_only=True):
@@ -214,6 +244,7 @@ class InitRequest(Struct, frozen=True, kw_only=True):
         install: The command that installs corebound in continuous integration.
         systemd: Whether to add systemd units and a line for cron.
         program: The corebound executable that these call.
+        integrations: The CI services and tools to write files for.
     """
 
     repository: Repository
@@ -222,6 +253,7 @@ class InitRequest(Struct, frozen=True, kw_only=True):
     install: str
     systemd: bool
     program: Path
+    integrations: tuple[Integration, ...] = INTEGRATIONS
 
     @property
     def scenario(self) -> str:
@@ -256,7 +288,12 @@ def file_texts(request: InitRequest) -> dict[str, str]:
         texts["nightly/corebound-nightly.service"] = filled("service.ini")
         texts["nightly/corebound-nightly.timer"] = filled("timer.ini")
         texts["nightly/crontab"] = filled("crontab")
-    return texts
+    unwanted = {
+        name
+        for integration in set(INTEGRATIONS) - set(request.integrations)
+        for name in _INTEGRATION_FILES[integration]
+    }
+    return {name: text for name, text in texts.items() if name not in unwanted}
 
 
 def _template_values(request: InitRequest) -> dict[str, str]:
@@ -303,8 +340,10 @@ def _asv_adapter() -> str:
     return (installed if installed.is_file() else checkout).read_text(encoding="utf-8")
 
 
-def write_files(texts: Mapping[str, str], folder: Path) -> dict[str, WriteResult]:
-    """Write each file that does not exist yet; leave existing files unchanged.
+def write_files(
+    texts: Mapping[str, str], folder: Path, *, dry_run: bool = False
+) -> dict[str, WriteResult]:
+    """Write each file that does not exist yet, unless `dry_run`; leave existing files unchanged.
 
     Raises:
         InputError: The folder cannot be written.
@@ -320,6 +359,9 @@ def write_files(texts: Mapping[str, str], folder: Path) -> dict[str, WriteResult
             if file.exists() or file.is_symlink():
                 is_same = file.is_file() and file.read_bytes() == text.encode()
                 results[name] = "there already" if is_same else "left alone"
+                continue
+            if dry_run:
+                results[name] = "would be written"
                 continue
             file.parent.mkdir(parents=True, exist_ok=True)
             with file.open("x", encoding="utf-8") as stream:

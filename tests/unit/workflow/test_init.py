@@ -1,4 +1,4 @@
-"""`corebound init` names an address that pip can install corebound from."""
+"""`corebound init`: what it writes for a repository, and how CI installs corebound."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ import pytest
 
 from corebound import git
 from corebound.workflow import init
-from corebound.workflow.init import install_command
+from corebound.workflow.init import inspect_repository, install_command
 from support import repositories
+from support.commands import corebound
 
 
 @pytest.fixture
@@ -81,3 +82,65 @@ def test_an_installation_without_an_address_leaves_it_to_be_filled_in(
     installed_from(monkeypatch, "")
 
     assert install_command() == f"python -m pip install {init.NO_ADDRESS}"
+
+
+def test_the_project_is_named_by_its_pyproject(checkout: Path) -> None:
+    (checkout / "pyproject.toml").write_text('[project]\nname = "shop"\n')
+
+    assert inspect_repository(checkout).project == "shop"
+
+
+@pytest.mark.parametrize("text", ["", "[project\n", "project = 1\n", "[project]\nname = 2\n"])
+def test_a_pyproject_without_a_name_leaves_the_name_of_the_folder(
+    checkout: Path, text: str
+) -> None:
+    (checkout / "pyproject.toml").write_text(text)
+
+    assert inspect_repository(checkout).project == "corebound"
+
+
+def test_the_ci_service_is_that_of_the_files_and_the_remotes(checkout: Path) -> None:
+    assert inspect_repository(checkout).services == ()
+
+    repositories.git(checkout, "remote", "add", "origin", "https://gitlab.com/team/shop.git")
+    assert inspect_repository(checkout).services == ("gitlab",)
+
+    (checkout / ".github").mkdir()
+    assert inspect_repository(checkout).services == ("github", "gitlab")
+
+
+def test_without_options_only_the_used_service_has_files_and_a_dry_run_writes_none(
+    checkout: Path,
+) -> None:
+    (checkout / ".github").mkdir()
+
+    result = corebound(checkout, "init", "--dry-run", in_process=True)
+
+    assert "would be written  .github/workflows/corebound.yml" in result.out
+    assert "gitlab" not in result.out
+    assert sorted(file.name for file in checkout.iterdir()) == [".git", ".github"]
+
+
+def test_a_folder_without_git_gets_nothing_about_ci(tmp_path: Path) -> None:
+    corebound(tmp_path, "init", in_process=True)
+
+    assert not list(tmp_path.glob(".git*/*"))
+    assert not (tmp_path / ".gitlab-ci.yml").exists()
+    assert (tmp_path / "corebound.mk").exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "written"),
+    [
+        (["--none"], set()),
+        (["--gitlab"], {".gitlab-ci.yml", ".gitlab"}),
+        (["--github", "--makefile"], {".github", "Makefile", "corebound.mk"}),
+    ],
+)
+def test_options_select_what_is_written(
+    checkout: Path, options: list[str], written: set[str]
+) -> None:
+    corebound(checkout, "init", *options, in_process=True)
+
+    optional = {".github", ".gitlab", ".gitlab-ci.yml", "Makefile", "corebound.mk"}
+    assert optional & {file.name for file in checkout.iterdir()} == written

@@ -16,7 +16,10 @@ from corebound.cli.output.console import Console
 from corebound.cli.output.json import print_json
 from corebound.errors import InputError
 from corebound.workflow.init import (
+    INTEGRATIONS,
     InitRequest,
+    Integration,
+    Repository,
     WriteResult,
     file_texts,
     find_function,
@@ -60,18 +63,31 @@ def init(
     systemd: Annotated[
         bool, typer.Option("--systemd", help="Also write a systemd service, a timer and a crontab.")
     ] = False,
+    github: Annotated[
+        bool, typer.Option("--github", help="Write a workflow for GitHub Actions.")
+    ] = False,
+    gitlab: Annotated[bool, typer.Option("--gitlab", help="Write jobs for GitLab CI.")] = False,
+    makefile: Annotated[bool, typer.Option("--makefile", help="Write Makefile targets.")] = False,
+    none: Annotated[bool, typer.Option("--none", help="Write none of these three.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="List the files, and write nothing.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Create a scenario, CI workflows and Makefile targets.
 
-    Existing files are not overwritten.
+    Existing files are not overwritten. Without --github, --gitlab, --makefile or --none, the
+    repository's files and remotes decide; if they do not, both services are written, or on a
+    terminal, the command asks. Without git, nothing about CI is written.
 
     Examples:
         corebound init shop.prices:total
+        corebound init shop.prices:total --github --dry-run
         corebound init ~/src/shop --systemd
     """
     folder, function = _folder_and_function(folder, function)
     repository = inspect_repository(folder)
+    chosen = dict(zip(INTEGRATIONS, (github, gitlab, makefile), strict=True))
     request = InitRequest(
         repository=repository,
         target=None if function is None else find_function(function, repository.folder),
@@ -79,15 +95,36 @@ def init(
         install=install or install_command(),
         systemd=systemd,
         program=Path(sys.executable).parent / "corebound",
+        integrations=()
+        if none
+        else tuple(name for name in INTEGRATIONS if chosen[name])
+        or _integrations(repository, may_ask=sys.stdin.isatty() and not as_json),
     )
-    results = write_files(file_texts(request), repository.folder)
+    results = write_files(file_texts(request), repository.folder, dry_run=dry_run)
     if as_json:
         print_json({"folder": str(repository.folder), "files": results})
         return
     console = Console(soft_wrap=True)
     is_local = install is None and "git+" not in request.install
+    is_local = is_local and bool({"github", "gitlab"} & set(request.integrations))
     for line in _lines(request, results, folder, is_local=is_local):
         console.print(Text(line))
+
+
+def _integrations(repository: Repository, *, may_ask: bool) -> tuple[Integration, ...]:
+    """What to write files for, if no option says so."""
+    if not repository.is_git:
+        return ("makefile",)
+    if repository.services:
+        return (*repository.services, "makefile")
+    if may_ask:
+        answer = typer.prompt(
+            "CI service (github, gitlab, both, none)", default="none", show_default=True
+        )
+        if answer.strip().lower() not in {"both", ""}:
+            wanted = answer.strip().lower()
+            return (*(name for name in INTEGRATIONS if name == wanted), "makefile")
+    return INTEGRATIONS
 
 
 def _folder_and_function(folder: Path, function: str | None) -> tuple[Path, str | None]:
