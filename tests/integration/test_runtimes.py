@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from corebound.planning.artefacts import OF_FRAMEWORK, artefacts
+from corebound.planning.artefacts import OF_FRAMEWORKS, artefacts
 from corebound.planning.models import Command
 from corebound.scenario.builtin_workloads import BUILT_IN
 from corebound.scenario.cell import Threads
@@ -380,8 +380,8 @@ def test_a_model_of_ones_own_runs_with_its_shapes(
 
 @pytest.mark.parametrize(("runtime", "wrong"), [("openvino", "MANY"), ("onnxruntime", "'many'")])
 def test_a_runtime_checks_the_file_that_configures_it(runtime: str, wrong: str) -> None:
-    (kind,) = (kind for kind, framework in OF_FRAMEWORK.items() if framework == runtime)
-    cell = replace(a_cell(threads=Threads(rule=2)), framework=OF_FRAMEWORK[kind])
+    (kind,) = (kind for kind, frameworks in OF_FRAMEWORKS.items() if runtime in frameworks)
+    cell = replace(a_cell(threads=Threads(rule=2)), framework=OF_FRAMEWORKS[kind][0])
     placement = a_placement(cpus=(0, 1), threads=2)
     command = Command(argv=(str(python_of(runtime)), "-m", "corebound.worker"), env=())
     (artefact,) = artefacts(cell, placement, [command], [kind])

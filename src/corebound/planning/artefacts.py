@@ -33,15 +33,21 @@ ArtefactKind = Literal[
     "vllm",
 ]
 KINDS: tuple[ArtefactKind, ...] = get_args(ArtefactKind)
-# The kinds that only cells of one framework have. A command or a function of the user's, whose
+# The kinds that only cells of some frameworks have. A command or a function of the user's, whose
 # framework is `none`, may run any program.
-OF_FRAMEWORK: Mapping[ArtefactKind, Framework] = {
-    "torchserve": "torchserve",
-    "onnxruntime": "onnxruntime",
-    "openvino": "openvino",
-    "llama.cpp": "none",
-    "vllm": "none",
+OF_FRAMEWORKS: Mapping[ArtefactKind, tuple[Framework, ...]] = {
+    "torchserve": ("torchserve",),
+    "onnxruntime": ("onnxruntime",),
+    "openvino": ("openvino",),
+    "llama.cpp": ("llama-cpp", "llama-server", "none"),
+    "vllm": ("none",),
 }
+
+
+def fits(kind: ArtefactKind, framework: Framework) -> bool:
+    """Whether a kind of file can be written for cells of a framework."""
+    return framework in OF_FRAMEWORKS.get(kind, (framework,))
+
 
 # The hints of OpenVINO by the `mode` of its workloads, if it is not the usual one for latency.
 _OPENVINO_HINTS = {"throughput": "THROUGHPUT"}
@@ -116,14 +122,13 @@ def artefacts(
             that a command or a function may run, but need not.
     """
     if kinds is None:
-        kinds = [kind for kind in KINDS if OF_FRAMEWORK.get(kind) != "none"]
+        kinds = [kind for kind in KINDS if "none" not in OF_FRAMEWORKS.get(kind, ())]
     launched = _Launched(cell=cell, placement=placement, commands=tuple(commands))
     of_launcher = {"shell", "env", "torchserve"}
     return tuple(
         _WRITERS[kind](launched)
         for kind in kinds
-        if (cell.binding.mode != "launcher" or kind in of_launcher)
-        and OF_FRAMEWORK.get(kind, cell.framework) == cell.framework
+        if (cell.binding.mode != "launcher" or kind in of_launcher) and fits(kind, cell.framework)
     )
 
 

@@ -17,7 +17,7 @@ from corebound.analysis.wording import capital
 from corebound.errors import InputError
 from corebound.machine import discovery
 from corebound.machine.doctor.result import HostCheck
-from corebound.planning.artefacts import OF_FRAMEWORK, ArtefactKind
+from corebound.planning.artefacts import OF_FRAMEWORKS, ArtefactKind, fits
 from corebound.planning.candidates import Choice, choices, distinct, include_entries
 from corebound.records import documents, jsonl
 from corebound.records.launch_record import Launch
@@ -138,8 +138,9 @@ def race(request: TuneRequest, reporter: Reporter) -> TuneOutcome:
         recommended = next(one for one in task.planned if one.cell.key == result.recommended.key)
         framework = recommended.cell.framework
         for kind in request.emit:
-            if (needs := OF_FRAMEWORK.get(kind, framework)) != framework:
-                what = "commands and functions" if needs == "none" else f"cells of {needs}"
+            if not fits(kind, framework):
+                names = [name for name in OF_FRAMEWORKS[kind] if name != "none"]
+                what = f"cells of {' and '.join(names)}" if names else "commands and functions"
                 reporter.notify(f"Not written: `{kind}` is for {what}.")
         write_artefacts(recommended, request.emit, request.out)
         proofs = prove(

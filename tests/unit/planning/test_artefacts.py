@@ -12,7 +12,7 @@ import yaml
 from msgspec.structs import replace
 
 from corebound.machine.topology import CpuId, NodeId
-from corebound.planning.artefacts import KINDS, OF_FRAMEWORK, Artefact, ArtefactKind, artefacts
+from corebound.planning.artefacts import KINDS, OF_FRAMEWORKS, Artefact, ArtefactKind, artefacts
 from corebound.planning.commands import command
 from corebound.planning.models import Placement, Slot
 from corebound.scenario.builtin_workloads import SERVERS
@@ -54,17 +54,22 @@ def written(
 
 
 def test_there_is_one_of_each_kind() -> None:
-    common = [kind for kind in KINDS if kind not in OF_FRAMEWORK]
+    common = [kind for kind in KINDS if kind not in OF_FRAMEWORKS]
 
     assert [one.kind for one in written()] == common
     # What a command runs is unknown, so files of particular programs are written on request.
     assert [one.kind for one in written(framework="none")] == common
 
 
-@pytest.mark.parametrize("kind", sorted(OF_FRAMEWORK))
-def test_a_file_of_a_framework_is_written_for_that_framework_only(kind: ArtefactKind) -> None:
+@pytest.mark.parametrize(
+    ("kind", "framework"),
+    [(kind, framework) for kind, names in sorted(OF_FRAMEWORKS.items()) for framework in names],
+)
+def test_a_file_of_a_framework_is_written_for_that_framework_only(
+    kind: ArtefactKind, framework: Framework
+) -> None:
     assert written(kind) == ()
-    (artefact,) = written(kind, framework=OF_FRAMEWORK[kind])
+    (artefact,) = written(kind, framework=framework)
     assert artefact.kind == kind
 
 
