@@ -96,7 +96,8 @@ def test_a_process_that_keeps_a_cpu_busy_is_named() -> None:
 
     assert found["state"] == "warning"
     assert str(busy.pid) in str(found["fix"])
-    assert str(found["undo"]).startswith("kill -CONT ")
+    # It is somebody's work: nothing stops it.
+    assert found["undo"] is None
 
 
 @pytest.mark.quick
