@@ -316,6 +316,13 @@ class SlurmFleet:
         )
         return set(completed.stdout.split())
 
+    def return_drained_nodes(self) -> None:
+        """Do what an operator does after a controller that forgot a job drained the job's node."""
+        for host in self.nodes("drain"):
+            command = (_program("scontrol"), "update", f"NodeName={host}", "State=RESUME")
+            environment = {**os.environ, "SLURM_CONF": str(self.conf)}
+            subprocess.run(command, env=environment, check=False, capture_output=True)
+
     def kill(self, name: str) -> None:
         """Kill slurmctld, or the slurmd of a node, by force; jobs of the node go on."""
         self._daemons.kill(name)
