@@ -31,7 +31,7 @@ _SHA = re.compile(r"[0-9a-f]{7,64}")
 
 
 class Context(Struct, frozen=True, kw_only=True):
-    """What the user says about files, for what they do not say themselves.
+    """What the user states about files that the files do not contain.
 
     Attributes:
         project: The project of the history.
