@@ -242,7 +242,7 @@ class Comparison(Struct, frozen=True, kw_only=True):
 
     def to_frame(self) -> pd.DataFrame:
         """The rows as a table, with a column for each attribute and for each axis (`axis_…`)."""
-        from corebound.api import tables  # noqa: PLC0415  # pandas
+        from corebound.api import tables
 
         return tables.compared_rows(self.rows)
 
@@ -256,7 +256,7 @@ class Comparison(Struct, frozen=True, kw_only=True):
         return str(self)
 
     def _repr_html_(self) -> str:
-        from corebound.api import notebook  # noqa: PLC0415  # pages' charts
+        from corebound.api import notebook
 
         return notebook.comparison_html(self)
 

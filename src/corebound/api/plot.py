@@ -28,7 +28,7 @@ def comparisons_figure(results: Sequence[ScenarioResult]) -> Figure:
         InputError: matplotlib is not installed, or there are no comparisons.
     """
     try:
-        from matplotlib.figure import Figure  # noqa: PLC0415  # an optional dependency
+        from matplotlib.figure import Figure
     except ImportError as error:
         raise InputError(
             what="plots need matplotlib, which is not installed.",

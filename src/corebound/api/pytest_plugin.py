@@ -59,8 +59,8 @@ class SpeedCheck:
             LaunchError: One of both fails.
         """
         __tracebackhide__ = True
-        from corebound.api.measure import CallReporter, measurement_of  # noqa: PLC0415
-        from corebound.workflow import measure_functions, revisions  # noqa: PLC0415
+        from corebound.api.measure import CallReporter, measurement_of
+        from corebound.workflow import measure_functions, revisions
 
         self._checks += 1
         if isinstance(baseline, str):

@@ -143,7 +143,7 @@ class Results:
         Columns: run, started_at (ISO 8601, UTC), host_id, host, cpu_model, kernel, commit, subject,
         dirty, profile, scenarios (names, separated by commas), corebound (its version).
         """
-        from corebound.api import tables  # noqa: PLC0415  # pandas takes half a second
+        from corebound.api import tables
 
         return tables.runs(
             stored.run
@@ -168,7 +168,7 @@ class Results:
         iteration (from 0), counts (whether the launch's median uses it), disturbed, wall_ns,
         cpu_ns, and `axis_NAME` for each axis.
         """
-        from corebound.api import tables  # noqa: PLC0415
+        from corebound.api import tables
 
         return tables.iterations(self._cells())
 
@@ -181,7 +181,7 @@ class Results:
         speedup_high_ratio), verdict, is_significant (after correction for the scenario's
         comparisons), p_value, pairs, launches_needed, margin_ratio, and `axis_NAME` for each axis.
         """
-        from corebound.api import tables  # noqa: PLC0415
+        from corebound.api import tables
 
         return tables.comparisons(self._scenario_results())
 
@@ -192,7 +192,7 @@ class Results:
         (ISO 8601, UTC), run, commit, value (in `unit`) with its interval (low, high), launches
         (how many are behind it), missing (why there is no value), and `axis_NAME` for each axis.
         """
-        from corebound.api import tables  # noqa: PLC0415
+        from corebound.api import tables
 
         return tables.history(self.series())
 
@@ -204,7 +204,7 @@ class Results:
         (total_low_ns, total_high_ns), share_ratio (of the iteration), quiet_ns, call_mean_ns,
         call_min_ns, call_max_ns, and `axis_NAME` for each axis.
         """
-        from corebound.api import tables  # noqa: PLC0415
+        from corebound.api import tables
 
         return tables.operators(self._scenario_results())
 
@@ -273,7 +273,7 @@ class Results:
         Raises:
             InputError: matplotlib is not installed, or there are no comparisons.
         """
-        from corebound.api import plot  # noqa: PLC0415  # matplotlib
+        from corebound.api import plot
 
         return plot.comparisons_figure(tuple(self._scenario_results()))
 
@@ -291,7 +291,7 @@ class Results:
         return f"<Results: {len(runs)} runs, scenarios {', '.join(names) or 'none'}>"
 
     def _repr_html_(self) -> str:
-        from corebound.api import notebook  # noqa: PLC0415  # pages' charts
+        from corebound.api import notebook
 
         return notebook.results_html(tuple(self.latest()))
 

@@ -28,8 +28,8 @@ def openmetrics(cells: Sequence[ExportedCell]) -> str:
         InputError: prometheus_client, which writes the format, is not installed.
     """
     try:
-        from prometheus_client import CollectorRegistry  # noqa: PLC0415  # optional
-        from prometheus_client.openmetrics.exposition import generate_latest  # noqa: PLC0415
+        from prometheus_client import CollectorRegistry
+        from prometheus_client.openmetrics.exposition import generate_latest
     except ImportError as error:
         raise InputError(
             what="OpenMetrics needs prometheus_client, which is not installed.",
@@ -53,7 +53,7 @@ class _Collector:
 
     def collect(self) -> Iterator[Any]:
         """Every metric with its samples."""
-        from prometheus_client.core import GaugeMetricFamily, InfoMetricFamily  # noqa: PLC0415
+        from prometheus_client.core import GaugeMetricFamily, InfoMetricFamily
 
         run = self._cells[0].run
         info = InfoMetricFamily("corebound_run", "The run that measured.", labels=["host"])
