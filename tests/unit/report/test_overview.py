@@ -109,6 +109,9 @@ def test_among_several_scenarios_the_best_so_far_has_its_scenario() -> None:
     )
 
     assert plain(page.hero.support).startswith("Best so far: Large, one CPU, inconclusive")
+    # The command measures that scenario, not the first.
+    assert page.action is not None
+    assert page.action.line.line.startswith("corebound run scenarios/b.yaml")
 
 
 def test_where_nothing_could_be_compared_a_value_is_told_and_what_to_run() -> None:

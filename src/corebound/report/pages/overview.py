@@ -356,6 +356,7 @@ def _headline(advices: Sequence[Advice]) -> _Headline:
         nearest = max(compared, key=_best_speedup)
         title = f"{nearest.result.scenario.title}, " if len(advices) > 1 else ""
         support = f"Best so far: {title}{_best_alternative(nearest)}."
+        action = _action(nearest) if nearest.command is not None else action
     else:
         verdict = rich("Keep the default: nothing beats it by more than ", strong(ratio(most)), ".")
         support = f"With 95 % confidence, in {count(len(compared), 'scenario')}."
