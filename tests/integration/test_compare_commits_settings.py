@@ -57,6 +57,7 @@ def suite(tmp_path: Path) -> Path:
     return a_suite(tmp_path / "suite")
 
 
+@pytest.mark.measures
 @pytest.mark.quick
 def test_a_slower_setting_is_a_regression_measured_with_interleaved_launches(suite: Path) -> None:
     code, told, _ = compared(suite, "parameters.size=1", "parameters.size=20")
@@ -83,6 +84,7 @@ def test_the_compared_settings_replace_the_scenarios_axis(suite: Path) -> None:
     assert "binding: one-cpu" in out
 
 
+@pytest.mark.measures
 def test_two_versions_of_a_package_are_built_and_the_slower_one_is_named(suite: Path) -> None:
     a_suite(suite, OF_VERSION, environment="mine", framework="none")
     (suite / "environments").mkdir()
