@@ -97,7 +97,7 @@ def corebound_judgement(output: Mapping[str, Any]) -> Judgement:
     interval = cell["speedup_interval"]
     return Judgement(
         rule="corebound",
-        verdict=cell["verdict"] if cell["finding"] else "same",
+        verdict=cell["verdict"] if cell["is_significant"] else "same",
         half_width=None if interval is None else (interval[1] - interval[0]) / 2,
     )
 

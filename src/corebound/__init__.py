@@ -9,24 +9,40 @@ __version__ = "0.2.0"
 
 # `__init__.pyi` has the same names, for type checkers.
 _API = {
+    "Bisection": "corebound.api.commits",
     "Comparison": "corebound.api.comparison",
     "ComparedRow": "corebound.api.comparison",
     "CoreboundError": "corebound.errors",
+    "HistoryChange": "corebound.api.regressions",
+    "Measurement": "corebound.api.measure",
+    "Regressions": "corebound.api.regressions",
     "Results": "corebound.api.results",
+    "Tuning": "corebound.api.tune",
+    "bisect": "corebound.api.commits",
+    "compare_commits": "corebound.api.commits",
     "load": "corebound.api.results",
     "measure": "corebound.api.measure",
     "run": "corebound.api.measure",
+    "tune": "corebound.api.tune",
 }
 
 __all__ = [
+    "Bisection",
     "ComparedRow",
     "Comparison",
     "CoreboundError",
+    "HistoryChange",
+    "Measurement",
+    "Regressions",
     "Results",
+    "Tuning",
     "__version__",
+    "bisect",
+    "compare_commits",
     "load",
     "measure",
     "run",
+    "tune",
 ]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -26,6 +26,17 @@ class CoreboundError(Exception):
         self.what = what
         self.where = where
         self.fix = fix
+
+    @property
+    def document(self) -> dict[str, Any]:
+        """The error as plain data, as `--json` prints it."""
+        return {
+            "what": self.what,
+            "where": self.where,
+            "fix": self.fix,
+            "exit_code": self.exit_code,
+            "faults": [],
+        }
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Support pickling to another process, despite the keyword-only arguments."""
@@ -122,6 +133,11 @@ class ScenarioFaults(InputError):
         where = first.file if first.line is None else f"{first.file}:{first.line}"
         super().__init__(what=first.what, where=where, fix=first.fix)
         self.faults = faults
+
+    @property
+    def document(self) -> dict[str, Any]:
+        """The error as plain data, with every fault."""
+        return {**super().document, "faults": [asdict(fault) for fault in self.faults]}
 
     def __str__(self) -> str:
         return "\n".join(str(fault) for fault in self.faults)

@@ -9,8 +9,10 @@ import time
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
+from corebound import bisect, compare_commits
 from corebound.asv_bridge.project import open_project
 from corebound.records import jsonl
 from corebound.records.run_record import Run
@@ -88,11 +90,18 @@ def test_a_slower_commit_is_a_regression_measured_with_interleaved_launches(toy:
     assert tested == {toy.commits[PLANTED - 1], toy.commits[PLANTED]}
 
 
-def test_the_reverse_comparison_is_an_improvement(toy: Toy) -> None:
-    code, document = compared(toy, PLANTED, PLANTED - 1)
+def test_the_reverse_comparison_is_an_improvement_also_for_the_python_api(
+    toy: Toy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(toy.folder)
 
-    assert code == 0
-    assert [cell["verdict"] for cell in document["cells"]] == ["faster"]
+    comparison = compare_commits(toy.commits[PLANTED], toy.commits[PLANTED - 1], "scenarios")
+
+    assert (comparison.row.name, comparison.verdict) == ("toy[default]", "faster")
+    assert comparison.before == toy.commits[PLANTED][:10]
+    assert set(comparison.results.launches()["commit"]) == {
+        toy.commits[PLANTED], toy.commits[PLANTED - 1]
+    }  # fmt: skip
 
 
 def test_a_commit_that_does_not_build_is_reported_and_both_sides_are_recorded(toy: Toy) -> None:
@@ -109,7 +118,7 @@ def test_a_commit_that_does_not_build_is_reported_and_both_sides_are_recorded(to
 
 
 def test_bisect_names_the_planted_commit_resumes_after_a_kill_and_launches_nothing_twice(
-    toy: Toy,
+    toy: Toy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     arguments = ("bisect", toy.commits[GOOD], toy.commits[BAD], "--scenario", "scenarios/toy.yaml")
     before = {stored.file for stored in records(toy)}
@@ -133,6 +142,7 @@ def test_bisect_names_the_planted_commit_resumes_after_a_kill_and_launches_nothi
         after[file][: len(launches)] == launches for file, launches in launches_before.items()
     )
     (new_record,) = launches_before.keys() - before
+    new = [stored for stored in records(toy) if stored.file not in before]
     assert str(new_record.relative_to(toy.folder)) in document["records"]
 
     # It is finished: repeated, it needs nothing but its records.
@@ -141,6 +151,12 @@ def test_bisect_names_the_planted_commit_resumes_after_a_kill_and_launches_nothi
     assert code == 0
     assert f"{PLANTED}: make it" in out
     assert records(toy) == finished
+    monkeypatch.chdir(toy.folder)
+    bisection = bisect(toy.commits[GOOD], toy.commits[BAD], "scenarios/toy.yaml")
+    assert bisection.commit is not None
+    assert bisection.commit.sha == toy.commits[PLANTED]
+    assert msgspec.json.decode(msgspec.json.encode(bisection.document)).items() <= document.items()
+    assert len(bisection.results.launches()) == sum(len(stored.launches) for stored in new)
 
 
 def measured(toy: Toy, *arguments: str) -> Run:

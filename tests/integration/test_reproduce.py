@@ -56,7 +56,7 @@ def test_reproduce_runs_the_recorded_commit_with_the_recorded_seed(
     assert document, err
     # A hundred times as long is what the commit that is checked out would take.
     assert document["slowdown_ratio"] < 30
-    assert (document["cell"], document["seed"]) == ("counting[size=1]", 5)
+    assert (document["id"], document["seed"]) == ("counting[size=1]", 5)
     assert code == (1 if document["holds"] is False else 0)
     reproduced = jsonl.read(suite / document["records"][1])
     assert reproduced.run.commit == before.run.commit

@@ -49,6 +49,7 @@ from corebound.records.calibration import Noise
 from corebound.records.history import HistoryPoint, Series
 from corebound.records.launch_record import Launch
 from corebound.records.run_record import Commit, Run
+from corebound.scenario.cell import axes_of_key, cell_identity
 from corebound.stats.between_runs import BetweenRuns
 from corebound.stats.comparison import Comparison, ModeComparison
 from corebound.stats.history.alerts import AssessedChange
@@ -146,13 +147,14 @@ def _reciprocal_pair(interval: Interval | None) -> Ends | None:
 
 
 def comparison_document(comparison: Comparison | None, *keys: ComparisonKey) -> dict[str, Any]:
-    """The named values of a comparison, in this order; None each if it could not be made.
+    """The named values of a comparison, all without a name; None each if it could not be made.
 
     `speedup_…` is the baseline's time over the cell's, `slowdown_…` the reciprocal.
     """
+    names = keys or tuple(_COMPARISON_VALUES)
     if comparison is None:
-        return {key: 0 if key == "pairs" else None for key in keys}
-    return {key: _COMPARISON_VALUES[key](comparison) for key in keys}
+        return {key: 0 if key == "pairs" else None for key in names}
+    return {key: _COMPARISON_VALUES[key](comparison) for key in names}
 
 
 def cell_document(
@@ -168,9 +170,7 @@ def cell_document(
     """
     summary = cell.summary
     return {
-        "id": summary.cell.id,
-        "scenario": summary.cell.scenario,
-        "axes": dict(summary.cell.axes),
+        **cell_identity(summary.cell.scenario, summary.cell.key),
         "duplicates": [duplicate.id for duplicate in cell.duplicates],
         "statuses": dict(summary.counts),
         "median_ns": summary.median_ns,
@@ -183,9 +183,8 @@ def cell_document(
         "disturbed_launches": [launch.launch for launch in summary.launches if launch.disturbed],
         "left_out_launches": [launch.launch for launch in summary.left_out],
         "baseline": cell.baseline.id if cell.baseline else None,
-        **comparison_document(cell.comparison, "speedup_ratio", "speedup_interval", "verdict"),
-        "finding": is_finding,
-        **comparison_document(cell.comparison, "launches_needed", "modes"),
+        **comparison_document(cell.comparison),
+        "is_significant": is_finding,
         "noise": noise,
         "serving": serving_document(cell, host),
     }
@@ -375,9 +374,7 @@ def commit_comparison_document(comparison: CommitComparison) -> dict[str, Any]:
 
 def _compared_cell(cell: ComparedCell) -> dict[str, Any]:
     return {
-        "id": cell.cell.id,
-        "scenario": cell.cell.scenario,
-        "axes": dict(cell.cell.axes),
+        **cell_identity(cell.cell.scenario, cell.cell.key),
         "before_ns": cell.before.median_ns,
         "after_ns": cell.after.median_ns,
         "before_disturbed_launches": cell.before.disturbed,
@@ -385,7 +382,6 @@ def _compared_cell(cell: ComparedCell) -> dict[str, Any]:
         "before_left_out_launches": len(cell.before.left_out),
         "after_left_out_launches": len(cell.after.left_out),
         **_compared(cell),
-        **comparison_document(cell.comparison, "launches_needed"),
         "floor_ratio": cell.floor_ratio,
         "between_runs": between_runs_document(cell.between),
         "delay_ratio": cell.delay_ratio,
@@ -394,7 +390,9 @@ def _compared_cell(cell: ComparedCell) -> dict[str, Any]:
 
 def _compared_series(series: ComparedSeries) -> dict[str, Any]:
     return {
-        "id": series.series.id,
+        **cell_identity(series.series.scenario, series.series.cell),
+        "series": series.series.id,
+        "host": series.series.host,
         "unit": series.series.unit,
         "before": series.before.value,
         "after": series.after.value,
@@ -403,13 +401,8 @@ def _compared_series(series: ComparedSeries) -> dict[str, Any]:
 
 
 def _compared(compared: Compared) -> dict[str, Any]:
-    """The comparison before correction; `clear`: whether it is significant after it."""
-    return {
-        **comparison_document(
-            compared.comparison, "speedup_ratio", "speedup_interval", "verdict", "p_value"
-        ),
-        "clear": compared.clear,
-    }
+    """The comparison before correction; `is_significant`: whether it remains after it."""
+    return {**comparison_document(compared.comparison), "is_significant": compared.clear}
 
 
 def _uncompared(comparison: RunComparison | CommitComparison, side: str) -> dict[str, Any]:
@@ -480,13 +473,13 @@ def _point_columns(name: str, point: HistoryPoint) -> dict[str, Any]:
 
 
 def _compared_columns(compared: Compared) -> dict[str, Any]:
-    """The comparison before correction; `clear`: whether it is significant after it."""
+    """The comparison before correction; `is_significant`: whether it remains after it."""
     comparison = compared.comparison
     return {
         "ratio": comparison.speedup_ratio if comparison else None,
         **interval_columns("ratio", _comparison_pair(comparison)),
         **comparison_document(comparison, "p_value", "verdict"),
-        "clear": compared.clear,
+        "is_significant": compared.clear,
     }
 
 
@@ -494,21 +487,12 @@ def commit_pair_document(judged: CellVerdict) -> dict[str, Any]:
     """A cell at two commits that were measured interleaved."""
     pair = judged.pair
     return {
-        "scenario": pair.scenario,
-        "cell": pair.cell,
-        "verdict": judged.verdict,
-        "is_regression": judged.is_regression,
+        **cell_identity(pair.scenario, pair.cell),
         "base_ns": pair.base_ns,
         "head_ns": pair.head_ns,
-        **comparison_document(
-            pair.comparison,
-            "slowdown_ratio",
-            "slowdown_interval",
-            "p_value",
-            "pairs",
-            "launches_needed",
-            "modes",
-        ),
+        **comparison_document(pair.comparison),
+        "verdict": judged.verdict,
+        "is_regression": judged.is_regression,
         "cpu_ratio": pair.cpu_ratio,
         "missing": pair.missing,
     }
@@ -522,6 +506,7 @@ def series_document(series: Series, link: str) -> dict[str, Any]:
         "host": series.host,
         "scenario": series.scenario,
         "cell": series.cell,
+        "axes": axes_of_key(series.cell),
         "title": series.title,
         "importance": series.importance,
         "link": link,

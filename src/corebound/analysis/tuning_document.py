@@ -10,6 +10,7 @@ from corebound.analysis.serialize import ratio_interval_pair
 from corebound.analysis.tuning import Confirmed, TuneResult
 from corebound.analysis.tuning_proofs import Proof
 from corebound.analysis.tuning_text import headline, names, not_tried, same_as_others
+from corebound.scenario.cell import cell_identity
 
 
 def tune_document(result: TuneResult, files: Sequence[Proof]) -> dict[str, Any]:
@@ -34,7 +35,7 @@ def tune_document(result: TuneResult, files: Sequence[Proof]) -> dict[str, Any]:
             "remaining": list(race.remaining),
             "dropped": [
                 {
-                    "cell": one.key,
+                    **cell_identity(str(result.source.document["name"]), one.key),
                     "block": one.block,
                     "by": one.by,
                     "ratio": one.ratio[0] if one.ratio else None,
@@ -63,7 +64,7 @@ def finalists_document(result: TuneResult) -> list[dict[str, Any]]:
 def _finalist(one: Confirmed, known: dict[str, str]) -> dict[str, Any]:
     comparison = one.comparison
     return {
-        "cell": one.cell.key,
+        **cell_identity(one.cell.scenario, one.cell.key),
         "name": known[one.cell.key],
         "attempts": one.summary.attempts,
         "launches": len(one.summary.launches),

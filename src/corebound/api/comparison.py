@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from corebound.analysis.commit_comparison import CommitComparison
+from corebound.analysis.commit_comparison import CellVerdict, CommitComparison
 from corebound.analysis.launch_metrics import disturbed_note
 from corebound.analysis.run_comparison import Compared, RunComparison, commit_title
 from corebound.analysis.scenario_result import (
@@ -24,6 +24,7 @@ from corebound.analysis.serialize import (
     ratio_interval_pair,
     run_comparison_document,
 )
+from corebound.analysis.tuning import TuneResult
 from corebound.analysis.wording import (
     NO_ESTIMATE,
     compared_bounds,
@@ -34,6 +35,7 @@ from corebound.analysis.wording import (
 )
 from corebound.errors import InputError
 from corebound.records.run_record import Run
+from corebound.scenario.cell import axes_of_key, cell_id
 from corebound.stats.comparison import Comparison as Statistics
 from corebound.stats.comparison import Verdict
 from corebound.stats.multiplicity import suite_findings
@@ -126,7 +128,7 @@ class ComparedRow(Struct, frozen=True, kw_only=True):
     @property
     def name(self) -> str:
         """The configuration's id in a suite: `scenario[cell]`."""
-        return f"{self.scenario}[{self.cell}]"
+        return cell_id(self.scenario, self.cell)
 
     @property
     def document(self) -> dict[str, Any]:
@@ -150,7 +152,7 @@ def _row(
     return ComparedRow(
         scenario=scenario,
         cell=cell,
-        axes=axes_of(cell),
+        axes=axes_of_key(cell),
         before=values[0],
         after=values[1],
         unit=unit,
@@ -165,16 +167,6 @@ def _row(
         note=note,
         statistics=comparison,
     )
-
-
-def axes_of(key: str) -> dict[str, str]:
-    """The axes of a cell's key.
-
-    >>> axes_of("binding=none,threads=2"), axes_of("default")
-    ({'binding': 'none', 'threads': '2'}, {})
-    """
-    pairs = (part.partition("=") for part in key.split(",") if "=" in part)
-    return {axis: value for axis, _, value in pairs}
 
 
 class Comparison(Struct, frozen=True, kw_only=True):
@@ -349,6 +341,58 @@ def of_baselines(result: ScenarioResult) -> Comparison:
                 for cell in result.cells
             ],
         },
+    )
+
+
+def of_verdicts(
+    verdicts: Sequence[CellVerdict], names: tuple[str, str], document: Mapping[str, Any]
+) -> Comparison:
+    """The comparison of two sides that were measured interleaved."""
+    rows = [
+        replace(
+            _row(
+                scenario=each.pair.scenario,
+                cell=each.pair.cell,
+                values=(each.pair.base_ns, each.pair.head_ns),
+                unit="ns",
+                comparison=each.pair.comparison,
+                margin=each.pair.margin,
+                is_significant=each.verdict in {"faster", "slower"},
+            ),
+            verdict=each.verdict,
+        )
+        for each in verdicts
+    ]
+    return Comparison(
+        before=names[0],
+        after=names[1],
+        rows=tuple(row for row, each in zip(rows, verdicts, strict=True) if not each.pair.missing),
+        not_comparable={
+            row.name: "; ".join(each.pair.missing)
+            for row, each in zip(rows, verdicts, strict=True)
+            if each.pair.missing
+        },
+        only_in_one={},
+        document=document,
+    )
+
+
+def of_finalists(result: TuneResult) -> tuple[ComparedRow, ...]:
+    """The recommended configuration compared with each other finalist."""
+    best = result.confirmed[0] if result.confirmed else None
+    others = [each for each in result.confirmed[1:] if each.comparison is not None]
+    significant = suite_findings([each.comparison for each in others])
+    return tuple(
+        _row(
+            scenario=each.cell.scenario,
+            cell=each.cell.key,
+            values=(each.summary.median_ns, best.summary.median_ns if best else None),
+            unit="ns",
+            comparison=each.comparison,
+            margin=result.tuning.rule.margin,
+            is_significant=is_significant,
+        )
+        for each, is_significant in zip(others, significant, strict=True)
     )
 
 

@@ -16,14 +16,16 @@ from msgspec.structs import replace
 from corebound.analysis.commit_comparison import CommitComparison
 from corebound.analysis.scenario_result import ScenarioResult, analyse_scenario
 from corebound.api import comparison as compared
-from corebound.api.comparison import Comparison, axes_of
+from corebound.api.comparison import Comparison
 from corebound.errors import Fault, InputError
 from corebound.exchange import run_export
 from corebound.exchange.run_export import ExportedCell
 from corebound.records import jsonl
+from corebound.records.decisions import DECISIONS_FILE
 from corebound.records.history import Series
 from corebound.records.jsonl import RECORDS, Stored
 from corebound.records.run_record import Commit, Run
+from corebound.scenario.cell import axes_of_key
 from corebound.scenario.matrix import axis_text
 from corebound.workflow.compare import compare_recorded
 from corebound.workflow.resolve_refs import resolve_revision
@@ -32,6 +34,8 @@ from corebound.workflow.run_index import drop_unreadable_scenarios, read_suite
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
+
+    from corebound.api.regressions import Regressions
 
 Value: TypeAlias = str | int | float | bool
 Axes: TypeAlias = Mapping[str, Value | Sequence[Value]]
@@ -74,7 +78,7 @@ class Selection(Struct, frozen=True, kw_only=True):
         return (
             self.has_scenario(series.scenario)
             and self._has_host(series.host, series.host_name)
-            and self.has_axes(axes_of(series.cell))
+            and self.has_axes(axes_of_key(series.cell))
         )
 
     def _has_host(self, *names: str) -> bool:
@@ -231,14 +235,41 @@ class Results:
             tuple(self._scenario_results()), *(_axes_texts(axes) for axes in (before, after))
         )
 
-    def _compare_recorded(self, before: str, after: str) -> Comparison:
+    def regressions(
+        self,
+        *,
+        status: str | PathLike[str] = DECISIONS_FILE,
+        site: str | PathLike[str] = "reports/site",
+    ) -> Regressions:
+        """The lasting changes of all histories, as `corebound regressions` finds them.
+
+        All series of the folder take part, whatever `filter` has selected: significance is
+        corrected for them together.
+
+        Args:
+            status: The file of decisions.
+            site: The folder or URL of the site, for links.
+
+        Raises:
+            InputError: The results have no folder of records.
+            ScenarioFaults: The file of decisions has errors.
+        """
+        from corebound.api.regressions import read_regressions
+
+        return read_regressions(self._folder("regressions"), Path(status), str(site), _warn)
+
+    def _folder(self, where: str) -> Path:
         if self._records is None:
             raise InputError(
                 what="these results have no folder of records.",
-                where="compare",
-                fix="Compare configurations by their axes, or `corebound.load` a folder.",
+                where=where,
+                fix="`corebound.load` a folder of records.",
             )
-        result = compare_recorded(before, after, self._records, _warn, _no_status)
+        return self._records
+
+    def _compare_recorded(self, before: str, after: str) -> Comparison:
+        folder = self._folder("compare")
+        result = compare_recorded(before, after, folder, _warn, _no_status)
         if isinstance(result, CommitComparison):
             return compared.of_commits(result)
         return compared.of_runs(result.comparison, result.noise)
@@ -385,6 +416,11 @@ def load(records: str | PathLike[str] = RECORDS) -> Results:
         )
     runs.sort(key=lambda entry: (entry[1].started_at, entry[1].id))
     return Results([_stored(file, run) for file, run in runs], records=folder)
+
+
+def of_files(files: Sequence[Path]) -> Results:
+    """The results of several runs, by their files."""
+    return Results([_stored(file, jsonl.read_run(file)) for file in files])
 
 
 def _stored(file: Path, run: Run) -> StoredRun:

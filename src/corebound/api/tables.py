@@ -14,12 +14,14 @@ import pandas as pd
 
 from corebound.analysis.scenario_result import ScenarioResult, cell_profiles
 from corebound.analysis.serialize import cell_row, interval_columns
-from corebound.api.comparison import ComparedRow, axes_of, baseline_rows
+from corebound.api.comparison import ComparedRow, baseline_rows
+from corebound.api.regressions import HistoryChange
 from corebound.exchange.run_export import ExportedCell
 from corebound.records.history import Series
 from corebound.records.launch_record import Launch, Worker
 from corebound.records.run_record import Run
 from corebound.report.downloads import profile_data
+from corebound.scenario.cell import axes_of_key
 from corebound.stats.launch_summary import Warmup, counted_iterations, first_used_iteration
 
 _AXIS = "axis_"
@@ -60,6 +62,12 @@ COMPARED = {
     "speedup_ratio": _NUMBER, "speedup_low_ratio": _NUMBER, "speedup_high_ratio": _NUMBER,
     "verdict": _TEXT, "is_significant": _TRUTH, "p_value": _NUMBER, "pairs": _COUNT,
     "launches_needed": _COUNT, "margin_ratio": _NUMBER,
+}  # fmt: skip
+CHANGES = {
+    "id": _TEXT, "scenario": _TEXT, "cell": _TEXT, "project": _TEXT, "host": _TEXT, "unit": _TEXT,
+    "is_regression": _TRUTH, "is_alarm": _TRUTH, "is_significant": _TRUTH, "state": _TEXT,
+    "status": _TEXT, "ratio": _NUMBER, "ratio_low": _NUMBER, "ratio_high": _NUMBER,
+    "last_good": _TEXT, "first_bad": _TEXT, "since": _TEXT,
 }  # fmt: skip
 
 
@@ -192,6 +200,23 @@ def compared_rows(rows: Sequence[ComparedRow]) -> pd.DataFrame:
     )
 
 
+def changes(all_changes: Sequence[HistoryChange]) -> pd.DataFrame:
+    """One row for each change of a history."""
+    return _frame(
+        (
+            {
+                **{name: getattr(change, name) for name in CHANGES if hasattr(change, name)},
+                **interval_columns("ratio", change.interval),
+                "last_good": change.last_good.sha if change.last_good else None,
+                "first_bad": change.first_bad.sha if change.first_bad else None,
+                **_axes(change.axes.items()),
+            }
+            for change in all_changes
+        ),
+        CHANGES,
+    )
+
+
 def history(all_series: Iterable[Series]) -> pd.DataFrame:
     """One row for each point of each series, oldest first."""
     return _frame(
@@ -211,7 +236,7 @@ def history(all_series: Iterable[Series]) -> pd.DataFrame:
                 "high": point.bounds[1] if point.bounds else None,
                 "launches": len(point.launches) or None,
                 "missing": point.missing,
-                **_axes(axes_of(series.cell).items()),
+                **_axes(axes_of_key(series.cell).items()),
             }
             for series in all_series
             for point in series.points

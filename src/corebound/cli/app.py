@@ -260,11 +260,12 @@ def _run() -> int:
     try:
         if _COMPLETE_VARIABLE in os.environ:
             importlib.import_module("typer.completion").completion_init()
-        app(prog_name="corebound")
+        # Not standalone, because typer would print usage errors as text only.
+        code = app(prog_name="corebound", standalone_mode=False)
     except BaseException as error:  # noqa: BLE001  # the last handler
         cause = error.__cause__ if isinstance(error, _Uncaught) else error
         return _exit_code(crash.interruption(cause) or cause)
-    return 0
+    return code if isinstance(code, int) else 0
 
 
 def _exit_code(error: BaseException | None) -> int:
@@ -272,10 +273,12 @@ def _exit_code(error: BaseException | None) -> int:
     match error:
         case KeyboardInterrupt():
             return 130
-        case SystemExit(code=int() as code):
-            return code
-        case SystemExit(code=None) | None:
+        case SystemExit(code=int() | None as code):
+            return code or 0
+        case None:
             return 0
+        case typer.TyperException() | typer.Abort():
+            return _usage_error(error)
         case CoreboundError():
             user_error = error
         case OSError() if (converted := _user_error(error)) is not None:
@@ -283,13 +286,30 @@ def _exit_code(error: BaseException | None) -> int:
         case _:
             return crash.report(error)
     importlib.import_module("corebound.cli.output.console").print_error(str(user_error))
+    _print_as_json(user_error)
+    return user_error.exit_code
+
+
+def _usage_error(error: Any) -> int:
+    """Print an error of the arguments as typer does; `--json` prints it as any other error."""
+    if isinstance(error, typer.Abort):
+        typer.echo("Aborted!", err=True)
+        return 1
+    error.show()
+    command = error.ctx.command_path if error.ctx is not None else "corebound"
+    fix = f"Run `{command} --help` to see its usage."
+    _print_as_json(InputError(what=error.format_message(), where=command, fix=fix))
+    return int(error.exit_code)
+
+
+def _print_as_json(error: CoreboundError) -> None:
+    """Print the error that ended the command, if the user typed that results are JSON."""
     typed = sys.argv[1:]
-    if "--json" in typed or ("--format", "json") in itertools.pairwise(typed):
+    if {"--json", "--format=json"} & {*typed} or ("--format", "json") in itertools.pairwise(typed):
         # Imported here: the start of other commands does without.
         from corebound.cli.output.json import print_json_error  # noqa: PLC0415
 
-        print_json_error(user_error)
-    return user_error.exit_code
+        print_json_error(error)
 
 
 def command_words(arguments: Sequence[str]) -> tuple[str, ...]:

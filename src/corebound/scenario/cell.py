@@ -136,6 +136,31 @@ class Binding(Struct, frozen=True, kw_only=True):
 CoreKindWanted = Literal["performance", "efficiency"] | None
 
 
+def cell_id(scenario: str, key: str) -> str:
+    """Identifies a cell in a suite: `resnet50-inference[binding=none,threads=2]`."""
+    return f"{scenario}[{key}]"
+
+
+def axes_of_key(key: str) -> dict[str, str]:
+    """The axes of a cell's key.
+
+    >>> axes_of_key("binding=none,threads=2"), axes_of_key("default")
+    ({'binding': 'none', 'threads': '2'}, {})
+    """
+    pairs = (part.partition("=") for part in key.split(",") if "=" in part)
+    return {axis: value for axis, _, value in pairs}
+
+
+def cell_identity(scenario: str, key: str) -> dict[str, object]:
+    """What identifies a cell in every document: its id, scenario, key and axes."""
+    return {
+        "id": cell_id(scenario, key),
+        "scenario": scenario,
+        "cell": key,
+        "axes": axes_of_key(key),
+    }
+
+
 class Cell(Struct, frozen=True, kw_only=True):
     """One point of a scenario's matrix.
 
@@ -206,4 +231,4 @@ class Cell(Struct, frozen=True, kw_only=True):
     @property
     def id(self) -> str:
         """Identifies the cell in a suite: `resnet50-inference[binding=none,threads=2]`."""
-        return f"{self.scenario}[{self.key}]"
+        return cell_id(self.scenario, self.key)

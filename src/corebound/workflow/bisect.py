@@ -8,16 +8,25 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
+from typing import Any, Literal
 
-from msgspec import Struct
+from msgspec import Struct, to_builtins
 from msgspec.structs import replace
 
+from corebound.analysis.serialize import ratio_interval_pair
 from corebound.asv_bridge.project import open_project
 from corebound.errors import NO_ANSWER, InputError, LaunchError
 from corebound.machine.doctor.result import HostCheck
 from corebound.records.launch_record import Launch
 from corebound.records.run_record import Commit
-from corebound.stats.bisection import BisectionOutcome, LaunchRequest, LaunchResults, search
+from corebound.scenario.cell import Cell, cell_identity
+from corebound.stats.bisection import (
+    BisectionOutcome,
+    LaunchRequest,
+    LaunchResults,
+    Outcome,
+    search,
+)
 from corebound.stats.comparison import log_ratios
 from corebound.stats.launch_summary import CellSummary, summarise
 from corebound.text import one_line
@@ -39,7 +48,7 @@ class BisectResult(Struct, frozen=True, kw_only=True):
 
     Attributes:
         project: The name of the project under test.
-        cell: The id of the cell.
+        cell: The cell.
         commits: The searched commits, the good end first.
         ending: The result of the search; None if its time ran out.
         is_merge: Whether the commit that was found is a merge.
@@ -48,7 +57,7 @@ class BisectResult(Struct, frozen=True, kw_only=True):
     """
 
     project: str
-    cell: str
+    cell: Cell
     commits: tuple[Commit, ...]
     ending: BisectionOutcome | None
     is_merge: bool
@@ -59,6 +68,46 @@ class BisectResult(Struct, frozen=True, kw_only=True):
     def exit_code(self) -> int:
         """0 with a commit found, 4 if an end could not be measured, else 5."""
         return exit_code(self.ending)
+
+    @property
+    def document(self) -> dict[str, Any]:
+        """The result as plain data, as `--json` prints it."""
+        ending = self.ending
+        return {
+            "project": self.project,
+            **cell_identity(self.cell.scenario, self.cell.key),
+            "outcome": self.outcome,
+            "suspects": to_builtins(self.suspects),
+            "good": to_builtins(self.good),
+            "bad": to_builtins(self.bad),
+            "slowdown_ratio": ending.slowdown_ratio if ending else None,
+            "slowdown_interval": ratio_interval_pair(ending.interval) if ending else None,
+            "is_merge": self.is_merge,
+            "commits": len(self.commits) - 1,
+            "tests": ending.tests if ending else None,
+            "noise": self.noise,
+            "records": [str(file) for file in self.records],
+        }
+
+    @property
+    def good(self) -> Commit:
+        """The last commit that was as fast as the good end, as far as the search came."""
+        return self.commits[self.ending.good if self.ending else 0]
+
+    @property
+    def bad(self) -> Commit:
+        """The first commit that was as slow as the bad end, as far as the search came."""
+        return self.commits[self.ending.bad if self.ending else -1]
+
+    @property
+    def outcome(self) -> Outcome | Literal["out of time"]:
+        """How the search ended."""
+        return self.ending.outcome if self.ending else "out of time"
+
+    @property
+    def suspects(self) -> tuple[Commit, ...]:
+        """The commits of which one made the change; one if it was found."""
+        return tuple(self.commits[index] for index in self.ending.suspects) if self.ending else ()
 
 
 def exit_code(ending: BisectionOutcome | None) -> int:
@@ -121,7 +170,7 @@ def bisect_commits(
         ending = bisection.search()
     return BisectResult(
         project=project.name,
-        cell=loaded.cells[0].id,
+        cell=loaded.cells[0],
         commits=bisection.commits,
         ending=ending,
         is_merge=ending is not None and project.is_merge(bisection.commits[ending.bad]),

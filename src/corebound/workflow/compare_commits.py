@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
-from msgspec import Struct
+from msgspec import Struct, to_builtins
 
 from corebound.analysis.commit_comparison import CellAtCommits, CellVerdict, judge_cells
 from corebound.analysis.scenario_result import CellResult, ScenarioResult
+from corebound.analysis.serialize import commit_pair_document
 from corebound.asv_bridge.project import WORKING_TREE, open_project
 from corebound.errors import NO_ANSWER, REGRESSION, InputError, LaunchError
 from corebound.runner import Ending
@@ -17,7 +19,7 @@ from corebound.scenario.compared_axis import COMMITS_SUFFIX
 from corebound.workflow import comparison_sides as sides
 from corebound.workflow import projects, scenarios
 from corebound.workflow.calibrate import noise_notes
-from corebound.workflow.comparison_sides import Sides
+from corebound.workflow.comparison_sides import Side, Sides
 from corebound.workflow.execute import Reporter, RunResult, execute_run, hold_host
 from corebound.workflow.host_checks import preflight
 from corebound.workflow.prepare import RunRequest, prepare_comparison
@@ -43,6 +45,25 @@ class CompareCommitsResult(Struct, frozen=True, kw_only=True):
     records: Path
     ending: Ending
     exit_code: int = 0
+
+    @property
+    def document(self) -> dict[str, Any]:
+        """The result as plain data, as `--json` prints it."""
+        return {
+            "project": self.sides.subject,
+            "base": _side_document(self.sides.base),
+            "head": _side_document(self.sides.head),
+            "ending": self.ending,
+            "records": str(self.records),
+            "regressions": sum(cell.is_regression for cell in self.verdicts),
+            "noise": self.noise,
+            "cells": [commit_pair_document(cell) for cell in self.verdicts],
+        }
+
+
+def _side_document(side: Side) -> object:
+    """A commit in the form that records use, or the description of another kind of side."""
+    return to_builtins(side.commit) or {"name": side.name, "title": side.title}
 
 
 def compare_commits(

@@ -7,12 +7,17 @@ import tarfile
 from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
-from msgspec import Struct
+from msgspec import Struct, to_builtins
 from msgspec.structs import replace
 
 from corebound import __version__, git
 from corebound.analysis.run_comparison import earlier_runs
+from corebound.analysis.serialize import (
+    between_runs_document,
+    comparison_document,
+)
 from corebound.asv_bridge.project import open_project
 from corebound.asv_bridge.snapshot import objects_of
 from corebound.errors import HostError, InputError, LaunchError
@@ -22,7 +27,7 @@ from corebound.records import commits, jsonl
 from corebound.records.jsonl import Stored
 from corebound.records.launch_record import Launch
 from corebound.records.run_record import Run
-from corebound.scenario.cell import PROJECT, Cell, is_project
+from corebound.scenario.cell import PROJECT, Cell, cell_identity, is_project
 from corebound.scenario.loader import load_document
 from corebound.scenario.models import CommandWorkload, Scenario, measure_for
 from corebound.stats.between_runs import BetweenRuns, between_runs
@@ -78,6 +83,25 @@ class ReproduceResult(Struct, frozen=True, kw_only=True):
             return True
         beyond = not 1 / (1 + self.margin) <= ratio <= 1 + self.margin
         return False if verdict in {"faster", "slower"} and beyond else None
+
+    @property
+    def document(self) -> dict[str, Any]:
+        """The result as plain data, as `--json` prints it."""
+        return {
+            **cell_identity(self.cell.scenario, self.cell.key),
+            "holds": self.holds,
+            **comparison_document(self.comparison),
+            "margin": self.margin,
+            "then_ns": self.medians_ns[0],
+            "now_ns": self.medians_ns[1],
+            "launches": self.launches,
+            "between_runs": between_runs_document(self.between),
+            "seed": self.after.seed,
+            "commit": to_builtins(self.before.commit),
+            "differing": self.differences,
+            "noise": self.noise,
+            "records": [str(file) for file in self.records],
+        }
 
 
 def reproduce_result(

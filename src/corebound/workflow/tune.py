@@ -11,6 +11,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from corebound.analysis.tuning import LEAST_FRESH, Standing, TuneResult, analyse_tuning, standing
+from corebound.analysis.tuning_document import tune_document
 from corebound.analysis.tuning_proofs import Proof
 from corebound.analysis.tuning_text import name_of, race_line
 from corebound.analysis.wording import capital
@@ -98,6 +99,11 @@ class TuneOutcome(Struct, frozen=True, kw_only=True):
     result: TuneResult
     records: Path
     proofs: tuple[Proof, ...] = ()
+
+    @property
+    def document(self) -> dict[str, Any]:
+        """The result as plain data, as `--json` prints it."""
+        return {**tune_document(self.result, self.proofs), "records": str(self.records)}
 
 
 def tune_scenario(

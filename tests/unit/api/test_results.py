@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from pathlib import Path
 
+import msgspec
 import pandas as pd
 import pytest
 from msgspec.structs import replace
@@ -16,6 +18,7 @@ from corebound.errors import CoreboundError
 from corebound.records import history_files
 from corebound.records.run_record import Commit
 from support.build import a_series, repeated, write_records
+from support.commands import corebound as run_corebound
 from support.report_sample import a_sample
 
 SLOWER = 1.3
@@ -189,6 +192,53 @@ def test_a_plot_has_a_row_for_each_configuration(results: corebound.Results) -> 
     (panel,) = results.filter(run="r1").plot().axes
 
     assert len(panel.get_yticks()) == 14
+
+
+def printed(folder: Path, *arguments: str) -> dict[str, object]:
+    """What a command prints with --json, without the header of the command line."""
+    completed = run_corebound(folder, *arguments, "--json", in_process=True)
+    document = json.loads(completed.out)
+    return {key: value for key, value in document.items() if key not in {"corebound", "error"}}
+
+
+def as_json(document: object) -> object:
+    return json.loads(msgspec.json.encode(document))
+
+
+def test_a_comparison_is_what_the_command_prints(records: Path, results: corebound.Results) -> None:
+    document = results.compare("r1", "later").document
+
+    assert as_json(document) == printed(records, "compare", "r1", "later", "--records", ".")
+
+
+@pytest.fixture(scope="module")
+def history(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Records with an imported history that has become slower."""
+    folder = tmp_path_factory.mktemp("history")
+    values = [100.0 + number % 3 for number in range(30)] + [
+        150.0 + number % 3 for number in range(20)
+    ]
+    history_files.keep("parsing", (a_series(values, project="parsing", cell="rows=5"),), folder)
+    return folder
+
+
+def test_regressions_are_what_the_command_prints(history: Path) -> None:
+    found = corebound.load(history).regressions()
+
+    (change,) = found.alarms
+    assert (change.axes, change.is_regression, change.is_significant) == ({"rows": "5"}, True, True)
+    assert 1.4 < change.ratio < 1.6
+    assert as_json(found.document) == printed(history, "regressions", "--records", str(history))
+    frame = found.to_frame()
+    assert frame["axis_rows"].tolist() == ["5"]
+    assert frame["ratio"].tolist() == [change.ratio]
+
+
+def test_the_results_of_one_file_have_no_regressions(records: Path) -> None:
+    (file, *_) = records.rglob("*.jsonl")
+
+    with pytest.raises(CoreboundError, match="no folder of records"):
+        corebound.load(file).regressions()
 
 
 def test_importing_corebound_loads_nothing_else() -> None:

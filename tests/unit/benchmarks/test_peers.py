@@ -80,8 +80,8 @@ def test_hyperfines_welch_script_uses_a_level_of_5_percent() -> None:
 
 @pytest.mark.parametrize(("finding", "verdict"), [(True, "slower"), (False, "same")])
 def test_only_a_finding_of_corebound_counts(finding: bool, verdict: str) -> None:
-    baseline = {"verdict": None, "finding": False}
-    cell = {"verdict": "slower", "finding": finding, "speedup_interval": [0.95, 0.98]}
+    baseline = {"verdict": None, "is_significant": False}
+    cell = {"verdict": "slower", "is_significant": finding, "speedup_interval": [0.95, 0.98]}
 
     judgement = corebound_judgement({"cells": [baseline, cell]})
 

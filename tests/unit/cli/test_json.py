@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from corebound import __version__
+from corebound import CoreboundError, __version__, load
 from corebound.cli.output.json import JSON_SCHEMA, result_json
 from support.build import write_records
 from support.commands import corebound
@@ -94,6 +94,37 @@ def test_an_error_of_a_group_names_its_command(suite: Path) -> None:
     document = document_of(suite, "import", "hyperfine", "none.json", "--json", code=2)
 
     assert document["corebound"]["command"] == "import hyperfine"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "where"),
+    [
+        (("compare", "--jsn", "--json"), "corebound compare"),
+        (("run", "--profile", "fast", "sums.yaml", "--json"), "corebound run"),
+        (("bisect", "a", "--json"), "corebound bisect"),
+        (("regressions", "--format=json", "--al"), "corebound regressions"),
+        (("import", "junit", "--json"), "corebound import"),
+        (("comparee", "--json"), "corebound"),
+    ],
+    ids=" ".join,
+)
+def test_a_usage_error_is_the_same_object(
+    suite: Path, arguments: tuple[str, ...], where: str
+) -> None:
+    error = document_of(suite, *arguments, code=2)["error"]
+
+    assert (error["where"], error["exit_code"], error["faults"]) == (where, 2, [])
+    assert error["what"]
+    assert f"{where} --help" in error["fix"]
+
+
+def test_an_error_of_the_api_is_the_same_object(suite: Path) -> None:
+    printed = document_of(suite, "compare", "r1", "nothing", "--json", code=2)["error"]
+
+    with pytest.raises(CoreboundError) as caught:
+        load(suite / "reports" / "records").compare("r1", "nothing")
+
+    assert {**caught.value.document, "where": ""} == {**printed, "where": ""}
 
 
 def test_without_the_option_an_error_leaves_stdout_empty(suite: Path) -> None:

@@ -34,7 +34,8 @@ def test_a_plan_names_the_duplicates(scenario: str, capsys: pytest.CaptureFixtur
     plan([Path(scenario)], as_json=True)
 
     assert {
-        cell["key"]: cell["duplicate_of"] for cell in json.loads(capsys.readouterr().out)["results"]
+        cell["cell"]: cell["duplicate_of"]
+        for cell in json.loads(capsys.readouterr().out)["results"]
     } == {
         "binding=none,threads=2": None,
         "binding=none,threads=per-core": "nothing[binding=none,threads=2]",

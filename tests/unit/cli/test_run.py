@@ -61,7 +61,7 @@ def test_a_single_faster_cell_is_a_finding() -> None:
 
     assert "▲ faster" in shown(one)
     assert "(▲ faster)" not in shown(one)
-    assert [cell["finding"] for cell in run.run_document(one)["cells"]] == [False, True]
+    assert [cell["is_significant"] for cell in run.run_document(one)["cells"]] == [False, True]
 
 
 def test_a_cell_that_is_not_significant_after_correction_is_in_brackets() -> None:
@@ -71,7 +71,9 @@ def test_a_cell_that_is_not_significant_after_correction_is_in_brackets() -> Non
 
     assert said.count("(▲ faster)") == 1
     assert "Brackets: not significant after correcting for 20 comparisons." in said
-    verdicts = [(cell["verdict"], cell["finding"]) for cell in run.run_document(one)["cells"]]
+    verdicts = [
+        (cell["verdict"], cell["is_significant"]) for cell in run.run_document(one)["cells"]
+    ]
     assert verdicts.count(("faster", False)) == 1
     assert all(not finding for _, finding in verdicts)
 

@@ -192,7 +192,7 @@ def test_the_command_tells_it_as_text_and_for_scripts(tmp_path: Path) -> None:
     assert text.exit_code == 0
     assert "▼ slower" in text.stdout
     (one,) = document["series"]
-    assert (document["project"], one["verdict"], one["clear"]) == ("trees", "slower", True)
+    assert (document["project"], one["verdict"], one["is_significant"]) == ("trees", "slower", True)
     assert one["speedup_interval"][0] < one["speedup_ratio"] < one["speedup_interval"][1]
 
 
@@ -208,4 +208,4 @@ def test_the_report_has_a_page_of_them_and_the_comparisons_lead_there(tmp_path: 
     assert "Both commits in the history" in page.read_text()
     (data,) = (tmp_path / "site" / "data" / "compare").iterdir()
     (line,) = csv.DictReader(data.read_text().splitlines())
-    assert (line["project"], line["verdict"], line["clear"]) == ("trees", "slower", "True")
+    assert (line["project"], line["verdict"], line["is_significant"]) == ("trees", "slower", "True")

@@ -52,7 +52,7 @@ def test_a_comparison_of_two_runs_has_every_figure_as_csv(out: Path) -> None:
     worse = next(row for row in rows if row["cell"] == "binding=physical-cores,threads=default")
     assert (worse["before_run"], worse["after_run"]) == ("r0", "r1")
     assert worse["verdict"] == "slower"
-    assert worse["clear"] == "True"
+    assert worse["is_significant"] == "True"
     for name in ("before", "after"):
         low, value, high = (float(worse[f"{name}{end}_ns"]) for end in ("_low", "", "_high"))
         assert low < value < high

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
-from corebound.analysis.serialize import ratio_interval_pair
 from corebound.cli.options import (
     Budget,
     Config,
@@ -89,7 +88,7 @@ def bisect(
         wait_s=wait_seconds(wait),
     )
     if as_json:
-        print_json(_document(result))
+        print_json(result.document)
     else:
         typer.echo(_text(result))
     raise typer.Exit(result.exit_code)
@@ -109,23 +108,23 @@ def _answer(result: BisectResult) -> Iterator[str]:
     size = _size(ending)
     if ending.outcome == "found":
         yield _commit_name(bad)
-        yield f"{result.cell}: {size} compared with the commit before it."
+        yield f"{result.cell.id}: {size} compared with the commit before it."
     elif ending.outcome == "range":
         yield f"One of these {len(ending.suspects)} commits; the others could not be measured:"
         yield from (f"  {_commit_name(result.commits[place])}" for place in ending.suspects)
-        yield f"{result.cell}: {size} compared with {_commit_name(good)}."
+        yield f"{result.cell.id}: {size} compared with {_commit_name(good)}."
     elif ending.outcome == "no difference":
-        yield f"No difference: at {short_name(bad)}, {result.cell} is {size} compared with"
+        yield f"No difference: at {short_name(bad)}, {result.cell.id} is {size} compared with"
         yield f"{short_name(good)}, which is within the margin. There is nothing to search."
     elif ending.outcome == "broken":
-        yield f"{result.cell} could not be measured at {short_name(good)} or {short_name(bad)}."
+        yield f"{result.cell.id} could not be measured at {short_name(good)} or {short_name(bad)}."
         yield "See the messages above and the records for the reason."
     elif ending.suspects:
         yield f"Possibly {_commit_name(bad)}: the search ended there, but in new launches"
-        yield f"{result.cell} is {size} compared with {_commit_name(good)}."
+        yield f"{result.cell.id} is {size} compared with {_commit_name(good)}."
         yield "Use --launches to allow more launches."
     else:
-        yield f"Inconclusive: at {short_name(bad)}, {result.cell} is {size} compared with"
+        yield f"Inconclusive: at {short_name(bad)}, {result.cell.id} is {size} compared with"
         yield f"{short_name(good)}, which may be noise. Use --launches to allow more launches."
     if result.is_merge and ending.outcome == "found":
         sha = short_name(bad)
@@ -142,22 +141,3 @@ def _size(ending: BisectionOutcome) -> str:
 
 def _commit_name(commit: Commit) -> str:
     return f"{short_name(commit)} {one_line(commit.subject)}"
-
-
-def _document(result: BisectResult) -> dict[str, Any]:
-    ending = result.ending
-    return {
-        "project": result.project,
-        "cell": result.cell,
-        "outcome": ending.outcome if ending else "out of time",
-        "suspects": [result.commits[place] for place in ending.suspects] if ending else [],
-        "good": result.commits[ending.good] if ending else result.commits[0],
-        "bad": result.commits[ending.bad] if ending else result.commits[-1],
-        "slowdown_ratio": ending.slowdown_ratio if ending else None,
-        "slowdown_interval": ratio_interval_pair(ending.interval) if ending else None,
-        "is_merge": result.is_merge,
-        "commits": len(result.commits) - 1,
-        "tests": ending.tests if ending else None,
-        "noise": result.noise,
-        "records": [str(file) for file in result.records],
-    }

@@ -13,7 +13,6 @@ from msgspec.structs import replace
 from corebound import text
 from corebound.analysis.commit_comparison import CellAtCommits, CellVerdict
 from corebound.analysis.launch_modes import mode_text
-from corebound.analysis.serialize import commit_pair_document
 from corebound.cli.options import (
     Budget,
     Config,
@@ -119,7 +118,7 @@ def formatted(comparison: CompareCommitsResult, form: Format) -> str:
     formats: dict[Format, Callable[[CompareCommitsResult], str]] = {
         "text": _text,
         "md": _markdown,
-        "json": _json,
+        "json": lambda comparison: result_json(comparison.document),
         "junit": _junit,
     }
     return formats[form](comparison)
@@ -250,26 +249,6 @@ def _markdown(comparison: CompareCommitsResult) -> str:
     for sentence in (*_notes(comparison), *comparison.noise):
         lines += ["", text.markdown(sentence)]
     return "\n".join(lines)
-
-
-def _json(comparison: CompareCommitsResult) -> str:
-    return result_json(
-        {
-            "project": comparison.sides.subject,
-            "base": _side_document(comparison.sides.base),
-            "head": _side_document(comparison.sides.head),
-            "ending": comparison.ending,
-            "records": str(comparison.records),
-            "regressions": sum(cell.is_regression for cell in comparison.verdicts),
-            "noise": comparison.noise,
-            "cells": [commit_pair_document(cell) for cell in comparison.verdicts],
-        }
-    )
-
-
-def _side_document(side: Side) -> object:
-    """A commit in the form that records use, or the description of another kind of side."""
-    return side.commit or {"name": side.name, "title": side.title}
 
 
 def _junit(comparison: CompareCommitsResult) -> str:

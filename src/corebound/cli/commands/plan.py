@@ -35,6 +35,7 @@ from corebound.planning.models import Placement
 from corebound.planning.plan import PlannedCell
 from corebound.records.jsonl import RECORDS
 from corebound.records.run_record import ScenarioSource
+from corebound.scenario.cell import cell_identity
 from corebound.scenario.json_schema import schema_text
 from corebound.workflow import projects
 from corebound.workflow.plan import check_suite, plan_suite, read_topology
@@ -143,14 +144,11 @@ def _document(
     planned: PlannedCell, source: ScenarioSource, forecast: Forecast | None
 ) -> dict[str, Any]:
     return {
-        "id": planned.cell.id,
-        "key": planned.cell.key,
-        "scenario": planned.cell.scenario,
-        "axes": dict(planned.cell.axes),
+        **cell_identity(planned.cell.scenario, planned.cell.key),
         "file": source.path,
         "sha256": source.sha256,
         "where": planned.cell.where,
-        "cell": planned.cell,
+        "settings": planned.cell,
         "measure": planned.measure.model_dump(mode="json"),
         "placement": planned.placement,
         "commands": [

@@ -6,7 +6,7 @@ import shlex
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 from urllib.parse import quote
 
 import typer
@@ -22,7 +22,6 @@ from corebound.analysis.change_history import (
     size_with_interval,
 )
 from corebound.analysis.commands import triage_commands
-from corebound.analysis.serialize import change_document, entry_document, series_document
 from corebound.analysis.triage import (
     STATUSES,
     CommitEntry,
@@ -44,7 +43,6 @@ from corebound.errors import NO_ANSWER, REGRESSION, InputError
 from corebound.records.decisions import DECISIONS_FILE, State
 from corebound.records.history import HistoryPoint, Series, is_primary
 from corebound.records.jsonl import RECORDS
-from corebound.report.urls import HISTORY_PAGE, entry_anchor, series_url
 from corebound.scenario.cell import Importance
 from corebound.stats.history.alerts import AssessedChange
 from corebound.stats.history.regressions import Change, NotAnalysed
@@ -55,6 +53,12 @@ from corebound.workflow.regressions import (
     analyse_history,
     confirm_open_changes,
     record_decision,
+)
+from corebound.workflow.regressions_document import (
+    entry_link,
+    regressions_document,
+    series_link,
+    site_page,
 )
 
 Format = Literal["text", "md", "json", "junit"]
@@ -162,7 +166,7 @@ def formatted(result: RegressionsResult, form: Format, *, site: str, show_all: b
         show_all: Whether text and Markdown list changes that are not new as well.
     """
     if form == "json":
-        return result_json(_document(result, site))
+        return result_json(regressions_document(result, site))
     if form == "md":
         return _markdown(result, site, show_all=show_all)
     return _junit(result, site) if form == "junit" else _text(result, site, show_all=show_all)
@@ -451,16 +455,6 @@ def _entry_state(entry: CommitEntry) -> str:
     return ", ".join(f"{numbers[status]} {status}" for status in STATUSES if numbers[status])
 
 
-def entry_link(entry: CommitEntry, site: str) -> str:
-    """The address of a commit on the history page."""
-    return f"{site_page(site)}#{entry_anchor(entry)}"
-
-
-def site_page(site: str) -> str:
-    """The address of the history page."""
-    return f"{site.rstrip('/')}/{HISTORY_PAGE}"
-
-
 def _failure_lines(group: FailureGroup, site: str) -> tuple[str, ...]:
     names = [series_name(each.series) for each in group.failing[:_MOST_BENCHMARKS]]
     more = and_more(len(group.failing) - len(names))
@@ -574,61 +568,6 @@ def series_name(series: Series) -> str:
     where = series.host_name if series.project is None else f"{series.project}, {series.host_name}"
     cell = f" [{series.cell}]" if series.cell not in {"", "default"} else ""
     return f"{series.title}{cell} on {where}"
-
-
-def series_link(series: Series, site: str) -> str:
-    """The address of a series' page."""
-    return f"{site.rstrip('/')}/{series_url(series)}"
-
-
-def _document(result: RegressionsResult, site: str) -> dict[str, Any]:
-    return {
-        "alarms": len(result.alarms),
-        "secondary_alarms": len(result.secondary_alarms),
-        "series": len(result.series),
-        "too_short": result.too_short,
-        "commits": [
-            entry_document(
-                entry,
-                link=entry_link(entry, site),
-                commands={
-                    name.lower(): command.at(result.records_folder)
-                    for name, command in triage_commands(entry, result.built).named
-                },
-            )
-            for entry in result.entries
-        ],
-        "changes": [_change_document(change, result, site) for change in result.changes],
-        "failing": [
-            {
-                **_series_document(failed.series, site),
-                "since": failed.since.at,
-                "points": failed.points,
-                "reason": failed.since.missing,
-            }
-            for failed in result.failing
-        ],
-        "not_analysed": [
-            {**_series_document(failed.series, site), "reason": failed.reason}
-            for failed in result.not_analysed
-        ],
-    }
-
-
-def _series_document(series: Series, site: str) -> dict[str, Any]:
-    return series_document(series, series_link(series, site))
-
-
-def _change_document(
-    assessed: AssessedChange, result: RegressionsResult, site: str
-) -> dict[str, Any]:
-    context = result.context_of(assessed)
-    return change_document(
-        assessed,
-        link=series_link(assessed.change.series, site),
-        noise=context.noise,
-        compare=context.compare,
-    )
 
 
 def _junit(result: RegressionsResult, site: str) -> str:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from corebound import units
 from corebound.analysis.run_comparison import RUNS_CAVEAT, run_spread_note
-from corebound.analysis.serialize import between_runs_document, comparison_document
 from corebound.cli.options import Config, Json, Records, Unlocked, Wait, wait_seconds
 from corebound.cli.output.console import Console
 from corebound.cli.output.json import print_json
@@ -68,7 +67,7 @@ def reproduce(
         wait_s=wait_s,
     )
     if as_json:
-        print_json(_document(result))
+        print_json(result.document)
     else:
         typer.echo(_text(result))
     raise typer.Exit(REGRESSION if result.holds is False else 0)
@@ -168,23 +167,3 @@ def _answer(result: ReproduceResult) -> str:
 def _size(result: ReproduceResult) -> str:
     comparison = result.comparison
     return slowdown_text(1 / comparison.speedup_ratio, slowdown_bounds(comparison))
-
-
-def _document(result: ReproduceResult) -> dict[str, Any]:
-    comparison = result.comparison
-    return {
-        "cell": result.cell.id,
-        "holds": result.holds,
-        **comparison_document(comparison, "verdict", "slowdown_ratio", "slowdown_interval"),
-        "margin": result.margin,
-        "then_ns": result.medians_ns[0],
-        "now_ns": result.medians_ns[1],
-        "launches": result.launches,
-        "launches_needed": comparison.launches_needed,
-        "between_runs": between_runs_document(result.between),
-        "seed": result.after.seed,
-        "commit": result.before.commit,
-        "differing": result.differences,
-        "noise": result.noise,
-        "records": [str(file) for file in result.records],
-    }

@@ -12,7 +12,7 @@ from rich.text import Text
 
 from corebound import units
 from corebound.analysis.tuning import TuneResult
-from corebound.analysis.tuning_document import finalists_document, tune_document
+from corebound.analysis.tuning_document import finalists_document
 from corebound.analysis.tuning_loads import (
     LoadsResult,
     common_document,
@@ -156,14 +156,10 @@ def tune(
         )
     outcome = tune_scenario(request, reporter, unlocked=unlocked, wait_s=wait_seconds(wait))
     if as_json:
-        print_json(_document(outcome))
+        print_json(outcome.document)
     else:
         _print_outcome(outcome, Console())
     raise typer.Exit(0 if outcome.result.recommended is not None else NO_ANSWER)
-
-
-def _document(outcome: TuneOutcome) -> dict[str, Any]:
-    return {**tune_document(outcome.result, outcome.proofs), "records": str(outcome.records)}
 
 
 def _print_outcome(outcome: TuneOutcome, console: Console) -> None:
@@ -187,7 +183,7 @@ def _tune_loads(
         print_json(
             {
                 "common": common_document(tuned.loads),
-                "loads": [_document(outcome) for outcome in tuned.outcomes],
+                "loads": [outcome.document for outcome in tuned.outcomes],
             }
         )
     else:

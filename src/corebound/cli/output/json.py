@@ -15,7 +15,7 @@ import msgspec
 import typer
 
 from corebound import __version__
-from corebound.errors import CoreboundError, Fault, ScenarioFaults
+from corebound.errors import CoreboundError
 from corebound.text import json_text
 
 # Raised when a key changes its meaning or is removed; new keys do not raise it.
@@ -48,18 +48,7 @@ def print_json(result: object) -> None:
 
 def print_json_error(error: CoreboundError) -> None:
     """Print the error that ended the command as JSON."""
-    faults: tuple[Fault, ...] = error.faults if isinstance(error, ScenarioFaults) else ()
-    document = {
-        "what": error.what,
-        "where": error.where,
-        "fix": error.fix,
-        "exit_code": error.exit_code,
-        "faults": [
-            {"file": fault.file, "line": fault.line, "what": fault.what, "fix": fault.fix}
-            for fault in faults
-        ],
-    }
-    typer.echo(indented_json(_header(document)))
+    typer.echo(indented_json(_header(error.document)))
 
 
 def _header(error: Mapping[str, Any] | None) -> dict[str, Any]:

@@ -1,0 +1,181 @@
+"""Measure commits from a script or a notebook: two of them interleaved, or a search among many."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from os import PathLike
+from pathlib import Path
+from typing import Any, Literal
+
+from msgspec import Struct
+
+from corebound.analysis.serialize import Ends
+from corebound.api import comparison as compared
+from corebound.api.measure import CallReporter, Measurement
+from corebound.api.results import Results, load, of_files
+from corebound.records.jsonl import RECORDS
+from corebound.records.run_record import Commit
+from corebound.scenario.models import ProfileName
+from corebound.stats.bisection import Outcome
+from corebound.workflow import compare_commits as workflow
+from corebound.workflow.bisect import bisect_commits
+from corebound.workflow.prepare import RunRequest
+from corebound.workflow.projects import CONFIG
+
+
+def compare_commits(
+    base: str,
+    head: str,
+    *files: str | PathLike[str],
+    profile: ProfileName | None = None,
+    only: Sequence[str] = (),
+    budget_s: float | None = None,
+    margin: float | None = None,
+    config: str | PathLike[str] = CONFIG,
+    records: str | PathLike[str] = RECORDS,
+    wait_s: float = 60.0,
+    notify: Callable[[str], object] | None = None,
+) -> Measurement:
+    """Build two commits, measure them interleaved, and judge, as `corebound compare-commits` does.
+
+    Args:
+        base: The commit to compare with; or a value of a key (`threads=1`), a file of
+            `environments/`, or a package's version (`torch==2.12.0`).
+        head: What to judge, of the same kind. `+` is the working tree.
+        files: Scenario files, or folders of them.
+        profile: `quick` or `nightly`; None uses the scenarios' own numbers.
+        only: The cells to select, such as `binding=none,threads=2`.
+        budget_s: Start no launch after this many seconds; None is no limit.
+        margin: The largest share that counts as equal; None uses the scenarios' own.
+        config: The asv.conf.json of the project under test.
+        records: The folder of records, where the run is kept.
+        wait_s: How long to wait for another run on this host, in seconds.
+        notify: Called with each line about the progress; `print` shows them.
+
+    Returns:
+        One row for each cell that has a result on both sides; `not_comparable` has the reasons for
+        the others.
+
+    Raises:
+        ScenarioFaults: The files have errors, or do not support what is compared.
+        CoreboundError: The two sides cannot be understood, or the host does not allow the run.
+    """
+    request = RunRequest(
+        files=tuple(Path(file) for file in files),
+        profile=profile,
+        only=tuple(only),
+        config=Path(config),
+        records=Path(records),
+    )
+    outcome = workflow.compare_commits(
+        base, head, request, CallReporter(notify), margin=margin, budget_s=budget_s, wait_s=wait_s
+    )
+    comparison = compared.of_verdicts(outcome.verdicts, outcome.sides.names, outcome.document)
+    return Measurement(
+        before=comparison.before,
+        after=comparison.after,
+        rows=comparison.rows,
+        not_comparable=comparison.not_comparable,
+        only_in_one={},
+        document=comparison.document,
+        results=load(outcome.records),
+    )
+
+
+class Bisection(Struct, frozen=True, kw_only=True):
+    """The result of a search among commits.
+
+    Attributes:
+        scenario: The scenario.
+        cell: The configuration, such as `binding=none,threads=2`.
+        axes: The same by axis; values are text.
+        outcome: `found`: `commit` made the change. `range`: one of `suspects` did. `no difference`
+            between the ends, within the margin. `undecided`: a difference can be neither shown nor
+            excluded. `broken`: an end could not be measured. `out of time`: the budget ended first.
+        suspects: The commits of which one made the change.
+        good: The last commit known to be as fast as the good end.
+        bad: The first commit known to be as slow as the bad end.
+        slowdown_ratio: Time of an iteration at `bad` over that at `good`; None if unknown.
+        slowdown_interval: Its 95 % confidence interval, (low, high); None with too few launches.
+        results: All launches of the search.
+        document: The same as plain data, as `corebound bisect --json` prints it.
+    """
+
+    scenario: str
+    cell: str
+    axes: Mapping[str, str]
+    outcome: Outcome | Literal["out of time"]
+    suspects: tuple[Commit, ...]
+    good: Commit
+    bad: Commit
+    slowdown_ratio: float | None
+    slowdown_interval: Ends | None
+    results: Results
+    document: Mapping[str, Any]
+
+    @property
+    def commit(self) -> Commit | None:
+        """The commit that made the change; None unless it was found."""
+        return self.suspects[0] if self.outcome == "found" else None
+
+
+def bisect(
+    good: str,
+    bad: str,
+    file: str | PathLike[str],
+    *,
+    only: Sequence[str] = (),
+    launches: int | None = None,
+    budget_s: float | None = None,
+    fresh: bool = False,
+    config: str | PathLike[str] = CONFIG,
+    records: str | PathLike[str] = RECORDS,
+    wait_s: float = 60.0,
+    notify: Callable[[str], object] | None = None,
+) -> Bisection:
+    """Find the commit that changed a cell's time, as `corebound bisect` does.
+
+    Args:
+        good: A commit before the change.
+        bad: A commit after it.
+        file: A scenario file.
+        only: The cell, such as `binding=none,threads=2`, if the file has several.
+        launches: The most launches of each commit; None uses the scenario's.
+        budget_s: Start no launch after this many seconds; None is no limit.
+        fresh: Whether to ignore launches of this search that are recorded already.
+        config: The asv.conf.json of the project under test.
+        records: The folder of records, where the runs are kept.
+        wait_s: How long to wait for another run on this host, in seconds.
+        notify: Called with each line about the progress; `print` shows them.
+
+    Raises:
+        InputError: One commit does not follow the other, or the file has several cells.
+        CoreboundError: The environments or the host do not allow the runs.
+    """
+    request = RunRequest(
+        files=(Path(file),), only=tuple(only), config=Path(config), records=Path(records)
+    )
+    found = bisect_commits(
+        good,
+        bad,
+        request,
+        CallReporter(notify),
+        launches=launches,
+        budget_s=budget_s,
+        fresh=fresh,
+        wait_s=wait_s,
+    )
+    document = found.document
+    return Bisection(
+        scenario=found.cell.scenario,
+        cell=found.cell.key,
+        axes=dict(found.cell.axes),
+        outcome=found.outcome,
+        suspects=found.suspects,
+        good=found.good,
+        bad=found.bad,
+        slowdown_ratio=document["slowdown_ratio"],
+        slowdown_interval=document["slowdown_interval"],
+        results=of_files(found.records),
+        document=document,
+    )
