@@ -6,10 +6,10 @@ import math
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import stdtrit
 
 from benchmarks.simulation.few import host_regimes
 from corebound.stats.intervals import CONFIDENCE
-from corebound.stats.special import stdtrit
 
 SPREAD = 0.02
 # Launches of each cell if the baseline has as many.

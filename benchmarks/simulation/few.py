@@ -10,11 +10,11 @@ from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import stdtrit
 
 from benchmarks.simulation.verdicts import CELL, TYPICAL_NS, Noise, summary_of
 from corebound.stats.comparison import speedup_intervals
 from corebound.stats.intervals import CONFIDENCE, Interval, is_usable_ratio
-from corebound.stats.special import stdtrit
 
 LAUNCHES = (2, 3, 4, 5, 6)
 CELLS = 5

@@ -13,7 +13,11 @@ from collections.abc import Sequence
 import numpy as np
 from msgspec import Struct
 
-from corebound.stats import special
+from corebound.stats.distributions import (
+    chi_squared_upper_quantile,
+    f_above,
+    student_quantiles,
+)
 from corebound.stats.intervals import CONFIDENCE, Array, Interval, log_interval
 from corebound.stats.shared_variance import share_variances
 
@@ -98,7 +102,7 @@ def estimate_class(values: Sequence[HostValue]) -> ClassEstimate:
     log = float(np.average(logs, weights=weights))
     scatter = _scatter(logs, variances, between) / freedom
     low, high = (
-        math.sqrt(_variance_at(logs, variances, float(special.chdtri(freedom, tail))))
+        math.sqrt(_variance_at(logs, variances, chi_squared_upper_quantile(freedom, tail)))
         for tail in ((1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2)
     )
     return ClassEstimate(
@@ -194,7 +198,7 @@ def deviations(
             confidence=confidence,
             keeps_own_factor=_KEEPS_OWN_FACTOR,
         )
-        factors = special.stdtrit(shared.freedoms, (1 + confidence) / 2)
+        factors = student_quantiles(shared.freedoms, (1 + confidence) / 2)
         for index, error, factor, size in zip(tested, shared.errors, factors, sizes, strict=True):
             variances = np.array([value.variance for value in groups[index]])
             # A host whose own value is less certain than those of the others may be further away.
@@ -281,5 +285,5 @@ def compare_classes(estimates: Sequence[ClassEstimate]) -> ClassDifference | Non
     return ClassDifference(
         statistic=statistic,
         freedoms=(numerator, denominator),
-        p_value=float(special.fdtrc(numerator, denominator, statistic)),
+        p_value=f_above(numerator, denominator, statistic),
     )

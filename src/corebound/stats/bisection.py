@@ -12,7 +12,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-from corebound.stats import special
+from corebound.stats.distributions import student_below
 from corebound.stats.intervals import CONFIDENCE, Interval, adaptive_trimmed_mean, log_interval
 
 # The probability that the whole search reports anything wrong. A bound where differences are
@@ -109,7 +109,7 @@ def sign(differences: Sequence[float], level: float) -> Literal[-1, 0, 1]:
     if estimate.error == 0:
         p_value = 1.0 if estimate.mean == 0 else 0.0
     else:
-        p_value = 2 * float(special.stdtr(estimate.freedom, -abs(estimate.mean) / estimate.error))
+        p_value = 2 * student_below(estimate.freedom, -abs(estimate.mean) / estimate.error)
     if p_value >= level:
         return 0
     return 1 if estimate.mean > 0 else -1

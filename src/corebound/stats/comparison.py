@@ -12,8 +12,14 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from corebound.stats import special
 from corebound.stats.between_runs import BetweenRuns
+from corebound.stats.distributions import (
+    chi_squared_upper_quantile,
+    normal_probabilities,
+    normal_quantile,
+    student_below,
+    student_quantile,
+)
 from corebound.stats.intervals import (
     CONFIDENCE,
     Array,
@@ -80,7 +86,7 @@ _DECIDES_PROBABILITY = 0.8
 # A forecast from the spread of a few launches is pointless beyond what anyone would wait for.
 _MAX_LAUNCHES = 100_000
 # Each unknown is evaluated at the midpoints of this many equally likely parts.
-_PARTS = (np.arange(25) + 0.5) / 25
+_PARTS = [(part + 0.5) / 25 for part in range(25)]
 
 
 class ObservedEffect(Struct, frozen=True, kw_only=True):
@@ -118,9 +124,10 @@ def launches_needed(effect: ObservedEffect, *, room: float) -> int | None:
     & Blackburn, "Monitoring clinical trials: conditional or predictive power?" (1986).
     """
     root = math.sqrt(effect.launches)
-    sigmas = effect.error * root * np.sqrt(effect.freedom / special.chdtri(effect.freedom, _PARTS))
+    squares = np.array([chi_squared_upper_quantile(effect.freedom, part) for part in _PARTS])
+    sigmas = effect.error * root * np.sqrt(effect.freedom / squares)
     # Each spread, combined with each true ratio that it allows.
-    truths = effect.middle + np.outer(sigmas / root, special.ndtri(_PARTS))
+    truths = effect.middle + np.outer(sigmas / root, [normal_quantile(part) for part in _PARTS])
 
     def decides(n: int) -> bool:
         return _decided(n, effect, truths, sigmas[:, None], room) >= _DECIDES_PROBABILITY
@@ -140,12 +147,11 @@ def _decided(n: int, effect: ObservedEffect, truths: Array, sigmas: Array, room:
     later = n - effect.launches
     centre = (effect.launches * effect.middle + later * truths) / n
     wander = sigmas * math.sqrt(later) / n
-    by_launches = float(special.stdtrit(n - 1, (1 + CONFIDENCE) / 2)) * sigmas / math.sqrt(n)
+    by_launches = student_quantile(n - 1, (1 + CONFIDENCE) / 2) * sigmas / math.sqrt(n)
     reach = np.hypot(by_launches, effect.fixed)
 
     def below(limit: Array) -> Array:
-        chance: Array = special.ndtr((limit - centre) / wander)
-        return chance
+        return normal_probabilities((limit - centre) / wander)
 
     differs = 1 - (below(reach) - below(-reach))
     fits = np.where(reach < room, below(room - reach) - below(reach - room), 0.0)
@@ -637,14 +643,14 @@ def _p_value(estimate: LogRatioEstimate) -> float | None:
     error = _widened_error(estimate.error, estimate.freedom, estimate, CONFIDENCE)
     if error == 0:
         return 1.0 if estimate.middle == 0 else 0.0
-    return 2 * float(special.stdtr(estimate.freedom, -abs(estimate.middle) / error))
+    return 2 * student_below(estimate.freedom, -abs(estimate.middle) / error)
 
 
 def _widened_error(
     error: float, freedom: float, estimate: LogRatioEstimate, confidence: float
 ) -> float:
     """The error, at least so large that the interval has the estimate's least reach."""
-    return max(error, estimate.least_reach / float(special.stdtrit(freedom, (1 + confidence) / 2)))
+    return max(error, estimate.least_reach / student_quantile(freedom, (1 + confidence) / 2))
 
 
 def verdict_of(interval: Interval | None, margin: float) -> Verdict:
@@ -665,7 +671,7 @@ def _launches_needed(estimate: LogRatioEstimate, margin: float) -> int | None:
     error, freedom = estimate.by_launches or (estimate.error, estimate.freedom)
     if error == 0:
         return None
-    factor = float(special.stdtrit(estimate.freedom, (1 + CONFIDENCE) / 2))
+    factor = student_quantile(estimate.freedom, (1 + CONFIDENCE) / 2)
     effect = ObservedEffect(
         # The sign does not matter; taking it off makes both directions round alike.
         middle=abs(estimate.middle),

@@ -10,7 +10,11 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from corebound.stats import special
+from corebound.stats.distributions import (
+    chi_squared_upper_quantile,
+    normal_quantile,
+    student_quantile,
+)
 
 # The confidence of every interval that a verdict is based on.
 CONFIDENCE = 0.95
@@ -156,7 +160,7 @@ def log_interval(
         freedom: Degrees of freedom of the standard error.
         confidence: Coverage wanted, in (0, 1).
     """
-    reach = standard_error * float(special.stdtrit(freedom, (1 + confidence) / 2))
+    reach = standard_error * student_quantile(freedom, (1 + confidence) / 2)
     return Interval(low=math.exp(middle - reach), high=_exp(middle + reach), confidence=confidence)
 
 
@@ -170,7 +174,7 @@ def share_interval(count: int, total: int, *, confidence: float = CONFIDENCE) ->
     >>> round(bounds.low, 2), round(bounds.high, 2)
     (0.16, 0.61)
     """
-    z = float(special.ndtri((1 + confidence) / 2))
+    z = normal_quantile((1 + confidence) / 2)
     share, weight = count / total, z**2 / total
     middle = share + weight / 2
     reach = z * math.sqrt(share * (1 - share) / total + weight / (4 * total))
@@ -219,8 +223,7 @@ def variation_interval(
     ratio = statistics.stdev(values) / statistics.fmean(values)
 
     def end(above: float) -> float:
-        # `chdtri` takes the upper tail probability.
-        quantile = float(special.chdtri(n - 1, above))
+        quantile = chi_squared_upper_quantile(n - 1, above)
         square = ((quantile + 2) / n - 1) * ratio**2 + quantile / (n - 1)
         return ratio / math.sqrt(square) if square > 0 else math.inf
 
@@ -251,7 +254,7 @@ class TrimmedMean(Struct, frozen=True, kw_only=True):
     @property
     def reach(self) -> float:
         """Half the width of its interval, by Student's t."""
-        return float(special.stdtrit(self.freedom, (1 + CONFIDENCE) / 2)) * self.error
+        return student_quantile(self.freedom, (1 + CONFIDENCE) / 2) * self.error
 
 
 def adaptive_trimmed_mean(values: Sequence[float]) -> TrimmedMean:

@@ -13,7 +13,7 @@ from msgspec import Struct
 from numpy.typing import ArrayLike, NDArray
 
 from corebound.errors import InputError
-from corebound.stats import special
+from corebound.stats.distributions import beta_below
 
 HIGHEST_US = 3_600_000_000
 DIGITS = 3
@@ -227,8 +227,7 @@ def least_within(
         raise ValueError("queries are counted from 0, and shares lie between 0 and 1")
 
     def few_enough(within: int) -> bool:
-        chance = special.betainc(within, over + 1, share - tolerance)
-        return bool(chance <= 1 - confidence)
+        return beta_below(within, over + 1, share - tolerance) <= 1 - confidence
 
     high = 1
     while not few_enough(high):

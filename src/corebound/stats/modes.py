@@ -18,7 +18,7 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from corebound.stats import special
+from corebound.stats.distributions import binomial_above
 from corebound.stats.intervals import Array, Interval, log_interval, share_interval
 
 # With fewer blocks, three levels fit almost any sample; with six they fit 0.5 % of those with
@@ -110,7 +110,8 @@ class Modes(Struct, frozen=True, kw_only=True):
         """
         mixed = [block.cell for block in self.blocks if block.cell != block.baseline]
         fewer = min(mixed.count("fast"), mixed.count("slow"))
-        return min(1.0, 2 * float(special.bdtr(fewer, len(mixed), 0.5)))
+        # At most `fewer` of one mode means more than all the others of the other mode.
+        return min(1.0, 2 * binomial_above(len(mixed) - fewer - 1, len(mixed), 0.5))
 
 
 class LevelFits(Struct, frozen=True, kw_only=True):

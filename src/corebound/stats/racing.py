@@ -24,7 +24,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from corebound.records.tuning import RaceRule
-from corebound.stats import special
+from corebound.stats.distributions import student_quantiles
 from corebound.stats.intervals import middles
 from corebound.stats.shared_variance import share_variances
 
@@ -365,7 +365,7 @@ def _gaps(entrants: Sequence[Entrant], blocks: int, alpha: float) -> list[_Gap]:
         np.array([float(mean.freedom) for mean in means]),
         confidence=confidence,
     )
-    reaches = shared.errors * special.stdtrit(shared.freedoms, 1 - alpha)
+    reaches = shared.errors * student_quantiles(shared.freedoms, 1 - alpha)
     return [
         _Gap(key=other.key, middle=mean.mean, low=mean.mean - float(reach))
         for other, mean, reach in zip(others, means, reaches, strict=True)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 from msgspec import Struct
 
-from corebound.stats import special
+from corebound.stats.distributions import log_betas, student_probabilities, student_quantiles
 from corebound.stats.intervals import Array
 
 # How many launches the other comparisons may be worth. Small values mean that the variances of
@@ -87,9 +87,9 @@ def share_variances(
     posterior = (prior * scales + own * variances[..., None, None]) / (prior + own)
     reach = _reach(np.sqrt(posterior), prior + own, weights, 1 - confidence)
     total = freedoms + (weights * prior).sum(axis=(-2, -1))
-    shared = reach / special.stdtrit(total, (1 + confidence) / 2)
+    shared = reach / student_quantiles(total, (1 + confidence) / 2)
     is_noisy = errors > keeps_own_factor * np.median(errors, axis=-1, keepdims=True)
-    own_reach = errors * special.stdtrit(freedoms, (1 + confidence) / 2)
+    own_reach = errors * student_quantiles(freedoms, (1 + confidence) / 2)
     keeps_own = is_noisy & (own_reach > reach)
     return SharedErrors(
         errors=np.where(keeps_own, errors, shared),
@@ -109,7 +109,7 @@ def _weights(logs: Array, freedoms: Array) -> Array:
         first * np.log(first / second)
         + first * ratio
         - (first + second) * np.log1p(first / second * np.exp(ratio))
-        - special.betaln(first, second)
+        - log_betas(first, second)
     ).sum(axis=-3) + _PRIOR_WEIGHTS[:, None]
     weights = np.exp(density - density.max(axis=(-2, -1), keepdims=True))
     result: Array = weights / weights.sum(axis=(-2, -1), keepdims=True)
@@ -119,10 +119,10 @@ def _weights(logs: Array, freedoms: Array) -> Array:
 def _reach(errors: Array, freedoms: Array, weights: Array, alpha: float) -> Array:
     """The half width outside of which the mixture of t distributions has probability `alpha`."""
     low = np.zeros(errors.shape[:-2])
-    high = (errors * special.stdtrit(freedoms, 1 - alpha / 2)).max(axis=(-2, -1))
+    high = (errors * student_quantiles(freedoms, 1 - alpha / 2)).max(axis=(-2, -1))
     for _ in range(_HALVINGS):
         middle = (low + high) / 2
-        tails = 2 * special.stdtr(freedoms, -middle[..., None, None] / errors)
+        tails = 2 * student_probabilities(freedoms, -middle[..., None, None] / errors)
         is_inside = (weights * tails).sum(axis=(-2, -1)) > alpha
         low, high = np.where(is_inside, middle, low), np.where(is_inside, high, middle)
     result: Array = high

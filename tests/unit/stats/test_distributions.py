@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -10,10 +13,18 @@ from hypothesis.extra import numpy as hnp
 from scipy import special
 
 from corebound.stats.distributions import (
+    beta_below,
     binomial_above,
+    chi_squared_upper_quantile,
+    f_above,
+    log_betas,
     normal_below,
+    normal_probabilities,
     normal_quantile,
     student_below,
+    student_probabilities,
+    student_quantile,
+    student_quantiles,
 )
 from corebound.stats.history.shift_tests import (
     hodges_lehmann_shift,
@@ -21,10 +32,74 @@ from corebound.stats.history.shift_tests import (
     shift_at_least,
 )
 
+FREEDOMS = st.one_of(st.integers(1, 1_000_000).map(float), st.floats(0.25, 1e4))
+PROBABILITIES = st.floats(1e-12, 1 - 1e-12)
+SHAPES = st.floats(0.25, 1e6)
+
+
+@pytest.mark.parametrize(
+    ("freedom", "p", "expected"),
+    [
+        (1, 0.975, 12.706),
+        (2, 0.975, 4.303),
+        (5, 0.995, 4.032),
+        (10, 0.975, 2.228),
+        (30, 0.95, 1.697),
+        (120, 0.975, 1.980),
+    ],
+)
+def test_student_s_quantiles_are_those_of_the_published_table(
+    freedom: int, p: float, expected: float
+) -> None:
+    # Abramowitz & Stegun, table 26.10.
+    assert round(student_quantile(freedom, p), 3) == expected
+
+
+@pytest.mark.parametrize(
+    ("freedom", "p", "expected"),
+    [(1, 0.05, 3.84146), (2, 0.99, 0.0201007), (10, 0.05, 18.3070), (100, 0.95, 77.9295)],
+)
+def test_chi_squared_quantiles_are_those_of_the_published_table(
+    freedom: int, p: float, expected: float
+) -> None:
+    # Abramowitz & Stegun, table 26.8.
+    assert chi_squared_upper_quantile(freedom, p) == pytest.approx(expected, rel=5e-6)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "x"), [(1, 1, 161.4), (3, 10, 3.71), (10, 20, 2.35), (5, 120, 2.29)]
+)
+def test_f_has_5_percent_above_the_values_of_the_published_table(
+    first: int, second: int, x: float
+) -> None:
+    # Abramowitz & Stegun, table 26.9.
+    assert f_above(first, second, x) == pytest.approx(0.05, abs=0.0002)
+
+
+@given(p=PROBABILITIES)
+def test_student_with_one_degree_of_freedom_is_cauchy_and_with_two_has_a_closed_form(
+    p: float,
+) -> None:
+    tail = min(p, 1 - p)
+    sign = math.copysign(1, p - 0.5)
+
+    assert student_quantile(1, p) == pytest.approx(
+        sign / math.tan(math.pi * tail), rel=1e-11, abs=1e-15
+    )
+    assert student_quantile(2, p) == pytest.approx(
+        sign * (1 - 2 * tail) / math.sqrt(2 * tail * (1 - tail)), rel=1e-11, abs=1e-15
+    )
+
+
+@given(p=PROBABILITIES)
+def test_chi_squared_with_two_degrees_of_freedom_is_exponential(p: float) -> None:
+    assert chi_squared_upper_quantile(2, p) == pytest.approx(-2 * math.log(p), rel=1e-11)
+
 
 @given(st.floats(-30, 8))
 def test_the_normal_distribution_is_scipy_s(x: float) -> None:
     assert normal_below(x) == pytest.approx(special.ndtr(x), rel=1e-12)
+    assert normal_probabilities(np.array([[x]])) == np.array([[normal_below(x)]])
 
 
 @given(st.floats(1e-9, 1 - 1e-9))
@@ -32,20 +107,78 @@ def test_the_normal_quantile_is_scipy_s(p: float) -> None:
     assert normal_quantile(p) == pytest.approx(special.ndtri(p), rel=1e-9, abs=1e-12)
 
 
-@given(freedom=st.floats(0.5, 1e4), t=st.floats(-1e9, 0))
+@given(freedom=FREEDOMS, t=st.floats(-1e9, 0))
 def test_student_s_distribution_is_scipy_s(freedom: float, t: float) -> None:
     expected = special.stdtr(freedom, t)
 
-    assert student_below(freedom, t) == pytest.approx(expected, rel=1e-8, abs=1e-250)
+    assert student_below(freedom, t) == pytest.approx(expected, rel=1e-9, abs=1e-250)
+
+
+@given(freedoms=st.lists(FREEDOMS, min_size=1, max_size=5), t=st.floats(-100, 0))
+def test_student_s_distribution_of_an_array_is_that_of_its_elements(
+    freedoms: list[float], t: float
+) -> None:
+    each = [student_below(freedom, t) for freedom in freedoms]
+
+    together = student_probabilities(np.array(freedoms), np.array([t]))
+
+    assert together == pytest.approx(each, rel=1e-11, abs=1e-300)
 
 
 def test_student_s_distribution_is_0_far_below_the_mean() -> None:
     assert student_below(3, -1e200) == 0.0
 
 
+@given(freedom=FREEDOMS, p=PROBABILITIES)
+def test_student_s_quantile_is_scipy_s(freedom: float, p: float) -> None:
+    quantile = student_quantile(freedom, p)
+
+    assert quantile == pytest.approx(special.stdtrit(freedom, p), rel=1e-9, abs=1e-12)
+    assert student_quantiles(np.array([[freedom]]), p) == np.array([[quantile]])
+
+
+@given(freedom=FREEDOMS, p=PROBABILITIES)
+def test_the_chi_squared_quantile_is_scipy_s(freedom: float, p: float) -> None:
+    expected = special.chdtri(freedom, p)
+
+    assert chi_squared_upper_quantile(freedom, p) == pytest.approx(expected, rel=1e-9)
+
+
+@given(first=FREEDOMS, second=FREEDOMS, x=st.floats(0, 1e6))
+def test_the_f_distribution_is_scipy_s(first: float, second: float, x: float) -> None:
+    expected = special.fdtrc(first, second, x)
+
+    assert f_above(first, second, x) == pytest.approx(expected, rel=1e-8, abs=1e-250)
+
+
+@given(a=SHAPES, b=SHAPES, deviation=st.floats(-5, 5))
+def test_the_beta_distribution_is_scipy_s(a: float, b: float, deviation: float) -> None:
+    middle = a / (a + b)
+    x = min(max(middle + deviation * math.sqrt(middle * (1 - middle) / (a + b + 1)), 0.0), 1.0)
+
+    assert beta_below(a, b, x) == pytest.approx(special.betainc(a, b, x), rel=1e-8, abs=1e-250)
+
+
+@given(a=SHAPES, b=SHAPES)
+def test_the_beta_function_is_scipy_s(a: float, b: float) -> None:
+    # SciPy's has fewer digits where three large logarithms nearly cancel.
+    tolerance = 1e-14 * (abs(math.lgamma(a)) + abs(math.lgamma(b)) + abs(math.lgamma(a + b)))
+
+    assert log_betas(np.array([a]), b) == pytest.approx(special.betaln(a, b), abs=tolerance + 1e-12)
+
+
 @given(k=st.integers(-1, 8), p=st.floats(1e-6, 1 - 1e-6))
 def test_the_binomial_distribution_is_scipy_s(k: int, p: float) -> None:
     assert binomial_above(k, 8, p) == pytest.approx(special.bdtrc(k, 8, p), rel=1e-9, abs=1e-300)
+
+
+@pytest.mark.parametrize("quantile", [student_quantile, chi_squared_upper_quantile])
+@pytest.mark.parametrize(("freedom", "p"), [(0, 0.5), (-1, 0.5), (math.nan, 0.5), (3, 0), (3, 1)])
+def test_a_quantile_outside_its_range_is_refused(
+    quantile: Callable[[float, float], float], freedom: float, p: float
+) -> None:
+    with pytest.raises(ValueError, match="between 0 and 1"):
+        quantile(freedom, p)
 
 
 @given(seed=st.integers(0, 2**32), m=st.integers(1, 400), n=st.integers(1, 400), ties=st.booleans())
