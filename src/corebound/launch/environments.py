@@ -52,12 +52,17 @@ MARKER = "corebound.json"
 
 HOST = "host"
 
+# Any Python runs this far, so that one that is too old says its version.
 _INSPECT = """
-import json, platform
-from importlib import metadata
-found = sorted({(one.name, one.version) for one in metadata.distributions()})
+import json, platform, sys
+found = []
+if sys.version_info >= (3, 8):
+    from importlib import metadata
+    found = sorted({(one.metadata["Name"], one.version) for one in metadata.distributions()})
 print(json.dumps([platform.python_version(), found]))
 """
+# What the worker needs. Its code is checked for this version by `make lint`.
+_OLDEST_PYTHON = (3, 10)
 
 
 class Environment(Struct, frozen=True, kw_only=True):
@@ -388,7 +393,7 @@ def describe_python(python: Path, name: str) -> Environment:
     """Describe an environment that corebound did not make, given its interpreter.
 
     Raises:
-        InputError: the interpreter does not run.
+        InputError: the interpreter does not run, or is too old for the worker.
     """
     try:
         version, packages_found = inspect_python(python)
@@ -398,6 +403,12 @@ def describe_python(python: Path, name: str) -> Environment:
             where=str(python),
             fix="Name the program of an environment: its bin/python.",
         ) from None
+    if tuple(int(part) for part in version.split(".")[:2]) < _OLDEST_PYTHON:
+        raise InputError(
+            what=f"Python {version} is too old for corebound's worker, which needs 3.10 or newer.",
+            where=str(python),
+            fix="Create an environment with a newer Python, and install the same packages there.",
+        )
     packages = tuple(f"{package}=={version_found}" for package, version_found in packages_found)
     lock = EnvironmentLock(name=name, sha256="", python=version, packages=packages)
     return Environment(python=python, lock=lock)

@@ -9,7 +9,7 @@ from array import array
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Literal, Protocol, Self
+from typing import Literal, Protocol
 
 from corebound.worker import protocol
 
@@ -98,7 +98,7 @@ class SocketTurnSignal:
             self._socket.close()
             raise
 
-    def __enter__(self) -> Self:
+    def __enter__(self) -> SocketTurnSignal:  # noqa: PYI034  # Python 3.10 has no `Self`
         return self
 
     def __exit__(self, *_exc: object) -> None:

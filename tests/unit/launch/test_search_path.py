@@ -57,6 +57,18 @@ def test_an_existing_interpreter_is_described_with_its_packages(project: Path) -
     assert environments.find("python:../../bin/python", project / "bench" / "cpu") is not None
 
 
+@pytest.mark.parametrize("version", ["2.7.18", "3.9.18"])
+def test_an_interpreter_that_is_too_old_for_the_worker_is_refused(
+    project: Path, version: str
+) -> None:
+    python = project / "python"
+    python.write_text(f"#!/bin/sh\necho '[\"{version}\", []]'\n")
+    python.chmod(0o755)
+
+    with pytest.raises(InputError, match=f"Python {version} is too old"):
+        environments.find("python:python", project)
+
+
 def test_conda_environments_are_found_by_name(
     project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
