@@ -152,18 +152,20 @@ def prefetching(*, depth):
 WORKER = """\
 import importlib, json, sys, time
 from corebound.worker.__main__ import ADAPTERS
-from corebound.worker.timing import measure
+from corebound.worker.timing import Timings
 
+MOST = 1_000_000
 task = json.loads(sys.argv[1])
 adapter = importlib.import_module(ADAPTERS[task["framework"]])
 adapter.prepare(seed=1, intra_op=task["intra_op"], inter_op=None)
 step = getattr(importlib.import_module("alternation_steps"), task["function"])(**task["parameters"])
 for line in sys.stdin:
     request = json.loads(line)
-    walls, _ = measure(
-        step, iterations=10**9, wall_ns=time.perf_counter_ns, cpu_ns=lambda: 0, **request
+    timings = Timings(MOST)
+    timings.measure(
+        step, iterations=MOST, wall_ns=time.perf_counter_ns, cpu_ns=lambda: 0, **request
     )
-    print(json.dumps(walls.tolist()), flush=True)
+    print(json.dumps(timings.walls.tolist()), flush=True)
 """
 # Iterations that are left out where a process was stopped for long before.
 _SETTLING = 5

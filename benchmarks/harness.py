@@ -20,7 +20,7 @@ from msgspec import Struct
 
 from benchmarks import paint, publish, telemetry_cost
 from corebound.records import jsonl
-from corebound.worker.timing import measure
+from corebound.worker.timing import Timings
 
 LAUNCHES = 20
 ITERATIONS = 100_000
@@ -72,8 +72,9 @@ def timer_costs_ns() -> list[float]:
 
     costs = []
     for _ in range(10):
+        timings = Timings(ITERATIONS)
         began_ns = time.perf_counter_ns()
-        measure(
+        timings.measure(
             step,
             iterations=ITERATIONS,
             wall_ns=time.perf_counter_ns,
@@ -89,13 +90,14 @@ def timer_costs_ns() -> list[float]:
 
 def timer_bias_ns() -> list[float]:
     """The time that the timer adds to a sample: the duration of an empty step, in nanoseconds."""
-    walls, _ = measure(
+    timings = Timings(ITERATIONS)
+    timings.measure(
         lambda: None,
         iterations=ITERATIONS,
         wall_ns=time.perf_counter_ns,
         cpu_ns=time.process_time_ns,
     )
-    return [float(sample) for sample in walls]
+    return [float(sample) for sample in timings.walls]
 
 
 def _tracked(values: Callable[[], Sequence[float]]) -> float:

@@ -22,7 +22,7 @@ from typing import BinaryIO
 
 from corebound.worker import protocol
 from corebound.worker.protocol import ErrorBoundary, MessageWriter
-from corebound.worker.timing import SocketTurnSignal, Timings, iterate, measure
+from corebound.worker.timing import SocketTurnSignal, Timings, iterate
 from corebound.worker.workload import Workload, WorkloadError, find_function, make_workload
 
 ADAPTERS = {
@@ -67,10 +67,10 @@ def steering_environment() -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if name.startswith(protocol.STEERING)}
 
 
-def _time_first(workload: Workload) -> tuple[int, int]:
+def _time_first(workload: Workload, timings: Timings) -> None:
     """Time the first iteration, then check its result, before any other timing counts."""
     results: list[object] = []
-    walls, cpus = measure(
+    timings.measure(
         lambda: results.append(workload.step()),
         iterations=1,
         wall_ns=time.perf_counter_ns,
@@ -78,7 +78,6 @@ def _time_first(workload: Workload) -> tuple[int, int]:
         prepare=workload.prepare,
     )
     workload.check(results[0])
-    return walls[0], cpus[0]
 
 
 def _ready(adapter: ModuleType, workload: Workload, environment: dict[str, str]) -> protocol.Ready:
@@ -95,10 +94,12 @@ def _ready(adapter: ModuleType, workload: Workload, environment: dict[str, str])
     )
 
 
-def _time(workload: Workload, request: protocol.Request) -> Timings:
+def _time_others(workload: Workload, timings: Timings, request: protocol.Request) -> None:
+    """Time the iterations after the first."""
     time_iterations = partial(
         iterate,
         workload.step,
+        timings,
         iterations=request.iterations - 1,
         enough_ns=request.enough_ns,
         least_iterations=request.least_iterations - 1,
@@ -107,9 +108,10 @@ def _time(workload: Workload, request: protocol.Request) -> Timings:
         prepare=workload.prepare,
     )
     if request.turn_signal is None:
-        return time_iterations()
+        time_iterations()
+        return
     with SocketTurnSignal(request.turn_signal, request.turn_number) as turn_signal:
-        return time_iterations(turn_signal=turn_signal)
+        time_iterations(turn_signal=turn_signal)
 
 
 def _send(reply: MessageWriter, timings: Timings) -> None:
@@ -174,10 +176,11 @@ def work(request: protocol.Request, orders: BinaryIO, reply: MessageWriter) -> N
             find_function(request.target)
     if request.turn_signal is not None and orders.readline() != protocol.SET_UP:
         return  # the runner has abandoned the launch
+    timings = Timings(request.iterations)
     with Phase(reply, "setup"):
         workload = make_workload(request)
     with Phase(reply, "first"):
-        wall_ns, cpu_ns = _time_first(workload)
+        _time_first(workload, timings)
     # Collect the garbage of the setup now, so that it is not collected during a timed step.
     gc.collect()
     gc.freeze()
@@ -189,8 +192,7 @@ def work(request: protocol.Request, orders: BinaryIO, reply: MessageWriter) -> N
         reply.during = "profile"
         reply.send(_profile(adapter, workload, request.operators))
     else:
-        timings = _time(workload, request)
-        reply.send(protocol.Samples(wall_ns=[wall_ns], cpu_ns=[cpu_ns]))
+        _time_others(workload, timings, request)
         _send(reply, timings)
     reply.during = "teardown"
     allowed = workload.allowed()

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import ctypes
+from array import array
+from collections.abc import Callable, Iterator
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -44,13 +47,16 @@ class CountedTurns:
 
 
 def timed(clock: Clock, turns: CountedTurns | None, iterations: int) -> Timings:
-    return iterate(
+    timings = Timings(iterations)
+    iterate(
         clock.step,
+        timings,
         iterations=iterations,
         wall_ns=lambda: clock.now_ns,
         cpu_ns=lambda: clock.now_ns,
         turn_signal=turns,
     )
+    return timings
 
 
 def test_a_time_slice_has_three_iterations_and_the_last_one_finishes() -> None:
@@ -126,8 +132,10 @@ def test_iterations_end_as_soon_as_they_took_long_enough(
 ) -> None:
     clock = Clock(*lengths)
 
-    timings = iterate(
+    timings = Timings(len(lengths))
+    iterate(
         clock.step,
+        timings,
         iterations=len(lengths),
         wall_ns=lambda: clock.now_ns,
         cpu_ns=lambda: clock.now_ns,
@@ -143,3 +151,49 @@ def test_iterations_end_as_soon_as_they_took_long_enough(
     last = timings.lengths[-1] if timings.lengths else 1
     before = walls[: len(walls) - last]
     assert sum(before) < enough_ns or len(before) < least or not before
+
+
+class HeapUse(ctypes.Structure):
+    """The result of glibc's mallinfo2."""
+
+    _fields_ = tuple(
+        (name, ctypes.c_size_t)
+        for name in (
+            "arena", "ordblks", "smblks", "hblks", "hblkhd",
+            "usmblks", "fsmblks", "uordblks", "fordblks", "keepcost",
+        )
+    )  # fmt: skip
+
+
+def heap_reader() -> Callable[[], HeapUse]:
+    try:
+        read = ctypes.CDLL(None).mallinfo2
+    except AttributeError:
+        pytest.skip("only glibc 2.33 and later can tell how much of the heap is in use")
+    read.restype = HeapUse
+    return read  # type: ignore[no-any-return]
+
+
+@pytest.mark.parametrize("time_slices", [None, 300])
+def test_a_loop_takes_nothing_from_the_heap_of_the_process(time_slices: int | None) -> None:
+    read = heap_reader()
+    iterations = 1_000
+    in_use = array("q", [0] * iterations)
+    numbers = iter(range(iterations))
+    clock = Clock()
+
+    def step() -> None:
+        use = read()
+        in_use[next(numbers)] = use.uordblks + use.hblkhd
+
+    iterate(
+        step,
+        Timings(iterations),
+        iterations=iterations,
+        wall_ns=lambda: clock.now_ns,
+        cpu_ns=lambda: clock.now_ns,
+        turn_signal=None if time_slices is None else CountedTurns(clock, time_slices),
+    )
+
+    # The first iterations may fill caches of the interpreter.
+    assert len(set(in_use[10:])) == 1

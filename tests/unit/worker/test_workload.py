@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from corebound.worker import protocol
-from corebound.worker.timing import measure
+from corebound.worker.timing import Timings
 from corebound.worker.workload import AsyncWorkload, FunctionWorkload, WorkloadError
 
 
@@ -20,14 +20,15 @@ def ticking(*ticks_ns: int) -> Callable[[], int]:
 
 
 def test_each_call_is_timed_separately() -> None:
-    walls, cpus = measure(
+    timings = Timings(2)
+    timings.measure(
         lambda: None,
         iterations=2,
         wall_ns=ticking(100, 107, 200, 205),
         cpu_ns=ticking(10, 14, 17),
     )
 
-    assert (walls.tolist(), cpus.tolist()) == ([7, 5], [4, 3])
+    assert (timings.walls.tolist(), timings.cpus.tolist()) == ([7, 5], [4, 3])
 
 
 def test_only_the_call_is_between_the_readings_of_the_wall_clock() -> None:
@@ -37,7 +38,7 @@ def test_only_the_call_is_between_the_readings_of_the_wall_clock() -> None:
         finished.append(what)
         return 0
 
-    measure(
+    Timings(2).measure(
         lambda: noted("step"),
         iterations=2,
         wall_ns=lambda: noted("wall"),
@@ -48,7 +49,8 @@ def test_only_the_call_is_between_the_readings_of_the_wall_clock() -> None:
 
 
 def test_what_prepares_a_call_is_not_timed() -> None:
-    walls, cpus = measure(
+    timings = Timings(2)
+    timings.measure(
         lambda: None,
         iterations=2,
         prepare=lambda: None,
@@ -56,13 +58,14 @@ def test_what_prepares_a_call_is_not_timed() -> None:
         cpu_ns=ticking(0, 10, 14, 20, 23),
     )
 
-    assert (walls.tolist(), cpus.tolist()) == ([7, 5], [4, 3])
+    assert (timings.walls.tolist(), timings.cpus.tolist()) == ([7, 5], [4, 3])
 
 
 def test_no_iterations_give_no_samples() -> None:
-    walls, cpus = measure(lambda: None, iterations=0, wall_ns=ticking(), cpu_ns=ticking(10))
+    timings = Timings(2)
+    timings.measure(lambda: None, iterations=0, wall_ns=ticking(), cpu_ns=ticking(10))
 
-    assert (len(walls), len(cpus)) == (0, 0)
+    assert (len(timings.walls), len(timings.cpus)) == (0, 0)
 
 
 messages = st.one_of(
