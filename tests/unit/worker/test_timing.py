@@ -171,7 +171,7 @@ def heap_reader() -> Callable[[], HeapUse]:
     except AttributeError:
         pytest.skip("only glibc 2.33 and later can tell how much of the heap is in use")
     read.restype = HeapUse
-    return read  # type: ignore[no-any-return]
+    return read
 
 
 @pytest.mark.parametrize("time_slices", [None, 300])
