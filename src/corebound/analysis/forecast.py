@@ -1,20 +1,50 @@
-"""What a run is expected to reach, given the last run of the same scenario on the same host."""
+"""What a run is expected to take and to reach.
+
+The last run of the same scenario on the same host tells both. Without one, the time is a guess from
+the usual start-up times of frameworks; launches correct it as they end.
+"""
 
 from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec import Struct
 
 from corebound.analysis.scenario_result import ScenarioResult
+from corebound.planning.plan import PlannedCell
 from corebound.records.launch_record import Launch
+from corebound.scenario.cell import Framework
 from corebound.scenario.models import Launches
+from corebound.stats.interference import is_refused
 from corebound.stats.intervals import log_interval
 
 # Fewer pairs say too little about how much ratios vary.
 _LEAST_PAIRS = 3
+# What a launch takes before its first iteration on two cores, in seconds: the interpreter, imports
+# and the set-up of a small model; launches that alternate start at the same time. From a quick run
+# of the suite's scenarios.
+_START_UP_S: Mapping[Framework, float] = {
+    "none": 0.2,
+    "numpy": 0.3,
+    "pytorch": 3.0,
+    "tensorflow": 3.0,
+    "mindspore": 2.5,
+    "llama-cpp": 4.0,
+}
+_OTHER_START_UP_S = 0.5
+_SERVER_S = 25.0
+# A benchmark's iterations usually take about two seconds in all, because its author chose their
+# number so; the pilot of `iterations: auto` takes as long.
+_ITERATING_S = 2.0
+# An expectation counts like so many launches of the scenario, and like so many scenarios that took
+# as long as expected.
+_GUESS_LAUNCHES = 2
+_GUESS_SCENARIOS = 4
+# A cell has two refused launches at most in a run, which has three launches of it or more.
+_MOST_OFTEN = 5 / 3
 
 
 class Experience(Struct, frozen=True, kw_only=True):
@@ -24,12 +54,26 @@ class Experience(Struct, frozen=True, kw_only=True):
         since: When that run started.
         launch_s: The time that an `ok` launch takes, in seconds. Launches that alternate share
             theirs, and the time of those that were discarded is added.
+        iterating_s: The part of it that its iterations take.
+        iterations: The number of iterations of a launch.
         spreads: For each comparison, the standard deviation of the logarithm of a block's ratio.
     """
 
     since: str
     launch_s: float
     spreads: tuple[float, ...]
+    iterating_s: float = 0.0
+    iterations: float | None = None
+
+    def launch_s_with(self, iterations: float | None) -> float:
+        """The time that a launch with another number of iterations takes, in seconds.
+
+        Args:
+            iterations: The number; None if it is left to the pilot, which takes the same time.
+        """
+        if iterations is None or not self.iterations:
+            return self.launch_s
+        return self.launch_s + self.iterating_s * (iterations / self.iterations - 1)
 
     def half_width(self, launches: int) -> float | None:
         """The relative half width of the ratios' intervals, the median; None without ratios.
@@ -47,17 +91,19 @@ class Forecast(Struct, frozen=True, kw_only=True):
 
     Attributes:
         scenario: Its name.
-        since: When the run started that the forecast relies on.
+        since: When the run started that the forecast relies on; None for a guess.
         cells: How many cells are launched.
         launches: The number of launches of each cell.
+        launch_s: The time of a launch, in seconds.
         duration_s: The time that these launches take, in seconds.
         half_width: As in `Experience.half_width`.
     """
 
     scenario: str
-    since: str
+    since: str | None
     cells: int
     launches: int
+    launch_s: float
     duration_s: float
     half_width: float | None
 
@@ -69,9 +115,17 @@ def experience(result: ScenarioResult) -> Experience | None:
     if not ok:
         return None
     comparisons = [cell.comparison for cell in result.cells if cell.comparison is not None]
+    numbers = [len(worker.wall_ns) for launch in launches for worker in launch.workers]
     return Experience(
         since=result.run.started_at,
         launch_s=_total_s(launches) / ok,
+        iterating_s=sum(
+            max((sum(worker.wall_ns) for worker in launch.workers), default=0)
+            for launch in launches
+        )
+        / 1e9
+        / ok,
+        iterations=statistics.median(numbers) if numbers else None,
         spreads=tuple(
             statistics.stdev(math.log(ratio) for _, ratio in comparison.per_block)
             for comparison in comparisons
@@ -82,11 +136,95 @@ def experience(result: ScenarioResult) -> Experience | None:
 
 def _total_s(launches: Iterable[Launch]) -> float:
     """The time that launches took, in seconds; those that alternated ran at the same time."""
-    by_group: dict[frozenset[str], int] = {}
-    for launch in launches:
-        group = frozenset({launch.id, *launch.alternated})
-        by_group[group] = max(by_group.get(group, 0), launch.duration_ns)
-    return sum(by_group.values()) / 1e9
+    return sum(launch.duration_ns / 1e9 / (1 + len(launch.alternated)) for launch in launches)
+
+
+def guess(planned: Sequence[PlannedCell]) -> Experience | None:
+    """What launches of a scenario usually take, without a run of it; None without a launch.
+
+    Args:
+        planned: The cells of the scenario that are launched.
+    """
+    if not planned:
+        return None
+    return Experience(
+        since="",
+        launch_s=statistics.fmean(map(_usual_launch_s, planned)),
+        spreads=(),
+    )
+
+
+def _usual_launch_s(planned: PlannedCell) -> float:
+    if planned.traffic is not None:
+        return _SERVER_S
+    return _START_UP_S.get(planned.cell.framework, _OTHER_START_UP_S) + _ITERATING_S
+
+
+class TimeLeft:
+    """The time that the rest of a run takes, from its launches so far.
+
+    A scenario without launches has its expectation, corrected by the ratio of what the others took
+    to what was expected of them.
+    """
+
+    def __init__(self, expected_s: Mapping[str, float]) -> None:
+        """Take the expected time of a launch of each scenario, in seconds; it may lack some."""
+        self._expected_s = dict(expected_s)
+        self._took_s: Counter[str] = Counter()
+        self._attempts: Counter[str] = Counter()
+        self._refused: Counter[str] = Counter()
+
+    def add(self, launch: Launch) -> None:
+        """Count a launch; those that alternated share their time."""
+        scenario = launch.cell.scenario
+        self._took_s[scenario] += _total_s((launch,))
+        self._attempts[scenario] += 1
+        self._refused[scenario] += is_refused(launch)
+
+    def seconds(self, left: Mapping[str, int]) -> float | None:
+        """The time of the launches that are left; None if nothing is known.
+
+        Args:
+            left: The number of launches by scenario.
+        """
+        if not self._attempts and not self._expected_s:
+            return None
+        correction = self._correction()
+        return sum(
+            number * self._launch_s(scenario, correction) * self._repeated(scenario)
+            for scenario, number in left.items()
+            if number
+        )
+
+    def _launch_s(self, scenario: str, correction: float) -> float:
+        """The time of a launch: what the scenario's took so far, and the expectation."""
+        attempts, took_s = self._attempts[scenario], self._took_s[scenario]
+        expected_s = self._expected_s.get(scenario)
+        if expected_s is None:
+            if not attempts:
+                attempts, took_s = self._attempts.total(), sum(self._took_s.values())
+            return took_s / max(attempts, 1)
+        guessed_s = _GUESS_LAUNCHES * expected_s * correction
+        return (took_s + guessed_s) / (attempts + _GUESS_LAUNCHES)
+
+    def _repeated(self, scenario: str) -> float:
+        """How often a launch is made: once, and again as often as launches were refused."""
+        attempts, refused = self._attempts[scenario], self._refused[scenario]
+        often = (attempts + _GUESS_LAUNCHES) / (attempts - refused + _GUESS_LAUNCHES)
+        return min(often, _MOST_OFTEN)
+
+    def _correction(self) -> float:
+        """How much longer launches take than expected; near 1 if few scenarios tell."""
+        known = [
+            (self._took_s[scenario] / attempts, self._expected_s[scenario])
+            for scenario, attempts in self._attempts.items()
+            if scenario in self._expected_s
+        ]
+        if not known:
+            return 1.0
+        took_s, expected_s = (sum(times) for times in zip(*known, strict=True))
+        as_expected_s = _GUESS_SCENARIOS * expected_s / len(known)
+        return (took_s + as_expected_s) / (expected_s + as_expected_s)
 
 
 def forecast_run(
@@ -104,9 +242,10 @@ def forecast_run(
     return tuple(
         Forecast(
             scenario=name,
-            since=experience.since,
+            since=experience.since or None,
             cells=cells,
             launches=(number := int(min(_wanted(launches, experience), max(in_time, 1)))),
+            launch_s=experience.launch_s,
             duration_s=number * cells * experience.launch_s,
             half_width=experience.half_width(number),
         )
@@ -116,6 +255,8 @@ def forecast_run(
 
 def _wanted(launches: Launches, experience: Experience) -> int:
     """After how many launches the ratios are expected to be as precise as requested."""
+    if not experience.spreads:
+        return (launches.min + launches.max) // 2
     for number in range(launches.min, launches.max):
         half_width = experience.half_width(number)
         if half_width is not None and half_width <= launches.until_relative_ci:

@@ -10,6 +10,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
+from corebound.analysis.forecast import TimeLeft
 from corebound.api import comparison as compared
 from corebound.api.comparison import Comparison
 from corebound.api.results import Results, StoredRun
@@ -192,12 +193,14 @@ class CallReporter:
             if check.state == "warning":
                 self._notify(f"warning: {check.check}: {check.value}")
 
-    def show_run(self, *, done: int, budget_s: float | None) -> AbstractContextManager[Observer]:
+    def show_run(
+        self, *, done: int, budget_s: float | None, time_left: TimeLeft
+    ) -> AbstractContextManager[Observer]:
         """Observe the run."""
-        del done, budget_s
+        del done, budget_s, time_left
         return contextlib.nullcontext(self)
 
-    def started(self, job: Job, *, left: int) -> None:
+    def started(self, job: Job, *, left: Mapping[str, int]) -> None:
         """A launch starts."""
 
     def ended(self, launch: Launch) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import statistics
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Literal, NoReturn, Protocol
 
 from msgspec import Struct
@@ -398,8 +398,8 @@ def _besides_iterations_ns(launch: Launch) -> int:
 class Observer(Protocol):
     """Receives the events of a run: between launches, and periodically during a launch."""
 
-    def started(self, job: Job, *, left: int) -> None:
-        """A launch starts; `left` launches, including this one, are certain to be needed."""
+    def started(self, job: Job, *, left: Mapping[str, int]) -> None:
+        """A launch starts; `left` launches of each scenario, with this one, are certain."""
 
     def ended(self, launch: Launch) -> None:
         """A launch has ended and is recorded on disk; also called for a skipped cell."""
@@ -506,10 +506,12 @@ class Runner:
             jobs = retries
         return True
 
-    def _required_launches(self) -> int:
-        """How many launches are certain to be needed."""
-        pairs = zip(self._progress, self._blocks, strict=True)
-        return sum(progress.required_launches(after=block) for progress, block in pairs)
+    def _required_launches(self) -> dict[str, int]:
+        """How many launches of each scenario are certain to be needed."""
+        return {
+            progress.scenario.name: progress.required_launches(after=block)
+            for progress, block in zip(self._progress, self._blocks, strict=True)
+        }
 
     def _profile(self) -> Ending:
         """Profile the most informative cells after all measurements, each once per run.
@@ -525,9 +527,8 @@ class Runner:
                 elif self._is_late():
                     return "out of time"
                 else:
-                    (launch,) = self._launch(
-                        progress, (job,), left=len(jobs) - number + len(retries)
-                    )
+                    left = Counter(other.scenario.name for other, _ in (*jobs[number:], *retries))
+                    (launch,) = self._launch(progress, (job,), left=left)
                     if is_refused(launch):
                         retries.append((progress, _next_attempt(job)))
             jobs = retries
@@ -566,7 +567,7 @@ class Runner:
         self._add(progress, replace(record, placement=None, commands=()))
 
     def _launch(
-        self, progress: ScenarioProgress, jobs: Sequence[Job], *, left: int
+        self, progress: ScenarioProgress, jobs: Sequence[Job], *, left: Mapping[str, int]
     ) -> tuple[Launch, ...]:
         """Launch one cell, or several that alternate, and record all of them."""
         for job in jobs:

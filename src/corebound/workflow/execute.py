@@ -13,6 +13,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from corebound import clock
+from corebound.analysis.forecast import TimeLeft
 from corebound.analysis.scenario_result import ScenarioResult, analyse_scenario
 from corebound.errors import NO_ANSWER, HostError, LaunchError
 from corebound.launch import scratch
@@ -24,6 +25,7 @@ from corebound.records.launch_record import Launch
 from corebound.records.run_record import Run
 from corebound.runner import Clock, Ending, Observer, Runner, launcher
 from corebound.stats.interference import is_refused
+from corebound.workflow.forecast import time_left_of
 from corebound.workflow.prepare import PreparedRun
 
 # Enough for one launch, with room for several interleaved ones.
@@ -39,12 +41,15 @@ class Reporter(Protocol):
     def show_warnings(self, checks: Sequence[HostCheck]) -> None:
         """Show the host checks that are warnings."""
 
-    def show_run(self, *, done: int, budget_s: float | None) -> AbstractContextManager[Observer]:
+    def show_run(
+        self, *, done: int, budget_s: float | None, time_left: TimeLeft
+    ) -> AbstractContextManager[Observer]:
         """Show the progress of a run.
 
         Args:
             done: The number of launches that a resumed run has already.
             budget_s: The time limit in seconds; None is no limit.
+            time_left: How long the rest takes; the observer adds the launches that end.
         """
 
 
@@ -159,7 +164,10 @@ def execute_run(
         launches.append(launch)
 
     folder = stack.enter_context(scratch.scratch_folder())
-    observer = stack.enter_context(reporter.show_run(done=len(launches), budget_s=budget_s))
+    time_left = time_left_of(prepared.tasks, prepared.forecasts, launches)
+    observer = stack.enter_context(
+        reporter.show_run(done=len(launches), budget_s=budget_s, time_left=time_left)
+    )
     ending = Runner(
         prepared.run,
         prepared.tasks,

@@ -14,6 +14,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from corebound import __version__, clock
+from corebound.analysis.forecast import Forecast
 from corebound.analysis.scenario_result import CellResult, ScenarioResult, analyse_scenario
 from corebound.errors import CoreboundError, InputError, ScenarioFaults
 from corebound.launch.environments import Environment
@@ -70,7 +71,8 @@ class RunRequest(Struct, frozen=True, kw_only=True):
 class PreparedRun(Struct, frozen=True, kw_only=True):
     """A run, its tasks, and the launches already done.
 
-    `note` says which run is continued, or why a new one begins instead.
+    `note` says which run is continued, or why a new one begins instead. `forecasts` are those of
+    the scenarios, if earlier runs were searched for them.
     """
 
     run: Run
@@ -78,6 +80,7 @@ class PreparedRun(Struct, frozen=True, kw_only=True):
     tasks: tuple[Task, ...]
     done: tuple[Launch, ...] = ()
     note: str | None = None
+    forecasts: tuple[Forecast, ...] = ()
 
     @property
     def not_launched(self) -> tuple[CannotRun, ...]:

@@ -10,6 +10,7 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
+from corebound.analysis.forecast import TimeLeft
 from corebound.analysis.tuning import LEAST_FRESH, Standing, TuneResult, analyse_tuning, standing
 from corebound.analysis.tuning_document import tune_document
 from corebound.analysis.tuning_proofs import Proof
@@ -459,9 +460,11 @@ class _RaceReporter(Struct, frozen=True):
         self.reporter.show_warnings(checks)
 
     @contextmanager
-    def show_run(self, *, done: int, budget_s: float | None) -> Iterator[Observer]:
+    def show_run(
+        self, *, done: int, budget_s: float | None, time_left: TimeLeft
+    ) -> Iterator[Observer]:
         """Show the progress of a run."""
-        with self.reporter.show_run(done=done, budget_s=budget_s) as observer:
+        with self.reporter.show_run(done=done, budget_s=budget_s, time_left=time_left) as observer:
             yield _RaceObserver(observer, self.notify, self.task, self.tuning, self.done)
 
 
@@ -487,7 +490,7 @@ class _RaceObserver:
             self._add(launch)
         self._race = self._standing().race
 
-    def started(self, job: Job, *, left: int) -> None:
+    def started(self, job: Job, *, left: Mapping[str, int]) -> None:
         """A launch starts."""
         self._observer.started(job, left=left)
 

@@ -8,9 +8,9 @@ import statistics
 import pytest
 from msgspec.structs import replace
 
-from corebound.analysis.forecast import Experience, experience, forecast_run
+from corebound.analysis.forecast import Experience, TimeLeft, experience, forecast_run
 from corebound.analysis.scenario_result import analyse_scenario
-from corebound.records.launch_record import Launch
+from corebound.records.launch_record import Disturbance, Launch
 from corebound.scenario.matrix import expand
 from corebound.scenario.models import Launches
 from support.build import a_launch, a_run, a_scenario, a_worker
@@ -18,6 +18,7 @@ from support.build import a_launch, a_run, a_scenario, a_worker
 SCENARIO = a_scenario(matrix={"threads": [1, 2]})
 RUN = a_run(scenarios=(SCENARIO,))
 CELLS = expand(SCENARIO, "f.yaml", None)
+REFUSED = Disturbance(share=1.0, by=("foreign load",), evidence=(), refused=True)
 TWO_PERCENT = Experience(since="2026-01-02", launch_s=2.0, spreads=(0.02,))
 
 
@@ -105,3 +106,72 @@ def test_a_budget_that_is_too_short_still_allows_one_launch_of_each() -> None:
     (forecast,) = forecast_run([("a", 4, Launches(), TWO_PERCENT)], budget_s=1)
 
     assert (forecast.launches, forecast.half_width) == (1, None)
+
+
+def test_another_number_of_iterations_changes_their_part_only() -> None:
+    # Twenty iterations of 0.05 s, and two seconds besides.
+    known = replace(TWO_PERCENT, launch_s=3.0, iterating_s=1.0, iterations=20)
+
+    assert known.launch_s_with(60) == pytest.approx(5.0)
+    assert known.launch_s_with(None) == 3.0
+
+
+def took(scenario: str, seconds: float, **changes: object) -> Launch:
+    cell = replace(CELLS[0], scenario=scenario)
+    return replace(a_launch(cell=cell), duration_ns=round(seconds * 1e9), **changes)
+
+
+def test_before_the_first_launch_the_expectation_counts() -> None:
+    time_left = TimeLeft({"a": 4.0, "b": 1.0})
+
+    assert time_left.seconds({"a": 3, "b": 2}) == pytest.approx(14.0)
+
+
+def test_nothing_is_known_without_expectation_and_launches() -> None:
+    assert TimeLeft({}).seconds({"a": 3}) is None
+
+
+def test_each_scenario_has_the_time_of_its_own_launches() -> None:
+    time_left = TimeLeft({})
+    time_left.add(took("slow", 10.0))
+    time_left.add(took("fast", 0.1))
+
+    assert time_left.seconds({"slow": 2, "fast": 10}) == pytest.approx(21.0)
+
+
+def test_launches_that_alternated_share_their_time() -> None:
+    time_left = TimeLeft({})
+    for other in ("x", "y"):
+        time_left.add(took("a", 6.0, alternated=(other,)))
+
+    assert time_left.seconds({"a": 1}) == pytest.approx(3.0)
+
+
+def test_launches_that_are_made_again_take_longer() -> None:
+    time_left = TimeLeft({})
+    for _ in range(50):
+        time_left.add(took("a", 2.0, status="invalid", disturbance=REFUSED))
+        time_left.add(took("a", 2.0))
+        time_left.add(took("a", 2.0))
+
+    # Every second one is made twice.
+    assert time_left.seconds({"a": 1}) == pytest.approx(3.0, rel=0.05)
+
+
+def test_own_launches_outweigh_a_wrong_guess() -> None:
+    time_left = TimeLeft({"a": 1.0})
+    for _ in range(18):
+        time_left.add(took("a", 10.0))
+
+    (seconds,) = [time_left.seconds({"a": 1})]
+    assert seconds is not None
+    assert 9.0 < seconds < 10.1
+
+
+def test_what_the_others_took_corrects_the_guess_for_the_rest() -> None:
+    time_left = TimeLeft(dict.fromkeys("abcdefg", 1.0))
+    for scenario in "abcdef":
+        time_left.add(took(scenario, 3.0))
+
+    # Six scenarios took 3 s instead of 1; the expectation counts like four that took 1.
+    assert time_left.seconds({"g": 1}) == pytest.approx((6 * 3 + 4 * 1) / (6 + 4))

@@ -6,6 +6,7 @@ import io
 
 import pytest
 
+from corebound.analysis.forecast import TimeLeft
 from corebound.cli.output.console import Console
 from corebound.cli.output.progress import RunProgress, clock, warning_lines
 from corebound.records.launch_record import Launch
@@ -30,7 +31,9 @@ def test_each_warning_before_a_run_is_one_line() -> None:
 def printed(*launches: Launch) -> list[str]:
     """What a log says of launches."""
     stream = io.StringIO()
-    progress = RunProgress(Console(file=stream, width=100), done=0, budget_s=None)
+    progress = RunProgress(
+        Console(file=stream, width=100), done=0, budget_s=None, time_left=TimeLeft({})
+    )
     for launch in launches:
         progress.ended(launch)
     return stream.getvalue().splitlines()

@@ -135,7 +135,7 @@ def plan(
     for note in plan_notes([(name, [cell for _, cell in pairs]) for name, pairs in by_name]):
         typer.echo(f"\n{note}")
     if suite.forecasts:
-        typer.echo("\n" + "\n".join(forecast_lines(suite.forecasts)))
+        typer.echo("\n" + "\n".join(forecast_lines(suite.forecasts, budget_s=None)))
     for reason in suite.missing:
         typer.echo(f"\n`corebound run` would skip cells: {reason.what}\n  {reason.fix}")
 

@@ -46,7 +46,6 @@ from corebound.cli.options import (
 from corebound.cli.output.console import Console
 from corebound.cli.output.json import print_json
 from corebound.cli.output.plan_notes import (
-    first_run_line,
     forecast_lines,
     plan_notes,
     variables_note,
@@ -151,9 +150,12 @@ def run(
         if not prepared.done:
             host = prepared.run.host.id
             planned = [cell for task in prepared.tasks for cell in task.planned]
-            forecasts = forecast_lines(forecast_tasks(prepared.tasks, host, records, budget_s))
-            unknown = None if forecasts or budget_s else first_run_line(planned)
-            notes = (*forecasts, unknown, variables_note(os.environ, planned))
+            forecasts = forecast_tasks(prepared.tasks, host, records, budget_s)
+            prepared = replace(prepared, forecasts=forecasts)
+            notes = (
+                *forecast_lines(forecasts, budget_s=budget_s),
+                variables_note(os.environ, planned),
+            )
             for line in filter(None, notes):
                 reporter.notify(line)
         prepared = preflight(prepared, reporter)

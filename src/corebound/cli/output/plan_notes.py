@@ -60,29 +60,6 @@ def variables_note(names: Iterable[str], planned: Iterable[PlannedCell]) -> str 
     )
 
 
-def first_run_line(planned: Sequence[PlannedCell]) -> str | None:
-    """How many launches a run has at least, and how long they take, before anything is known.
-
-    Args:
-        planned: The planned cells of all scenarios.
-    """
-    launched = [
-        cell.measure for cell in planned if cell.unfit is None and cell.duplicate_of is None
-    ]
-    if not launched:
-        return None
-    least = sum(measure.launches.min for measure in launched)
-    most = sum(measure.launches.max for measure in launched)
-    number = f"{least} to {most}" if most > least else f"{least}"
-    pilot = ""
-    if all(measure.iterations == "auto" for measure in launched):
-        pilot = " Each iterates for about two seconds after its set-up."
-    return (
-        f"{number} launches; their time is not known before the first.{pilot} --budget 5m limits"
-        " them, --profile quick makes fewer."
-    )
-
-
 def _is_kept_from_alternating(planned: PlannedCell) -> bool:
     """Whether a configuration does not alternate only because it has a CPU quota."""
     return (
@@ -104,15 +81,27 @@ def _count(planned: Sequence[PlannedCell]) -> int:
     return sum(one.duplicate_of is not None for one in planned)
 
 
-def forecast_lines(forecasts: Sequence[Forecast]) -> list[str]:
-    """One line for the time, and one for each scenario; empty without forecasts."""
+def forecast_lines(forecasts: Sequence[Forecast], *, budget_s: float | None) -> list[str]:
+    """One line for the time, and one for each scenario that was measured before.
+
+    Args:
+        forecasts: The forecast of each scenario.
+        budget_s: The time limit in seconds; None is no limit.
+    """
     if not forecasts:
         return []
-    duration_s = sum(forecast.duration_s for forecast in forecasts)
-    return [
-        f"Expected to take {total_time(round(duration_s * 1e9))}.",
-        *map(_forecast_line, forecasts),
-    ]
+    known = [forecast for forecast in forecasts if forecast.since is not None]
+    launches = sum(forecast.launches * forecast.cells for forecast in forecasts)
+    duration = total_time(round(sum(forecast.duration_s for forecast in forecasts) * 1e9))
+    line = f"{count(launches, 'launch', 'launches')}, expected to take {duration}."
+    if len(known) < len(forecasts):
+        guessed = "this" if len(forecasts) == 1 else f"{len(forecasts) - len(known)} scenarios"
+        line += (
+            f" For {guessed} it is a guess from the start-up of the framework: launches correct it."
+        )
+    if budget_s is None and not known:
+        line += " --budget 5m limits it, --profile quick makes fewer."
+    return [line, *map(_forecast_line, known)]
 
 
 def _forecast_line(forecast: Forecast) -> str:
@@ -124,5 +113,5 @@ def _forecast_line(forecast: Forecast) -> str:
     return (
         f"{forecast.scenario}: {count(forecast.launches, 'launch', 'launches')} of each of"
         f" {count(forecast.cells, 'configuration')}{precision}, judged by the run of"
-        f" {day(forecast.since)}."
+        f" {day(forecast.since or '')}."
     )

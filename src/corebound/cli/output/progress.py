@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 import statistics
 import time
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import Self
 
@@ -18,6 +19,7 @@ from rich.table import Table
 from rich.text import Text
 
 from corebound import units
+from corebound.analysis.forecast import TimeLeft
 from corebound.cli import crash
 from corebound.cli.output.console import Console
 from corebound.machine.doctor.result import HostCheck
@@ -61,10 +63,14 @@ class TerminalReporter:
         if lines:
             self.notify("Run `corebound doctor` to see why these matter and how to fix them.")
 
-    def show_run(self, *, done: int, budget_s: float | None) -> RunProgress:
+    def show_run(self, *, done: int, budget_s: float | None, time_left: TimeLeft) -> RunProgress:
         """Show the progress of a run."""
         return RunProgress(
-            self.console, done=done, budget_s=budget_s, resume_command=self._resume_command
+            self.console,
+            done=done,
+            budget_s=budget_s,
+            time_left=time_left,
+            resume_command=self._resume_command,
         )
 
 
@@ -89,14 +95,15 @@ class RunProgress:
         *,
         done: int,
         budget_s: float | None,
+        time_left: TimeLeft,
         resume_command: str | None = None,
     ) -> None:
         """Start with the launches that a resumed run has already done, and with the budget."""
         self._console = console
         self._started_s = self._drawn_s = time.monotonic()
         self._done = done
-        self._left = 0
-        self._durations_s: list[float] = []
+        self._left: Counter[str] = Counter()
+        self._time_left_of = time_left
         self._budget_s = budget_s
         self._resume_command = resume_command
         self._current: tuple[Job, float] | None = None
@@ -121,11 +128,13 @@ class RunProgress:
             resume = f" To resume: `{command}`." if command is not None else ""
             self._console.print(Text(f"Stopped.{resume}"), soft_wrap=True)
 
-    def started(self, job: Job, *, left: int) -> None:
+    def started(self, job: Job, *, left: Mapping[str, int]) -> None:
         """Show the launch that starts."""
         self._current = (job, time.monotonic())
         # A starting launch counts as left for the planner, and as done when it ends.
-        self._left = max(left, 1)
+        self._left = Counter(left)
+        if not self._left.total():
+            self._left[job.planned.cell.scenario] = 1
         self._draw()
 
     def ended(self, launch: Launch) -> None:
@@ -133,8 +142,9 @@ class RunProgress:
         self._current = None
         if launch.status != "skipped":
             self._done += 1
-            self._left = max(self._left - 1, 0)
-            self._durations_s.append(launch.duration_ns / 1e9)
+            scenario = launch.cell.scenario
+            self._left[scenario] = max(self._left[scenario] - 1, 0)
+            self._time_left_of.add(launch)
         self._console.print(self._launch_line(launch), soft_wrap=True)
         if launch.status != "skipped":
             self._draw()
@@ -154,7 +164,7 @@ class RunProgress:
             self._live.update(self._panel(), refresh=True)
 
     def _panel(self) -> Group:
-        total = self._done + self._left
+        total = self._done + self._left.total()
         row = Table.grid(padding=(0, 2))
         row.add_row(
             ProgressBar(total=max(total, 1), completed=self._done, width=30),
@@ -176,9 +186,9 @@ class RunProgress:
         )
 
     def _time_left(self) -> str:
-        if not self._durations_s:
+        left_s = self._time_left_of.seconds(self._left)
+        if left_s is None:
             return ""
-        left_s = self._left * sum(self._durations_s) / len(self._durations_s)
         if self._budget_s is not None:
             left_s = min(left_s, self._budget_s - (time.monotonic() - self._started_s))
         return f"about {clock(max(left_s, 0))} left"
@@ -204,7 +214,7 @@ class RunProgress:
         return f"({'; '.join(parts)})"
 
     def _position(self, number: int) -> str:
-        total = max(self._done + self._left, number)
+        total = max(self._done + self._left.total(), number)
         return ", ".join(filter(None, (f"launch {number} of {total}", self._time_left())))
 
     def _details(self, launch: Launch) -> Iterator[str]:
