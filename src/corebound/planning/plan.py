@@ -396,6 +396,8 @@ def _missing_environment(cell: Cell, host: HostCapabilities) -> CannotRun | None
 _PILOT_ITERATIONS = 100
 _PILOT_NS = 2_000_000_000
 _LEAST_PILOT_ITERATIONS = 6
+# A long step gets fewer: the first ones end after this share of the launch's time limit.
+_PILOT_SHARE = 0.25
 
 
 def _request(
@@ -424,6 +426,7 @@ def _request(
         iterations=dropped + _PILOT_ITERATIONS if is_pilot else measure.requests,
         enough_ns=dropped_ns + _PILOT_NS if is_pilot else None,
         least_iterations=dropped + _LEAST_PILOT_ITERATIONS if is_pilot else 1,
+        most_ns=dropped_ns + round(_PILOT_SHARE * measure.timeout_s * 1e9) if is_pilot else None,
         seed=seed,
         path=[folder],
         # A checkout must not be imported beside the built commit.

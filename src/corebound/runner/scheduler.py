@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 import statistics
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -195,6 +196,10 @@ def _refused(result: LaunchResult, disturbance: Disturbance | None, kind: Kind) 
     return refused, replace(disturbance, refused=True)
 
 
+# A launch that takes so many times as long as the longest before it hangs; even a busy host makes
+# none so slow. The least limit is enough to start any framework on it.
+_HANGING = 10.0
+_LEAST_LIMIT_S = 60.0
 # Fewer launches say nothing about how much launches differ.
 _LEAST_PILOT_LAUNCHES = 2
 
@@ -313,12 +318,30 @@ class ScenarioProgress:
         )
 
     def capped(self, job: Job) -> Job:
-        """The job, with a shorter time limit if it is a first launch of a race."""
-        if self._race is None or job.block > 0:
-            return job
+        """The job, with a shorter time limit than the scenario's, if earlier launches allow it."""
         planned = job.planned
-        measure = self._race.capped(planned.cell.key, planned.measure, self._launches)
+        if self._race is not None and job.block == 0:
+            measure = self._race.capped(planned.cell.key, planned.measure, self._launches)
+        else:
+            limit_s = min(self._usual_limit_s(job), planned.measure.timeout_s)
+            measure = planned.measure.model_copy(update={"timeout_s": limit_s})
         return replace(job, planned=replace(planned, measure=measure))
+
+    def _usual_limit_s(self, job: Job) -> float:
+        """A time that a launch takes only if it hangs: a multiple of the longest `ok` launch."""
+        before = [
+            (launch.duration_ns / 1e9, len(worker.wall_ns))
+            for by_block in self._launches.values()
+            for launch in by_block.values()
+            if launch.status == "ok" and launch.block < job.block
+            for worker in launch.workers
+        ]
+        if not before:
+            return math.inf
+        longest_s, iterations = max(before)
+        # The pilot may choose more iterations than the first launches had.
+        growth = max((job.iterations or 0) / max(iterations, 1), 1.0)
+        return max(_HANGING * longest_s * growth, _LEAST_LIMIT_S)
 
     def iterations(self, block: int) -> dict[str, int]:
         """How many iterations launches in `block` have, for cells that leave it to the pilot.
@@ -393,6 +416,18 @@ def _besides_iterations_ns(launch: Launch) -> int:
     iterations_ns = max((sum(worker.wall_ns) for worker in launch.workers), default=0)
     paused_ns = launch.pauses.duration_ns if launch.pauses else 0
     return max(launch.duration_ns - paused_ns - iterations_ns, 0)
+
+
+def _with_own_limit(result: LaunchResult, job: Job, progress: ScenarioProgress) -> LaunchResult:
+    """The result; if it passed a limit shorter than the scenario's, the fix says why."""
+    own_s = progress.by_key[job.planned.cell.key].measure.timeout_s
+    if result.status != "timed-out" or job.planned.measure.timeout_s >= own_s or job.block == 0:
+        return result
+    return replace(
+        result,
+        fix="Earlier launches took a tenth of that or less: it seems to hang. Its output may show"
+        " where.",
+    )
 
 
 class Observer(Protocol):
@@ -574,7 +609,10 @@ class Runner:
             self._observer.started(job, left=left)
         started_at = self._clock.now()
         began_s = self._clock.monotonic_s()
-        results = self._launch_all(jobs)
+        results = tuple(
+            _with_own_limit(result, job, progress)
+            for result, job in zip(self._launch_all(jobs), jobs, strict=True)
+        )
         took_s = self._clock.monotonic_s() - began_s
         self._took_s[_cells_of(jobs)] = took_s
         spent_ns = round(took_s * 1e9)

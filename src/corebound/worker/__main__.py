@@ -103,6 +103,7 @@ def _time_others(workload: Workload, timings: Timings, request: protocol.Request
         iterations=request.iterations - 1,
         enough_ns=request.enough_ns,
         least_iterations=request.least_iterations - 1,
+        most_ns=request.most_ns,
         wall_ns=time.perf_counter_ns,
         cpu_ns=workload.cpu_ns,
         prepare=workload.prepare,

@@ -89,6 +89,8 @@ class Request:
         enough_ns: If not None, stop earlier: once the iterations have taken this long in total,
             but not before there are `least_iterations`.
         least_iterations: See `enough_ns`.
+        most_ns: If not None, stop once the iterations have taken this long in total, however few
+            they are.
         seed: The seed of all the framework's random number generators.
         path: Directories to import `target` from. They come first in the search path, or
             last if the project under test is measured.
@@ -116,6 +118,7 @@ class Request:
     path: list[str]
     enough_ns: int | None = None
     least_iterations: int = 1
+    most_ns: int | None = None
     gpus: int = 0
     operators: int | None = None
     project: bool = False

@@ -71,6 +71,7 @@ class Timings:
         prepare: Callable[[], object] | None = None,
         least_ns: int | None = None,
         least_iterations: int = 1,
+        most_ns: int | None = None,
     ) -> int:
         """Time each call separately; keep every sample, because warm-up is detected later.
 
@@ -86,6 +87,7 @@ class Timings:
             prepare: Called before each call of the step; not timed.
             least_ns: Stop once the calls have taken this long in total; None: after all calls.
             least_iterations: If `least_ns` is given, stop after this many calls at the earliest.
+            most_ns: Stop once the calls have taken this long in total, however few they are.
 
         Returns:
             The total duration of the calls in nanoseconds.
@@ -95,6 +97,7 @@ class Timings:
         """
         walls, cpus = self._walls, self._cpus
         enough_ns = math.inf if least_ns is None else least_ns
+        too_long_ns = math.inf if most_ns is None else most_ns
         total_ns = 0
         first = self._iterations
         cpu_before_ns = cpu_ns()
@@ -111,7 +114,8 @@ class Timings:
             self._iterations = number + 1
             cpu_before_ns = cpu_after_ns
             total_ns += end_ns - start_ns
-            if total_ns >= enough_ns and number + 1 - first >= least_iterations:
+            is_enough = total_ns >= enough_ns and number + 1 - first >= least_iterations
+            if is_enough or total_ns >= too_long_ns:
                 break
         return total_ns
 
@@ -198,6 +202,7 @@ def iterate(
     prepare: Callable[[], object] | None = None,
     enough_ns: int | None = None,
     least_iterations: int = 1,
+    most_ns: int | None = None,
     turn_signal: TurnSignal | None = None,
 ) -> None:
     """Time up to `iterations` calls: without interruption, or in time slices.
@@ -215,11 +220,18 @@ def iterate(
         enough_ns: Stop earlier, once the calls have taken this long in total; with time slices,
             at the end of one. None: after all calls.
         least_iterations: If `enough_ns` is given, stop after this many calls at the earliest.
+        most_ns: Stop once the calls have taken this long in total, however few they are; with time
+            slices, at the end of one. None: no limit.
         turn_signal: Signals the start of each time slice. None: there are no time slices.
     """
     time_calls = partial(timings.measure, step, wall_ns=wall_ns, cpu_ns=cpu_ns, prepare=prepare)
     if turn_signal is None:
-        time_calls(iterations=iterations, least_ns=enough_ns, least_iterations=least_iterations)
+        time_calls(
+            iterations=iterations,
+            least_ns=enough_ns,
+            least_iterations=least_iterations,
+            most_ns=most_ns,
+        )
         return
     origin_ns = wall_ns()
     first = len(timings)
@@ -234,12 +246,17 @@ def iterate(
         else:
             least_ns, least = protocol.TIME_SLICE_NS, protocol.TIME_SLICE_ITERATIONS
         spent_ns += time_calls(
-            iterations=iterations - done, least_ns=least_ns, least_iterations=least
+            iterations=iterations - done,
+            least_ns=least_ns,
+            least_iterations=least,
+            most_ns=None if most_ns is None else max(most_ns - spent_ns, 0),
         )
         timings.add_time_slice(iterations=len(timings) - first - done, began_us=began_us)
         done = len(timings) - first
-        is_enough = done == iterations or (
-            enough_ns is not None and spent_ns >= enough_ns and done >= least_iterations
+        is_enough = (
+            done == iterations
+            or (enough_ns is not None and spent_ns >= enough_ns and done >= least_iterations)
+            or (most_ns is not None and spent_ns >= most_ns)
         )
         if not is_enough:
             turn_signal.hand_over()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from hypothesis import given
@@ -27,7 +27,7 @@ from support.build import a_host, a_host_over_time, a_run, a_scenario, a_window,
 class Silent:
     """Watches nothing."""
 
-    def started(self, job: Job, *, left: int) -> None: ...
+    def started(self, job: Job, *, left: Mapping[str, int]) -> None: ...
     def ended(self, launch: Launch) -> None: ...
     def tick(self) -> None: ...
 
@@ -679,6 +679,43 @@ RACED_MS = {"none": 2.0, "one-cpu": 9.0, "physical-cores": 1.0, "logical-cpus": 
 def raced(job: Job) -> LaunchResult:
     noise = 1 + 0.001 * (job.block % 3)
     return an_outcome(median_ns=round(1e6 * noise * RACED_MS[job.planned.cell.binding.mode]))
+
+
+def limits_of_later_launches(launch_s: float) -> set[float]:
+    """The time limits, in seconds, of launches after the first, which take this long."""
+    limits: set[float] = set()
+    now_s = 0.0
+
+    def launch(job: Job) -> LaunchResult:
+        nonlocal now_s
+        now_s += launch_s
+        if job.block > 0:
+            limits.add(job.planned.measure.timeout_s)
+        return an_outcome()
+
+    a_runner([], a_task(bindings=("none",)), launch=launch, clock=lambda: now_s).run()
+    return limits
+
+
+def test_a_launch_that_takes_ten_times_as_long_as_any_before_it_is_ended() -> None:
+    assert limits_of_later_launches(20.0) == {200.0}
+
+
+def test_short_launches_get_a_minute_and_none_more_than_the_scenario_allows() -> None:
+    assert limits_of_later_launches(1.0) == {60.0}
+    assert limits_of_later_launches(100.0) == {600.0}
+
+
+def test_a_launch_that_hangs_is_not_told_to_raise_the_scenarios_limit() -> None:
+    kept: list[Launch] = []
+
+    def launch(job: Job) -> LaunchResult:
+        status: Status = "ok" if job.block == 0 else "timed-out"
+        return replace(an_outcome(status), duration_ns=1_000_000_000, fix="Raise the limit.")
+
+    a_runner(kept, a_task(bindings=("none",)), launch=launch).run()
+
+    assert "hang" in str(kept[1].fix)
 
 
 def test_a_race_launches_no_more_what_is_slower_and_the_finalists_again() -> None:

@@ -89,6 +89,26 @@ def test_the_last_time_slice_takes_all_remaining_iterations() -> None:
     assert (turns.handed_over, turns.finished) == (2, 1)
 
 
+@pytest.mark.parametrize("slices", [None, 0, 1])
+def test_long_iterations_end_the_measurement_even_if_they_are_few(slices: int | None) -> None:
+    clock = Clock(*[50 * MS] * 9)
+    timings = Timings(9)
+
+    iterate(
+        clock.step,
+        timings,
+        iterations=9,
+        wall_ns=lambda: clock.now_ns,
+        cpu_ns=lambda: clock.now_ns,
+        enough_ns=10 * MS,
+        least_iterations=6,
+        most_ns=100 * MS,
+        turn_signal=None if slices is None else CountedTurns(clock, slices),
+    )
+
+    assert len(timings.walls) == 2
+
+
 def test_without_a_turn_signal_there_are_no_time_slices() -> None:
     timings = timed(Clock(1, 2, 3), None, 3)
 

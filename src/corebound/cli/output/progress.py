@@ -20,6 +20,7 @@ from rich.text import Text
 
 from corebound import units
 from corebound.analysis.forecast import TimeLeft
+from corebound.analysis.wording import count
 from corebound.cli import crash
 from corebound.cli.output.console import Console
 from corebound.machine.doctor.result import HostCheck
@@ -131,6 +132,15 @@ class RunProgress:
     def started(self, job: Job, *, left: Mapping[str, int]) -> None:
         """Show the launch that starts."""
         self._current = (job, time.monotonic())
+        scenario = job.planned.cell.scenario
+        if job.iterations is not None and self._is_new("iterations", scenario):
+            self._console.print(
+                Text(
+                    f"{scenario}: launches have {count(job.iterations, 'iteration')} from now on,"
+                    " about as many as the first ones show to be worth their time."
+                ),
+                soft_wrap=True,
+            )
         # A starting launch counts as left for the planner, and as done when it ends.
         self._left = Counter(left)
         if not self._left.total():
