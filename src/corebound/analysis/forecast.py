@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec import Struct
@@ -170,7 +170,7 @@ class TimeLeft:
     def __init__(self, expected_s: Mapping[str, float]) -> None:
         """Take the expected time of a launch of each scenario, in seconds; it may lack some."""
         self._expected_s = dict(expected_s)
-        self._took_s: Counter[str] = Counter()
+        self._took_s: defaultdict[str, float] = defaultdict(float)
         self._attempts: Counter[str] = Counter()
         self._refused: Counter[str] = Counter()
 
@@ -222,7 +222,7 @@ class TimeLeft:
         ]
         if not known:
             return 1.0
-        took_s, expected_s = (sum(times) for times in zip(*known, strict=True))
+        took_s, expected_s = sum(took for took, _ in known), sum(expected for _, expected in known)
         as_expected_s = _GUESS_SCENARIOS * expected_s / len(known)
         return (took_s + as_expected_s) / (expected_s + as_expected_s)
 

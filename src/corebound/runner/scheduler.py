@@ -718,7 +718,7 @@ class _UnfinishedError(Exception):
 class _SilentObserver:
     """An observer that ignores all events."""
 
-    def started(self, job: Job, *, left: int) -> None:
+    def started(self, job: Job, *, left: Mapping[str, int]) -> None:
         """Do nothing."""
 
     def ended(self, launch: Launch) -> None:

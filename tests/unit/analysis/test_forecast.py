@@ -10,7 +10,8 @@ from msgspec.structs import replace
 
 from corebound.analysis.forecast import Experience, TimeLeft, experience, forecast_run
 from corebound.analysis.scenario_result import analyse_scenario
-from corebound.records.launch_record import Disturbance, Launch
+from corebound.records.launch_record import Launch
+from corebound.records.telemetry import Disturbance
 from corebound.scenario.matrix import expand
 from corebound.scenario.models import Launches
 from support.build import a_launch, a_run, a_scenario, a_worker

@@ -94,11 +94,9 @@ def forecast_lines(forecasts: Sequence[Forecast], *, budget_s: float | None) -> 
     launches = sum(forecast.launches * forecast.cells for forecast in forecasts)
     duration = total_time(round(sum(forecast.duration_s for forecast in forecasts) * 1e9))
     line = f"{count(launches, 'launch', 'launches')}, expected to take {duration}."
-    if len(known) < len(forecasts):
-        guessed = "this" if len(forecasts) == 1 else f"{len(forecasts) - len(known)} scenarios"
-        line += (
-            f" For {guessed} it is a guess from the start-up of the framework: launches correct it."
-        )
+    if guessed := len(forecasts) - len(known):
+        of = "" if guessed == len(forecasts) else f", for {count(guessed, 'scenario')}"
+        line += f" This is a guess from usual start-up times{of}, which the launches correct."
     if budget_s is None and not known:
         line += " --budget 5m limits it, --profile quick makes fewer."
     return [line, *map(_forecast_line, known)]
