@@ -655,7 +655,7 @@ def an_earlier_sample() -> tuple[Run, tuple[Launch, ...]]:
 
 def sample_steady_history() -> PastResults:
     """A week in which each of the sample's cells came to the same every day."""
-    said = past_results([(series_of_run(*an_earlier_sample()), {})])
+    said = past_results(series_of_run(*an_earlier_sample()))
     return {
         cell: [
             replace(one, run=(f"2026-03-0{day}T08:00:00Z", f"w{day}"))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -258,8 +257,7 @@ def has_history(series: Series) -> bool:
     For an imported series one value is enough, because no other page shows it.
     """
     needed = 2 if series.project is None else 1
-    values = itertools.filterfalse(math.isnan, series.points.values)
-    return len(tuple(itertools.islice(values, needed))) == needed
+    return series.points.value_count >= needed
 
 
 def change_size(change: Change) -> VerdictWord:

@@ -315,10 +315,10 @@ def latest_command(series: Series) -> CommandLine | None:
 
     asv gets the commit of that value, because its default is the tip of the branch.
     """
-    last = next((point for point in reversed(series.points) if point.value is not None), None)
-    if series.project is None or last is None:
+    if series.project is None:
         return series_command((series,))
-    return point_command(series, last)
+    last = next((point for point in reversed(series.points) if point.value is not None), None)
+    return series_command((series,)) if last is None else point_command(series, last)
 
 
 def _is_of_existing(series: Series) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec import Struct
 
@@ -37,10 +37,12 @@ class HostRecords(Struct, frozen=True, kw_only=True):
     Attributes:
         runs: Its runs, oldest first, at least one.
         calibrations: The latest of each scenario and profile, as long as a verdict may use it.
+        recorded: The number of its recorded runs, of which `runs` may be the latest.
     """
 
     runs: tuple[Run, ...]
     calibrations: tuple[Calibration, ...]
+    recorded: int
 
     @property
     def latest_runs(self) -> tuple[Run, ...]:
@@ -49,16 +51,23 @@ class HostRecords(Struct, frozen=True, kw_only=True):
 
 
 def group_by_host(
-    records: Sequence[Record], calibrations: Sequence[Calibration] = ()
+    records: Sequence[Record],
+    calibrations: Sequence[Calibration] = (),
+    recorded: Mapping[str, int] | None = None,
 ) -> tuple[HostRecords, ...]:
     """Each host of the records, by id.
 
     Args:
-        records: Every run with its launches, in any order.
+        records: The runs to show with their launches, in any order.
         calibrations: Calibrations of any host.
+        recorded: The number of recorded runs of each host, by its id; None if `records` has all.
     """
     return tuple(
-        HostRecords(runs=tuple(run for run, _ in own), calibrations=_latest(host, calibrations))
+        HostRecords(
+            runs=tuple(run for run, _ in own),
+            calibrations=_latest(host, calibrations),
+            recorded=(recorded or {}).get(host, len(own)),
+        )
         for host, own in by_host(records).items()
     )
 

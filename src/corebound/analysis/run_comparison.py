@@ -185,36 +185,35 @@ class PastResult(Struct, frozen=True, kw_only=True):
     delay: float
 
 
-# By host and cell; see `past_of`.
+# By host and cell: `HOST/CELL`, with the ids of both.
 PastResults = Mapping[str, Sequence[PastResult]]
 
 
-def past_results(runs: Iterable[tuple[Iterable[Series], Mapping[str, float]]]) -> PastResults:
+def past_results(
+    all_series: Iterable[Series], delays: Mapping[str, Mapping[str, float]] | None = None
+) -> PastResults:
     """The results of each cell in all runs.
 
     The copies that `calibrate` launches count as their cell.
 
     Args:
-        runs: For each run its series, and how much its cells were delayed, by cell id.
+        all_series: The series of the cells; several of one cell count together.
+        delays: By the id of each run, how much its cells were delayed, by cell id; None: not.
     """
     results: dict[str, list[PastResult]] = {}
-    for run_series, delays in runs:
-        for series in run_series:
-            key = ",".join(part for part in series.cell.split(",") if part not in _COPIES)
-            cell_results = results.setdefault(
-                f"{series.host}/{series.scenario}[{key or 'default'}]", []
+    for series in all_series:
+        key = ",".join(part for part in series.cell.split(",") if part not in _COPIES)
+        cell = f"{series.scenario}[{series.cell}]"
+        results.setdefault(f"{series.host}/{series.scenario}[{key or 'default'}]", []).extend(
+            PastResult(
+                run=(point.at, point.run or ""),
+                commit=point.commit.sha if point.commit else None,
+                environment_key=point.environment_key,
+                launches_ns=point.launches,
+                delay=(delays or {}).get(point.run or "", {}).get(cell, 0.0),
             )
-            delay = delays.get(f"{series.scenario}[{series.cell}]", 0.0)
-            cell_results += (
-                PastResult(
-                    run=(point.at, point.run or ""),
-                    commit=point.commit.sha if point.commit else None,
-                    environment_key=point.environment_key,
-                    launches_ns=point.launches,
-                    delay=delay,
-                )
-                for point in series.points
-            )
+            for point in series.points
+        )
     return results
 
 

@@ -534,7 +534,7 @@ def too_short_note(short: int, total: int) -> str:
 
 def last_moment(all_series: Iterable[Series]) -> Moment:
     """The moment of the latest point of these series, at least one."""
-    return max((series.points.moments[-1] for series in all_series), key=lambda moment: moment.at)
+    return max((series.points.latest_moment for series in all_series), key=lambda moment: moment.at)
 
 
 def last_measured(moment: Moment, write: Callable[[str], str] = day) -> str:

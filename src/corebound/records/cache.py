@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import mmap
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
 import msgspec
 
@@ -19,7 +20,7 @@ T = TypeVar("T")
 _DIGEST_BYTES = 16
 
 
-def digest(*parts: bytes) -> str:
+def digest(*parts: bytes | memoryview) -> str:
     """A hash of these bytes, as text."""
     hasher = hashlib.blake2b(digest_size=_DIGEST_BYTES)
     for part in parts:
@@ -59,21 +60,86 @@ def load(kind: type[T], folder: Path, name: str, *, version: str) -> T | None:
     """The cached value of this name and version; None if there is no valid one."""
     try:
         data = atomic_write.read(folder / "cache" / name)
-        head, body = data[:_DIGEST_BYTES], data[_DIGEST_BYTES:]
-        if bytes.fromhex(digest(body)) != head:
-            return None
-        stored_version, stored = msgspec.msgpack.decode(body, type=tuple[str, msgspec.Raw])
-        if stored_version != version:
-            return None
-        return msgspec.msgpack.decode(stored, type=kind, dec_hook=codec.decode_points)
+        return _decode(kind, data, version)
     except (OSError, msgspec.DecodeError):
         return None
 
 
 def keep(value: Any, folder: Path, name: str, *, version: str) -> None:
     """Cache a value under a name; if it cannot be written, it is computed again."""
-    file = folder / "cache" / name
     # MessagePack has no integers of more than 64 bits, but a scenario may.
     with contextlib.suppress(OSError, OverflowError):
-        body = msgspec.msgpack.encode((version, value), enc_hook=codec.encode_points)
-        atomic_write.put(file, bytes.fromhex(digest(body)) + body)
+        atomic_write.put(folder / "cache" / name, _encode(value, version))
+
+
+class Pinned(Generic[T]):
+    """A cached value that is decoded on each use, and stays as it is now.
+
+    Another process may replace the file meanwhile: what is read is the mapped old one.
+    """
+
+    def __init__(self, kind: type[T], data: mmap.mmap | bytes) -> None:
+        """Take the whole content of a valid cache file."""
+        self._kind = kind
+        self._data = data
+
+    @property
+    def digest(self) -> bytes:
+        """The hash of the content."""
+        return self._data[:_DIGEST_BYTES]
+
+    def value(self) -> T:
+        """Decode the value."""
+        _, stored = msgspec.msgpack.decode(
+            memoryview(self._data)[_DIGEST_BYTES:], type=tuple[str, msgspec.Raw]
+        )
+        value = msgspec.msgpack.decode(stored, type=self._kind, dec_hook=codec.decode_points)
+        self._release()
+        return value
+
+    def _release(self) -> None:
+        # The pages of a thousand mapped files would count as memory of this process.
+        if isinstance(self._data, mmap.mmap):
+            self._data.madvise(mmap.MADV_DONTNEED)
+
+
+def pin(kind: type[T], folder: Path, name: str, *, version: str) -> Pinned[T] | None:
+    """The cached value of this name and version, read on use; None if there is no valid one."""
+    try:
+        with atomic_write.opened(folder / "cache" / name) as stream:
+            data = mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ)
+        is_valid = _stored(memoryview(data), version) is not None
+    except (OSError, ValueError, msgspec.DecodeError):  # an empty file has no map
+        return None
+    return Pinned(kind, data) if is_valid else None
+
+
+def keep_pinned(value: T, folder: Path, name: str, *, version: str) -> Pinned[T]:
+    """Cache a value and pin it; if it cannot be written, its encoded form stays in memory."""
+    kept = _encode(value, version)
+    with contextlib.suppress(OSError):
+        atomic_write.put(folder / "cache" / name, kept)
+    pinned = pin(type(value), folder, name, version=version)
+    # Another process may have replaced the file already.
+    return pinned if pinned and pinned.digest == kept[:_DIGEST_BYTES] else Pinned(type(value), kept)
+
+
+def _encode(value: Any, version: str) -> bytes:
+    body = msgspec.msgpack.encode((version, value), enc_hook=codec.encode_points)
+    return bytes.fromhex(digest(body)) + body
+
+
+def _decode(kind: type[T], data: bytes, version: str) -> T | None:
+    stored = _stored(memoryview(data), version)
+    if stored is None:
+        return None
+    return msgspec.msgpack.decode(stored, type=kind, dec_hook=codec.decode_points)
+
+
+def _stored(data: memoryview, version: str) -> msgspec.Raw | None:
+    """The encoded value; None if it is damaged or of another version."""
+    head, body = data[:_DIGEST_BYTES], data[_DIGEST_BYTES:]
+    if bytes.fromhex(digest(body)) != bytes(head):
+        return None
+    stored_version, stored = msgspec.msgpack.decode(body, type=tuple[str, msgspec.Raw])
+    return stored if stored_version == version else None

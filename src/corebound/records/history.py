@@ -7,7 +7,7 @@ import math
 import operator
 import re
 from array import array
-from collections.abc import Iterable, Iterator, Sequence, Sized
+from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
 from datetime import date
 from functools import lru_cache
 from itertools import repeat
@@ -237,6 +237,20 @@ class HistoryPoints(Sequence[HistoryPoint]):
         return tuple(itertools.filterfalse(math.isnan, self.values))
 
     @property
+    def value_count(self) -> int:
+        """How many points have a value."""
+        return len(self) - sum(map(math.isnan, self.values))
+
+    @property
+    def latest_moment(self) -> Moment:
+        """The moment of the last point.
+
+        Raises:
+            IndexError: There is no point.
+        """
+        return self.moments[-1]
+
+    @property
     def environment_changes(self) -> tuple[int, ...]:
         """The points at which anything but the commit changes; never includes the first point."""
         keys = self.environment_keys
@@ -356,6 +370,55 @@ class HistoryPoints(Sequence[HistoryPoint]):
             self.missing,
             *(column.tobytes() for column in columns),
         )
+
+
+class PointsSummary(Struct, frozen=True, kw_only=True):
+    """What is known of points without reading them; each as in `HistoryPoints`."""
+
+    points: int
+    value_count: int
+    latest_moment: tuple[str, str | None, Commit | None]
+
+    @classmethod
+    def of(cls, points: HistoryPoints) -> PointsSummary:
+        """Summarise at least one point."""
+        at, run, commit = points.latest_moment
+        return cls(
+            points=len(points), value_count=points.value_count, latest_moment=(at, run, commit)
+        )
+
+
+class UnreadPoints(HistoryPoints):
+    """Points that are read each time they are used; the reader may cache them.
+
+    The history of a thousand hosts is larger than the memory, but few series are used at once.
+    """
+
+    __slots__ = ("_read", "_summary")
+
+    def __init__(self, read: Callable[[], HistoryPoints], summary: PointsSummary) -> None:
+        """Take the function that reads the points, and what is known without it."""
+        # The columns of the base class stay unset, so that `__getattr__` is asked for them.
+        self._read = read
+        self._summary = summary
+
+    def __getattr__(self, column: str) -> Any:
+        if column in HistoryPoints.__slots__:
+            return getattr(self._read(), column)
+        raise AttributeError(column)
+
+    def __len__(self) -> int:
+        return self._summary.points
+
+    @property
+    def value_count(self) -> int:
+        """How many points have a value."""
+        return self._summary.value_count
+
+    @property
+    def latest_moment(self) -> Moment:
+        """The moment of the last point."""
+        return Moment(*self._summary.latest_moment)
 
 
 def _point(row: _Row) -> HistoryPoint:

@@ -68,30 +68,50 @@ class _Line(
 _encoder = msgspec.json.Encoder(enc_hook=codec.encode_points)
 _shared = msgspec.json.Decoder(_Shared)
 _line = msgspec.json.Decoder(_Line, dec_hook=codec.decode_points)
+_packed = msgspec.msgpack.Decoder(tuple[_Shared, list[_Line]], dec_hook=codec.decode_points)
 
 
 def encode(series: Sequence[Series]) -> Iterator[bytes]:
     """Encode series as the lines of their file."""
+    first, lines = _columns(series)
+    yield _encoder.encode(first) + b"\n"
+    for line in lines:
+        yield _encoder.encode(line) + b"\n"
+
+
+def pack(series: Sequence[Series]) -> bytes:
+    """Encode the same as a compact value for a cache."""
+    first, lines = _columns(series)
+    return msgspec.msgpack.encode((first, [*lines]), enc_hook=codec.encode_points)
+
+
+def unpack(data: bytes) -> tuple[Series, ...]:
+    """Decode what `pack` returned."""
+    return _series(*_packed.decode(data))
+
+
+def _columns(series: Sequence[Series]) -> tuple[_Shared, Iterator[_Line]]:
+    """The parts that series share, and the columns of each."""
     tables = _Tables()
     moments = [tables.moment_columns.of(item.points.moments) for item in series]
     environment_keys = [tables.key_columns.of(item.points.environment_keys) for item in series]
     missing = [_pack("i", map(tables.missing.index, item.points.missing)) for item in series]
-    yield _encoder.encode(tables.first_line(len(series))) + b"\n"
-    for item, moment_column, key_column, missing_column in zip(
-        series, moments, environment_keys, missing, strict=True
-    ):
-        points = item.points
-        line = _Line(
+    lines = (
+        _Line(
             about=replace(item, points=_EMPTY),
             moment_column=moment_column,
             key_column=key_column,
-            values=_pack("d", points.values),
-            lows=_pack("d", points.lows),
-            highs=_pack("d", points.highs),
-            launches=[*points.launches],
+            values=_pack("d", item.points.values),
+            lows=_pack("d", item.points.lows),
+            highs=_pack("d", item.points.highs),
+            launches=[*item.points.launches],
             missing=missing_column,
         )
-        yield _encoder.encode(line) + b"\n"
+        for item, moment_column, key_column, missing_column in zip(
+            series, moments, environment_keys, missing, strict=True
+        )
+    )
+    return tables.first_line(len(series)), lines
 
 
 def decode(lines: Iterable[bytes]) -> tuple[Series, ...]:
@@ -104,12 +124,12 @@ def decode(lines: Iterable[bytes]) -> tuple[Series, ...]:
     first = next(rest, b"")
 
     def read(_schema: int) -> tuple[Series, ...]:
-        return _series(_shared.decode(first), rest)
+        return _series(_shared.decode(first), map(_line.decode, rest))
 
     return check_schema(first, SERIES_SCHEMA, read)
 
 
-def _series(shared: _Shared, lines: Iterator[bytes]) -> tuple[Series, ...]:
+def _series(shared: _Shared, lines: Iterable[_Line]) -> tuple[Series, ...]:
     # Index -1 gives None.
     commits, reasons = (*shared.commits, None), (*shared.missing, None)
     for at, _, _ in shared.moments:
@@ -118,7 +138,7 @@ def _series(shared: _Shared, lines: Iterator[bytes]) -> tuple[Series, ...]:
     moment_columns = [_look_up(moments, item) for item in shared.moment_columns]
     key_columns = [_look_up(shared.environment_keys, item) for item in shared.key_columns]
     series = []
-    for line in map(_line.decode, lines):
+    for line in lines:
         points = HistoryPoints(
             moments=moment_columns[line.moment_column],
             environment_keys=key_columns[line.key_column],

@@ -289,4 +289,5 @@ def _unreadable(file: Path, error: OSError) -> InputError:
 
 def files(folder: Path) -> Iterator[Path]:
     """Every record file below a folder, with the oldest run first within each host."""
-    return iter(sorted(folder.glob("*/*.jsonl")))
+    for host in sorted(path for path in folder.glob("*") if path.is_dir()):
+        yield from sorted(host.glob("*.jsonl"))

@@ -38,8 +38,9 @@ class SiteInputs(Struct, frozen=True, kw_only=True):
     """All data and options that a site is made from.
 
     Attributes:
-        records: Every run with its launches, in any order.
+        records: The runs to show with their launches, in any order.
         now: ISO timestamp to put on the pages.
+        recorded: The number of recorded runs of each host, by its id; empty if `records` has all.
         profiles: Imported operator profiles.
         series: Histories: our own, joined over the runs, and imported ones.
         past: The results of each cell in all runs, including calibrations and reproductions. They
@@ -67,6 +68,7 @@ class SiteInputs(Struct, frozen=True, kw_only=True):
 
     records: Sequence[Record]
     now: str
+    recorded: Mapping[str, int] = field(default_factory=dict)
     profiles: Sequence[ImportedProfile] = ()
     series: Sequence[Series] = ()
     past: PastResults = field(default_factory=dict)

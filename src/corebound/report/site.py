@@ -63,6 +63,7 @@ from corebound.report.pages.overview import overview_page
 from corebound.report.pages.run import run_page
 from corebound.report.pages.tune import tune_page
 from corebound.report.render import Renderer
+from corebound.report.scenario.history import listed_series
 from corebound.report.scenario.page import scenario_page
 from corebound.report.search_index import search_script
 from corebound.report.sharing import badge, can_draw_png, share_image, share_png
@@ -199,7 +200,7 @@ def _scenarios(
         yield f"data/{name}.json", cells_json(result, scenario_findings, inputs.records_folder)
         if operators := operators_csv(result):
             yield f"data/{name}.operators.csv", operators
-        if all_series := context.history.grown(project=None, scenario=name):
+        if all_series := listed_series(result, context.history):
             yield f"data/{name}.history.csv", history_csv(all_series)
             moments = SharedMoments(all_series)
             points = {**moments.document(), **points_document(all_series, moments)}
@@ -300,7 +301,7 @@ def _hosts_and_comparisons(
     context: PageContext,
     renderer: Renderer,
 ) -> Iterator[tuple[str, str]]:
-    hosts = group_by_host(inputs.records, inputs.calibrations)
+    hosts = group_by_host(inputs.records, inputs.calibrations, inputs.recorded)
     if len(hosts) > 1:
         hosts_ = hosts_page(hosts, now=inputs.now, comparison=inputs.hosts)
         yield "hosts.html", renderer.page("hosts", hosts_)

@@ -16,7 +16,7 @@ from corebound.errors import CoreboundError, InputError, LaunchError
 from corebound.machine import discovery, identity
 from corebound.records import commits, documents
 from corebound.records.decisions import CONFIRMATION_SCHEMA, Answer, Confirmation
-from corebound.records.history import HistoryPoint
+from corebound.records.history import HistoryPoint, Series
 from corebound.records.run_record import Commit, Run
 from corebound.scenario.cell import PROJECT, Cell
 from corebound.scenario.matrix import expand
@@ -72,7 +72,7 @@ def commit_pair(change: Change, suite: Suite) -> CommitPair | None:
     The cell must run the checked-out project under test, and the two commits must be known and
     different. For cells that run a framework, only the points of their history can confirm.
     """
-    run = suite.runs.get(change.series.points[-1].run or "")
+    run = suite.run_of(change.series, change.series.points[-1])
     if run is None or change.series.project is not None:
         return None
     source = run.source_of(change.series.scenario)
@@ -83,16 +83,18 @@ def commit_pair(change: Change, suite: Suite) -> CommitPair | None:
     cell = next((cell for cell in cells if cell.key == change.series.cell), None)
     if cell is None or cell.environment != PROJECT or cell.commit is not None:
         return None
-    good, bad = (_built_commit(point, suite) for point in (change.last_good, change.first_bad))
+    good, bad = (
+        _built_commit(change.series, point, suite) for point in (change.last_good, change.first_bad)
+    )
     if good is None or bad is None or good.sha == bad.sha:
         return None
     path = Path(source.path)
     return CommitPair(good=good, bad=bad, run=run, scenario=scenario, cell=cell, path=path)
 
 
-def _built_commit(point: HistoryPoint, suite: Suite) -> Commit | None:
+def _built_commit(series: Series, point: HistoryPoint, suite: Suite) -> Commit | None:
     """The commit of the project that was built; the suite may be in another repository."""
-    run = suite.runs.get(point.run or "")
+    run = suite.run_of(series, point)
     lock = run.lock_of(PROJECT) if run is not None else None
     return (lock and lock.commit) or point.commit
 
@@ -245,7 +247,7 @@ def _confirm_by_present_state(
     """Measure the present state of the change's cell and compare it with the good points."""
     series = change.series
     last = series.points[-1]
-    run = suite.runs.get(last.run or "")
+    run = suite.run_of(series, last)
     if series.project is not None or run is None:
         return _confirmation(
             change, answer="impossible", how="imported results cannot be measured here."

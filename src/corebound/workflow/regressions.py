@@ -205,7 +205,7 @@ def analyse_history(
     suite = read_suite(records)
     for fault in suite.faults:
         notify(f"warning: {fault}")
-    latest = max(suite.runs.values(), key=lambda run: (run.started_at, run.id), default=None)
+    latest = suite.latest
     snapshot = None
     if latest is not None:
         snapshot = latest.snapshot_in([lock.name for lock in latest.environments])
@@ -345,7 +345,7 @@ def _contexts(
 
 def _noise(change: Change, suite: Suite, calibrations: tuple[Calibration, ...]) -> str:
     last = change.series.points[-1]
-    run = suite.runs.get(last.run or "")
+    run = suite.run_of(change.series, last)
     if run is None:
         return ""
     source = run.source_of(change.series.scenario)

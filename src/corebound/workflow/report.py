@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import itertools
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from fnmatch import fnmatchcase
 from functools import partial
 from pathlib import Path
@@ -24,13 +26,19 @@ from corebound.records.launch_record import ImportedProfile
 from corebound.records.run_record import Run
 from corebound.report import site
 from corebound.report.inputs import Progress, RequestedComparison, SiteInputs
-from corebound.stats.history.series import joined
 from corebound.workflow.change_point_cache import cached_change_points
 from corebound.workflow.hosts import read_hosts
 from corebound.workflow.process_pool import forked_map
 from corebound.workflow.projects import Notify
 from corebound.workflow.resolve_refs import StoredRun, resolve_commits, resolve_runs
-from corebound.workflow.run_index import auxiliary_runs, earlier_results, indexed_runs
+from corebound.workflow.run_index import (
+    EarlierResults,
+    IndexedFolder,
+    IndexedRun,
+    auxiliary_folders,
+    indexed_folders,
+    joined_folders,
+)
 from corebound.workflow.tunings import loads_of, tuning_results
 from corebound.workflow.unchanged_report import ReportStamp
 
@@ -76,7 +84,7 @@ def write_site(
         notify(f"warning: {text}")
 
     faults: list[Fault] = []
-    runs = list(indexed_runs(records, faults))
+    runs, folders, recorded = _site_runs(records, faults)
     profiles, unreadable_profiles = documents.read_profiles(records)
     imported, damaged_histories = history_files.read_all(records)
     decisions, decision_faults = read_decisions_file(status)
@@ -84,8 +92,7 @@ def write_site(
     confirmations, damaged_confirmations = documents.read_confirmations(records)
     tunings = tuple(tuning_results(records, faults))
     loads = loads_of([result for result, _ in tunings], records, faults)
-    past = earlier_results((*runs, *auxiliary_runs(records, faults)))
-    faults += (fault for run in runs for fault in run.summary.faults)
+    past = EarlierResults((*folders, *auxiliary_folders(records, faults)))
     for fault in (
         *faults,
         *unreadable_profiles,
@@ -97,11 +104,10 @@ def write_site(
         warn(str(fault))
     if not (runs or profiles or imported or tunings):
         warn(f"no records in {records}: measure first with `corebound run`")
-    own_series = joined(series for run in runs for series in run.summary.series)
     content = select_content(
         SiteContent(
-            records=tuple((run.summary.run, run.launches) for run in runs),
-            series=(*own_series, *imported),
+            records=tuple((run.read(), run.launches) for run in runs),
+            series=(*joined_folders(folders), *imported),
             profiles=profiles,
         ),
         only,
@@ -111,6 +117,7 @@ def write_site(
             SiteInputs(
                 records=content.records,
                 now=now,
+                recorded=recorded,
                 profiles=content.profiles,
                 series=content.series,
                 past=past,
@@ -119,8 +126,8 @@ def write_site(
                 calibrations=calibrations,
                 memory=cache,
                 # With a selection, some launches of a run may be missing.
-                stamps={} if only else {run.summary.run.id: run.summary.stamp for run in runs},
-                profiled={run.summary.run.id: run.summary.profiles for run in runs},
+                stamps={} if only else {run.summary.id: run.summary.stamp for run in runs},
+                profiled={run.summary.id: run.summary.profiles for run in runs},
                 records_folder="" if records == RECORDS else encodable(str(records)),
                 address=address,
                 only=only,
@@ -132,7 +139,7 @@ def write_site(
                 loads=loads,
                 hosts=_hosts(records, content.records, tunings, only),
                 compared=[
-                    _pair(argument, [run.summary.run for run in runs], imported, records)
+                    _pair(argument, [run for run, _ in content.records], imported, records)
                     for argument in compare
                 ],
                 faults=faults,
@@ -148,6 +155,39 @@ def write_site(
     if not compare and not warnings:
         stamp.keep()
     return index
+
+
+# More pages of runs are no help to a reader; each host has its latest one.
+_MOST_RUN_PAGES = 1_000
+
+
+def _site_runs(
+    records: Path, faults: list[Fault]
+) -> tuple[list[IndexedRun], list[IndexedFolder], dict[str, int]]:
+    """The runs that the site shows, the series of all runs, and the number of runs of each host."""
+    shown: list[IndexedRun] = []
+    folders: list[IndexedFolder] = []
+    recorded: Counter[str] = Counter()
+    hosts = sum(1 for _ in itertools.groupby(jsonl.files(records), key=lambda file: file.parent))
+    for folder, runs in indexed_folders(records, faults):
+        folders.append(folder)
+        shown += _latest_runs(runs, max(_MOST_RUN_PAGES // hosts, 1))
+        recorded.update(run.summary.host for run in runs)
+        faults += (fault for run in runs for fault in run.summary.faults)
+    return shown, folders, dict(recorded)
+
+
+def _latest_runs(runs: Sequence[IndexedRun], most: int) -> Iterator[IndexedRun]:
+    """The latest runs of a host, and the latest results of scenarios that it measured earlier."""
+    seen: set[tuple[str, bool]] = set()
+    for number, run in enumerate(reversed(runs)):
+        measured = {(name, run.summary.is_whole) for name in run.summary.scenarios}
+        # A run of all cells is shown in place of a later selection.
+        if number < most or any(
+            each not in seen and (each[0], True) not in seen for each in measured
+        ):
+            yield run
+        seen |= measured
 
 
 def _hosts(

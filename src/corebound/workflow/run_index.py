@@ -1,33 +1,46 @@
-"""An index of all recorded runs: their results for each cell, and the series across runs."""
+"""An index of all recorded runs, one file per host: the host's series, and a summary of each run.
+
+One host is in memory at a time: the points of a series are read when they are used.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import itertools
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache, partial
 from pathlib import Path
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from corebound.analysis.run_comparison import PastResults, past_results
+from corebound.analysis.run_comparison import PastResult, PastResults, past_results
 from corebound.analysis.scenario_result import Profiles, profiles_of
 from corebound.errors import Fault, InputError, ScenarioFaults, encodable
 from corebound.records import cache, documents, history_files, jsonl
-from corebound.records.history import Series
+from corebound.records.cache import Pinned
+from corebound.records.history import (
+    HistoryPoint,
+    HistoryPoints,
+    PointsSummary,
+    Series,
+    UnreadPoints,
+)
 from corebound.records.jsonl import Stored, UnreadLaunches
 from corebound.records.launch_record import Launch
 from corebound.records.run_record import Run
 from corebound.scenario.loader import load_document
 from corebound.stats.history.series import delays_of_run, joined, series_of_run
 
-_CACHE_NAME = "runs"
 # A comparison page needs the launches of this many files at once; they are large.
 _MAX_FILES_IN_MEMORY = 3
+# Series are mostly used host by host.
+_MAX_HOSTS_IN_MEMORY = 2
 # A folder beside the records, two levels deep: a reproduction is not a point of a history.
 REPRODUCTIONS = "reproductions"
 # More earlier runs hardly improve the estimate of run-to-run variation.
 _MAX_EARLIER_RUNS = 60
+_NO_POINTS = HistoryPoints.of(())
 
 
 class RunSummary(Struct, frozen=True, kw_only=True):
@@ -35,73 +48,276 @@ class RunSummary(Struct, frozen=True, kw_only=True):
 
     Attributes:
         stamp: The version of the file that this was read from.
-        run: The first line, without scenarios that this version cannot read.
-        series: One point for each series.
+        id, host, started_at: Of the run.
+        scenarios: The names of the scenarios that it launched.
+        is_whole: Whether it measured all cells of them, not a selection.
+        unreadable: The paths of the scenarios that this version cannot read.
         faults: The parts of the file that cannot be read.
         profiles: The run's operator profiles.
         delays: The largest possible delay of each cell by other programs, by cell id.
     """
 
     stamp: str
-    run: Run
-    series: tuple[Series, ...]
+    id: str
+    host: str
+    started_at: str
+    scenarios: tuple[str, ...]
+    is_whole: bool
+    unreadable: tuple[str, ...]
     faults: tuple[Fault, ...]
     profiles: Profiles
     delays: dict[str, float]
 
 
+class _FolderIndex(Struct, frozen=True, kw_only=True):
+    """The index of one folder of record files, as it is cached.
+
+    Attributes:
+        runs: By file name.
+        series: The series without their points.
+        summaries: What is known of the points of each series.
+        packed: The series with their points.
+    """
+
+    runs: dict[str, RunSummary]
+    series: tuple[Series, ...]
+    summaries: tuple[PointsSummary, ...]
+    packed: bytes
+
+
 class IndexedRun(Struct, frozen=True, kw_only=True):
-    """A run with its index entry; the launches are read on demand."""
+    """A run with its index entry; the run itself and its launches are read on demand."""
 
     file: Path
     summary: RunSummary
     launches: UnreadLaunches
 
+    def read(self) -> Run:
+        """Read the run, without scenarios that this version cannot read.
 
-def indexed_runs(
+        Raises:
+            InputError: The file has been removed or damaged since it was indexed.
+        """
+        run = jsonl.read_run(self.file)
+        unreadable = self.summary.unreadable
+        return replace(
+            run, scenarios=tuple(each for each in run.scenarios if each.path not in unreadable)
+        )
+
+
+class IndexedFolder(Struct, frozen=True, kw_only=True):
+    """The series of one folder of record files, usually of one host; the rest is read on demand.
+
+    Attributes:
+        folder: Its path.
+        series: The series, by id, with unread points.
+        index: The cached index.
+    """
+
+    folder: Path
+    series: tuple[Series, ...]
+    index: Pinned[_FolderIndex]
+
+    def delays(self) -> dict[str, dict[str, float]]:
+        """By the id of each run, how much other programs may have delayed its cells."""
+        return {run.id: run.delays for run in self.index.value().runs.values()}
+
+    def run(self, name: str) -> Run | None:
+        """Read a run by its id; None if it is not in the folder, or no longer."""
+        runs = self.index.value().runs
+        found = (file for file, run in runs.items() if run.id == name)
+        with contextlib.suppress(InputError):
+            return next((jsonl.read_run(self.folder / file) for file in found), None)
+        return None
+
+
+def indexed_folders(
     records: Path, faults: list[Fault], only: Container[Path] | None = None
-) -> Iterator[IndexedRun]:
-    """List every run below a folder, oldest first within each host.
+) -> Iterator[tuple[IndexedFolder, tuple[IndexedRun, ...]]]:
+    """List all series and runs below a folder, one host after the other.
 
     Args:
         records: The folder.
         faults: Receives each file that cannot be read or holds no run; other files still count.
-        only: The files to read; None reads all.
+        only: The files to read and to list; None reads all. The series also have the points of
+            other files that were read before.
+
+    Returns:
+        For each folder that has a listed run its series and its runs, the oldest run first.
     """
     version = cache.code("stats", "records", "scenario", "machine", "units.py", "errors.py")
-    cached = cache.load(dict[str, RunSummary], records, _CACHE_NAME, version=version) or {}
     read = lru_cache(_MAX_FILES_IN_MEMORY)(jsonl.read)
-    current: dict[str, RunSummary] = {}
-    for file in jsonl.files(records):
-        name = encodable(file.relative_to(records).as_posix())
-        previous = cached.get(name)
-        if only is not None and file not in only:
+    unpack = lru_cache(_MAX_HOSTS_IN_MEMORY)(_unpack)
+    for folder, files in itertools.groupby(jsonl.files(records), key=lambda file: file.parent):
+        own = [*files]
+        listed = [file for file in own if only is None or file in only]
+        if not listed:
+            continue
+        name = f"series-{encodable(folder.name)}"
+        pinned = cache.pin(_FolderIndex, records, name, version=version)
+        known = pinned.value() if pinned is not None else None
+        runs, new = _summaries(own, listed, known, read, faults)
+        index = known if known is not None and runs == known.runs else _index(runs, new, known)
+        if index is not known or pinned is None:
+            pinned = cache.keep_pinned(index, records, name, version=version)
+        runs_of_folder = tuple(
+            IndexedRun(
+                file=file,
+                summary=index.runs[encodable(file.name)],
+                launches=UnreadLaunches(partial(_launches, read, file)),
+            )
+            for file in listed
+            if encodable(file.name) in index.runs
+        )
+        if runs_of_folder:
+            all_series = tuple(
+                replace(series, points=UnreadPoints(partial(_points, unpack, pinned, at), summary))
+                for at, (series, summary) in enumerate(
+                    zip(index.series, index.summaries, strict=True)
+                )
+            )
+            yield IndexedFolder(folder=folder, series=all_series, index=pinned), runs_of_folder
+
+
+def _unpack(pinned: Pinned[_FolderIndex]) -> tuple[HistoryPoints, ...]:
+    return tuple(series.points for series in history_files.unpack(pinned.value().packed))
+
+
+def _points(
+    unpack: Callable[[Pinned[_FolderIndex]], tuple[HistoryPoints, ...]],
+    pinned: Pinned[_FolderIndex],
+    at: int,
+) -> HistoryPoints:
+    return unpack(pinned)[at]
+
+
+def _summaries(
+    files: Iterable[Path],
+    listed: Collection[Path],
+    known: _FolderIndex | None,
+    read: Callable[[Path], Stored],
+    faults: list[Fault],
+) -> tuple[dict[str, RunSummary], list[Series]]:
+    """The summary of each file, and the series of those that have changed since `known`."""
+    before = known.runs if known is not None else {}
+    runs: dict[str, RunSummary] = {}
+    series: list[Series] = []
+    for file in files:
+        name = encodable(file.name)
+        previous = before.get(name)
+        if file not in listed:
             if previous:
-                current[name] = previous
+                runs[name] = previous
             continue
         try:
             stamp = jsonl.stamp(file)
-            current[name] = (
-                previous
-                if previous and previous.stamp == stamp
-                else _summarise_run(read(file), stamp)
-            )
+            if previous and previous.stamp == stamp:
+                runs[name] = previous
+                continue
+            runs[name], new = _summarise_run(read(file), stamp)
         except InputError as error:
             faults.append(jsonl.skipped_fault(file, error))
             continue
-        yield IndexedRun(
-            file=file,
-            summary=current[name],
-            launches=UnreadLaunches(partial(_launches, read, file)),
+        series += new
+    return runs, series
+
+
+def _index(
+    runs: dict[str, RunSummary], new: Iterable[Series], known: _FolderIndex | None
+) -> _FolderIndex:
+    """The index of these runs: the known points of those that have not changed, and new ones."""
+    kept: Iterable[Series] = ()
+    if known is not None:
+        same = {each.id for name, each in runs.items() if known.runs.get(name) == each}
+        kept = filter(None, (_of_runs(each, same) for each in history_files.unpack(known.packed)))
+    series = joined((*kept, *new))
+    return _FolderIndex(
+        runs=runs,
+        series=tuple(replace(each, points=_NO_POINTS) for each in series),
+        summaries=tuple(PointsSummary.of(each.points) for each in series),
+        packed=history_files.pack(series),
+    )
+
+
+def _of_runs(series: Series, runs: Container[str]) -> Series | None:
+    """The series with the points of these runs; None if it has none."""
+    points = series.points
+    indices = [at for at, moment in enumerate(points.moments) if (moment.run or "") in runs]
+    if len(indices) == len(points):
+        return series
+    return replace(series, points=points.select(indices)) if indices else None
+
+
+def _launches(read: Callable[[Path], Stored], file: Path) -> tuple[Launch, ...]:
+    return read(file).launches
+
+
+def _summarise_run(stored: Stored, stamp: str) -> tuple[RunSummary, tuple[Series, ...]]:
+    run, faults = drop_unreadable_scenarios(stored)
+    readable = {source.path for source in run.scenarios}
+    launched = {launch.cell.scenario for launch in stored.launches}
+    summary = RunSummary(
+        stamp=stamp,
+        id=run.id,
+        host=run.host.id,
+        started_at=run.started_at,
+        scenarios=tuple(sorted(launched)),
+        is_whole=not run.only,
+        unreadable=tuple(
+            source.path for source in stored.run.scenarios if source.path not in readable
+        ),
+        faults=faults,
+        profiles=profiles_of(stored.launches),
+        delays=delays_of_run(stored.launches),
+    )
+    return summary, series_of_run(run, stored.launches)
+
+
+def drop_unreadable_scenarios(stored: Stored) -> tuple[Run, tuple[Fault, ...]]:
+    """Remove the scenarios that this version cannot read, and return their errors."""
+    faults = list(stored.faults)
+    sources = []
+    for source in stored.run.scenarios:
+        try:
+            load_document(source.document, f"{stored.file}:{source.path}")
+            sources.append(source)
+        except ScenarioFaults as error:
+            faults += error.faults
+    return replace(stored.run, scenarios=tuple(sources)), tuple(faults)
+
+
+class EarlierResults(Mapping[str, Sequence[PastResult]]):
+    """The results of each cell in all runs, as in `past_results`; one host is in memory."""
+
+    def __init__(self, folders: Iterable[IndexedFolder]) -> None:
+        """Take the indexed folders; those of calibrations and reproductions count as well."""
+        self._folders: dict[str, list[IndexedFolder]] = {}
+        for folder in folders:
+            for host in {series.host for series in folder.series}:
+                self._folders.setdefault(host, []).append(folder)
+        self._of_host = lru_cache(1)(self._read)
+
+    def _read(self, host: str) -> PastResults:
+        folders = self._folders.get(host, ())
+        return past_results(
+            (series for folder in folders for series in folder.series if series.host == host),
+            {run: delays for folder in folders for run, delays in folder.delays().items()},
         )
-    if current != cached:
-        cache.keep(current, records, _CACHE_NAME, version=version)
+
+    def __getitem__(self, key: str) -> Sequence[PastResult]:
+        return self._of_host(key.partition("/")[0])[key]
+
+    def __iter__(self) -> Iterator[str]:
+        return itertools.chain.from_iterable(map(self._of_host, self._folders))
+
+    def __len__(self) -> int:
+        return sum(len(self._of_host(host)) for host in self._folders)
 
 
-def auxiliary_runs(records: Path, faults: list[Fault]) -> Iterator[IndexedRun]:
-    """List calibrations and reproductions, which also show how much runs differ."""
+def auxiliary_folders(records: Path, faults: list[Fault]) -> Iterator[IndexedFolder]:
+    """Index calibrations and reproductions, which also show how much runs differ."""
     for folder in _auxiliary_folders(records):
-        yield from indexed_runs(folder, faults)
+        yield from (indexed for indexed, _ in indexed_folders(folder, faults))
 
 
 def earlier_results_of_pair(records: Path, pair: tuple[Run, Run]) -> PastResults:
@@ -111,18 +327,13 @@ def earlier_results_of_pair(records: Path, pair: tuple[Run, Run]) -> PastResults
         records: The folder of records.
         pair: The two runs, which share scenarios. Unreadable runs are skipped.
     """
-    runs: list[IndexedRun] = []
+    folders: list[IndexedFolder] = []
     for folder in (records, *_auxiliary_folders(records)):
         # Latest first. The first line of a file is enough to skip runs of other scenarios.
         similar = (file for file in reversed([*jsonl.files(folder)]) if _is_earlier(file, pair))
         files = frozenset(itertools.islice(similar, _MAX_EARLIER_RUNS))
-        runs += indexed_runs(folder, [], files)
-    return earlier_results(runs)
-
-
-def earlier_results(runs: Iterable[IndexedRun]) -> PastResults:
-    """The earlier results of each cell in these runs."""
-    return past_results((run.summary.series, run.summary.delays) for run in runs)
+        folders += (indexed for indexed, _ in indexed_folders(folder, [], files))
+    return EarlierResults(folders)
 
 
 def _auxiliary_folders(records: Path) -> tuple[Path, ...]:
@@ -145,58 +356,61 @@ def _is_earlier(file: Path, pair: tuple[Run, Run]) -> bool:
     )
 
 
-def _launches(read: Callable[[Path], Stored], file: Path) -> tuple[Launch, ...]:
-    return read(file).launches
-
-
-def _summarise_run(stored: Stored, stamp: str) -> RunSummary:
-    run, faults = drop_unreadable_scenarios(stored)
-    return RunSummary(
-        stamp=stamp,
-        run=run,
-        series=series_of_run(run, stored.launches),
-        faults=faults,
-        profiles=profiles_of(stored.launches),
-        delays=delays_of_run(stored.launches),
-    )
-
-
-def drop_unreadable_scenarios(stored: Stored) -> tuple[Run, tuple[Fault, ...]]:
-    """Remove the scenarios that this version cannot read, and return their errors."""
-    faults = list(stored.faults)
-    sources = []
-    for source in stored.run.scenarios:
-        try:
-            load_document(source.document, f"{stored.file}:{source.path}")
-            sources.append(source)
-        except ScenarioFaults as error:
-            faults += error.faults
-    return replace(stored.run, scenarios=tuple(sources)), tuple(faults)
-
-
 class Suite(Struct, frozen=True, kw_only=True):
     """All records over time.
 
     Attributes:
-        series: By id.
-        runs: The runs behind corebound's own series, by id.
+        series: By id; points of our own series are read on demand.
+        latest: The latest run; None without any.
         faults: What could not be read.
+        folders: The folders of each host, by its id.
     """
 
     series: tuple[Series, ...]
-    runs: Mapping[str, Run]
+    latest: Run | None
     faults: tuple[Fault, ...]
+    folders: Mapping[str, Sequence[IndexedFolder]]
+
+    def run_of(self, series: Series, point: HistoryPoint) -> Run | None:
+        """The run that measured a point; None if another tool did, or its file is gone."""
+        if point.run is None:
+            return None
+        runs = (folder.run(point.run) for folder in self.folders.get(series.host, ()))
+        return next(filter(None, runs), None)
 
 
 def read_suite(records: Path) -> Suite:
     """Read all series of a folder of records."""
-    own_series: list[Series] = []
-    runs: dict[str, Run] = {}
     faults: list[Fault] = []
-    for indexed in indexed_runs(records, faults):
-        runs[indexed.summary.run.id] = indexed.summary.run
-        faults += indexed.summary.faults
-        own_series += indexed.summary.series
+    folders: dict[str, list[IndexedFolder]] = {}
+    all_folders: list[IndexedFolder] = []
+    latest: IndexedRun | None = None
+    for folder, runs in indexed_folders(records, faults):
+        all_folders.append(folder)
+        for host in {run.summary.host for run in runs}:
+            folders.setdefault(host, []).append(folder)
+        faults += (fault for run in runs for fault in run.summary.faults)
+        latest = max(filter(None, (latest, *runs)), key=_moment)
     imported, damaged = history_files.read_all(records)
-    all_series = sorted((*joined(own_series), *imported), key=lambda indexed: indexed.id)
-    return Suite(series=tuple(all_series), runs=runs, faults=(*faults, *damaged))
+    all_series = sorted((*joined_folders(all_folders), *imported), key=lambda series: series.id)
+    return Suite(
+        series=tuple(all_series),
+        latest=latest.read() if latest is not None else None,
+        faults=(*faults, *damaged),
+        folders=folders,
+    )
+
+
+def _moment(run: IndexedRun) -> tuple[str, str]:
+    return run.summary.started_at, run.summary.id
+
+
+def joined_folders(folders: Iterable[IndexedFolder]) -> tuple[Series, ...]:
+    """The series of all folders, by id; the runs of one host may lie in several folders."""
+    by_id: dict[str, list[Series]] = {}
+    for folder in folders:
+        for series in folder.series:
+            by_id.setdefault(series.id, []).append(series)
+    return tuple(
+        parts[0] if len(parts) == 1 else joined(parts)[0] for _, parts in sorted(by_id.items())
+    )

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from corebound.errors import encodable
@@ -23,7 +24,7 @@ class ReportStamp:
         """Take the inputs of a report as they are now, before anything is read from them."""
         self._records, self._out = records, out
         self._name = f"report-{cache.digest(os.fsencode(out.resolve()))}"
-        inputs = (str(records), day, *options, *map(repr, sorted(state_of((records, status)))))
+        inputs = (str(records), day, *options, state_of((records, status)))
         self._version = cache.digest(cache.code("").encode(), *site.sources())
         self._inputs = cache.digest(*(encodable(text).encode() for text in inputs))
 
@@ -37,19 +38,30 @@ class ReportStamp:
         cache.keep(self._inputs, self._records, self._name, version=self._version)
 
 
-def state_of(paths: Iterable[Path]) -> frozenset[tuple[str, int, int]]:
-    """Name, size and modification time of every file; files that vanish meanwhile are skipped."""
-    files = set()
+def state_of(paths: Iterable[Path]) -> str:
+    """A hash of name, size and modification time of every file.
+
+    Files that vanish meanwhile are skipped.
+    """
+    hasher = hashlib.sha256()
     for path in paths:
-        for file in (path, *path.rglob("*")):
-            # Hidden files are incomplete; `cache` holds data derived from files read before.
-            parts = file.relative_to(path).parts
-            if "cache" in parts[:-1] or any(part.startswith(".") for part in parts):
-                continue
+        for file in _files(path):
             try:
                 status = file.stat()
             except OSError:
                 continue
-            if file.is_file():
-                files.add((str(file), status.st_size, status.st_mtime_ns))
-    return frozenset(files)
+            hasher.update(
+                f"{encodable(str(file))} {status.st_size} {status.st_mtime_ns}\n".encode()
+            )
+    return hasher.hexdigest()
+
+
+def _files(path: Path) -> Iterator[Path]:
+    """The path itself, or every file below it, in order; one folder's names are in memory."""
+    if path.is_file():
+        yield path
+    if path.is_dir() and not path.is_symlink():
+        for each in sorted(path.iterdir()):
+            # Hidden files are incomplete; `cache` holds data derived from files read before.
+            if not each.name.startswith(".") and not (each.name == "cache" and each.is_dir()):
+                yield from _files(each)

@@ -103,7 +103,9 @@ def a_record(
 
 def a_week(**of_the_runs: Any) -> PastResults:
     """What seven runs before the eighth day said."""
-    return past_results((series_of_run(*a_record(day, **of_the_runs)), {}) for day in range(1, 8))
+    return past_results(
+        series for day in range(1, 8) for series in series_of_run(*a_record(day, **of_the_runs))
+    )
 
 
 def kept(folder: Path, *records: Record) -> Path:
@@ -472,7 +474,9 @@ def test_runs_after_the_later_one_and_in_other_circumstances_are_no_history() ->
     others = [a_record(day, host=host) for day, host in enumerate(newer, 1)]
     later = [a_record(day) for day in range(10, 17)]
 
-    past = past_results((series_of_run(*one), {}) for one in (*others, *later, before, after))
+    past = past_results(
+        series for one in (*others, *later, before, after) for series in series_of_run(*one)
+    )
 
     comparison = compare_runs(before, after, past)
     assert [cell.between.runs for cell in comparison.cells] == [0, 0]

@@ -551,7 +551,7 @@ def _state(assessed: AssessedChange) -> str:
     elif change.change_point.status != "new":
         state = change.change_point.status
     elif assessed.has_ended:
-        state = f"retired: {last_day(change.series.points.moments[-1])}"
+        state = f"retired: {last_day(change.series.points.latest_moment)}"
     elif assessed.alarm:
         state = "new"
     elif not change.change_point.votes:

@@ -86,13 +86,15 @@ def _timeline(
 ) -> CommitTimeline | None:
     """The timeline of one project; None if none of its latest commits changed anything."""
     first_seen: dict[str, str] = {}
-    # Series share their moments.
-    for column in {
-        id(series.points.moments): series.points.moments for series in all_series
-    }.values():
-        for moment in column:
-            name = _name(moment)
-            first_seen[name] = min(first_seen.get(name, moment.at), moment.at)
+    previous: tuple[Moment, ...] = ()
+    for series in all_series:
+        moments = series.points.moments
+        # The series of a host share their moments, and are neighbours.
+        if moments is not previous:
+            for moment in moments:
+                name = _name(moment)
+                first_seen[name] = min(first_seen.get(name, moment.at), moment.at)
+        previous = moments
     latest = sorted(first_seen, key=lambda name: (first_seen[name], name))[-_MOST_COMMITS:]
     places = {name: place for place, name in enumerate(latest)}
     bars = [CommitBar(name=_short(name)) for name in latest]
@@ -116,7 +118,7 @@ def _timeline(
 
 
 def _has_commit(all_series: Iterable[Series]) -> Iterable[bool]:
-    return (series.points.moments[-1].commit is not None for series in all_series)
+    return (series.points.latest_moment.commit is not None for series in all_series)
 
 
 def _name(point: Moment | HistoryPoint) -> str:

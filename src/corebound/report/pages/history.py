@@ -137,6 +137,7 @@ class HistoryPage(Struct, frozen=True, kw_only=True):
         failures: Series that stopped giving values, by reason.
         not_analysed: Series whose analysis failed, so that no change in them is known.
         groups: Every series; `folded` if there are too many to read, each then in short.
+        unlisted: How many hosts without a change are not in `groups`, in words; empty if none.
         without: Series with too few values for a chart.
     """
 
@@ -152,6 +153,7 @@ class HistoryPage(Struct, frozen=True, kw_only=True):
     not_analysed: tuple[Notice, ...]
     groups: tuple[SeriesGroup, ...]
     folded: bool
+    unlisted: str
     without: tuple[SeriesWithoutHistory, ...]
 
     @property
@@ -196,7 +198,8 @@ def history_page(context: PageContext) -> HistoryPage:
     }
     refuted = [change for change in history.changes if history.assessed[change.id].is_undecided]
     unclear = commit_entries(history.assessed[change.id] for change in (*refuted, *history.unclear))
-    groups = series_groups(history.histories, history)
+    listed, unlisted_hosts = _listed_series(history)
+    groups = series_groups(listed, history)
     hidden = len(entries) - len(rows)
     return HistoryPage(
         head=Head(
@@ -226,9 +229,30 @@ def history_page(context: PageContext) -> HistoryPage:
             if series.id in history.not_analysed
         ),
         groups=groups,
+        unlisted=f"{count(unlisted_hosts, 'more host')} without a change" if unlisted_hosts else "",
         folded=sum(len(group.rows) for group in groups) > MOST_OPEN,
         without=series_without_history(history),
     )
+
+
+# Of more hosts, those are listed on which something changed.
+_MOST_HOSTS = 60
+
+
+def _listed_series(history: ChangeHistory) -> tuple[list[Series], int]:
+    """The series to list, and the number of hosts that are left out."""
+    every = history.histories
+    hosts = {series.host for series in every if series.project is None}
+    if len(hosts) <= _MOST_HOSTS:
+        return [*every], 0
+    changes = Counter(
+        change.series.host for change in history.changes if change.series.project is None
+    )
+    changes.update(entry.series.host for entry in history.failing.values())
+    listed = {host for host, _ in changes.most_common(_MOST_HOSTS) if host in hosts}
+    return [series for series in every if series.project is not None or series.host in listed], len(
+        hosts
+    ) - len(listed)
 
 
 def _most_urgent(entries: Sequence[CommitEntry], most: int) -> list[CommitEntry]:
@@ -266,7 +290,7 @@ def _regressed(
 
 def _support(entries: Sequence[CommitEntry], history: ChangeHistory) -> Text:
     all_series = history.histories
-    points = sum(len(series.points.measured) for series in all_series)
+    points = sum(series.points.value_count for series in all_series)
     active = [series for series in all_series if series.id not in history.retired_series]
     return rich(
         *_open_words(entries),

@@ -50,7 +50,8 @@ class HostPage(Struct, frozen=True, kw_only=True):
         noise: The results of calibrations; empty without any.
         checks: The doctor's results; empty if it never ran.
         checked_runs: The number of runs it checked, in words.
-        runs: Its runs with the commands that repeat them, latest first.
+        runs: Its latest runs with the commands that repeat them, latest first.
+        older: How many more are recorded, in words; empty if there are none.
         data: Address of this data as JSON, from the page.
         topology, doctor, calibrate: The commands that show the machine, check it, and measure its
             noise.
@@ -66,6 +67,7 @@ class HostPage(Struct, frozen=True, kw_only=True):
     checks: tuple[CheckHistory, ...]
     checked_runs: str
     runs: tuple[tuple[Run, CommandLine], ...]
+    older: str
     data: str
     topology: CommandLine = TOPOLOGY
     doctor: CommandLine = DOCTOR
@@ -91,6 +93,7 @@ def host_page(result: HostRecords, *, now: str) -> HostPage:
     runs = result.runs
     latest = runs[-1]
     host = latest.host
+    older = result.recorded - len(result.latest_runs)
     checked = [run for run in runs if run.preflight is not None]
     return HostPage(
         address=host_file(host.id),
@@ -105,7 +108,9 @@ def host_page(result: HostRecords, *, now: str) -> HostPage:
             question="",
             context=host.id,
             verdict=rich(f"{host.name}: {host.cpu_model}"),
-            support=rich(f"{topology_text(host.topology)}. {count(len(runs), 'run')} recorded."),
+            support=rich(
+                f"{topology_text(host.topology)}. {count(result.recorded, 'run')} recorded."
+            ),
             flags=(),
         ),
         facts=host_facts(latest),
@@ -115,6 +120,7 @@ def host_page(result: HostRecords, *, now: str) -> HostPage:
         checks=_checks(checked),
         checked_runs=f"each of {len(checked):,} runs" if len(checked) > 1 else "one run",
         runs=tuple((run, original_command(run)) for run in result.latest_runs),
+        older=f"{count(older, 'older run')} in the records." if older else "",
         data=f"../{host_data(host.id)}",
     )
 

@@ -183,7 +183,7 @@ def hosts_page(
                 address=host_file(host.runs[-1].host.id),
                 topology=topology_text(host.runs[-1].host.topology),
                 latest=host.runs[-1],
-                runs=len(host.runs),
+                runs=host.recorded,
                 hardware=by_host.get(host.runs[-1].host.id, ""),
             )
             for host in latest_first
@@ -203,7 +203,7 @@ def hosts_page(
 
 
 def _runs(hosts: Sequence[HostRecords]) -> str:
-    return count(sum(len(host.runs) for host in hosts), "run")
+    return count(sum(host.recorded for host in hosts), "run")
 
 
 def _best(scenario: ScenarioAcross) -> ConfigurationRow | None:

@@ -20,6 +20,8 @@ from corebound.stats.history.regressions import Change
 # page with a hundred cells and a thousand nightly runs stays small.
 _FOLDED_POINTS = 4_000
 _MIN_POINTS = 40
+# So many series of other hosts have a chart, those with a change first.
+_MOST_ELSEWHERE = 60
 
 
 class OtherSeries(Struct, frozen=True, kw_only=True):
@@ -39,7 +41,8 @@ class ScenarioHistory(Struct, frozen=True, kw_only=True):
         reading: (mark, its meaning) of everything in the charts.
         panel: The chart of the baseline and the best cell.
         folded: A chart for each other cell, and for other hosts; `others` has each as a row.
-        data: Address of all points as CSV; `zoom` as a script.
+        unlisted: How many series of other hosts have no chart, in words; empty if all have one.
+        data: Address of the points of these series as CSV; `zoom` as a script.
     """
 
     lead: str
@@ -47,15 +50,17 @@ class ScenarioHistory(Struct, frozen=True, kw_only=True):
     panel: HistoryPanel
     folded: tuple[HistoryPanel, ...]
     others: tuple[OtherSeries, ...]
+    unlisted: str
     data: str
     zoom: str
 
 
 def scenario_history(result: ScenarioResult, history: ChangeHistory) -> ScenarioHistory | None:
     """The history of a scenario's cells; None if no cell has two points."""
-    all_series = history.grown(project=None, scenario=result.scenario.name)
+    all_series = listed_series(result, history)
     if not all_series:
         return None
+    unlisted = len(history.grown(project=None, scenario=result.scenario.name)) - len(all_series)
     host = result.run.host.id
     charted = _charted_series(result, [series for series in all_series if series.host == host])
     charted = charted or [all_series[0]]
@@ -93,8 +98,28 @@ def scenario_history(result: ScenarioResult, history: ChangeHistory) -> Scenario
             )
             for series in others
         ),
+        unlisted=f"{count(unlisted, 'series', 'series')} of other hosts without a change"
+        if unlisted
+        else "",
         data=f"../data/{result.scenario.name}.history.csv",
         zoom=f"../{scenario_points_file(result.scenario.name)}",
+    )
+
+
+def listed_series(result: ScenarioResult, history: ChangeHistory) -> tuple[Series, ...]:
+    """The series that a scenario's page shows, by id.
+
+    All of the host of the latest result, and of others those that changed, up to a number that a
+    reader can look through.
+    """
+    all_series = history.grown(project=None, scenario=result.scenario.name)
+    elsewhere = [series for series in all_series if series.host != result.run.host.id]
+    if len(elsewhere) <= _MOST_ELSEWHERE:
+        return all_series
+    elsewhere.sort(key=lambda series: -len(history.of(series)))
+    listed = {series.id for series in elsewhere[:_MOST_ELSEWHERE]}
+    return tuple(
+        series for series in all_series if series.host == result.run.host.id or series.id in listed
     )
 
 

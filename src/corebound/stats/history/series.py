@@ -6,6 +6,7 @@ import hashlib
 import statistics
 from bisect import bisect_right
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from typing import NamedTuple
 
 import msgspec
 import numpy as np
@@ -112,7 +113,7 @@ def joined(all_series: Iterable[Series]) -> tuple[Series, ...]:
         by_id.setdefault(series.id, []).append(series)
     result = []
     for _, parts in sorted(by_id.items()):
-        parts.sort(key=lambda part: part.points.moments[-1].at)
+        parts.sort(key=lambda part: part.points.latest_moment.at)
         points = sorted((point for part in parts for point in part.points), key=_moment)
         result.append(replace(parts[-1], points=HistoryPoints.of(points)))
     return tuple(result)
@@ -226,19 +227,35 @@ def retired_series(suite: Iterable[Series]) -> frozenset[str]:
     by_host: dict[tuple[str | None, str], list[Series]] = {}
     for series in suite:
         by_host.setdefault((series.project, series.host), []).append(series)
-    moments = {host: _moments(group) for host, group in by_host.items()}
+    # Of each host only its recent moments stay in memory; more of them decide nothing.
+    activity = {host: _activity(_moments(group)) for host, group in by_host.items()}
     retired: set[str] = set()
     for (project, host), group in by_host.items():
-        own = moments[project, host]
-        others = [each for (of, name), each in moments.items() if of == project and name != host]
-        since = own[-RECENT_POINTS:][0]
+        own = activity[project, host]
+        others = [
+            each.recent for (of, name), each in activity.items() if of == project and name != host
+        ]
+        latest = own.recent[-1]
         is_retired = _is_retired_host(
-            own, {at for each in others for at in each[bisect_right(each, own[-1]) :]}
+            own, {at for each in others for at in each[bisect_right(each, latest) :]}
         )
         retired |= {
-            series.id for series in group if is_retired or series.points.moments[-1].at < since
+            series.id
+            for series in group
+            if is_retired or series.points.latest_moment.at < own.recent[0]
         }
     return frozenset(retired)
+
+
+class _Activity(NamedTuple):
+    """When a host or machine measured: its recent moments, and its longest pause in days."""
+
+    recent: list[str]
+    longest_pause: int | None
+
+
+def _activity(moments: list[str]) -> _Activity:
+    return _Activity(recent=moments[-RECENT_POINTS:], longest_pause=_longest_pause(moments))
 
 
 def _moments(group: Iterable[Series]) -> list[str]:
@@ -248,13 +265,18 @@ def _moments(group: Iterable[Series]) -> list[str]:
     return sorted({moment.at for column in columns for moment in column})
 
 
-def _is_retired_host(own: Sequence[str], later: Collection[str]) -> bool:
+def _is_retired_host(own: _Activity, later: Collection[str]) -> bool:
     """Whether a machine is no longer used, from its own moments and later ones of others."""
-    if len(later) < RECENT_POINTS:
+    if len(later) < RECENT_POINTS or own.longest_pause is None:
         return False
+    quiet = _longest_pause((own.recent[-1], max(later)))
+    return quiet is not None and quiet > _PAUSE_FACTOR * own.longest_pause
+
+
+def _longest_pause(moments: Sequence[str]) -> int | None:
+    """The longest time between two moments in days; None if one is no date, as in other tools."""
     try:
-        days = np.array([at[:_DATE_LENGTH] for at in (*own, max(later))], dtype="datetime64[D]")
-    except ValueError:  # another tool's moment may not be a date
-        return False
-    *before, quiet = np.diff(days).astype(int).tolist()
-    return bool(quiet > _PAUSE_FACTOR * max(before, default=0))
+        days = np.array([at[:_DATE_LENGTH] for at in moments], dtype="datetime64[D]")
+    except ValueError:
+        return None
+    return max(np.diff(days).astype(int).tolist(), default=0)
