@@ -387,8 +387,14 @@ def comparisons(
     )
 
 
-# So many of a host's latest runs are compared with each other.
-RECENT_RUNS = 5
+# So many of a host's latest runs are compared with each other, and of each of more hosts.
+_RECENT_RUNS, _RECENT_RUNS_OF_MANY = 5, 2
+_MANY_HOSTS = 20
+
+
+def recent_runs(hosts: int) -> int:
+    """How many of the latest runs of each host are compared with each other."""
+    return _RECENT_RUNS if hosts <= _MANY_HOSTS else _RECENT_RUNS_OF_MANY
 
 
 def recent_pairs(records: Sequence[Record]) -> Iterator[tuple[Record, Record]]:
@@ -396,8 +402,9 @@ def recent_pairs(records: Sequence[Record]) -> Iterator[tuple[Record, Record]]:
 
     They may still not be comparable, which only `compare_runs` finds out.
     """
-    for host_records in by_host(records).values():
-        recent = host_records[-RECENT_RUNS:]
+    hosts = by_host(records)
+    for host_records in hosts.values():
+        recent = host_records[-recent_runs(len(hosts)) :]
         for before, after in itertools.combinations(recent, 2):
             if _scenario_names(before[0]) & _scenario_names(after[0]):
                 yield before, after

@@ -25,6 +25,7 @@ from corebound.analysis.commit_comparison import (
     ComparedSeries,
 )
 from corebound.analysis.host_comparison import ConfigurationRow, HardwareClass, HostComparison
+from corebound.analysis.host_evidence import HostEvidence
 from corebound.analysis.launch_metrics import (
     context_switches,
     median_of,
@@ -50,6 +51,7 @@ from corebound.records.history import HistoryPoint, Series
 from corebound.records.launch_record import Launch
 from corebound.records.run_record import Commit, Run
 from corebound.scenario.cell import axes_of_key, cell_identity
+from corebound.stats.between_hosts import ClassEstimate
 from corebound.stats.between_runs import BetweenRuns
 from corebound.stats.comparison import Comparison, ModeComparison
 from corebound.stats.history.alerts import AssessedChange
@@ -552,13 +554,20 @@ def change_document(
     }
 
 
-def entry_document(entry: CommitEntry, *, link: str, commands: Mapping[str, str]) -> dict[str, Any]:
+def entry_document(
+    entry: CommitEntry,
+    *,
+    link: str,
+    commands: Mapping[str, str],
+    evidence: Sequence[HostEvidence] = (),
+) -> dict[str, Any]:
     """The changes that may come from one commit, by the ids of `change_document`.
 
     Args:
         entry: The changes.
         link: The address of the entry on the history page.
         commands: What one can do about it, by name.
+        evidence: What each host shows of the changes.
     """
     return {
         "id": entry.id,
@@ -573,8 +582,39 @@ def entry_document(entry: CommitEntry, *, link: str, commands: Mapping[str, str]
         "regressions": _impact(entry.regressions),
         "improvements": _impact(entry.improvements),
         "changes": [change.id for change in entry.changes],
+        "evidence_of_hosts": [_evidence(each) for each in evidence],
         "commands": commands,
         "link": link,
+    }
+
+
+def _evidence(evidence: HostEvidence) -> dict[str, Any]:
+    """Ratios are of the value after the change to that before, with 95 % intervals."""
+    return {
+        "scenario": evidence.scenario,
+        "cell": evidence.cell,
+        "together": _ratio_of_hosts(evidence.estimate),
+        "others_together": _ratio_of_hosts(evidence.others),
+        "too_few_values": evidence.too_few,
+        "hosts": [
+            {
+                "host": shift.name,
+                "ratio": math.exp(shift.log),
+                "interval": [math.exp(bound) for bound in shift.bounds],
+                "shows": shift.shows,
+            }
+            for shift in evidence.shifts
+        ],
+    }
+
+
+def _ratio_of_hosts(estimate: ClassEstimate | None) -> dict[str, Any] | None:
+    if estimate is None:
+        return None
+    return {
+        "hosts": estimate.hosts,
+        "ratio": math.exp(estimate.log),
+        "interval": ratio_interval_pair(estimate.interval),
     }
 
 

@@ -23,6 +23,7 @@ from corebound.scenario.matrix import expand
 from corebound.scenario.models import Scenario
 from corebound.stats.comparison import Comparison
 from corebound.stats.history.early_warnings import evaluate_commit_comparison, evaluate_rerun
+from corebound.stats.history.pooled import is_pooled
 from corebound.stats.history.regressions import Change
 from corebound.stats.history.series import series_of_run
 from corebound.workflow.comparison_sides import load_comparable, repeat_for_commits, short_name
@@ -249,9 +250,12 @@ def _confirm_by_present_state(
     last = series.points[-1]
     run = suite.run_of(series, last)
     if series.project is not None or run is None:
-        return _confirmation(
-            change, answer="impossible", how="imported results cannot be measured here."
+        how = (
+            "it is of several hosts together: measure again on one of them."
+            if is_pooled(series)
+            else "imported results cannot be measured here."
         )
+        return _confirmation(change, answer="impossible", how=how)
     if series.host != host:
         return _confirmation(
             change, answer="impossible", how=f"it was measured on another host, {series.host_name}."

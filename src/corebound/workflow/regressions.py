@@ -6,14 +6,17 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from corebound import clock
 from corebound.analysis.commands import asv_continuous_arguments
+from corebound.analysis.host_evidence import HostEvidence, host_evidence, shown_by_several
 from corebound.analysis.noise_floor import calibration_for, noise_floor_note
 from corebound.analysis.triage import (
     CommitEntry,
     FailureGroup,
     change_status,
+    commit_entries,
     group_failures,
     triage,
 )
@@ -71,6 +74,7 @@ class RegressionsResult(Struct, frozen=True, kw_only=True):
         series: All series.
         active: The series that are not retired.
         contexts: The additional information for each change, by its id.
+        evidence: What each host shows of a commit's changes, by the id of the entry.
         records_folder: The folder of records that commands have to name; empty for the default.
     """
 
@@ -80,6 +84,7 @@ class RegressionsResult(Struct, frozen=True, kw_only=True):
     series: tuple[Series, ...]
     active: tuple[Series, ...]
     contexts: Mapping[str, ChangeContext] = field(default_factory=dict)
+    evidence: Mapping[str, tuple[HostEvidence, ...]] = field(default_factory=dict)
     records_folder: str = ""
 
     def context_of(self, change: AssessedChange) -> ChangeContext:
@@ -94,19 +99,27 @@ class RegressionsResult(Struct, frozen=True, kw_only=True):
 
     @property
     def alarms(self) -> tuple[AssessedChange, ...]:
-        """The new regressions of primary benchmarks, which determine the exit code."""
-        return tuple(
-            change for change in self.changes if change.alarm and is_primary(change.change.series)
-        )
+        """The new regressions of primary benchmarks, which determine the exit code.
+
+        One that several hosts show together counts once.
+        """
+        return tuple(change for change in self._alarms if is_primary(change.change.series))
 
     @property
     def secondary_alarms(self) -> tuple[AssessedChange, ...]:
         """The new regressions of secondary benchmarks."""
-        return tuple(
-            change
-            for change in self.changes
-            if change.alarm and not is_primary(change.change.series)
-        )
+        return tuple(change for change in self._alarms if not is_primary(change.change.series))
+
+    @property
+    def _alarms(self) -> list[AssessedChange]:
+        alarms = [change for change in self.changes if change.alarm]
+        # The same change on single hosts is evidence for that of all of them.
+        single = {
+            change.change.id
+            for entry in commit_entries(alarms)
+            for change in shown_by_several(entry.regressions.changes)
+        }
+        return [change for change in alarms if change.change.id not in single]
 
     @property
     def entries(self) -> tuple[CommitEntry, ...]:
@@ -172,13 +185,15 @@ class AnalysedHistory(Struct, frozen=True, kw_only=True):
     def result(self) -> RegressionsResult:
         """The changes with all that is displayed with them."""
         active = tuple(series for series in self.suite.series if series.id not in self.retired)
+        changes = self.assessed_changes()
         return RegressionsResult(
-            changes=self.assessed_changes(),
+            changes=changes,
             failing=failing(active),
             not_analysed=self.analysis.not_analysed,
             series=self.suite.series,
             active=active,
             contexts=_contexts(self.changes, self.suite, self.records),
+            evidence=host_evidence(triage(changes), self.suite.series),
             records_folder="" if self.records == RECORDS else str(self.records),
         )
 
@@ -202,7 +217,8 @@ def analyse_history(
         ScenarioFaults: The file of decisions has errors.
     """
     decisions = valid_decisions(status)
-    suite = read_suite(records)
+    suite = read_suite(records, pooled=True)
+    suite = replace(suite, series=tuple(sorted((*suite.series, *suite.pooled), key=_id)))
     for fault in suite.faults:
         notify(f"warning: {fault}")
     latest = suite.latest
@@ -234,6 +250,10 @@ def analyse_history(
     return AnalysedHistory(
         suite=suite, analysis=analysis, retired=retired, decisions=decisions, records=records
     )
+
+
+def _id(series: Series) -> str:
+    return series.id
 
 
 def confirm_open_changes(

@@ -44,6 +44,7 @@ def regressions_document(result: RegressionsResult, site: str) -> dict[str, Any]
             entry_document(
                 entry,
                 link=entry_link(entry, site),
+                evidence=result.evidence.get(entry.id, ()),
                 commands={
                     name.lower(): command.at(result.records_folder)
                     for name, command in triage_commands(entry, result.built).named

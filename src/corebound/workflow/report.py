@@ -26,6 +26,7 @@ from corebound.records.launch_record import ImportedProfile
 from corebound.records.run_record import Run
 from corebound.report import site
 from corebound.report.inputs import Progress, RequestedComparison, SiteInputs
+from corebound.stats.history.pooled import pooled_series
 from corebound.workflow.change_point_cache import cached_change_points
 from corebound.workflow.hosts import read_hosts
 from corebound.workflow.process_pool import forked_map
@@ -84,7 +85,7 @@ def write_site(
         notify(f"warning: {text}")
 
     faults: list[Fault] = []
-    runs, folders, recorded = _site_runs(records, faults)
+    runs, folders, recorded, classes = _site_runs(records, faults)
     profiles, unreadable_profiles = documents.read_profiles(records)
     imported, damaged_histories = history_files.read_all(records)
     decisions, decision_faults = read_decisions_file(status)
@@ -104,10 +105,12 @@ def write_site(
         warn(str(fault))
     if not (runs or profiles or imported or tunings):
         warn(f"no records in {records}: measure first with `corebound run`")
+    own_series = joined_folders(folders)
+    pooled = pooled_series(own_series, classes)
     content = select_content(
         SiteContent(
             records=tuple((run.read(), run.launches) for run in runs),
-            series=(*joined_folders(folders), *imported),
+            series=(*own_series, *pooled, *imported),
             profiles=profiles,
         ),
         only,
@@ -163,18 +166,20 @@ _MOST_RUN_PAGES = 1_000
 
 def _site_runs(
     records: Path, faults: list[Fault]
-) -> tuple[list[IndexedRun], list[IndexedFolder], dict[str, int]]:
-    """The runs that the site shows, the series of all runs, and the number of runs of each host."""
+) -> tuple[list[IndexedRun], list[IndexedFolder], dict[str, int], dict[str, str]]:
+    """The runs that the site shows, the series of all runs, and of each host the runs and class."""
     shown: list[IndexedRun] = []
     folders: list[IndexedFolder] = []
     recorded: Counter[str] = Counter()
+    classes: dict[str, str] = {}
     hosts = sum(1 for _ in itertools.groupby(jsonl.files(records), key=lambda file: file.parent))
     for folder, runs in indexed_folders(records, faults):
         folders.append(folder)
         shown += _latest_runs(runs, max(_MOST_RUN_PAGES // hosts, 1))
+        classes |= {run.summary.host: run.summary.hardware for run in runs}
         recorded.update(run.summary.host for run in runs)
         faults += (fault for run in runs for fault in run.summary.faults)
-    return shown, folders, dict(recorded)
+    return shown, folders, dict(recorded), classes
 
 
 def _latest_runs(runs: Sequence[IndexedRun], most: int) -> Iterator[IndexedRun]:

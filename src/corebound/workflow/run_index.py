@@ -14,6 +14,7 @@ from pathlib import Path
 from msgspec import Struct
 from msgspec.structs import replace
 
+from corebound.analysis.host_comparison import hardware_class
 from corebound.analysis.run_comparison import PastResult, PastResults, past_results
 from corebound.analysis.scenario_result import Profiles, profiles_of
 from corebound.errors import Fault, InputError, ScenarioFaults, encodable
@@ -30,6 +31,7 @@ from corebound.records.jsonl import Stored, UnreadLaunches
 from corebound.records.launch_record import Launch
 from corebound.records.run_record import Run
 from corebound.scenario.loader import load_document
+from corebound.stats.history.pooled import pooled_series
 from corebound.stats.history.series import delays_of_run, joined, series_of_run
 
 # A comparison page needs the launches of this many files at once; they are large.
@@ -49,6 +51,7 @@ class RunSummary(Struct, frozen=True, kw_only=True):
     Attributes:
         stamp: The version of the file that this was read from.
         id, host, started_at: Of the run.
+        hardware: The name of the class of its host.
         scenarios: The names of the scenarios that it launched.
         is_whole: Whether it measured all cells of them, not a selection.
         unreadable: The paths of the scenarios that this version cannot read.
@@ -61,6 +64,7 @@ class RunSummary(Struct, frozen=True, kw_only=True):
     id: str
     host: str
     started_at: str
+    hardware: str
     scenarios: tuple[str, ...]
     is_whole: bool
     unreadable: tuple[str, ...]
@@ -261,6 +265,7 @@ def _summarise_run(stored: Stored, stamp: str) -> tuple[RunSummary, tuple[Series
         id=run.id,
         host=run.host.id,
         started_at=run.started_at,
+        hardware=hardware_class(run).name,
         scenarios=tuple(sorted(launched)),
         is_whole=not run.only,
         unreadable=tuple(
@@ -309,6 +314,9 @@ class EarlierResults(Mapping[str, Sequence[PastResult]]):
 
     def __iter__(self) -> Iterator[str]:
         return itertools.chain.from_iterable(map(self._of_host, self._folders))
+
+    def __bool__(self) -> bool:
+        return bool(self._folders)
 
     def __len__(self) -> int:
         return sum(len(self._of_host(host)) for host in self._folders)
@@ -361,12 +369,14 @@ class Suite(Struct, frozen=True, kw_only=True):
 
     Attributes:
         series: By id; points of our own series are read on demand.
+        pooled: Our own series of several hosts together, by id.
         latest: The latest run; None without any.
         faults: What could not be read.
         folders: The folders of each host, by its id.
     """
 
     series: tuple[Series, ...]
+    pooled: tuple[Series, ...]
     latest: Run | None
     faults: tuple[Fault, ...]
     folders: Mapping[str, Sequence[IndexedFolder]]
@@ -379,9 +389,15 @@ class Suite(Struct, frozen=True, kw_only=True):
         return next(filter(None, runs), None)
 
 
-def read_suite(records: Path) -> Suite:
-    """Read all series of a folder of records."""
+def read_suite(records: Path, *, pooled: bool = False) -> Suite:
+    """Read all series of a folder of records.
+
+    Args:
+        records: The folder.
+        pooled: Whether to make the series of several hosts together, too.
+    """
     faults: list[Fault] = []
+    classes: dict[str, str] = {}
     folders: dict[str, list[IndexedFolder]] = {}
     all_folders: list[IndexedFolder] = []
     latest: IndexedRun | None = None
@@ -389,12 +405,15 @@ def read_suite(records: Path) -> Suite:
         all_folders.append(folder)
         for host in {run.summary.host for run in runs}:
             folders.setdefault(host, []).append(folder)
+        classes |= {run.summary.host: run.summary.hardware for run in runs}
         faults += (fault for run in runs for fault in run.summary.faults)
         latest = max(filter(None, (latest, *runs)), key=_moment)
     imported, damaged = history_files.read_all(records)
-    all_series = sorted((*joined_folders(all_folders), *imported), key=lambda series: series.id)
+    own = joined_folders(all_folders)
+    all_series = sorted((*own, *imported), key=lambda series: series.id)
     return Suite(
         series=tuple(all_series),
+        pooled=pooled_series(own, classes) if pooled else (),
         latest=latest.read() if latest is not None else None,
         faults=(*faults, *damaged),
         folders=folders,

@@ -22,6 +22,7 @@ from corebound.analysis.change_history import (
     size_with_interval,
 )
 from corebound.analysis.commands import triage_commands
+from corebound.analysis.host_evidence import HostEvidence, evidence_lines
 from corebound.analysis.triage import (
     STATUSES,
     CommitEntry,
@@ -194,7 +195,13 @@ def _markdown(result: RegressionsResult, site: str, *, show_all: bool) -> str:
         shown = entries if show_all else entries[:_MOST_BRIEF]
         gains = heading == _GAINS
         lines += [
-            _brief(entry, entry.improvements if gains else entry.leading, site) for entry in shown
+            _brief(
+                entry,
+                entry.improvements if gains else entry.leading,
+                site,
+                result.evidence.get(entry.id, ()),
+            )
+            for entry in shown
         ]
         if len(shown) < len(entries):
             lines.append(f"- {and_more(len(entries) - len(shown))}: {site_page(site)}")
@@ -216,7 +223,7 @@ def _markdown(result: RegressionsResult, site: str, *, show_all: bool) -> str:
     return "\n".join(lines)
 
 
-def _brief(entry: CommitEntry, impact: Impact, site: str) -> str:
+def _brief(entry: CommitEntry, impact: Impact, site: str, evidence: Sequence[HostEvidence]) -> str:
     """A commit in one line of Markdown, with what it did in one direction."""
     write = corebound_text.markdown
     largest = impact.counted[0].changes[0]
@@ -229,6 +236,7 @@ def _brief(entry: CommitEntry, impact: Impact, site: str) -> str:
         write(f": {impact_extent(impact)}, {impact_size(impact)}"),
         # The page has the parameters, which may be hundreds of characters.
         write(f"; worst: {largest.change.series.title}" if worse else ""),
+        write(f"; {'; '.join(evidence[0].lines)}" if evidence else ""),
         write(f"; {_entry_state(entry)}" if entry.status != "new" or largest.is_back else ""),
     ]
     return "".join(parts)
@@ -416,6 +424,7 @@ def _entry_lines(
     details = (
         f"{impact_extent(entry.leading)}: {impact_size(entry.leading)}",
         also,
+        *evidence_lines(result.evidence.get(entry.id, ())),
         location,
         state,
         *(line for line in _change_lines(largest, result, site) if line not in repeated),

@@ -15,6 +15,7 @@ from corebound.analysis.commands import (
     series_command,
     triage_commands,
 )
+from corebound.analysis.host_evidence import HostEvidence, evidence_lines, host_evidence
 from corebound.analysis.triage import (
     STATUSES,
     BenchmarkChanges,
@@ -81,6 +82,7 @@ class EntryRow(Struct, frozen=True, kw_only=True):
         statuses: The number of series in each status; empty if they have the same.
         because: The reason of a decision about all of them; else empty.
         recovery: What reverted all of them.
+        evidence: Which hosts show them, in sentences; empty for one host.
         commands: What to do.
         worst: The benchmarks that changed most, drawn; empty if the commit is shown in short.
         groups: The first changes, by benchmark; empty too.
@@ -93,6 +95,7 @@ class EntryRow(Struct, frozen=True, kw_only=True):
     statuses: str
     because: str
     recovery: RecoveryNote | None
+    evidence: tuple[str, ...]
     commands: TriageCommands
     worst: tuple[WorstSeries, ...]
     groups: tuple[ChangeGroup, ...]
@@ -111,13 +114,20 @@ def entry_rows(
         and cell.environment == PROJECT
         and cell.commit is None
     )
+    evidence = host_evidence([entry for entry in entries if entry.id in detailed], history.series)
     return tuple(
-        _entry_row(entry, history, built, is_detailed=entry.id in detailed) for entry in entries
+        _entry_row(entry, history, built, evidence, is_detailed=entry.id in detailed)
+        for entry in entries
     )
 
 
 def _entry_row(
-    entry: CommitEntry, history: ChangeHistory, built: frozenset[str], *, is_detailed: bool
+    entry: CommitEntry,
+    history: ChangeHistory,
+    built: frozenset[str],
+    evidence: Mapping[str, Sequence[HostEvidence]],
+    *,
+    is_detailed: bool,
 ) -> EntryRow:
     leading = [change.change for change in entry.leading.changes]
     changes = [each.change for each in entry.changes] if is_detailed else []
@@ -134,6 +144,7 @@ def _entry_row(
         else "",
         because=reasons.pop() if len(reasons) == 1 else "",
         recovery=recovery_note(leading),
+        evidence=tuple(evidence_lines(evidence.get(entry.id, ()))),
         commands=triage_commands(entry, built),
         worst=tuple(
             _worst(benchmark, history)

@@ -9,7 +9,7 @@ from msgspec import Struct
 from corebound.analysis.commands import CommandLine
 from corebound.analysis.commit_comparison import CommitComparison
 from corebound.analysis.host_records import Record, by_host
-from corebound.analysis.run_comparison import RECENT_RUNS, commit_title
+from corebound.analysis.run_comparison import commit_title, recent_runs
 from corebound.analysis.wording import count, day, rich
 from corebound.records.history import Series
 from corebound.records.run_record import Commit, Run
@@ -89,6 +89,7 @@ def comparisons_page(
     latest_first = sorted(
         pairs, key=lambda pair: (pair[1].started_at, pair[0].started_at), reverse=True
     )
+    recent = recent_runs(len(by_host(records)))
     rows = (
         *(_runs_row(before, after) for before, after in latest_first),
         *(_commits_row(comparison) for comparison in commits),
@@ -112,7 +113,7 @@ def comparisons_page(
         chosen=(rows[0].before.value, rows[0].after.value),
         command=CommandLine("corebound compare").at(records_folder),
         lead=(
-            f"The report compares the latest {RECENT_RUNS} runs of each host with each other, if "
+            f"The report compares the latest {recent} runs of each host with each other, if "
             "their environments are the same, and the pairs named with --compare. "
             "The command compares any two."
         ),

@@ -14,6 +14,7 @@ from corebound.analysis.wording import Label, capital, count, full_name
 from corebound.records.history import Series
 from corebound.report.history.panel import HistoryPanel, history_panel
 from corebound.report.urls import scenario_points_file
+from corebound.stats.history.pooled import is_pooled
 from corebound.stats.history.regressions import Change
 
 # The number of points in all folded charts of a page together, and the least number per chart. A
@@ -68,6 +69,7 @@ def scenario_history(result: ScenarioResult, history: ChangeHistory) -> Scenario
     others = [series for series in all_series if series.id not in charted_ids]
     others.sort(
         key=lambda series: (
+            not is_pooled(series),
             series.host != host,
             series.host,
             -len(history.of(series)),
@@ -116,7 +118,7 @@ def listed_series(result: ScenarioResult, history: ChangeHistory) -> tuple[Serie
     elsewhere = [series for series in all_series if series.host != result.run.host.id]
     if len(elsewhere) <= _MOST_ELSEWHERE:
         return all_series
-    elsewhere.sort(key=lambda series: -len(history.of(series)))
+    elsewhere.sort(key=lambda series: (not is_pooled(series), -len(history.of(series))))
     listed = {series.id for series in elsewhere[:_MOST_ELSEWHERE]}
     return tuple(
         series for series in all_series if series.host == result.run.host.id or series.id in listed
