@@ -12,6 +12,7 @@ from benchmarks.simulation import (
     allocation,
     coverage,
     few,
+    fleets,
     histories,
     hosts,
     modes,
@@ -45,6 +46,7 @@ def main() -> None:
         "modes": _modes,
         "tune": _tune,
         "hosts": _hosts,
+        "fleets": _fleets,
     }
     parser = argparse.ArgumentParser(prog="python -m benchmarks.simulation", description=__doc__)
     parser.add_argument("study", nargs="?", choices=tuple(studies), default="verdicts")
@@ -79,6 +81,12 @@ def _coverage(options: argparse.Namespace) -> None:
 
 def _hosts(options: argparse.Namespace) -> None:
     hosts.findings(np.random.default_rng(options.seed), max(options.trials // 10, 1))
+
+
+def _fleets(options: argparse.Namespace) -> None:
+    rng = np.random.default_rng(options.seed)
+    fleets.null_fleets(rng, max(options.trials // 10, 1))
+    fleets.planted(rng, max(options.trials // 10, 1))
 
 
 def _few(options: argparse.Namespace) -> None:
