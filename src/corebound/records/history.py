@@ -394,13 +394,15 @@ class UnreadPoints(HistoryPoints):
     The history of a thousand hosts is larger than the memory, but few series are used at once.
     """
 
-    __slots__ = ("_read", "_summary")
+    __slots__ = ("_points", "_read", "_summary")
 
     def __init__(self, read: Callable[[], HistoryPoints], summary: PointsSummary) -> None:
         """Take the function that reads the points, and what is known without it."""
         # The columns of the base class stay unset, so that `__getattr__` is asked for them.
         self._read = read
         self._summary = summary
+        # Single points that were used: those around a change.
+        self._points: dict[int, HistoryPoint] = {}
 
     def __getattr__(self, column: str) -> Any:
         if column in HistoryPoints.__slots__:
@@ -409,6 +411,22 @@ class UnreadPoints(HistoryPoints):
 
     def __len__(self) -> int:
         return self._summary.points
+
+    @overload
+    def __getitem__(self, at: int) -> HistoryPoint: ...
+
+    @overload
+    def __getitem__(self, at: slice) -> HistoryPoints: ...
+
+    def __getitem__(self, at: int | slice) -> HistoryPoint | HistoryPoints:
+        if isinstance(at, slice):
+            return self._read()[at]
+        if at not in self._points:
+            self._points[at] = self._read()[at]
+        return self._points[at]
+
+    def __iter__(self) -> Iterator[HistoryPoint]:
+        return iter(self._read())
 
     @property
     def value_count(self) -> int:

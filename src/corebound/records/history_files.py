@@ -65,10 +65,22 @@ class _Line(
     missing: bytes = b""
 
 
+class _Columns(msgspec.Struct, frozen=True, array_like=True, kw_only=True):
+    """The columns of `_Line`."""
+
+    moment_column: int
+    key_column: int
+    values: bytes
+    lows: bytes
+    highs: bytes
+    launches: list[tuple[float, ...]]
+    missing: bytes
+
+
 _encoder = msgspec.json.Encoder(enc_hook=codec.encode_points)
 _shared = msgspec.json.Decoder(_Shared)
 _line = msgspec.json.Decoder(_Line, dec_hook=codec.decode_points)
-_packed = msgspec.msgpack.Decoder(tuple[_Shared, list[_Line]], dec_hook=codec.decode_points)
+_packed = msgspec.msgpack.Decoder(tuple[_Shared, list[_Columns]])
 
 
 def encode(series: Sequence[Series]) -> Iterator[bytes]:
@@ -80,14 +92,28 @@ def encode(series: Sequence[Series]) -> Iterator[bytes]:
 
 
 def pack(series: Sequence[Series]) -> bytes:
-    """Encode the same as a compact value for a cache."""
+    """Encode the points of series as a compact value for a cache."""
     first, lines = _columns(series)
-    return msgspec.msgpack.encode((first, [*lines]), enc_hook=codec.encode_points)
+    columns = [
+        _Columns(
+            moment_column=each.moment_column,
+            key_column=each.key_column,
+            values=each.values,
+            lows=each.lows,
+            highs=each.highs,
+            launches=each.launches,
+            missing=each.missing,
+        )
+        for each in lines
+    ]
+    return msgspec.msgpack.encode((first, columns))
 
 
-def unpack(data: bytes) -> tuple[Series, ...]:
-    """Decode what `pack` returned."""
-    return _series(*_packed.decode(data))
+def unpack(data: bytes) -> tuple[HistoryPoints, ...]:
+    """Decode what `pack` returned: the points of each series, which share their common parts."""
+    shared, columns = _packed.decode(data)
+    parts = _SharedParts(shared)
+    return tuple(map(parts.points, columns))
 
 
 def _columns(series: Sequence[Series]) -> tuple[_Shared, Iterator[_Line]]:
@@ -130,30 +156,42 @@ def decode(lines: Iterable[bytes]) -> tuple[Series, ...]:
 
 
 def _series(shared: _Shared, lines: Iterable[_Line]) -> tuple[Series, ...]:
-    # Index -1 gives None.
-    commits, reasons = (*shared.commits, None), (*shared.missing, None)
     for at, _, _ in shared.moments:
         validate.moment("at", at)
-    moments = [Moment(at, run, commits[commit]) for at, run, commit in shared.moments]
-    moment_columns = [_look_up(moments, item) for item in shared.moment_columns]
-    key_columns = [_look_up(shared.environment_keys, item) for item in shared.key_columns]
+    parts = _SharedParts(shared)
     series = []
     for line in lines:
-        points = HistoryPoints(
-            moments=moment_columns[line.moment_column],
-            environment_keys=key_columns[line.key_column],
-            values=_unpack("d", line.values),
-            lows=_unpack("d", line.lows),
-            highs=_unpack("d", line.highs),
-            launches=line.launches,
-            missing=_look_up(reasons, line.missing),
-        )
-        item = replace(line.about, points=points)
+        item = replace(line.about, points=parts.points(line))
         validate.series(item)
         series.append(item)
     if len(series) != shared.series:
         raise ValueError(f"truncated: {len(series)} of {shared.series} series are present")
     return tuple(series)
+
+
+class _SharedParts:
+    """The common parts of series, decoded."""
+
+    def __init__(self, shared: _Shared) -> None:
+        """Decode them."""
+        # Index -1 gives None.
+        commits = (*shared.commits, None)
+        moments = [Moment(at, run, commits[commit]) for at, run, commit in shared.moments]
+        self._reasons = (*shared.missing, None)
+        self._moments = [_look_up(moments, item) for item in shared.moment_columns]
+        self._keys = [_look_up(shared.environment_keys, item) for item in shared.key_columns]
+
+    def points(self, columns: _Line | _Columns) -> HistoryPoints:
+        """Decode the columns of a series."""
+        return HistoryPoints(
+            moments=self._moments[columns.moment_column],
+            environment_keys=self._keys[columns.key_column],
+            values=_unpack("d", columns.values),
+            lows=_unpack("d", columns.lows),
+            highs=_unpack("d", columns.highs),
+            launches=columns.launches,
+            missing=_look_up(self._reasons, columns.missing),
+        )
 
 
 class _Table(Generic[T]):

@@ -184,7 +184,7 @@ def indexed_folders(
 
 
 def _unpack(pinned: Pinned[_FolderIndex]) -> tuple[HistoryPoints, ...]:
-    return tuple(series.points for series in history_files.unpack(pinned.value().packed))
+    return history_files.unpack(pinned.value().packed)
 
 
 def _points(
@@ -233,7 +233,11 @@ def _index(
     kept: Iterable[Series] = ()
     if known is not None:
         same = {each.id for name, each in runs.items() if known.runs.get(name) == each}
-        kept = filter(None, (_of_runs(each, same) for each in history_files.unpack(known.packed)))
+        points = history_files.unpack(known.packed)
+        before = (
+            replace(series, points=own) for series, own in zip(known.series, points, strict=True)
+        )
+        kept = filter(None, (_of_runs(each, same) for each in before))
     series = joined((*kept, *new))
     return _FolderIndex(
         runs=runs,

@@ -49,7 +49,7 @@ class Change(Struct, frozen=True, kw_only=True):
     @property
     def id(self) -> str:
         """A stable id, made from the series and the first point certainly after the change."""
-        first = self.series.points.moments[self.change_point.first_bad]
+        first = self.first_bad
         named = f"{self.series.id} {first.commit.sha if first.commit else first.at}"
         return hashlib.sha256(named.encode()).hexdigest()[:10]
 
@@ -66,7 +66,7 @@ class Change(Struct, frozen=True, kw_only=True):
     @property
     def since(self) -> str:
         """When it most likely began: the moment of the first point after it."""
-        return self.series.points.moments[self.change_point.at].at
+        return self.series.points[self.change_point.at].at
 
     @property
     def last_good(self) -> HistoryPoint:
