@@ -13,9 +13,8 @@ from msgspec import Struct
 from corebound.analysis.triage import CommitEntry
 from corebound.analysis.wording import and_more, count, relative_speed, speed_bounds
 from corebound.records.history import HistoryPoint, Series
-from corebound.stats import special
 from corebound.stats.between_hosts import ClassEstimate, HostValue, estimate_class
-from corebound.stats.distributions import normal_quantile
+from corebound.stats.distributions import normal_quantile, student_quantile
 from corebound.stats.history.alerts import AssessedChange
 from corebound.stats.history.pooled import is_pooled, pooling
 from corebound.stats.history.shift_tests import hodges_lehmann_shift, shift_bounds
@@ -278,7 +277,7 @@ def _shows(shift: _Shift, expected: float, *, hosts: int) -> Shows:
     sign = math.copysign(1.0, expected)
     low = min(sign * bound for bound in shift.bounds)
     below = abs(expected) - sign * shift.log
-    reach = float(special.stdtrit(shift.freedom, 1 - _ALPHA / hosts))
+    reach = student_quantile(shift.freedom, 1 - _ALPHA / hosts)
     if below > reach * shift.error and low <= 0:
         return "no"
     return "yes" if low > 0 else "unclear"
