@@ -14,7 +14,7 @@ PYTEST := $(BIN)/python -m pytest
 PARALLEL := -n $(JOBS) --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-rest test-all test-fleet test-numa numa-machine fuzz environments check lint docs golden schema bench release clean
+.PHONY: help demo test test-rest test-all test-fleet test-python test-numa numa-machine fuzz environments check lint docs golden schema bench release clean
 
 help: ## list the targets
 	@sed -nE 's/^([a-z-]+):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 20
@@ -53,6 +53,9 @@ test-all: ## run every test
 test-fleet: $(READY) ## test fleets of three hosts: Dask, Slurm, and a generated Job of Kubernetes
 	@scripts/debian-packages fleet
 	$(PYTEST) tests/fleet
+
+test-python: $(READY) ## run the unit tests and the wheel under each Python that is found
+	scripts/test-pythons
 
 test-numa: $(READY) numa-machine ## test on a booted machine of two sockets and four cores with SMT
 	$(PYTEST) tests/numa

@@ -37,6 +37,7 @@ class CommandGroup(NamedTuple):
 # The location of each command, by its name, in the order of the help.
 COMMANDS: Mapping[str, str | CommandGroup] = {
     "init": "init:init",
+    "example": "example:example",
     "doctor": "doctor:doctor",
     "topology": "plan:topology",
     "check": "plan:check",
