@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from corebound.exchange.asv.results import more_is_better
 from corebound.exchange.reading import Unreadable, clean, parse_json, reporting_damage
 from corebound.exchange.result_files import Context, commit_of, key_of, point_of, series_of, utc
 from corebound.records.history import HistoryPoint, Series
@@ -66,8 +67,10 @@ def _add(
     context: Context,
 ) -> None:
     about = entry["commit"]
-    is_rate = entry.get("tool") in _RATES
-    unit, scale = str(benchmark.get("unit") or "value"), 1.0
+    # Go's other values of the same line follow a tab: `ns/op`, then `344 B/op`.
+    unit, scale = str(benchmark.get("unit") or "value").partition("\t")[0], 1.0
+    tool = entry.get("tool")
+    is_rate = tool in _RATES or (tool != "customSmallerIsBetter" and more_is_better(unit))
     time = None if is_rate else _TIME.fullmatch(unit)
     if time is not None:
         unit, scale = "ns", _NS[time[1][0].lower()]

@@ -124,6 +124,31 @@ def test_a_history_of_github_action_benchmark_has_a_point_for_each_commit() -> N
     assert series["size[suite=Own]"].unit == "kB"
 
 
+@pytest.mark.parametrize(
+    ("tool", "unit", "stored", "is_rate"),
+    [
+        ("go", "ns/op\t     344 B/op\t       3 allocs/op", "ns", False),
+        ("go", "MB/s", "MB/s", True),
+        ("go", "allocs/op", "allocs/op", False),
+        ("customSmallerIsBetter", "MB/s", "MB/s", False),
+        ("customBiggerIsBetter", "points", "points", True),
+    ],
+)
+def test_units_of_github_action_benchmark_give_the_direction(
+    tmp_path: Path, tool: str, unit: str, stored: str, is_rate: bool
+) -> None:
+    commit = {"id": "0" * 40, "message": "Fuse", "timestamp": "2026-01-02T03:04:05Z"}
+    benches = [{"name": "sum", "value": 2.0, "unit": unit}]
+    entry = {"commit": commit, "date": 1767323045000, "tool": tool, "benches": benches}
+    file = tmp_path / "data.js"
+    file.write_text(f"window.BENCHMARK_DATA = {json.dumps({'entries': {'S': [entry]}})};")
+
+    (series,) = read("github-action-benchmark", file).values()
+
+    assert (series.unit, series.more_is_better) == (stored, is_rate)
+    assert series.points[0].value == 2.0
+
+
 def test_each_measure_of_bencher_is_a_series() -> None:
     series = read("bencher", at="2026-01-02T03:04:05Z")
 
