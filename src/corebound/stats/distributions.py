@@ -22,6 +22,8 @@ _Numbers = TypeVar("_Numbers", float, _Array)
 _NORMAL = NormalDist()
 # Newton's method doubles the digits with each step, so the step after this one would change none.
 _LAST_STEP = 1e-8
+# Arguments of which also the square and the inverse are floats.
+_RANGE = (1e-150, 1e150)
 _PRECISION = 1e-15
 # From here on the series of `_stirling_correction` is exact to every digit of a float.
 _LARGE = 10.0
@@ -108,7 +110,7 @@ def student_quantile(freedom: float, p: float) -> float:
     """The value that Student's t does not exceed with probability p, in (0, 1).
 
     Args:
-        freedom: Degrees of freedom, at least a quarter and not necessarily whole.
+        freedom: Degrees of freedom, above 0 and not necessarily whole.
         p: The probability.
 
     Raises:
@@ -140,7 +142,7 @@ def chi_squared_upper_quantile(freedom: float, p: float) -> float:
     """The value that a chi-squared value exceeds with probability p, in (0, 1).
 
     Args:
-        freedom: Degrees of freedom, at least a quarter and not necessarily whole.
+        freedom: Degrees of freedom, above 0 and not necessarily whole.
         p: The probability of the upper tail.
 
     Raises:
@@ -159,10 +161,15 @@ def chi_squared_upper_quantile(freedom: float, p: float) -> float:
         density = math.exp((a - 1) * math.log(x) - x - log_gamma)
         return -density if is_upper else density
 
-    # Wilson & Hilferty (1931): the cube root is nearly normal. Near 0 the first term of the series.
+    # Wilson & Hilferty (1931): the cube root is nearly normal. Far from that, the exponential
+    # bound of the upper tail, and the first term of the series for the lower one.
     root = 1 - 1 / (9 * a) - normal_quantile(p) / (3 * math.sqrt(a))
-    near_0 = math.exp((math.log1p(-p) + math.log(a) + log_gamma) / a)
-    start = a * root**3 if root > 0.1 else near_0
+    if a >= 0.5 and root > 0.1:
+        start = a * root**3
+    elif is_upper:
+        start = -math.log(p)
+    else:
+        start = math.exp((math.log1p(-p) + math.log(a) + log_gamma) / a)
     return 2 * _solve(tail, slope, p if is_upper else 1 - p, start=start)
 
 
@@ -265,9 +272,8 @@ def _gamma_tails(a: float, x: float) -> tuple[float, float]:
 
 
 def _check(freedom: float, p: float) -> None:
-    # With still fewer degrees of freedom, quantiles exceed what a float can hold.
-    if not freedom >= 0.25 or not 0 < p < 1:
-        raise ValueError("degrees of freedom are at least 0.25, and probabilities between 0 and 1")
+    if not freedom > 0 or not 0 < p < 1:
+        raise ValueError("degrees of freedom are above 0, and probabilities between 0 and 1")
 
 
 def _solve(
@@ -276,11 +282,14 @@ def _solve(
     """Where `tail` equals `target`, by Newton's method on logarithms.
 
     The logarithm of each tail here is a concave function of the logarithm of its argument, so
-    that the method converges from every start.
+    that the method converges from every start. With a small part of a degree of freedom, the
+    argument may lie outside the range of floats; then it is the end of that range.
     """
-    x, step = start, math.inf
-    while abs(step) > _LAST_STEP:
+    x, before = max(start, _RANGE[0]), math.nan
+    while x != before:
         value = tail(x)
         step = math.log(target / value) * value / (x * slope(x))
-        x *= math.exp(step)
+        if abs(step) < _LAST_STEP:
+            return x * math.exp(step)
+        x, before = min(max(x * math.exp(min(step, 700.0)), _RANGE[0]), _RANGE[1]), x
     return x

@@ -172,6 +172,18 @@ def test_the_binomial_distribution_is_scipy_s(k: int, p: float) -> None:
     assert binomial_above(k, 8, p) == pytest.approx(special.bdtrc(k, 8, p), rel=1e-9, abs=1e-300)
 
 
+@given(freedom=st.floats(1e-3, 0.25), p=PROBABILITIES)
+def test_quantiles_of_a_small_part_of_a_degree_of_freedom_are_finite(
+    freedom: float, p: float
+) -> None:
+    t, chi_squared = student_quantile(freedom, p), chi_squared_upper_quantile(freedom, p)
+
+    assert math.isfinite(t)
+    assert chi_squared > 0
+    if 1e-140 < abs(t) < 1e140:
+        assert student_below(freedom, -abs(t)) == pytest.approx(min(p, 1 - p), rel=1e-9)
+
+
 @pytest.mark.parametrize("quantile", [student_quantile, chi_squared_upper_quantile])
 @pytest.mark.parametrize(("freedom", "p"), [(0, 0.5), (-1, 0.5), (math.nan, 0.5), (3, 0), (3, 1)])
 def test_a_quantile_outside_its_range_is_refused(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Annotated
@@ -16,7 +17,10 @@ from corebound.cli.output.progress import ReadingProgress
 from corebound.records.jsonl import RECORDS
 from corebound.workflow.import_results import Tool, import_results
 
-_Files = Annotated[list[Path], typer.Argument(metavar="FILE...", help="Files with results.")]
+_Files = Annotated[
+    list[Path],
+    typer.Argument(metavar="FILE...", help="Files with results; of Criterion, target/criterion."),
+]
 _Host = Annotated[
     str | None, typer.Option("--host", metavar="NAME", help="Name of the machine that measured.")
 ]
@@ -30,16 +34,39 @@ _Date = Annotated[
 ]
 
 
-def pytest_benchmark(
-    files: _Files,
-    *,
-    project: ProjectName = None,
-    host: _Host = None,
-    commit: _Commit = None,
-    date: _Date = None,
-    records: Records = RECORDS,
-    as_json: Json = False,
-) -> None:
+def _imports(tool: Tool) -> Callable[[Callable[[], None]], Callable[..., None]]:
+    """Make a command of a docstring, for a tool whose files may lack host, commit and time."""
+
+    def decorate(documented: Callable[[], None]) -> Callable[..., None]:
+        def command(
+            files: _Files,
+            *,
+            project: ProjectName = None,
+            host: _Host = None,
+            commit: _Commit = None,
+            date: _Date = None,
+            records: Records = RECORDS,
+            as_json: Json = False,
+        ) -> None:
+            _import(
+                tool,
+                files,
+                records,
+                project,
+                host=host,
+                commit=commit,
+                date=date,
+                as_json=as_json,
+            )
+
+        command.__doc__ = documented.__doc__
+        return command
+
+    return decorate
+
+
+@_imports("pytest-benchmark")
+def pytest_benchmark() -> None:
     """Import results of pytest-benchmark.
 
     All rounds of a benchmark are of one process, so each file is one launch. Files of one commit
@@ -48,28 +75,10 @@ def pytest_benchmark(
     Examples:
         corebound import pytest-benchmark .benchmarks/*/*.json --project parser
     """
-    _import(
-        "pytest-benchmark",
-        files,
-        records,
-        project,
-        host=host,
-        commit=commit,
-        date=date,
-        as_json=as_json,
-    )
 
 
-def hyperfine(
-    files: _Files,
-    *,
-    project: ProjectName = None,
-    host: _Host = None,
-    commit: _Commit = None,
-    date: _Date = None,
-    records: Records = RECORDS,
-    as_json: Json = False,
-) -> None:
+@_imports("hyperfine")
+def hyperfine() -> None:
     """Import results of hyperfine.
 
     Each run of a command is a launch. The files name neither host nor commit.
@@ -77,21 +86,10 @@ def hyperfine(
     Examples:
         corebound import hyperfine times.json --project tool --commit HEAD --host ci
     """
-    _import(
-        "hyperfine", files, records, project, host=host, commit=commit, date=date, as_json=as_json
-    )
 
 
-def google_benchmark(
-    files: _Files,
-    *,
-    project: ProjectName = None,
-    host: _Host = None,
-    commit: _Commit = None,
-    date: _Date = None,
-    records: Records = RECORDS,
-    as_json: Json = False,
-) -> None:
+@_imports("google-benchmark")
+def google_benchmark() -> None:
     """Import JSON results of Google Benchmark.
 
     All repetitions are of one process, so each file is one launch. Real time is imported.
@@ -99,30 +97,10 @@ def google_benchmark(
     Examples:
         corebound import google-benchmark out.json --project codec --commit HEAD
     """
-    _import(
-        "google-benchmark",
-        files,
-        records,
-        project,
-        host=host,
-        commit=commit,
-        date=date,
-        as_json=as_json,
-    )
 
 
-def criterion(
-    files: Annotated[
-        list[Path], typer.Argument(metavar="DIR...", help="Folders: target/criterion.")
-    ],
-    *,
-    project: ProjectName = None,
-    host: _Host = None,
-    commit: _Commit = None,
-    date: _Date = None,
-    records: Records = RECORDS,
-    as_json: Json = False,
-) -> None:
+@_imports("criterion")
+def criterion() -> None:
     """Import the latest results of Criterion.
 
     All samples of a benchmark are of one process, so each folder is one launch. The results name
@@ -131,9 +109,17 @@ def criterion(
     Examples:
         corebound import criterion target/criterion --project codec --commit HEAD
     """
-    _import(
-        "criterion", files, records, project, host=host, commit=commit, date=date, as_json=as_json
-    )
+
+
+@_imports("bencher")
+def bencher() -> None:
+    """Import Bencher Metric Format.
+
+    Each value is one launch. The files name neither host nor commit.
+
+    Examples:
+        corebound import bencher results.json --project codec --commit HEAD
+    """
 
 
 def github_action_benchmark(
@@ -154,32 +140,8 @@ def github_action_benchmark(
     _import("github-action-benchmark", files, records, project, host=host, as_json=as_json)
 
 
-def bencher(
-    files: _Files,
-    *,
-    project: ProjectName = None,
-    host: _Host = None,
-    commit: _Commit = None,
-    date: _Date = None,
-    records: Records = RECORDS,
-    as_json: Json = False,
-) -> None:
-    """Import Bencher Metric Format.
-
-    Each value is one launch. The files name neither host nor commit.
-
-    Examples:
-        corebound import bencher results.json --project codec --commit HEAD
-    """
-    _import(
-        "bencher", files, records, project, host=host, commit=commit, date=date, as_json=as_json
-    )
-
-
 def pyperf(
-    files: Annotated[
-        list[Path], typer.Argument(metavar="FILE...", help="Files written by pyperf.")
-    ],
+    files: _Files,
     *,
     project: ProjectName = None,
     records: Records = RECORDS,
