@@ -13,7 +13,7 @@ from corebound.analysis.scenario_result import CellResult, ScenarioResult
 from corebound.analysis.wording import full_name
 from corebound.records.launch_record import Launch
 from corebound.stats.comparison import Comparison, ModeComparison
-from corebound.stats.contingency import fisher_p_value
+from corebound.stats.distributions import fisher_p_value
 from corebound.stats.intervals import Interval
 from corebound.stats.modes import Mode
 from corebound.stats.multiplicity import holm
