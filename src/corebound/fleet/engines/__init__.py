@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
@@ -13,6 +14,9 @@ from corebound.errors import HostError
 from corebound.fleet.file import FleetFile, HostEntry
 from corebound.fleet.folder import AttemptState, RecordFile, ShardReport
 from corebound.fleet.plan import Assignment
+
+# An engine's program that says nothing for so long has failed.
+_ANSWER_S = 60
 
 
 class JobState(Struct, frozen=True, kw_only=True):
@@ -116,3 +120,40 @@ def open_engine(fleet: FleetFile, hosts: Sequence[str], files: Path) -> Engine:
         ) from error
     engine: Engine = module.connect(fleet, hosts, files)
     return engine
+
+
+def answer_of(command: Sequence[str], *, of: str, missing: str, silent: str) -> str:
+    """Run a program of an engine and return its output.
+
+    Args:
+        command: The program and its arguments.
+        of: What answers, to begin a sentence with.
+        missing: How to fix that the program is not installed.
+        silent: How to fix that it fails or does not answer.
+
+    Raises:
+        HostError: It fails, does not answer, or is not installed.
+    """
+    try:
+        completed = subprocess.run(
+            command,
+            capture_output=True,
+            check=True,
+            timeout=_ANSWER_S,
+            encoding="utf-8",
+            errors="replace",
+            stdin=subprocess.DEVNULL,
+        )
+    except FileNotFoundError as error:
+        raise HostError(
+            what=f"`{command[0]}` is not installed here.", where=command[0], fix=missing
+        ) from error
+    except subprocess.SubprocessError as error:
+        why = str(getattr(error, "stderr", None) or error).strip()
+        raise no_answer(of, why, where=command[0], fix=silent) from error
+    return completed.stdout
+
+
+def no_answer(of: str, why: str, *, where: str, fix: str) -> HostError:
+    """The error of an engine that does not answer."""
+    return HostError(what=f"{of} does not answer: {why}.", where=where, fix=fix)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -12,14 +11,13 @@ import yaml
 
 from corebound.errors import HostError, InputError
 from corebound.fleet import agent
-from corebound.fleet.engines import JobState
+from corebound.fleet.engines import JobState, answer_of
 from corebound.fleet.file import FleetFile, HostEntry, Kubernetes
 from corebound.fleet.folder import RecordFile
 from corebound.fleet.plan import Assignment
 from corebound.machine.identity import MACHINE_ID_VARIABLE
 from corebound.records import atomic_write
 
-_ANSWER_S = 60
 _JOB_LABEL = "corebound.fleet/job"
 _HOSTNAME_LABEL = "kubernetes.io/hostname"
 _KEEP_S = 7 * 24 * 3600
@@ -127,31 +125,12 @@ class KubernetesEngine:
         Raises:
             HostError: It fails, or is not installed.
         """
-        command = ("kubectl", "--namespace", self._section.namespace, *arguments)
-        try:
-            completed = subprocess.run(
-                command,
-                capture_output=True,
-                check=True,
-                timeout=_ANSWER_S,
-                encoding="utf-8",
-                errors="replace",
-                stdin=subprocess.DEVNULL,
-            )
-        except FileNotFoundError as error:
-            raise HostError(
-                what="kubectl is not installed here.",
-                where="kubectl",
-                fix="Run this command where kubectl is.",
-            ) from error
-        except subprocess.SubprocessError as error:
-            why = str(getattr(error, "stderr", None) or error).strip()
-            raise HostError(
-                what=f"the cluster does not answer: {why}.",
-                where="kubectl",
-                fix="Check `kubectl cluster-info`. Pods go on without us.",
-            ) from error
-        return completed.stdout
+        return answer_of(
+            ("kubectl", "--namespace", self._section.namespace, *arguments),
+            of="the cluster",
+            missing="Run this command where kubectl is.",
+            silent="Check `kubectl cluster-info`. Pods go on without us.",
+        )
 
     def select(self, entry: HostEntry) -> Sequence[str]:
         """The nodes with some labels.

@@ -15,7 +15,7 @@ from submitit.core.utils import FailedJobError
 
 from corebound.errors import HostError
 from corebound.fleet import agent
-from corebound.fleet.engines import JobState
+from corebound.fleet.engines import JobState, answer_of, no_answer
 from corebound.fleet.file import FleetFile, HostEntry, Slurm, duration_s
 from corebound.fleet.folder import AttemptState, RecordFile
 from corebound.fleet.plan import Assignment
@@ -25,7 +25,7 @@ _STATES: Mapping[str, AttemptState] = {
     "PENDING": "queued", "CONFIGURING": "queued", "REQUEUED": "queued", "SUSPENDED": "running",
     "RUNNING": "running", "COMPLETING": "running", "STAGE_OUT": "running", "SIGNALING": "running",
 }  # fmt: skip
-_ANSWER_S = 60
+_SILENT = "Check the controller with `scontrol ping`, and try again. Jobs go on without us."
 # Arrays of a cluster may be limited to 1,001 tasks (MaxArraySize).
 _MOST_TASKS = 1000
 
@@ -46,34 +46,11 @@ def _slurm(*command: str) -> str:
     Raises:
         HostError: It fails, or is not installed.
     """
-    try:
-        completed = subprocess.run(
-            command,
-            capture_output=True,
-            check=True,
-            timeout=_ANSWER_S,
-            encoding="utf-8",
-            errors="replace",
-            stdin=subprocess.DEVNULL,
-        )
-    except FileNotFoundError as error:
-        raise HostError(
-            what="Slurm is not installed here.",
-            where=command[0],
-            fix="Run this command on a login node of the cluster.",
-        ) from error
-    except subprocess.TimeoutExpired as error:
-        raise _silent(command[0], f"no answer within {_ANSWER_S} s") from error
-    except subprocess.CalledProcessError as error:
-        raise _silent(command[0], (error.stderr or "").strip()) from error
-    return completed.stdout
-
-
-def _silent(command: str, why: str) -> HostError:
-    return HostError(
-        what=f"Slurm does not answer: {why}.",
-        where=command,
-        fix="Check the controller with `scontrol ping`, and try again. Jobs go on without us.",
+    return answer_of(
+        command,
+        of="Slurm",
+        missing="Run this command on a login node of the cluster.",
+        silent=_SILENT,
     )
 
 
@@ -137,7 +114,8 @@ class SlurmEngine:
                             for task in some
                         ]
                 except (FailedJobError, subprocess.CalledProcessError, OSError) as error:
-                    raise _silent("sbatch", str(error).strip().splitlines()[-1]) from error
+                    why = str(error).strip().splitlines()[-1]
+                    raise no_answer("Slurm", why, where="sbatch", fix=_SILENT) from error
                 for task, job in zip(some, submitted, strict=True):
                     yield task.shard, job.job_id
 
