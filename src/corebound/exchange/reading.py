@@ -69,6 +69,8 @@ def parse_json(data: bytes) -> Any:
         content = json.loads(data)
         return _without_surrogates(content) if _LONE_SURROGATE.search(data) else content
     except (ValueError, RecursionError) as error:
+        if data.lstrip()[:1].isalpha():
+            raise Unreadable("not JSON.", "Write JSON with the tool, and name that file.") from None
         raise Unreadable(f"invalid JSON: {error}.", DAMAGED) from None
 
 

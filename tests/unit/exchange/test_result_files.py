@@ -149,6 +149,14 @@ def test_units_of_github_action_benchmark_give_the_direction(
     assert series.points[0].value == 2.0
 
 
+def test_a_table_is_answered_with_the_format_that_can_be_read(tmp_path: Path) -> None:
+    file = tmp_path / "out.csv"
+    file.write_text('name,iterations,real_time\n"BM_sort/1024",10,2.5\n')
+
+    with pytest.raises(InputError, match="Write JSON with the tool"):
+        read("google-benchmark", file)
+
+
 def test_each_measure_of_bencher_is_a_series() -> None:
     series = read("bencher", at="2026-01-02T03:04:05Z")
 
