@@ -1,7 +1,7 @@
 """Bisect a range of commits to find a change in speed; each step is a test on noisy launches.
 
 `search` decides what to measure next and interprets the answers. It measures nothing itself.
-docs/how-to/commits.md explains how it bounds its errors.
+docs/explanation/bisection.md explains how it bounds its errors.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from corebound.stats.distributions import student_below
 from corebound.stats.intervals import CONFIDENCE, Interval, adaptive_trimmed_mean, log_interval
 
 # The probability that the whole search reports anything wrong. A bound where differences are
-# normal; for other noise, what simulations keep to (docs/how-to/commits.md).
+# normal; for other noise, what simulations keep to (docs/explanation/bisection.md).
 ALPHA = 0.05
 _SMALLEST_LOOK = 3
 

@@ -153,7 +153,7 @@ def test_the_wrong_commit_is_named_in_at_most_one_search_of_twenty(noise: Noise)
 
 def test_with_bimodal_processes_a_single_test_errs_more_often_than_its_share() -> None:
     # Measured: 0.85 % of 4,000, at a share of 0.07 %. That the search keeps within ALPHA all the
-    # same, above, is therefore empirical: docs/how-to/commits.md has the figures.
+    # same, above, is therefore empirical: docs/explanation/bisection.md has the results.
     chance, noise, level = random.Random(5), two_kinds(0.003, 0.06), error_share(0, 7) / 5
     trials = 1000
     wrong = sum(
