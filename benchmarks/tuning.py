@@ -97,7 +97,11 @@ def _row(result: TuneResult, race: Stored, everything: Stored) -> str:
     if result.recommended is None:
         return text
     known, key = names(result), result.recommended.key
-    text += f" ({result.standing.race.ending}); recommended: {known[key]}; best: {known[best]}"
+    text += f" ({result.standing.race.ending}); winner: {known[key]}"
+    # Until it is decided, a user keeps the default.
+    if result.advice == "inconclusive" and result.contest.default is not None:
+        key = result.contest.default
+    text += f"; to set: {known[key]}; best: {known[best]}"
     loss = compare_expected(judged[best], judged[key], margin=result.tuning.rule.margin)
     if key == best or loss is None:
         return f"{text}; the same"

@@ -87,8 +87,8 @@ def headline(result: TuneResult, *, bounds: bool = True) -> str:
         compared = compared.partition(" (")[0]
     if result.advice == "inconclusive":
         return (
-            f"Inconclusive: {name} won the race, but its fresh launches do not clearly beat the"
-            f" default: {compared}."
+            f"Keep the default for now: {name} won the race, but its fresh launches do not clearly"
+            f" beat the default: {compared}."
         )
     return f"Use {name}: {compared} than the default."
 
