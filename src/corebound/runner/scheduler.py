@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from corebound.analysis.tuning import Contest, contest
 from corebound.launch.launch import LaunchResult
 from corebound.planning.models import CannotRun
-from corebound.planning.plan import PlannedCell, interleave_groups
+from corebound.planning.plan import PlannedCell, interleave_groups, shorten_pilot
 from corebound.records.launch_record import CONTINUES, Kind, Launch
 from corebound.records.run_record import Run
 from corebound.records.telemetry import Disturbance
@@ -90,6 +90,32 @@ class Task(Struct, frozen=True, kw_only=True):
                 if planned.unfit is None and planned.duplicate_of is None
             ],
         )
+
+
+# The first launches iterate for at most this share of a budget, all cells together. So there is
+# time for their start, and for a second block, without which there is no interval.
+_PILOT_SHARE = 0.25
+
+
+def within_budget(tasks: Sequence[Task], budget_s: float | None) -> tuple[Task, ...]:
+    """The tasks, with shorter first launches if the budget is short.
+
+    Args:
+        tasks: What to measure.
+        budget_s: The time for all of it, in seconds; None is no limit.
+    """
+    cells = sum(
+        planned.unfit is None and planned.duplicate_of is None
+        for task in tasks
+        for planned in task.planned
+    )
+    if budget_s is None or not cells:
+        return tuple(tasks)
+    most_s = _PILOT_SHARE * budget_s / cells
+    return tuple(
+        replace(task, planned=tuple(shorten_pilot(one, most_s) for one in task.planned))
+        for task in tasks
+    )
 
 
 class Job(Struct, frozen=True, kw_only=True):
@@ -480,11 +506,12 @@ class Runner:
             observer: Receives the events of the run.
             clock: The clocks.
             budget_s: Start no launch after this many seconds, and none that would probably end
-                further after it than now is before it; None: no limit.
+                further after it than now is before it; the first launches are short enough for
+                two blocks. None: no limit.
             operators: Whether to profile operators where scenarios request it.
         """
         self._run = run
-        self._progress = [ScenarioProgress(task) for task in tasks]
+        self._progress = [ScenarioProgress(task) for task in within_budget(tasks, budget_s)]
         self._turns = [task.turns for task in tasks]
         self._blocks = [0 for _ in tasks]
         for launch_ in done:
@@ -570,11 +597,17 @@ class Runner:
         return "complete"
 
     def _is_late(self, jobs: Sequence[Job] = ()) -> bool:
-        """Whether less than half of the time that these launches took before is left."""
+        """Whether less than half of the time that these launches will probably take is left."""
         if self._until_s is None:
             return False
-        half_s = self._took_s.get(_cells_of(jobs), 0.0) / 2
-        return self._clock.monotonic_s() + half_s > self._until_s
+        return self._clock.monotonic_s() + self._expected_s(jobs) / 2 > self._until_s
+
+    def _expected_s(self, jobs: Sequence[Job]) -> float:
+        """What these launches took before; in a first block, as much as other cells took."""
+        if (took_s := self._took_s.get(_cells_of(jobs))) is not None:
+            return took_s
+        each_s = [took_s / len(cells) for cells, took_s in self._took_s.items()]
+        return statistics.median(each_s) * len(jobs) if each_s else 0.0
 
     def _jobs(self, progress: ScenarioProgress, keys: frozenset[str], block: int) -> Iterator[Job]:
         """The remaining launches of one block, in order."""

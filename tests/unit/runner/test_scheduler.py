@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
@@ -245,6 +246,40 @@ def test_no_launch_starts_of_which_less_than_half_would_fit_into_the_budget() ->
 
     # Only the first one shows how long a launch takes.
     assert [launched_in(seconds) for seconds in (1, 14, 16, 24, 26)] == [1, 1, 2, 2, 3]
+
+
+def test_in_a_first_block_a_launch_is_expected_to_take_as_long_as_other_cells_took() -> None:
+    kept: list[Launch] = []
+    now_s = 0.0
+
+    def ten_seconds(_job: Job) -> LaunchResult:
+        nonlocal now_s
+        now_s += 10
+        return an_outcome()
+
+    task = a_task(bindings=("none", "one-cpu", "node"))
+    a_runner(kept, task, launch=ten_seconds, budget_s=14, clock=lambda: now_s).run()
+
+    assert len(kept) == 1
+
+
+@pytest.mark.parametrize(
+    ("budget_s", "expected_s"), [(None, 2.0), (3600.0, 2.0), (10.0, 1.25), (1.0, 0.125)]
+)
+def test_first_launches_iterate_for_at_most_a_quarter_of_the_budget(
+    budget_s: float | None, expected_s: float
+) -> None:
+    seen: set[int | None] = set()
+
+    def note(job: Job) -> LaunchResult:
+        seen.add(job.planned.requests[0].enough_ns)
+        return an_outcome()
+
+    # Two cells share the quarter.
+    task = a_task(bindings=("none", "one-cpu"))
+    a_runner([], task, launch=note, budget_s=budget_s).run()
+
+    assert seen == {round(expected_s * 1e9)}
 
 
 def test_cells_whose_ratio_is_wide_get_more_launches_up_to_the_most() -> None:
