@@ -10,6 +10,11 @@ Both ways are measured in the same processes, because processes of one configura
 more than what is to be found. `--processes` is how many pairs of processes there are of each row.
 
 The last columns show the benefit: how much the ratio varies from round to round, either way.
+
+`--launches N` measures other rows: N launches of `corebound run` that alternate against N that do
+not. They show what processes decide for all their life, such as how often glibc returns memory to
+the kernel. Runs of a few launches take turns, in random order. Page faults show differences that
+are smaller than what a host disturbs.
 """
 
 from __future__ import annotations
@@ -29,9 +34,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from msgspec import Struct
+from msgspec import Struct, field
 
 import corebound
+from corebound.analysis.scenario_result import analyse_scenario
+from corebound.errors import NO_ANSWER
+from corebound.records import jsonl
+from corebound.stats.comparison import log_ratios
 from corebound.stats.intervals import Interval, log_interval
 from corebound.worker import protocol
 
@@ -49,19 +58,24 @@ def products(*, side, repeat=1, copy="first"):
     return step
 
 
-def convolutions(*, image=56, layers=8):
-    """Convolutions of 64 channels in PyTorch."""
+def convolutions(*, image=56, layers=8, more=0, copy="first"):
+    """Convolutions of 64 channels in PyTorch, and one more of 8 x `more` pixels."""
     import torch
 
     torch.manual_seed(0)
-    network = torch.nn.Sequential(
-        *(torch.nn.Conv2d(64, 64, 3, padding=1) for _ in range(layers))
-    )
+
+    def convolution():
+        return torch.nn.Conv2d(64, 64, 3, padding=1)
+
+    network = torch.nn.Sequential(*(convolution() for _ in range(layers)))
     batch = torch.rand(1, 64, image, image)
+    small, small_batch = convolution(), torch.rand(1, 64, 8, max(more, 1))
 
     def step():
         with torch.inference_mode():
-            return network(batch)
+            network(batch)
+            if more:
+                small(small_batch)
 
     return step
 
@@ -237,9 +251,31 @@ KINDS = (
     ),
 )  # fmt: skip
 AXES = {"threads", "binding", "wait_policy"}
+# glibc keeps what it was given, so that no memory is returned between iterations.
+_KEEPS_MEMORY = {
+    "MALLOC_TRIM_THRESHOLD_": "1000000000",
+    "MALLOC_MMAP_THRESHOLD_": "1000000000",
+    "MALLOC_TOP_PAD_": "67108864",
+}
+# The rows of `--launches`.
+LAUNCHED = tuple(
+    Kind(
+        name=f"PyTorch, {threads}, {memory}: {difference}",
+        workload="convolutions", framework="pytorch", axis=axis, values=values,
+        fixed={"threads": 1 if threads == "one thread" else 2, **env},
+    )
+    for threads in ("two threads", "one thread")
+    for memory, env in (("glibc returns memory", {}), ("keeps memory", {"env": _KEEPS_MEMORY}))
+    for difference, axis, values in (
+        ("one small convolution more", "more", (0, 8)),
+        ("the same twice", "copy", ("first", "second")),
+    )
+)  # fmt: skip
+# The launches of one run. Runs of both ways take turns, so that they see the same host.
+_LAUNCHES_OF_A_RUN = 3
 
 
-def scenario(kind: Kind) -> dict[str, Any]:
+def scenario(kind: Kind, measure: Mapping[str, Any] | None = None) -> dict[str, Any]:
     """The scenario of a row, as JSON, which is YAML too."""
     is_parameter = kind.axis not in AXES
     axis = {"parameters": {kind.axis: list(kind.values)}} if is_parameter else {
@@ -254,14 +290,20 @@ def scenario(kind: Kind) -> dict[str, Any]:
         "workload": f"alternation_steps:{kind.workload}",
         "environment": environment,
         "matrix": axis,
+        "measure": measure or {},
         **kind.fixed,
     }
 
 
+def write_suite(kind: Kind, folder: Path, measure: Mapping[str, Any] | None = None) -> None:
+    """Write the steps and the scenario of a row."""
+    (folder / "alternation_steps.py").write_text(STEPS, encoding="utf-8")
+    (folder / "row.yaml").write_text(json.dumps(scenario(kind, measure)), encoding="utf-8")
+
+
 def planned(kind: Kind, folder: Path) -> Sequence[dict[str, Any]]:
     """The two cells of a row, as `corebound plan` prints them."""
-    (folder / "alternation_steps.py").write_text(STEPS, encoding="utf-8")
-    (folder / "row.yaml").write_text(json.dumps(scenario(kind)), encoding="utf-8")
+    write_suite(kind, folder)
     command = (sys.executable, "-m", "corebound", "plan", "row.yaml", "--json")
     done = subprocess.run(command, cwd=folder, check=False, capture_output=True, text=True)
     if done.returncode:
@@ -411,22 +453,102 @@ def percentages(one: Interval) -> str:
     return f"{one.low - 1:+.1%} to {one.high - 1:+.1%}"
 
 
+class Launches(Struct, frozen=True, kw_only=True):
+    """The launches of a row, either alternating or not.
+
+    Attributes:
+        log_ratios: For each block, the logarithm of the baseline's time over the other's.
+        faults: For the baseline and for the other, the page faults an iteration of each launch.
+    """
+
+    log_ratios: list[float] = field(default_factory=list)
+    faults: tuple[list[float], list[float]] = field(default_factory=lambda: ([], []))
+
+    def add_run(self, kind: Kind, way: str) -> None:
+        """Launch a few times more."""
+        number = {"min": _LAUNCHES_OF_A_RUN, "max": _LAUNCHES_OF_A_RUN}
+        measure = {
+            "iterations": 110, "warmup": {"iterations": 10}, "alternate": way,
+            "duplicates": "each", "launches": number,
+        }  # fmt: skip
+        with tempfile.TemporaryDirectory() as name:
+            write_suite(kind, Path(name), measure)
+            command = (sys.executable, "-m", "corebound", "run", "row.yaml", "--json")
+            words = ("--unlocked", "--no-operators")
+            done = subprocess.run((*command, *words), cwd=name, check=False, capture_output=True)
+            # All launches may be invalid on a busy host.
+            if done.returncode not in (0, NO_ANSWER):
+                sys.exit(f"{kind.name}: {done.stderr.decode()}")
+            stored = jsonl.read(Path(name) / json.loads(done.stdout)["records"])
+            result = analyse_scenario(stored.run, stored.run.scenarios[0], stored.launches)
+            baseline, other = result.cells
+            self.log_ratios.extend(log_ratios(other.summary, baseline.summary).values())
+            for side, cell in zip(self.faults, (baseline, other), strict=True):
+                faults = (launch.faults_per_iteration for launch in cell.launches)
+                side.extend(number for number in faults if number is not None)
+
+
+def launched(kind: Kind, *, launches: int, rng: np.random.Generator) -> tuple[Launches, Launches]:
+    """At least this many launches that do not alternate, and as many that do."""
+    ways = {"never": Launches(), "always": Launches()}
+    for _ in range(math.ceil(launches / _LAUNCHES_OF_A_RUN)):
+        for way in rng.permutation(list(ways)):
+            ways[way].add_run(kind, way)
+    return ways["never"], ways["always"]
+
+
+def launched_row(kind: Kind, alone: Launches, alternating: Launches) -> str:
+    """A row of the table of `--launches`, in Markdown."""
+    logs = (alone.log_ratios, alternating.log_ratios)
+    change = log_interval(
+        statistics.fmean(logs[1]) - statistics.fmean(logs[0]),
+        standard_error=math.hypot(*(statistics.stdev(one) / math.sqrt(len(one)) for one in logs)),
+        freedom=sum(map(len, logs)) - 2,
+    )
+    faults = (quartiles(way.faults[side]) for side in (0, 1) for way in (alone, alternating))
+    texts = (*(percentages(interval(one)) for one in logs), percentages(change), *faults)
+    return f"| {kind.name} | {' | '.join(texts)} |"
+
+
+def quartiles(values: Sequence[float]) -> str:
+    """The median, and the quartiles in brackets."""
+    low, middle, high = statistics.quantiles(values, n=4)
+    return f"{middle:,.0f} ({low:,.0f}–{high:,.0f})"
+
+
+def print_launched(options: argparse.Namespace, rng: np.random.Generator) -> None:
+    """Measure the rows of `--launches`, and print their table."""
+    print(
+        "| launches of | ratio, by themselves | alternating | change of the ratio | faults an"
+        " iteration, baseline, by itself | alternating | other, by itself | alternating |"
+    )
+    print("|---|---:|---:|---:|---:|---:|---:|---:|")
+    for kind in LAUNCHED:
+        if options.only in kind.name:
+            ways = launched(kind, launches=options.launches, rng=rng)
+            print(launched_row(kind, *ways), flush=True)
+
+
 def main() -> None:
     """Measure, and print the table."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--processes", type=int, default=4, help="pairs of processes of each row")
     parser.add_argument("--rounds", type=int, default=10, help="rounds with each pair")
     parser.add_argument("--seconds", type=float, default=1.0, help="of each side, in each way")
+    parser.add_argument("--launches", type=int, help="compare this many launches of each way")
     parser.add_argument("--only", default="", help="rows whose name contains this")
     options = parser.parse_args()
     # A stopped process would stay if this one were ended without cleaning up.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+    rng = np.random.default_rng(1)
+    if options.launches:
+        print_launched(options, rng)
+        return
     print(
         "| step | ratio, uninterrupted | alternating | alternating / uninterrupted: ratio"
         " | baseline's time | other's time | spread of the ratio, uninterrupted | alternating |"
     )
     print("|---|---:|---:|---:|---:|---:|---:|---:|")
-    rng = np.random.default_rng(1)
     for kind in KINDS:
         if options.only in kind.name:
             rounds = measured(

@@ -113,12 +113,6 @@ class _Property(Struct, frozen=True, kw_only=True):
     of: Callable[[Launch], _Value | None]
 
 
-def _faults_per_iteration(launch: Launch) -> float | None:
-    faults = launch.host.total("minor_faults") if launch.host else None
-    iterations = sum(len(worker.wall_ns) for worker in launch.workers)
-    return faults / iterations if faults is not None and iterations else None
-
-
 def _memory_on_node_0(launch: Launch) -> float | None:
     """The share of the workers' memory on that node."""
     by_node: Counter[int] = Counter()
@@ -148,7 +142,9 @@ _PROPERTIES = (
     _Property(name="CPUs that it used", of=_cpus),
     _Property(name="share of memory on node 0", of=_memory_on_node_0),
     _Property(name="peak memory", of=peak_rss_bytes),
-    _Property(name="number of page faults an iteration", of=_faults_per_iteration),
+    _Property(
+        name="number of page faults an iteration", of=lambda launch: launch.faults_per_iteration
+    ),
     _Property(name="number of threads", of=threads),
     _Property(name="size of the thread pool", of=_pool_size),
     _Property(name="CPU clock", of=_clock_hz),

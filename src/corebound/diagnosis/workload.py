@@ -112,10 +112,11 @@ def memory_returned(cell: CellEvidence, _: Evidence) -> Finding | None:
     """Each iteration takes memory from the kernel that the one before returned to it."""
     if cell.cell.framework == "none":
         return None  # a program or a thread that an iteration starts takes new memory anyway
-    share, faults = median(cell.ok, _faulting_share), median(cell.ok, _faults_per_iteration)
+    share = median(cell.ok, _faulting_share)
+    faults = median(cell.ok, lambda launch: launch.faults_per_iteration)
     if share is None or faults is None or share < FAULTING_SHARE:
         return None
-    counts = [count for one in cell.ok if (count := _faults_per_iteration(one)) is not None]
+    counts = [count for one in cell.ok if (count := one.faults_per_iteration) is not None]
     return Finding(
         rule="memory-returned",
         tone="warn",
@@ -133,17 +134,9 @@ def memory_returned(cell: CellEvidence, _: Evidence) -> Finding | None:
     )
 
 
-def _faults_per_iteration(launch: Launch) -> float | None:
-    """Page faults of each timed iteration of each worker."""
-    faults = launch.host.total("minor_faults") if launch.host else None
-    # The first iteration runs before the host is observed.
-    iterations = sum(max(len(worker.wall_ns) - 1, 0) for worker in launch.workers)
-    return faults / iterations if faults is not None and iterations else None
-
-
 def _faulting_share(launch: Launch) -> float | None:
     """The share of CPU time in the kernel; 0 if page faults do not explain it."""
-    host, per_iteration = launch.host, _faults_per_iteration(launch)
+    host, per_iteration = launch.host, launch.faults_per_iteration
     if host is None or per_iteration is None:
         return None
     faults = host.total("minor_faults")

@@ -264,3 +264,11 @@ class Launch(Struct, frozen=True, kw_only=True):
     alternated: tuple[str, ...] = ()
     pauses: Pauses | None = None
     quota: QuotaUse | None = None
+
+    @property
+    def faults_per_iteration(self) -> float | None:
+        """Minor page faults of each timed iteration of each worker; None if they are unknown."""
+        faults = self.host.total("minor_faults") if self.host else None
+        # The first iteration runs before the host is observed.
+        iterations = sum(max(len(worker.wall_ns) - 1, 0) for worker in self.workers)
+        return faults / iterations if faults is not None and iterations else None
