@@ -159,25 +159,34 @@ def screen(
     may_refuse: bool,
     warmup: Warmup = "auto",
     kind: Kind = "measure",
+    baseline: int | None = None,
 ) -> tuple[Screened, ...]:
     """Mark the disturbed iterations, and refuse launches with too many of them.
 
-    If one of several launches that alternated is refused, all are: they are useful only
-    together.
+    If the baseline of several launches that alternated is refused, all are: they are useful only
+    with it. The others do not need each other.
 
     Args:
         results: The results of one launch, or of several that alternated.
         may_refuse: Whether the launches may be repeated.
         warmup: `Measure.warmup`: only iterations after the warm-up count towards the limit.
         kind: The kind of the launches.
+        baseline: Which of them is the baseline of the others; None: all need each other.
 
     Returns:
         For each launch its result, with status `invalid` if refused, and its disturbance.
     """
     screened = tuple(_marked(result, warmup) for result in results)
-    if may_refuse and any(_is_too_disturbed(*launch, kind) for launch in screened):
-        return tuple(_refused(*launch, kind) for launch in screened)
-    return screened
+    if not may_refuse:
+        return screened
+    disturbed = {at for at, launch in enumerate(screened) if _is_too_disturbed(*launch, kind)}
+    usable = len(screened) - len(disturbed)
+    # The baseline alone would be of no use.
+    if disturbed and (baseline is None or baseline in disturbed or usable == 1):
+        disturbed = set(range(len(screened)))
+    return tuple(
+        _refused(*launch, kind) if at in disturbed else launch for at, launch in enumerate(screened)
+    )
 
 
 def _marked(result: LaunchResult, warmup: Warmup) -> Screened:
@@ -228,6 +237,8 @@ _HANGING = 10.0
 _LEAST_LIMIT_S = 60.0
 # Fewer launches say nothing about how much launches differ.
 _LEAST_PILOT_LAUNCHES = 2
+# There is no interval after fewer blocks.
+_LEAST_BLOCKS = 2
 
 
 class ScenarioProgress:
@@ -249,6 +260,7 @@ class ScenarioProgress:
         self._positions = {key: position for position, key in enumerate(self.by_key)}
         self._launches: dict[str, dict[int, Launch]] = {key: {} for key in self.by_key}
         self._refused: dict[str, list[int]] = {key: [] for key in self.by_key}
+        self._alternated: set[tuple[int, str]] = set()
         self._profiled: set[str] = set()
         self._unpausable: set[str] = set()
         self._refused_profiles: Counter[str] = Counter()
@@ -273,6 +285,8 @@ class ScenarioProgress:
             self._profiled.add(launch.cell.key)
         elif is_refused(launch):
             self._refused[launch.cell.key].append(launch.block)
+            if launch.alternated:
+                self._alternated.add((launch.block, launch.cell.key))
         else:
             self._launches[launch.cell.key][launch.block] = launch
             if launch.pauses is not None and not launch.pauses.were_quiet:
@@ -281,6 +295,32 @@ class ScenarioProgress:
     def has_launched(self, block: int, key: str) -> bool:
         """Whether a cell has been launched in this block, not counting refused launches."""
         return block in self._launches[key]
+
+    def is_over(self, block: int, key: str) -> bool:
+        """Whether a cell is launched no more in this block.
+
+        A cell is left out of a block if its launch was refused and the baseline that it alternated
+        with was not. One more launch there would need one more of the baseline; both have it in
+        a later block.
+        """
+        is_left_out = (block, key) in self._alternated and self._has_baseline(block, key)
+        return self.has_launched(block, key) or is_left_out
+
+    def _has_baseline(self, block: int, key: str) -> bool:
+        baseline = self._baselines.get(key)
+        return baseline in self._launches and self.has_launched(block, baseline)
+
+    def baseline_among(self, jobs: Sequence[Job]) -> int | None:
+        """Which of several jobs that alternate is the baseline of the others.
+
+        None if there is none, and in a race, which drops cells by blocks that all of them have.
+        """
+        keys = [job.planned.cell.key for job in jobs]
+        found = {self._baselines[key] for key in keys if key in self._baselines}
+        if self._race is not None or len(found) != 1:
+            return None
+        (baseline,) = found
+        return keys.index(baseline) if baseline in keys else None
 
     def refused(self, block: int, key: str) -> int:
         """The number of refused launches of a cell in this block."""
@@ -539,7 +579,7 @@ class Runner:
         while True:
             has_launched = False
             for index, progress in enumerate(self._progress):
-                for _ in range(self._turns[index]):
+                for _ in range(self._turns_now(index)):
                     keys = progress.cells_to_launch(self._blocks[index])
                     if not keys:
                         break
@@ -549,6 +589,14 @@ class Runner:
                     self._blocks[index] += 1
             if not has_launched:
                 return self._profile() if self._operators else "complete"
+
+    def _turns_now(self, index: int) -> int:
+        """How many blocks of a scenario are launched before the next scenario's turn.
+
+        A budget that ends after one block of every scenario would answer no question.
+        """
+        first = 0 if self._until_s is None else _LEAST_BLOCKS - self._blocks[index]
+        return max(self._turns[index], first)
 
     def _block(self, progress: ScenarioProgress, keys: frozenset[str], block: int) -> bool:
         """Launch one block, and repeat refused launches at its end; False if out of time."""
@@ -563,7 +611,7 @@ class Runner:
                 retries += [
                     _next_attempt(job)
                     for job, launch in zip(group, launches, strict=True)
-                    if is_refused(launch)
+                    if not progress.is_over(block, job.planned.cell.key)
                 ]
             jobs = retries
         return True
@@ -616,7 +664,7 @@ class Runner:
         )
         iterations = progress.iterations(block)
         for position, key in enumerate(keys_in_order):
-            if key in keys and not progress.has_launched(block, key):
+            if key in keys and not progress.is_over(block, key):
                 job = Job(
                     name=f"{progress.scenario.name}-{block}-{position}",
                     kind="measure",
@@ -654,6 +702,7 @@ class Runner:
             may_refuse=all(progress.may_refuse(job) for job in jobs),
             warmup=jobs[0].planned.measure.warmup,
             kind=jobs[0].kind,
+            baseline=progress.baseline_among(jobs),
         )
         return tuple(
             self._add(

@@ -29,10 +29,11 @@ def unfinished(
     Every cell gets launches up to `launches.min`. It gets more, up to `launches.max`,
     while the interval of its ratio to its baseline is wider, either way, than
     `launches.until_relative_ci`. Its baseline then gets more too, because the two are
-    paired. A cell that is clearly different gets no more: the interval of its ratio at a
-    confidence of 99.9 % lies beyond the margin. A cell with no ratio uses the interval of its
-    own time instead. Examples are the only cell of a scenario, and a cell whose baseline
-    cannot run.
+    paired. It gets more than `launches.max` only for a cell that has fewer than `launches.min`,
+    because it was left out of a block. A cell that is clearly different gets no more: the
+    interval of its ratio at a confidence of 99.9 % lies beyond the margin. A cell with no ratio
+    uses the interval of its own time instead. Examples are the only cell of a scenario, and a
+    cell whose baseline cannot run.
 
     A cell without an `ok` launch is given up after two attempts. After a skipped launch it
     is given up at once, because the host will not gain resources.
@@ -61,6 +62,9 @@ def unfinished(
         for key in by_key
         if key in baselines and baselines[key] in by_key and baselines[key] != key
     }
+    with_baseline = {
+        key: baseline for key, baseline in compared.items() if not is_given_up(by_key[baseline])
+    }
     # A baseline whose compared cells are all given up is treated like any other cell.
     leading = {compared[key] for key in compared if not is_given_up(by_key[key])}
     open_keys = {
@@ -69,11 +73,13 @@ def unfinished(
         if not is_given_up(summary) and summary.attempts < launches.max
     }
     due = {key for key in open_keys if by_key[key].attempts < launches.min}
-    following = open_keys - due - leading
+    following = {
+        key for key in open_keys - due - leading if with_baseline.get(key, key) in open_keys
+    }
     selected = due
     if following:
         selected |= following - _certain(by_key, compared, launches, margin)
-    return frozenset(selected | ({compared[key] for key in selected & compared.keys()} & open_keys))
+    return frozenset(selected | {with_baseline[key] for key in selected & with_baseline.keys()})
 
 
 def is_given_up(summary: CellSummary) -> bool:

@@ -19,7 +19,7 @@ from corebound.records.telemetry import Pauses
 from corebound.records.tuning import RaceRule, Tuning
 from corebound.runner import Clock, Ending, Job, Runner, Task, is_complete
 from corebound.runner.launcher import requests
-from corebound.scenario.cell import Binding
+from corebound.scenario.cell import Binding, Cell
 from corebound.scenario.matrix import expand
 from corebound.scenario.models import Alternating, Measure
 from support.build import a_host, a_host_over_time, a_run, a_scenario, a_window, a_worker
@@ -246,6 +246,17 @@ def test_no_launch_starts_of_which_less_than_half_would_fit_into_the_budget() ->
 
     # Only the first one shows how long a launch takes.
     assert [launched_in(seconds) for seconds in (1, 14, 16, 24, 26)] == [1, 1, 2, 2, 3]
+
+
+def test_with_a_budget_each_scenario_gets_the_two_blocks_that_an_interval_needs() -> None:
+    def order(budget_s: float | None) -> list[tuple[str, int]]:
+        kept: list[Launch] = []
+        tasks = [a_task(name=name, bindings=("none",)) for name in ("a", "b")]
+        a_runner(kept, *tasks, budget_s=budget_s).run()
+        return [(launch.cell.scenario, launch.block) for launch in kept]
+
+    assert order(None) == [("a", 0), ("b", 0), ("a", 1), ("b", 1), ("a", 2), ("b", 2)]
+    assert order(60.0) == [("a", 0), ("a", 1), ("b", 0), ("b", 1), ("a", 2), ("b", 2)]
 
 
 def test_in_a_first_block_a_launch_is_expected_to_take_as_long_as_other_cells_took() -> None:
@@ -671,6 +682,72 @@ def test_of_launches_that_alternated_all_are_made_again_if_one_was_disturbed() -
     assert "alternated with was disturbed" in (refused[0].reason or "")
     assert [(launch.status, launch.block, launch.attempt) for launch in again] == [("ok", 0, 1)] * 2
     assert again[0].alternated == (again[1].id,)
+
+
+def three_alike(*disturbed: str, least: int = 2) -> tuple[list[Launch], list[list[str]]]:
+    """A run of a baseline and two cells, the first launches of some of which are disturbed.
+
+    Returns:
+        Its launches, and for each group of launches that alternated its sides.
+    """
+    kept: list[Launch] = []
+    task = a_task(
+        bindings=("one-cpu",), sides=("base", "b", "c"), alternate="auto", least=least, most=least
+    )
+    left = set(disturbed)
+    groups: list[list[str]] = []
+
+    def launch(job: Job) -> LaunchResult:
+        side = side_of(job.planned.cell)
+        if side not in left:
+            return an_outcome()
+        left.remove(side)
+        return a_disturbed_outcome()
+
+    runner = a_runner(kept, task, launch=launch)
+    launch_all = runner._launch_all
+
+    def noting(jobs: Sequence[Job]) -> Sequence[LaunchResult]:
+        groups.append(sorted(side_of(job.planned.cell) for job in jobs))
+        return launch_all(jobs)
+
+    runner._launch_all = noting
+    runner.run()
+    return kept, groups
+
+
+def side_of(cell: Cell) -> str:
+    return str(dict(cell.parameters)["side"])
+
+
+def test_a_disturbed_launch_of_several_that_alternated_costs_one_more_of_its_baseline() -> None:
+    kept, groups = three_alike("b")
+
+    assert groups == [["b", "base", "c"], ["b", "base", "c"], ["b", "base"]]
+    counts = Counter((side_of(launch.cell), launch.status) for launch in kept)
+    assert counts == {
+        ("base", "ok"): 3, ("b", "ok"): 2, ("c", "ok"): 2, ("b", "invalid"): 1,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("disturbed", [("base",), ("base", "b"), ("b", "c")])
+def test_without_a_pair_that_is_not_disturbed_all_are_made_again(disturbed: Sequence[str]) -> None:
+    kept, groups = three_alike(*disturbed)
+
+    assert groups == [["b", "base", "c"]] * 3
+    assert [launch.status for launch in kept] == ["invalid"] * 3 + ["ok"] * 6
+    assert [launch.block for launch in kept] == [0] * 6 + [1] * 3
+
+
+def test_a_resumed_run_leaves_out_the_same_launch() -> None:
+    whole, _ = three_alike("b", least=3)
+    task = a_task(bindings=("one-cpu",), sides=("base", "b", "c"), alternate="auto", most=3)
+    # A block is on disk as a whole: the first has three launches.
+    for stop in range(3, len(whole) + 1, 3):
+        kept = whole[:stop]
+        a_runner(kept, task).run()
+
+        assert sorted(launch.id for launch in kept) == sorted(launch.id for launch in whole)
 
 
 def test_a_launch_for_which_there_was_no_memory_did_not_alternate() -> None:
