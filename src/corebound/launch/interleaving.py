@@ -11,7 +11,6 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from dataclasses import replace
 from typing import Self
 
 from corebound.machine.procfs import cpu_clocks_ns, process_stat, thread_ids
@@ -97,10 +96,11 @@ class Participant:
         # Since when its processes are stopped, and their CPU clocks at that moment.
         self._stopped: tuple[int, dict[int, int]] | None = None
 
-    def request(self, request: protocol.Request) -> protocol.Request:
-        """The worker's request, with the keys that make it alternate."""
+    @property
+    def alternates(self) -> protocol.Alternates:
+        """How its workers alternate."""
         number = self._alternation.participants.index(self)
-        return replace(request, turn_signal=self._alternation.name, turn_number=number)
+        return protocol.Alternates(turn_signal=self._alternation.name, turn_number=number)
 
     def imported(self) -> None:
         """Note that the launch has imported what it needs."""

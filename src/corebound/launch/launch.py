@@ -216,6 +216,8 @@ class _Session:
             self._start()
             if self._spec.role is not None:
                 self._take_turn_to_set_up(self._spec.role)
+            for connection in self._connections:
+                connection.set_up()
             self._measure()
             self._dismiss()
         except _TimedOutError:
@@ -266,13 +268,12 @@ class _Session:
             (work / name).parent.mkdir(parents=True, exist_ok=True)
             (work / name).symlink_to(file)
         with self._log.open("ab") as log:
-            role = self._spec.role
             limit = self._open.enter_context(cpu_quota.limited(self._spec.cpu_quota))
             for command, request in zip(self._spec.commands, self._spec.requests, strict=True):
                 env = worker_environment(
                     command, python_path=self._spec.python_path, scratch=self._spec.scratch
                 )
-                connection = WorkerConnection(role.request(request) if role else request)
+                connection = WorkerConnection(request)
                 self._connections.append(connection)
                 connection.started(
                     self._supervision.spawn(
@@ -297,7 +298,7 @@ class _Session:
                 sampler.bind(slot.cpus)
         self._monitor.start()
         for connection in self._connections:
-            connection.go()
+            connection.go(spec.role.alternates if spec.role else None)
         self._until(lambda: all(connection.end is not None for connection in self._connections))
         self._monitor.stop()
         self._read_settings()
@@ -326,8 +327,6 @@ class _Session:
         self._wait_outside_deadline(role.may_set_up)
         if not role.has_room:
             raise NoRoomError
-        for connection in self._connections:
-            connection.set_up()
 
     def _wait_outside_deadline(self, is_over: Callable[[float], bool]) -> None:
         """Wait for other launches; that time is not part of this launch's."""

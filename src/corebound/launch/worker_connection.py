@@ -177,12 +177,12 @@ class WorkerConnection(ChildConnection):
         return bool(self._phases)
 
     def set_up(self) -> None:
-        """Tell the worker, which alternates, to set up the workload."""
+        """Tell the worker to set up the workload once it has imported."""
         self.send(protocol.SET_UP)
 
-    def go(self) -> None:
-        """Tell the worker to start its loop."""
-        self.send(protocol.GO)
+    def go(self, alternates: protocol.Alternates | None) -> None:
+        """Tell the worker to start its loop, and how it alternates, if it does."""
+        self.send(protocol.encode_go(alternates))
 
     def exited(self) -> None:
         """Note that the worker has ended; only the first call counts."""

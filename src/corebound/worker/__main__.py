@@ -94,7 +94,12 @@ def _ready(adapter: ModuleType, workload: Workload, environment: dict[str, str])
     )
 
 
-def _time_others(workload: Workload, timings: Timings, request: protocol.Request) -> None:
+def _time_others(
+    workload: Workload,
+    timings: Timings,
+    request: protocol.Request,
+    alternates: protocol.Alternates | None,
+) -> None:
     """Time the iterations after the first."""
     time_iterations = partial(
         iterate,
@@ -108,10 +113,10 @@ def _time_others(workload: Workload, timings: Timings, request: protocol.Request
         cpu_ns=workload.cpu_ns,
         prepare=workload.prepare,
     )
-    if request.turn_signal is None:
+    if alternates is None:
         time_iterations()
         return
-    with SocketTurnSignal(request.turn_signal, request.turn_number) as turn_signal:
+    with SocketTurnSignal(alternates.turn_signal, alternates.turn_number) as turn_signal:
         time_iterations(turn_signal=turn_signal)
 
 
@@ -175,7 +180,7 @@ def work(request: protocol.Request, orders: BinaryIO, reply: MessageWriter) -> N
             release_own_name()
         if request.target is not None:
             find_function(request.target)
-    if request.turn_signal is not None and orders.readline() != protocol.SET_UP:
+    if orders.readline() != protocol.SET_UP:
         return  # the runner has abandoned the launch
     timings = Timings(request.iterations)
     with Phase(reply, "setup"):
@@ -186,14 +191,15 @@ def work(request: protocol.Request, orders: BinaryIO, reply: MessageWriter) -> N
     gc.collect()
     gc.freeze()
     reply.send(_ready(adapter, workload, environment))
-    if orders.readline() != protocol.GO:
+    if not (order := orders.readline()):
         return  # the runner has abandoned the launch
+    alternates = protocol.decode_go(order)
     reply.during = "loop"
     if request.operators is not None:
         reply.during = "profile"
         reply.send(_profile(adapter, workload, request.operators))
     else:
-        _time_others(workload, timings, request)
+        _time_others(workload, timings, request, alternates)
         _send(reply, timings)
     reply.during = "teardown"
     allowed = workload.allowed()

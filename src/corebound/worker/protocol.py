@@ -2,10 +2,13 @@
 
 Uses only the standard library, because every environment's Python imports this module.
 
-The runner writes one `Request`, then `GO`, then closes the pipe. A worker that alternates waits
-for `SET_UP` before that, once it has imported. The worker answers with one message per line:
+The runner writes one `Request`, `SET_UP`, `GO`, then closes the pipe. `GO` says whether the worker
+alternates with others. Until then it does the same either way, so that its heap is alike: how
+often the C library returns memory to the kernel depends on that. The worker answers with one
+message per line:
 
-- `phase` when each part of its setup ends;
+- `phase` when it has imported, after which it waits for `SET_UP`, and when each part of its setup
+  ends;
 - `ready` after the first iteration, when thread pools exist and are sized;
 - `samples`, in several messages, or one `profile` if operators are requested;
 - `end`.
@@ -13,9 +16,9 @@ for `SET_UP` before that, once it has imported. The worker answers with one mess
 On an error it sends `failure` instead of the remaining messages. It stays alive until
 its request pipe closes, so that the runner can take a last sample of its threads.
 
-Workers that alternate use an additional socket. Each sends the number of its launch once,
-then waits for one byte before every time slice, and sends one byte after it. After its last
-time slice it sends `FINISHED` and waits until the others have finished too, so that its
+Workers that alternate use an additional socket, named by `Alternates`. Each sends the number of its
+launch once, then waits for one byte before every time slice, and sends one byte after it. After
+its last time slice it sends `FINISHED` and waits until the others have finished too, so that its
 teardown disturbs none of them. If the socket closes, it continues alone.
 """
 
@@ -100,9 +103,6 @@ class Request:
             warm iterations under the framework's own profiler instead.
         project: Whether the environment holds the project under test. No other module of
             the same name may then take precedence.
-        turn_signal: The abstract socket that signals the worker's time slices, if it alternates
-            with other workers; None: it iterates without interruption.
-        turn_number: The number of the worker's launch among those that alternate, from 0.
         awaits: Whether the function, its step, its check and its teardown may be
             asynchronous. Their results are then awaited, on one event loop.
     """
@@ -122,12 +122,23 @@ class Request:
     gpus: int = 0
     operators: int | None = None
     project: bool = False
-    turn_signal: str | None = None
-    turn_number: int = 0
     awaits: bool = False
     prepare: list[str] | None = None
     cleanup: list[str] | None = None
     fallback_path: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Alternates:
+    """How a worker alternates with others.
+
+    Attributes:
+        turn_signal: The abstract socket that signals its time slices.
+        turn_number: The number of its launch among those that alternate, from 0.
+    """
+
+    turn_signal: str
+    turn_number: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -293,6 +304,32 @@ class WireError(ValueError):
 def encode(message: Request | Message) -> bytes:
     """Encode a message as one line."""
     return json.dumps(asdict(message), separators=(",", ":")).encode() + b"\n"
+
+
+def encode_go(alternates: Alternates | None) -> bytes:
+    """The line that starts a worker's loop.
+
+    >>> encode_go(Alternates(turn_signal="socket", turn_number=1)).decode().split()
+    ['go', 'socket', '1']
+    """
+    if alternates is None:
+        return GO
+    return b"%s %s %d\n" % (GO.strip(), alternates.turn_signal.encode(), alternates.turn_number)
+
+
+def decode_go(line: bytes) -> Alternates | None:
+    """How a worker alternates; None if it iterates without interruption.
+
+    Raises:
+        WireError: the line does not start a loop.
+    """
+    match line.split():
+        case [b"go"]:
+            return None
+        case [b"go", name, number]:
+            return Alternates(turn_signal=name.decode(), turn_number=int(number))
+        case _:
+            raise WireError(f"not the start of a loop: {line[:80]!r}")
 
 
 T = TypeVar("T")

@@ -75,6 +75,29 @@ messages = st.one_of(
 )
 
 
+@given(
+    st.none()
+    | st.builds(
+        protocol.Alternates,
+        turn_signal=st.text("abcdef0123456789-", min_size=1),
+        turn_number=st.integers(0, 255),
+    )
+)
+def test_the_order_to_go_is_one_line_and_says_how_to_alternate(
+    alternates: protocol.Alternates | None,
+) -> None:
+    line = protocol.encode_go(alternates)
+
+    assert line.count(b"\n") == 1
+    assert protocol.decode_go(line) == alternates
+
+
+@pytest.mark.parametrize("line", [b"stop\n", b"go socket\n", b"\n"])
+def test_another_order_is_an_error(line: bytes) -> None:
+    with pytest.raises(protocol.WireError):
+        protocol.decode_go(line)
+
+
 @given(messages)
 def test_a_message_is_one_line_and_round_trips(message: protocol.Message) -> None:
     line = protocol.encode(message)
