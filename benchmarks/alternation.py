@@ -11,8 +11,8 @@ more than what is to be found. `--processes` is how many pairs of processes ther
 
 The last columns show the benefit: how much the ratio varies from round to round, either way.
 
-`--launches N` measures other rows: N launches of `corebound run` that alternate against N that do
-not. They show what processes decide for all their life, such as how often glibc returns memory to
+`--launches N` measures N launches of `corebound run` that alternate against N that do not, of more
+rows. They show what processes decide for all their life, such as how often glibc returns memory to
 the kernel. Runs of a few launches take turns, in random order. Page faults show differences that
 are smaller than what a host disturbs.
 """
@@ -257,7 +257,7 @@ _KEEPS_MEMORY = {
     "MALLOC_MMAP_THRESHOLD_": "1000000000",
     "MALLOC_TOP_PAD_": "67108864",
 }
-# The rows of `--launches`.
+# More rows of `--launches`.
 LAUNCHED = tuple(
     Kind(
         name=f"PyTorch, {threads}, {memory}: {difference}",
@@ -457,12 +457,14 @@ class Launches(Struct, frozen=True, kw_only=True):
     """The launches of a row, either alternating or not.
 
     Attributes:
-        log_ratios: For each block, the logarithm of the baseline's time over the other's.
+        log_ratios: For each block, the logarithm of the other's time over the baseline's.
         faults: For the baseline and for the other, the page faults an iteration of each launch.
+        alternated: For each launch of the other, whether it alternated.
     """
 
     log_ratios: list[float] = field(default_factory=list)
     faults: tuple[list[float], list[float]] = field(default_factory=lambda: ([], []))
+    alternated: list[bool] = field(default_factory=list)
 
     def add_run(self, kind: Kind, way: str) -> None:
         """Launch a few times more."""
@@ -482,7 +484,9 @@ class Launches(Struct, frozen=True, kw_only=True):
             stored = jsonl.read(Path(name) / json.loads(done.stdout)["records"])
             result = analyse_scenario(stored.run, stored.run.scenarios[0], stored.launches)
             baseline, other = result.cells
-            self.log_ratios.extend(log_ratios(other.summary, baseline.summary).values())
+            speedups = log_ratios(other.summary, baseline.summary).values()
+            self.log_ratios.extend(-speedup for speedup in speedups)
+            self.alternated.extend(bool(launch.alternated) for launch in other.launches)
             for side, cell in zip(self.faults, (baseline, other), strict=True):
                 faults = (launch.faults_per_iteration for launch in cell.launches)
                 side.extend(number for number in faults if number is not None)
@@ -506,7 +510,8 @@ def launched_row(kind: Kind, alone: Launches, alternating: Launches) -> str:
         freedom=sum(map(len, logs)) - 2,
     )
     faults = (quartiles(way.faults[side]) for side in (0, 1) for way in (alone, alternating))
-    texts = (*(percentages(interval(one)) for one in logs), percentages(change), *faults)
+    share = f"{statistics.fmean(alternating.alternated):.0%}"
+    texts = (*(percentages(interval(one)) for one in logs), percentages(change), share, *faults)
     return f"| {kind.name} | {' | '.join(texts)} |"
 
 
@@ -519,11 +524,12 @@ def quartiles(values: Sequence[float]) -> str:
 def print_launched(options: argparse.Namespace, rng: np.random.Generator) -> None:
     """Measure the rows of `--launches`, and print their table."""
     print(
-        "| launches of | ratio, by themselves | alternating | change of the ratio | faults an"
-        " iteration, baseline, by itself | alternating | other, by itself | alternating |"
+        "| launches of | time over the baseline's, by themselves | alternating | change"
+        " | alternated | faults an iteration, baseline, by itself | alternating"
+        " | other, by itself | alternating |"
     )
-    print("|---|---:|---:|---:|---:|---:|---:|---:|")
-    for kind in LAUNCHED:
+    print("|---|---:|---:|---:|---:|---:|---:|---:|---:|")
+    for kind in (*LAUNCHED, *KINDS):
         if options.only in kind.name:
             ways = launched(kind, launches=options.launches, rng=rng)
             print(launched_row(kind, *ways), flush=True)
