@@ -11,13 +11,14 @@ from typing import Any
 
 import msgspec
 import pytest
+from asv.results import iter_results
 
 from corebound import bisect, compare_commits
 from corebound.asv_bridge.project import open_project
 from corebound.records import jsonl
 from corebound.records.run_record import Run
 from support import repositories
-from support.commands import corebound, start
+from support.commands import corebound, output_of, start
 from support.repositories import Toy, git
 
 # Few launches have to decide, which they do not if other tests stop them again and again.
@@ -78,6 +79,10 @@ def test_a_slower_commit_is_a_regression_measured_with_interleaved_launches(toy:
     assert (cell["scenario"], cell["cell"], cell["verdict"]) == ("toy", "default", "slower")
     # How much slower, only a quiet machine could tell.
     assert cell["slowdown_interval"][0] > 1
+    repeated = output_of(
+        toy.folder, "compare", toy.commits[PLANTED - 1], toy.commits[PLANTED], "--json"
+    )
+    assert json.loads(repeated)["cells"] == document["cells"]
     stored = jsonl.read(toy.folder / document["records"])
     by_block: dict[int, set[str | None]] = {}
     for launch in stored.launches:
@@ -115,6 +120,17 @@ def test_a_commit_that_does_not_build_is_reported_and_both_sides_are_recorded(to
     stored = jsonl.read(toy.folder / document["records"])
     statuses = {launch.cell.commit: launch.status for launch in stored.launches}
     assert statuses == {toy.commits[BROKEN][:10]: "skipped", toy.commits[PLANTED][:10]: "ok"}
+
+
+def test_asv_gets_each_commit_of_a_comparison_as_its_own(toy: Toy, tmp_path: Path) -> None:
+    output_of(toy.folder, "export", "asv", "--out", str(tmp_path))
+
+    found = {
+        result.commit_hash: result.get_result_value("toy.commits", [])
+        for result in iter_results(str(tmp_path))
+    }
+    assert {toy.commits[PLANTED - 1], toy.commits[PLANTED]} <= found.keys()
+    assert found[toy.commits[PLANTED]][0] > found[toy.commits[PLANTED - 1]][0]
 
 
 def test_bisect_names_the_planted_commit_resumes_after_a_kill_and_launches_nothing_twice(

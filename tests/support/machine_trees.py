@@ -422,6 +422,7 @@ def check_results(
     no_host: bool = False,
     sudo: bool = False,
     tools: frozenset[str] | None = PROGRAMS,
+    needed: frozenset[str] | None = None,
     environments: Mapping[str, bool] | None = None,
 ) -> dict[str, CheckResult]:
     """What the checks say by name: of the healthy machine with some files replaced or gone."""
@@ -437,6 +438,7 @@ def check_results(
         pid=OWN_PID,
         sudo=sudo,
         tools=tools,
+        needed=needed,
         environments={"numpy": True} if environments is None else environments,
     )
     return {one.host_check.check: one for one in checks}

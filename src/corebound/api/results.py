@@ -28,6 +28,7 @@ from corebound.records.run_record import Commit, Run
 from corebound.scenario.cell import axes_of_key
 from corebound.scenario.matrix import axis_text
 from corebound.workflow.compare import compare_recorded
+from corebound.workflow.compare_commits import CompareCommitsResult
 from corebound.workflow.resolve_refs import resolve_revision
 from corebound.workflow.run_index import drop_unreadable_scenarios, read_suite
 
@@ -272,6 +273,8 @@ class Results:
         result = compare_recorded(before, after, folder, _warn, _no_status)
         if isinstance(result, CommitComparison):
             return compared.of_commits(result)
+        if isinstance(result, CompareCommitsResult):
+            return compared.of_verdicts(result.verdicts, result.sides.names, result.document)
         return compared.of_runs(result.comparison, result.noise)
 
     def series(self) -> tuple[Series, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import importlib
 import io
 import sys
@@ -18,8 +19,11 @@ from corebound.analysis.serialize import (
     serving_columns,
 )
 from corebound.errors import InputError
+from corebound.records.codec import canonical
 from corebound.records.launch_record import Launch
 from corebound.records.run_record import EnvironmentLock, Run, ScenarioSource
+from corebound.scenario.cell import PROJECT
+from corebound.scenario.compared_axis import without_commits
 from corebound.scenario.models import Scenario
 from corebound.stats.launch_summary import Warmup
 from corebound.text import spreadsheet
@@ -80,6 +84,36 @@ def exported_cells(run: Run, launches: Sequence[Launch]) -> Iterator[ExportedCel
                 scenario=result.scenario,
                 warmup=result.measure.warmup,
             )
+
+
+def at_its_commit(cell: ExportedCell) -> ExportedCell:
+    """A cell of a comparison of commits as if its commit alone had been measured.
+
+    The commit is no longer an axis but that of its run; its environment is the project's. The
+    scenario is the same for all commits.
+    """
+    commit = cell.run.commit_of(cell.cell.environment)
+    if cell.run.commit is not None or cell.cell.commit is None or commit is None:
+        return cell
+    axes = tuple(pair for pair in cell.cell.axes if pair[0] != "commit")
+    document = without_commits(cell.source.document)
+    locks = tuple(
+        replace(lock, name=PROJECT)
+        for lock in cell.run.environments
+        if lock.name == cell.cell.environment
+    )
+    own_cell = replace(cell.cell, axes=axes, environment=PROJECT, commit=None)
+    return replace(
+        cell,
+        cell=own_cell,
+        summary=replace(cell.summary, cell=own_cell),
+        run=replace(cell.run, commit=commit, environments=locks),
+        source=ScenarioSource(
+            path=cell.source.path,
+            sha256=hashlib.sha256(canonical(document)).hexdigest(),
+            document=document,
+        ),
+    )
 
 
 def drop_iterations(cell: ExportedCell) -> ExportedCell:

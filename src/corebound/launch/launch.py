@@ -431,11 +431,10 @@ class _Session:
         phases = (connection.phase for connection in self._connections if connection.end is None)
         return next(phases, "exit")
 
-    def _failure(self) -> tuple[str, str]:
+    def _failure(self) -> tuple[str, str | None]:
         failures = (connection.failure for connection in self._connections)
         failure = next(failure for failure in failures if failure is not None)
-        fix = failure.fix or "See its output and traceback in the launch's log."
-        return f"in `{failure.during}`: {failure.what}", fix
+        return f"in `{failure.during}`: {failure.what}", failure.fix
 
     def _workers(self) -> tuple[Worker, ...]:
         monitor = self._monitor

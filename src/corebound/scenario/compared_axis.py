@@ -118,6 +118,15 @@ def runs_in_project(scenario: Scenario) -> bool:
     return all(is_project(cell.environment) for cell in cells)
 
 
+def without_commits(document: dict[str, Any]) -> dict[str, Any]:
+    """A compared scenario without the commits, so that it is the same for every pair of them."""
+    matrix = _without(document.get("matrix", {}), ("commit",))
+    if "include" in matrix:
+        entries = [_without(entry, ("commit",)) for entry in matrix["include"]]
+        matrix["include"] = [entry for at, entry in enumerate(entries) if entry not in entries[:at]]
+    return {**document, "matrix": matrix, "baseline": _without(document["baseline"], ("commit",))}
+
+
 def with_compared_commits(
     scenario: Scenario,
     commits: Sequence[str],

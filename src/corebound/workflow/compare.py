@@ -16,9 +16,15 @@ from corebound.analysis.run_comparison import RunComparison, compare_runs
 from corebound.errors import Fault, InputError
 from corebound.records import documents, history_files, jsonl
 from corebound.workflow.change_point_cache import cached_change_points
+from corebound.workflow.compare_commits import CompareCommitsResult, recorded_comparison
 from corebound.workflow.process_pool import forked_map
 from corebound.workflow.projects import Notify
-from corebound.workflow.resolve_refs import StoredRun, resolve_commits, resolve_runs
+from corebound.workflow.resolve_refs import (
+    StoredRun,
+    resolve_commits,
+    resolve_measured_commits,
+    resolve_runs,
+)
 from corebound.workflow.run_index import drop_unreadable_scenarios, earlier_results_of_pair
 
 
@@ -35,8 +41,8 @@ def compare_recorded(
     records: Path,
     notify: Notify,
     status: Callable[[str], AbstractContextManager[object]],
-) -> ComparedRuns | CommitComparison:
-    """Compare two runs, or two commits of an imported project.
+) -> ComparedRuns | CommitComparison | CompareCommitsResult:
+    """Compare two runs, two commits that were measured interleaved, or two of an imported project.
 
     Args:
         before: A run (its id, the start of it, or its file) or a commit (its hash or tag).
@@ -50,6 +56,11 @@ def compare_recorded(
     """
     faults: list[Fault] = []
     runs = [StoredRun(file=file, run=run) for file, run in jsonl.runs(records, faults)]
+    if (interleaved := resolve_measured_commits(before, after, runs)) is not None:
+        stored, base, head = interleaved
+        _warn(notify, *faults)
+        notify(f"Measured interleaved in the run of {stored.run.started_at}, {stored.run.id}.")
+        return recorded_comparison(jsonl.read(stored.file), base, head)
     try:
         pair = resolve_runs(before, after, runs, records)
     except InputError:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -10,11 +10,19 @@ from typing import Any
 from msgspec import Struct, to_builtins
 
 from corebound.analysis.commit_comparison import CellAtCommits, CellVerdict, judge_cells
-from corebound.analysis.scenario_result import CellResult, ScenarioResult
+from corebound.analysis.scenario_result import (
+    CellResult,
+    ScenarioResult,
+    analyse_scenario,
+    compare_cells,
+)
 from corebound.analysis.serialize import commit_pair_document
 from corebound.asv_bridge.project import WORKING_TREE, open_project
 from corebound.errors import NO_ANSWER, REGRESSION, InputError, LaunchError
+from corebound.records.jsonl import Stored
+from corebound.records.run_record import Commit
 from corebound.runner import Ending
+from corebound.scenario.cell import PROJECT
 from corebound.scenario.compared_axis import COMMITS_SUFFIX
 from corebound.workflow import comparison_sides as sides
 from corebound.workflow import projects, scenarios
@@ -106,19 +114,12 @@ def compare_commits(
             loaded, request, request.records, reporter.notify, resume=resume, unmade=unmade
         )
         result = execute_run(preflight(prepared, reporter), budget_s, reporter, stack)
-    verdicts = judge_cells(
-        [
-            pair
-            for scenario_result in result.scenario_results()
-            for pair in _pairs(scenario_result, both)
-        ]
-    )
-    comparisons = [cell.pair.comparison for cell in verdicts if cell.pair.comparison]
+    verdicts = _judge(result.scenario_results(), both)
     noise = noise_notes(
         request.records,
         result.run,
         [scenario.source for scenario in originals],
-        launches=min((comparison.pairs for comparison in comparisons), default=0),
+        launches=_fewest_pairs(verdicts),
         own_margin=margin is None,
     )
     return CompareCommitsResult(
@@ -158,6 +159,36 @@ def _resolve_sides(
     return sides.sides_of_commits(project.name, first, second), comparable, repeated
 
 
+def recorded_comparison(stored: Stored, base: Commit, head: Commit) -> CompareCommitsResult:
+    """The comparison of two commits that a run measured interleaved, from its records.
+
+    Args:
+        stored: A run of `compare-commits` or `bisect`.
+        base: The commit to compare with, one of the run's.
+        head: The commit to judge, another of the run's.
+    """
+    both = sides.sides_of_commits(PROJECT, base, head)
+    results = (
+        analyse_scenario(stored.run, source, stored.launches) for source in stored.run.scenarios
+    )
+    return CompareCommitsResult(
+        sides=both,
+        verdicts=_judge(results, both),
+        noise=(),
+        records=stored.file,
+        ending="complete",
+    )
+
+
+def _judge(results: Iterable[ScenarioResult], both: Sides) -> tuple[CellVerdict, ...]:
+    return judge_cells([pair for result in results for pair in _pairs(result, both)])
+
+
+def _fewest_pairs(verdicts: Iterable[CellVerdict]) -> int:
+    comparisons = [cell.pair.comparison for cell in verdicts if cell.pair.comparison]
+    return min((comparison.pairs for comparison in comparisons), default=0)
+
+
 def _exit_code(verdicts: Sequence[CellVerdict], result: RunResult) -> int:
     """See `CompareCommitsResult.exit_code`."""
     if any(cell.is_regression for cell in verdicts):
@@ -181,7 +212,7 @@ def _pairs(result: ScenarioResult, both: Sides) -> Iterator[CellAtCommits]:
             cell=key,
             base_ns=base.summary.median_ns if base else None,
             head_ns=head.summary.median_ns if head else None,
-            comparison=head.comparison if head else None,
+            comparison=compare_cells(result, head.cell, base.cell) if head and base else None,
             margin=result.measure.margin,
             missing=tuple(
                 f"{name}: {_missing_reason(cell)}"

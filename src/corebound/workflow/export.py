@@ -13,7 +13,12 @@ from corebound.errors import Fault, InputError, report_os_errors
 from corebound.exchange import openmetrics, pyperf, run_export
 from corebound.exchange.asv import export as asv_export
 from corebound.exchange.reading import Unreadable, parse_json
-from corebound.exchange.run_export import ExportedCell, drop_iterations, exported_cells
+from corebound.exchange.run_export import (
+    ExportedCell,
+    at_its_commit,
+    drop_iterations,
+    exported_cells,
+)
 from corebound.records import atomic_write, jsonl
 from corebound.workflow.run_index import drop_unreadable_scenarios, read_suite
 
@@ -63,7 +68,7 @@ def export_runs(
     files = _select_files(records, run, faults, all_runs=format_ in _HISTORY_FORMATS)
     cells = _cells(files, faults)
     if format_ is Format.ASV:
-        _write_asv([drop_iterations(cell) for cell in cells], out, faults)
+        _write_asv([drop_iterations(at_its_commit(cell)) for cell in cells], out, faults)
     elif format_ is Format.PARQUET:
         _write(out, run_export.as_parquet(cells, str(out)))
     elif format_ is Format.CSV:
@@ -167,8 +172,7 @@ def _write_asv(cells: list[ExportedCell], out: Path, faults: list[Fault]) -> Non
             _skipped(
                 out,
                 f"skipped {noun} {', '.join(without)}: no commit.",
-                "asv orders results by commit. Measure in the working tree of a repository;"
-                " comparisons of several commits cannot be exported.",
+                "asv orders results by commit. Measure in the working tree of a repository.",
             )
         )
     faults += [

@@ -6,22 +6,37 @@ import contextlib
 import json
 import os
 import shutil
+import sys
 import time
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from corebound import clock
+from corebound.errors import CoreboundError
 from corebound.launch import environments
+from corebound.launch.environments import Environment
 from corebound.machine import sysfs
 from corebound.machine.doctor.checks_system import PROGRAMS
 from corebound.machine.doctor.examine import SNAPSHOT_INTERVAL_S, examine
 from corebound.machine.doctor.result import CheckResult, HostCheck
 from corebound.machine.topology import Topology
+from corebound.planning.placement import TOOLS
 from corebound.records import atomic_write
+from corebound.scenario.cell import is_project
 from corebound.serving.servers import find_java
 from corebound.workflow.execute import Reporter
 from corebound.workflow.prepare import PreparedRun
+from corebound.workflow.scenarios import (
+    JAVA,
+    LoadedScenario,
+    find_environments,
+    host_capabilities,
+    load_scenarios,
+    plan_task,
+)
 
 LIVE = Path("/")
 _SHOWN = "warnings-shown.json"
@@ -29,15 +44,71 @@ _SHOWN = "warnings-shown.json"
 _REPORTED_BY_RUN = {"tools", "environments"}
 
 
+class SuiteNeeds(Struct, frozen=True, kw_only=True):
+    """The programs and the environments that scenarios need."""
+
+    programs: frozenset[str]
+    environments: Mapping[str, Environment | None]
+
+
+def needs_of(files: Sequence[Path]) -> SuiteNeeds:
+    """What scenarios need on this host.
+
+    Args:
+        files: Scenario files, or folders of them. Without any, those of the folder `scenarios` and
+            of the current folder count, and other YAML files there do not matter.
+
+    Raises:
+        ScenarioFaults: A file that was named has errors.
+        InputError: A file that was named cannot be read.
+    """
+    if files:
+        loaded = load_scenarios(files, ())
+    else:
+        found = [path for folder in _SUITE_FOLDERS for path in sorted(folder.glob("*.yaml"))]
+        loaded = tuple(scenario for path in found for scenario in _load_if_valid(path))
+    made = find_environments(loaded, Path.cwd())
+    capabilities = host_capabilities(made, loaded)
+    everything = replace(
+        capabilities,
+        tools=TOOLS | {JAVA},
+        pythons=dict.fromkeys(made, sys.executable),
+    )
+    planned = [
+        cell
+        for scenario in loaded
+        for cell in plan_task(scenario, everything, profile=None, seed=0).planned
+    ]
+    programs = {command.argv[0] for cell in planned for command in cell.commands}
+    if any(cell.cell.framework == "torchserve" for cell in planned):
+        programs.add(JAVA)
+    if any(cell.traffic is not None and cell.traffic.client == "ab" for cell in planned):
+        programs.add("ab")
+    return SuiteNeeds(
+        programs=frozenset(Path(program).name for program in programs) & PROGRAMS,
+        environments={name: made[name] for name in made if not is_project(name)},
+    )
+
+
+_SUITE_FOLDERS = (Path("scenarios"), Path())
+
+
+def _load_if_valid(path: Path) -> tuple[LoadedScenario, ...]:
+    try:
+        return load_scenarios((path,), ())
+    except CoreboundError:
+        return ()
+
+
 def check_host(
-    root: Path, topology: Topology | None, *, with_tools: bool
+    root: Path, topology: Topology | None, *, needs: SuiteNeeds | None
 ) -> tuple[CheckResult, ...]:
     """Check a machine.
 
     Args:
         root: `LIVE`, or a folder with another machine's proc/ and sys/.
         topology: Its topology; None if no CPUs are visible.
-        with_tools: Whether to check this host's tools and environments as well.
+        needs: The tools and environments to check on this host; None checks none.
     """
     is_live = root == LIVE
     return examine(
@@ -46,8 +117,11 @@ def check_host(
         wait=_wait if is_live else _no_wait,
         pid=os.getpid() if is_live else 0,
         sudo="SUDO_UID" in os.environ,
-        tools=frozenset(filter(_is_installed, PROGRAMS)) if with_tools else None,
-        environments=_environments() if with_tools else None,
+        tools=frozenset(filter(_is_installed, PROGRAMS)) if needs else None,
+        needed=needs.programs if needs else None,
+        environments={name: found is not None for name, found in needs.environments.items()}
+        if needs
+        else None,
     )
 
 
@@ -58,7 +132,7 @@ def preflight(prepared: PreparedRun, reporter: Reporter) -> PreparedRun:
     """
     checks = [
         check
-        for check in check_host(LIVE, prepared.run.host.topology, with_tools=False)
+        for check in check_host(LIVE, prepared.run.host.topology, needs=None)
         if check.host_check.group not in _REPORTED_BY_RUN
     ]
     reporter.show_warnings(_not_shown_today([check.host_check for check in checks]))
@@ -73,6 +147,21 @@ def _not_shown_today(checks: list[HostCheck]) -> list[HostCheck]:
 
     Settings stay as they are for weeks. Load changes from run to run, so it is always shown.
     """
+    settings = {
+        check.check: check.value
+        for check in checks
+        if check.state == "warning" and check.group != "load"
+    }
+    hidden = settings.keys() - new_today(settings)
+    return [check for check in checks if check.check not in hidden]
+
+
+def new_today(notes: Mapping[str, str]) -> frozenset[str]:
+    """The keys of notes whose text was not shown on this host today; from now on it was.
+
+    Args:
+        notes: Texts by a key; a text that changes is new.
+    """
     file, today = environments.cache_dir() / _SHOWN, clock.timestamp()[:10]
     try:
         shown = json.loads(file.read_text("utf-8"))
@@ -80,15 +169,10 @@ def _not_shown_today(checks: list[HostCheck]) -> list[HostCheck]:
         shown = {}
     if not isinstance(shown, dict) or shown.get("day") != today:
         shown = {"day": today}
-    settings = {
-        check.check: check.value
-        for check in checks
-        if check.state == "warning" and check.group != "load"
-    }
     with contextlib.suppress(OSError):
         file.parent.mkdir(parents=True, exist_ok=True)
-        atomic_write.put(file, json.dumps({**shown, **settings}).encode())
-    return [check for check in checks if shown.get(check.check) != check.value]
+        atomic_write.put(file, json.dumps({**shown, **notes}).encode())
+    return frozenset(key for key, text in notes.items() if shown.get(key) != text)
 
 
 def _is_installed(program: str) -> bool:
@@ -101,8 +185,3 @@ def _wait() -> None:
 
 def _no_wait() -> None:
     """Do not wait: the files of a saved machine do not change."""
-
-
-def _environments() -> dict[str, bool]:
-    suite = Path.cwd()
-    return {name: environments.find(name, suite) is not None for name in environments.names(suite)}

@@ -35,6 +35,10 @@ def resolve_revision(name: str, folder: Path | None = None) -> str | None:
     return output.split()[-1] if output else None
 
 
+# Resolves a name to the hash that git knows in the current folder, or None.
+_Resolver: TypeAlias = Callable[[str], str | None]
+
+
 class StoredRun(Struct, frozen=True, kw_only=True):
     """A run and its file, with launches unread: only two of all runs are compared."""
 
@@ -69,6 +73,36 @@ def resolve_runs(
     if not pairs:
         return before_runs[-1], after_runs[-1]
     return max(pairs, key=lambda pair: (pair[1].run.started_at, pair[0].run.started_at))
+
+
+def resolve_measured_commits(
+    before: str, after: str, runs: Sequence[StoredRun]
+) -> tuple[StoredRun, Commit, Commit] | None:
+    """The latest run that measured both commits, interleaved; None if there is none.
+
+    Args:
+        before: The first name, as typed.
+        after: The second name.
+        runs: All recorded runs.
+    """
+    if any(Path(name).is_file() for name in (before, after)):
+        return None
+    resolve = cache(resolve_revision)
+    for stored in sorted(runs, key=lambda stored: stored.run.started_at, reverse=True):
+        commits = [lock.commit for lock in stored.run.environments if lock.commit is not None]
+        if stored.run.commit is not None or len(commits) < 2:
+            continue
+        first, second = (
+            next((commit for commit in commits if _is_named(commit, name, resolve)), None)
+            for name in (before, after)
+        )
+        if first is not None and second is not None and first != second:
+            return stored, first, second
+    return None
+
+
+def _is_named(commit: Commit, name: str, resolve: _Resolver) -> bool:
+    return _commit_matches(commit, name) or (commit.tree is None and commit.sha == resolve(name))
 
 
 def matching_runs(name: str, runs: Sequence[StoredRun], records: Path) -> list[StoredRun]:
@@ -146,8 +180,6 @@ def _runs_of_revision(name: str, runs: Sequence[StoredRun], records: Path) -> li
 
 # A shorter prefix would be ambiguous.
 _MIN_PREFIX = 4
-# Resolves a name to the hash that git knows in the current folder, or None.
-_Resolver: TypeAlias = Callable[[str], str | None]
 
 
 def resolve_commits(

@@ -493,6 +493,14 @@ def test_missing_tools_name_the_consequence_and_the_package() -> None:
     assert found["perf"].host_check.state == "ok"
 
 
+def test_what_no_scenario_needs_is_not_missed() -> None:
+    found = check_results(tools=frozenset(), needed=frozenset({"numactl"}), environments={})
+
+    states = {name: found[name].host_check.state for name in ("numactl", "java", "hwloc")}
+    assert states == {"numactl": "warning", "java": "unavailable", "hwloc": "unavailable"}
+    assert found["environments"].host_check.state == "ok"
+
+
 def test_missing_environments_are_named() -> None:
     found = check_results(environments={"numpy": True, "pytorch": False, "mindspore": False})
 

@@ -13,6 +13,7 @@ from corebound.cli.options import (
     Config,
     Json,
     Only,
+    Quiet,
     Records,
     Unlocked,
     Wait,
@@ -60,6 +61,7 @@ def bisect(
     wait: Wait = None,
     config: Config = projects.CONFIG,
     records: Records = RECORDS,
+    quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
     """Find the commit that made a cell slower or faster.
@@ -80,7 +82,7 @@ def bisect(
         good,
         bad,
         request,
-        TerminalReporter(Console(stderr=True), resume_command=typed_command()),
+        TerminalReporter(Console(stderr=True, quiet=quiet), resume_command=typed_command()),
         launches=launches,
         budget_s=budget_seconds(budget),
         fresh=fresh,

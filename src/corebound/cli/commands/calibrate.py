@@ -14,6 +14,7 @@ from corebound.cli.options import (
     Files,
     Json,
     Profile,
+    Quiet,
     Records,
     Seed,
     Wait,
@@ -46,6 +47,7 @@ def calibrate(
     seed: Seed = None,
     wait: Wait = None,
     records: Records = RECORDS,
+    quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
     """Find the smallest difference this host can detect.
@@ -59,7 +61,7 @@ def calibrate(
     request = RunRequest(files=tuple(files), profile=profile, seed=seed, records=records)
     calibrations, result = calibrate_scenarios(
         request,
-        TerminalReporter(Console(stderr=True)),
+        TerminalReporter(Console(stderr=True, quiet=quiet)),
         budget_s=budget_seconds(budget),
         wait_s=wait_seconds(wait),
     )

@@ -35,7 +35,8 @@ from corebound.analysis.serialize import (
 )
 from corebound.analysis.series_names import short_series_names
 from corebound.analysis.wording import compared_bounds, count, value_text
-from corebound.cli.options import Json, Records, notifier
+from corebound.cli.commands.compare_commits import formatted as formatted_commits
+from corebound.cli.options import Json, Quiet, Records, notifier
 from corebound.cli.output.console import Console
 from corebound.cli.output.hosts_text import By, markdown_hosts, print_hosts
 from corebound.cli.output.json import print_json
@@ -51,6 +52,7 @@ from corebound.records.history import HistoryPoint
 from corebound.records.jsonl import RECORDS
 from corebound.records.run_record import Commit, Run
 from corebound.workflow.compare import compare_recorded
+from corebound.workflow.compare_commits import CompareCommitsResult
 from corebound.workflow.hosts import compare_recorded_hosts
 
 Format = Literal["text", "md"]
@@ -73,6 +75,7 @@ def compare(
         By | None, typer.Option("--by", help="Compare all hosts of the records, or their classes.")
     ] = None,
     records: Records = RECORDS,
+    quiet: Quiet = False,
     as_json: Json = False,
     form: Annotated[Format, typer.Option("--format", help="Output format.")] = "text",
     show_all: Annotated[
@@ -86,7 +89,7 @@ def compare(
         corebound compare v1.2 v1.3 --format md
         corebound compare --by class scenarios/matmul.yaml
     """
-    console = Console(stderr=True)
+    console = Console(stderr=True, quiet=quiet)
     if by is not None:
         files = [Path(name) for name in names or ()]
         hosts = compare_recorded_hosts(records, files, notifier(console))
@@ -105,6 +108,9 @@ def compare(
         )
     before, after = names
     compared = compare_recorded(before, after, records, notifier(console), console.status)
+    if isinstance(compared, CompareCommitsResult):
+        typer.echo(formatted_commits(compared, "json" if as_json else form))
+        return
     result = (
         text_of_commits(compared)
         if isinstance(compared, CommitComparison)

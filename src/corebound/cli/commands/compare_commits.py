@@ -20,6 +20,7 @@ from corebound.cli.options import (
     MaybeFiles,
     Only,
     Profile,
+    Quiet,
     Records,
     Unlocked,
     Wait,
@@ -65,6 +66,7 @@ def compare_commits(
         typer.Option("--margin", help="Largest ratio that counts as equal: 0.02 is 2 %."),
     ] = None,
     form: Annotated[Format, typer.Option("--format", help="Output format.")] = "text",
+    quiet: Quiet = False,
     as_json: Json = False,
     resume: Annotated[
         bool, typer.Option("--resume", help="Continue the same comparison if it was interrupted.")
@@ -102,7 +104,7 @@ def compare_commits(
         base,
         head,
         request,
-        TerminalReporter(Console(stderr=True), resume_command=resume_command),
+        TerminalReporter(Console(stderr=True, quiet=quiet), resume_command=resume_command),
         margin=margin,
         budget_s=budget_seconds(budget),
         resume=resume,

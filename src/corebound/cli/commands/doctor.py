@@ -12,7 +12,7 @@ from typing import Annotated
 import typer
 
 from corebound.analysis.wording import count
-from corebound.cli.options import Json
+from corebound.cli.options import Json, MaybeFiles
 from corebound.cli.output.json import print_json
 from corebound.errors import HostError, InputError
 from corebound.machine import discovery
@@ -20,7 +20,7 @@ from corebound.machine.doctor import tuning
 from corebound.machine.doctor.result import CheckResult, Group, HostCheck, State, command
 from corebound.machine.doctor.tuning import Disk, SettingResult
 from corebound.machine.lock import host_lock
-from corebound.workflow.host_checks import LIVE, check_host
+from corebound.workflow.host_checks import LIVE, check_host, needs_of
 
 _WIDTH = 80
 _SIGNS: dict[State, str] = {"ok": "✓", "warning": "!", "unavailable": "–"}
@@ -38,6 +38,7 @@ _STATE_WIDTH = len("unavailable") + 1
 
 
 def doctor(
+    files: MaybeFiles = None,
     *,
     as_json: Json = False,
     tune: Annotated[
@@ -52,6 +53,9 @@ def doctor(
     ] = LIVE,
 ) -> None:
     """Check this host for what disturbs measurements.
+
+    Missing tools and environments are warnings if scenarios need them: those of FILES, or of the
+    folder `scenarios` and the current folder.
 
     Each warning comes with the command that fixes it. Nothing is changed without --tune. Exits
     with 0 even if there are warnings, and with 3 if --tune could change nothing or --restore
@@ -71,12 +75,12 @@ def doctor(
     if restore:
         _restore(root, as_json=as_json)
     elif tune:
-        _tune(_examine(root), root, as_json=as_json)
+        _tune(_examine(root, files), root, as_json=as_json)
     else:
-        _show(_examine(root), root, as_json=as_json)
+        _show(_examine(root, files), root, as_json=as_json)
 
 
-def _examine(root: Path) -> tuple[CheckResult, ...]:
+def _examine(root: Path, files: list[Path] | None) -> tuple[CheckResult, ...]:
     if not root.is_dir():
         raise InputError(
             what="no such folder.",
@@ -88,7 +92,8 @@ def _examine(root: Path) -> tuple[CheckResult, ...]:
     except HostError:
         topology = None  # no CPUs are visible: the checks that need them report it
     # A saved machine has neither this PATH nor this cache.
-    return check_host(root, topology, with_tools=root == LIVE)
+    needs = needs_of(files or ()) if root == LIVE else None
+    return check_host(root, topology, needs=needs)
 
 
 def _show(checks: Sequence[CheckResult], root: Path, *, as_json: bool) -> None:

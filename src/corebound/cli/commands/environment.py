@@ -11,7 +11,7 @@ from rich.text import Text
 
 from corebound import units
 from corebound.analysis.wording import count
-from corebound.cli.options import Json
+from corebound.cli.options import Json, Quiet
 from corebound.cli.output.console import Console
 from corebound.cli.output.json import print_json
 from corebound.errors import InputError
@@ -34,6 +34,7 @@ def make(
         Path | None,
         typer.Option("--wheelhouse", help="Folder of wheels to install from, without an index."),
     ] = None,
+    quiet: Quiet = False,
 ) -> None:
     """Create environments from their requirements files.
 
@@ -43,7 +44,7 @@ def make(
         corebound environment make pytorch
         corebound environment make --for scenarios/
     """
-    console = Console(stderr=True)
+    console = Console(stderr=True, quiet=quiet)
     if not names and not files:
         raise InputError(
             what="no environment named.",

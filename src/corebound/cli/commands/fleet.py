@@ -14,7 +14,7 @@ from rich.text import Text
 
 from corebound import units
 from corebound.analysis.wording import count
-from corebound.cli.options import Json, Records, notifier
+from corebound.cli.options import Json, Quiet, Records, notifier
 from corebound.cli.output.console import Console
 from corebound.cli.output.json import print_json
 from corebound.errors import InputError, LaunchError
@@ -40,6 +40,7 @@ def plan(
         typer.Option("--round", help="Name of this repetition, such as the date of a night."),
     ] = "1",
     folder: Folder = fleets.FOLDER,
+    quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
     """Freeze what each host measures: scenarios, commit and environments.
@@ -50,7 +51,7 @@ def plan(
         corebound fleet plan fleet.yaml
         corebound fleet plan fleet.yaml --round 2026-11-24
     """
-    notify = notifier(Console(stderr=True))
+    notify = notifier(Console(stderr=True, quiet=quiet))
     plan_folder = fleets.plan_fleet(FleetRequest(file=file, folder=folder), round_name, notify)
     if as_json:
         print_json({"folder": str(plan_folder.path), "plan": to_builtins(plan_folder.plan)})
@@ -67,7 +68,12 @@ def plan(
 
 
 def run(
-    file: File, *, detach: Detach = False, folder: Folder = fleets.FOLDER, as_json: Json = False
+    file: File,
+    *,
+    detach: Detach = False,
+    folder: Folder = fleets.FOLDER,
+    quiet: Quiet = False,
+    as_json: Json = False,
 ) -> None:
     """Measure what the plan has not measured yet, and wait for it.
 
@@ -77,11 +83,22 @@ def run(
         corebound fleet run fleet.yaml
         corebound fleet run fleet.yaml --detach
     """
-    _run(FleetRequest(file=file, folder=folder), again=False, detach=detach, as_json=as_json)
+    _run(
+        FleetRequest(file=file, folder=folder),
+        again=False,
+        detach=detach,
+        quiet=quiet,
+        as_json=as_json,
+    )
 
 
 def resume(
-    file: File, *, detach: Detach = False, folder: Folder = fleets.FOLDER, as_json: Json = False
+    file: File,
+    *,
+    detach: Detach = False,
+    folder: Folder = fleets.FOLDER,
+    quiet: Quiet = False,
+    as_json: Json = False,
 ) -> None:
     """Measure what is missing, including shards that failed or were cancelled.
 
@@ -90,11 +107,17 @@ def resume(
     Examples:
         corebound fleet resume fleet.yaml
     """
-    _run(FleetRequest(file=file, folder=folder), again=True, detach=detach, as_json=as_json)
+    _run(
+        FleetRequest(file=file, folder=folder),
+        again=True,
+        detach=detach,
+        quiet=quiet,
+        as_json=as_json,
+    )
 
 
-def _run(request: FleetRequest, *, again: bool, detach: bool, as_json: bool) -> None:
-    notify = notifier(Console(stderr=True))
+def _run(request: FleetRequest, *, again: bool, detach: bool, quiet: bool, as_json: bool) -> None:
+    notify = notifier(Console(stderr=True, quiet=quiet))
     plan_folder = fleets.open_or_plan(request, notify)
     result = fleets.run_fleet(plan_folder, notify, again=again, detach=detach)
     _print_status(result, as_json=as_json)
@@ -122,6 +145,7 @@ def collect(
     ] = None,
     records: Records = RECORDS,
     folder: Folder = fleets.FOLDER,
+    quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
     """Merge the records of all hosts into one folder.
@@ -133,7 +157,7 @@ def collect(
         corebound fleet collect fleet.yaml --from copies/n1 --from copies/n2
     """
     plan_folder = FleetRequest(file=file, folder=folder).open()
-    notify = notifier(Console(stderr=True))
+    notify = notifier(Console(stderr=True, quiet=quiet))
     result = fleets.collect_fleet(plan_folder, records, tuple(copied or ()), notify)
     if as_json:
         document = {"merged": to_builtins(result.merged), **_status_document(result.status)}

@@ -12,7 +12,7 @@ from rich.progress import MofNCompleteColumn
 from rich.text import Text
 
 from corebound.analysis.wording import count
-from corebound.cli.options import Json, ProjectName, Records
+from corebound.cli.options import Json, ProjectName, Quiet, Records
 from corebound.cli.output.console import Console
 from corebound.cli.output.json import print_json
 from corebound.cli.output.progress import ReadingProgress
@@ -73,6 +73,7 @@ def asv(
         ),
     ] = None,
     records: Records = RECORDS,
+    quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
     """Import the history of a project that asv measured.
@@ -81,7 +82,7 @@ def asv(
         corebound import asv ~/src/numpy/benchmarks
         corebound import asv results/ --project numpy --repo ~/src/numpy
     """
-    with ReadingProgress(Console(stderr=True), MofNCompleteColumn()) as bar:
+    with ReadingProgress(Console(stderr=True, quiet=quiet), MofNCompleteColumn()) as bar:
         imported = import_asv(
             folder,
             records,

@@ -10,7 +10,7 @@ from rich.progress import DownloadColumn
 from rich.table import Table
 from rich.text import Text
 
-from corebound.cli.options import Json, Records
+from corebound.cli.options import Json, Quiet, Records
 from corebound.cli.output.console import Console
 from corebound.cli.output.json import print_json
 from corebound.cli.output.progress import ReadingProgress
@@ -33,6 +33,7 @@ def profile(
     *,
     name: Annotated[str | None, typer.Option("--name", help="Name in the report.")] = None,
     records: Records = RECORDS,
+    quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
     """Import operator profiles of other tools.
@@ -43,7 +44,7 @@ def profile(
         corebound import profile trace.json
         corebound import profile profiles/ --name resnet50
     """
-    with ReadingProgress(Console(stderr=True), DownloadColumn()) as bar:
+    with ReadingProgress(Console(stderr=True, quiet=quiet), DownloadColumn()) as bar:
         profiles = reader.read_all(
             paths,
             name=name,

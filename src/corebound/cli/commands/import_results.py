@@ -11,7 +11,7 @@ import typer
 from rich.progress import MofNCompleteColumn
 
 from corebound.cli.commands.import_history import NamedCount, print_import
-from corebound.cli.options import Json, ProjectName, Records
+from corebound.cli.options import Json, ProjectName, Quiet, Records
 from corebound.cli.output.console import Console
 from corebound.cli.output.progress import ReadingProgress
 from corebound.records.jsonl import RECORDS
@@ -46,6 +46,7 @@ def _imports(tool: Tool) -> Callable[[Callable[[], None]], Callable[..., None]]:
             commit: _Commit = None,
             date: _Date = None,
             records: Records = RECORDS,
+            quiet: Quiet = False,
             as_json: Json = False,
         ) -> None:
             _import(
@@ -56,6 +57,7 @@ def _imports(tool: Tool) -> Callable[[Callable[[], None]], Callable[..., None]]:
                 host=host,
                 commit=commit,
                 date=date,
+                quiet=quiet,
                 as_json=as_json,
             )
 
@@ -128,6 +130,7 @@ def github_action_benchmark(
     project: ProjectName = None,
     host: _Host = None,
     records: Records = RECORDS,
+    quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
     """Import the history that github-action-benchmark keeps.
@@ -137,7 +140,7 @@ def github_action_benchmark(
     Examples:
         corebound import github-action-benchmark dev/bench/data.js --project codec
     """
-    _import("github-action-benchmark", files, records, project, host=host, as_json=as_json)
+    _import("github-action-benchmark", files, records, project, host=host, quiet=quiet, as_json=as_json)
 
 
 def pyperf(
@@ -145,6 +148,7 @@ def pyperf(
     *,
     project: ProjectName = None,
     records: Records = RECORDS,
+    quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
     """Import results of pyperf.
@@ -155,7 +159,7 @@ def pyperf(
         corebound import pyperf results/*.json
         corebound import pyperf bench.json --project json
     """
-    _import("pyperf", files, records, project, as_json=as_json)
+    _import("pyperf", files, records, project, quiet=quiet, as_json=as_json)
 
 
 def _import(
@@ -167,9 +171,10 @@ def _import(
     host: str | None = None,
     commit: str | None = None,
     date: str | None = None,
+    quiet: bool,
     as_json: bool,
 ) -> None:
-    with ReadingProgress(Console(stderr=True), MofNCompleteColumn()) as bar:
+    with ReadingProgress(Console(stderr=True, quiet=quiet), MofNCompleteColumn()) as bar:
         imported = import_results(
             tool,
             files,

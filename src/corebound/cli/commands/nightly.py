@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from corebound.cli.commands.publish import Branch, Push, Squash, To
-from corebound.cli.options import Config, Json, MaybeFiles, Records, Wait, notifier, seconds
+from corebound.cli.options import Config, Json, MaybeFiles, Quiet, Records, Wait, notifier, seconds
 from corebound.cli.output.console import Console
 from corebound.cli.output.json import print_json
 from corebound.records.jsonl import RECORDS
@@ -60,6 +60,7 @@ def nightly(
     ),
     config: Config = projects.CONFIG,
     records: Records = RECORDS,
+    quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
     """Measure, report regressions and publish the site.
@@ -88,7 +89,7 @@ def nightly(
         webhook=webhook,
     )
     summary = run_nightly(
-        request, nights, notifier(Console(stderr=True, soft_wrap=True)), fresh=fresh
+        request, nights, notifier(Console(stderr=True, quiet=quiet, soft_wrap=True)), fresh=fresh
     )
     if as_json:
         print_json(summary_document(summary))

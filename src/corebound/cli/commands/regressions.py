@@ -35,7 +35,7 @@ from corebound.analysis.triage import (
     impact_size,
 )
 from corebound.analysis.wording import and_more, count, day, last_day, too_short_note
-from corebound.cli.options import Config, Json, Records, Status, Wait, wait_seconds
+from corebound.cli.options import Config, Json, Quiet, Records, Status, Wait, wait_seconds
 from corebound.cli.output.console import Console
 from corebound.cli.output.json import result_json
 from corebound.cli.output.junit import TestCase, TestFailure, junit_xml
@@ -95,6 +95,7 @@ def regressions(
         str | None, typer.Option("--because", help="Reason for the decision.")
     ] = None,
     config: Config = projects.CONFIG,
+    quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
     """List the commits that made benchmarks slower or faster.
@@ -108,7 +109,7 @@ def regressions(
         corebound regressions --accept 7c1e0f2aab --because "parses more input"
     """
     wait_s = wait_seconds(wait)
-    reporter = TerminalReporter(Console(stderr=True, soft_wrap=True))
+    reporter = TerminalReporter(Console(stderr=True, quiet=quiet, soft_wrap=True))
     history = _analyse(reporter, records=records, status=status)
     decision = _decision(accept=accept, fixed=fixed, reopen=reopen)
     if decision is not None:

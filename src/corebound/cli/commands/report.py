@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
-from corebound.cli.options import Records, Status, notifier
+from corebound.cli.options import Quiet, Records, Status, notifier
 from corebound.cli.output.console import Console
 from corebound.cli.serve import serve_site
 from corebound.errors import InputError, encodable
@@ -54,6 +54,7 @@ def report(
     port: Annotated[
         int, typer.Option("--port", min=0, max=65535, help="Port of --serve; 0: any free port.")
     ] = 8000,
+    quiet: Quiet = False,
 ) -> None:
     """Write the static site from all records.
 
@@ -75,7 +76,7 @@ def report(
             where=str(out),
             fix="Name a folder with --out; it is created if necessary.",
         )
-    console = Console(stderr=True, soft_wrap=True)
+    console = Console(stderr=True, quiet=quiet, soft_wrap=True)
 
     def build() -> Path:
         # Progress is shown only on a terminal, and only temporarily.

@@ -9,7 +9,7 @@ import typer
 
 from corebound import units
 from corebound.analysis.run_comparison import RUNS_CAVEAT, run_spread_note
-from corebound.cli.options import Config, Json, Records, Unlocked, Wait, wait_seconds
+from corebound.cli.options import Config, Json, Quiet, Records, Unlocked, Wait, wait_seconds
 from corebound.cli.output.console import Console
 from corebound.cli.output.json import print_json
 from corebound.cli.output.progress import TerminalReporter
@@ -43,6 +43,7 @@ def reproduce(
     wait: Wait = None,
     config: Config = projects.CONFIG,
     records: Records = RECORDS,
+    quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
     """Reproduce a result, and report whether it holds.
@@ -59,7 +60,7 @@ def reproduce(
         stored,
         _select_cell(stored, cell or named_cell),
         records,
-        TerminalReporter(Console(stderr=True, soft_wrap=True)),
+        TerminalReporter(Console(stderr=True, quiet=quiet, soft_wrap=True)),
         config=config,
         launches=launches,
         anyway=anyway,

@@ -6,6 +6,7 @@ import os
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -59,10 +60,10 @@ from corebound.records.jsonl import RECORDS
 from corebound.records.launch_record import Kind
 from corebound.stats.multiplicity import suite_findings
 from corebound.workflow import prepare, projects
-from corebound.workflow.execute import RunResult, execute_run, hold_host
+from corebound.workflow.execute import Reporter, RunResult, execute_run, hold_host
 from corebound.workflow.forecast import forecast_tasks
-from corebound.workflow.host_checks import preflight
-from corebound.workflow.prepare import RunRequest
+from corebound.workflow.host_checks import new_today, preflight
+from corebound.workflow.prepare import PreparedRun, RunRequest
 
 
 def run(
@@ -148,16 +149,7 @@ def run(
         for note in plan_notes([(task.scenario.name, task.planned) for task in prepared.tasks]):
             reporter.notify(note)
         if not prepared.done:
-            host = prepared.run.host.id
-            planned = [cell for task in prepared.tasks for cell in task.planned]
-            forecasts = forecast_tasks(prepared.tasks, host, records, budget_s)
-            prepared = replace(prepared, forecasts=forecasts)
-            notes = (
-                *forecast_lines(forecasts, budget_s=budget_s),
-                variables_note(os.environ, planned),
-            )
-            for line in filter(None, notes):
-                reporter.notify(line)
+            prepared = _announce(prepared, records, budget_s, reporter)
         prepared = preflight(prepared, reporter)
         result = execute_run(prepared, budget_s, reporter, stack, operators=operators)
     if as_json:
@@ -165,6 +157,20 @@ def run(
     else:
         print_run(result, Console())
     raise typer.Exit(result.exit_code)
+
+
+def _announce(
+    prepared: PreparedRun, records: Path, budget_s: float | None, reporter: Reporter
+) -> PreparedRun:
+    """Print what a new run takes and which variables it does not pass on; keep the forecasts."""
+    forecasts = forecast_tasks(prepared.tasks, prepared.run.host.id, records, budget_s)
+    for line in forecast_lines(forecasts, budget_s=budget_s):
+        reporter.notify(line)
+    planned = [cell for task in prepared.tasks for cell in task.planned]
+    dropped = variables_note(os.environ, planned)
+    if dropped is not None and new_today({"variables": dropped}):
+        reporter.notify(dropped)
+    return replace(prepared, forecasts=forecasts)
 
 
 def print_run(result: RunResult, console: Console) -> None:

@@ -30,6 +30,7 @@ from corebound.cli.options import (
     Only,
     Profile,
     ProjectPython,
+    Quiet,
     Records,
     Seed,
     Unlocked,
@@ -104,6 +105,7 @@ def tune(
     config: Config = projects.CONFIG,
     project_python: ProjectPython = None,
     records: Records = RECORDS,
+    quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
     """Find the configuration to use on this host.
@@ -129,7 +131,14 @@ def tune(
         records=records,
     )
     if verify:
-        _verify(run, objective, unlocked=unlocked, wait_s=wait_seconds(wait), as_json=as_json)
+        _verify(
+            run,
+            objective,
+            unlocked=unlocked,
+            wait_s=wait_seconds(wait),
+            quiet=quiet,
+            as_json=as_json,
+        )
     request = TuneRequest(
         run=run,
         objective=objective,
@@ -143,7 +152,8 @@ def tune(
     )
     command = typed_command()
     reporter = TerminalReporter(
-        Console(stderr=True), resume_command=command if resume else f"{command} --resume"
+        Console(stderr=True, quiet=quiet),
+        resume_command=command if resume else f"{command} --resume",
     )
     if each:
         _tune_loads(
@@ -238,10 +248,16 @@ def _bound_ms(bound: str | None, objective: Objective) -> float | None:
 
 
 def _verify(
-    request: RunRequest, objective: Objective, *, unlocked: bool, wait_s: float, as_json: bool
+    request: RunRequest,
+    objective: Objective,
+    *,
+    unlocked: bool,
+    wait_s: float,
+    quiet: bool,
+    as_json: bool,
 ) -> NoReturn:
     """Check the latest recommendation, print the answer and exit."""
-    reporter = TerminalReporter(Console(stderr=True))
+    reporter = TerminalReporter(Console(stderr=True, quiet=quiet))
     verified = verify_tuning(request, objective, reporter, unlocked=unlocked, wait_s=wait_s)
     if as_json:
         print_json(verify_document(verified))

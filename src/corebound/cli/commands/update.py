@@ -5,20 +5,20 @@ from __future__ import annotations
 import typer
 
 from corebound.asv_bridge.project import open_project
-from corebound.cli.options import Config, notifier
+from corebound.cli.options import Config, Quiet, notifier
 from corebound.cli.output.console import Console
 from corebound.text import one_line
 from corebound.workflow import projects
 
 
-def update(*, config: Config = projects.CONFIG) -> None:
+def update(*, config: Config = projects.CONFIG, quiet: Quiet = False) -> None:
     """Fetch and fast-forward the project under test.
 
     Examples:
         corebound update
         corebound update --config benchmarks/asv.conf.json
     """
-    project = open_project(config, notifier(Console(stderr=True)))
+    project = open_project(config, notifier(Console(stderr=True, quiet=quiet)))
     project.update()
     commit = project.commit(project.checked_out)
     typer.echo(f"{project.name}: {commit.sha[:10]} {one_line(commit.subject)}")

@@ -233,7 +233,8 @@ class RunProgress:
             yield f"{launch.status}: {launch.reason}"
             if launch.status == "failed":
                 yield from (f"| {line}" for line in traceback_lines(launch.log))
-            yield launch.fix or ""
+            if launch.fix:
+                yield launch.fix
             if launch.log:
                 yield f"Its whole output: `corebound log {launch.run} {launch.id}`"
         # A worker that failed may itself still be running.

@@ -451,16 +451,20 @@ _ENVIRONMENTS = Subject(
 def check_tools(facts: HostFacts) -> Iterator[CheckResult]:
     """Check the tools, then the environments."""
     for tool in _TOOLS:
-        yield _tool(tool, facts.tools)
+        yield _tool(tool, facts.tools, facts.needed)
     yield _made_environments(facts)
 
 
-def _tool(tool: _Tool, programs: frozenset[str] | None) -> CheckResult:
+def _tool(
+    tool: _Tool, programs: frozenset[str] | None, needed: frozenset[str] | None
+) -> CheckResult:
     subject = Subject(check=tool.name, group="tools", why=tool.without)
     if programs is None:
         return subject.unavailable("not checked")
     if tool.program in programs:
         return subject.ok("found")
+    if needed is not None and tool.program not in needed:
+        return subject.unavailable("missing, but no scenario here needs it")
     return subject.warning(
         "missing",
         fix=f"apt-get install {tool.package}",
@@ -472,6 +476,8 @@ def _made_environments(facts: HostFacts) -> CheckResult:
     environments = facts.environments
     if environments is None:
         return _ENVIRONMENTS.unavailable("not checked")
+    if not environments:
+        return _ENVIRONMENTS.ok("no scenario here needs one")
     missing = [name for name, is_made in environments.items() if not is_made]
     if not missing:
         return _ENVIRONMENTS.ok(f"{len(environments)} of {len(environments)} made")

@@ -32,6 +32,7 @@ def examine(
     pid: int,
     sudo: bool = False,
     tools: frozenset[str] | None = None,
+    needed: frozenset[str] | None = None,
     environments: Mapping[str, bool] | None = None,
 ) -> tuple[CheckResult, ...]:
     """Take two snapshots of a host and run all checks; change nothing.
@@ -43,6 +44,7 @@ def examine(
         pid: Our own process.
         sudo: Whether the checks run under sudo, so that another user than root will measure.
         tools: The programs of `checks_system.PROGRAMS` that exist; None if not checked.
+        needed: The programs that are missed if they do not exist; None: all.
         environments: Whether each environment has been made; None if not checked.
     """
     before = take_snapshot(tree)
@@ -55,6 +57,7 @@ def examine(
         pid=pid,
         sudo=sudo,
         tools=tools,
+        needed=needed,
         environments=environments,
     )
     return tuple(result for check in CHECKS for result in check(facts))

@@ -58,6 +58,7 @@ class HostFacts(Struct, frozen=True, kw_only=True):
         pid: Our own process, which does not count as a disturbance.
         sudo: Whether the checks run under sudo, so that another user than root will measure.
         tools: The programs of `checks_system.PROGRAMS` that exist; None if not checked.
+        needed: The programs that are missed if they do not exist; None: all.
         environments: Whether each environment has been made; None if not checked.
     """
 
@@ -68,6 +69,7 @@ class HostFacts(Struct, frozen=True, kw_only=True):
     pid: int
     sudo: bool = False
     tools: frozenset[str] | None = None
+    needed: frozenset[str] | None = None
     environments: Mapping[str, bool] | None = None
 
 
