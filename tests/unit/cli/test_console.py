@@ -37,6 +37,36 @@ def printed(*texts: str) -> str:
     return stream.getvalue()
 
 
+def table_text(width: int) -> list[str]:
+    """A table of two rows as a terminal of this width shows it."""
+    table = Table(box=None, padding=(0, 1))
+    for heading in ("threads, binding", "median", "verdict"):
+        table.add_column(heading)
+    table.add_row("1, physical-cores", "1.50 ms", "= equivalent; 1 launch left out")
+    table.add_row("2, none", "2.50 ms", "")
+    stream = io.StringIO()
+    console.print_table(table, console.Console(file=stream, width=width))
+    return [line.rstrip() for line in stream.getvalue().splitlines()]
+
+
+def test_a_table_that_fits_has_columns() -> None:
+    assert table_text(60)[1].split() == [
+        *("1,", "physical-cores", "1.50", "ms", "=", "equivalent;", "1", "launch", "left"),
+    ]
+
+
+def test_a_table_that_is_too_wide_has_a_line_for_each_value() -> None:
+    assert table_text(30) == [
+        "threads, binding",
+        "1, physical-cores",
+        "  median: 1.50 ms",
+        "  verdict: = equivalent; 1",
+        "  launch left out",
+        "2, none",
+        "  median: 2.50 ms",
+    ]
+
+
 @given(texts=st.lists(st.lists(PIECES, max_size=6).map("".join), max_size=4))
 def test_no_output_is_executed_by_a_terminal_or_a_ci_service(texts: list[str]) -> None:
     # One that is split over two writes is of the program, not of a text.

@@ -36,6 +36,15 @@ def test_only_commands_are_wider_than_80_columns() -> None:
         assert len(line) <= 80 or line.startswith(("    fix: ", "    undo: ")), line
 
 
+def test_on_a_narrow_terminal_values_are_below_their_names() -> None:
+    lines = describe(checks_of_a_busy_laptop(), width=40).splitlines()
+
+    assert "  governor: ! warning" in lines
+    assert "    schedutil" in lines
+    # Commands are never wrapped, and no other word is so long.
+    assert all(len(line) <= 40 or "fix: " in line or "undo: " in line for line in lines[2:])
+
+
 def test_a_setting_that_could_not_be_changed_is_reported() -> None:
     lines = tuple(
         setting_lines(

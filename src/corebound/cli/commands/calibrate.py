@@ -21,7 +21,7 @@ from corebound.cli.options import (
     budget_seconds,
     wait_seconds,
 )
-from corebound.cli.output.console import Console
+from corebound.cli.output.console import Console, print_table
 from corebound.cli.output.json import print_json
 from corebound.cli.output.progress import TerminalReporter
 from corebound.errors import NO_ANSWER
@@ -74,7 +74,7 @@ def calibrate(
         )
     else:
         console = Console()
-        console.print(_table(calibrations))
+        print_table(_table(calibrations), console)
         console.print(Text(_LEGEND))
         console.print(Text(f"Records: {result.file}"), soft_wrap=True)
     raise typer.Exit(result.exit_code or (0 if calibrations else NO_ANSWER))

@@ -37,7 +37,7 @@ from corebound.analysis.series_names import short_series_names
 from corebound.analysis.wording import compared_bounds, count, value_text
 from corebound.cli.commands.compare_commits import formatted as formatted_commits
 from corebound.cli.options import Json, Quiet, Records, notifier
-from corebound.cli.output.console import Console
+from corebound.cli.output.console import Console, print_table
 from corebound.cli.output.hosts_text import By, markdown_hosts, print_hosts
 from corebound.cli.output.json import print_json
 from corebound.cli.output.verdicts import (
@@ -217,7 +217,7 @@ def print_comparison(result: ComparisonText, console: Console, *, show_all: bool
         console.print(_line(f"{side}: {name}"))
     rows = _shown_rows(result, show_all=show_all)
     if rows:
-        console.print(_table(rows))
+        print_table(_table(rows), console)
     for line in (*_hidden(result, show_all=show_all), *result.closing):
         console.print(_line(line))
 

@@ -9,6 +9,8 @@ from typing import Annotated, Literal
 
 import typer
 from msgspec.structs import replace
+from rich.table import Table
+from rich.text import Text
 
 from corebound import text
 from corebound.analysis.commit_comparison import CellAtCommits, CellVerdict
@@ -28,7 +30,7 @@ from corebound.cli.options import (
     typed_command,
     wait_seconds,
 )
-from corebound.cli.output.console import Console
+from corebound.cli.output.console import Console, print_table
 from corebound.cli.output.json import result_json
 from corebound.cli.output.junit import TestCase, TestFailure, junit_xml
 from corebound.cli.output.progress import TerminalReporter
@@ -51,6 +53,7 @@ from corebound.workflow.prepare import RunRequest
 Format = Literal["text", "md", "json", "junit"]
 
 _DEFAULT_SCENARIOS = Path("scenarios")
+_HEADINGS = ("verdict", "cell", "base", "head", "head ÷ base (95 %)")
 
 
 def compare_commits(
@@ -147,12 +150,7 @@ def _text(comparison: CompareCommitsResult) -> str:
         f"{'':{len(sides.subject)}}→ {_side_name(sides.head)}",
         "",
     ]
-    rows = [_row(cell) for cell in comparison.verdicts]
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)] if rows else []
-    lines += [
-        "  ".join(f"{value:<{width}}" for value, width in zip(row, widths, strict=True)).rstrip()
-        for row in rows
-    ]
+    lines += _table_lines(comparison)
     for reason in _reasons(comparison):
         lines += ["", *reason.splitlines()]
     lines += [
@@ -163,6 +161,22 @@ def _text(comparison: CompareCommitsResult) -> str:
         f"Records: {comparison.records}",
     ]
     return "\n".join(map(text.one_line, lines))
+
+
+def _table_lines(comparison: CompareCommitsResult) -> list[str]:
+    """One row for each cell, as wide as the terminal."""
+    table = Table(box=None, pad_edge=False, padding=(0, 1))
+    for heading in _HEADINGS:
+        is_number = heading not in {"verdict", "cell"}
+        table.add_column(
+            heading, justify="right" if is_number else "left", no_wrap=heading != "cell"
+        )
+    for cell in comparison.verdicts:
+        table.add_row(*map(Text, _row(cell)))
+    console = Console(color_system=None)
+    with console.capture() as captured:
+        print_table(table, console)
+    return [line.rstrip() for line in captured.get().splitlines()]
 
 
 def _row(cell: CellVerdict) -> tuple[str, ...]:
@@ -238,7 +252,7 @@ def _markdown(comparison: CompareCommitsResult) -> str:
             for side in (sides.base, sides.head)
         ),
         "",
-        "| verdict | cell | base | head | head ÷ base (95 %) |",
+        f"| {' | '.join(_HEADINGS)} |",
         "|---|---|---:|---:|---:|",
     ]
     for judged in comparison.verdicts:

@@ -13,6 +13,7 @@ import typer
 
 from corebound.analysis.wording import count
 from corebound.cli.options import Json, MaybeFiles
+from corebound.cli.output.console import Console
 from corebound.cli.output.json import print_json
 from corebound.errors import HostError, InputError
 from corebound.machine import discovery
@@ -23,6 +24,7 @@ from corebound.machine.lock import host_lock
 from corebound.workflow.host_checks import LIVE, check_host, needs_of
 
 _WIDTH = 80
+_LEAST_VALUE_WIDTH = 24
 _SIGNS: dict[State, str] = {"ok": "✓", "warning": "!", "unavailable": "–"}
 _HEADINGS: dict[Group, str] = {
     "processor": "Processor",
@@ -102,7 +104,7 @@ def _show(checks: Sequence[CheckResult], root: Path, *, as_json: bool) -> None:
     if as_json:
         print_json({"checks": host_checks, "tuned": tuned})
         return
-    typer.echo(describe(host_checks))
+    typer.echo(describe(host_checks, width=min(Console().width, _WIDTH)))
     if any(check.changes for check in checks):
         typer.echo(
             "\nThe commands require root. `corebound doctor --tune` runs those that change"
@@ -180,13 +182,13 @@ def _report(results: Sequence[SettingResult], *, as_json: bool) -> None:
         typer.echo(line)
 
 
-def describe(checks: Sequence[HostCheck]) -> str:
+def describe(checks: Sequence[HostCheck], *, width: int = _WIDTH) -> str:
     """Render all checks. Commands are never wrapped, so that users can copy them."""
     lines = [_headline(checks)]
     for group, grouped in groupby(checks, key=lambda check: check.group):
         lines += ["", _HEADINGS[group]]
         for check in grouped:
-            lines += _check_lines(check)
+            lines += _check_lines(check, width)
     return "\n".join(lines)
 
 
@@ -214,12 +216,16 @@ def _headline(checks: Sequence[HostCheck]) -> str:
     )
 
 
-def _check_lines(check: HostCheck) -> Iterator[str]:
+def _check_lines(check: HostCheck, width: int) -> Iterator[str]:
     state = f"{_SIGNS[check.state]} {check.state:{_STATE_WIDTH}}"
     head = f"  {check.check:{_NAME_WIDTH}}{state}"
+    if width < len(head) + _LEAST_VALUE_WIDTH:
+        yield f"  {check.check}: {state}".rstrip()
+        head = "    "
     yield from textwrap.wrap(
-        head + check.value,
-        width=_WIDTH,
+        check.value,
+        width=width,
+        initial_indent=head,
         subsequent_indent=" " * len(head),
         drop_whitespace=True,
         break_long_words=False,
@@ -228,7 +234,7 @@ def _check_lines(check: HostCheck) -> Iterator[str]:
     if check.state != "warning":
         return
     yield from textwrap.wrap(
-        check.why, width=_WIDTH, initial_indent="    ", subsequent_indent="    "
+        check.why, width=width, initial_indent="    ", subsequent_indent="    "
     )
     if check.fix is not None:
         yield f"    fix: {check.fix}"

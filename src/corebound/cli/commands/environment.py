@@ -7,12 +7,13 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from rich.table import Table
 from rich.text import Text
 
 from corebound import units
 from corebound.analysis.wording import count
 from corebound.cli.options import Json, Quiet
-from corebound.cli.output.console import Console
+from corebound.cli.output.console import Console, print_table
 from corebound.cli.output.json import print_json
 from corebound.errors import InputError
 from corebound.launch import environments
@@ -99,10 +100,13 @@ def list_(*, as_json: Json = False) -> None:
     if as_json:
         print_json(rows)
         return
+    table = Table(box=None, padding=(0, 1))
+    for heading in ("environment", "state", "size", "Python", "folder"):
+        table.add_column(heading, overflow="fold", justify="right" if heading == "size" else "left")
     for row in rows:
         size = "–" if row.size_bytes is None else units.size(row.size_bytes)
-        python, path = row.python or "–", row.path or "–"
-        typer.echo(f"{row.name:20} {row.state:9} {size:>9}  {python:8} {path}")
+        table.add_row(*map(Text, (row.name, row.state, size, row.python or "–", row.path or "–")))
+    print_table(table, Console())
 
 
 def remove(

@@ -15,7 +15,7 @@ from rich.text import Text
 from corebound import units
 from corebound.analysis.wording import count
 from corebound.cli.options import Json, Quiet, Records, notifier
-from corebound.cli.output.console import Console
+from corebound.cli.output.console import Console, print_table
 from corebound.cli.output.json import print_json
 from corebound.errors import InputError, LaunchError
 from corebound.fleet.agent import HOST_VARIABLE
@@ -263,4 +263,4 @@ def _print_status(result: FleetStatus, *, as_json: bool) -> None:
             why.append(f"its clock is {units.duration(abs(shard.clock_skew_s) * 1e9)} {direction}")
         cells = (shard.host, shard.scenario, shard.status, "; ".join(why))
         table.add_row(*map(Text, cells))
-    console.print(table)
+    print_table(table, console)

@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from corebound.cli.options import Json, Quiet, Records
-from corebound.cli.output.console import Console
+from corebound.cli.output.console import Console, print_table
 from corebound.cli.output.json import print_json
 from corebound.cli.output.progress import ReadingProgress
 from corebound.exchange.profiles import reader
@@ -63,7 +63,7 @@ def profile(
     console = Console()
     for imported in stored:
         console.print(_heading(imported), soft_wrap=True)
-        console.print(_table(imported.profile))
+        print_table(_table(imported.profile), console)
         console.print(Text(f"Stored in {documents.file_of(imported, records)}\n"), soft_wrap=True)
 
 

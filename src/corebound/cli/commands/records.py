@@ -14,7 +14,7 @@ from rich.text import Text
 from corebound.analysis.wording import count
 from corebound.cli.commands.run import print_run, run_document
 from corebound.cli.options import Json, Records
-from corebound.cli.output.console import Console
+from corebound.cli.output.console import Console, print_table
 from corebound.cli.output.json import print_json
 from corebound.errors import Fault, InputError
 from corebound.records import jsonl
@@ -61,7 +61,7 @@ def list_(
         commit = run.commit.name if run.commit is not None else "-"
         counts = ", ".join(f"{number} {status}" for status, number in launches.items())
         table.add_row(run.id, started, Text(names), counts or "none", Text(commit))
-    console.print(table)
+    print_table(table, console)
     if hidden := len(stored) - len(shown):
         console.print(Text(f"{count(hidden, 'older run')} not shown: `corebound list --all`."))
 

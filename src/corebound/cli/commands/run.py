@@ -44,7 +44,7 @@ from corebound.cli.options import (
     variables,
     wait_seconds,
 )
-from corebound.cli.output.console import Console
+from corebound.cli.output.console import Console, print_table
 from corebound.cli.output.json import print_json
 from corebound.cli.output.plan_notes import (
     forecast_lines,
@@ -179,7 +179,7 @@ def print_run(result: RunResult, console: Console) -> None:
     differing = _differing(results)
     calibrations = _calibrations(result)
     for scenario_result in results:
-        console.print(_table(scenario_result, differing))
+        print_table(_table(scenario_result, differing), console)
         calibration = calibration_for(calibrations, scenario_result.run, scenario_result.source)
         for note in mode_notes(scenario_result):
             console.print(Text(note))

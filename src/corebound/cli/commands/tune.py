@@ -39,7 +39,7 @@ from corebound.cli.options import (
     typed_command,
     wait_seconds,
 )
-from corebound.cli.output.console import Console
+from corebound.cli.output.console import Console, print_table
 from corebound.cli.output.json import print_json
 from corebound.cli.output.progress import TerminalReporter
 from corebound.errors import NO_ANSWER, REGRESSION, InputError
@@ -214,7 +214,7 @@ def print_loads(loads: LoadsResult, console: Console) -> None:
         table.add_column(heading, overflow="fold")
     for row in load_rows(loads):
         table.add_row(row.load, row.recommended, row.gain, row.against_common)
-    console.print(table)
+    print_table(table, console)
 
 
 def _bound_ms(bound: str | None, objective: Objective) -> float | None:
@@ -282,7 +282,7 @@ def print_verification(verified: VerifyResult, console: Console) -> None:
     for difference in verified.differences:
         console.print(Text(f"Changed since the race: {difference}"))
     if verified.now.confirmed:
-        console.print(_finalists_table(verified.now))
+        print_table(_finalists_table(verified.now), console)
     console.print(Text(f"Records: {verified.records}"), soft_wrap=True)
 
 
@@ -329,8 +329,8 @@ def print_result(result: TuneResult, records: Path, console: Console) -> None:
     for sentence in certainty(result):
         console.print(Text(sentence))
     if result.confirmed and result.advice != "unfinished":
-        console.print(_finalists_table(result))
-    console.print(_race_table(result))
+        print_table(_finalists_table(result), console)
+    print_table(_race_table(result), console)
     for name, reason in not_tried(result):
         console.print(Text(f"Not tried: {name}: {reason}", style="dim"))
     if result.duplicates:

@@ -11,12 +11,20 @@ from collections.abc import Iterable
 from typing import Any
 
 import rich.console
+from rich.cells import cell_len
 from rich.console import ConsoleOptions, RenderableType
+from rich.measure import Measurement
+from rich.padding import Padding
 from rich.segment import Segment
+from rich.table import Table
+from rich.text import Text
 
 from corebound import text as corebound_text
 from corebound.cli.output.streams import Stream
 from corebound.errors import InputError
+
+# Wider than any table.
+_WIDE = 10_000
 
 
 class Console(rich.console.Console):
@@ -42,6 +50,41 @@ class Console(rich.console.Console):
         """The stream it writes to."""
         stream = super().file
         return _StyledStream(stream) if isinstance(stream, Stream) else stream
+
+
+# Words break in a narrower column only.
+_WORD_WIDTH = 16
+
+
+def print_table(table: Table, console: Console) -> None:
+    """Print a table; if it is too wide, print its rows below each other.
+
+    Each row is then its first cell, and a line with heading and value for each other cell.
+    """
+    for column in table.columns:
+        if not column.no_wrap and column.min_width is None:
+            words = (word for cell in column.cells for word in _plain(cell).split())
+            column.min_width = min(max(map(cell_len, words), default=0), _WORD_WIDTH)
+    if Measurement.get(console, console.options.update(max_width=_WIDE), table).minimum <= (
+        console.width
+    ):
+        console.print(table)
+        return
+    if table.title:
+        console.print(table.title, style=table.title_style or "table.title")
+    if header := _plain(table.columns[0].header):
+        console.print(header, style="bold")
+    for first, *rest in zip(*(column.cells for column in table.columns), strict=True):
+        console.print(first, soft_wrap=False)
+        for column, cell in zip(table.columns[1:], rest, strict=True):
+            if value := _plain(cell).strip():
+                heading = _plain(column.header)
+                line = f"{heading}: {value}" if heading else value
+                console.print(Padding(line, (0, 0, 0, 2), expand=False))
+
+
+def _plain(cell: RenderableType) -> str:
+    return cell.plain if isinstance(cell, Text) else str(cell)
 
 
 class _StyledStream:

@@ -18,7 +18,7 @@ from corebound.analysis.host_comparison import (
     OutlierHost,
 )
 from corebound.analysis.wording import NO_ESTIMATE, and_more, count, relative_speed, speed_bounds
-from corebound.cli.output.console import Console
+from corebound.cli.output.console import Console, print_table
 from corebound.cli.output.verdicts import SIGNS, duration_text
 
 By = Literal["host", "class"]
@@ -42,7 +42,7 @@ def print_hosts(comparison: HostComparison, console: Console, *, by: By, show_al
                 table.add_column(heading, overflow="fold")
             for row in rows:
                 table.add_row(*map(_line, row))
-            console.print(table)
+            print_table(table, console)
         for note in notes:
             console.print(_line(note))
 
