@@ -81,3 +81,31 @@ measure: {iterations: 2, launches: {min: 2, max: 2}, relaunch_disturbed: 0}
 
     assert document["launches"] == {"ok": 2}
     assert (suite / "suite" / "first").read_text() == "c\n"
+
+
+def test_resume_and_reproduce_keep_the_variables_of_the_command_line(
+    suite: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PASSED", "on")
+    seen = suite / "seen"
+    arguments = ("run", "suite/copying.yaml", "--env", "DROPPED=set", "--budget", "0s")
+    assert corebound(suite, *arguments).code == 5
+
+    resumed = corebound(suite, "run", "--resume", "--json")
+
+    assert resumed.code == 0, resumed.err
+    document = json.loads(resumed.out)
+    assert document["launches"] == {"ok": 8}
+    assert {line.split()[-1] for line in seen.read_text().splitlines()} == {"set"}
+
+    seen.unlink()
+    monkeypatch.delenv("PASSED")
+    cell = document["cells"][0]["id"]
+    reproduced = corebound(suite, "reproduce", document["run"], "--cell", cell)
+
+    assert reproduced.code in {0, 1}, reproduced.err
+    assert "PASSED" in reproduced.err
+    # `on`, which the shell no longer has, is missing from the line.
+    assert {tuple(line.split()[2:]) for line in seen.read_text().splitlines()} == {
+        ("given", "unset", "set")
+    }

@@ -139,11 +139,28 @@ class Run(Struct, frozen=True, kw_only=True):
     @property
     def config_option(self) -> tuple[str, ...]:
         """`--config FILE` as in its command: which project is under test; empty without it."""
-        for option, value in itertools.zip_longest(self.argv, self.argv[1:], fillvalue=""):
-            name, equals, joined = option.partition("=")
-            if name == "--config":
-                return name, joined if equals else value
-        return ()
+        files = self._values_of("--config")
+        return ("--config", files[0]) if files else ()
+
+    @property
+    def env(self) -> dict[str, str]:
+        """The environment variables that --env set, by name, with the values that they had."""
+        names = {value.partition("=")[0] for value in self._values_of("--env")}
+        return {
+            name: str(value)
+            for source in self.scenarios
+            for name, value in (source.document.get("env") or {}).items()
+            if name in names
+        }
+
+    def _values_of(self, option: str) -> list[str]:
+        """The values of an option in its command, in order."""
+        values = []
+        for word, following in itertools.zip_longest(self.argv, self.argv[1:], fillvalue=""):
+            name, equals, joined = word.partition("=")
+            if name == option:
+                values.append(joined if equals else following)
+        return values
 
     def snapshot_in(self, environments: Iterable[str]) -> Commit | None:
         """The modified working tree built for one of these environments; None if there is none."""

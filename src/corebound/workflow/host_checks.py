@@ -130,6 +130,15 @@ def preflight(prepared: PreparedRun, reporter: Reporter) -> PreparedRun:
 
     A resumed run keeps its first checks.
     """
+    passed = {
+        name
+        for task in prepared.tasks
+        for planned in task.planned
+        for command in planned.commands
+        for name in command.inherits
+    }
+    if unset := sorted(passed - os.environ.keys()):
+        reporter.notify(f"Not set here, although scenarios pass it on: {', '.join(unset)}.")
     checks = [
         check
         for check in check_host(LIVE, prepared.run.host.topology, needs=None)

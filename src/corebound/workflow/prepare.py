@@ -278,19 +278,20 @@ class _Planner:
             CoreboundError: The scenarios, environments or host do not allow the run.
         """
         request = self._request if self._request.files else _request_of(before, self._request)
-        key = request.files, request.profile, request.only
+        key = request.files, request.profile, request.only, tuple(request.env.items())
         if key not in self._plans:
             self._plans[key] = _plan(_load(request), request, self._notify)
         return self._plans[key].with_seed(before.seed if request.seed is None else request.seed)
 
 
 def _request_of(run: Run, request: RunRequest) -> RunRequest:
-    """The request with the files, profile and cells of an earlier run."""
+    """The request with the files, profile, cells and variables of an earlier run."""
     return replace(
         request,
         files=tuple(Path(source.path) for source in run.scenarios),
         profile=run.profile,
         only=run.only,
+        env={**run.env, **request.env},
     )
 
 
