@@ -8,8 +8,15 @@ import statistics
 import pytest
 from msgspec.structs import replace
 
-from corebound.analysis.forecast import Experience, TimeLeft, experience, forecast_run
+from corebound.analysis.forecast import (
+    Experience,
+    TimeLeft,
+    experience,
+    forecast_run,
+    guess,
+)
 from corebound.analysis.scenario_result import analyse_scenario
+from corebound.planning.plan import PlannedCell
 from corebound.records.launch_record import Launch
 from corebound.records.telemetry import Disturbance
 from corebound.scenario.matrix import expand
@@ -176,3 +183,30 @@ def test_what_the_others_took_corrects_the_guess_for_the_rest() -> None:
 
     # Six scenarios took 3 s instead of 1; the expectation counts like four that took 1.
     assert time_left.seconds({"g": 1}) == pytest.approx((6 * 3 + 4 * 1) / (6 + 4))
+
+
+def test_a_first_run_is_guessed_from_the_framework() -> None:
+    def launch_s(**changes: object) -> float:
+        cell = replace(CELLS[0], **changes)
+        planned = PlannedCell(
+            cell=cell,
+            measure=SCENARIO.measure,
+            placement=None,
+            commands=(),
+            requests=(),
+            unfit=None,
+        )
+        known = guess([planned])
+        assert known is not None
+        return known.launch_s
+
+    assert launch_s(framework="pytorch") > launch_s(framework="numpy") > 0
+    assert guess([]) is None
+
+
+def test_without_spreads_the_number_of_launches_is_in_the_middle() -> None:
+    known = replace(TWO_PERCENT, since="", spreads=())
+
+    (forecast,) = forecast_run([("a", 4, Launches(min=6, max=30), known)], None)
+
+    assert (forecast.launches, forecast.since) == (18, None)

@@ -147,7 +147,7 @@ def test_a_commit_is_acknowledged_with_all_its_regressions() -> None:
     accepted = command("--accept", early["id"], "--because", "checks its input")
 
     assert accepted.exit_code == 0
-    assert "20 changes" in accepted.stderr
+    assert "20 changes" in accepted.stdout
     decisions, _ = read_decisions_file(DECISIONS_FILE)
     assert {decision.id for decision in decisions} == {*early["changes"]}
     after = json.loads(command("--json").stdout)

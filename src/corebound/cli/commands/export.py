@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from corebound.cli.options import Quiet, Records, notifier
+from corebound.cli.options import Records, notifier
 from corebound.cli.output.console import Console
 from corebound.errors import InputError, encodable
 from corebound.records.jsonl import RECORDS
@@ -35,7 +35,6 @@ def export(
         ),
     ] = None,
     records: Records = RECORDS,
-    quiet: Quiet = False,
 ) -> None:
     """Write records for other tools, or as a table.
 
@@ -45,7 +44,7 @@ def export(
         corebound export pyperf --run 1f0c2d3e --out run.json
         corebound export history --only 'io.*' --out points.csv
     """
-    notify = notifier(Console(stderr=True, quiet=quiet))
+    notify = notifier(Console(stderr=True))
     option = "--run" if format_ is Format.HISTORY else "--only"
     if (run if format_ is Format.HISTORY else only) is not None:
         raise InputError(

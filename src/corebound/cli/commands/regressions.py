@@ -116,7 +116,12 @@ def regressions(
         state, change_id = decision
         decided = record_decision(state, change_id, because, history, status)
         what = change_id if len(decided) == 1 else f"{change_id}, {len(decided)} changes,"
-        reporter.notify(f"{what} is {state}: recorded in {status}.")
+        if as_json or form == "json":
+            changes = [each.id for each in decided]
+            document = {"id": change_id, "state": state, "changes": changes, "status": str(status)}
+            typer.echo(result_json(document))
+        else:
+            typer.echo(corebound_text.one_line(f"{what} is {state}: recorded in {status}."))
         return
     if confirm:
         confirm_open_changes(history, reporter, config=config, wait_s=wait_s)
