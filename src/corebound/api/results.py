@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -29,7 +29,9 @@ from corebound.scenario.cell import axes_of_key
 from corebound.scenario.matrix import axis_text
 from corebound.workflow.compare import compare_recorded
 from corebound.workflow.compare_commits import CompareCommitsResult
+from corebound.workflow.execute import RunResult
 from corebound.workflow.resolve_refs import resolve_revision
+from corebound.workflow.run_document import run_document
 from corebound.workflow.run_index import drop_unreadable_scenarios, read_suite
 
 if TYPE_CHECKING:
@@ -300,6 +302,26 @@ class Results:
             if selection.has_commit(moment.commit)
             and (selection.run is None or (moment.run or "").startswith(selection.run))
         ]
+
+    @property
+    def document(self) -> dict[str, Any]:
+        """The only run as plain data, as `corebound run --json` and `show --json` print it.
+
+        Raises:
+            InputError: There are no runs, or several.
+        """
+        runs = [*self._selected_runs()]
+        if len(runs) != 1:
+            raise InputError(
+                what=f"these results have {len(runs)} runs.",
+                where="document",
+                fix="Select one: `results.filter(run=ID)`.",
+            )
+        stored = runs[0].read()
+        run, _ = drop_unreadable_scenarios(stored)
+        return run_document(
+            RunResult(run=run, file=stored.file, launches=stored.launches, ending="complete")
+        )
 
     def plot(self) -> Figure:
         """Draw each comparison with its interval, with matplotlib (the extra `plot`).

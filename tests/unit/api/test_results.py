@@ -211,6 +211,14 @@ def test_a_comparison_is_what_the_command_prints(records: Path, results: corebou
     assert as_json(document) == printed(records, "compare", "r1", "later", "--records", ".")
 
 
+def test_a_run_is_what_show_prints(records: Path, results: corebound.Results) -> None:
+    document = results.filter(run="later").document
+
+    assert as_json(document) == printed(records, "show", "later", "--records", str(records))
+    with pytest.raises(CoreboundError, match="2 runs"):
+        _ = results.document
+
+
 @pytest.fixture(scope="module")
 def history(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Records with an imported history that has become slower."""

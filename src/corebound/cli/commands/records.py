@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from corebound.analysis.wording import count
-from corebound.cli.commands.run import print_run, run_document
+from corebound.cli.commands.run import print_run
 from corebound.cli.options import Json, Records
 from corebound.cli.output.console import Console, print_table
 from corebound.cli.output.json import print_json
@@ -22,6 +22,7 @@ from corebound.records.jsonl import RECORDS
 from corebound.records.launch_record import Launch
 from corebound.workflow.execute import RunResult
 from corebound.workflow.resolve_refs import StoredRun, matching_runs
+from corebound.workflow.run_document import run_document
 from corebound.workflow.run_index import drop_unreadable_scenarios
 
 # Counting its launches reads the whole file of a run.

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
-from msgspec import to_builtins
 from msgspec.structs import replace
 from rich.table import Table
 from rich.text import Text
@@ -19,9 +17,8 @@ from corebound import units
 from corebound.analysis.duplicate_names import short_names
 from corebound.analysis.launch_metrics import disturbed_note
 from corebound.analysis.launch_modes import mode_notes
-from corebound.analysis.noise_floor import calibration_for, noise_at, noise_floor_note
-from corebound.analysis.scenario_result import CellResult, ScenarioResult, findings
-from corebound.analysis.serialize import cell_document, findings_document
+from corebound.analysis.noise_floor import calibration_for, noise_floor_note
+from corebound.analysis.scenario_result import CellResult, ScenarioResult
 from corebound.analysis.wording import NO_BASELINE, compared_bounds, relative_speed
 from corebound.cli.options import (
     Budget,
@@ -54,16 +51,19 @@ from corebound.cli.output.plan_notes import (
 from corebound.cli.output.progress import TerminalReporter
 from corebound.cli.output.verdicts import VERDICT_WIDTH, verdict_text
 from corebound.errors import InputError
-from corebound.records import documents
-from corebound.records.calibration import Calibration, Noise
 from corebound.records.jsonl import RECORDS
-from corebound.records.launch_record import Kind
-from corebound.stats.multiplicity import suite_findings
 from corebound.workflow import prepare, projects
 from corebound.workflow.execute import Reporter, RunResult, execute_run, hold_host
 from corebound.workflow.forecast import forecast_tasks
 from corebound.workflow.host_checks import new_today, preflight
 from corebound.workflow.prepare import PreparedRun, RunRequest
+from corebound.workflow.run_document import (
+    calibrations_of,
+    differing_cells,
+    environments_of,
+    run_document,
+    status_counts,
+)
 
 
 def run(
@@ -176,8 +176,8 @@ def _announce(
 def print_run(result: RunResult, console: Console) -> None:
     """Print one table for each scenario, then notes and the locations of files."""
     results = tuple(result.scenario_results())
-    differing = _differing(results)
-    calibrations = _calibrations(result)
+    differing = differing_cells(results)
+    calibrations = calibrations_of(result)
     for scenario_result in results:
         print_table(_table(scenario_result, differing), console)
         calibration = calibration_for(calibrations, scenario_result.run, scenario_result.source)
@@ -200,7 +200,7 @@ def print_run(result: RunResult, console: Console) -> None:
             Text(f"Brackets: not significant after correcting for {compared} comparisons.")
         )
     console.print(Text(_counts_text(result)))
-    if (snapshot := result.run.snapshot_in(_environments(result))) is not None:
+    if (snapshot := result.run.snapshot_in(environments_of(result))) is not None:
         console.print(
             Text(f"Measured with uncommitted changes, {snapshot.name}: not part of the history."),
             soft_wrap=True,
@@ -211,40 +211,18 @@ def print_run(result: RunResult, console: Console) -> None:
 
 
 def _counts_text(result: RunResult) -> str:
-    text = ", ".join(f"{number} {status}" for status, number in _counts(result, "measure").items())
-    if profiles := _counts(result, "profile"):
+    text = ", ".join(
+        f"{number} {status}" for status, number in status_counts(result, "measure").items()
+    )
+    if profiles := status_counts(result, "profile"):
         profiled = ", ".join(f"{number} {status}" for status, number in profiles.items())
         text += f"; operators: {profiled}"
     return text
 
 
-def _environments(result: RunResult) -> set[str]:
-    return {launch.cell.environment for launch in result.launches}
-
-
-def _calibrations(result: RunResult) -> tuple[Calibration, ...]:
-    """The calibrations in the records that hold the run."""
-    return documents.read_calibrations(result.file.parent.parent)[0]
-
-
 def _fewest_launches(result: ScenarioResult) -> int:
     """The smallest number of launches behind a verdict of the scenario."""
     return min((len(duel.cell.summary.launches) for duel in result.ranked), default=0)
-
-
-def _counts(result: RunResult, kind: Kind) -> dict[str, int]:
-    return dict(Counter(launch.status for launch in result.launches if launch.kind == kind))
-
-
-def _differing(results: Iterable[ScenarioResult]) -> frozenset[str]:
-    """The ids of cells that differ from their baseline, after correction across the whole run."""
-    cells = [cell for result in results for cell in result.cells]
-    significant = suite_findings([cell.comparison for cell in cells])
-    return frozenset(
-        cell.cell.id
-        for cell, is_significant in zip(cells, significant, strict=True)
-        if is_significant
-    )
 
 
 def _differs_by_itself(cell: CellResult) -> bool:
@@ -284,42 +262,3 @@ def _row(cell: CellResult, differing: frozenset[str]) -> Sequence[str]:
         compared_bounds(comparison) or "–",
         verdict,
     )
-
-
-def run_document(result: RunResult) -> dict[str, Any]:
-    """Everything that `print_run` prints, for scripts."""
-    results = tuple(result.scenario_results())
-    differing, calibrations = _differing(results), _calibrations(result)
-    snapshot = result.run.snapshot_in(_environments(result))
-    return {
-        "run": result.run.id,
-        "records": str(result.file),
-        "ending": result.ending,
-        "commit": to_builtins(result.run.commit),
-        "snapshot": snapshot.name if snapshot is not None else None,
-        "launches": _counts(result, "measure"),
-        "profiles": _counts(result, "profile"),
-        "cells": [
-            cell_document(
-                cell,
-                result.run.host,
-                is_finding=cell.cell.id in differing,
-                noise=_noise(
-                    cell, calibration_for(calibrations, scenario_result.run, scenario_result.source)
-                ),
-            )
-            for scenario_result in results
-            for cell in scenario_result.cells
-        ],
-        "findings": [
-            {"scenario": scenario_result.scenario.name, **finding}
-            for scenario_result in results
-            for finding in findings_document(findings(scenario_result))
-        ],
-    }
-
-
-def _noise(cell: CellResult, calibration: Calibration | None) -> Noise | None:
-    if calibration is None or cell.comparison is None:
-        return None
-    return noise_at(calibration, len(cell.summary.launches))

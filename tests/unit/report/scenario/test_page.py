@@ -31,7 +31,6 @@ from corebound.analysis.wording import (
     time_text,
     within,
 )
-from corebound.cli.commands.run import run_document
 from corebound.records import jsonl
 from corebound.records.launch_record import Launch, Status
 from corebound.records.run_record import Run
@@ -47,6 +46,7 @@ from corebound.scenario.cell import Cell
 from corebound.scenario.matrix import expand
 from corebound.scenario.models import Scenario
 from corebound.workflow.execute import RunResult
+from corebound.workflow.run_document import run_document
 from support.build import (
     a_host,
     a_launch,

@@ -15,7 +15,6 @@ from corebound.analysis.launch_metrics import metric_of
 from corebound.analysis.scenario_result import CellResult, ScenarioResult, analyse_scenario
 from corebound.analysis.selection import latest_results
 from corebound.analysis.server_workers import cpu_use, overlap, worker_activity
-from corebound.cli.commands.run import run_document
 from corebound.launch import perf
 from corebound.launch.perf import (
     Count,
@@ -51,6 +50,7 @@ from corebound.stats.server_summary import (
     summarise_served,
 )
 from corebound.workflow.execute import RunResult
+from corebound.workflow.run_document import run_document
 from support.build import (
     a_cell,
     a_host,
