@@ -28,7 +28,7 @@ def calibrations_of(result: RunResult) -> tuple[Calibration, ...]:
     return documents.read_calibrations(result.file.parent.parent)[0]
 
 
-def status_counts(result: RunResult, kind: Kind) -> dict[str, int]:
+def launches_by_status(result: RunResult, kind: Kind) -> dict[str, int]:
     """The number of launches of a kind by status."""
     return dict(Counter(launch.status for launch in result.launches if launch.kind == kind))
 
@@ -55,8 +55,8 @@ def run_document(result: RunResult) -> dict[str, Any]:
         "ending": result.ending,
         "commit": to_builtins(result.run.commit),
         "snapshot": snapshot.name if snapshot is not None else None,
-        "launches": status_counts(result, "measure"),
-        "profiles": status_counts(result, "profile"),
+        "launches": launches_by_status(result, "measure"),
+        "profiles": launches_by_status(result, "profile"),
         "cells": [
             cell_document(
                 cell,

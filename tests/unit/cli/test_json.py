@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.main import get_command
 
 from corebound import CoreboundError, __version__, load
+from corebound.cli.app import app
 from corebound.cli.output.json import JSON_SCHEMA, result_json
 from support.build import write_records
 from support.commands import corebound
@@ -49,6 +52,12 @@ def document_of(folder: Path, *arguments: str, code: int = 0) -> dict[str, Any]:
         ("regressions", "--format", "json"),
         ("environment", "list", "--json"),
         ("import", "bencher", "bmf.json", "--json"),
+        ("check", "sums.yaml", "--json"),
+        ("export", "csv", "--out", "launches.csv", "--json"),
+        ("report", "--out", "site", "--json"),
+        ("list", "--json"),
+        ("show", "r1", "--json"),
+        ("doctor", "--json"),
     ],
     ids=" ".join,
 )
@@ -136,3 +145,34 @@ def test_without_the_option_an_error_leaves_stdout_empty(suite: Path) -> None:
 def test_a_result_cannot_replace_the_header() -> None:
     with pytest.raises(ValueError, match="header"):
         result_json({"error": "none"})
+
+
+def test_the_output_of_a_launch_is_json_with_its_cell(suite: Path) -> None:
+    (cell, *_) = document_of(suite, "show", "r1", "--json")["cells"]
+
+    document = document_of(suite, "log", "r1", "0-0", "--json")
+
+    assert {"id", "scenario", "cell", "axes"} <= document.keys()
+    assert document.keys() >= {"launch", "status", "log"}
+    assert cell["scenario"] == document["scenario"]
+
+
+def all_commands(group: Any, *words: str) -> Iterator[tuple[tuple[str, ...], Any]]:
+    """Every command of corebound with its words."""
+    for name in group.list_commands(None):
+        command = group.get_command(None, name)
+        if hasattr(command, "list_commands"):
+            yield from all_commands(command, *words, name)
+        else:
+            yield (*words, name), command
+
+
+def test_every_command_has_json_but_those_that_print_text_for_programs() -> None:
+    without = {
+        " ".join(words)
+        for words, command in all_commands(get_command(app))
+        if not any("--json" in parameter.opts for parameter in command.params)
+    }
+
+    # A JSON Schema, and a shell script.
+    assert without == {"schema", "completion"}

@@ -36,6 +36,7 @@ def make(
         typer.Option("--wheelhouse", help="Folder of wheels to install from, without an index."),
     ] = None,
     quiet: Quiet = False,
+    as_json: Json = False,
 ) -> None:
     """Create environments from their requirements files.
 
@@ -53,10 +54,23 @@ def make(
             fix="Name some that `corebound environment list` shows, or pass --for scenarios/.",
         )
     folders = {name: Path.cwd() for name in names or ()} | _needed(files or ())
+    made = {}
     for name, folder in folders.items():
-        environment = _make(name, folder, console, wheelhouse)
+        made[name] = environment = _make(name, folder, console, wheelhouse)
         packages = count(len(environment.lock.packages), "package")
-        typer.echo(f"{name}: ready, {packages}, {environment.python}")
+        if not as_json:
+            typer.echo(f"{name}: ready, {packages}, {environment.python}")
+    if as_json:
+        print_json(
+            [
+                {
+                    "name": name,
+                    "packages": environment.lock.packages,
+                    "python": str(environment.python),
+                }
+                for name, environment in made.items()
+            ]
+        )
 
 
 def _needed(files: Sequence[Path]) -> dict[str, Path]:
@@ -111,6 +125,8 @@ def list_(*, as_json: Json = False) -> None:
 
 def remove(
     names: Annotated[list[str], typer.Argument(help="Names that `environment list` shows.")],
+    *,
+    as_json: Json = False,
 ) -> None:
     """Delete environments, including older ones of the same names.
 
@@ -119,6 +135,14 @@ def remove(
     Examples:
         corebound environment remove pytorch
     """
-    for name in dict.fromkeys(names):
-        number, size_bytes = environments.remove(name)
+    removed = {name: environments.remove(name) for name in dict.fromkeys(names)}
+    if as_json:
+        print_json(
+            [
+                {"name": name, "folders": number, "size_bytes": size_bytes}
+                for name, (number, size_bytes) in removed.items()
+            ]
+        )
+        return
+    for name, (number, size_bytes) in removed.items():
         typer.echo(f"{name}: removed {count(number, 'folder')}, {units.size(size_bytes)}")

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from corebound.cli.options import Records, notifier
+from corebound.cli.options import Json, Records, notifier
 from corebound.cli.output.console import Console
+from corebound.cli.output.json import print_json
 from corebound.errors import InputError, encodable
 from corebound.records.jsonl import RECORDS
 from corebound.workflow.export import Format, export_histories, export_runs
@@ -35,6 +37,7 @@ def export(
         ),
     ] = None,
     records: Records = RECORDS,
+    as_json: Json = False,
 ) -> None:
     """Write records for other tools, or as a table.
 
@@ -58,4 +61,7 @@ def export(
         faults = export_runs(format_, out, records, run=run)
     for fault in faults:
         notify(f"warning: {fault}")
-    typer.echo(encodable(str(out)))
+    if as_json:
+        print_json({"out": encodable(str(out)), "faults": [asdict(fault) for fault in faults]})
+    else:
+        typer.echo(encodable(str(out)))

@@ -61,14 +61,27 @@ def topology(*, sysfs: Sysfs = None, as_json: Json = False) -> None:
         typer.echo(describe(host))
 
 
-def check(files: Files) -> None:
+def check(files: Files, *, as_json: Json = False) -> None:
     """Validate scenario files, and report every error.
 
     Examples:
         corebound check scenarios/
         corebound check hashing.yaml
     """
-    for task in check_suite(files):
+    tasks = check_suite(files)
+    if as_json:
+        print_json(
+            [
+                {
+                    "scenario": task.scenario.name,
+                    "cells": len(task.planned),
+                    "duplicates": len(task.duplicates),
+                }
+                for task in tasks
+            ]
+        )
+        return
+    for task in tasks:
         cells = count(len(task.planned), "cell")
         typer.echo(f"OK: {task.scenario.name}, {cells}{duplicates_suffix(task.planned)}")
 

@@ -20,6 +20,7 @@ from corebound.errors import Fault, InputError
 from corebound.records import jsonl
 from corebound.records.jsonl import RECORDS
 from corebound.records.launch_record import Launch
+from corebound.scenario.cell import cell_identity
 from corebound.workflow.execute import RunResult
 from corebound.workflow.resolve_refs import StoredRun, matching_runs
 from corebound.workflow.run_document import run_document
@@ -93,6 +94,7 @@ def log(
     ] = None,
     *,
     records: Records = RECORDS,
+    as_json: Json = False,
 ) -> None:
     """Print the output of a launch, with its traceback.
 
@@ -102,6 +104,18 @@ def log(
     """
     stored = _run(name, records)
     found = _launch(jsonl.read(stored.file).launches, stored, launch)
+    if as_json:
+        print_json(
+            {
+                **cell_identity(found.cell.scenario, found.cell.key),
+                "run": found.run,
+                "launch": found.id,
+                "status": found.status,
+                "reason": found.reason,
+                "log": found.log,
+            }
+        )
+        return
     why = "" if found.reason is None else f": {found.reason}"
     Console(stderr=True).print(
         Text(f"{found.cell.id}, launch {found.id}, {found.status}{why}"), soft_wrap=True

@@ -8,8 +8,9 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
-from corebound.cli.options import Quiet, Records, Status, notifier
+from corebound.cli.options import Json, Quiet, Records, Status, notifier
 from corebound.cli.output.console import Console
+from corebound.cli.output.json import print_json
 from corebound.cli.serve import serve_site
 from corebound.errors import InputError, encodable
 from corebound.records.decisions import DECISIONS_FILE
@@ -55,6 +56,7 @@ def report(
         int, typer.Option("--port", min=0, max=65535, help="Port of --serve; 0: any free port.")
     ] = 8000,
     quiet: Quiet = False,
+    as_json: Json = False,
 ) -> None:
     """Write the static site from all records.
 
@@ -98,7 +100,11 @@ def report(
             )
 
     index = build()
-    typer.echo(encodable(str(index.resolve())))
+    address_of_index = encodable(str(index.resolve()))
+    if as_json:
+        print_json({"index": address_of_index})
+    else:
+        typer.echo(address_of_index)
     if open_:
         typer.launch(str(index.resolve()))
     if serve:

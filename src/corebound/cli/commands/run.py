@@ -61,8 +61,8 @@ from corebound.workflow.run_document import (
     calibrations_of,
     differing_cells,
     environments_of,
+    launches_by_status,
     run_document,
-    status_counts,
 )
 
 
@@ -212,9 +212,9 @@ def print_run(result: RunResult, console: Console) -> None:
 
 def _counts_text(result: RunResult) -> str:
     text = ", ".join(
-        f"{number} {status}" for status, number in status_counts(result, "measure").items()
+        f"{number} {status}" for status, number in launches_by_status(result, "measure").items()
     )
-    if profiles := status_counts(result, "profile"):
+    if profiles := launches_by_status(result, "profile"):
         profiled = ", ".join(f"{number} {status}" for status, number in profiles.items())
         text += f"; operators: {profiled}"
     return text
