@@ -140,7 +140,9 @@ def github_action_benchmark(
     Examples:
         corebound import github-action-benchmark dev/bench/data.js --project codec
     """
-    _import("github-action-benchmark", files, records, project, host=host, quiet=quiet, as_json=as_json)
+    _import(
+        "github-action-benchmark", files, records, project, host=host, quiet=quiet, as_json=as_json
+    )
 
 
 def pyperf(
