@@ -9,7 +9,7 @@ import re
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
 from datetime import date
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from itertools import repeat
 from typing import Any, NamedTuple, TypeAlias, TypeVar, overload
 
@@ -179,7 +179,10 @@ class HistoryPoints(Sequence[HistoryPoint]):
         missing: Why there is no value; empty if no point has a reason.
     """
 
-    __slots__ = ("environment_keys", "highs", "launches", "lows", "missing", "moments", "values")
+    __slots__ = (
+        "_environment_changes", "environment_keys", "highs", "launches", "lows", "missing",
+        "moments", "values",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -215,6 +218,7 @@ class HistoryPoints(Sequence[HistoryPoint]):
         self.lows, self.highs = (lows, highs) if bounded else (_EMPTY_COLUMN, _EMPTY_COLUMN)
         self.launches = tuple(launches) if any(launches) else ()
         self.missing = tuple(missing) if any(column is not None for column in missing) else ()
+        self._environment_changes: tuple[int, ...] | None = None
 
     @classmethod
     def of(cls, points: Iterable[HistoryPoint]) -> HistoryPoints:
@@ -253,10 +257,13 @@ class HistoryPoints(Sequence[HistoryPoint]):
     @property
     def environment_changes(self) -> tuple[int, ...]:
         """The points at which anything but the commit changes; never includes the first point."""
-        keys = self.environment_keys
-        # Most share the same object, which needs no comparison.
-        candidates = itertools.compress(range(1, len(keys)), map(operator.is_not, keys[1:], keys))
-        return tuple(at for at in candidates if keys[at] != keys[at - 1])
+        if self._environment_changes is None:
+            keys = self.environment_keys
+            # Most share the same object, which needs no comparison.
+            is_other = map(operator.is_not, keys[1:], keys)
+            candidates = itertools.compress(range(1, len(keys)), is_other)
+            self._environment_changes = tuple(at for at in candidates if keys[at] != keys[at - 1])
+        return self._environment_changes
 
     def select(self, indices: Iterable[int]) -> HistoryPoints:
         """The points at these indices, in this order."""
@@ -471,7 +478,7 @@ def _join(column: tuple[T, ...], n: int, other: tuple[T, ...], m: int, filler: T
 SERIES_SCHEMA = 3
 
 
-class Series(Struct, frozen=True, kw_only=True):
+class Series(Struct, frozen=True, kw_only=True, dict=True):
     """The points of one cell on one host, oldest first.
 
     Attributes:
@@ -508,7 +515,7 @@ class Series(Struct, frozen=True, kw_only=True):
     more_is_better: bool = False
     importance: Importance = "primary"
 
-    @property
+    @cached_property
     def id(self) -> str:
         """A unique id: `host/resnet50[binding=none]`, or `project/host/…`."""
         where = self.host if self.project is None else f"{self.project}/{self.host}"

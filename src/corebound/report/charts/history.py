@@ -118,7 +118,7 @@ def history_svg(chart: HistoryChart) -> str:
 
 def _track(track: SeriesTrack, axis: Axis) -> str:
     dots = [dot for run in track.runs for dot in run]
-    across = [_x(dot.x) for dot in dots]
+    across = _xs([dot.x for dot in dots])
     values = _ys(axis, [dot.value for dot in dots])
     bounded = [
         (x, dot.low, dot.high)
@@ -279,6 +279,12 @@ def _limited(value: float) -> float:
 
 def _x(share: float) -> int:
     return round(min(max(share, 0.0), 1.0) * _WIDTH)
+
+
+def _xs(shares: Sequence[float]) -> list[int]:
+    """`_x` of many shares at once."""
+    limited = np.clip(np.asarray(shares, dtype=np.float64), 0.0, 1.0)
+    return [*map(int, np.rint(limited * _WIDTH).tolist())]
 
 
 def _y(axis: Axis, value: float) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 
 from msgspec import Struct
 
@@ -20,7 +21,7 @@ from corebound.records.run_record import Commit
 from corebound.report.charts.axis import Axis, date_ticks, has_year, plain_tick
 from corebound.report.charts.history import ChangeMark, HistoryChart, exceeds_axis, value_axis
 from corebound.report.elements import Tick, vertical_ticks
-from corebound.report.history.timeline import Timeline, levels_between, series_track
+from corebound.report.history.timeline import Timeline, levels_between, position, series_track
 from corebound.report.history.zoom import ZoomData, zoom_data
 from corebound.report.pages.changes import ChangeRow, change_row, commit_link
 from corebound.stats.history.regressions import Change, level_spread
@@ -257,7 +258,7 @@ def history_panel(
     length, unit = display_unit(all_series[0], values)
     line = line or Timeline.over([at.at for series in all_series for at in series.points.moments])
     axis = value_axis(
-        [value / length for value in values],
+        (min(values) / length, max(values) / length),
         margin=all_series[0].margin,
         ends=[end / length for series in all_series for end in _ends(series.points)]
         if bars
@@ -301,7 +302,7 @@ def history_panel(
             compared=tuple(line.share(moment) for moment, _ in compared),
         ),
         levels=vertical_ticks(axis),
-        along=_time_ticks(line),
+        along=() if line.is_ordinal else _time_ticks(line.low, line.high),
         marks=mark_labels,
         lanes=lanes,
         key=tuple((label, index) for index, label in enumerate(labels)),
@@ -416,10 +417,9 @@ def _assign_lanes(places: Sequence[tuple[float, str, str]]) -> tuple[tuple[MarkL
     return tuple(labels), len(ends)
 
 
-def _time_ticks(line: Timeline) -> tuple[Tick, ...]:
-    if line.is_ordinal:
-        return ()
-    ticks = date_ticks(line.low, line.high)
+@lru_cache(maxsize=32)  # most pages of a project have the same axis
+def _time_ticks(low: float, high: float) -> tuple[Tick, ...]:
+    ticks = date_ticks(low, high)
     # Where space is short, every other label is hidden, but never one with the year.
     years = [index % 2 for index, (_, text) in enumerate(ticks) if has_year(text)]
     kept = max(years, key=years.count)
@@ -427,7 +427,7 @@ def _time_ticks(line: Timeline) -> tuple[Tick, ...]:
     roomy = len(ticks) <= (2 if ":" in ticks[0][1] else 4)
     return tuple(
         Tick(
-            at=round(line.place(at) * 100, 1),
+            at=round(position(at, low, high) * 100, 1),
             text=text,
             minor=index % 2 != kept and not roomy and not has_year(text),
         )

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import math
-import statistics
 from collections.abc import Iterator, Sequence
 
 import numpy as np
 import numpy.typing as npt
-from msgspec import Struct
+from msgspec import Struct, field
 
-from corebound.records.history import HistoryPoints, Series, days_since_1970
+from corebound.records.history import HistoryPoints, Moment, Series, days_since_1970
 from corebound.report.charts.history import Dot, Level, SeriesTrack
 from corebound.report.charts.lines import envelope
 from corebound.stats.history.regressions import Change
+from corebound.stats.history.shift_tests import median
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -24,6 +24,29 @@ _EDGE = 0.015
 _LONG = 1.8
 
 
+def position(number: float, low: float, high: float) -> float:
+    """The position of a place along a chart whose axis has these ends, in [0, 1]."""
+    if high <= low:
+        return 0.5
+    return _EDGE + (number - low) / (high - low) * (1 - 2 * _EDGE)
+
+
+class MomentColumn(Struct, frozen=True, kw_only=True):
+    """The moments of a series on a time axis.
+
+    Attributes:
+        moments: The moments.
+        numbers: The place of each on the axis.
+        shares: The position of each along the chart.
+        pauses: The moments that come much later after the one before than usual.
+    """
+
+    moments: Sequence[Moment]
+    numbers: FloatArray
+    shares: list[float]
+    pauses: list[int]
+
+
 class Timeline(Struct, frozen=True, kw_only=True):
     """The horizontal axis: days since 1970, or ordinal numbers if a moment cannot be parsed.
 
@@ -31,12 +54,14 @@ class Timeline(Struct, frozen=True, kw_only=True):
         low, high: First and last place.
         places: The place of each moment.
         is_ordinal: Whether places are only the order of the moments.
+        columns: The columns of moments asked for so far, by id: most series of a page share one.
     """
 
     low: float
     high: float
     places: dict[str, float]
     is_ordinal: bool
+    columns: dict[int, MomentColumn] = field(default_factory=dict)
 
     @classmethod
     def over(cls, moments: Sequence[str]) -> Timeline:
@@ -55,13 +80,25 @@ class Timeline(Struct, frozen=True, kw_only=True):
 
     def place(self, number: float) -> float:
         """The position of a place along the chart, in [0, 1]."""
-        if self.high <= self.low:
-            return 0.5
-        return _EDGE + (number - self.low) / (self.high - self.low) * (1 - 2 * _EDGE)
+        return position(number, self.low, self.high)
 
     def share(self, moment: str) -> float:
         """The position of a moment along the chart."""
         return self.place(self.places[moment])
+
+    def column(self, moments: Sequence[Moment]) -> MomentColumn:
+        """The moments of a series, all of them on this axis."""
+        column = self.columns.get(id(moments))
+        if column is None:
+            numbers = [self.places[moment.at] for moment in moments]
+            # It holds the moments, so that their id stays theirs.
+            column = self.columns[id(moments)] = MomentColumn(
+                moments=moments,
+                numbers=np.array(numbers),
+                shares=[self.place(number) for number in numbers],
+                pauses=pauses_before(np.array(numbers)),
+            )
+        return column
 
 
 def segment_starts(series: Series, changes: Sequence[Change]) -> tuple[int, ...]:
@@ -100,21 +137,21 @@ def series_track(
         dash: Line style of its levels.
     """
     points = series.points
-    numbers = np.array([line.places[moment.at] for moment in points.moments])
+    column = line.column(points.moments)
     is_seen = ~np.isnan(points.values)
     values = np.flatnonzero(is_seen).tolist()
     indices = [values[at] for at, _ in envelope(points.measured, most=most)]
-    gaps = gaps_before(points, numbers)
+    gaps = gaps_before(points, column.pauses)
     runs: list[list[Dot]] = []
     last = -1
-    places = [line.place(number) for number in numbers[indices].tolist()]
+    places = [column.shares[index] for index in indices]
     dots = _dots(points, indices, places, length, bars=bars)
     for index, dot in zip(indices, dots, strict=True):
         if last < 0 or gaps[index] > gaps[last]:
             runs.append([])
         runs[-1].append(dot)
         last = index
-    lost = sorted({line.place(number) for number in numbers[~is_seen].tolist()})
+    lost = sorted({column.shares[index] for index in np.flatnonzero(~is_seen).tolist()})
     return SeriesTrack(
         mode=mode,
         dash=dash,
@@ -155,17 +192,17 @@ def _dots(
     ]
 
 
-def gaps_before(points: HistoryPoints, numbers: FloatArray) -> list[int]:
+def gaps_before(points: HistoryPoints, pauses: Sequence[int]) -> list[int]:
     """For each point the number of gaps before it.
 
     Gaps are missing values, long pauses and environment changes.
 
     Args:
         points: The points.
-        numbers: The place of each on the axis.
+        pauses: Those that come after a long pause.
     """
     gap = np.isnan(points.values)
-    gap[[*points.environment_changes, *pauses_before(numbers)]] = True
+    gap[[*points.environment_changes, *pauses]] = True
     before: list[int] = np.cumsum(gap).tolist()
     return before
 
@@ -210,5 +247,5 @@ def levels_between(series: Series, changes: Sequence[Change]) -> Iterator[Segmen
             yield SegmentLevel(
                 first=int(indices[0]),
                 last=int(indices[-1]),
-                median=statistics.median(values[indices].tolist()),
+                median=median(values[indices]),
             )

@@ -6,6 +6,7 @@ import hashlib
 import itertools
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
 from typing import TypeAlias
 
 import numpy as np
@@ -17,9 +18,11 @@ from corebound.stats.history.detectors import REACH, CutSides
 from corebound.stats.history.search import (
     MIN_LEVEL_POINTS,
     Cut,
+    Cuts,
     ProposedCuts,
     extend_search,
     propose_cuts,
+    propose_later_cuts,
     rough_spread,
     search,
 )
@@ -88,7 +91,7 @@ _MIN_REPORTED_ERRORS = 8
 _REANALYSED_POINTS = REACH
 
 
-class Segment(Struct, frozen=True, kw_only=True):
+class Segment(Struct, frozen=True, kw_only=True, dict=True):
     """Everything that determines the change points of a segment.
 
     Attributes:
@@ -103,7 +106,7 @@ class Segment(Struct, frozen=True, kw_only=True):
     threshold: float
     seed: int
 
-    @property
+    @cached_property
     def key(self) -> str:
         """A hash of all of it, as text."""
         reported = hashlib.blake2b(f"{self.threshold!r} {self.seed}".encode(), digest_size=16)
@@ -116,7 +119,7 @@ class Segment(Struct, frozen=True, kw_only=True):
         """The errors, reduced to what the values support."""
         return limit_errors(self.errors, self.values)
 
-    @property
+    @cached_property
     def before(self) -> Segment | None:
         """The first points, up to the last analysis of the whole; None if it is analysed whole now.
 
@@ -175,6 +178,7 @@ class SegmentCache:
     Attributes:
         asked: The requested results, cached or new: all that is worth keeping.
         proposed: The cuts proposed for segments that will be analysed whole.
+        proposed_later: The cuts proposed for the new part of segments that have grown.
     """
 
     def __init__(self, before: Mapping[str, SegmentResult] | None = None) -> None:
@@ -182,29 +186,46 @@ class SegmentCache:
         self._before = before or {}
         self.asked: dict[str, SegmentResult] = {}
         self.proposed: dict[str, ProposedCuts] = {}
+        self.proposed_later: dict[str, Cuts] = {}
 
     def apart(self) -> SegmentCache:
         """A separate cache with the same earlier results, for work done in parallel."""
         return SegmentCache(self._before)
 
     def propose(self, segments: Iterable[Segment]) -> None:
-        """Propose the cuts of all segments without a result together, which takes less time."""
-        missing = {}
+        """Propose the cuts of all segments without a result together, which takes less time.
+
+        A segment that has grown without a sign of a change gets its result at once.
+        """
+        whole, grown = {}, {}
         for segment in segments:
             part: Segment | None = segment
             while part is not None and part.key not in self._before:
-                if (before := part.before) is None:
-                    missing[part.key] = part
+                before = part.before
+                if before is None:
+                    whole[part.key] = part
+                elif (known := self._before.get(before.key)) is not None:
+                    if _may_have_changed(part, before, known):
+                        grown[part.key] = part, before
+                    else:
+                        self.asked[part.key] = known
                 part = before
-        thresholds = [math.log1p(segment.threshold) for segment in missing.values()]
-        proposed = propose_cuts([segment.values for segment in missing.values()], thresholds)
-        self.proposed = dict(zip(missing, proposed, strict=True))
+        thresholds = [math.log1p(segment.threshold) for segment in whole.values()]
+        proposed = propose_cuts([segment.values for segment in whole.values()], thresholds)
+        self.proposed = dict(zip(whole, proposed, strict=True))
+        later = propose_later_cuts(
+            [segment.values for segment, _ in grown.values()],
+            [math.log1p(segment.threshold) for segment, _ in grown.values()],
+            [_reanalysed_since(before) for _, before in grown.values()],
+        )
+        self.proposed_later = dict(zip(grown, later, strict=True))
 
     @property
     def news(self) -> NewResults:
         """The requested keys, and the results among them that are new."""
-        asked = self.asked
-        return tuple(asked), {key: asked[key] for key in asked.keys() - self._before.keys()}
+        # Subtracting the keys would go through all earlier results.
+        new = {key: found for key, found in self.asked.items() if key not in self._before}
+        return tuple(self.asked), new
 
     def learn(self, needs_search: NewResults) -> None:
         """Merge the news of a separate cache."""
@@ -236,7 +257,9 @@ def analyse_segment(segment: Segment, cache: SegmentCache) -> SegmentResult:
     result = (
         _analyse_whole(segment, cache.proposed.get(key))
         if before is None
-        else _extend(segment, before, analyse_segment(before, cache))
+        else _extend(
+            segment, before, analyse_segment(before, cache), cache.proposed_later.get(key)
+        )
     )
     cache.asked[key] = result
     return result
@@ -261,17 +284,36 @@ def _analyse_whole(segment: Segment, proposed: ProposedCuts | None = None) -> Se
     )
 
 
-def _extend(segment: Segment, before: Segment, result: SegmentResult) -> SegmentResult:
-    """Update the result of the segment's first points with the points added since."""
-    since = before.values.size - _REANALYSED_POINTS
+def _reanalysed_since(before: Segment) -> int:
+    """The first point that is analysed again when a segment has grown since its last analysis."""
+    return before.values.size - _REANALYSED_POINTS
+
+
+def _may_have_changed(segment: Segment, before: Segment, result: SegmentResult) -> bool:
+    """Whether the points added since an analysis may change its result."""
+    since = _reanalysed_since(before)
     last = max(result.places[-1] if result.places else 0, since - REACH)
-    needs_search = needs_rescan(
+    return needs_rescan(
         segment.values[last:],
         first=max(since - last, 0),
         threshold=math.log1p(segment.threshold),
     )
-    if not needs_search:
+
+
+def _extend(
+    segment: Segment, before: Segment, result: SegmentResult, proposed: Cuts | None = None
+) -> SegmentResult:
+    """Update the result of the segment's first points with the points added since.
+
+    Args:
+        segment: The segment.
+        before: Its first points.
+        result: The result of these.
+        proposed: The cuts of `propose_later_cuts`, if the new points may change the result.
+    """
+    if proposed is None and not _may_have_changed(segment, before, result):
         return result
+    since = _reanalysed_since(before)
     # Re-examine changes that may lie in the new part: their location may depend on the new points.
     settled_count = sum(
         1 for _ in itertools.takewhile(lambda step: step.first_bad < since, result.steps)
@@ -284,6 +326,7 @@ def _extend(segment: Segment, before: Segment, result: SegmentResult) -> Segment
         settled=tuple(step.at for step in result.steps[:settled_count]),
         pending=result.places[settled_count:],
         since=since,
+        proposed=proposed,
     )
     rho = cuts[0].rho if cuts else result.rho
     earlier_edges = _around((0, *(step.at for step in result.steps), before.values.size))

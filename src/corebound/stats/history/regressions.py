@@ -8,11 +8,12 @@ import itertools
 import math
 import traceback
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 
 import numpy as np
 from msgspec import Struct
+from msgspec.structs import replace
 
 from corebound.parallel import Mapper, serial_map
 from corebound.records.decisions import ChangeLocation
@@ -34,7 +35,7 @@ from corebound.stats.multiplicity import benjamini_hochberg
 _MIN_LEVEL = 5
 
 
-class Change(Struct, frozen=True, kw_only=True):
+class Change(Struct, frozen=True, kw_only=True, dict=True):
     """A lasting change in one series; `change_point` has indices into its points.
 
     `clear`: it is significant after correction over the whole suite, where some changes
@@ -46,7 +47,7 @@ class Change(Struct, frozen=True, kw_only=True):
     clear: bool
     back_is_clear: bool = False
 
-    @property
+    @cached_property
     def id(self) -> str:
         """A stable id, made from the series and the first point certainly after the change."""
         first = self.first_bad
@@ -163,12 +164,14 @@ class _SeriesResult(Struct, frozen=True, kw_only=True):
     error: str | None = None
 
 
-def _analyse_one(series: Series, cache: SegmentCache, *, is_retired: bool) -> _SeriesResult:
+def _analyse_one(
+    series: Series, history: HistoryArrays | None, cache: SegmentCache, *, is_retired: bool
+) -> _SeriesResult:
     # The only place that catches an error in the analysis of one series, in any process. The error
     # must not lose the results of all other series. It is a bug in corebound, so any exception is
     # caught, and each is reported with the changes.
     try:
-        history = arrays_of(series)
+        history = history or arrays_of(series)
         change_points = change_points_of(history, threshold=series.margin, cache_before=cache)
         early = None
         if not is_retired:
@@ -178,8 +181,11 @@ def _analyse_one(series: Series, cache: SegmentCache, *, is_retired: bool) -> _S
     return _SeriesResult(steps=change_points, early=early)
 
 
-# So many series share the work of proposing cuts, and go to one process.
-_TOGETHER = 16
+# This many series share the work of proposing cuts, and go to one process: more of a large suite,
+# because few of its series have anything to propose.
+_LEAST_TOGETHER, _MOST_TOGETHER = 16, 128
+# A suite is divided into at least this many parts, for hosts with many CPUs.
+_PARTS = 64
 
 
 def analyse(
@@ -208,22 +214,29 @@ def analyse(
 
     def analyse_several(several: Sequence[Series]) -> tuple[list[_SeriesResult], NewResults]:
         own_cache = cache.apart()
+        histories: dict[str, HistoryArrays] = {}
         # An error here is reported for its own series, which is analysed below.
         with contextlib.suppress(Exception):
+            for series in several:
+                histories[series.id] = arrays_of(series)
             own_cache.propose(
                 segment
                 for series in several
-                for _, segment in measured_segments(arrays_of(series), threshold=series.margin)
+                for _, segment in measured_segments(histories[series.id], threshold=series.margin)
             )
         results = [
-            _analyse_one(series, own_cache, is_retired=series.id in retired) for series in several
+            _analyse_one(
+                series, histories.get(series.id), own_cache, is_retired=series.id in retired
+            )
+            for series in several
         ]
         return results, own_cache.news
 
     change_points: list[tuple[Series, ChangePoint]] = []
     early: list[Change] = []
     not_analysed: list[NotAnalysed] = []
-    together = [suite[at : at + _TOGETHER] for at in range(0, len(suite), _TOGETHER)]
+    size = min(max(len(suite) // _PARTS, _LEAST_TOGETHER), _MOST_TOGETHER)
+    together = [suite[at : at + size] for at in range(0, len(suite), size)]
     done = 0
     for several, (results, news) in zip(together, mapper(analyse_several, together), strict=True):
         for series, result in zip(several, results, strict=True):
@@ -276,10 +289,9 @@ def level_spread(series: Series, change_points: Sequence[ChangePoint]) -> float 
         series: The series.
         change_points: Its change points.
     """
-    history = arrays_of(series)
-    logs = history.logs[
-        history.level_since(max((change_point.at for change_point in change_points), default=0))
-    ]
+    start = max((change_point.at for change_point in change_points), default=0)
+    history = arrays_of(replace(series, points=series.points[start:]))
+    logs = history.logs[history.level_since(0)]
     if logs.size < _MIN_LEVEL:
         return None
     return spread_of(logs - median(logs))
@@ -345,9 +357,17 @@ def too_short(suite: Iterable[Series]) -> tuple[Series, ...]:
     Only values from the latest environment count, because no commit accounts for differences
     from earlier ones. A series without any value failed, and is not included.
     """
-    return tuple(series for series in suite if 0 < _value_count(series) < min_values_to_detect())
+    needed = min_values_to_detect()
+    # The last points of most series are enough, and need not be counted further.
+    return tuple(
+        series
+        for series in suite
+        if _value_count(series, last=2 * needed) < needed
+        and 0 < _value_count(series, last=len(series.points)) < needed
+    )
 
 
-def _value_count(series: Series) -> int:
-    history = arrays_of(series)
+def _value_count(series: Series, *, last: int) -> int:
+    """The number of values in the latest environment, among this many last points."""
+    history = arrays_of(replace(series, points=series.points[-last:]))
     return int(np.count_nonzero(~np.isnan(history.logs[history.latest])))

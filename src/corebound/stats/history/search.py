@@ -21,7 +21,6 @@ from corebound.stats.history.detectors import (
     is_short,
     p_value_of,
     poll,
-    potts_cuts,
     potts_cuts_of_many,
     resembles_earlier_spikes,
 )
@@ -323,6 +322,7 @@ def extend_search(
     settled: Cuts,
     pending: Cuts,
     since: int,
+    proposed: Cuts | None = None,
 ) -> tuple[Cut, ...]:
     """Find the later change points of a series whose earlier ones are known from fewer points.
 
@@ -339,22 +339,46 @@ def extend_search(
             least `MIN_LEVEL_POINTS` after the one before it.
         since: The first index for additional cuts; from a new point, no detector looks
             further back.
+        proposed: Its cuts of `propose_later_cuts`, if they are known.
 
     Returns:
         The cuts in time order, without the settled ones: each lies after all of them.
     """
     evaluator = CutEvaluator(values, own_errors, threshold=threshold, seed=seed)
-    # Earlier points are needed to detect a change where the search begins.
-    begin = max(since - REACH, 0)
-    recent = values[begin:]
-    penalty = max(SEGMENT_PENALTY * rough_spread(values), threshold)
-    proposed = _drop_short_pieces(potts_cuts(recent, penalty=penalty), recent.size)
-    likely = tuple(begin + cut for cut in proposed if begin + cut >= since)
+    if proposed is None:
+        (proposed,) = propose_later_cuts([values], [threshold], [since])
     first = len(settled)
     cuts = _relocate(evaluator, settled + pending, first)
     return _final_cuts(
-        evaluator, _add_accepted(evaluator, cuts, likely, first=first, since=since), first
+        evaluator, _add_accepted(evaluator, cuts, proposed, first=first, since=since), first
     )
+
+
+def propose_later_cuts(
+    all_values: Sequence[Array], thresholds: Sequence[float], since: Sequence[int]
+) -> list[Cuts]:
+    """Propose the cuts of several series from an index on, as `extend_search` needs them.
+
+    Args:
+        all_values: As in `propose_cuts`.
+        thresholds: As in `propose_cuts`.
+        since: For each the first index of a cut.
+    """
+    proposed: list[Cuts] = []
+    rows = [*zip(all_values, thresholds, since, strict=True)]
+    for at in range(0, len(rows), _MOST_TOGETHER):
+        some = rows[at : at + _MOST_TOGETHER]
+        # Earlier points are needed to detect a change where the search begins.
+        begins = [max(first - REACH, 0) for _, _, first in some]
+        recent = [values[begin:] for (values, _, _), begin in zip(some, begins, strict=True)]
+        penalties = [
+            max(SEGMENT_PENALTY * rough_spread(values), threshold) for values, threshold, _ in some
+        ]
+        found = potts_cuts_of_many(recent, penalties)
+        for (_, _, first), begin, values, cuts in zip(some, begins, recent, found, strict=True):
+            kept = (begin + cut for cut in _drop_short_pieces(cuts, values.size))
+            proposed.append(tuple(cut for cut in kept if cut >= first))
+    return proposed
 
 
 def rough_spread(values: Array) -> float:

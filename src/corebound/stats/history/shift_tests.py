@@ -284,7 +284,8 @@ def median(values: Array) -> float:
     if values.size % 2:
         return float(np.partition(values, half)[half])
     middle = np.partition(values, (half - 1, half))
-    return float(middle[half - 1] + middle[half]) / 2
+    # As Python's numbers, whose sum may overflow without a warning.
+    return (float(middle[half - 1]) + float(middle[half])) / 2
 
 
 def spread_of(off: Array) -> float:
