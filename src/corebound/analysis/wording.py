@@ -251,7 +251,7 @@ def doing(cell: Cell, other: Cell) -> str:
         rest = [axis_value(cell, axis) for axis in differing if axis != "binding"]
         return start + (f" with {' and '.join(rest)}" if rest else "")
     values = " and ".join(axis_value(cell, axis) for axis in differing)
-    return f"Running {values}" if values else capital(full_name(cell))
+    return f"Running with {values}" if values else capital(full_name(cell))
 
 
 _IMPERATIVES = {
@@ -261,7 +261,7 @@ _IMPERATIVES = {
     "Packing": "Pack",
     "Scattering": "Scatter",
     "Using": "Use",
-    "Running": "Run with",
+    "Running": "Run",
 }
 
 

@@ -207,6 +207,20 @@ def test_improvements_follow_regressions() -> None:
     assert said.index("New regressions") < said.index("New improvements")
 
 
+def test_a_commit_listed_for_its_improvement_is_described_by_it() -> None:
+    series = [a_stepped_series("worse", 1.5, at=40), a_stepped_series("better", 0.7, at=40)]
+    history_files.keep("p", series, RECORDS)
+    (entry,) = json.loads(command("--format", "json").stdout)["commits"]
+    command("--accept", entry["id"], "--because", "checks its input")
+
+    said = command().stdout
+
+    section = said.partition("New improvements")[2]
+    assert "  ▲ " in section
+    assert "▼ " not in section.partition("also")[0]
+    assert section.index("faster") < section.index("also 1 benchmark")
+
+
 def test_series_without_values_are_grouped_by_reason() -> None:
     series = [a_series([*[1e6] * 18, None, None], scenario=name, project="p") for name in "abcde"]
 

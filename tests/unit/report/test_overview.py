@@ -20,7 +20,7 @@ from corebound.report.inputs import PageContext, SiteInputs
 from corebound.report.pages.overview import OverviewPage, overview_page
 from corebound.scenario.matrix import expand
 from support.build import a_launch, a_run, a_scenario, a_series, a_worker
-from support.report_sample import NOW
+from support.report_sample import NOW, pages_of
 from support.results import a_result
 
 NONE, ONE_CPU = "binding=none", "binding=one-cpu"
@@ -58,7 +58,7 @@ def test_the_headline_is_the_largest_effect_with_its_interval_and_what_to_set() 
     page = page_of(a_result(threads, dict(zip(keys, (1240.0, 234.0), strict=True))))
 
     assert re.fullmatch(
-        r"Training: running 1 thread is 5\.\d\d× faster than the default\.",
+        r"Training: running with 1 thread is 5\.\d\d× faster than the default\.",
         plain(page.hero.verdict),
     )
     assert re.match(r"95 % CI 5\.\d\d–5\.\d\d, 8 paired launches\.", plain(page.hero.support))
@@ -68,7 +68,7 @@ def test_the_headline_is_the_largest_effect_with_its_interval_and_what_to_set() 
     assert page.duel is not None
     assert [(bar.name, bar.tone) for bar in page.duel.bars] == [
         ("The default", "plain"),
-        ("Running 1 thread", "good"),
+        ("Running with 1 thread", "good"),
     ]
 
 
@@ -96,8 +96,11 @@ def test_without_an_effect_the_headline_says_how_large_one_could_still_be() -> N
 def test_too_little_data_says_what_is_known_and_what_to_run() -> None:
     page = page_of(a_result(a_scenario(), {NONE: 10.0, ONE_CPU: 10.0}, spread=1.0))
 
-    assert plain(page.hero.verdict) == "Keep the default until more is measured."
-    assert plain(page.hero.support).startswith("Best so far: one CPU, inconclusive (")
+    assert plain(page.hero.verdict) == "Not decided yet: more launches are needed."
+    assert re.match(
+        r"Best so far: one CPU, .*(faster|slower) than the default, inconclusive \(",
+        plain(page.hero.support),
+    )
     assert page.action is not None
     assert page.action.line.line.startswith("corebound run scenarios/a-scenario.yaml")
 
@@ -108,10 +111,33 @@ def test_among_several_scenarios_the_best_so_far_has_its_scenario() -> None:
         a_result(a_scenario(name="b", title="Large"), {NONE: 10.0, ONE_CPU: 2.0}, spread=3.0),
     )
 
-    assert plain(page.hero.support).startswith("Best so far: Large, one CPU, inconclusive")
+    assert plain(page.hero.verdict) == "No scenario is decided yet: all need more launches."
+    assert re.match(
+        r"Best so far: Large, one CPU, \d\.\d\d× faster than the default, inconclusive",
+        plain(page.hero.support),
+    )
     # The command measures that scenario, not the first.
     assert page.action is not None
     assert page.action.line.line.startswith("corebound run scenarios/b.yaml")
+
+
+def test_a_run_that_ended_early_without_a_result_is_resumed() -> None:
+    page = page_of(measured("one", 1, 1), measured("two", 1))
+
+    assert page.action is not None
+    assert page.action.line.line == "corebound run --resume"
+
+
+def test_an_effect_without_an_interval_is_drawn_and_its_size_so_far_told() -> None:
+    scenario = a_scenario()
+    launches = tuple(
+        a_launch(cell=cell, workers=(a_worker(wall_ns=(milliseconds * 1_000_000,) * 30),))
+        for cell, milliseconds in zip(expand(scenario, "s.yaml"), (10, 5), strict=False)
+    )
+    html = pages_of([(a_run(scenarios=(scenario,)), launches)])["index.html"]
+
+    assert 'class="est plain"' in html
+    assert "2.00× faster so far" in html
 
 
 def test_where_nothing_could_be_compared_a_value_is_told_and_what_to_run() -> None:

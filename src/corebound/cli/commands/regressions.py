@@ -199,14 +199,9 @@ def _markdown(result: RegressionsResult, site: str, *, show_all: bool) -> str:
     for heading, entries in _entry_sections(result, show_all=show_all):
         lines += ["", f"### {heading}", ""]
         shown = entries if show_all else entries[:_MOST_BRIEF]
-        gains = heading == _GAINS
+        evidence = result.evidence
         lines += [
-            _brief(
-                entry,
-                entry.improvements if gains else entry.leading,
-                site,
-                result.evidence.get(entry.id, ()),
-            )
+            _brief(entry, _described(entry, heading), site, evidence.get(entry.id, ()))
             for entry in shown
         ]
         if len(shown) < len(entries):
@@ -234,16 +229,16 @@ def _brief(entry: CommitEntry, impact: Impact, site: str, evidence: Sequence[Hos
     write = corebound_text.markdown
     largest = impact.counted[0].changes[0]
     subject = entry.first_bad.commit.subject if entry.first_bad.commit else ""
-    worse = largest.change.is_regression
+    worse, state = largest.change.is_regression, _impact_state(impact)
     parts = [
-        f"- {'▼' if worse else '▲'}",
+        f"- {_sign(largest.change)}",
         f" **[{entry.id}]({quote(entry_link(entry, site), safe=_SAFE_IN_LINKS)})**",
         write(f" {subject}" if subject and entry.is_of_commits else ""),
         write(f": {impact_extent(impact)}, {impact_size(impact)}"),
         # The page has the parameters, which may be hundreds of characters.
         write(f"; worst: {largest.change.series.title}" if worse else ""),
         write(f"; {'; '.join(evidence[0].lines)}" if evidence else ""),
-        write(f"; {_entry_state(entry)}" if entry.status != "new" or largest.is_back else ""),
+        write(f"; {state}" if state != "new" or largest.is_back else ""),
     ]
     return "".join(parts)
 
@@ -302,7 +297,10 @@ def _sections(result: RegressionsResult, site: str, *, show_all: bool) -> Iterat
     for heading, entries in _entry_sections(result, show_all=show_all):
         yield _Section(
             heading=heading,
-            items=[_entry_lines(entry, result, site, show_all=show_all) for entry in entries],
+            items=[
+                _entry_lines(entry, _described(entry, heading), result, site, show_all=show_all)
+                for entry in entries
+            ],
         )
     for heading, entries in _doubtful_sections(result, show_all=show_all):
         shown = entries if show_all else entries[:_MOST_ITEMS]
@@ -337,6 +335,11 @@ def _entry_sections(
     return ((heading, entries) for heading, entries in sections if entries)
 
 
+def _described(entry: CommitEntry, heading: str) -> Impact:
+    """The direction of changes that a commit is listed for."""
+    return entry.improvements if heading == _GAINS else entry.leading
+
+
 def _doubtful_sections(
     result: RegressionsResult, *, show_all: bool
 ) -> Iterator[tuple[str, list[CommitEntry]]]:
@@ -352,7 +355,7 @@ def _doubtful_line(entry: CommitEntry) -> str:
     """A commit that may have changed something, in one line."""
     largest = entry.leading.benchmarks[0].changes[0]
     return (
-        f"{_sign(entry)} {_entry_name(entry)}: {impact_extent(entry.leading)},"
+        f"{_sign(largest.change)} {_entry_name(entry)}: {impact_extent(entry.leading)},"
         f" {impact_size(entry.leading)}: {largest.change.series.title}; {_doubts(entry)}"
     )
 
@@ -384,7 +387,8 @@ def _doubtful_lines(
         if len(shown) < len(entry.changes)
         else "",
     )
-    return (f"{_sign(entry)} {_entry_name(entry)}", *(f"  {line}" for line in lines if line))
+    sign = _sign(entry.changes[0].change)
+    return (f"{sign} {_entry_name(entry)}", *(f"  {line}" for line in lines if line))
 
 
 def _other_sections(result: RegressionsResult, site: str) -> Iterator[_Section]:
@@ -413,22 +417,25 @@ def _hidden_note(result: RegressionsResult) -> str:
 
 
 def _entry_lines(
-    entry: CommitEntry, result: RegressionsResult, site: str, *, show_all: bool
+    entry: CommitEntry, impact: Impact, result: RegressionsResult, site: str, *, show_all: bool
 ) -> tuple[str, ...]:
-    """A commit: what it changed, the largest change of some benchmarks, and commands."""
+    """A commit: what it changed, the largest change of some benchmarks, and commands.
+
+    `impact` is the direction that is described first.
+    """
     most = len(entry.changes) if show_all else _MOST_BENCHMARKS
-    first, *rest = entry.leading.benchmarks[:most]
+    first, *rest = impact.benchmarks[:most]
     largest = first.changes[0]
     others = [each for group in rest for each in group.changes[:1]]
     if show_all:
         others = [each for each in entry.changes if each is not largest]
     left = len(entry.changes) - 1 - len(others)
-    location, state = _between(entry.last_good, entry.first_bad), _entry_state(entry)
+    location, state = _between(entry.last_good, entry.first_bad), _impact_state(impact)
     repeated = {location, state}
-    other = entry.other
+    other = entry.improvements if impact is entry.regressions else entry.regressions
     also = f"also {impact_extent(other)}: {impact_size(other)}" if other.benchmarks else ""
     details = (
-        f"{impact_extent(entry.leading)}: {impact_size(entry.leading)}",
+        f"{impact_extent(impact)}: {impact_size(impact)}",
         also,
         *evidence_lines(result.evidence.get(entry.id, ())),
         location,
@@ -446,13 +453,13 @@ def _entry_lines(
         entry_link(entry, site),
     )
     return (
-        f"{_sign(entry)} {_entry_name(entry)}",
+        f"{_sign(largest.change)} {_entry_name(entry)}",
         *(f"  {line}" for line in details if line),
     )
 
 
-def _sign(entry: CommitEntry) -> str:
-    return "▼" if entry.is_regression else "▲"
+def _sign(change: Change) -> str:
+    return "▼" if change.is_regression else "▲"
 
 
 def _entry_name(entry: CommitEntry) -> str:
@@ -462,11 +469,11 @@ def _entry_name(entry: CommitEntry) -> str:
     return f"{entry.id}  {commit.subject}".rstrip()
 
 
-def _entry_state(entry: CommitEntry) -> str:
-    """The status of a commit; the number of series in each status if they differ."""
-    numbers = Counter(map(change_status, entry.leading.changes))
+def _impact_state(impact: Impact) -> str:
+    """The status of changes; the number of series in each status if they differ."""
+    numbers = Counter(map(change_status, impact.changes))
     if len(numbers) == 1:
-        return entry.status
+        return next(iter(numbers))
     return ", ".join(f"{numbers[status]} {status}" for status in STATUSES if numbers[status])
 
 

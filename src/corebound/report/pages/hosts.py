@@ -30,6 +30,7 @@ from corebound.analysis.wording import (
     speed_bounds,
     strong,
     time_text,
+    verdict_word,
 )
 from corebound.records.run_record import Run
 from corebound.report.charts.axis import Axis, effect_scale
@@ -38,8 +39,7 @@ from corebound.report.elements import Head, Hero
 from corebound.report.scenario.provenance import topology_text
 from corebound.report.urls import host_file
 
-State = Literal["faster", "slower", "inconclusive", "baseline", "absent"]
-_SIGNS: dict[State, str] = {"faster": "▲", "slower": "▼", "inconclusive": "≈"}
+State = Literal["faster", "slower", "equivalent", "inconclusive", "baseline", "absent"]
 # As on the heat map of a scenario.
 _LEAST_TINT, _TINT_PER_LOG, _MOST_TINT = 8, 60, 55
 # More hosts of one kind are counted in the notices.
@@ -325,18 +325,17 @@ def _cell(
     if row.kind == "time":
         text = time_text(result.value)
         return ClassCell(state="baseline", text=text, note=spread, outliers=marks)
-    verdict = result.verdict
-    state: State = (
-        "faster" if verdict == "faster" else "slower" if verdict == "slower" else "inconclusive"
-    )
+    verdict = result.verdict or "undecided"
+    state: State = "inconclusive" if verdict == "undecided" else verdict
+    word = verdict_word(verdict)
     size, _, direction = relative_speed(result.value).partition(" ")
-    read = direction if state != "inconclusive" else "equivalent" if verdict else "inconclusive"
+    read = direction if state in {"faster", "slower"} else word.word
     interval = result.interval
     distance = abs(math.log(result.value))
     odd = f", outliers {', '.join(name for name, _ in marks)}" if marks else ""
     return ClassCell(
         state=state,
-        sign=_SIGNS[state],
+        sign=word.sign,
         text=size,
         read=read,
         bounds=speed_bounds(interval.low, interval.high) if interval is not None else "",
@@ -350,8 +349,9 @@ def _cell(
             tone={"faster": "good", "slower": "bad"}.get(state, "plain"),
             description=f"{row.name} on {names[result.hardware]}: {size} {read}{odd}",
         ),
-        tint=0 if state == "inconclusive"
-        else round(min(_LEAST_TINT + _TINT_PER_LOG * distance, _MOST_TINT)),
+        tint=round(min(_LEAST_TINT + _TINT_PER_LOG * distance, _MOST_TINT))
+        if state in {"faster", "slower"}
+        else 0,
     )  # fmt: skip
 
 

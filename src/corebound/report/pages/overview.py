@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from corebound.analysis.change_history import ChangeHistory
 from corebound.analysis.claims import judge_claims
-from corebound.analysis.commands import FIRST, CommandLine, reproduce_command
+from corebound.analysis.commands import FIRST, RESUME, CommandLine, reproduce_command
 from corebound.analysis.duplicate_names import long_names
 from corebound.analysis.host_records import Record
 from corebound.analysis.launch_metrics import LaunchCounts, first_reason, launch_counts, metric_of
@@ -171,15 +171,20 @@ def _ended_early(results: Sequence[ScenarioResult]) -> Flag | None:
     if not cut:
         return None
     short = sum(result.incomplete is not None for result in results)
-    latest = max(results, key=lambda result: (result.run.started_at, result.run.id)).run.id
-    # Only the latest run can be resumed.
-    more = "; corebound run --resume continues it" if {*cut} == {latest} else ""
+    more = f"; {RESUME.line} continues it" if _can_be_resumed(results) else ""
     return Flag.warning(
         title=f"The run ended early{budget_note(*cut.values())}"
         if len(cut) == 1
         else f"{len(cut)} runs ended early",
         detail=f"{short} of {count(len(results), 'scenario')} cut short{more}",
     )
+
+
+def _can_be_resumed(results: Sequence[ScenarioResult]) -> bool:
+    """Whether the latest run ended early, and no earlier one that results are from."""
+    cut = {result.run.id for result in results if result.incomplete is not None}
+    latest = max(results, key=lambda result: (result.run.started_at, result.run.id)).run.id
+    return cut == {latest}
 
 
 def _claims(results: Sequence[ScenarioResult]) -> Flag | None:
@@ -211,7 +216,7 @@ class OverviewRow(Struct, frozen=True, kw_only=True):
         others: All other comparisons of the scenario.
         second: The best alternative, if the largest effect is another one; else empty.
         same: The names of the configurations that are the same as the recommended one.
-        command: Measures again what is shown.
+        command: Measures again what is shown, or what is still needed.
         trend: None after a single run.
     """
 
@@ -352,11 +357,19 @@ def _headline(advices: Sequence[Advice]) -> _Headline:
     left = f" {count(undecided, 'scenario')} need more launches." if undecided > 1 else ""
     left = left or (" One scenario needs more launches." if undecided else "")
     if most is None or most > _MOST_KEPT:
-        verdict = rich("Keep the default until more is measured.")
         nearest = max(compared, key=_best_speedup)
         title = f"{nearest.result.scenario.title}, " if len(advices) > 1 else ""
         support = f"Best so far: {title}{_best_alternative(nearest)}."
-        action = _action(nearest) if nearest.command is not None else action
+        if undecided < len(advices):
+            verdict = rich("Keep the default until more is measured.")
+        elif len(advices) == 1:
+            verdict = rich("Not decided yet: more launches are needed.")
+        else:
+            verdict, left = rich("No scenario is decided yet: all need more launches."), ""
+        if undecided == len(advices) and _can_be_resumed([each.result for each in advices]):
+            action = Action(prompt="Run", line=RESUME)
+        elif nearest.command is not None:
+            action = _action(nearest)
     else:
         verdict = rich("Keep the default: nothing beats it by more than ", strong(ratio(most)), ".")
         support = f"With 95 % confidence, in {count(len(compared), 'scenario')}."
@@ -452,7 +465,7 @@ def _row(advice: Advice, history: ChangeHistory) -> OverviewRow:
         and advice.best.cell.cell.key not in keys
         else "",
         same=long_names(advice.same) if advice.same else "",
-        command=reproduce_command(result, chosen[::-1]),
+        command=advice.command or reproduce_command(result, chosen[::-1]),
         trend=scenario_trend(
             result,
             [cell.key for cell in (*chosen, *(one.cell for one in (result.baseline,) if one))],
@@ -466,14 +479,16 @@ def _best_speedup(advice: Advice) -> float:
 
 
 def _best_alternative(advice: Advice) -> str:
-    """The best alternative and its verdict: `one CPU, inconclusive (−3 to +5 %)`; may be empty."""
+    """The best alternative and its verdict: `one CPU, equivalent (−1 to +1 %)`; may be empty."""
     if advice.best is None:
         return ""
     comparison = advice.best.comparison
     is_used = advice.use is not None and advice.use.cell.cell.key == advice.best.cell.cell.key
-    words = "equivalent" if comparison.verdict == "equivalent" else "inconclusive"
-    if is_used or comparison.verdict == "slower":
-        words = relative_speed(comparison.speedup_ratio)
+    words = relative_speed(comparison.speedup_ratio)
+    if comparison.verdict == "equivalent":
+        words = "equivalent"
+    elif not is_used and comparison.verdict != "slower":
+        words = f"{words} than {advice.best.reference}, inconclusive"
     return f"{advice.best.name}, {words} ({compared_bounds(comparison)})"
 
 

@@ -31,7 +31,9 @@ from corebound.scenario.wording import join_words
 from corebound.stats.variance_explained import share_explained
 from corebound.units import percent
 
-State = Literal["faster", "slower", "inconclusive", "baseline", "duplicate", "skipped", "absent"]
+State = Literal[
+    "faster", "slower", "equivalent", "inconclusive", "baseline", "duplicate", "skipped", "absent"
+]  # fmt: skip
 # The tint grows with the logarithm of the ratio, up to a share at which text stays readable.
 _LEAST_TINT, _TINT_PER_LOG, _MOST_TINT = 8, 60, 55
 # In rows, if it is one of the axes.
@@ -216,13 +218,27 @@ def _cell(
     repeats_baseline = any(pair.cell is found and pair.is_itself for pair in result.ranked)
     size, _, direction = relative_speed(comparison.speedup_ratio).partition(" ")
     # A configuration that is the baseline itself can differ from it by noise only.
-    if repeats_baseline or comparison.verdict not in {"faster", "slower"}:
-        word = "same as the baseline" if repeats_baseline else verdict.word
+    if repeats_baseline:
+        same = "the baseline"
+        return HeatCell(
+            state="duplicate", text=f"= {same}", name=f"{name}: same as {same}", anchor=anchor
+        )
+    if comparison.verdict == "equivalent":
+        return HeatCell(
+            state="equivalent",
+            sign=verdict.sign,
+            text=size,
+            name=f"{name}: {verdict.word}, {size} {direction}".rstrip(),
+            anchor=anchor,
+        )
+    if comparison.verdict == "undecided":
+        so_far = f"{f'{size} {direction}'.rstrip()} so far"
         return HeatCell(
             state="inconclusive",
-            sign="≈",
-            text=size,
-            name=f"{name}: {word}, {size} {direction}".rstrip(),
+            sign=verdict.sign,
+            text=verdict.word,
+            note=so_far,
+            name=f"{name}: {verdict.word}, {so_far}",
             anchor=anchor,
         )
     distance = abs(math.log(comparison.speedup_ratio))

@@ -345,6 +345,10 @@ def _none_faster(result: ScenarioResult, nearest: BaselineComparison) -> tuple[T
             f"Every configuration is as fast as {name} here, within"
             f" ±{percent(result.measure.margin, 0)}."
         )
+    elif not any(
+        rival.comparison.interval or rival.comparison.launches_needed for rival in rivals
+    ):
+        verdict = rich("Not decided yet: too few launches to compare.")
     else:
         verdict = rich(f"No configuration is clearly faster than {name} here.")
     support: list[str | TextSpan] = [
@@ -428,7 +432,9 @@ def _value_spans(
         f"{metric_of((cell,)).says.capitalize()} ",
         strong(time_text(cell.summary.median_ns)),
         f" instead of {time_text(baseline.summary.median_ns)} ",
-        f"(95 % CI of the ratio {compared_bounds(comparison)}, {_pairing_text(comparison)}).",
+        f"(95 % CI of the ratio {compared_bounds(comparison)}, {_pairing_text(comparison)})."
+        if comparison.interval
+        else "(no interval yet).",
         f" {_launches_text(cell, baseline)}",
         _disturbed_note(cell, baseline),
     )

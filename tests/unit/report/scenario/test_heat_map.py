@@ -87,12 +87,29 @@ def test_each_cell_shows_its_verdict_and_the_skipped_ones_their_reason() -> None
         ("unbound", "1"): ("slower", "1.60×", ""),
         ("unbound", "2"): ("baseline", "1×", "baseline"),
         ("one CPU", "1"): ("faster", "1.25×", "best"),
-        ("one CPU", "2"): ("inconclusive", "1.00×", ""),
+        ("one CPU", "2"): ("equivalent", "1.00×", ""),
         ("SMT siblings", "1"): ("skipped", "skipped", "no core of this host has two CPUs"),
         ("SMT siblings", "2"): ("skipped", "skipped", "no core of this host has two CPUs"),
     }
     assert cells["unbound", "1"].name == "unbound, 1 thread: 1.60× slower"
     assert cells["one CPU", "1"].is_best
+
+
+def test_an_inconclusive_ratio_is_called_so_and_not_nearly_equal() -> None:
+    cells = expand(SCENARIO, "s.yaml")
+    # One launch each: 27 times as fast, without an interval.
+    launches = [
+        launches_of(cell, 270.0 if cell.key == "binding=none,threads=2" else 10.0)[0]
+        for cell in cells
+        if cell.key in TIMES_MS
+    ]
+    (result,) = latest_results([(a_run(scenarios=(SCENARIO,)), tuple(launches))])
+
+    cell = cells_of(map_of(result))["one CPU", "1"]
+
+    assert (cell.state, cell.sign, cell.text) == ("inconclusive", "?", "inconclusive")
+    assert cell.note == "27× faster so far"
+    assert cell.name == "one CPU, 1 thread: inconclusive, 27× faster so far"
 
 
 def test_the_tint_grows_with_the_logarithm_of_the_ratio_in_both_directions() -> None:

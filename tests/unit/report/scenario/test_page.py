@@ -706,7 +706,7 @@ def test_cores_per_worker_threads_are_named_as_written_in_the_scenario() -> None
     default, share = expand(scenario, "s.yaml")
 
     assert full_name(share) == "cores-per-worker threads"
-    assert doing(share, default) == "Running cores-per-worker threads"
+    assert doing(share, default) == "Running with cores-per-worker threads"
     assert compared_with(default, share) == "cores-per-worker threads"
 
 
@@ -718,7 +718,7 @@ def test_headline_rows_and_commands_of_a_server_use_the_same_name() -> None:
         records_file="r.jsonl",
     )
 
-    assert plain(page.hero.verdict).startswith("Running cores-per-worker threads is ")
+    assert plain(page.hero.verdict).startswith("Running with cores-per-worker threads is ")
     rows = page.configurations.rows
     assert any("cores-per-worker threads" in full_name(row.cell.cell) for row in rows)
     assert page.serving is not None
