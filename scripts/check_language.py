@@ -12,24 +12,35 @@ ROOT = Path(__file__).parents[1]
 # What not to write, as a regular expression, and what to write.
 REPLACEMENTS = {
     "anew": "again",
+    "at the worst": "at most",
     "are told|is told": "the value itself, or `set`",
+    "cannot be told from": "cannot be distinguished from",
     "came to|comes to": "is",
+    "enters? no": "is not part of any",
     "figures? any more|no figures?": "no result",
+    "for machines": "as data",
+    "made elsewhere": "of other tools",
     "goes on with|gone on with": "continues",
+    "is in no table": "is unknown",
+    "measured no longer": "retired",
     "mends?|mended": "fix",
     "partly undone|more than undone": "partly recovered, more than recovered",
     "passed over": "skipped",
     "it is no": "not a",
+    "told apart|tells? apart": "distinguished",
     "undecided": "inconclusive",
+    "whence|whither": "from where, to where",
 }
 # The JSON value, documented beside its word.
 ALLOWED = "`undecided` in JSON"
 _BANNED = re.compile("|".join(rf"\b({words})\b" for words in REPLACEMENTS), re.IGNORECASE)
+# A text in quotes with more than one word; single words are keys.
+_SENTENCE = re.compile(r"""(["'`])(?=(?:(?!\1)\S)* )(?:\\.|(?!\1)[^\n])*\1""")
 _CODE_OF_TEMPLATES = re.compile(r"{#.*?#}|{%.*?%}|{{.*?}}|<[^>]*>", re.DOTALL)
 
 
 def find_faults(root: Path) -> list[str]:
-    """Find banned words in string literals, templates and docs.
+    """Find banned words in string literals, templates, scripts of pages and docs.
 
     Returns:
         One line for each fault: the file, its line, the word and its replacement.
@@ -49,12 +60,32 @@ def _texts(root: Path) -> Iterator[tuple[Path, int, str]]:
     for file in sorted((root / "src").rglob("*.py")):
         for line, text in _literals(ast.parse(file.read_text("utf-8"))):
             yield file, line, text
-    for file in sorted([*(root / "docs").rglob("*.md"), *root.glob("reports/templates/*.html")]):
+    templates = [*root.glob("reports/templates/*"), *root.glob("reports/assets/*.js")]
+    written = [*root.glob("*.md"), *(root / "docs").rglob("*.md")]
+    starters = root.glob("src/corebound/workflow/templates/*")
+    for file in sorted([*written, *templates, *starters]):
+        # Libraries have their version in their name.
+        if file.name == "CHANGELOG.md" or re.search(r"-[0-9]", file.name):
+            continue
         text = file.read_text("utf-8")
-        if file.suffix == ".html":
+        if file.suffix == ".js":
+            yield from ((file, *found) for found in _quoted(text))
+            continue
+        if file in templates:
+            # Texts are also in the arguments of macros.
+            for code in _CODE_OF_TEMPLATES.finditer(text):
+                before = text.count("\n", 0, code.start())
+                if code.group().startswith(("{{", "{%")):
+                    yield from ((file, before + at, said) for at, said in _quoted(code.group()))
             text = _CODE_OF_TEMPLATES.sub(lambda code: "\n" * code.group().count("\n"), text)
         text = text.replace(ALLOWED, "")
         yield from ((file, number, line) for number, line in enumerate(text.split("\n"), 1))
+
+
+def _quoted(code: str) -> Iterator[tuple[int, str]]:
+    """The texts in quotes in a piece of code, with their lines from 1."""
+    for found in _SENTENCE.finditer(code):
+        yield code.count("\n", 0, found.start()) + 1, found.group()
 
 
 def _literals(tree: ast.AST) -> Iterator[tuple[int, str]]:

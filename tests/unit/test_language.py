@@ -22,6 +22,9 @@ def faults_of(root: Path, name: str, text: str) -> list[str]:
         ("src/a.py", '"""A module."""\n\nfix = "Mend it."\n'),
         ("docs/a.md", "# A page\n\nMend it.\n"),
         ("reports/templates/a.html", "{# a\n#}\n<p>Mend it.</p>\n"),
+        ("reports/templates/a.html", "{{ reading((\n  ('Line',\n  'Mend it.'),\n)) }}\n"),
+        ("reports/assets/a.js", "// Mend it.\n\nsay('Mend it.');\n"),
+        ("src/corebound/workflow/templates/a.yml", "on: push\n\n# Mend it.\n"),
     ],
 )
 def test_a_banned_word_is_reported_with_its_replacement(
@@ -35,7 +38,8 @@ def test_a_banned_word_is_reported_with_its_replacement(
     [
         ("src/a.py", '"""Mend it."""\n\nVERDICTS = ("undecided",)\nanew = 1\n'),
         ("docs/a.md", "`inconclusive` (`undecided` in JSON)\n"),
-        ("reports/templates/a.html", '{# Mend it. #}\n<p class="anew">{{ page.undecided }}</p>\n'),
+        ("reports/assets/a.js", "// Mend it.\nmend('anew', undecided / anew);\n"),
+        ("reports/templates/a.html", '{# "Mend it." #}\n<p class="anew">{{ page.undecided }}</p>\n'),
     ],
 )
 def test_code_and_json_values_are_not_text(tmp_path: Path, name: str, text: str) -> None:
