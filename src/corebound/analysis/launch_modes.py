@@ -180,7 +180,7 @@ def associated_property(sides: Sequence[Sequence[Launch]], modes: Modes) -> str:
     clear = [one for one, is_clear in zip(tested, found, strict=True) if is_clear]
     if not clear:
         return ""
-    return f"The mode goes with the launch's {min(clear)[1]}."
+    return f"The mode depends on the launch's {min(clear)[1]}."
 
 
 def _divided(launches: Sequence[Launch], one: _Property, modes: Modes) -> list[tuple[bool, Mode]]:

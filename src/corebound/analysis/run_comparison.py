@@ -529,8 +529,7 @@ def run_variation_note(comparison: RunComparison) -> str:
     floors = [cell.floor_ratio for cell in compared if cell.floor_ratio is not None]
     if floors:
         sentences.append(
-            f"A difference of less than about {percent(statistics.median(floors))} cannot be told"
-            " from none here. corebound compare-commits launches both sides in turns and sees"
-            " smaller ones."
+            f"Two runs cannot show a difference below about {percent(statistics.median(floors))}"
+            " here. corebound compare-commits interleaves both sides and detects smaller ones."
         )
     return " ".join(sentences)

@@ -107,7 +107,7 @@ def certainty(result: TuneResult) -> tuple[str, ...]:
             f" than {percent(result.tuning.rule.margin, 0)} better than the winner of the race."
         )
     elif 0 < race.faster_at_most < 1:
-        limit = {"blocks": "its most blocks", "time": "its part of the budget"}
+        limit = {"blocks": "the maximum number of blocks", "time": "its share of the budget"}
         sentences.append(
             f"The race ended after {limit.get(race.ending, 'its launches')}. With {sure}"
             " confidence, no configuration tried is more than"
@@ -115,18 +115,18 @@ def certainty(result: TuneResult) -> tuple[str, ...]:
         )
     else:
         sentences.append(
-            "The race ended before it could tell how much better another configuration may be."
+            "The race ended too early to say how much better another configuration may be."
             " Give it a larger `--budget`."
         )
     fresh = min((one.summary.attempts for one in result.confirmed), default=0)
     sentences.append(
         f"The ratios come from {count(fresh, 'fresh launch', 'fresh launches')} of each finalist,"
-        " made after the race, so they are not those that made it win."
+        " made after the race, so that selecting the winner does not bias them."
     )
     if fresh < result.tuning.rule.confirm_blocks:
         sentences.append(
             f"The budget ended before all {result.tuning.rule.confirm_blocks} of each were made;"
-            " `--resume` makes the rest."
+            " `--resume` makes the others."
         )
     if len(finalists.ties) > 1:
         known = names(result)

@@ -119,7 +119,7 @@ def never_steady(cell: CellEvidence, _: Evidence) -> Finding | None:
         rule="never-steady",
         tone="warn",
         what=f"{unsettled} of {launches} launches did not reach steady state: the result depends"
-        " on when the measurement stops.",
+        " on the number of iterations.",
         evidence=(f"classification: {listed}",),
         fix="Raise `iterations`, or set a `warmup` that excludes the change. `corebound doctor`"
         " checks the host for causes.",

@@ -518,7 +518,7 @@ def _series_counts(benchmark: ImportedBenchmark) -> str:
     return (
         f"{count(len(all_series), 'series', 'series')} on {count(hosts, 'machine')}, "
         f"up to {count(points, 'point')} each, the last of {latest[:10]}; "
-        f"{f'{ended:,} measured no longer; ' if ended else ''}"
+        f"{f'{ended:,} retired; ' if ended else ''}"
     )
 
 

@@ -101,7 +101,7 @@ def host_page(result: HostRecords, *, now: str) -> HostPage:
             title=f"Host {host.name}",
             description=topology_text(host.topology),
             root="../",
-            made=f"As its latest run saw it, {day(latest.started_at)}; page made {day(now)}.",
+            made=f"From its latest run, {day(latest.started_at)}; page made {day(now)}.",
         ),
         hero=Hero(
             title="Host",

@@ -99,7 +99,7 @@ def operators_page(
 def _verdict(profiles: Sequence[ImportedProfile], *, scenarios: int) -> Text:
     if not profiles:
         return rich("Operators were profiled in ", strong(count(scenarios, "scenario")), ".")
-    elsewhere = f"{count(len(profiles), 'profile')} made elsewhere"
+    elsewhere = f"{count(len(profiles), 'profile')} of other tools"
     if len(profiles) > 1:
         return rich(strong(elsewhere), ", side by side.")
     return rich(strong(elsewhere), ".")
@@ -108,7 +108,7 @@ def _verdict(profiles: Sequence[ImportedProfile], *, scenarios: int) -> Text:
 def _support(profiles: Sequence[ImportedProfile]) -> Text:
     if not profiles:
         return rich(
-            "To show profiles from elsewhere next to them, use ",
+            "To show profiles of other tools beside them, use ",
             TextSpan("corebound import profile", "code"),
             ".",
         )

@@ -87,7 +87,7 @@ class Tradeoff(Struct, frozen=True, kw_only=True):
     """The objective against CPU time, a dot for each configuration.
 
     `marks` are (left, top, number) in per cent; `key` has the number and name of those on the
-    front, which no other one beats in both.
+    Pareto front.
     """
 
     curves: tuple[TradeoffCurve, ...]
@@ -325,7 +325,7 @@ def _tradeoff(rows: Sequence[RaceRow]) -> Tradeoff | None:
             (number, mode_class(row.cell.binding.mode), row.name)
             for number, (row, _, _) in enumerate(front, start=1)
         ),
-        says=f"{count(len(points), 'configuration')}; no other one beats in both: {best}",
+        says=f"{count(len(points), 'configuration')}; the Pareto front: {best}",
     )
 
 

@@ -185,7 +185,7 @@ def whats_new(history: ChangeHistory, records: Sequence[Record]) -> WhatsNew | N
 def _more(hidden: Mapping[str, int]) -> str:
     """The number of rows that are only on other pages, by kind; empty if there are none."""
     parts = ", ".join(f"{number:,} {what}" for what, number in hidden.items() if number > 0)
-    return f"More rows, on the pages of the history and of the runs: {parts}." if parts else ""
+    return f"More in the history and on the pages of runs: {parts}." if parts else ""
 
 
 def _own_first(changes: Sequence[Change]) -> list[Change]:
@@ -326,7 +326,7 @@ def _support(
         ]
     if failing:
         has = "has" if failing == 1 else "have"
-        text = f"{count(failing, 'configuration')} {has} had no results for longer"
+        text = f"{count(failing, 'configuration')} {has} been without results for longer"
         parts += [strong(text, "history.html#failing"), ". "]
     parts += not_analysed_words(not_analysed, "history.html#not-analysed")
     if older:

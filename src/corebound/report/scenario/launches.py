@@ -141,11 +141,11 @@ def _warmup_reading(result: ScenarioResult) -> tuple[tuple[str, str], ...]:
     elif isinstance(rule, WarmupSeconds):
         discarded = f"The scenario drops the first {rule.seconds:g} s."
     else:
-        discarded = "The cut is found afterwards, for each launch by itself."
+        discarded = "The warm-up is detected in each launch separately."
     return (
         ("Line", "Every iteration of one launch, the one nearest to the configuration's median."),
         ("Table below", "The minimum, median and maximum of each tenth of that launch."),
-        ("Shaded", f"Enters no statistic. {discarded}"),
+        ("Shaded", f"Warm-up, which is part of no result. {discarded}"),
     )
 
 

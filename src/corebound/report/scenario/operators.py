@@ -428,7 +428,7 @@ def _period(profiles: Sequence[OperatorProfile]) -> str:
     is_total = [profile.iterations is None for profile in profiles]
     if all(is_total):
         return "in all"
-    return "an iteration or in all" if any(is_total) else "an iteration"
+    return "per iteration or in total" if any(is_total) else "an iteration"
 
 
 class _RowBuilder:
@@ -549,7 +549,7 @@ def _total_rows(
         rows.append(writer.row(f"{_step_name(profiles)}{_launches_note(launches)}", step_ns))
     if any(shortest_ns(profile) is not None for profile in profiles):
         rows.append(
-            writer.row("its operators, each call at its shortest", shortest_ns, shares=False)
+            writer.row("its operators, with the shortest time of each call", shortest_ns, shares=False)
         )
     if measured:
         rows.append(writer.measured("median step, measured"))

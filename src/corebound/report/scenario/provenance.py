@@ -151,7 +151,7 @@ def _gpus(host: Host) -> str:
     if host.gpus is None:
         return "unavailable: not checked"
     if not host.gpus:
-        return "none that CUDA could use"
+        return "none usable with CUDA"
     models = Counter(gpu.name for gpu in host.gpus)
     return ", ".join(f"{number} × {name}" for name, number in models.items())
 
@@ -175,11 +175,11 @@ def _peak(host: Host) -> str:
 
 def _missing_factor(peak: Peak) -> str:
     if peak.simd_bits is None:
-        return "no instruction that multiplies and adds vectors is shown, or not its width"
+        return "the host does not report vector FMA instructions and their width"
     if peak.fma_units is None:
         core = f"{peak.core} with {peak.simd}" if peak.core else "this design of core"
-        return f"how many FMA units {core} has is in no table"
-    return "the clock of the cores is not shown"
+        return f"the number of FMA units of {core} is unknown"
+    return "the host does not report the clock rate"
 
 
 def topology_text(topology: Topology) -> str:

@@ -218,7 +218,7 @@ class Serving(Struct, frozen=True, kw_only=True):
 
 
 _STREAM_READING = (
-    ("First token", "From where the latency counts to the first token of an answer."),
+    ("First token", "The time from the start of the latency to the first token of an answer."),
     ("Per token", "An answer's mean time from one token to the next."),
     ("Within bounds", "Goodput: answers per second whose two times are within the bounds."),
 )
@@ -245,15 +245,15 @@ def serving(result: ScenarioResult) -> Serving | None:
     unavailable = unavailable_note(row.workers for row in rows)
     return Serving(
         reading=(
-            ("Requests/s", "Successful ones; errors are counted, and enter no latency."),
+            ("Requests/s", "Successful requests. Errors are counted separately and are not part of any latency."),
             ("p50 to p99", "Geometric means over launches, with their 95 % CI."),
             ("p99.9", "Of all requests of all launches, from 1,000 on."),
             *(_STREAM_READING if any(served.streamed for _, served in cells) else ()),
             (
                 "Cores shared",
-                "Of the time that a core had a worker, the share that it had two or more.",
+                "The share of time with two or more workers on a core, of the time with any.",
             ),
-            ("Core bound", "The share of the slots of its pipeline."),
+            ("Core bound", "The share of pipeline slots that wait for execution units."),
             ("Minimum … maximum", "Of launches; the value beside it is their median."),
         ),
         notes=(*_serving_notes(cells), *((unavailable,) if unavailable else ())),
@@ -301,7 +301,7 @@ def _generator_note(launches: Sequence[Served]) -> str:
         used += f" and was at most {duration(max(late))} late in 99 of 100 requests"
     together = sum(not served.apart for served in launches)
     if not together:
-        return f"The load generator ran apart from the server, {used}."
+        return f"The load generator had CPUs of its own, {used}."
     share = (
         "every launch" if together == len(launches) else f"{together} of {len(launches)} launches"
     )
@@ -315,7 +315,7 @@ def _mlperf_note(runs: Sequence[MlPerf]) -> str:
     estimates = [run.latency_ns for run in runs if run.latency_ns is not None]
     if estimates and runs[0].percentile is not None:
         worst = duration(max(estimates))
-        text += f"; {percent(runs[0].percentile, 0)} of queries within {worst}, at the worst"
+        text += f"; {percent(runs[0].percentile, 0)} of queries took at most {worst} in the slowest launch"
     return f"{text}."
 
 

@@ -135,7 +135,7 @@ def profile(step: Callable[[], object], iterations: int, folder: str) -> Profile
     """
     (model,) = _State.models
     if model.request_count > 1:
-        raise ValueError("operators of requests that run in parallel cannot be told apart")
+        raise ValueError("operators of requests that run in parallel cannot be distinguished")
     model.start_profiling()
     step()
     first = model.operators()
