@@ -297,7 +297,7 @@ def test_numbers_of_close_changes_do_not_overlap_in_a_zoom(
 @pytest.mark.parametrize(
     ("name", "table"),
     [
-        ("claims.html", "#claims table"),
+        ("claims.html", "#claims > .scroll > table"),
         ("index.html", "#scenarios table"),
         ("past/compare/r0-r1.html", "#findings > .scroll > table"),
     ],

@@ -39,7 +39,10 @@ def test_a_banned_word_is_reported_with_its_replacement(
         ("src/a.py", '"""Mend it."""\n\nVERDICTS = ("undecided",)\nanew = 1\n'),
         ("docs/a.md", "`inconclusive` (`undecided` in JSON)\n"),
         ("reports/assets/a.js", "// Mend it.\nmend('anew', undecided / anew);\n"),
-        ("reports/templates/a.html", '{# "Mend it." #}\n<p class="anew">{{ page.undecided }}</p>\n'),
+        (
+            "reports/templates/a.html",
+            '{# "Mend it." #}\n<p class="anew">{{ page.undecided }}</p>\n',
+        ),
     ],
 )
 def test_code_and_json_values_are_not_text(tmp_path: Path, name: str, text: str) -> None:

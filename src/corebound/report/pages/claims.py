@@ -65,13 +65,21 @@ class ClaimsGroup(Struct, frozen=True, kw_only=True):
 
 
 class ClaimsPage(Struct, frozen=True, kw_only=True):
-    """Every published claim; `axis` is None if nothing could be compared."""
+    """Every published claim.
+
+    Attributes:
+        axis: None if nothing could be compared.
+        groups: The claims with a comparison on this host.
+        others: Those that were not measured, or need another host; `others_count` in words.
+    """
 
     head: Head
     hero: Hero
     axis: Axis | None
     ticks: tuple[Tick, ...]
     groups: tuple[ClaimsGroup, ...]
+    others: tuple[ClaimsGroup, ...]
+    others_count: str
 
 
 def claim_rows(scenario_result: ScenarioResult) -> tuple[ClaimRow, ...]:
@@ -128,11 +136,29 @@ def claims_page(scenario_results: Sequence[ScenarioResult], *, now: str) -> Clai
         hero=_hero([scenario_result for scenario_result, _ in claimed], results),
         axis=axis,
         ticks=ratio_ticks(axis) if axis else (),
-        groups=tuple(
-            ClaimsGroup(scenario=scenario_result.scenario, rows=rows)
-            for scenario_result, rows in ordered
-        ),
+        groups=_groups(ordered, has_result=True),
+        others=_groups(ordered, has_result=False),
+        others_count=count(sum(result.judgement in _WITHOUT_RESULT for result in results), "claim"),
     )
+
+
+_WITHOUT_RESULT = ("not measured", "needs")
+
+
+def _groups(
+    claimed: Sequence[tuple[ScenarioResult, Sequence[ClaimRow]]], *, has_result: bool
+) -> tuple[ClaimsGroup, ...]:
+    """The scenarios with claims that have a result here, or that have none, with these claims."""
+    groups = (
+        (
+            scenario_result.scenario,
+            tuple(
+                row for row in rows if (row.result.judgement not in _WITHOUT_RESULT) is has_result
+            ),
+        )
+        for scenario_result, rows in claimed
+    )
+    return tuple(ClaimsGroup(scenario=scenario, rows=rows) for scenario, rows in groups if rows)
 
 
 def _hero(scenario_results: Sequence[ScenarioResult], results: Sequence[ClaimResult]) -> Hero:

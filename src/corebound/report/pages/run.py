@@ -231,7 +231,9 @@ def _process_settings(launch: Launch) -> Iterator[str]:
 def _launch(run: Run, launch: Launch, launches: Sequence[Launch]) -> RunLaunch:
     notes = [reason_of(launch), *evidence_of(launch), fix_of(launch, launches)]
     if launch.leftover_processes:
-        notes.append(f"left running by its worker, and ended: {', '.join(launch.leftover_processes)}")
+        notes.append(
+            f"left running by its worker, and ended: {', '.join(launch.leftover_processes)}"
+        )
     if (quota := launch.quota) is not None:
         notes.append(f"CPU quota of {cpu_quota(quota.cpus)}: {throttled_text(quota)}")
     notes.extend(_process_settings(launch))

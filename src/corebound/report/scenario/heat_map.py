@@ -28,6 +28,7 @@ from corebound.analysis.wording import (
 )
 from corebound.scenario.cell import Cell
 from corebound.scenario.wording import join_words
+from corebound.stats.comparison import Comparison
 from corebound.stats.variance_explained import share_explained
 from corebound.units import percent
 
@@ -207,22 +208,27 @@ def _cell(
         return HeatCell(
             state="baseline", text="1×", note="baseline", name=f"{name}: baseline", anchor=anchor
         )
-    comparison = found.comparison
-    if comparison is None:
+    if found.comparison is None:
         return HeatCell(
             state="absent", text="no baseline", name=f"{name}: not compared", anchor=anchor
         )
-    winner = result.winner
-    is_best = winner is not None and winner.cell is found
-    verdict = verdict_word(comparison.verdict)
-    repeats_baseline = any(pair.cell is found and pair.is_itself for pair in result.ranked)
-    size, _, direction = relative_speed(comparison.speedup_ratio).partition(" ")
-    # A configuration that is the baseline itself can differ from it by noise only.
-    if repeats_baseline:
+    if any(pair.cell is found and pair.is_itself for pair in result.ranked):
+        # It can differ from the baseline by noise only.
         same = "the baseline"
         return HeatCell(
             state="duplicate", text=f"= {same}", name=f"{name}: same as {same}", anchor=anchor
         )
+    return _compared_cell(result, found, found.comparison, name=name, anchor=anchor)
+
+
+def _compared_cell(
+    result: ScenarioResult, found: CellResult, comparison: Comparison, *, name: str, anchor: str
+) -> HeatCell:
+    """The cell of a configuration that was compared with its baseline."""
+    winner = result.winner
+    is_best = winner is not None and winner.cell is found
+    verdict = verdict_word(comparison.verdict)
+    size, _, direction = relative_speed(comparison.speedup_ratio).partition(" ")
     if comparison.verdict == "equivalent":
         return HeatCell(
             state="equivalent",

@@ -549,7 +549,9 @@ def _total_rows(
         rows.append(writer.row(f"{_step_name(profiles)}{_launches_note(launches)}", step_ns))
     if any(shortest_ns(profile) is not None for profile in profiles):
         rows.append(
-            writer.row("its operators, with the shortest time of each call", shortest_ns, shares=False)
+            writer.row(
+                "its operators, with the shortest time of each call", shortest_ns, shares=False
+            )
         )
     if measured:
         rows.append(writer.measured("median step, measured"))

@@ -245,7 +245,10 @@ def serving(result: ScenarioResult) -> Serving | None:
     unavailable = unavailable_note(row.workers for row in rows)
     return Serving(
         reading=(
-            ("Requests/s", "Successful requests. Errors are counted separately and are not part of any latency."),
+            (
+                "Requests/s",
+                "Successful requests. Errors are counted apart, and are in no latency.",
+            ),
             ("p50 to p99", "Geometric means over launches, with their 95 % CI."),
             ("p99.9", "Of all requests of all launches, from 1,000 on."),
             *(_STREAM_READING if any(served.streamed for _, served in cells) else ()),
@@ -315,7 +318,7 @@ def _mlperf_note(runs: Sequence[MlPerf]) -> str:
     estimates = [run.latency_ns for run in runs if run.latency_ns is not None]
     if estimates and runs[0].percentile is not None:
         worst = duration(max(estimates))
-        text += f"; {percent(runs[0].percentile, 0)} of queries took at most {worst} in the slowest launch"
+        text += f"; {percent(runs[0].percentile, 0)} of queries within {worst} in each launch"
     return f"{text}."
 
 

@@ -345,9 +345,7 @@ def _none_faster(result: ScenarioResult, nearest: BaselineComparison) -> tuple[T
             f"Every configuration is as fast as {name} here, within"
             f" ±{percent(result.measure.margin, 0)}."
         )
-    elif not any(
-        rival.comparison.interval or rival.comparison.launches_needed for rival in rivals
-    ):
+    elif not any(rival.comparison.interval or rival.comparison.launches_needed for rival in rivals):
         verdict = rich("Not decided yet: too few launches to compare.")
     else:
         verdict = rich(f"No configuration is clearly faster than {name} here.")

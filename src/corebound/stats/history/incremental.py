@@ -257,9 +257,7 @@ def analyse_segment(segment: Segment, cache: SegmentCache) -> SegmentResult:
     result = (
         _analyse_whole(segment, cache.proposed.get(key))
         if before is None
-        else _extend(
-            segment, before, analyse_segment(before, cache), cache.proposed_later.get(key)
-        )
+        else _extend(segment, before, analyse_segment(before, cache), cache.proposed_later.get(key))
     )
     cache.asked[key] = result
     return result

@@ -36,6 +36,7 @@ from corebound.records.launch_record import Launch, Status
 from corebound.records.run_record import Run
 from corebound.report.downloads import cells_csv, cells_json
 from corebound.report.inputs import PageContext
+from corebound.report.pages.claims import claims_page
 from corebound.report.pages.overview import overview_page
 from corebound.report.pages.run import run_page
 from corebound.report.pages.whats_new import failed_rows, whats_new
@@ -353,6 +354,15 @@ def test_a_claim_that_the_host_cannot_test_says_why() -> None:
     assert [row.verdict.word for row in rows] == ["needs SMT", "reproduces"]
     assert rows[0].result.detail == "which this host does not have"
     assert rows[0].result.claim.published_ratio == 1.39
+
+
+def test_claims_without_a_result_here_are_apart_from_those_with_one() -> None:
+    page = claims_page(latest_results([a_sample()]), now="2026-03-14T02:00:00+00:00")
+
+    assert page is not None
+    assert [row.verdict.word for group in page.groups for row in group.rows] == ["reproduces"]
+    assert [row.verdict.word for group in page.others for row in group.rows] == ["needs SMT"]
+    assert page.others_count == "1 claim"
 
 
 @pytest.mark.parametrize(("one_cpu_ms", "word"), [(8.0, "reproduces"), (10.0, "does not")])
