@@ -215,6 +215,17 @@ def test_a_history_without_changes_does_not_hide_the_largest_effect() -> None:
     assert "New: last 30 runs" in plain(page.hero.support)
 
 
+def test_a_history_that_is_too_short_adds_one_sentence() -> None:
+    result = a_result(a_scenario(title="Hashing"), {NONE: 10.0, ONE_CPU: 20.8})
+    short = a_series([1e6, 1.1e6], scenario="a-scenario")
+    context = PageContext(now=NOW, history=build_change_history([short]))
+
+    support = plain(overview_page([result], context).hero.support)
+
+    assert "too few values yet to detect changes." in support
+    assert "New: last 30 runs" not in support
+
+
 def test_a_change_is_the_headline_with_the_command_that_measures_it_again() -> None:
     noise = random.Random(1)
     values = [1e6 * (1.5 if day >= 30 else 1.0) * noise.gauss(1, 0.005) for day in range(40)]

@@ -286,7 +286,10 @@ def overview_page(
     if news and (news.is_news or not results):
         top = _Headline(verdict=news.verdict, support=news.support, action=_reproduce(news))
     elif news:
-        known = (*rich(" "), *news.verdict, *rich(" "), *news.support)
+        known = (*rich(" "), *news.verdict)
+        # Until a change can be detected, there is nothing more to say of changes.
+        if any(series.id not in history.too_short for series in history.histories):
+            known += (*rich(" "), *news.support)
         top = replace(top, support=(*top.support, *known))
     rows = sorted((_row(advice, history) for advice in advices), key=_by_effect)
     margin = max((result.measure.margin for result in results), default=0.02)
