@@ -84,6 +84,23 @@ def test_cuts_proposed_together_give_the_same_results() -> None:
     assert [analyse_segment(segment, together) for segment in segments] == alone
 
 
+def test_later_cuts_proposed_together_give_the_same_results() -> None:
+    # 340 points are known, of which the last whole analysis had some; 12 are new.
+    known = SegmentCache()
+    # Half of them have a step of 5 % among the new points.
+    all_values = [nights(352, *([(344, 0.05)] if seed % 2 else []), seed=seed) for seed in range(6)]
+    for values in all_values:
+        analyse_segment(a_segment(values[:340]), known)
+    segments = [a_segment(values) for values in all_values]
+    together = SegmentCache(known.asked)
+    together.propose(segments)
+
+    alone = [analyse_segment(segment, SegmentCache(known.asked)) for segment in segments]
+
+    assert together.proposed_later
+    assert [analyse_segment(segment, together) for segment in segments] == alone
+
+
 def test_no_cuts_are_proposed_for_a_segment_with_a_result() -> None:
     known = SegmentCache()
     analyse_segment(a_segment(nights(60)), known)
