@@ -23,7 +23,7 @@ def example(
     ] = Path(),
     as_json: Json = False,
 ) -> None:
-    """List the scenarios that come with corebound, or write some of them as files.
+    """List the scenarios of corebound, or write some as files.
 
     With a scenario come the modules whose functions it measures. Existing files are not
     overwritten.
