@@ -74,7 +74,7 @@ def test_a_note_has_both_comparisons_the_shares_and_what_goes_with_the_mode(
     assert "In the same mode 2.9 % slower [" in note
     assert "over both modes between " in note
     assert "in 5 of 14 against 4 of 14 launches: no significant difference." in note
-    assert note.endswith("The mode goes with the launch's peak memory.")
+    assert note.endswith("The mode depends on the launch's peak memory.")
 
 
 def test_nothing_is_said_without_modes() -> None:
@@ -116,7 +116,7 @@ def test_a_property_that_goes_with_the_mode_is_named(
 ) -> None:
     launches, modes = launches_of(fast, slow)
 
-    assert associated_property([launches, []], modes) == f"The mode goes with the launch's {name}."
+    assert associated_property([launches, []], modes) == f"The mode depends on the launch's {name}."
 
 
 def test_a_property_that_does_not_go_with_the_mode_is_not_named() -> None:

@@ -105,7 +105,7 @@ def facts(host: Host) -> dict[str, str]:
     ("gpus", "said"),
     [
         (None, "unavailable: not checked"),
-        ((), "none that CUDA could use"),
+        ((), "none usable with CUDA"),
         ((GPU, replace(GPU, id="1")), "2 × NVIDIA H100"),
     ],
 )
@@ -125,10 +125,10 @@ def test_the_peak_is_a_fact_with_its_factors_and_assumptions() -> None:
     ("changed", "said"),
     [
         (None, "unavailable: not checked"),
-        ({"simd_bits": None}, "unavailable: no instruction that multiplies and adds vectors"),
-        ({"fma_units": None}, "unavailable: how many FMA units Zen 5 with AVX-512 has"),
-        ({"fma_units": None, "core": None}, "unavailable: how many FMA units this design of core"),
-        ({"clock_hz": None}, "unavailable: the clock of the cores is not shown"),
+        ({"simd_bits": None}, "unavailable: the host does not report vector FMA instructions"),
+        ({"fma_units": None}, "unavailable: the number of FMA units of Zen 5 with AVX-512"),
+        ({"fma_units": None, "core": None}, "unavailable: the number of FMA units of this design of core"),
+        ({"clock_hz": None}, "unavailable: the host does not report the clock rate"),
     ],
 )
 def test_an_unknown_peak_is_unavailable_with_a_reason(

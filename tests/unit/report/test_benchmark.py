@@ -168,7 +168,7 @@ def test_what_has_ended_stands_behind_what_goes_on_and_says_when_it_was_measured
 
     assert titles(page) == ["n=2", "n=1"]
     assert [chart.ended for chart in page.charts] == ["", "last measured 2026-01-20 02:00 UTC"]
-    assert "1 measured no longer" in plain(page.hero.support)
+    assert "1 retired" in plain(page.hero.support)
 
 
 def test_what_has_hardly_begun_stands_behind_what_has_a_past() -> None:

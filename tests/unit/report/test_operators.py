@@ -87,7 +87,7 @@ def test_scenarios_with_operators_are_linked_to() -> None:
     text = pages_of([a_sample()])["operators.html"]
 
     assert 'href="scenario/resnet50-inference.html#operators"' in text
-    assert "Profiles made elsewhere</h2>" not in text
+    assert "Profiles of other tools</h2>" not in text
 
 
 def test_shares_are_of_the_step_where_it_is_known() -> None:
@@ -108,7 +108,7 @@ def test_shares_are_of_all_operators_where_no_step_is_known() -> None:
     ]
     assert [row.name for row in table.sums] == ["all operators together"]
     assert plain(table.notes[0]) == "conv alone takes 67 % of the operators' time."
-    assert table.per == "in all"
+    assert table.per == "in total"
     assert "shares are of all operators together" in made.lead
     assert made.sources[0].imported.profile.iterations is None
     assert made.sources[0].step_ns is None
@@ -120,9 +120,9 @@ def test_beside_one_that_tells_more_a_dash_stands_for_what_is_not_told() -> None
     rows = {row.name: [one.time for one in row.times] for row in (*table.rows, *table.sums)}
     assert rows["outside operators"] == ["0.10", "–"]
     assert rows["one step, profiled"] == ["1.00", "–"]
-    assert rows["its operators, each call at its shortest"] == ["0.81", "–"]
+    assert rows["its operators, with the shortest time of each call"] == ["0.81", "–"]
     assert rows["all operators together"] == ["0.90", "0.90"]
-    assert table.per == "an iteration or in all"
+    assert table.per == "an iteration or in total"
 
 
 def test_what_makes_steps_of_the_same_profiler_differ_is_named() -> None:

@@ -88,7 +88,7 @@ def test_what_has_failed_for_long_is_no_headline_and_stays_on_the_page_of_the_hi
     news, page = tonight(known), history.history_page(PageContext(now=NOW, history=known))
 
     assert (news.is_news, words(news.verdict)) == (False, "2 series watched; no new change.")
-    assert "1 configuration has had no results for longer" in words(news.support)
+    assert "1 configuration has been without results for longer" in words(news.support)
     assert news.failing == ()
     assert [row.named[0][0] for row in page.failures] == ["a"]
     assert "1 series stopped giving values." in words(page.hero.support)

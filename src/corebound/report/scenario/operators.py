@@ -427,8 +427,8 @@ def operator_table(
 def _period(profiles: Sequence[OperatorProfile]) -> str:
     is_total = [profile.iterations is None for profile in profiles]
     if all(is_total):
-        return "in all"
-    return "per iteration or in total" if any(is_total) else "an iteration"
+        return "in total"
+    return "an iteration or in total" if any(is_total) else "an iteration"
 
 
 class _RowBuilder:
