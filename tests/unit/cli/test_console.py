@@ -55,6 +55,19 @@ def test_a_table_that_fits_has_columns() -> None:
     ]
 
 
+def test_no_value_is_cut_off_in_a_column_that_does_not_wrap() -> None:
+    table = Table(box=None)
+    table.add_column("cell", overflow="fold")
+    table.add_column("ratio", no_wrap=True)
+    table.add_row("top-words[default]", "1.368× slower (95 % CI 1.224–1.528)")
+    stream = io.StringIO()
+
+    console.print_table(table, console.Console(file=stream, width=40))
+
+    assert "  ratio: 1.368× slower (95 % CI" in stream.getvalue()
+    assert "1.224–1.528)" in stream.getvalue()
+
+
 def test_a_table_that_is_too_wide_has_a_line_for_each_value() -> None:
     assert table_text(30) == [
         "threads, binding",

@@ -169,7 +169,10 @@ def _table_lines(comparison: CompareCommitsResult) -> list[str]:
     for heading in _HEADINGS:
         is_number = heading not in {"verdict", "cell"}
         table.add_column(
-            heading, justify="right" if is_number else "left", no_wrap=heading != "cell"
+            heading,
+            justify="right" if is_number else "left",
+            no_wrap=heading != "cell",
+            overflow="fold",
         )
     for cell in comparison.verdicts:
         table.add_row(*map(Text, _row(cell)))

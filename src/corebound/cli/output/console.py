@@ -62,9 +62,15 @@ def print_table(table: Table, console: Console) -> None:
     Each row is then its first cell, and a line with heading and value for each other cell.
     """
     for column in table.columns:
-        if not column.no_wrap and column.min_width is None:
-            words = (word for cell in column.cells for word in _plain(cell).split())
-            column.min_width = min(max(map(cell_len, words), default=0), _WORD_WIDTH)
+        # A column with a ratio is meant to be cut off.
+        if column.min_width is None and column.ratio is None:
+            texts = [_plain(cell) for cell in (column.header, *column.cells)]
+            words = (word for text in texts for word in text.split())
+            column.min_width = (
+                max(map(cell_len, texts))
+                if column.no_wrap
+                else min(max(map(cell_len, words), default=0), _WORD_WIDTH)
+            )
     if Measurement.get(console, console.options.update(max_width=_WIDE), table).minimum <= (
         console.width
     ):
