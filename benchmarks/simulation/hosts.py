@@ -22,41 +22,55 @@ _CLASSES = {
     "10 classes of 20": (20,) * 10,
     "33 classes of 6": (6,) * 33,
     "4 to 100 hosts": (4, 5, 6, 10, 25, 50, 100),
+    "50 classes of 3 to 5": (3, 4, 4, 5) * 12,
 }
+_SPREADS = ("normal", "spreads vary", "t3", "lognormal", "two kinds")
 _OUTLIERS = (0.2, 0.4, 0.8)
 _DIFFERENCE = 0.1
+# Of classes whose hosts hardly differ.
+_SMALL_DIFFERENCE, _SMALL_BETWEEN, _SMALL_OWN = math.log(1.01), 0.01, 0.005
 
 Fleet = list[list[HostValue]]
 
 
 def findings(rng: np.random.Generator, trials: int) -> None:
     """Print false findings of null fleets of 200 hosts, and which planted ones are found."""
-    print(f"{'fleet of 200 hosts':20} {'null: outlier':>14} {'class':>6} "
+    print(f"{'fleet of about 200 hosts':36} {'null: outlier':>13} {'class':>6} "
           + "".join(f"{f'found {size:.0%}':>12}" for size in map(math.expm1, _OUTLIERS))
-          + f"{f'class {math.expm1(_DIFFERENCE):.0%}':>11}")  # fmt: skip
+          + f"{f'class {math.expm1(_DIFFERENCE):.0%}':>11} {'class 1%':>9}")  # fmt: skip
     for name, sizes in _CLASSES.items():
-        for varied in (False, True):
-            outlier, differs, found, told = 0, 0, [0] * len(_OUTLIERS), 0
+        for spread in _SPREADS:
+            outlier, differs, found, told, small = 0, 0, [0] * len(_OUTLIERS), 0, 0
             for _ in range(trials):
-                fleet = _fleet(rng, sizes, varied=varied)
+                fleet = _fleet(rng, sizes, spread)
                 outlier += _has_outlier(fleet)
                 differs += any(_differ(fleet, sizes))
                 for index, size in enumerate(_OUTLIERS):
-                    found[index] += deviations(_with_outlier(fleet, size))[0][0].is_outlier
-                told += _differ(_with_difference(fleet), sizes)[0]
-            label = f"{name}{', spreads vary' if varied else ''}"
-            rates = [outlier, differs, *found, told]
-            print(f"{label:34} " + " ".join(f"{rate / trials:8.1%}" for rate in rates), flush=True)
+                    # Of a class that is large enough to have outliers.
+                    found[index] += deviations(_with_outlier(fleet, size))[-1][0].is_outlier
+                told += _differ(_with_difference(fleet, _DIFFERENCE), sizes)[0]
+                alike = _fleet(rng, sizes, spread, between=_SMALL_BETWEEN, own=_SMALL_OWN)
+                small += _differ(_with_difference(alike, _SMALL_DIFFERENCE), sizes)[0]
+            rates = [outlier, differs, *found, told, small]
+            print(f"{f'{name}, {spread}':36} " + " ".join(f"{rate / trials:8.1%}" for rate in rates),
+                  flush=True)  # fmt: skip
 
 
-def _fleet(rng: np.random.Generator, sizes: tuple[int, ...], *, varied: bool) -> Fleet:
-    """The values of each class and configuration; spreads vary by a factor of e^0.5, or not."""
+def _fleet(
+    rng: np.random.Generator,
+    sizes: tuple[int, ...],
+    spread: str,
+    *,
+    between: float = _BETWEEN,
+    own: float = _OWN,
+) -> Fleet:
+    """The values of each class and configuration."""
     fleet = []
     for size in sizes:
         for _ in range(_CONFIGURATIONS):
-            spread = _BETWEEN * math.exp(rng.normal(0, 0.5 * varied))
-            variances = _OWN**2 * rng.lognormal(0, 0.3, size)
-            logs = rng.normal(0, spread, size) + rng.normal(0, np.sqrt(variances))
+            scale = between * math.exp(rng.normal(0, 0.5 * (spread == "spreads vary")))
+            variances = own**2 * rng.lognormal(0, 0.3, size)
+            logs = scale * _between(rng, spread, size) + rng.normal(0, np.sqrt(variances))
             fleet.append(
                 [
                     HostValue(log=float(log), variance=float(variance))
@@ -66,19 +80,30 @@ def _fleet(rng: np.random.Generator, sizes: tuple[int, ...], *, varied: bool) ->
     return fleet
 
 
+def _between(rng: np.random.Generator, spread: str, size: int) -> np.ndarray:
+    """How hosts of a class differ, with a standard deviation of about 1."""
+    if spread == "t3":
+        return rng.standard_t(3, size) / math.sqrt(3)
+    if spread == "lognormal":
+        return (rng.lognormal(0, 0.8, size) - math.exp(0.32)) / 1.31
+    if spread == "two kinds":
+        return rng.choice([-0.6, 1.4], size, p=[0.7, 0.3]) + rng.normal(0, 0.3, size)
+    return rng.normal(0, 1, size)
+
+
 def _has_outlier(fleet: Fleet) -> bool:
     return any(deviation.is_outlier for group in deviations(fleet) for deviation in group)
 
 
 def _with_outlier(fleet: Fleet, size: float) -> Fleet:
-    first = fleet[0][0]
+    first, *others = fleet[-1]
     moved = HostValue(log=first.log + size, variance=first.variance)
-    return [[moved, *fleet[0][1:]], *fleet[1:]]
+    return [*fleet[:-1], [moved, *others]]
 
 
-def _with_difference(fleet: Fleet) -> Fleet:
+def _with_difference(fleet: Fleet, size: float) -> Fleet:
     """The first class is faster in the first configuration."""
-    moved = [HostValue(log=each.log + _DIFFERENCE, variance=each.variance) for each in fleet[0]]
+    moved = [HostValue(log=each.log + size, variance=each.variance) for each in fleet[0]]
     return [moved, *fleet[1:]]
 
 

@@ -12,6 +12,7 @@ from playwright.sync_api import Browser, Page, sync_playwright
 from browser.pages import DESK, PAGES, Tabs, Windows
 from corebound.report import site
 from corebound.report.inputs import SiteInputs
+from support.fleet_sample import fleet_inputs
 from support.report_sample import (
     COMMITS,
     NOW,
@@ -36,7 +37,7 @@ ARGUMENTS = (
 
 @pytest.fixture(scope="session")
 def sites(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Three sites in a folder: of a first run, of nothing yet, and of all there can be."""
+    """Sites in a folder: of a first run, of nothing yet, of all there can be, and of a fleet."""
     folder = tmp_path_factory.mktemp("site")
     site.write(SiteInputs(records=[a_sample()], now=NOW), folder)
     site.write(SiteInputs(records=[], now=NOW), folder / "empty")
@@ -52,6 +53,7 @@ def sites(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ),
         folder / "past",
     )
+    site.write(SiteInputs(now=NOW, **fleet_inputs()), folder / "fleet")
     return folder
 
 

@@ -31,6 +31,8 @@ PAGES = (
     "past/compare.html",
     "past/compare/r0-r1.html",
     f"past/{COMMITS_PAGE}",
+    "fleet/hosts.html",
+    "fleet/history.html",
 )
 PHONE, DESK, HEIGHT = 390, 1280, 900
 UNFOLD = "document.querySelectorAll('details').forEach(node => node.open = true)"

@@ -149,11 +149,15 @@ class Daemons:
 
 
 class DaskFleet:
-    """A Dask scheduler and one worker for each host, as processes."""
+    """A Dask scheduler and one worker for each host, as processes.
 
-    def __init__(self, folder: Path) -> None:
+    With `tls`, a folder with certificates, they talk encrypted only.
+    """
+
+    def __init__(self, folder: Path, tls: Path | None = None) -> None:
         self._daemons = Daemons(folder)
         self._folder = folder
+        self._tls = tls
         self._start_scheduler("0")
         until(self._listens, "the start of the scheduler")
         for host in HOSTS:
@@ -161,25 +165,35 @@ class DaskFleet:
 
     def _start_scheduler(self, port: str) -> None:
         self._daemons.start(
-            "scheduler", *self._dask("scheduler"), "--host", "127.0.0.1", "--port", port,
+            "scheduler", *self._dask("scheduler"), "--host", self._host, "--port", port,
             "--no-dashboard",
         )  # fmt: skip
 
+    @property
+    def _host(self) -> str:
+        return "127.0.0.1" if self._tls is None else "tls://127.0.0.1"
+
     def _dask(self, command: str) -> tuple[str, ...]:
-        return sys.executable, "-m", "dask", command
+        certificates = () if self._tls is None else (
+            "--tls-ca-file", f"{self._tls}/ca.pem", "--tls-cert", f"{self._tls}/cert.pem",
+            "--tls-key", f"{self._tls}/key.pem",
+        )  # fmt: skip
+        return sys.executable, "-m", "dask", command, *certificates
 
     def _listens(self) -> bool:
-        found = re.search(r"Scheduler at:\s+(tcp://127.0.0.1:\d+)", self._daemons.log("scheduler"))
+        found = re.search(
+            r"Scheduler at:\s+(t(?:cp|ls)://127.0.0.1:\d+)", self._daemons.log("scheduler")
+        )
         self.address = found[1] if found else ""
         return bool(found)
 
-    def start_worker(self, host: str) -> None:
+    def start_worker(self, host: str, **environment: str) -> None:
         """Start the worker of a host, which has a machine id and a lock of its own."""
         self._daemons.start(
             host, *self._dask("worker"), self.address, "--name", host, "--nworkers", "1",
             "--nthreads", "1", "--resources", "host=1", "--no-dashboard",
             "--local-directory", str(self._folder / f"dask-{host}"),
-            COREBOUND_MACHINE_ID=host, COREBOUND_HOST_LOCK=f"{self._folder}-{host}",
+            COREBOUND_MACHINE_ID=host, COREBOUND_HOST_LOCK=f"{self._folder}-{host}", **environment,
         )  # fmt: skip
 
     def workers(self) -> set[str]:
@@ -222,6 +236,75 @@ def dask_fleet(tmp_path: Path) -> Iterator[DaskFleet]:
     fleet = DaskFleet(folder)
     yield fleet
     fleet.close()
+
+
+@pytest.fixture
+def certificates(tmp_path: Path) -> Path:
+    """A folder with a certificate that is its own authority, and its key."""
+    folder = tmp_path / "certificates"
+    folder.mkdir()
+    subprocess.run(
+        ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=x",
+         "-keyout", "key.pem", "-out", "cert.pem"],
+        cwd=folder, check=True, capture_output=True,
+    )  # fmt: skip
+    shutil.copy(folder / "cert.pem", folder / "ca.pem")
+    return folder
+
+
+@pytest.fixture
+def tls_fleet(tmp_path: Path, certificates: Path) -> Iterator[DaskFleet]:
+    """Three workers of a Dask scheduler that talk encrypted only."""
+    folder = tmp_path / "engine"
+    folder.mkdir()
+    fleet = DaskFleet(folder, certificates)
+    yield fleet
+    fleet.close()
+
+
+SSHD_CONF = """\
+Port {port}
+ListenAddress 127.0.0.1
+HostKey {folder}/host
+AuthorizedKeysFile {folder}/user.pub
+PidFile {folder}/sshd.pid
+StrictModes no
+UsePAM no
+SetEnv COREBOUND_HOST_LOCK={folder} TMPDIR={folder}
+"""
+SSH_CONF = """\
+Host n1
+  HostName 127.0.0.1
+  Port {port}
+  User {user}
+  IdentityFile {folder}/user
+  UserKnownHostsFile {folder}/known
+"""
+
+
+@pytest.fixture
+def ssh_home(tmp_path: Path) -> Iterator[Path]:
+    """A home folder whose SSH configuration leads `n1` to an sshd of this test."""
+    sshd = _program("sshd")
+    folder = tmp_path / "ssh"
+    home = tmp_path / "home"
+    (home / ".ssh").mkdir(parents=True)
+    folder.mkdir()
+    if os.geteuid() == 0:
+        Path("/run/sshd").mkdir(exist_ok=True)
+    for key in ("host", "user"):
+        command = ("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", key)
+        subprocess.run(command, cwd=folder, check=True)
+    settings = {"folder": folder, "port": _free_ports(1), "user": getpass.getuser()}
+    kind, host_key, *_ = (folder / "host.pub").read_text().split()
+    (folder / "known").write_text(f"[127.0.0.1]:{settings['port']} {kind} {host_key}\n")
+    (folder / "sshd.conf").write_text(SSHD_CONF.format(**settings))
+    (home / ".ssh" / "config").write_text(SSH_CONF.format(**settings))
+    daemons = Daemons(folder)
+    daemons.start("sshd", sshd, "-D", "-e", "-f", str(folder / "sshd.conf"))
+    until(lambda: "listening" in daemons.log("sshd"), "the start of sshd")
+    yield home
+    daemons.close()
 
 
 SLURM_CONF = """\
@@ -351,6 +434,12 @@ def _program(name: str) -> str:
     """A daemon, which may not be on the PATH of a user."""
     found = shutil.which(name, path=f"{os.environ['PATH']}:/usr/sbin:/sbin")
     return found or missing(f"{name} is not installed: scripts/debian-packages fleet")
+
+
+def libfaketime() -> str:
+    """The library that gives a process another time of day."""
+    found = sorted(Path("/usr/lib").glob("*/faketime/libfaketime.so.1"))
+    return str(found[0]) if found else missing("libfaketime: scripts/debian-packages fleet")
 
 
 def _free_ports(count: int) -> int:

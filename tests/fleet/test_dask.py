@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 import time
+from datetime import datetime, timedelta
 from pathlib import Path
 
 from corebound.fleet.folder import open_folder
@@ -13,6 +14,7 @@ from fleet.conftest import (
     DaskFleet,
     check_each_host_measured_once,
     launches_on,
+    libfaketime,
     stored,
     until,
     write_fleet,
@@ -130,3 +132,59 @@ def test_random_kills_lose_no_launch_and_count_none_twice(
     assert resumed.code == 0, resumed
     output_of(suite, "fleet", "collect", "fleet.yaml")
     check_each_host_measured_once(suite, launches=10)
+
+
+def test_a_host_whose_clock_is_a_day_off_is_measured_once_and_its_clock_is_reported(
+    suite: Path, dask_fleet: DaskFleet
+) -> None:
+    dask_fleet.kill("n2")
+    dask_fleet.start_worker(
+        "n2", LD_PRELOAD=libfaketime(), FAKETIME="-1d", FAKETIME_DONT_FAKE_MONOTONIC="1"
+    )
+    dask_suite(suite, dask_fleet, launches=3)
+
+    output_of(suite, "fleet", "run", "fleet.yaml")
+    output_of(suite, "fleet", "collect", "fleet.yaml")
+    output_of(suite, "fleet", "collect", "fleet.yaml")
+
+    check_each_host_measured_once(suite, launches=3)
+    starts = sorted(datetime.fromisoformat(run.run.started_at) for run in stored(suite))
+    assert timedelta(hours=23) < starts[1] - starts[0] < timedelta(hours=25)
+    status = json.loads(output_of(suite, "fleet", "status", "fleet.yaml", "--json"))
+    skews = {shard["host"]: shard["clock_skew_s"] for shard in status["shards"]}
+    assert -86_700 < skews.pop("n2") < -86_100
+    assert set(skews.values()) == {None}
+
+
+def test_hosts_that_talk_encrypted_only_are_measured(
+    suite: Path, tls_fleet: DaskFleet, certificates: Path
+) -> None:
+    assert tls_fleet.address.startswith("tls://")
+    write_fleet(
+        suite, engine="dask", dask={"scheduler": tls_fleet.address, "tls": str(certificates)}
+    )
+
+    output_of(suite, "fleet", "run", "fleet.yaml")
+    output_of(suite, "fleet", "collect", "fleet.yaml")
+
+    check_each_host_measured_once(suite)
+
+
+def test_a_host_is_measured_over_ssh(suite: Path, ssh_home: Path) -> None:
+    write_fleet(suite, engine="dask", hosts=["n1"], dask={"ssh": True})
+
+    output_of(suite, "fleet", "run", "fleet.yaml", HOME=str(ssh_home))
+    output_of(suite, "fleet", "collect", "fleet.yaml", HOME=str(ssh_home))
+
+    (run,) = stored(suite)
+    assert [launch.status for launch in run.launches] == ["ok", "ok"]
+
+
+def test_a_host_that_ssh_cannot_reach_is_an_error_with_a_fix(suite: Path, ssh_home: Path) -> None:
+    write_fleet(suite, engine="dask", hosts=["n1"], dask={"ssh": True})
+    (ssh_home / ".ssh" / "config").write_text("Host n1\n  HostName 127.0.0.1\n  Port 1\n")
+
+    ran = corebound(suite, "fleet", "run", "fleet.yaml", HOME=str(ssh_home))
+
+    assert ran.code == 3
+    assert "ssh" in ran.err.lower()

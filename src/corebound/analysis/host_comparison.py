@@ -41,7 +41,16 @@ CLASS_LABEL = "class"
 # A class whose hosts share a value this often says what a host should have.
 _COMMON_SHARE = 2 / 3
 # Differences from the class are listed in this order; labels and other checks follow.
-_FIRST_FACTS = ("microcode", "kernel", "governor", "SMT", "memory", "memory of nodes", "CPU quota")
+_FIRST_FACTS = (
+    "microcode",
+    "kernel",
+    "governor",
+    "SMT",
+    "memory",
+    "memory speed",
+    "memory of nodes",
+    "CPU quota",
+)
 _NORMAL_REACH = normal_quantile((1 + CONFIDENCE) / 2)
 _NOISE_WORDS = re.compile(r"\((?:R|TM|tm|cpu family|CPU implementer)[^)]*\)|\bCPU\b|@.*$")
 
@@ -190,6 +199,7 @@ def host_facts(run: Run) -> dict[str, str]:
         "SMT": "on" if topology.has_smt else "off",
         # A kernel reserves a few MiB more or less at each start.
         "memory": f"{round(host.memory_bytes / 2**30)} GiB" if host.memory_bytes else None,
+        "memory speed": host.memory_speed,
         "memory of nodes": " + ".join(map(str, nodes)) + " GiB" if len(nodes) > 1 else None,
         "CPU quota": cpu_quota(topology.cpu_quota) if topology.cpu_quota is not None else "none",
         "allowed CPUs": str(len(topology.allowed)),

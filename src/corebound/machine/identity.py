@@ -13,6 +13,7 @@ from msgspec import Struct
 
 from corebound.bounded_numbers import Count
 from corebound.machine import procfs
+from corebound.machine.memory_speed import memory_speed
 from corebound.machine.peak_flops import Peak, peak
 from corebound.machine.sysfs import LIVE, Files, Tree, numbered_entries, read_text
 from corebound.machine.topology import Topology
@@ -32,7 +33,8 @@ class Host(Struct, frozen=True, kw_only=True):
     renamed, and changes if it is resized. `gpus` and `peak` are None in records of versions
     of corebound that did not detect them. `microcode` is the revision of the CPUs' microcode and
     `governors` are the frequency governors of the CPUs, sorted; each is None if the host does
-    not show it or the record's version of corebound did not detect it.
+    not show it or the record's version of corebound did not detect it. `memory_speed` is the
+    speed of the memory modules, or why it is unknown.
     """
 
     id: str
@@ -46,6 +48,7 @@ class Host(Struct, frozen=True, kw_only=True):
     peak: Peak | None = None
     microcode: str | None = None
     governors: tuple[str, ...] | None = None
+    memory_speed: str | None = None
 
 
 # Replaces /etc/machine-id: for containers, which have none or share the one of their image.
@@ -78,6 +81,7 @@ def host(topology: Topology) -> Host:
         peak=peak(Path("/")),
         microcode=microcode(LIVE),
         governors=governors(LIVE),
+        memory_speed=memory_speed(Path("/")),
     )
 
 

@@ -16,10 +16,10 @@ from msgspec import Struct
 from corebound.stats.distributions import (
     chi_squared_upper_quantile,
     f_above,
-    student_quantiles,
+    student_probabilities,
 )
 from corebound.stats.intervals import CONFIDENCE, Array, Interval, log_interval
-from corebound.stats.shared_variance import share_variances
+from corebound.stats.shared_variance import mixture_reach, share_variances
 
 # With fewer hosts nobody can say which of them is the outlier.
 LEAST_HOSTS = 4
@@ -31,6 +31,14 @@ FLEET_ALPHA = 0.01
 # Few hosts often seem to differ by a quarter more than those of other classes do, and at so small
 # an error probability their own spread alone could never show an outlier.
 _KEEPS_OWN_FACTOR = 3.0
+# Degrees of freedom of the hosts' distances: 3 are tails so heavy that the variance hardly exists,
+# a thousand are normal. Few hosts hardly show which; so light tails are a little more likely.
+_TAILS = np.array([3.0, 4.0, 6.0, 10.0, 20.0, 1000.0])
+_TAIL_WEIGHTS = np.array([1.0, 1.0, 2.0, 2.0, 2.0, 2.0])
+_SCALES = np.exp(np.linspace(-0.5, 0.5, 11))
+# In standard errors.
+_EDGES = np.array([0.5, 1.0, 1.5, 2.0, 2.5])
+_LEAST_FREEDOM = 1.0
 # Constants of Qn: for normal values, and for few of them (Croux & Rousseeuw 1992).
 _QN = 2.2219
 _QN_OF_FEW = {2: 0.399, 3: 0.994, 4: 0.512, 5: 0.844, 6: 0.611, 7: 0.857, 8: 0.669, 9: 0.872}
@@ -183,7 +191,7 @@ def deviations(
 
     Source: Qn, Rousseeuw & Croux, "Alternatives to the median absolute deviation", JASA 88
     (1993); the limit is that of Student's t with Bonferroni's correction for all hosts of all
-    groups.
+    groups. How heavy its tails are is learned from all hosts, see `_tail_factors`.
     """
     logs = [np.array([value.log for value in group]) for group in groups]
     tested = [index for index, group in enumerate(logs) if len(group) >= LEAST_HOSTS]
@@ -198,12 +206,19 @@ def deviations(
             confidence=confidence,
             keeps_own_factor=_KEEPS_OWN_FACTOR,
         )
-        factors = student_quantiles(shared.freedoms, (1 + confidence) / 2)
-        for index, error, factor, size in zip(tested, shared.errors, factors, sizes, strict=True):
+        scales: list[Array] = []
+        for index, error, size in zip(tested, shared.errors, sizes, strict=True):
             variances = np.array([value.variance for value in groups[index]])
             # A host whose own value is less certain than those of the others may be further away.
             excess = np.maximum(0.0, variances - np.median(variances))
-            limits[index] = factor * np.sqrt(error**2 * (1 + _MEDIAN_VARIANCE / size) + excess)
+            scales.append(np.sqrt(error**2 * (1 + _MEDIAN_VARIANCE / size) + excess))
+        distances = [
+            np.abs(logs[index] - np.median(logs[index])) / scale
+            for index, scale in zip(tested, scales, strict=True)
+        ]
+        factors = _tail_factors(distances, shared.freedoms, alpha=alpha / hosts)
+        for index, factor, scale in zip(tested, factors, scales, strict=True):
+            limits[index] = factor * scale
     return tuple(
         tuple(
             Deviation(
@@ -214,6 +229,51 @@ def deviations(
         )
         for index, group in enumerate(logs)
     )
+
+
+def _tail_factors(distances: Sequence[Array], freedoms: Array, *, alpha: float) -> Array:
+    """How many standard errors from its class a host must be, for each group.
+
+    In some fleets many hosts differ by more than normal values do, and that is no reason to look
+    at one of them. So the distances are those of Student's t, of unknown degrees of freedom and
+    scale, which are averaged over, weighted by how well they explain the distances seen. Beyond
+    2.5 standard errors only the number of hosts counts, so a few outliers do not hide themselves.
+
+    Args:
+        distances: (n,) distances of the hosts of each group from its median, in standard errors.
+        freedoms: (k,) degrees of freedom of each group's standard error.
+        alpha: The probability that one host without a difference exceeds the factor.
+
+    Source: a robust model of errors with heavy tails, Lange, Little & Taylor, "Robust statistical
+    modeling using the t distribution", JASA 84 (1989).
+    """
+    # Groups with as many degrees of freedom share what follows; axes: group, tail, scale, edge.
+    rounded = np.maximum(np.round(freedoms, 1), _LEAST_FREEDOM)
+    groups, member = np.unique(rounded, return_inverse=True)
+    total = 1 / (1 / groups[:, None, None, None] + 1 / _TAILS[:, None, None])
+    scaled = _EDGES / _SCALES[:, None]
+    outside = 2 * student_probabilities(*np.broadcast_arrays(total, -scaled))
+    inside = np.diff(1 - outside, prepend=0.0, append=1.0, axis=-1)
+    seen = np.array(
+        [
+            np.histogram(
+                np.concatenate([distances[at] for at in np.flatnonzero(member == group)]),
+                (0.0, *_EDGES, math.inf),
+            )[0]
+            for group in range(len(groups))
+        ]
+    )
+    likelihood = (seen[:, None, None, :] * np.log(inside)).sum(axis=(0, -1))
+    weights = np.exp(likelihood - likelihood.max()) * _TAIL_WEIGHTS[:, None]
+    weights /= weights.sum()
+    factors = mixture_reach(
+        np.broadcast_to(_SCALES, (len(groups), _TAILS.size, _SCALES.size)),
+        np.broadcast_to(total[..., 0], (len(groups), _TAILS.size, _SCALES.size)),
+        weights,
+        alpha,
+    )
+    result: Array = factors[member]
+    return result
 
 
 def qn(values: Array) -> float:

@@ -85,7 +85,7 @@ def share_variances(
     own = freedoms[..., None, None]
     weights = _weights(logs - centre, freedoms)[..., None, :, :]
     posterior = (prior * scales + own * variances[..., None, None]) / (prior + own)
-    reach = _reach(np.sqrt(posterior), prior + own, weights, 1 - confidence)
+    reach = mixture_reach(np.sqrt(posterior), prior + own, weights, 1 - confidence)
     total = freedoms + (weights * prior).sum(axis=(-2, -1))
     shared = reach / student_quantiles(total, (1 + confidence) / 2)
     is_noisy = errors > keeps_own_factor * np.median(errors, axis=-1, keepdims=True)
@@ -116,7 +116,7 @@ def _weights(logs: Array, freedoms: Array) -> Array:
     return result
 
 
-def _reach(errors: Array, freedoms: Array, weights: Array, alpha: float) -> Array:
+def mixture_reach(errors: Array, freedoms: Array, weights: Array, alpha: float) -> Array:
     """The half width outside of which the mixture of t distributions has probability `alpha`."""
     low = np.zeros(errors.shape[:-2])
     high = (errors * student_quantiles(freedoms, 1 - alpha / 2)).max(axis=(-2, -1))

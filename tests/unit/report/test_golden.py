@@ -6,6 +6,7 @@ import os
 
 import pytest
 
+from support.fleet_sample import fleet_inputs
 from support.paths import GOLDEN
 from support.report_sample import (
     COMMITS,
@@ -74,6 +75,20 @@ def test_the_page_of_a_race_is_as_it_was_reviewed() -> None:
 
 def test_launches_of_two_modes_are_shown_as_it_was_reviewed() -> None:
     _compare(pages_of([a_sample_of_two_modes()])["scenario/pool.html"], "scenario-modes.html")
+
+
+@pytest.fixture(scope="module")
+def of_a_fleet() -> dict[str, str]:
+    return pages_of(**fleet_inputs())
+
+
+@pytest.mark.parametrize(
+    ("name", "golden"), [("hosts.html", "hosts.html"), ("history.html", "history-of-hosts.html")]
+)
+def test_a_page_of_many_hosts_is_as_it_was_reviewed(
+    of_a_fleet: dict[str, str], name: str, golden: str
+) -> None:
+    _compare(of_a_fleet[name], golden)
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-from distributed import Client, Future, Nanny, Scheduler, Security, SpecCluster, SSHCluster
+from distributed import Client, Future, Nanny, Scheduler, Security, SpecCluster
+from distributed.deploy import ssh
 from distributed.worker import get_worker
 
 from corebound.errors import HostError
@@ -50,7 +51,7 @@ def connect(fleet: FleetFile, hosts: Sequence[str], _files: Path) -> DaskEngine:
         )
         if cluster is not None:
             client.wait_for_workers(len(hosts), timeout=_CONNECT_S)
-    except (OSError, TimeoutError, ValueError, RuntimeError) as error:
+    except (OSError, TimeoutError, ValueError, RuntimeError, ImportError) as error:
         if cluster is not None:
             cluster.close()
         raise HostError(
@@ -82,11 +83,23 @@ def _local_cluster(hosts: Sequence[str]) -> SpecCluster:
 
 
 def _ssh_cluster(hosts: Sequence[str]) -> SpecCluster:
-    """One worker on each host, and the scheduler here."""
-    return SSHCluster(
-        [socket.gethostname(), *hosts],
-        worker_options={"nthreads": 1, "n_workers": 1, "resources": {RESOURCE: 1}},
-    )
+    """One worker on each host, and the scheduler here; ~/.ssh/config says how to reach them.
+
+    Dask's own SSHCluster starts the scheduler over SSH too, and does not name its workers.
+    """
+    workers = {
+        host: {
+            "cls": ssh.Worker,
+            "options": {
+                "address": host,
+                "connect_options": {},
+                "kwargs": {"name": host, "nthreads": 1, "resources": {RESOURCE: 1}},
+            },
+        }
+        for host in hosts
+    }
+    scheduler = {"cls": Scheduler, "options": {"dashboard": False, "port": 0}}
+    return SpecCluster(scheduler=scheduler, workers=workers, silence_logs=logging.ERROR)
 
 
 def _security(section: Dask) -> Security | None:

@@ -398,7 +398,7 @@ def _outlier(outlier: OutlierHost, names: Mapping[HardwareClass, str]) -> Outlie
 
 
 # What users filter and read hosts by.
-_SHOWN_FACTS = ("kernel", "microcode", "governor", "SMT", "memory")
+_SHOWN_FACTS = ("kernel", "microcode", "governor", "SMT", "memory", "memory speed")
 
 
 def _facts(

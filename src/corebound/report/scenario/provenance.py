@@ -118,6 +118,7 @@ def host_facts(run: Run) -> tuple[Fact, ...]:
     optional = {
         "Microcode": host.microcode or "",
         "Governor": ", ".join(host.governors or ()),
+        "Memory speed": host.memory_speed or "",
         "Labels": ", ".join(f"{name}={value}" for name, value in run.labels.items()),
     }
     return (
