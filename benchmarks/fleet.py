@@ -3,6 +3,9 @@
 `python -m benchmarks.fleet` writes the records of generated hosts into a temporary folder and
 prints time and peak memory of `corebound compare --by class`, `regressions` and `report`. Hosts,
 nightly runs and cells are options; the full size is `--hosts 1000 --nights 365 --cells 20`.
+
+The launches of so many runs take 65 GB. With `--indexed` only the last night has launches; the
+index of runs, with every point, is written as if the other nights had been read one by one.
 """
 
 from __future__ import annotations
@@ -15,22 +18,28 @@ import subprocess
 import sys
 import tempfile
 import time
+from array import array
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import numpy as np
 from msgspec import Struct
+from msgspec.structs import replace
 
+from corebound.analysis.host_comparison import hardware_class
 from corebound.machine.identity import Host
 from corebound.machine.topology import CoreKey, Cpu, CpuId, Node, NodeId, Topology
 from corebound.planning.models import Command, Placement, Slot
 from corebound.records import codec, jsonl
+from corebound.records.history import EnvironmentKey, HistoryPoints, Moment, Series
 from corebound.records.launch_record import Launch, Worker
 from corebound.records.run_record import SCHEMA, Commit, Run, ScenarioSource
 from corebound.scenario.cell import Cell
 from corebound.scenario.matrix import expand
 from corebound.scenario.models import Scenario
+from corebound.stats.history.series import series_of_run
+from corebound.workflow.run_index import RunSummary, folder_index, keep_index
 
 _BEGAN = datetime(2025, 11, 1, 2, tzinfo=UTC)
 _BLOCKS = 6
@@ -123,6 +132,67 @@ def write_fleet(fleet: StubFleet, records: Path) -> None:
                 stream.write(codec.encode(run))
                 for launch in _launches(run, cells, logs, rng):
                     stream.write(codec.encode(launch))
+
+
+def write_indexed_fleet(fleet: StubFleet, records: Path) -> None:
+    """Write the same fleet as its index, with the launches of the last night only."""
+    scenario = scenario_of(fleet.cells)
+    cells = [*expand(scenario, "stub.yaml")]
+    source = ScenarioSource(path="stub.yaml", sha256="0" * 64, document=scenario.document())
+    example: tuple[Series, ...] = ()
+    moments: list[Moment] = []
+    for number in range(fleet.hosts):
+        host, kind = stub_host(number, fleet)
+        rng = np.random.default_rng([fleet.seed, number])
+        levels = rng.normal(0, _BETWEEN, len(cells)) + math.log(_BASE_NS)
+        logs = levels + rng.normal(0, _LAUNCHES, (_BLOCKS, fleet.nights, len(cells)))
+        if fleet.regression and number % 4:
+            logs[:, fleet.regression[0] :, -1] += math.log(fleet.regression[1])
+        runs: dict[str, RunSummary] = {}
+        moments = []
+        for night in range(fleet.nights):
+            run = _run(host, kind, night, source)
+            file = jsonl.file_of(run, records)
+            file.parent.mkdir(parents=True, exist_ok=True)
+            lines = [codec.encode(run)]
+            if night == fleet.nights - 1:
+                launches = [*_launches(run, cells, logs[0, night], rng)]
+                lines += map(codec.encode, launches)
+                example = example or series_of_run(run, launches)
+            file.write_bytes(b"".join(lines))
+            runs[file.name] = _summary_of(run, jsonl.stamp(file))
+            moments.append(Moment(run.started_at, run.id, run.commit))
+        series = [
+            replace(
+                each,
+                host=host.id,
+                host_name=host.name,
+                points=_points(moments, logs[:, :, at], each.points.environment_keys[0]),
+            )
+            for at, each in enumerate(example)
+        ]
+        keep_index(folder_index(runs, series), file.parent)
+
+
+def _summary_of(run: Run, stamp: str) -> RunSummary:
+    return RunSummary(
+        stamp=stamp, id=run.id, host=run.host.id, started_at=run.started_at,
+        hardware=hardware_class(run).name, scenarios=("fleet-stub",), is_whole=True, unreadable=(),
+        faults=(), profiles=(), delays={},
+    )  # fmt: skip
+
+
+def _points(moments: Sequence[Moment], logs: np.ndarray, key: EnvironmentKey) -> HistoryPoints:
+    """The points of one cell, from its (launches, nights) logarithms."""
+    times_ns = np.exp(logs)
+    return HistoryPoints(
+        moments=moments,
+        values=array("d", np.median(times_ns, axis=0)),
+        lows=array("d", times_ns.min(axis=0)),
+        highs=array("d", times_ns.max(axis=0)),
+        environment_keys=(key,) * len(moments),
+        launches=[tuple(night) for night in times_ns.T.tolist()],
+    )
 
 
 def stub_host(number: int, fleet: StubFleet) -> tuple[Host, StubClass]:
@@ -257,6 +327,7 @@ def main() -> None:
     parser.add_argument("--nights", type=int, default=30)
     parser.add_argument("--cells", type=int, default=5)
     parser.add_argument("--only", action="append", choices=("compare", "regressions", "report"))
+    parser.add_argument("--indexed", action="store_true", help="launches of the last night only")
     options = parser.parse_args()
     fleet = StubFleet(
         hosts=options.hosts,
@@ -273,7 +344,8 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         began = time.monotonic()
-        write_fleet(fleet, folder / "reports/records")
+        write = write_indexed_fleet if options.indexed else write_fleet
+        write(fleet, folder / "reports/records")
         size = sum(file.stat().st_size for file in (folder / "reports/records").rglob("*.jsonl"))
         print(f"{fleet.hosts} hosts, {fleet.nights} nights, {fleet.cells} cells: "
               f"{size / 2**20:.0f} MiB written in {time.monotonic() - began:.0f} s")  # fmt: skip

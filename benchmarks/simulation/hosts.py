@@ -52,8 +52,8 @@ def findings(rng: np.random.Generator, trials: int) -> None:
                 alike = _fleet(rng, sizes, spread, between=_SMALL_BETWEEN, own=_SMALL_OWN)
                 small += _differ(_with_difference(alike, _SMALL_DIFFERENCE), sizes)[0]
             rates = [outlier, differs, *found, told, small]
-            print(f"{f'{name}, {spread}':36} " + " ".join(f"{rate / trials:8.1%}" for rate in rates),
-                  flush=True)  # fmt: skip
+            shown = " ".join(f"{rate / trials:8.1%}" for rate in rates)
+            print(f"{f'{name}, {spread}':36} {shown}", flush=True)
 
 
 def _fleet(

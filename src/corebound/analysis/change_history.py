@@ -9,9 +9,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from corebound.analysis.host_evidence import shown_by_several
 from corebound.analysis.scenario_result import ScenarioResult
 from corebound.analysis.series_names import cell_name, long_environments
-from corebound.analysis.triage import change_factor
+from corebound.analysis.triage import change_factor, commit_entries
 from corebound.analysis.wording import Label, VerdictWord, label, speed_bounds, times
 from corebound.parallel import Mapper, serial_map
 from corebound.records.decisions import Answer, Confirmation, Decision
@@ -61,6 +62,8 @@ class ChangeHistory(Struct, frozen=True, kw_only=True):
         failing: The other series whose latest points have no value, by id.
         not_analysed: Why a series could not be analysed, by its id. No change in such a series is
             known.
+        together: The ids of changes of single hosts that several hosts show together, as a change
+            of their own.
         environments: For each project, the short forms of long environment names, by
             `environment=NAME`.
     """
@@ -77,6 +80,7 @@ class ChangeHistory(Struct, frozen=True, kw_only=True):
     too_short: frozenset[str] = frozenset()
     failing: Mapping[str, Failing] = field(default_factory=dict)
     not_analysed: Mapping[str, str] = field(default_factory=dict)
+    together: frozenset[str] = frozenset()
     environments: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
     @property
@@ -86,8 +90,15 @@ class ChangeHistory(Struct, frozen=True, kw_only=True):
 
     @property
     def news(self) -> tuple[Change, ...]:
-        """New changes that need attention: significant, and neither accepted nor seen fixed."""
-        return tuple(change for change in self.changes if self.is_news(change))
+        """New changes that need attention: significant, and neither accepted nor seen fixed.
+
+        One that several hosts show counts once.
+        """
+        return tuple(
+            change
+            for change in self.changes
+            if self.is_news(change) and change.id not in self.together
+        )
 
     @property
     def undecided(self) -> tuple[Change, ...]:
@@ -221,7 +232,18 @@ def build_change_history(
             for entry in failing(entry for entry in grown if entry.id not in retired)
         },
         not_analysed=not_analysed,
+        together=_together([entry for entry in assessed if entry.change.id in accepted_ids]),
         environments=_environments(suite),
+    )
+
+
+def _together(assessed: Sequence[AssessedChange]) -> frozenset[str]:
+    """The ids of changes that more hosts together show as well."""
+    return frozenset(
+        change.change.id
+        for entry in commit_entries(assessed)
+        for impact in (entry.regressions, entry.improvements)
+        for change in shown_by_several(impact.changes)
     )
 
 

@@ -36,6 +36,7 @@ _KEEPS_OWN_FACTOR = 3.0
 _TAILS = np.array([3.0, 4.0, 6.0, 10.0, 20.0, 1000.0])
 _TAIL_WEIGHTS = np.array([1.0, 1.0, 2.0, 2.0, 2.0, 2.0])
 _SCALES = np.exp(np.linspace(-0.5, 0.5, 11))
+_OUTLIER_SHARES = np.array([0.0, 0.03, 0.1])
 # In standard errors.
 _EDGES = np.array([0.5, 1.0, 1.5, 2.0, 2.5])
 _LEAST_FREEDOM = 1.0
@@ -213,7 +214,7 @@ def deviations(
             excess = np.maximum(0.0, variances - np.median(variances))
             scales.append(np.sqrt(error**2 * (1 + _MEDIAN_VARIANCE / size) + excess))
         distances = [
-            np.abs(logs[index] - np.median(logs[index])) / scale
+            _in_errors(np.abs(logs[index] - np.median(logs[index])), scale)
             for index, scale in zip(tested, scales, strict=True)
         ]
         factors = _tail_factors(distances, shared.freedoms, alpha=alpha / hosts)
@@ -231,13 +232,21 @@ def deviations(
     )
 
 
+def _in_errors(distances: Array, errors: Array) -> Array:
+    """Distances in standard errors; equal values have no error, and then any other is far."""
+    beyond = np.where(distances > 0, math.inf, 0.0)
+    result: Array = np.divide(distances, errors, where=errors > 0, out=beyond)
+    return result
+
+
 def _tail_factors(distances: Sequence[Array], freedoms: Array, *, alpha: float) -> Array:
     """How many standard errors from its class a host must be, for each group.
 
     In some fleets many hosts differ by more than normal values do, and that is no reason to look
     at one of them. So the distances are those of Student's t, of unknown degrees of freedom and
     scale, which are averaged over, weighted by how well they explain the distances seen. Beyond
-    2.5 standard errors only the number of hosts counts, so a few outliers do not hide themselves.
+    2.5 standard errors only the number of hosts counts, and up to a tenth of them may be outliers,
+    so these do not hide themselves.
 
     Args:
         distances: (n,) distances of the hosts of each group from its median, in standard errors.
@@ -257,15 +266,18 @@ def _tail_factors(distances: Sequence[Array], freedoms: Array, *, alpha: float) 
     seen = np.array(
         [
             np.histogram(
-                np.concatenate([distances[at] for at in np.flatnonzero(member == group)]),
+                np.concatenate([distances[at] for at in np.flatnonzero(member == group).tolist()]),
                 (0.0, *_EDGES, math.inf),
             )[0]
             for group in range(len(groups))
         ]
     )
-    likelihood = (seen[:, None, None, :] * np.log(inside)).sum(axis=(0, -1))
-    weights = np.exp(likelihood - likelihood.max()) * _TAIL_WEIGHTS[:, None]
-    weights /= weights.sum()
+    # A share of the hosts may be outliers, which lie beyond the last edge.
+    with_outliers = inside[..., None] * (1 - _OUTLIER_SHARES)
+    with_outliers[..., -1, :] += _OUTLIER_SHARES
+    likelihood = (seen[:, None, None, :, None] * np.log(with_outliers)).sum(axis=(0, -2))
+    weights = np.exp(likelihood - likelihood.max()) * _TAIL_WEIGHTS[:, None, None]
+    weights = weights.sum(axis=-1) / weights.sum()
     factors = mixture_reach(
         np.broadcast_to(_SCALES, (len(groups), _TAILS.size, _SCALES.size)),
         np.broadcast_to(total[..., 0], (len(groups), _TAILS.size, _SCALES.size)),

@@ -73,7 +73,7 @@ class RunSummary(Struct, frozen=True, kw_only=True):
     delays: dict[str, float]
 
 
-class _FolderIndex(Struct, frozen=True, kw_only=True):
+class FolderIndex(Struct, frozen=True, kw_only=True):
     """The index of one folder of record files, as it is cached.
 
     Attributes:
@@ -120,7 +120,7 @@ class IndexedFolder(Struct, frozen=True, kw_only=True):
 
     folder: Path
     series: tuple[Series, ...]
-    index: Pinned[_FolderIndex]
+    index: Pinned[FolderIndex]
 
     def delays(self) -> dict[str, dict[str, float]]:
         """By the id of each run, how much other programs may have delayed its cells."""
@@ -149,7 +149,7 @@ def indexed_folders(
     Returns:
         For each folder that has a listed run its series and its runs, the oldest run first.
     """
-    version = cache.code("stats", "records", "scenario", "machine", "units.py", "errors.py")
+    version = _version()
     read = lru_cache(_MAX_FILES_IN_MEMORY)(jsonl.read)
     unpack = lru_cache(_MAX_HOSTS_IN_MEMORY)(_unpack)
     for folder, files in itertools.groupby(jsonl.files(records), key=lambda file: file.parent):
@@ -157,13 +157,12 @@ def indexed_folders(
         listed = [file for file in own if only is None or file in only]
         if not listed:
             continue
-        name = f"series-{encodable(folder.name)}"
-        pinned = cache.pin(_FolderIndex, records, name, version=version)
+        pinned = cache.pin(FolderIndex, records, _name(folder), version=version)
         known = pinned.value() if pinned is not None else None
-        runs, new = _summaries(own, listed, known, read, faults)
+        runs, new = _summaries(own, frozenset(listed), known, read, faults)
         index = known if known is not None and runs == known.runs else _index(runs, new, known)
         if index is not known or pinned is None:
-            pinned = cache.keep_pinned(index, records, name, version=version)
+            pinned = keep_index(index, folder)
         runs_of_folder = tuple(
             IndexedRun(
                 file=file,
@@ -183,13 +182,27 @@ def indexed_folders(
             yield IndexedFolder(folder=folder, series=all_series, index=pinned), runs_of_folder
 
 
-def _unpack(pinned: Pinned[_FolderIndex]) -> tuple[HistoryPoints, ...]:
+def keep_index(index: FolderIndex, folder: Path) -> Pinned[FolderIndex]:
+    """Keep the index of a folder of record files, beside it."""
+    return cache.keep_pinned(index, folder.parent, _name(folder), version=_version())
+
+
+def _name(folder: Path) -> str:
+    return f"series-{encodable(folder.name)}"
+
+
+@lru_cache(1)
+def _version() -> str:
+    return cache.code("stats", "records", "scenario", "machine", "units.py", "errors.py")
+
+
+def _unpack(pinned: Pinned[FolderIndex]) -> tuple[HistoryPoints, ...]:
     return history_files.unpack(pinned.value().packed)
 
 
 def _points(
-    unpack: Callable[[Pinned[_FolderIndex]], tuple[HistoryPoints, ...]],
-    pinned: Pinned[_FolderIndex],
+    unpack: Callable[[Pinned[FolderIndex]], tuple[HistoryPoints, ...]],
+    pinned: Pinned[FolderIndex],
     at: int,
 ) -> HistoryPoints:
     return unpack(pinned)[at]
@@ -198,7 +211,7 @@ def _points(
 def _summaries(
     files: Iterable[Path],
     listed: Collection[Path],
-    known: _FolderIndex | None,
+    known: FolderIndex | None,
     read: Callable[[Path], Stored],
     faults: list[Fault],
 ) -> tuple[dict[str, RunSummary], list[Series]]:
@@ -227,8 +240,8 @@ def _summaries(
 
 
 def _index(
-    runs: dict[str, RunSummary], new: Iterable[Series], known: _FolderIndex | None
-) -> _FolderIndex:
+    runs: dict[str, RunSummary], new: Iterable[Series], known: FolderIndex | None
+) -> FolderIndex:
     """The index of these runs: the known points of those that have not changed, and new ones."""
     kept: Iterable[Series] = ()
     if known is not None:
@@ -238,8 +251,12 @@ def _index(
             replace(series, points=own) for series, own in zip(known.series, points, strict=True)
         )
         kept = filter(None, (_of_runs(each, same) for each in before))
-    series = joined((*kept, *new))
-    return _FolderIndex(
+    return folder_index(runs, joined((*kept, *new)))
+
+
+def folder_index(runs: dict[str, RunSummary], series: Sequence[Series]) -> FolderIndex:
+    """The index of these runs, by file name, and their series, by id."""
+    return FolderIndex(
         runs=runs,
         series=tuple(replace(each, points=_NO_POINTS) for each in series),
         summaries=tuple(PointsSummary.of(each.points) for each in series),

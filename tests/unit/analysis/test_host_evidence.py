@@ -96,3 +96,11 @@ def test_a_single_host_is_no_evidence_of_several() -> None:
 
     assert len(entries) == 1
     assert host_evidence(entries, suite) == {}
+
+
+def test_a_change_that_several_hosts_show_is_news_once() -> None:
+    hosts = [a_host(number, 1.1) for number in range(5)]
+    history = build_change_history([*hosts, *pooled_series(hosts, {})])
+
+    assert len(history.changes) == 6
+    assert [change.series.host_name for change in history.news] == ["5 hosts"]

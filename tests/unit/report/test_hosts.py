@@ -65,3 +65,45 @@ def test_one_host_has_no_page_of_hosts(tmp_path: Path) -> None:
     corebound(tmp_path, "report", "--out", "site", in_process=True)
 
     assert not (tmp_path / "site/hosts.html").exists()
+
+
+def test_a_site_of_many_hosts_has_the_latest_run_of_each(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("corebound.workflow.report._MOST_RUN_PAGES", 3)
+
+    page = hosts_page_of(tmp_path, StubFleet(hosts=3, nights=3, cells=2))
+
+    names = sorted(file.stem for file in (tmp_path / "site/run").iterdir())
+    assert names == [f"{host:012x}-0002" for host in range(3)]
+    assert "3 hosts, 9 runs" in text_of(page, "hero")
+    host = (tmp_path / "site/host" / f"{1:012x}.html").read_text()
+    assert "2 older runs in the records" in host
+
+
+def test_a_scenario_that_only_an_older_run_measured_keeps_its_page(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("corebound.workflow.report._MOST_RUN_PAGES", 1)
+    write_fleet(StubFleet(hosts=2, nights=2, cells=2), tmp_path / "reports/records")
+    for file in (tmp_path / "reports/records").glob("*/*-0001.jsonl"):
+        run, *_ = file.read_bytes().split(b"\n")
+        file.write_bytes(run + b"\n")
+
+    corebound(tmp_path, "report", "--out", "site", in_process=True)
+
+    assert (tmp_path / "site/scenario/fleet-stub.html").exists()
+    assert (tmp_path / "site/run" / f"{0:012x}-0000.html").exists()
+
+
+def test_a_scenario_page_lists_the_hosts_on_which_something_changed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("corebound.report.scenario.history._MOST_ELSEWHERE", 4)
+    fleet = StubFleet(hosts=8, nights=16, cells=2, regression=(9, 1.1))
+
+    hosts_page_of(tmp_path, fleet)
+
+    page = (tmp_path / "site/scenario/fleet-stub.html").read_text()
+    assert "series of other hosts without a change" in page
+    assert "all 8 hosts" in page

@@ -127,6 +127,22 @@ def test_a_fleet_of_200_hosts_without_an_outlier_has_none(sizes: list[int]) -> N
     assert not any(deviation.is_outlier for group in tested for deviation in group)
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_hosts_that_often_differ_much_are_not_outliers(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    fleet = [hosts([*(0.02 * rng.standard_t(3, 20))]) for _ in range(30)]
+
+    assert not any(deviation.is_outlier for group in deviations(fleet) for deviation in group)
+
+
+def test_hosts_with_equal_values_are_no_outliers_and_any_other_is() -> None:
+    (equal,) = deviations([hosts([0.5] * 6)])
+    assert not any(deviation.is_outlier for deviation in equal)
+
+    (odd,) = deviations([hosts([0.5] * 7 + [0.6])])
+    assert [deviation.is_outlier for deviation in odd] == [False] * 7 + [True]
+
+
 def test_two_outliers_do_not_hide_each_other() -> None:
     rng = np.random.default_rng(3)
     fleet = [hosts([*rng.normal(0, 0.03, 18), 0.9, 0.9]) for _ in range(3)]
