@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from corebound.analysis.wording import count, times
 from corebound.records.history import HistoryPoint, is_primary, reason_kind
 from corebound.stats.history.alerts import AssessedChange
+from corebound.stats.history.pooled import pooling
 from corebound.stats.history.regressions import Change, Failing
 
 Status = Literal["new", "open", "acknowledged", "fixed", "kept", "reverted", "retired"]
@@ -198,8 +199,10 @@ class CommitEntry(Struct, frozen=True, kw_only=True):
 
     @property
     def hosts(self) -> tuple[str, ...]:
-        """The names of the hosts on which something changed."""
-        return tuple(sorted({each.change.series.host_name for each in self.changes}))
+        """The names of the hosts on which something changed; those of a class if no single one."""
+        all_series = [each.change.series for each in self.changes]
+        single = [series for series in all_series if not pooling(series)]
+        return tuple(sorted({series.host_name for series in single or all_series}))
 
     @property
     def project(self) -> str | None:
@@ -293,13 +296,19 @@ def group_by_commits(changes: Iterable[Change]) -> list[list[Change]]:
 
     Changes of an imported project are grouped across machines, because its points are commits. Our
     own scenarios are grouped by host, because hosts measure at different times; groups of several
-    hosts are one if their ranges end with the same commit.
+    hosts are one if their ranges end with the same commit. A change that more hosts together show
+    as well belongs to theirs, which says better when it was.
 
     Args:
         changes: Changes of any series.
     """
+    every = [*changes]
+    pools = [change for change in every if pooling(change.series)]
+    shared = {change.id: wider for change in every if (wider := _of_more_hosts(change, pools))}
     alike: dict[tuple[str | None, str], list[Change]] = {}
-    for change in changes:
+    for change in every:
+        if change.id in shared:
+            continue
         series = change.series
         host = series.host if series.project is None else ""
         alike.setdefault((series.project, host), []).append(change)
@@ -315,7 +324,29 @@ def group_by_commits(changes: Iterable[Change]) -> list[list[Change]]:
                 if before != first_bad.commit.sha:
                     key = (None, first_bad.commit.sha)
             merged.setdefault(key, []).extend(group)
-    return [*merged.values()]
+    groups = [*merged.values()]
+    place = {change.id: group for group in groups for change in group}
+    for change in every:
+        wider = change
+        while wider.id in shared:
+            wider = shared[wider.id]
+        if wider is not change:
+            place[wider.id].append(change)
+    return groups
+
+
+def _of_more_hosts(change: Change, pools: Sequence[Change]) -> Change | None:
+    """The change of most hosts together that this one may be part of; None if there is none."""
+    wider = [
+        other
+        for other in pools
+        if pooling(other.series) > pooling(change.series)
+        and (other.series.scenario, other.series.cell, other.is_up)
+        == (change.series.scenario, change.series.cell, change.is_up)
+        and other.last_good.at < change.first_bad.at
+        and change.last_good.at < other.first_bad.at
+    ]
+    return max(wider, key=lambda other: pooling(other.series), default=None)
 
 
 def group_overlapping(changes: Iterable[Change]) -> list[list[Change]]:

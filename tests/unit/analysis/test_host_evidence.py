@@ -104,3 +104,17 @@ def test_a_change_that_several_hosts_show_is_news_once() -> None:
 
     assert len(history.changes) == 6
     assert [change.series.host_name for change in history.news] == ["5 hosts"]
+
+
+def test_a_host_that_shows_the_change_late_belongs_to_the_commit_of_all() -> None:
+    late = a_host(7, 1.1, noise=0.04)
+    hosts = [*(a_host(number, 1.1) for number in range(6)), late]
+    suite = sorted((*hosts, *pooled_series(hosts, {})), key=lambda series: series.id)
+    changes = build_change_history(suite)
+    (own,) = [change for change in changes.changes if change.series is late]
+    (together,) = [change for change in changes.changes if change.series.host_name == "7 hosts"]
+
+    (entry,) = triage(changes.assessed.values())
+
+    assert own.first_bad != together.first_bad
+    assert entry.first_bad == together.first_bad

@@ -44,6 +44,8 @@ from corebound.stats.history.regressions import Change
 # a commit in short names.
 _MOST_WORST, _MOST_GROUPS = 4, 6
 _MOST_BENCHMARKS = 3
+# The hosts of a commit that are named.
+_MOST_HOSTS = 6
 # The points of a drawn series, and the least number of them before the change.
 _POINTS, _LEAST_BEFORE = 60, 20
 
@@ -134,7 +136,9 @@ def _entry_row(
     groups = group_changes(changes, history)
     numbers = Counter(map(change_status, entry.leading.changes))
     reasons = {history.because(change) for change in leading}
-    machines = ", ".join(entry.hosts)
+    hosts = entry.hosts
+    more = and_more(len(hosts) - _MOST_HOSTS)
+    machines = " ".join(filter(None, (", ".join(hosts[:_MOST_HOSTS]), more)))
     return EntryRow(
         entry=entry,
         commits=CommitRange.of(leading[0].series, entry.last_good, entry.first_bad),
