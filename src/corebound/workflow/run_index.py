@@ -6,6 +6,7 @@ One host is in memory at a time: the points of a series are read when they are u
 from __future__ import annotations
 
 import contextlib
+import glob
 import itertools
 from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache, partial
@@ -36,6 +37,8 @@ from corebound.stats.history.series import delays_of_run, joined, series_of_run
 
 # A comparison page needs the launches of this many files at once; they are large.
 _MAX_FILES_IN_MEMORY = 3
+# The first lines of files; changes of one host have their last run in common.
+_MAX_RUNS_IN_MEMORY = 64
 # Series are mostly used host by host.
 _MAX_HOSTS_IN_MEMORY = 2
 # A folder beside the records, two levels deep: a reproduction is not a point of a history.
@@ -116,22 +119,30 @@ class IndexedFolder(Struct, frozen=True, kw_only=True):
         folder: Its path.
         series: The series, by id, with unread points.
         index: The cached index.
+        read_run: Reads the first line of a file, and may cache it.
     """
 
     folder: Path
     series: tuple[Series, ...]
     index: Pinned[FolderIndex]
+    read_run: Callable[[Path], Run]
 
     def delays(self) -> dict[str, dict[str, float]]:
         """By the id of each run, how much other programs may have delayed its cells."""
         return {run.id: run.delays for run in self.index.value().runs.values()}
 
+    def _files_of(self, name: str) -> Iterator[Path]:
+        runs = self.index.value().runs
+        yield from (self.folder / file for file, run in runs.items() if run.id == name)
+
     def run(self, name: str) -> Run | None:
         """Read a run by its id; None if it is not in the folder, or no longer."""
-        runs = self.index.value().runs
-        found = (file for file, run in runs.items() if run.id == name)
-        with contextlib.suppress(InputError):
-            return next((jsonl.read_run(self.folder / file) for file in found), None)
+        # A run's file is named after its start and its id, unless somebody has renamed it.
+        named = self.folder.glob(f"*{glob.escape(name)}*.jsonl")
+        for file in itertools.chain(named, self._files_of(name)):
+            with contextlib.suppress(InputError):
+                if (run := self.read_run(file)).id == name:
+                    return run
         return None
 
 
@@ -151,6 +162,7 @@ def indexed_folders(
     """
     version = _version()
     read = lru_cache(_MAX_FILES_IN_MEMORY)(jsonl.read)
+    read_run = lru_cache(_MAX_RUNS_IN_MEMORY)(jsonl.read_run)
     unpack = lru_cache(_MAX_HOSTS_IN_MEMORY)(_unpack)
     for folder, files in itertools.groupby(jsonl.files(records), key=lambda file: file.parent):
         own = [*files]
@@ -179,7 +191,10 @@ def indexed_folders(
                     zip(index.series, index.summaries, strict=True)
                 )
             )
-            yield IndexedFolder(folder=folder, series=all_series, index=pinned), runs_of_folder
+            indexed = IndexedFolder(
+                folder=folder, series=all_series, index=pinned, read_run=read_run
+            )
+            yield indexed, runs_of_folder
 
 
 def keep_index(index: FolderIndex, folder: Path) -> Pinned[FolderIndex]:
