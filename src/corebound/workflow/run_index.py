@@ -208,7 +208,9 @@ def _name(folder: Path) -> str:
 
 @lru_cache(1)
 def _version() -> str:
-    return cache.code("stats", "records", "scenario", "machine", "units.py", "errors.py")
+    analysis = ("analysis/host_comparison.py", "analysis/scenario_result.py")
+    parts = ("stats", "records", "scenario", "machine", "units.py", "errors.py")
+    return cache.code(*parts, *analysis)
 
 
 def _unpack(pinned: Pinned[FolderIndex]) -> tuple[HistoryPoints, ...]:

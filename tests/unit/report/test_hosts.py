@@ -107,3 +107,14 @@ def test_a_scenario_page_lists_the_hosts_on_which_something_changed(
     page = (tmp_path / "site/scenario/fleet-stub.html").read_text()
     assert "series of other hosts without a change" in page
     assert "all 8 hosts" in page
+
+
+def test_many_hosts_are_folded_by_class(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("corebound.report.pages.hosts._MOST_OPEN", 4)
+
+    page = hosts_page_of(tmp_path, StubFleet(hosts=8, nights=1, cells=2))
+
+    hosts = by_id(parse_html(page), "hosts")
+    assert hosts is not None
+    folded = [each.text.strip() for each in hosts.all("summary")]
+    assert folded == [f"{name}: 2 hosts" for name in ("arm-1s", "epyc-1s", "epyc-2s", "xeon-2s")]

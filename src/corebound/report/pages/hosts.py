@@ -44,6 +44,8 @@ State = Literal["faster", "slower", "equivalent", "inconclusive", "baseline", "a
 _LEAST_TINT, _TINT_PER_LOG, _MOST_TINT = 8, 60, 55
 # More hosts of one kind are counted in the notices.
 _MOST_NAMED = 2
+# More hosts are folded by class.
+_MOST_OPEN = 40
 # More dots of hosts would hide each other.
 _MOST_DOTS = 100
 COMPARE = CommandLine("corebound compare --by class")
@@ -133,11 +135,17 @@ class OutlierRow(Struct, frozen=True, kw_only=True):
 
 
 class HostsPage(Struct, frozen=True, kw_only=True):
-    """Every host, the one with the latest run first; what holds on which class comes before."""
+    """Every host, the one with the latest run first; what holds on which class comes before.
+
+    Attributes:
+        rows: The hosts.
+        groups: The same by class, to be folded; empty if they are few.
+    """
 
     head: Head
     hero: Hero
     rows: tuple[HostRow, ...]
+    groups: tuple[tuple[str, tuple[HostRow, ...]], ...] = ()
     matrix: Matrix | None = None
     outliers: tuple[OutlierRow, ...] = ()
     facts: tuple[tuple[str, tuple[tuple[str, int], ...]], ...] = ()
@@ -163,6 +171,16 @@ def hosts_page(
     verdict = _headline(comparison) if comparison is not None and has_matrix else None
     counted = f"{count(len(hosts), 'host')}, {_runs(hosts)}."
     support = f"Latest run: {day(latest.started_at)} on {latest.host.name}."
+    rows = tuple(
+        HostRow(
+            address=host_file(host.runs[-1].host.id),
+            topology=topology_text(host.runs[-1].host.topology),
+            latest=host.runs[-1],
+            runs=host.recorded,
+            hardware=by_host.get(host.runs[-1].host.id, ""),
+        )
+        for host in latest_first
+    )
     return HostsPage(
         head=Head(
             title="Corebound: hosts",
@@ -178,16 +196,8 @@ def hosts_page(
             support=rich(f"{counted} {support}" if verdict else support),
             flags=tuple(_flags(comparison)) if comparison is not None and has_matrix else (),
         ),
-        rows=tuple(
-            HostRow(
-                address=host_file(host.runs[-1].host.id),
-                topology=topology_text(host.runs[-1].host.topology),
-                latest=host.runs[-1],
-                runs=host.recorded,
-                hardware=by_host.get(host.runs[-1].host.id, ""),
-            )
-            for host in latest_first
-        ),
+        rows=rows,
+        groups=_by_class(rows) if len(rows) > _MOST_OPEN else (),
         matrix=_matrix(comparison, names) if comparison is not None and has_matrix else None,
         outliers=tuple(_outlier(outlier, names) for outlier in comparison.outliers)
         if comparison is not None
@@ -200,6 +210,15 @@ def hosts_page(
         if comparison is not None
         else (),
     )
+
+
+def _by_class(rows: Sequence[HostRow]) -> tuple[tuple[str, tuple[HostRow, ...]], ...]:
+    """The rows of each class, by its name; hosts that are not compared come last."""
+    groups: dict[str, list[HostRow]] = {}
+    for row in rows:
+        groups.setdefault(row.hardware, []).append(row)
+    ordered = sorted(groups.items(), key=lambda group: (not group[0], group[0]))
+    return tuple((name or "Not compared", tuple(own)) for name, own in ordered)
 
 
 def _runs(hosts: Sequence[HostRecords]) -> str:
