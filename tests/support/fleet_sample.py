@@ -15,7 +15,7 @@ from corebound.stats.history.series import joined, series_of_run
 from corebound.workflow.hosts import read_hosts
 
 _FLEET = StubFleet(
-    hosts=16, nights=16, cells=2, slow_host=8, gains={"arm-1s": 0.8}, regression=(9, 1.1)
+    hosts=24, nights=14, cells=2, slow_host=8, gains={"arm-1s": 0.8}, regression=(8, 1.1)
 )
 
 

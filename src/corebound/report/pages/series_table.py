@@ -21,6 +21,7 @@ from corebound.analysis.wording import (
 )
 from corebound.records.history import Series, is_primary, reason_kind
 from corebound.stats.history.detection import RECENT_POINTS
+from corebound.stats.history.pooled import is_pooled
 from corebound.stats.history.regressions import Change, Failing
 
 
@@ -144,7 +145,8 @@ def series_groups(all_series: Iterable[Series], history: ChangeHistory) -> tuple
             all(
                 series.id in history.retired_series for own in scenarios.values() for series in own
             ),
-            host,
+            # Several hosts together come first.
+            "" if any(map(is_pooled, itertools.chain(*scenarios.values()))) else host,
             [_row(own, history) for _, own in sorted(scenarios.items())],
         )
         for (project, host), scenarios in groups.items()
