@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import random
 import time
-from datetime import datetime, timedelta
 from pathlib import Path
 
 from corebound.fleet.folder import open_folder
@@ -134,7 +133,7 @@ def test_random_kills_lose_no_launch_and_count_none_twice(
     check_each_host_measured_once(suite, launches=10)
 
 
-def test_a_host_whose_clock_is_a_day_off_is_measured_once_and_its_clock_is_reported(
+def test_a_host_whose_agent_has_a_wrong_clock_is_measured_once_and_its_clock_is_reported(
     suite: Path, dask_fleet: DaskFleet
 ) -> None:
     dask_fleet.kill("n2")
@@ -148,8 +147,6 @@ def test_a_host_whose_clock_is_a_day_off_is_measured_once_and_its_clock_is_repor
     output_of(suite, "fleet", "collect", "fleet.yaml")
 
     check_each_host_measured_once(suite, launches=3)
-    starts = sorted(datetime.fromisoformat(run.run.started_at) for run in stored(suite))
-    assert timedelta(hours=23) < starts[1] - starts[0] < timedelta(hours=25)
     status = json.loads(output_of(suite, "fleet", "status", "fleet.yaml", "--json"))
     skews = {shard["host"]: shard["clock_skew_s"] for shard in status["shards"]}
     assert -86_700 < skews.pop("n2") < -86_100
@@ -173,8 +170,9 @@ def test_hosts_that_talk_encrypted_only_are_measured(
 def test_a_host_is_measured_over_ssh(suite: Path, ssh_home: Path) -> None:
     write_fleet(suite, engine="dask", hosts=["n1"], dask={"ssh": True})
 
-    output_of(suite, "fleet", "run", "fleet.yaml", HOME=str(ssh_home))
-    output_of(suite, "fleet", "collect", "fleet.yaml", HOME=str(ssh_home))
+    for command in ("run", "collect"):
+        ran = corebound(suite, "fleet", command, "fleet.yaml", HOME=str(ssh_home))
+        assert ran.code == 0, ran
 
     (run,) = stored(suite)
     assert [launch.status for launch in run.launches] == ["ok", "ok"]
@@ -187,4 +185,4 @@ def test_a_host_that_ssh_cannot_reach_is_an_error_with_a_fix(suite: Path, ssh_ho
     ran = corebound(suite, "fleet", "run", "fleet.yaml", HOME=str(ssh_home))
 
     assert ran.code == 3
-    assert "ssh" in ran.err.lower()
+    assert "cannot be reached over SSH" in ran.err

@@ -54,6 +54,12 @@ def connect(fleet: FleetFile, hosts: Sequence[str], _files: Path) -> DaskEngine:
     except (OSError, TimeoutError, ValueError, RuntimeError, ImportError) as error:
         if cluster is not None:
             cluster.close()
+        if section.ssh:
+            raise HostError(
+                what=f"a host cannot be reached over SSH: {error}.",
+                where=", ".join(hosts),
+                fix="Try `ssh HOST true`, and set address, user and key in ~/.ssh/config.",
+            ) from error
         raise HostError(
             what=f"the Dask scheduler cannot be reached: {error}.",
             where=section.scheduler or "dask",
