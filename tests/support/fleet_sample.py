@@ -25,7 +25,7 @@ def fleet_inputs() -> dict[str, Any]:
         records = Path(folder)
         write_fleet(_FLEET, records)
         runs = [jsonl.read(file) for file in jsonl.files(records)]
-        hosts = compare_hosts(read_hosts(records, []))
+        hosts = compare_hosts([*read_hosts(records, [])])
     series = joined(each for stored in runs for each in series_of_run(stored.run, stored.launches))
     last = max(stored.run.started_at for stored in runs)
     return {
