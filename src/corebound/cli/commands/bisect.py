@@ -112,7 +112,7 @@ def _answer(result: BisectResult) -> Iterator[str]:
         yield _commit_name(bad)
         yield f"{result.cell.id}: {size} compared with the commit before it."
     elif ending.outcome == "range":
-        yield f"One of these {len(ending.suspects)} commits, which cannot be told apart:"
+        yield f"One of these {len(ending.suspects)} commits; the data do not say which:"
         yield from (f"  {_commit_name(result.commits[place])}" for place in ending.suspects)
         yield f"{result.cell.id}: {size} compared with {_commit_name(good)}."
     elif ending.outcome == "no difference":
