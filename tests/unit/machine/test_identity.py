@@ -127,7 +127,10 @@ def test_the_peak_is_a_fact_with_its_factors_and_assumptions() -> None:
         (None, "unavailable: not checked"),
         ({"simd_bits": None}, "unavailable: the host does not report vector FMA instructions"),
         ({"fma_units": None}, "unavailable: the number of FMA units of Zen 5 with AVX-512"),
-        ({"fma_units": None, "core": None}, "unavailable: the number of FMA units of this design of core"),
+        (
+            {"fma_units": None, "core": None},
+            "unavailable: the number of FMA units of this design of core",
+        ),
         ({"clock_hz": None}, "unavailable: the host does not report the clock rate"),
     ],
 )
