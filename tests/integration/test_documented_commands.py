@@ -74,10 +74,10 @@ def repository(tmp_path_factory: pytest.TempPathFactory) -> Path:
         other = replace(run.host, id="fedcba", name="other")
         write_records(records, replace(run, id=f"{run.id}-other", host=other), *launches)
     history_files.keep("parsing", (a_series(SLOWER, project="parsing"),), records)
-    (source,) = sample_records()[0][0].scenarios
+    (scenario,) = sample_records()[0][0].scenarios
     (clone / "scenarios").mkdir()
     # The page's scenario is the sample's.
-    (clone / "scenarios" / "matmul.yaml").write_text(yaml.safe_dump(source.document))
+    (clone / "scenarios" / "matmul.yaml").write_text(yaml.safe_dump(scenario.document))
     return clone
 
 
