@@ -320,9 +320,9 @@ class Configuration:
         (command,) = cell["commands"]
         task = {
             "framework": kind.framework,
-            "intra_op": cell["cell"]["threads"]["intra_op"] or cell["placement"]["threads"],
+            "intra_op": cell["settings"]["threads"]["intra_op"] or cell["placement"]["threads"],
             "function": kind.workload,
-            "parameters": dict(cell["cell"]["parameters"]),
+            "parameters": dict(cell["settings"]["parameters"]),
         }
         # What starts the worker, with this module's loop instead of it.
         argv = (*command["argv"][:-2], "-c", WORKER, json.dumps(task))

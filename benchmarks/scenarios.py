@@ -155,7 +155,7 @@ def find_benchmarks() -> dict[str, type]:
     by_scenario: dict[str, dict[str, dict[str, Any]]] = {}
     plan = run_corebound("plan", *files, "--json", *profile_options(), *project_options())
     for planned in plan["results"]:
-        by_scenario.setdefault(planned["cell"]["scenario"], {})[planned["key"]] = planned
+        by_scenario.setdefault(planned["scenario"], {})[planned["cell"]] = planned
     return {class_name(name): make_benchmark(name, cells) for name, cells in by_scenario.items()}
 
 
