@@ -768,7 +768,8 @@ def test_a_cell_that_ran_while_it_was_paused_no_longer_alternates() -> None:
     def launch_group(jobs: Sequence[Job]) -> tuple[LaunchResult, ...]:
         groups.append(len(jobs))
         return tuple(
-            replace(an_outcome(), pauses=Pauses(duration_ns=1_000, cpu_ns=500)) for _ in jobs
+            replace(an_outcome(), pauses=Pauses(duration_ns=10_000_000, cpu_ns=5_000_000))
+            for _ in jobs
         )
 
     runner = a_runner(kept, two_alike(least=2, most=2))
