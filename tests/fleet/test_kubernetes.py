@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import json
-import os
 import shutil
-import subprocess
 from pathlib import Path
 
 import kubernetes_validate
@@ -39,31 +36,6 @@ def test_the_schema_would_find_a_wrong_key() -> None:
 
     with pytest.raises(kubernetes_validate.ValidationError):
         kubernetes_validate.validate(manifest, "1.33", strict=True)
-
-
-@pytest.mark.skipif(shutil.which("kubectl") is None, reason="kubectl is not installed")
-def test_kubectl_reads_the_job(tmp_path: Path) -> None:
-    # `apply --dry-run=client` asks a server for its kinds; `--local` decodes without one.
-    manifest = job_manifest("corebound-a-1", ["n1", "n2"], Path("/fleet/lab/a"), SECTION)
-    file = tmp_path / "job.json"
-    file.write_text(json.dumps(manifest))
-    command = ("kubectl", "set", "image", "--local", "-f", str(file), "agent=x/y:2", "-o", "json")
-
-    changed = json.loads(
-        subprocess.run(
-            command,
-            env={**os.environ, "KUBECONFIG": "/dev/null"},
-            capture_output=True,
-            text=True,
-            check=True,
-        ).stdout
-    )
-
-    (container,) = manifest["spec"]["template"]["spec"]["containers"]
-    container["image"] = "x/y:2"
-    # kubectl adds empty fields of its own.
-    changed["spec"]["template"]["metadata"].pop("creationTimestamp", None)
-    assert changed["spec"] == manifest["spec"]
 
 
 def test_pods_keep_apart_and_have_cpus_of_their_own() -> None:

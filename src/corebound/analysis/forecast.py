@@ -51,7 +51,7 @@ class Experience(Struct, frozen=True, kw_only=True):
     """What the last run of a scenario shows.
 
     Attributes:
-        since: When that run started.
+        since: When that run started; None for a guess.
         launch_s: The time that an `ok` launch takes, in seconds. Launches that alternate share
             theirs, and the time of those that were discarded is added.
         iterating_s: The part of it that its iterations take.
@@ -59,7 +59,7 @@ class Experience(Struct, frozen=True, kw_only=True):
         spreads: For each comparison, the standard deviation of the logarithm of a block's ratio.
     """
 
-    since: str
+    since: str | None
     launch_s: float
     spreads: tuple[float, ...]
     iterating_s: float = 0.0
@@ -148,7 +148,7 @@ def guess(planned: Sequence[PlannedCell]) -> Experience | None:
     if not planned:
         return None
     return Experience(
-        since="",
+        since=None,
         launch_s=statistics.fmean(map(_usual_launch_s, planned)),
         spreads=(),
     )
@@ -242,7 +242,7 @@ def forecast_run(
     return tuple(
         Forecast(
             scenario=name,
-            since=experience.since or None,
+            since=experience.since,
             cells=cells,
             launches=(number := int(min(_wanted(launches, experience), max(in_time, 1)))),
             launch_s=experience.launch_s,

@@ -238,7 +238,9 @@ def _place(shas: Sequence[str], point: HistoryPoint, *, latest: bool = False) ->
 def _judge(
     scenario: str, cell: str, wanted: _Wanted, hosts: Sequence[tuple[str, _Shift | None]]
 ) -> HostEvidence:
-    known = [(name, shift) for name, shift in hosts if shift is not None]
+    known = sorted(
+        ((name, shift) for name, shift in hosts if shift is not None), key=lambda item: item[0]
+    )
     shifts = tuple(
         HostShift(
             name=name,
@@ -246,26 +248,26 @@ def _judge(
             bounds=shift.bounds,
             shows=_shows(shift, wanted.shift, hosts=len(known)),
         )
-        for name, shift in sorted(known, key=lambda item: item[0])
+        for name, shift in known
     )
-    by_answer: dict[bool, list[HostValue]] = {True: [], False: []}
-    answers = {shift.name: shift.shows for shift in shifts}
-    for name, shift in known:
+    agreeing: list[HostValue] = []
+    others: list[HostValue] = []
+    for judged, (_, shift) in zip(shifts, known, strict=True):
         value = HostValue(log=shift.log, variance=shift.error**2)
-        by_answer[answers[name] != "no"].append(value)
-    estimates = {
-        agrees: estimate_class(values) if len(values) > 1 else None
-        for agrees, values in by_answer.items()
-    }
+        (others if judged.shows == "no" else agreeing).append(value)
     return HostEvidence(
         scenario=scenario,
         cell=cell,
         title=wanted.title,
         shifts=shifts,
-        estimate=estimates[True],
-        others=estimates[False],
+        estimate=_estimate(agreeing),
+        others=_estimate(others),
         too_few=len(hosts) - len(known),
     )
+
+
+def _estimate(values: Sequence[HostValue]) -> ClassEstimate | None:
+    return estimate_class(values) if len(values) > 1 else None
 
 
 def _shows(shift: _Shift, expected: float, *, hosts: int) -> Shows:

@@ -16,7 +16,12 @@ from typing import Literal
 from msgspec import Struct
 
 from corebound.analysis.commands import CommandLine
-from corebound.analysis.scenario_result import CellResult, ScenarioResult, compare_cells
+from corebound.analysis.scenario_result import (
+    CellResult,
+    ScenarioResult,
+    compare_cells,
+    differing_cells,
+)
 from corebound.analysis.selection import title_of, varying_axes
 from corebound.analysis.what_to_set import WhatToSet, what_to_set
 from corebound.analysis.wording import compared_with, differing_axes, doing, instruction
@@ -185,14 +190,7 @@ def advise(results: Sequence[ScenarioResult]) -> tuple[Advice, ...]:
     Args:
         results: One result per scenario.
     """
-    cells = [cell for result in results for cell in result.cells]
-    significant = {
-        cell.cell.id
-        for cell, is_finding in zip(
-            cells, suite_findings([cell.comparison for cell in cells]), strict=True
-        )
-        if is_finding
-    }
+    significant = differing_cells(results)
     libraries: dict[str, list[Effect]] = {result.scenario.name: [] for result in results}
     between = [(result, effect) for result in results for effect in _between_libraries(result)]
     findings = suite_findings([effect.comparison for _, effect in between])

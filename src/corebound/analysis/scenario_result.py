@@ -22,7 +22,7 @@ from corebound.stats.comparison import Comparison, compare, compare_together
 from corebound.stats.interference import is_mostly_disturbed
 from corebound.stats.intervals import Interval
 from corebound.stats.launch_summary import CellSummary, LaunchSummary, summarise
-from corebound.stats.multiplicity import holm
+from corebound.stats.multiplicity import holm, suite_findings
 
 
 def placement_signature(launches: Iterable[Launch]) -> object:
@@ -414,6 +414,17 @@ def cell_profiles(result: ScenarioResult) -> tuple[CellProfile, ...]:
                 )
             )
     return tuple(profiles)
+
+
+def differing_cells(results: Iterable[ScenarioResult]) -> frozenset[str]:
+    """The ids of cells that differ from their baseline, after correction across the whole run."""
+    cells = [cell for result in results for cell in result.cells]
+    significant = suite_findings([cell.comparison for cell in cells])
+    return frozenset(
+        cell.cell.id
+        for cell, is_significant in zip(cells, significant, strict=True)
+        if is_significant
+    )
 
 
 def findings(result: ScenarioResult) -> tuple[Finding, ...]:

@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from corebound.analysis.serialize import Ends
 from corebound.api import comparison as compared
-from corebound.api.measure import CallReporter, Measurement
+from corebound.api.measure import CallReporter, Measurement, with_results
 from corebound.api.results import Results, load, of_files
 from corebound.records.jsonl import RECORDS
 from corebound.records.run_record import Commit
@@ -71,15 +71,7 @@ def compare_commits(
         base, head, request, CallReporter(notify), margin=margin, budget_s=budget_s, wait_s=wait_s
     )
     comparison = compared.of_verdicts(outcome.verdicts, outcome.sides.names, outcome.document)
-    return Measurement(
-        before=comparison.before,
-        after=comparison.after,
-        rows=comparison.rows,
-        not_comparable=comparison.not_comparable,
-        only_in_one={},
-        document=comparison.document,
-        results=load(outcome.records),
-    )
+    return with_results(comparison, load(outcome.records))
 
 
 class Bisection(Struct, frozen=True, kw_only=True):

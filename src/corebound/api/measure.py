@@ -31,7 +31,7 @@ from corebound.workflow.prepare import RunRequest, prepare_run
 
 
 class Measurement(Comparison, frozen=True, kw_only=True):
-    """The comparison of functions, with its launches.
+    """The comparison of functions or of commits, with its launches.
 
     Attributes:
         results: The run: `results.launches()`, `results.iterations()` and so on.
@@ -165,15 +165,13 @@ def measurement_of(result: RunResult) -> Measurement:
     """The comparison of a run with one scenario."""
     (scenario_result,) = result.scenario_results()
     comparison = compared.of_baselines(scenario_result)
-    return Measurement(
-        before=comparison.before,
-        after=comparison.after,
-        rows=comparison.rows,
-        not_comparable={},
-        only_in_one={},
-        document=comparison.document,
-        results=_results_of(result),
-    )
+    return with_results(comparison, _results_of(result))
+
+
+def with_results(comparison: Comparison, results: Results) -> Measurement:
+    """The comparison, with the launches behind it."""
+    fields = {name: getattr(comparison, name) for name in comparison.__struct_fields__}
+    return Measurement(**fields, results=results)
 
 
 class CallReporter:

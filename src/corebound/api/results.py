@@ -31,7 +31,6 @@ from corebound.workflow.compare import compare_recorded
 from corebound.workflow.compare_commits import CompareCommitsResult
 from corebound.workflow.execute import RunResult
 from corebound.workflow.resolve_refs import resolve_revision
-from corebound.workflow.run_document import run_document
 from corebound.workflow.run_index import drop_unreadable_scenarios, read_suite
 
 if TYPE_CHECKING:
@@ -319,9 +318,9 @@ class Results:
             )
         stored = runs[0].read()
         run, _ = drop_unreadable_scenarios(stored)
-        return run_document(
-            RunResult(run=run, file=stored.file, launches=stored.launches, ending="complete")
-        )
+        return RunResult(
+            run=run, file=stored.file, launches=stored.launches, ending="complete"
+        ).document
 
     def plot(self) -> Figure:
         """Draw each comparison with its interval, with matplotlib (the extra `plot`).

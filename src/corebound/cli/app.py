@@ -145,7 +145,7 @@ class Group(TyperGroup):
             parent.command(cmd_name, help=_help(function))(function)
         return typer.main.get_group(parent).commands[cmd_name]
 
-    def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002  # typer's signature
+    def format_commands(self, _ctx: Any, formatter: Any) -> None:
         """Write the list of commands, each with the first line of its docstring."""
         rows = [
             (name, entry.help if isinstance(entry, CommandGroup) else _summary(entry))

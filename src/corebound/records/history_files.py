@@ -66,7 +66,7 @@ class _Line(
 
 
 class _Columns(msgspec.Struct, frozen=True, array_like=True, kw_only=True):
-    """The columns of `_Line`."""
+    """The indices of a series' shared columns, and its own columns, as in `_Line`."""
 
     moment_column: int
     key_column: int
@@ -85,28 +85,17 @@ _packed = msgspec.msgpack.Decoder(tuple[_Shared, list[_Columns]])
 
 def encode(series: Sequence[Series]) -> Iterator[bytes]:
     """Encode series as the lines of their file."""
-    first, lines = _columns(series)
+    first, all_columns = _columns(series)
     yield _encoder.encode(first) + b"\n"
-    for line in lines:
-        yield _encoder.encode(line) + b"\n"
+    for item, columns in zip(series, all_columns, strict=True):
+        about = replace(item, points=_EMPTY)
+        yield _encoder.encode(_Line(about=about, **msgspec.structs.asdict(columns))) + b"\n"
 
 
 def pack(series: Sequence[Series]) -> bytes:
     """Encode the points of series as a compact value for a cache."""
-    first, lines = _columns(series)
-    columns = [
-        _Columns(
-            moment_column=each.moment_column,
-            key_column=each.key_column,
-            values=each.values,
-            lows=each.lows,
-            highs=each.highs,
-            launches=each.launches,
-            missing=each.missing,
-        )
-        for each in lines
-    ]
-    return msgspec.msgpack.encode((first, columns))
+    first, all_columns = _columns(series)
+    return msgspec.msgpack.encode((first, [*all_columns]))
 
 
 def unpack(data: bytes) -> tuple[HistoryPoints, ...]:
@@ -116,15 +105,14 @@ def unpack(data: bytes) -> tuple[HistoryPoints, ...]:
     return tuple(map(parts.points, columns))
 
 
-def _columns(series: Sequence[Series]) -> tuple[_Shared, Iterator[_Line]]:
+def _columns(series: Sequence[Series]) -> tuple[_Shared, Iterator[_Columns]]:
     """The parts that series share, and the columns of each."""
     tables = _Tables()
     moments = [tables.moment_columns.of(item.points.moments) for item in series]
     environment_keys = [tables.key_columns.of(item.points.environment_keys) for item in series]
     missing = [_pack("i", map(tables.missing.index, item.points.missing)) for item in series]
-    lines = (
-        _Line(
-            about=replace(item, points=_EMPTY),
+    all_columns = (
+        _Columns(
             moment_column=moment_column,
             key_column=key_column,
             values=_pack("d", item.points.values),
@@ -137,7 +125,7 @@ def _columns(series: Sequence[Series]) -> tuple[_Shared, Iterator[_Line]]:
             series, moments, environment_keys, missing, strict=True
         )
     )
-    return tables.first_line(len(series)), lines
+    return tables.first_line(len(series)), all_columns
 
 
 def decode(lines: Iterable[bytes]) -> tuple[Series, ...]:

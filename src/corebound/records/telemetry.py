@@ -33,10 +33,10 @@ HostCounter = Literal[
 ]
 
 
-# CPUs that a launch may use while it is paused. Signals stop threads within microseconds, but a
-# launch of a few short iterations is hardly paused for longer: 46 of 349 µs were seen.
+# CPUs that a launch may use while it is paused, and what stopping it may take: a launch of a few
+# short iterations is hardly paused for longer. 46 of 349 µs were seen.
 _MOST_WHILE_PAUSED = 0.02
-_STOPPING_NS = 1_000_000
+_STOPPING_NS = 200_000
 
 
 def sum_known(values: Iterable[int | None]) -> int | None:

@@ -15,6 +15,7 @@ import stat
 import sys
 import tempfile
 import time
+from contextlib import closing
 from functools import partial
 from importlib.machinery import PathFinder
 from types import ModuleType
@@ -116,7 +117,7 @@ def _time_others(
     if alternates is None:
         time_iterations()
         return
-    with SocketTurnSignal(alternates.turn_signal, alternates.turn_number) as turn_signal:
+    with closing(SocketTurnSignal(alternates.turn_signal, alternates.turn_number)) as turn_signal:
         time_iterations(turn_signal=turn_signal)
 
 

@@ -161,10 +161,8 @@ class SocketTurnSignal:
             self._socket.close()
             raise
 
-    def __enter__(self) -> SocketTurnSignal:  # noqa: PYI034  # Python 3.10 has no `Self`
-        return self
-
-    def __exit__(self, *_exc: object) -> None:
+    def close(self) -> None:
+        """Disconnect, which ends this worker's part in the alternation."""
         self._socket.close()
 
     def awaited(self) -> TimeSliceKind:

@@ -4,24 +4,34 @@ from __future__ import annotations
 
 import resource
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
-from msgspec import Struct
+from msgspec import Struct, to_builtins
 from msgspec.structs import replace
 
 from corebound import clock
 from corebound.analysis.forecast import TimeLeft
-from corebound.analysis.scenario_result import ScenarioResult, analyse_scenario
+from corebound.analysis.noise_floor import calibration_for, noise_at
+from corebound.analysis.scenario_result import (
+    CellResult,
+    ScenarioResult,
+    analyse_scenario,
+    differing_cells,
+    findings,
+)
+from corebound.analysis.serialize import cell_document, findings_document
 from corebound.errors import NO_ANSWER, HostError, LaunchError
 from corebound.launch import scratch
 from corebound.machine.doctor.result import HostCheck
 from corebound.machine.lock import host_lock
 from corebound.planning.models import CannotRun
-from corebound.records import jsonl, traces
-from corebound.records.launch_record import Launch
+from corebound.records import documents, jsonl, traces
+from corebound.records.calibration import Calibration, Noise
+from corebound.records.launch_record import Kind, Launch
 from corebound.records.run_record import Run
 from corebound.runner import Clock, Ending, Observer, Runner, launcher
 from corebound.stats.interference import is_refused
@@ -92,6 +102,56 @@ class RunResult(Struct, frozen=True, kw_only=True):
         """The result of each scenario of the run."""
         for source in self.run.scenarios:
             yield analyse_scenario(self.run, source, self.launches)
+
+    @property
+    def environments(self) -> set[str]:
+        """The names of the environments that launches ran in."""
+        return {launch.cell.environment for launch in self.launches}
+
+    def launches_by_status(self, kind: Kind) -> dict[str, int]:
+        """The number of launches of a kind by status."""
+        return dict(Counter(launch.status for launch in self.launches if launch.kind == kind))
+
+    def calibrations(self) -> tuple[Calibration, ...]:
+        """Read the calibrations in the records that hold the run."""
+        return documents.read_calibrations(self.file.parent.parent)[0]
+
+    @property
+    def document(self) -> dict[str, Any]:
+        """Everything that `corebound run` prints of the result, as plain data."""
+        results = tuple(self.scenario_results())
+        differing, calibrations = differing_cells(results), self.calibrations()
+        snapshot = self.run.snapshot_in(self.environments)
+        return {
+            "run": self.run.id,
+            "records": str(self.file),
+            "ending": self.ending,
+            "commit": to_builtins(self.run.commit),
+            "snapshot": snapshot.name if snapshot is not None else None,
+            "launches": self.launches_by_status("measure"),
+            "profiles": self.launches_by_status("profile"),
+            "cells": [
+                cell_document(
+                    cell,
+                    self.run.host,
+                    is_finding=cell.cell.id in differing,
+                    noise=_noise(cell, calibration_for(calibrations, result.run, result.source)),
+                )
+                for result in results
+                for cell in result.cells
+            ],
+            "findings": [
+                {"scenario": result.scenario.name, **finding}
+                for result in results
+                for finding in findings_document(findings(result))
+            ],
+        }
+
+
+def _noise(cell: CellResult, calibration: Calibration | None) -> Noise | None:
+    if calibration is None or cell.comparison is None:
+        return None
+    return noise_at(calibration, len(cell.summary.launches))
 
 
 def hold_host(

@@ -205,7 +205,7 @@ def test_a_first_run_is_guessed_from_the_framework() -> None:
 
 
 def test_without_spreads_the_number_of_launches_is_in_the_middle() -> None:
-    known = replace(TWO_PERCENT, since="", spreads=())
+    known = replace(TWO_PERCENT, since=None, spreads=())
 
     (forecast,) = forecast_run([("a", 4, Launches(min=6, max=30), known)], None)
 

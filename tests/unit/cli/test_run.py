@@ -16,7 +16,6 @@ from corebound.records.telemetry import Disturbance
 from corebound.scenario.matrix import expand
 from corebound.stats.noise_floor import lock_digest
 from corebound.workflow.execute import RunResult
-from corebound.workflow.run_document import run_document
 from support.build import a_calibration, a_launch, a_placement, a_run, a_scenario, a_worker
 from support.report_sample import a_sample_of_two_modes
 
@@ -62,7 +61,7 @@ def test_a_single_faster_cell_is_a_finding() -> None:
 
     assert "▲ faster" in shown(one)
     assert "(▲ faster)" not in shown(one)
-    assert [cell["is_significant"] for cell in run_document(one)["cells"]] == [False, True]
+    assert [cell["is_significant"] for cell in one.document["cells"]] == [False, True]
 
 
 def test_a_cell_that_is_not_significant_after_correction_is_in_brackets() -> None:
@@ -72,7 +71,7 @@ def test_a_cell_that_is_not_significant_after_correction_is_in_brackets() -> Non
 
     assert said.count("(▲ faster)") == 1
     assert "Brackets: not significant after correcting for 20 comparisons." in said
-    verdicts = [(cell["verdict"], cell["is_significant"]) for cell in run_document(one)["cells"]]
+    verdicts = [(cell["verdict"], cell["is_significant"]) for cell in one.document["cells"]]
     assert verdicts.count(("faster", False)) == 1
     assert all(not finding for _, finding in verdicts)
 
@@ -108,7 +107,7 @@ def test_the_noise_floor_is_below_the_table_and_in_json(tmp_path: Path) -> None:
 
     assert "Noise floor ±2.1 % with 6 launches of each" in said
     assert "corebound calibrate" not in said
-    noise = [cell["noise"] for cell in run_document(one)["cells"]]
+    noise = [cell["noise"] for cell in one.document["cells"]]
     assert noise[0] is None
     assert noise[1].floor_ratio == 0.021
 
@@ -121,9 +120,7 @@ def test_an_inconclusive_verdict_has_the_number_of_launches_needed() -> None:
     one = told({"perhaps": 2.0})
 
     (needed,) = (
-        cell["launches_needed"]
-        for cell in run_document(one)["cells"]
-        if cell["verdict"] == "undecided"
+        cell["launches_needed"] for cell in one.document["cells"] if cell["verdict"] == "undecided"
     )
 
     assert needed > PAIRS
@@ -146,7 +143,7 @@ def test_disturbed_launches_are_named_in_their_row_and_in_json() -> None:
 
     (row,) = [line for line in shown(one).splitlines() if "1 disturbed launch left out" in line]
     assert "faster" in row
-    cells = run_document(one)["cells"]
+    cells = one.document["cells"]
     assert [set(cell["left_out_launches"]) for cell in cells] == [set(), hit]
     assert [cell["disturbed_launches"] for cell in cells] == [[], []]
 
@@ -154,7 +151,7 @@ def test_disturbed_launches_are_named_in_their_row_and_in_json() -> None:
         one, launches=tuple(replace(launch, disturbance=found) for launch in one.launches)
     )
     assert shown(every).count("6 of 6 launches disturbed") == 2
-    assert [len(cell["disturbed_launches"]) for cell in run_document(every)["cells"]] == [6, 6]
+    assert [len(cell["disturbed_launches"]) for cell in every.document["cells"]] == [6, 6]
 
 
 def test_launches_of_two_modes_are_compared_within_a_mode_and_over_both() -> None:
@@ -166,7 +163,7 @@ def test_launches_of_two_modes_are_compared_within_a_mode_and_over_both() -> Non
     assert "▼ slower" in said
     assert "In the same mode 2.9 % slower [" in said
     assert "in 5 of 14 against 4 of 14 launches: no significant difference." in said
-    modes = run_document(one)["cells"][1]["modes"]
+    modes = one.document["cells"][1]["modes"]
     assert modes["decides"] == "same mode"
     assert (modes["cell_fast"]["fast"], modes["baseline_fast"]["launches"]) == (5, 14)
     assert modes["blocks"][1] == {"block": 1, "cell": "slow", "baseline": "fast"}
@@ -176,4 +173,4 @@ def test_launches_of_one_mode_have_no_modes() -> None:
     one = told({"alone": 5.0})
 
     assert "mode" not in shown(one)
-    assert [cell["modes"] for cell in run_document(one)["cells"]] == [None, None]
+    assert [cell["modes"] for cell in one.document["cells"]] == [None, None]

@@ -23,7 +23,6 @@ from corebound.records.launch_record import Launch
 from corebound.scenario.cell import cell_identity
 from corebound.workflow.execute import RunResult
 from corebound.workflow.resolve_refs import StoredRun, matching_runs
-from corebound.workflow.run_document import run_document
 from corebound.workflow.run_index import drop_unreadable_scenarios
 
 # Counting its launches reads the whole file of a run.
@@ -82,7 +81,7 @@ def show(name: RunName = None, *, records: Records = RECORDS, as_json: Json = Fa
     # An interrupted run cannot be told from a complete one without planning it again.
     result = RunResult(run=run, file=stored.file, launches=recorded.launches, ending="complete")
     if as_json:
-        print_json(run_document(result))
+        print_json(result.document)
     else:
         print_run(result, Console())
 

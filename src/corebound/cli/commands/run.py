@@ -18,7 +18,7 @@ from corebound.analysis.duplicate_names import short_names
 from corebound.analysis.launch_metrics import disturbed_note
 from corebound.analysis.launch_modes import mode_notes
 from corebound.analysis.noise_floor import calibration_for, noise_floor_note
-from corebound.analysis.scenario_result import CellResult, ScenarioResult
+from corebound.analysis.scenario_result import CellResult, ScenarioResult, differing_cells
 from corebound.analysis.wording import NO_BASELINE, compared_bounds, relative_speed
 from corebound.cli.options import (
     Budget,
@@ -57,13 +57,6 @@ from corebound.workflow.execute import Reporter, RunResult, execute_run, hold_ho
 from corebound.workflow.forecast import forecast_tasks
 from corebound.workflow.host_checks import new_today, preflight
 from corebound.workflow.prepare import PreparedRun, RunRequest
-from corebound.workflow.run_document import (
-    calibrations_of,
-    differing_cells,
-    environments_of,
-    launches_by_status,
-    run_document,
-)
 
 
 def run(
@@ -153,7 +146,7 @@ def run(
         prepared = preflight(prepared, reporter)
         result = execute_run(prepared, budget_s, reporter, stack, operators=operators)
     if as_json:
-        print_json(run_document(result))
+        print_json(result.document)
     else:
         print_run(result, Console())
     raise typer.Exit(result.exit_code)
@@ -177,7 +170,7 @@ def print_run(result: RunResult, console: Console) -> None:
     """Print one table for each scenario, then notes and the locations of files."""
     results = tuple(result.scenario_results())
     differing = differing_cells(results)
-    calibrations = calibrations_of(result)
+    calibrations = result.calibrations()
     for scenario_result in results:
         print_table(_table(scenario_result, differing), console)
         calibration = calibration_for(calibrations, scenario_result.run, scenario_result.source)
@@ -200,7 +193,7 @@ def print_run(result: RunResult, console: Console) -> None:
             Text(f"Brackets: not significant after correcting for {compared} comparisons.")
         )
     console.print(Text(_counts_text(result)))
-    if (snapshot := result.run.snapshot_in(environments_of(result))) is not None:
+    if (snapshot := result.run.snapshot_in(result.environments)) is not None:
         console.print(
             Text(f"Measured with uncommitted changes, {snapshot.name}: not part of the history."),
             soft_wrap=True,
@@ -212,9 +205,9 @@ def print_run(result: RunResult, console: Console) -> None:
 
 def _counts_text(result: RunResult) -> str:
     text = ", ".join(
-        f"{number} {status}" for status, number in launches_by_status(result, "measure").items()
+        f"{number} {status}" for status, number in result.launches_by_status("measure").items()
     )
-    if profiles := launches_by_status(result, "profile"):
+    if profiles := result.launches_by_status("profile"):
         profiled = ", ".join(f"{number} {status}" for status, number in profiles.items())
         text += f"; operators: {profiled}"
     return text

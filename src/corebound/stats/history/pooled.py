@@ -16,6 +16,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 from msgspec import Struct
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from corebound.records.history import HistoryPoints, Moment, Series
@@ -154,18 +155,10 @@ def _pool(cell: _Cell, hosts: Sequence[_HostValues], identity: str, name: str) -
         return None
     values = values[:, order]
     logs, errors, segments = _commit_effects(values)
-    return Series(
-        project=None,
+    return replace(
+        cell.series,
         host=identity,
         host_name=name,
-        scenario=cell.series.scenario,
-        title=cell.series.title,
-        cell=cell.series.cell,
-        unit=cell.series.unit,
-        margin=cell.series.margin,
-        reproduce=cell.series.reproduce,
-        more_is_better=cell.series.more_is_better,
-        importance=cell.series.importance,
         points=HistoryPoints(
             moments=[Moment(times[at], None, cell.known[at]) for at in order],
             values=array("d", np.exp(logs)),

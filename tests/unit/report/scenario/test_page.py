@@ -47,7 +47,6 @@ from corebound.scenario.cell import Cell
 from corebound.scenario.matrix import expand
 from corebound.scenario.models import Scenario
 from corebound.workflow.execute import RunResult
-from corebound.workflow.run_document import run_document
 from support.build import (
     a_host,
     a_launch,
@@ -841,7 +840,7 @@ def test_run_json_has_each_scenario_s_findings() -> None:
         run=stored.run, file=Path("run.jsonl"), launches=stored.launches, ending="complete"
     )
 
-    (found,) = run_document(told)["findings"]
+    (found,) = told.document["findings"]
 
     assert (found["scenario"], found["rule"]) == ("data-loaders", "loaders")
     assert found["fix"].startswith("Set `loaders: 2`")

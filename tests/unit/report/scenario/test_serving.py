@@ -50,7 +50,6 @@ from corebound.stats.server_summary import (
     summarise_served,
 )
 from corebound.workflow.execute import RunResult
-from corebound.workflow.run_document import run_document
 from support.build import (
     a_cell,
     a_host,
@@ -570,7 +569,7 @@ def test_the_exports_contain_the_same_worker_values() -> None:
     told = RunResult(run=known.run, file=Path("r.jsonl"), launches=(launch,), ending="complete")
 
     (exported,) = json.loads(cells_json(known, ()))["cells"]
-    (printed,) = run_document(told)["cells"]
+    (printed,) = told.document["cells"]
 
     assert exported["serving"] == printed["serving"]
     # A hundred good answers in a second.
