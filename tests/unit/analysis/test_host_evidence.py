@@ -59,6 +59,18 @@ def test_hosts_without_the_change_are_named() -> None:
     assert "host-6 (" in second
 
 
+def test_hosts_of_one_name_are_judged_each_by_itself() -> None:
+    hosts = [a_host(number, 1.1 if number < 5 else 1.0) for number in range(7)]
+
+    evidence = evidence_of(*(replace(host, host_name="vm") for host in hosts))
+
+    assert [shift.shows for shift in evidence.shifts].count("no") == 2
+    assert evidence.estimate is not None
+    assert evidence.others is not None
+    assert math.exp(evidence.estimate.log) == pytest.approx(1.1, abs=0.01)
+    assert math.exp(evidence.others.log) == pytest.approx(1.0, abs=0.01)
+
+
 def test_a_change_on_one_host_is_of_that_host() -> None:
     evidence = evidence_of(*(a_host(number, 1.1 if number == 2 else 1.0) for number in range(5)))
 
