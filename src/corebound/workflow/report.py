@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from fnmatch import fnmatchcase
@@ -172,7 +171,7 @@ def _site_runs(
     folders: list[IndexedFolder] = []
     recorded: Counter[str] = Counter()
     classes: dict[str, str] = {}
-    hosts = sum(1 for _ in itertools.groupby(jsonl.files(records), key=lambda file: file.parent))
+    hosts = len({file.parent for file in jsonl.files(records)})
     for folder, runs in indexed_folders(records, faults):
         folders.append(folder)
         shown += _latest_runs(runs, max(_MOST_RUN_PAGES // hosts, 1))
