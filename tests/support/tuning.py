@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from msgspec.structs import replace
 
@@ -54,7 +54,7 @@ def a_tuned_scenario() -> Scenario:
 
 
 def a_tuned_run(
-    times_ms: Mapping[str, float],
+    times_ms: Mapping[str, float | Sequence[float]],
     *,
     tuning: Tuning | None = None,
     cpu_ms: Mapping[str, float] | None = None,
@@ -65,7 +65,8 @@ def a_tuned_run(
     """A run whose launches take these times, with a noise of 0.5 %.
 
     Args:
-        times_ms: The time of an iteration, by cell.
+        times_ms: The time of an iteration, by cell; several: of one block after the other, again
+            and again.
         tuning: What it races for; default: latency.
         cpu_ms: The CPU time of an iteration, by cell; default: the time.
         failing: A cell whose launches fail.
@@ -95,13 +96,19 @@ def a_tuned_run(
         for position, cell in enumerate(cells):
             if cell.key in keys:
                 factor = noise.gauss(1, 0.005)
-                wall_ms = factor * times_ms[cell.key]
-                cpu = factor * (cpu_ms or times_ms)[cell.key]
+                wall_ms = factor * _in_block(times_ms[cell.key], block)
+                cpu = factor * cpu_ms[cell.key] if cpu_ms else wall_ms
                 launch = _launch(cell, block, position, wall_ms, cpu, fails=cell.key == failing)
                 by_block.setdefault(cell.key, {})[block] = launch
                 made.append(launch)
         block += 1
     return run, tuple(made[:most])
+
+
+def _in_block(times_ms: float | Sequence[float], block: int) -> float:
+    if isinstance(times_ms, Sequence):
+        return times_ms[block % len(times_ms)]
+    return times_ms
 
 
 def _launch(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Literal
 
 from msgspec import Struct
@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from corebound.records.launch_record import Launch
 from corebound.records.run_record import Run, ScenarioSource
-from corebound.records.tuning import Objective, Tuning
+from corebound.records.tuning import Objective, RaceRule, Tuning
 from corebound.scenario.builtin_workloads import SERVERS
 from corebound.scenario.cell import Cell
 from corebound.scenario.loader import load_document
@@ -33,6 +33,10 @@ Summarise = Callable[[Launch], LaunchSummary]
 
 # Without an interval, the fresh launches say nothing.
 LEAST_FRESH = 2
+# While the fresh launches do not decide between the winner and the default, these two get more,
+# up to this many times the usual number. Where launches have modes far apart, the usual number
+# seldom decides: processes that share CPUs took 18 ms in some launches and 480 ms in others.
+_MOST_FRESH = 3
 
 # What to do. `unfinished`: the race has not ended, or has too few fresh launches.
 Advice = Literal["change", "keep the default", "inconclusive", "unfinished", "nothing works"]
@@ -53,6 +57,10 @@ class Contest(Struct, frozen=True, kw_only=True):
     def always(self) -> tuple[str, ...]:
         """The keys of the default and the launcher."""
         return tuple(key for key in (self.default, self.launcher) if key is not None)
+
+    def cell(self, key: str) -> Cell:
+        """The cell of a key that takes part."""
+        return next(cell for cell in self.cells if cell.key == key)
 
 
 def contest(scenario: Scenario, cells: Sequence[Cell], raced: Sequence[Cell]) -> Contest:
@@ -124,18 +132,27 @@ def _entrant(
 
 
 class Standing(Struct, frozen=True, kw_only=True):
-    """How far a race is, and who takes part in its fresh launches once it has ended."""
+    """How far a race is, and who takes part in its fresh launches once it has ended.
+
+    `undecided` are the winner and the default while their fresh launches so far do not decide
+    between them; else empty.
+    """
 
     race: Race
     finalists: Finalists | None
+    undecided: tuple[str, ...] = ()
 
     def keys(self, block: int, confirm_blocks: int) -> frozenset[str]:
         """The keys of the cells to launch in a block; empty at the end."""
         if self.race.ending is None:
             return frozenset(self.race.remaining)
-        if self.finalists is None or block >= self.race.blocks + confirm_blocks:
+        if self.finalists is None:
             return frozenset()
-        return frozenset(self.finalists.keys)
+        if block < self.race.blocks + confirm_blocks:
+            return frozenset(self.finalists.keys)
+        if block < self.race.blocks + _MOST_FRESH * confirm_blocks:
+            return frozenset(self.undecided)
+        return frozenset()
 
 
 def standing(
@@ -155,7 +172,45 @@ def standing(
     race = replay(taking_part, tuning.rule, spent_s=spent_s)
     ended = race.ending is not None
     chosen = finalists(race, taking_part, tuning.rule, always=of.always) if ended else None
-    return Standing(race=race, finalists=chosen)
+    if chosen is None:
+        return Standing(race=race, finalists=None)
+
+    def fresh(key: str) -> CellSummary:
+        later = {at: one for at, one in launches.get(key, {}).items() if at >= race.blocks}
+        return _summary(of.cell(key), later.values(), tuning.objective, summarise)
+
+    undecided = _undecided(chosen, of.default, fresh, tuning.rule.margin)
+    return Standing(race=race, finalists=chosen, undecided=undecided)
+
+
+def _undecided(
+    chosen: Finalists, default: str | None, fresh: Callable[[str], CellSummary], margin: float
+) -> tuple[str, ...]:
+    """The winner and the default, if their fresh launches do not decide between them."""
+    if default is None or default == chosen.recommended or default not in chosen.keys:
+        return ()
+    comparison = compare_expected(
+        fresh(chosen.recommended), fresh(default), margin=margin, adaptive=True
+    )
+    if comparison is None or comparison.verdict != "undecided":
+        return ()
+    return chosen.recommended, default
+
+
+def _summary(
+    cell: Cell, launches: Collection[Launch], objective: Objective, summarise: Summarise
+) -> CellSummary:
+    """Launches of a cell, with what the objective compares as their medians."""
+    judged = [
+        objective_summary(summarise(launch), cell, objective)
+        for launch in launches
+        if launch.status == "ok"
+    ]
+    return combine_launches(
+        cell,
+        [summary for summary in judged if summary is not None],
+        [launch.status for launch in launches],
+    )
 
 
 class Confirmed(Struct, frozen=True, kw_only=True):
@@ -224,10 +279,16 @@ class TuneResult(Struct, frozen=True, kw_only=True):
         None without launches of both.
         """
         fresh = {one.cell.key: one.summary for one in self.confirmed}
-        summaries = fresh if {key, other} <= self.launched_fresh else self.summaries
+        is_fresh = {key, other} <= self.launched_fresh
+        summaries = fresh if is_fresh else self.summaries
         if key not in summaries or other not in summaries:
             return None
-        return compare_expected(summaries[key], summaries[other], margin=self.tuning.rule.margin)
+        return compare_expected(
+            summaries[key],
+            summaries[other],
+            margin=self.tuning.rule.margin,
+            adaptive=is_fresh and self.contest.default in {key, other},
+        )
 
     def compared_with_default(self, key: str) -> Comparison | None:
         """A cell compared with the default, as by `compared`; None for the default itself."""
@@ -281,18 +342,9 @@ def analyse_tuning(run: Run, launches: Iterable[Launch]) -> TuneResult:
             for block, launch in by_block.get(key, {}).items()
             if (block >= first_fresh) == fresh
         ]
-        judged = [
-            objective_summary(summarise(launch), by_key[key], tuning.objective)
-            for launch in counted
-            if launch.status == "ok"
-        ]
-        return combine_launches(
-            by_key[key],
-            [summary for summary in judged if summary is not None],
-            [launch.status for launch in counted],
-        )
+        return _summary(by_key[key], counted, tuning.objective, summarise)
 
-    confirmed = _confirmed(state, tuning, lambda key: summary_of(key, fresh=True))
+    confirmed = _confirmed(state, of, tuning.rule, lambda key: summary_of(key, fresh=True))
     return TuneResult(
         run=run,
         source=source,
@@ -318,7 +370,7 @@ def analyse_tuning(run: Run, launches: Iterable[Launch]) -> TuneResult:
 
 
 def _confirmed(
-    state: Standing, tuning: Tuning, summary_of: Callable[[str], CellSummary]
+    state: Standing, of: Contest, rule: RaceRule, summary_of: Callable[[str], CellSummary]
 ) -> tuple[Confirmed, ...]:
     if state.finalists is None:
         return ()
@@ -330,7 +382,12 @@ def _confirmed(
             Confirmed(
                 cell=other.cell,
                 summary=other,
-                comparison=compare_expected(recommended, other, margin=tuning.rule.margin),
+                comparison=compare_expected(
+                    recommended,
+                    other,
+                    margin=rule.margin,
+                    adaptive=other.cell.key == of.default,
+                ),
             )
             for other in others
         ),

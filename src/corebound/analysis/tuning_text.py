@@ -123,6 +123,11 @@ def certainty(result: TuneResult) -> tuple[str, ...]:
         f"The ratios come from {count(fresh, 'fresh launch', 'fresh launches')} of each finalist,"
         " made after the race, so that selecting the winner does not bias them."
     )
+    most = max((one.summary.attempts for one in result.confirmed), default=0)
+    if most > fresh:
+        sentences.append(
+            f"These did not decide between the winner and the default, so these two got {most}."
+        )
     if fresh < result.tuning.rule.confirm_blocks:
         sentences.append(
             f"The budget ended before all {result.tuning.rule.confirm_blocks} of each were made;"

@@ -292,13 +292,13 @@ def compare(
 
 
 def compare_expected(
-    cell: CellSummary, baseline: CellSummary, *, margin: float
+    cell: CellSummary, baseline: CellSummary, *, margin: float, adaptive: bool = False
 ) -> Comparison | None:
     """Compare two cells as `compare` does, but over launches of any mode.
 
     This is what a user gets on average, whichever mode a launch is in.
     """
-    comparison = compare(cell, baseline, margin=margin)
+    comparison = compare(cell, baseline, margin=margin, adaptive=adaptive)
     if comparison is None or comparison.by_mode is None:
         return comparison
     ratio, interval = comparison.by_mode.expected_ratio, comparison.by_mode.expected_interval

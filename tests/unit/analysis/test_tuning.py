@@ -37,6 +37,29 @@ def test_a_default_that_is_best_is_kept() -> None:
     assert headline(result).startswith("Keep the default")
 
 
+def test_a_default_with_modes_gets_more_fresh_launches_until_it_is_decided() -> None:
+    default_ms = (30.0, 480.0, 20.0, 480.0, 20.0, 30.0, 20.0)
+    others_ms = {ONE_THREAD: 26.0, BOUND: 18.0, ONE_CPU: 28.0}
+
+    result = analyse_tuning(*a_tuned_run({DEFAULT: default_ms, **others_ms}))
+
+    fresh = {one.cell.key: one.summary.attempts for one in result.confirmed}
+    assert result.advice == "change"
+    assert 6 < fresh[DEFAULT] == fresh[BOUND] <= 18
+    assert {fresh[key] for key in fresh if key not in {DEFAULT, BOUND}} <= {6}
+    assert "did not decide" in " ".join(certainty(result))
+
+
+def test_a_winner_that_may_be_no_better_gets_a_limited_number_of_fresh_launches() -> None:
+    default_ms, best_ms = (10.0, 9.0, 11.0, 9.4), (9.9, 10.7, 8.9, 9.3, 10.2)
+    others_ms = {ONE_THREAD: 14.0, ONE_CPU: 15.0}
+
+    result = analyse_tuning(*a_tuned_run({DEFAULT: default_ms, BOUND: best_ms, **others_ms}))
+
+    assert result.advice in {"inconclusive", "keep the default"}
+    assert max(one.summary.attempts for one in result.confirmed) <= 18
+
+
 def test_a_default_that_crashes_does_not_stop_the_race() -> None:
     result = analyse_tuning(*a_tuned_run(PLANTED, failing=DEFAULT))
 
