@@ -58,21 +58,21 @@ def size(value_bytes: float) -> str:
 def counted(number: float) -> str:
     """Format a count the same way everywhere; a median or a mean may not be a whole number.
 
-    >>> counted(12345.0), counted(174.5), counted(0.3333)
-    ('12,345', '174.5', '0.333')
+    >>> counted(12345.5), counted(174.5), counted(0.3333)
+    ('12,346', '174.5', '0.333')
     """
     if number % 1 and abs(number) < 10:
         return f"{number:.3g}"
-    return f"{number:,.1f}".removesuffix(".0")
+    return f"{number:,.{1 if abs(number) < 1000 else 0}f}".removesuffix(".0")
 
 
 def ratio(value: float) -> str:
     """Format a ratio with a multiplication sign.
 
-    >>> ratio(1.4234)
-    '1.42×'
+    >>> ratio(1.4234), ratio(21.04)
+    ('1.42×', '21×')
     """
-    return f"{value:,.2f}×" if value < 100 else f"{value:,.0f}×"
+    return f"{value:.2f}×" if value < 10 else f"{value:,.0f}×"
 
 
 def percent(share: float, digits: int = 1) -> str:
