@@ -6,7 +6,7 @@ Each artefact gives a program the CPUs, memory nodes and variables that a launch
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pprint import pformat
 from typing import Literal, get_args
 
@@ -113,6 +113,8 @@ def artefacts(
 ) -> tuple[Artefact, ...]:
     """The artefacts of a configuration, in the order of `kinds`.
 
+    A kind has several files if each worker needs its own.
+
     Args:
         cell: The configuration.
         placement: Its placement on this host.
@@ -126,13 +128,14 @@ def artefacts(
     launched = _Launched(cell=cell, placement=placement, commands=tuple(commands))
     of_launcher = {"shell", "env", "torchserve"}
     return tuple(
-        _WRITERS[kind](launched)
+        artefact
         for kind in kinds
         if (cell.binding.mode != "launcher" or kind in of_launcher) and fits(kind, cell.framework)
+        for artefact in _WRITERS[kind](launched)
     )
 
 
-def _shell(launched: _Launched) -> Artefact:
+def _shell(launched: _Launched) -> Iterator[Artefact]:
     lines = ["#!/bin/sh", "# Usage: sh corebound.sh COMMAND [ARGUMENT ...]"]
     alone = len(launched.commands) == 1
     if alone:
@@ -150,16 +153,16 @@ def _shell(launched: _Launched) -> Artefact:
     else:
         lines += [f"{start} &" for start in starts]
         lines.append("wait")
-    return Artefact(kind="shell", title="Shell", file="corebound.sh", text="\n".join(lines) + "\n")
+    yield Artefact(kind="shell", title="Shell", file="corebound.sh", text="\n".join(lines) + "\n")
 
 
-def _env(launched: _Launched) -> Artefact:
+def _env(launched: _Launched) -> Iterator[Artefact]:
     text = "".join(f"{name}={shlex.quote(value)}\n" for name, value in launched.env.items())
     note = ""
     if launched.is_bound:
         cpus = "; ".join(cpu_list(slot.cpus) for slot in launched.placement.slots)
         note = f"It sets no CPUs. Bind each process to: {cpus}."
-    return Artefact(
+    yield Artefact(
         kind="env",
         title="Environment file",
         file="corebound.env",
@@ -168,7 +171,7 @@ def _env(launched: _Launched) -> Artefact:
     )
 
 
-def _python(launched: _Launched) -> Artefact:
+def _python(launched: _Launched) -> Iterator[Artefact]:
     lines = ["import os", ""]
     if launched.env:
         lines.append(f"os.environ.update({pformat(launched.env, width=60)})")
@@ -182,7 +185,7 @@ def _python(launched: _Launched) -> Artefact:
     threads = intra_op(launched.cell, launched.placement)
     if launched.cell.framework == "pytorch" and threads is not None:
         lines += ["", "import torch", "", f"torch.set_num_threads({threads})"]
-    return Artefact(
+    yield Artefact(
         kind="python",
         title="Python",
         file="corebound_setup.py",
@@ -191,8 +194,9 @@ def _python(launched: _Launched) -> Artefact:
     )
 
 
-def _systemd(launched: _Launched) -> Artefact:
-    sections = []
+def _systemd(launched: _Launched) -> Iterator[Artefact]:
+    """A drop-in, or one for each instance of a template unit."""
+    several = len(launched.commands) > 1
     for number, (command, slot) in enumerate(launched.processes):
         lines = ["[Service]"]
         if launched.is_bound:
@@ -201,19 +205,23 @@ def _systemd(launched: _Launched) -> Artefact:
             lines.append(f"NUMAPolicy={_NUMA_POLICIES[launched.placement.memory]}")
             if launched.placement.memory != "local":
                 lines.append(f"NUMAMask={cpu_list(slot.memory_nodes)}")
-        lines += [f'Environment="{name}={value}"' for name, value in command.env]
-        if len(launched.commands) > 1:
-            lines.insert(0, f"# NAME@{number}.service.d/corebound.conf")
-        sections.append("\n".join(lines) + "\n")
-    return Artefact(
-        kind="systemd",
-        title="systemd drop-in",
-        file="NAME.service.d/corebound.conf",
-        text="\n".join(sections),
-    )
+        lines += [f'Environment="{name}={_in_unit(value)}"' for name, value in command.env]
+        unit = f"NAME@{number}" if several else "NAME"
+        yield Artefact(
+            kind="systemd",
+            title="systemd drop-in",
+            file=f"{unit}.service.d/corebound.conf",
+            text="\n".join(lines) + "\n",
+        )
 
 
-def _docker(launched: _Launched) -> Artefact:
+def _in_unit(value: str) -> str:
+    """A value within double quotes in a unit, whose % begins a specifier: systemd.syntax(7)."""
+    escapes = {"\\": r"\\", '"': r"\"", "%": "%%", "\n": r"\n"}
+    return "".join(escapes.get(character, character) for character in value)
+
+
+def _docker(launched: _Launched) -> Iterator[Artefact]:
     lines = []
     for command, slot in launched.processes:
         words = ["docker", "run"]
@@ -224,16 +232,22 @@ def _docker(launched: _Launched) -> Artefact:
         for name, value in command.env:
             words += ["--env", f"{name}={value}"]
         lines.append(shlex.join([*words, "IMAGE"]))
-    return Artefact(kind="docker", title="Docker", file="docker run", text="\n".join(lines) + "\n")
+    yield Artefact(kind="docker", title="Docker", file="docker run", text="\n".join(lines) + "\n")
 
 
-def _kubernetes(launched: _Launched) -> Artefact:
+def _kubernetes(launched: _Launched) -> Iterator[Artefact]:
     cpus = max(len(slot.cpus) for slot in launched.placement.slots)
     resources = {"cpu": str(cpus), "memory": "4Gi"}
+    # The CPU manager chooses the CPUs, and Kubernetes replaces $(NAME) by another variable.
+    env = [
+        {"name": name, "value": value.replace("$(", "$$(")}
+        for name, value in launched.env.items()
+        if name != "OMP_PLACES"
+    ]
     container = {
         "name": "main",
         "image": "IMAGE",
-        "env": [{"name": name, "value": value} for name, value in launched.env.items()],
+        "env": env,
         "resources": {"requests": resources, "limits": dict(resources)},
     }
     pod = {
@@ -244,7 +258,7 @@ def _kubernetes(launched: _Launched) -> Artefact:
     }
     workers = len(launched.commands)
     replicas = f" Run {workers} of them." if workers > 1 else ""
-    return Artefact(
+    yield Artefact(
         kind="kubernetes",
         title="Kubernetes",
         file="pod.yaml",
@@ -254,12 +268,12 @@ def _kubernetes(launched: _Launched) -> Artefact:
     )
 
 
-def _torchserve(launched: _Launched) -> Artefact:
+def _torchserve(launched: _Launched) -> Iterator[Artefact]:
     slots = launched.placement.slots
     of_launcher = launched.cell.binding.mode == "launcher"
     pinned = tuple(slot.cpus for slot in slots) if of_launcher else None
     settings = torchserve_workers(len(slots), pinned)
-    return Artefact(
+    yield Artefact(
         kind="torchserve",
         title="TorchServe",
         file=CONFIGURATION,
@@ -269,12 +283,12 @@ def _torchserve(launched: _Launched) -> Artefact:
     )
 
 
-def _onnxruntime(launched: _Launched) -> Artefact:
+def _onnxruntime(launched: _Launched) -> Iterator[Artefact]:
     threads = intra_op(launched.cell, launched.placement)
     lines = ["import onnxruntime", "", "options = onnxruntime.SessionOptions()"]
     if threads is not None:
         lines.append(f"options.intra_op_num_threads = {threads}")
-    return Artefact(
+    yield Artefact(
         kind="onnxruntime",
         title="ONNX Runtime",
         file="corebound_session.py",
@@ -283,7 +297,7 @@ def _onnxruntime(launched: _Launched) -> Artefact:
     )
 
 
-def _openvino(launched: _Launched) -> Artefact:
+def _openvino(launched: _Launched) -> Iterator[Artefact]:
     mode = str(dict(launched.cell.parameters).get("mode", "usual"))
     properties: dict[str, str | int | bool] = {
         "PERFORMANCE_HINT": _OPENVINO_HINTS.get(mode, "LATENCY")
@@ -301,7 +315,7 @@ def _openvino(launched: _Launched) -> Artefact:
         "core = openvino.Core()",
         f'core.set_property("CPU", {pformat(properties, width=60, sort_dicts=False)})',
     ]
-    return Artefact(
+    yield Artefact(
         kind="openvino",
         title="OpenVINO",
         file="corebound_openvino.py",
@@ -310,7 +324,7 @@ def _openvino(launched: _Launched) -> Artefact:
     )
 
 
-def _llama_cpp(launched: _Launched) -> Artefact:
+def _llama_cpp(launched: _Launched) -> Iterator[Artefact]:
     """The flags that all programs of llama.cpp share, a line for each worker."""
     threads = intra_op(launched.cell, launched.placement)
     strict = "1" if launched.placement.backend == "openmp" else "0"
@@ -321,7 +335,7 @@ def _llama_cpp(launched: _Launched) -> Artefact:
             mask = sum(1 << cpu for cpu in slot.cpus)
             words += ["--cpu-mask", f"0x{mask:x}", "--cpu-strict", strict]
         lines.append(" ".join(words))
-    return Artefact(
+    yield Artefact(
         kind="llama.cpp",
         title="llama.cpp",
         file="corebound-llama.flags",
@@ -333,7 +347,7 @@ def _llama_cpp(launched: _Launched) -> Artefact:
     )
 
 
-def _vllm(launched: _Launched) -> Artefact:
+def _vllm(launched: _Launched) -> Iterator[Artefact]:
     """The variables of vLLM, which starts a thread for each CPU of its list, bound to that CPU."""
     threads = intra_op(launched.cell, launched.placement)
     env, note = launched.env, ""
@@ -349,7 +363,7 @@ def _vllm(launched: _Launched) -> Artefact:
         note += f" Start it with `--data-parallel-size {len(slots)}`."
     if launched.is_bound and threads is not None and threads > len(slots[0]):
         note += f" It cannot start {threads} threads on so few CPUs."
-    return Artefact(
+    yield Artefact(
         kind="vllm",
         title="vLLM",
         file="corebound-vllm.env",
@@ -366,7 +380,7 @@ def _binds_no_memory(launched: _Launched) -> str:
     return " It binds no memory." if launched.placement.memory != "default" else ""
 
 
-_WRITERS: Mapping[ArtefactKind, Callable[[_Launched], Artefact]] = {
+_WRITERS: Mapping[ArtefactKind, Callable[[_Launched], Iterator[Artefact]]] = {
     "shell": _shell,
     "env": _env,
     "python": _python,

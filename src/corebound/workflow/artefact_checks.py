@@ -78,9 +78,7 @@ def _systemd_problems(text: str) -> Iterable[str]:
             check=False,
             timeout=_TIMEOUT_S,
         )
-    yield from (
-        line for line in said.stderr.splitlines() if "checked.service" in line and "Unknown" in line
-    )
+    yield from (line for line in said.stderr.splitlines() if line.startswith(f"{unit}:"))
 
 
 def _docker_problems(text: str) -> Iterable[str]:

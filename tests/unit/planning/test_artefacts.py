@@ -27,10 +27,11 @@ def written(
     mode: BindingMode = "physical-cores",
     framework: Framework = "pytorch",
     parameters: tuple[tuple[str, Scalar], ...] = (),
+    env: tuple[tuple[str, str], ...] = (),
 ) -> tuple[Artefact, ...]:
     binding = Binding(mode=mode, memory=memory)
     cell = replace(a_cell(binding=binding, threads=Threads(rule=3)), framework=framework)
-    cell = replace(cell, parameters=parameters)
+    cell = replace(cell, parameters=parameters, env=env)
     if framework in SERVERS:
         cell = replace(cell, parameters=(("image", 224),))
     placement = Placement(
@@ -191,12 +192,43 @@ def test_the_drop_in_has_the_names_of_systemd() -> None:
     assert 'Environment="OMP_NUM_THREADS=3"' in systemd.text
 
 
+def test_each_worker_has_a_drop_in_of_its_own() -> None:
+    first, second = written("systemd", slots=((0, 1), (2, 3)))
+
+    assert (first.file, second.file) == (
+        "NAME@0.service.d/corebound.conf",
+        "NAME@1.service.d/corebound.conf",
+    )
+    assert "CPUAffinity=0-1" in first.text
+    assert "CPUAffinity=2-3" in second.text
+
+
+@pytest.mark.parametrize(
+    ("value", "in_unit"),
+    [("50%", "50%%"), ('a "b"', r"a \"b\""), (r"C:\d", r"C:\\d"), ("$HOME", "$HOME")],
+)
+def test_a_variable_in_a_drop_in_is_escaped(value: str, in_unit: str) -> None:
+    (systemd,) = written("systemd", env=(("NOTE", value),))
+
+    assert f'Environment="NOTE={in_unit}"' in systemd.text.splitlines()
+
+
 def test_docker_gets_cpus_and_memory_nodes() -> None:
     (docker,) = written("docker", memory="bind")
 
     words = shlex.split(docker.text)
     assert words[words.index("--cpuset-cpus") + 1] == "0-1,4"
     assert words[words.index("--cpuset-mems") + 1] == "0"
+
+
+def test_a_pod_leaves_its_cpus_to_the_cpu_manager() -> None:
+    env = (("OMP_PLACES", "{0},{1}"), ("NOTE", "$(HOME)"))
+    (pod,) = written("kubernetes", env=env)
+
+    variables = yaml.safe_load(pod.text)["spec"]["containers"][0]["env"]
+    by_name = {one["name"]: one["value"] for one in variables}
+    assert "OMP_PLACES" not in by_name
+    assert by_name["NOTE"] == "$$(HOME)"  # not another variable
 
 
 def test_a_pod_requests_whole_cpus_and_is_guaranteed() -> None:

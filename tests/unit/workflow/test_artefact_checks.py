@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 
 import pytest
@@ -39,6 +40,22 @@ def an_artefact(kind: ArtefactKind, text: str) -> Artefact:
 )
 def test_a_correct_file_is_accepted(kind: ArtefactKind, text: str) -> None:
     assert check_artefact(an_artefact(kind, text), python=sys.executable).state == "checked"
+
+
+@pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="needs systemd-analyze")
+@pytest.mark.parametrize(
+    ("line", "state"),
+    [
+        ('Environment="NOTE=50%% of \\"it\\""', "checked"),
+        ('Environment="NOTE=a', "wrong"),
+        ("CPUAffinity=nine", "wrong"),
+        ("NoSuchSetting=1", "wrong"),
+    ],
+)
+def test_systemd_itself_reads_a_drop_in(line: str, state: str) -> None:
+    artefact = an_artefact("systemd", f"[Service]\n{line}\n")
+
+    assert check_artefact(artefact, python=sys.executable).state == state
 
 
 @pytest.mark.parametrize(
