@@ -135,6 +135,7 @@ def _modes(options: argparse.Namespace) -> None:
 
 
 def _tune(options: argparse.Namespace) -> None:
+    tune.confirmed(np.random.default_rng(options.seed), options.trials)
     tune.raced(np.random.default_rng(options.seed), max(options.trials // 5, 1))
 
 

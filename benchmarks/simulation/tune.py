@@ -1,6 +1,7 @@
-"""How often the race of `corebound tune` recommends a configuration that is not the best.
+"""How often `corebound tune` recommends a configuration that is not the best.
 
-The true costs of the configurations are known. Other ways to choose see the same launches.
+The true costs of the configurations are known. Other ways to choose see the same launches. A
+second table is of the fresh launches that compare the winner with the default.
 """
 
 from __future__ import annotations
@@ -15,8 +16,18 @@ from numpy.typing import NDArray
 
 from benchmarks.simulation.few import host_regimes
 from benchmarks.simulation.histories import rate
+from benchmarks.simulation.verdicts import BASELINE, CELL, TYPICAL_NS, summary_of
+from corebound.analysis.tuning import MOST_FRESH
 from corebound.records.tuning import RaceRule
-from corebound.stats.racing import Entrant, Race, finalists, replay
+from corebound.stats.comparison import Verdict, compare_expected
+from corebound.stats.racing import (
+    Entrant,
+    Race,
+    finalists,
+    gaps_to_first,
+    look_error,
+    replay,
+)
 
 RULE = RaceRule(max_blocks=60)
 # True costs, as multiples of the best one's.
@@ -84,6 +95,13 @@ NOISES = (
 )
 
 
+def _far_modes(rng: np.random.Generator, shape: tuple[int, int]) -> Array:
+    return rng.normal(0, 0.05, shape) + math.log(10) * (rng.random(shape) < 0.5)
+
+
+_FAR_MODES = Noise("half of the launches ten times as long", _far_modes)
+
+
 class _Choice(Struct, frozen=True, kw_only=True):
     """What one way of choosing recommends, by its index, and how many launches it takes."""
 
@@ -94,10 +112,12 @@ class _Choice(Struct, frozen=True, kw_only=True):
 def raced(rng: np.random.Generator, trials: int) -> None:
     """Print how often each way of choosing is more than the margin from the best."""
     print(f"{trials} trials: how often the recommended configuration costs over")
-    print(f"{RULE.margin:.0%} more than the best. Launches: those of the race, as a share of")
-    print("launching all configurations in as many blocks. Grid: one launch of each, the")
-    print("smallest value wins. The others have the race's launches: random search, successive")
-    print("halving, and Optuna's TPE, whose best trial wins.\n")
+    print(f"{RULE.margin:.0%} more than the best. Share: the launches of the races, as a share of")
+    print(
+        "launching all configurations equally often until the same rule decides. Grid: one launch"
+    )
+    print("of each, the smallest value wins. The others have the race's launches: random search,")
+    print("successive halving, and Optuna's TPE, whose best trial wins.\n")
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     print(
         f"{'costs':<16}{'noise':<34}{'race':>20}{'launches':>10}{'share':>7}{'decided':>9}"
@@ -105,7 +125,7 @@ def raced(rng: np.random.Generator, trials: int) -> None:
     )
     for name, costs in COSTS.items():
         for noise in NOISES:
-            races, shares, launches = [], [], []
+            races, equal, launches = [], [], []
             wrong: dict[str, list[bool]] = {
                 way: [] for way in ("race", "grid", "random", "halving", "TPE")
             }
@@ -116,7 +136,7 @@ def raced(rng: np.random.Generator, trials: int) -> None:
                 choice = _raced(race, logs)
                 races.append(race)
                 launches.append(choice.launches)
-                shares.append(choice.launches / (race.blocks * len(true)))
+                equal.append(_launched_equally(logs))
                 for way, index in {
                     "race": choice.index,
                     "grid": int(np.argmin(logs[0])),
@@ -128,12 +148,67 @@ def raced(rng: np.random.Generator, trials: int) -> None:
             decided = np.mean([race.ending == "decided" for race in races])
             print(
                 f"{name:<16}{noise.name:<34}{rate(wrong['race']):>20}{np.mean(launches):>10.0f}"
-                f"{np.mean(shares):>7.0%}{decided:>9.0%}{np.mean(wrong['grid']):>7.1%}"
+                f"{sum(launches) / sum(equal):>7.0%}{decided:>9.0%}{np.mean(wrong['grid']):>7.1%}"
                 f"{np.mean(wrong['random']):>8.1%}{np.mean(wrong['halving']):>9.1%}"
                 f"{np.mean(wrong['TPE']):>7.1%}",
                 flush=True,
             )
     print()
+
+
+def confirmed(rng: np.random.Generator, trials: int) -> None:
+    """Print what more fresh launches of the winner and the default cost and gain."""
+    usual, most = RULE.confirm_blocks, MOST_FRESH * RULE.confirm_blocks
+    print(f"{trials} trials of fresh launches: {usual} of winner and default, or up to {most}")
+    print("while they decide nothing. The advice is to change if the winner is faster.")
+    print("`launches`: the mean number of each.\n")
+    print(f"{'':<58}{f'{usual} launches':>28}{f'up to {most}':>28}")
+    titles = f"{'change':>20}{'open':>8}"
+    print(f"{'the default':<18}{'noise':<40}{titles}{titles}{'launches':>10}")
+    modes_of_default = Noise("only the default: half ten times as long", _modes_of_default)
+    for name, gap, noises in (
+        ("as good", 0.0, (*NOISES, _FAR_MODES)),
+        ("costs 5 % more", 0.05, NOISES),
+        ("costs 5.8 times", 0.05, (modes_of_default,)),
+    ):
+        for noise in noises:
+            fixed: list[Verdict] = []
+            extended: list[Verdict] = []
+            launches: list[int] = []
+            for _ in range(trials):
+                logs = noise.draw(rng, (most, 2)) + np.array([0.0, math.log1p(gap)])
+                fixed.append(_fresh_verdict(logs[:usual], adaptive=False))
+                taken = usual
+                while (
+                    verdict := _fresh_verdict(logs[:taken], adaptive=True)
+                ) == "undecided" and taken < len(logs):
+                    taken += usual
+                extended.append(verdict)
+                launches.append(taken)
+            columns = "".join(
+                f"{rate(verdict == 'faster' for verdict in verdicts):>20}"
+                f"{np.mean([verdict == 'undecided' for verdict in verdicts]):>8.1%}"
+                for verdicts in (fixed, extended)
+            )
+            print(f"{name:<18}{noise.name:<40}{columns}{np.mean(launches):>10.1f}", flush=True)
+    print()
+
+
+def _modes_of_default(rng: np.random.Generator, shape: tuple[int, int]) -> Array:
+    return np.column_stack([_normal(rng, shape)[:, 0], _far_modes(rng, shape)[:, 1]])
+
+
+def _fresh_verdict(logs: Array, *, adaptive: bool) -> Verdict:
+    """The verdict on the winner, the first of each pair, as `analysis.tuning` reaches it."""
+    winner, default = (TYPICAL_NS * np.exp(logs)).T.tolist()
+    comparison = compare_expected(
+        summary_of(CELL, winner),
+        summary_of(BASELINE, default),
+        margin=RULE.margin,
+        adaptive=adaptive,
+    )
+    assert comparison is not None
+    return comparison.verdict
 
 
 def _entrants(logs: Array) -> list[Entrant]:
@@ -154,6 +229,19 @@ def _raced(race: Race, logs: Array) -> _Choice:
     return _Choice(
         index=int(chosen.recommended), launches=launches + race.blocks * len(race.remaining)
     )
+
+
+def _launched_equally(logs: Array) -> int:
+    """How many launches the rule of the race takes if no configuration ever leaves."""
+    entrants = _entrants(logs)
+    arms, room = len(entrants), math.log1p(RULE.margin)
+    for blocks in range(2, RULE.max_blocks + 1):
+        leader = int(np.argmin(logs[:blocks].mean(axis=0)))
+        ordered = [entrants[leader], *entrants[:leader], *entrants[leader + 1 :]]
+        alpha = look_error(RULE, entrants=arms, blocks=blocks)
+        if min(gap.low for gap in gaps_to_first(ordered, blocks, alpha)) >= -room:
+            return blocks * arms
+    return RULE.max_blocks * arms
 
 
 def _random(rng: np.random.Generator, logs: Array, launches: int) -> int:

@@ -36,7 +36,7 @@ LEAST_FRESH = 2
 # While the fresh launches do not decide between the winner and the default, these two get more,
 # up to this many times the usual number. Where launches have modes far apart, the usual number
 # seldom decides: processes that share CPUs took 18 ms in some launches and 480 ms in others.
-_MOST_FRESH = 3
+MOST_FRESH = 3
 
 # What to do. `unfinished`: the race has not ended, or has too few fresh launches.
 Advice = Literal["change", "keep the default", "inconclusive", "unfinished", "nothing works"]
@@ -134,8 +134,8 @@ def _entrant(
 class Standing(Struct, frozen=True, kw_only=True):
     """How far a race is, and who takes part in its fresh launches once it has ended.
 
-    `undecided` are the winner and the default while their fresh launches so far do not decide
-    between them; else empty.
+    `undecided` are the winner and the default while their fresh launches do not decide between
+    them, looked at each time the usual number is complete; else empty.
     """
 
     race: Race
@@ -150,7 +150,7 @@ class Standing(Struct, frozen=True, kw_only=True):
             return frozenset()
         if block < self.race.blocks + confirm_blocks:
             return frozenset(self.finalists.keys)
-        if block < self.race.blocks + _MOST_FRESH * confirm_blocks:
+        if block < self.race.blocks + MOST_FRESH * confirm_blocks:
             return frozenset(self.undecided)
         return frozenset()
 
@@ -175,9 +175,15 @@ def standing(
     if chosen is None:
         return Standing(race=race, finalists=None)
 
+    # With a look after each block, twice as many equal pairs would seem different.
+    fresh_blocks = max(launches[chosen.recommended]) + 1 - race.blocks
+    looked_at = fresh_blocks // tuning.rule.confirm_blocks * tuning.rule.confirm_blocks
+
     def fresh(key: str) -> CellSummary:
-        later = {at: one for at, one in launches.get(key, {}).items() if at >= race.blocks}
-        return _summary(of.cell(key), later.values(), tuning.objective, summarise)
+        of_key = launches.get(key, {}).items()
+        blocks = range(race.blocks, race.blocks + looked_at)
+        later = [launch for block, launch in of_key if block in blocks]
+        return _summary(of.cell(key), later, tuning.objective, summarise)
 
     undecided = _undecided(chosen, of.default, fresh, tuning.rule.margin)
     return Standing(race=race, finalists=chosen, undecided=undecided)

@@ -173,7 +173,7 @@ def _after_next_block(race: Race, by_key: Mapping[str, Entrant], rule: RaceRule)
     if blocks < _LEAST_BLOCKS or not remaining:
         return after
     alpha = look_error(rule, entrants=len(by_key), blocks=blocks)
-    gaps = _gaps([by_key[key] for key in remaining], blocks, alpha)
+    gaps = gaps_to_first([by_key[key] for key in remaining], blocks, alpha)
     room = math.log1p(rule.margin)
     leaving = {
         gap.key: gap for gap in gaps if gap.low > 0 or (gap.middle > room and gap.low >= -room)
@@ -196,7 +196,7 @@ def _after_next_block(race: Race, by_key: Mapping[str, Entrant], rule: RaceRule)
         if faster_at_most <= rule.margin:
             break
         field = [by_key[other], *(by_key[key] for key in staying if key != other)]
-        limit = _faster_at_most(other, _gaps(field, blocks, alpha), dropped, by_key, rule)
+        limit = _faster_at_most(other, gaps_to_first(field, blocks, alpha), dropped, by_key, rule)
         if limit <= rule.margin:
             leader, faster_at_most = other, limit
     return replace(
@@ -216,7 +216,7 @@ def _ending(remaining: int, faster_at_most: float, rule: RaceRule) -> Ending | N
 
 def _faster_at_most(
     leader: str,
-    gaps: Sequence[_Gap],
+    gaps: Sequence[Gap],
     dropped: Sequence[Dropped],
     by_key: Mapping[str, Entrant],
     rule: RaceRule,
@@ -251,7 +251,7 @@ def _low_when_dropped(
         if key != leader and all(block in entrant.log_costs for block in range(blocks))
     ]
     alpha = look_error(rule, entrants=len(by_key), blocks=blocks)
-    gaps = _gaps([by_key[leader], *field], blocks, alpha)
+    gaps = gaps_to_first([by_key[leader], *field], blocks, alpha)
     return next(gap.low for gap in gaps if gap.key == one.key)
 
 
@@ -316,7 +316,7 @@ def _ties(race: Race, by_key: Mapping[str, Entrant], rule: RaceRule) -> tuple[st
 
     def is_tie(key: str) -> bool:
         field = [by_key[key], *(by_key[other] for other in race.remaining if other != key)]
-        gaps = _gaps(field, race.blocks, alpha)
+        gaps = gaps_to_first(field, race.blocks, alpha)
         return _faster_at_most(key, gaps, race.dropped, by_key, rule) <= rule.margin
 
     leader, *others = race.remaining
@@ -335,7 +335,7 @@ def _cheapest(ties: Sequence[Entrant], blocks: int) -> str:
     return min(ties, key=preference).key  # the first of equals has the best mean
 
 
-class _Gap(Struct, frozen=True, kw_only=True):
+class Gap(Struct, frozen=True, kw_only=True):
     """How much more a configuration costs than another one, as a logarithm.
 
     The true gap is below `low` with the error of one look, at most.
@@ -346,7 +346,7 @@ class _Gap(Struct, frozen=True, kw_only=True):
     low: float
 
 
-def _gaps(entrants: Sequence[Entrant], blocks: int, alpha: float) -> list[_Gap]:
+def gaps_to_first(entrants: Sequence[Entrant], blocks: int, alpha: float) -> list[Gap]:
     """The gaps of all entrants but the first to the first."""
     first, *others = entrants
     if not others:
@@ -367,7 +367,7 @@ def _gaps(entrants: Sequence[Entrant], blocks: int, alpha: float) -> list[_Gap]:
     )
     reaches = shared.errors * student_quantiles(shared.freedoms, 1 - alpha)
     return [
-        _Gap(key=other.key, middle=mean.mean, low=mean.mean - float(reach))
+        Gap(key=other.key, middle=mean.mean, low=mean.mean - float(reach))
         for other, mean, reach in zip(others, means, reaches, strict=True)
     ]
 

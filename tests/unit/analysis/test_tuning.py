@@ -45,7 +45,8 @@ def test_a_default_with_modes_gets_more_fresh_launches_until_it_is_decided() -> 
 
     fresh = {one.cell.key: one.summary.attempts for one in result.confirmed}
     assert result.advice == "change"
-    assert 6 < fresh[DEFAULT] == fresh[BOUND] <= 18
+    assert fresh[DEFAULT] == fresh[BOUND]
+    assert fresh[DEFAULT] in {12, 18}  # looked at once each usual number is complete
     assert {fresh[key] for key in fresh if key not in {DEFAULT, BOUND}} <= {6}
     assert "did not decide" in " ".join(certainty(result))
 

@@ -7,6 +7,7 @@ import shlex
 import subprocess
 from pathlib import Path
 
+import kubernetes_validate
 import pytest
 import yaml
 from msgspec.structs import replace
@@ -234,7 +235,9 @@ def test_a_pod_leaves_its_cpus_to_the_cpu_manager() -> None:
 def test_a_pod_requests_whole_cpus_and_is_guaranteed() -> None:
     (pod,) = written("kubernetes")
 
-    container = yaml.safe_load(pod.text)["spec"]["containers"][0]
+    manifest = yaml.safe_load(pod.text)
+    kubernetes_validate.validate(manifest, "1.33", strict=True)
+    container = manifest["spec"]["containers"][0]
     # Guaranteed QoS: requests equal limits; the static CPU manager needs whole CPUs.
     assert container["resources"]["requests"] == container["resources"]["limits"]
     assert container["resources"]["limits"]["cpu"] == "3"
