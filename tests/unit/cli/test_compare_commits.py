@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import get_args
 
 import pytest
+from msgspec.structs import replace
 
 from corebound.analysis.commit_comparison import CellAtCommits, CellVerdict, judge_cells
 from corebound.cli.commands.compare_commits import Format, formatted
@@ -85,7 +86,10 @@ def an_undecided_pair(*, cpu_ratio: float | None) -> CellAtCommits:
 
 
 @pytest.mark.parametrize("form", get_args(Format))
-def test_each_format_has_the_noise_floor_and_the_launches_needed(form: Format) -> None:
+def test_each_format_has_the_noise_floor_and_the_launches_needed(
+    form: Format, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "120")
     said = formatted(
         CompareCommitsResult(
             sides=Sides(
@@ -112,6 +116,27 @@ def test_each_format_has_the_noise_floor_and_the_launches_needed(form: Format) -
         assert '<property name="noise"' in said
     if form in {"text", "md"}:
         assert "the ratio of CPU times is 1.500×" in said
+
+
+def test_the_table_fits_80_columns_also_with_an_inconclusive_verdict(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    pair = replace(
+        an_undecided_pair(cpu_ratio=None),
+        scenario="training",
+        cell="binding=none,threads=2",
+        base_ns=1.234e9,
+    )
+    comparison = replace(a_comparison(), verdicts=judge_cells([pair]))
+
+    lines = formatted(comparison, "text").splitlines()
+
+    (heading,) = (number for number, line in enumerate(lines) if line.startswith("verdict"))
+    first, second = (line.split() for line in lines[heading + 1 : heading + 3])
+    assert first == ["?", "inconclusive,", "training", "1.23", "s", "1.00", "ms", "1.000×"]
+    assert second[:3] == ["~40", "launches", "[binding=none,threads=2]"]
+    assert max(map(len, lines)) <= 80
 
 
 @pytest.mark.parametrize(

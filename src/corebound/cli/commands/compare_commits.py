@@ -30,7 +30,7 @@ from corebound.cli.options import (
     typed_command,
     wait_seconds,
 )
-from corebound.cli.output.console import Console, print_table
+from corebound.cli.output.console import Console, fits, print_table
 from corebound.cli.output.json import result_json
 from corebound.cli.output.junit import TestCase, TestFailure, junit_xml
 from corebound.cli.output.progress import TerminalReporter
@@ -164,22 +164,37 @@ def _text(comparison: CompareCommitsResult) -> str:
 
 
 def _table_lines(comparison: CompareCommitsResult) -> list[str]:
-    """One row for each cell, as wide as the terminal."""
+    """One row for each cell; each takes two lines if the terminal is too narrow for one."""
+    console = Console(color_system=None)
+    wide, stacked = (_table(comparison, is_stacked=each) for each in (False, True))
+    is_stacked = not fits(wide, console) and fits(stacked, console)
+    with console.capture() as captured:
+        print_table(stacked if is_stacked else wide, console)
+    return [line.rstrip() for line in captured.get().splitlines()]
+
+
+# Where a value breaks in two lines, and what begins the second.
+_BREAKS = ((", ~", ",\n~"), ("[", "\n["), (" (", "\n("))
+
+
+def _table(comparison: CompareCommitsResult, *, is_stacked: bool) -> Table:
     table = Table(box=None, pad_edge=False, padding=(0, 1))
-    for heading in _HEADINGS:
+    rows = [_HEADINGS, *map(_row, comparison.verdicts)]
+    if is_stacked:
+        for before, after in _BREAKS:
+            rows = [tuple(value.replace(before, after) for value in row) for row in rows]
+    headings, *values = rows
+    for heading in headings:
         is_number = heading not in {"verdict", "cell"}
         table.add_column(
             heading,
             justify="right" if is_number else "left",
-            no_wrap=heading != "cell",
+            no_wrap=heading != "cell" and not is_stacked,
             overflow="fold",
         )
-    for cell in comparison.verdicts:
-        table.add_row(*map(Text, _row(cell)))
-    console = Console(color_system=None)
-    with console.capture() as captured:
-        print_table(table, console)
-    return [line.rstrip() for line in captured.get().splitlines()]
+    for row in values:
+        table.add_row(*map(Text, row))
+    return table
 
 
 def _row(cell: CellVerdict) -> tuple[str, ...]:
@@ -192,7 +207,7 @@ def _row(cell: CellVerdict) -> tuple[str, ...]:
         f"{pair.scenario}[{pair.cell}]",
         duration_text(pair.base_ns),
         duration_text(pair.head_ns),
-        _slowdown(pair.comparison),
+        _slowdown(pair.comparison, confidence=""),
     )
 
 
@@ -202,11 +217,12 @@ def _launches_needed(pair: CellAtCommits) -> str:
     return "" if needed is None else f", ~{needed} launches"
 
 
-def _slowdown(comparison: Comparison | None) -> str:
+def _slowdown(comparison: Comparison | None, *, confidence: str = "95 % CI ") -> str:
     """Time at head divided by time at base, with its interval: the effect of the commit."""
     if comparison is None:
         return "–"
-    return slowdown_text(1 / comparison.speedup_ratio, slowdown_bounds(comparison))
+    bounds = slowdown_bounds(comparison)
+    return slowdown_text(1 / comparison.speedup_ratio, bounds, confidence=confidence)
 
 
 def _side_name(side: Side) -> str:

@@ -71,9 +71,7 @@ def print_table(table: Table, console: Console) -> None:
                 if column.no_wrap
                 else min(max(map(cell_len, words), default=0), _WORD_WIDTH)
             )
-    if Measurement.get(console, console.options.update(max_width=_WIDE), table).minimum <= (
-        console.width
-    ):
+    if _measured(table, console).minimum <= console.width:
         console.print(table)
         return
     if table.title:
@@ -87,6 +85,15 @@ def print_table(table: Table, console: Console) -> None:
                 heading = _plain(column.header)
                 line = f"{heading}: {value}" if heading else value
                 console.print(Padding(line, (0, 0, 0, 2), expand=False))
+
+
+def fits(table: Table, console: Console) -> bool:
+    """Whether a table fits the terminal without breaking a line."""
+    return _measured(table, console).maximum <= console.width
+
+
+def _measured(table: Table, console: Console) -> Measurement:
+    return Measurement.get(console, console.options.update(max_width=_WIDE), table)
 
 
 def _plain(cell: RenderableType) -> str:

@@ -32,18 +32,21 @@ def duration_text(value_ns: float | None) -> str:
     return "–" if value_ns is None else units.duration(value_ns)
 
 
-def slowdown_text(ratio: float, bounds: tuple[float, float] | None) -> str:
+def slowdown_text(
+    ratio: float, bounds: tuple[float, float] | None, *, confidence: str = "95 % CI "
+) -> str:
     """A ratio of times in words, with its interval: `1.084× slower (95 % CI 1.046–1.123)`.
 
     Args:
         ratio: The time of the second side divided by that of the first.
         bounds: The 95 % interval of that ratio; None if there is none.
+        confidence: Names the interval; empty in a table whose heading does.
     """
     size = relative_speed(1 / ratio, digits=_DIGITS)
     if bounds is None or not is_usable_ratio(*bounds):
         return f"{size} ({NO_ESTIMATE})"
     low, high = bounds
-    return f"{size} (95 % CI {speed_bounds(1 / high, 1 / low, digits=_DIGITS)})"
+    return f"{size} ({confidence}{speed_bounds(1 / high, 1 / low, digits=_DIGITS)})"
 
 
 def slowdown_bounds(comparison: Comparison) -> tuple[float, float] | None:
