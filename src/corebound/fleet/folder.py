@@ -15,9 +15,9 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from typing import Literal, TypeVar
+from typing import Any, Literal, TypeVar
 
-from msgspec import Struct
+from msgspec import Struct, to_builtins
 
 from corebound.errors import HostError, InputError, report_os_errors
 from corebound.fleet.plan import SCHEMA, Plan, Shard
@@ -134,6 +134,11 @@ class PlanFolder:
         """Take the folder and its plan; `create` and `open_folder` make them."""
         self.path = path
         self.plan = plan
+
+    @property
+    def document(self) -> dict[str, Any]:
+        """The folder and its plan as plain data, as `--json` prints them."""
+        return {"folder": str(self.path), "plan": to_builtins(self.plan)}
 
     @property
     def bundle(self) -> Path:

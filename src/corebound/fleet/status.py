@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from typing import Literal
+from typing import Any, Literal
 
-from msgspec import Struct
+from msgspec import Struct, to_builtins
 
 from corebound.fleet.folder import ShardState
 from corebound.fleet.plan import Plan
@@ -64,6 +64,11 @@ class FleetStatus(Struct, frozen=True, kw_only=True):
     def is_measured(self) -> bool:
         """Whether every shard is done."""
         return all(shard.status in {"done", "collected"} for shard in self.shards)
+
+    @property
+    def document(self) -> dict[str, Any]:
+        """The status as plain data, as `--json` prints it."""
+        return {**to_builtins(self), "counts": self.counts, "is_measured": self.is_measured}
 
 
 def fleet_status(

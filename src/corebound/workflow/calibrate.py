@@ -8,7 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
+from msgspec import to_builtins
 from msgspec.structs import replace
 
 from corebound.analysis.noise_floor import noise_floor_notes
@@ -17,7 +19,7 @@ from corebound.records import documents, jsonl
 from corebound.records.calibration import Calibration
 from corebound.records.run_record import EnvironmentLock, Run, ScenarioSource
 from corebound.runner import Task
-from corebound.scenario.cell import PROJECT, Cell, is_project
+from corebound.scenario.cell import PROJECT, Cell, cell_identity, is_project
 from corebound.scenario.matrix import baseline_of
 from corebound.stats.noise_floor import COPIES, COPY_AXIS, LEAST_PAIRS, calibrated
 from corebound.workflow.execute import Reporter, RunResult, execute_run, hold_host
@@ -52,6 +54,13 @@ def calibrate_scenarios(
             documents.keep_calibration(calibration, request.records)
             calibrations.append(calibration)
     return tuple(calibrations), result
+
+
+def calibrations_document(calibrations: Iterable[Calibration]) -> list[dict[str, Any]]:
+    """The calibrations as plain data, as `--json` prints them."""
+    return [
+        {**cell_identity(each.scenario, each.cell), **to_builtins(each)} for each in calibrations
+    ]
 
 
 def _prepare(request: RunRequest, reporter: Reporter) -> PreparedRun:

@@ -10,8 +10,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
+from typing import Any
 
-from msgspec import Struct
+from msgspec import Struct, to_builtins
 from msgspec.structs import replace
 
 from corebound import __version__, clock, git
@@ -317,6 +318,11 @@ class CollectResult(Struct, frozen=True, kw_only=True):
 
     merged: dict[str, Collected]
     status: FleetStatus
+
+    @property
+    def document(self) -> dict[str, Any]:
+        """The result as plain data, as `--json` prints it."""
+        return {"merged": to_builtins(self.merged), **self.status.document}
 
 
 def collect_fleet(

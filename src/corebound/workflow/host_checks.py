@@ -10,18 +10,21 @@ import sys
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
-from msgspec import Struct
+from msgspec import Struct, to_builtins
 from msgspec.structs import replace
 
 from corebound import clock
-from corebound.errors import CoreboundError
+from corebound.errors import CoreboundError, HostError, InputError
 from corebound.launch import environments
 from corebound.launch.environments import Environment
-from corebound.machine import sysfs
+from corebound.machine import discovery, sysfs
+from corebound.machine.doctor import tuning
 from corebound.machine.doctor.checks_system import PROGRAMS
 from corebound.machine.doctor.examine import SNAPSHOT_INTERVAL_S, examine
 from corebound.machine.doctor.result import CheckResult, HostCheck
+from corebound.machine.doctor.tuning import SavedSetting
 from corebound.machine.topology import Topology
 from corebound.planning.placement import TOOLS
 from corebound.records import atomic_write
@@ -98,6 +101,47 @@ def _load_if_valid(path: Path) -> tuple[LoadedScenario, ...]:
         return load_scenarios((path,), ())
     except CoreboundError:
         return ()
+
+
+class ExaminedHost(Struct, frozen=True, kw_only=True):
+    """The checks of a machine, and the settings that `corebound doctor --tune` has changed."""
+
+    checks: tuple[CheckResult, ...]
+    tuned: tuple[SavedSetting, ...]
+
+    @property
+    def document(self) -> dict[str, Any]:
+        """The same as plain data, as `--json` prints it."""
+        checks = [check.host_check for check in self.checks]
+        return {"checks": to_builtins(checks), "tuned": to_builtins(self.tuned)}
+
+
+def examine_host(files: Sequence[Path], root: Path = LIVE) -> ExaminedHost:
+    """Check a machine for scenarios.
+
+    Args:
+        files: As for `needs_of`; a saved machine has no programs and no environments.
+        root: `LIVE`, or a folder with another machine's proc/ and sys/.
+
+    Raises:
+        ScenarioFaults: A file that was named has errors.
+        InputError: A file that was named cannot be read, or there is no such folder.
+    """
+    if not root.is_dir():
+        raise InputError(
+            what="no such folder.",
+            where=str(root),
+            fix="Name a folder that contains proc/ and sys/.",
+        )
+    try:
+        topology = discovery.live_topology() if root == LIVE else discovery.saved_topology(root)
+    except HostError:
+        topology = None  # no CPUs are visible: the checks that need them report it
+    # A saved machine has neither this PATH nor this cache.
+    needs = needs_of(files) if root == LIVE else None
+    return ExaminedHost(
+        checks=check_host(root, topology, needs=needs), tuned=tuning.saved_settings(root)
+    )
 
 
 def check_host(

@@ -35,6 +35,8 @@ from corebound.workflow.nightly_summary import (
 DEFAULT_SCENARIOS = Path("scenarios")
 DEFAULT_SITE = Path("reports/site")
 DEFAULT_PUBLIC_SITE = Path("reports/public")
+# The folder of journals and logs.
+NIGHTS = Path("reports/nights")
 _RUN_CODES = frozenset({0, LaunchError.exit_code, NO_ANSWER})
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
-from msgspec import Struct
+from msgspec import Struct, to_builtins
 from msgspec.structs import replace
 
 from corebound.analysis.forecast import Forecast
@@ -14,7 +15,9 @@ from corebound.machine.topology import Topology
 from corebound.planning.models import CannotRun, HugePageSupport, QuotaSupport
 from corebound.planning.placement import TOOLS
 from corebound.planning.plan import PlannedCell
+from corebound.records.run_record import ScenarioSource
 from corebound.runner import Task
+from corebound.scenario.cell import cell_identity
 from corebound.workflow import projects, scenarios
 from corebound.workflow.forecast import forecast_tasks
 from corebound.workflow.prepare import RunRequest
@@ -33,6 +36,35 @@ class PlannedSuite(Struct, frozen=True, kw_only=True):
     cells: tuple[tuple[LoadedScenario, PlannedCell], ...]
     missing: tuple[CannotRun, ...]
     forecasts: tuple[Forecast, ...] = ()
+
+    @property
+    def document(self) -> list[dict[str, Any]]:
+        """The cells as plain data, as `--json` prints them."""
+        forecasts = {forecast.scenario: forecast for forecast in self.forecasts}
+        return [
+            _cell_document(cell, scenario.source, forecasts.get(scenario.scenario.name))
+            for scenario, cell in self.cells
+        ]
+
+
+def _cell_document(
+    planned: PlannedCell, source: ScenarioSource, forecast: Forecast | None
+) -> dict[str, Any]:
+    return {
+        **cell_identity(planned.cell.scenario, planned.cell.key),
+        "file": source.path,
+        "sha256": source.sha256,
+        "where": planned.cell.where,
+        "settings": to_builtins(planned.cell),
+        "measure": planned.measure.model_dump(mode="json"),
+        "placement": to_builtins(planned.placement),
+        "commands": [
+            {"argv": command.argv, "env": dict(command.env)} for command in planned.commands
+        ],
+        "skipped": to_builtins(planned.unfit),
+        "expected": to_builtins(forecast),
+        "duplicate_of": planned.duplicate_of.id if planned.duplicate_of is not None else None,
+    }
 
 
 def plan_suite(

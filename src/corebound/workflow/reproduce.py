@@ -104,6 +104,67 @@ class ReproduceResult(Struct, frozen=True, kw_only=True):
         }
 
 
+def find_run(record: str, records: Path) -> tuple[Stored, str | None]:
+    """Find the run that `RECORD` or `RECORD:CELL` names, and the name of the cell in it.
+
+    Args:
+        record: A file of records, or the start of a run's id.
+        records: The folder of records, where ids are searched.
+
+    Raises:
+        InputError: No run matches, or several do.
+    """
+    if Path(record).is_file():
+        return jsonl.read(Path(record)), None
+    for index in (index for index, letter in enumerate(record) if letter == ":"):
+        if Path(record[:index]).is_file():
+            return jsonl.read(Path(record[:index])), record[index + 1 :]
+    name, _, cell = record.partition(":")
+    files = [file for file in jsonl.files(records) if _run_id(file).startswith(name)]
+    matches = [file for file in files if _run_id(file) == name] or files
+    if not name or not matches:
+        raise InputError(
+            what=f"No run or file matches `{name}`.",
+            where=str(records),
+            fix="Name a file of records, or a run by the id that reports and `run` show.",
+        )
+    if len(matches) > 1:
+        raise InputError(
+            what=f"{len(matches)} runs match `{name}`.",
+            where=str(records),
+            fix="Give more of the id, or name the file.",
+        )
+    return jsonl.read(matches[0]), cell or None
+
+
+def _run_id(file: Path) -> str:
+    """A run's id, which is the end of its file's name."""
+    return file.stem.rpartition("-")[2]
+
+
+def select_cell(stored: Stored, name: str | None) -> Cell:
+    """The cell with this key or id; without a name, the only one that has results.
+
+    Raises:
+        InputError: No cell matches, or several do.
+    """
+    with_results = {
+        launch.cell.id: launch.cell
+        for launch in stored.launches
+        if launch.kind == "measure" and launch.status == "ok"
+    }
+    matches = [cell for cell in with_results.values() if name in {None, cell.key, cell.id}]
+    if len(matches) == 1:
+        return matches[0]
+    ids = sorted(cell.id for cell in (matches or with_results.values()))
+    listed = ", ".join(ids[:8]) + (", …" if len(ids) > 8 else "")
+    raise InputError(
+        what=f"{len(matches)} cells with results match. Cells: {listed or 'none'}.",
+        where=str(stored.file),
+        fix="Select one with --cell.",
+    )
+
+
 def reproduce_result(
     stored: Stored,
     cell: Cell,

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import typer
-from msgspec import to_builtins
 from rich.table import Table
 from rich.text import Text
 
@@ -27,9 +26,8 @@ from corebound.cli.output.progress import TerminalReporter
 from corebound.errors import NO_ANSWER
 from corebound.records.calibration import Calibration, Noise
 from corebound.records.jsonl import RECORDS
-from corebound.scenario.cell import cell_identity
 from corebound.units import percent
-from corebound.workflow.calibrate import calibrate_scenarios
+from corebound.workflow.calibrate import calibrate_scenarios, calibrations_document
 from corebound.workflow.prepare import RunRequest
 
 _LEGEND = (
@@ -66,12 +64,7 @@ def calibrate(
         wait_s=wait_seconds(wait),
     )
     if as_json:
-        print_json(
-            [
-                {**cell_identity(each.scenario, each.cell), **to_builtins(each)}
-                for each in calibrations
-            ]
-        )
+        print_json(calibrations_document(calibrations))
     else:
         console = Console()
         print_table(_table(calibrations), console)

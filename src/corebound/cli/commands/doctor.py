@@ -16,12 +16,11 @@ from corebound.cli.options import Json, MaybeFiles
 from corebound.cli.output.console import Console
 from corebound.cli.output.json import print_json
 from corebound.errors import HostError, InputError
-from corebound.machine import discovery
 from corebound.machine.doctor import tuning
 from corebound.machine.doctor.result import CheckResult, Group, HostCheck, State, command
 from corebound.machine.doctor.tuning import Disk, SettingResult
 from corebound.machine.lock import host_lock
-from corebound.workflow.host_checks import LIVE, check_host, needs_of
+from corebound.workflow.host_checks import LIVE, ExaminedHost, examine_host
 
 _WIDTH = 80
 _LEAST_VALUE_WIDTH = 24
@@ -77,42 +76,25 @@ def doctor(
     if restore:
         _restore(root, as_json=as_json)
     elif tune:
-        _tune(_examine(root, files), root, as_json=as_json)
+        _tune(examine_host(files or (), root).checks, root, as_json=as_json)
     else:
-        _show(_examine(root, files), root, as_json=as_json)
+        _show(examine_host(files or (), root), as_json=as_json)
 
 
-def _examine(root: Path, files: list[Path] | None) -> tuple[CheckResult, ...]:
-    if not root.is_dir():
-        raise InputError(
-            what="no such folder.",
-            where=str(root),
-            fix="Name a folder that contains proc/ and sys/.",
-        )
-    try:
-        topology = discovery.live_topology() if root == LIVE else discovery.saved_topology(root)
-    except HostError:
-        topology = None  # no CPUs are visible: the checks that need them report it
-    # A saved machine has neither this PATH nor this cache.
-    needs = needs_of(files or ()) if root == LIVE else None
-    return check_host(root, topology, needs=needs)
-
-
-def _show(checks: Sequence[CheckResult], root: Path, *, as_json: bool) -> None:
-    host_checks = [check.host_check for check in checks]
-    tuned = tuning.saved_settings(root)
+def _show(host: ExaminedHost, *, as_json: bool) -> None:
     if as_json:
-        print_json({"checks": host_checks, "tuned": tuned})
+        print_json(host.document)
         return
+    host_checks = [check.host_check for check in host.checks]
     typer.echo(describe(host_checks, width=min(Console().width, _WIDTH)))
-    if any(check.changes for check in checks):
+    if any(check.changes for check in host.checks):
         typer.echo(
             "\nThe commands require root. `corebound doctor --tune` runs those that change"
             " settings."
         )
-    if tuned:
+    if host.tuned:
         typer.echo(
-            f"\n--tune has changed {count(len(tuned), 'setting')}. To restore:"
+            f"\n--tune has changed {count(len(host.tuned), 'setting')}. To restore:"
             " `corebound doctor --restore`."
         )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import platform
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from msgspec import to_builtins
@@ -54,7 +54,7 @@ def plan(
     notify = notifier(Console(stderr=True, quiet=quiet))
     plan_folder = fleets.plan_fleet(FleetRequest(file=file, folder=folder), round_name, notify)
     if as_json:
-        print_json({"folder": str(plan_folder.path), "plan": to_builtins(plan_folder.plan)})
+        print_json(plan_folder.document)
         return
     frozen, console = plan_folder.plan, Console()
     console.print(
@@ -160,8 +160,7 @@ def collect(
     notify = notifier(Console(stderr=True, quiet=quiet))
     result = fleets.collect_fleet(plan_folder, records, tuple(copied or ()), notify)
     if as_json:
-        document = {"merged": to_builtins(result.merged), **_status_document(result.status)}
-        print_json(document)
+        print_json(result.document)
     else:
         files = [how for one in result.merged.values() for how in one.merges]
         fresh = sum(how in {"new", "longer"} for how in files)
@@ -234,14 +233,9 @@ def _report_line(plan_folder: PlanFolder, report: ShardReport) -> str:
     return f"{scenario}: {report.state}" + (f": {report.reason}" if report.reason else "")
 
 
-def _status_document(result: FleetStatus) -> dict[str, Any]:
-    document: dict[str, Any] = to_builtins(result)
-    return {**document, "counts": result.counts, "is_measured": result.is_measured}
-
-
 def _print_status(result: FleetStatus, *, as_json: bool) -> None:
     if as_json:
-        print_json(_status_document(result))
+        print_json(result.document)
         return
     console = Console()
     counts = ", ".join(f"{number} {word}" for word, number in result.counts.items())

@@ -17,6 +17,7 @@ from corebound.workflow import projects
 from corebound.workflow.nightly import (
     DEFAULT_PUBLIC_SITE,
     DEFAULT_SCENARIOS,
+    NIGHTS,
     NightlyRequest,
     run_nightly,
 )
@@ -55,9 +56,7 @@ def nightly(
     fresh: Annotated[
         bool, typer.Option("--fresh", help="Do not resume an interrupted nightly run.")
     ] = False,
-    nights: Annotated[Path, typer.Option("--nights", help="Folder of journals and logs.")] = Path(
-        "reports/nights"
-    ),
+    nights: Annotated[Path, typer.Option("--nights", help="Folder of journals and logs.")] = NIGHTS,
     config: Config = projects.CONFIG,
     records: Records = RECORDS,
     quiet: Quiet = False,

@@ -6,13 +6,11 @@ import shlex
 from collections.abc import Iterator
 from itertools import groupby
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import typer
-from msgspec import to_builtins
 
 from corebound import units
-from corebound.analysis.forecast import Forecast
 from corebound.analysis.wording import count
 from corebound.cli.options import (
     Budget,
@@ -34,8 +32,6 @@ from corebound.machine.topology import CoreKey, Cpu, Topology, cpu_list
 from corebound.planning.models import Placement
 from corebound.planning.plan import PlannedCell
 from corebound.records.jsonl import RECORDS
-from corebound.records.run_record import ScenarioSource
-from corebound.scenario.cell import cell_identity
 from corebound.scenario.json_schema import schema_text
 from corebound.workflow import projects
 from corebound.workflow.plan import check_suite, plan_suite, read_topology
@@ -134,13 +130,7 @@ def plan(
     )
     suite = plan_suite(request, sysfs, budget_seconds(budget))
     if as_json:
-        by_scenario = {forecast.scenario: forecast for forecast in suite.forecasts}
-        print_json(
-            [
-                _document(cell, scenario.source, by_scenario.get(scenario.scenario.name))
-                for scenario, cell in suite.cells
-            ]
-        )
+        print_json(suite.document)
         return
     for _, cell in suite.cells:
         typer.echo("\n".join(_lines(cell)))
@@ -151,26 +141,6 @@ def plan(
         typer.echo("\n" + "\n".join(forecast_lines(suite.forecasts, budget_s=None)))
     for reason in suite.missing:
         typer.echo(f"\n`corebound run` would skip cells: {reason.what}\n  {reason.fix}")
-
-
-def _document(
-    planned: PlannedCell, source: ScenarioSource, forecast: Forecast | None
-) -> dict[str, Any]:
-    return {
-        **cell_identity(planned.cell.scenario, planned.cell.key),
-        "file": source.path,
-        "sha256": source.sha256,
-        "where": planned.cell.where,
-        "settings": planned.cell,
-        "measure": planned.measure.model_dump(mode="json"),
-        "placement": planned.placement,
-        "commands": [
-            {"argv": command.argv, "env": dict(command.env)} for command in planned.commands
-        ],
-        "skipped": planned.unfit,
-        "expected": to_builtins(forecast),
-        "duplicate_of": planned.duplicate_of.id if planned.duplicate_of is not None else None,
-    }
 
 
 def _lines(planned: PlannedCell) -> Iterator[str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -14,12 +13,15 @@ from corebound.cli.output.console import Console
 from corebound.cli.output.json import print_json
 from corebound.cli.output.progress import TerminalReporter
 from corebound.cli.output.verdicts import slowdown_bounds, slowdown_text, verdict_word
-from corebound.errors import REGRESSION, InputError
-from corebound.records import jsonl
-from corebound.records.jsonl import RECORDS, Stored
-from corebound.scenario.cell import Cell
+from corebound.errors import REGRESSION
+from corebound.records.jsonl import RECORDS
 from corebound.workflow import projects
-from corebound.workflow.reproduce import ReproduceResult, reproduce_result
+from corebound.workflow.reproduce import (
+    ReproduceResult,
+    find_run,
+    reproduce_result,
+    select_cell,
+)
 
 
 def reproduce(
@@ -55,10 +57,10 @@ def reproduce(
         corebound reproduce 1f0c:threads=1 --launches 20
     """
     wait_s = wait_seconds(wait)
-    stored, named_cell = _find_run(record, records)
+    stored, named_cell = find_run(record, records)
     result = reproduce_result(
         stored,
-        _select_cell(stored, cell or named_cell),
+        select_cell(stored, cell or named_cell),
         records,
         TerminalReporter(Console(stderr=True, quiet=quiet, soft_wrap=True)),
         config=config,
@@ -72,59 +74,6 @@ def reproduce(
     else:
         typer.echo(_text(result))
     raise typer.Exit(REGRESSION if result.holds is False else 0)
-
-
-def _find_run(record: str, records: Path) -> tuple[Stored, str | None]:
-    """Resolve the run, and the cell if it is named.
-
-    Raises:
-        InputError: No run matches, or several do.
-    """
-    if Path(record).is_file():
-        return jsonl.read(Path(record)), None
-    for index in (index for index, letter in enumerate(record) if letter == ":"):
-        if Path(record[:index]).is_file():
-            return jsonl.read(Path(record[:index])), record[index + 1 :]
-    name, _, cell = record.partition(":")
-    files = [file for file in jsonl.files(records) if _run_id(file).startswith(name)]
-    matches = [file for file in files if _run_id(file) == name] or files
-    if not name or not matches:
-        raise InputError(
-            what=f"No run or file matches `{name}`.",
-            where=str(records),
-            fix="Name a file of records, or a run by the id that reports and `run` show.",
-        )
-    if len(matches) > 1:
-        raise InputError(
-            what=f"{len(matches)} runs match `{name}`.",
-            where=str(records),
-            fix="Give more of the id, or name the file.",
-        )
-    return jsonl.read(matches[0]), cell or None
-
-
-def _run_id(file: Path) -> str:
-    """A run's id, which is the end of its file's name."""
-    return file.stem.rpartition("-")[2]
-
-
-def _select_cell(stored: Stored, name: str | None) -> Cell:
-    """The named cell; without a name, the only one."""
-    with_results = {
-        launch.cell.id: launch.cell
-        for launch in stored.launches
-        if launch.kind == "measure" and launch.status == "ok"
-    }
-    matches = [cell for cell in with_results.values() if name in {None, cell.key, cell.id}]
-    if len(matches) == 1:
-        return matches[0]
-    ids = sorted(cell.id for cell in (matches or with_results.values()))
-    listed = ", ".join(ids[:8]) + (", …" if len(ids) > 8 else "")
-    raise InputError(
-        what=f"{len(matches)} cells with results match. Cells: {listed or 'none'}.",
-        where=str(stored.file),
-        fix="Select one with --cell.",
-    )
 
 
 def _text(result: ReproduceResult) -> str:

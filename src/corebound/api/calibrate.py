@@ -1,0 +1,79 @@
+"""Find the smallest difference that this host can detect, from a script or a notebook."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+from msgspec import Struct
+
+from corebound.api.measure import CallReporter
+from corebound.api.results import Results, load
+from corebound.records.calibration import Calibration
+from corebound.records.jsonl import RECORDS
+from corebound.scenario.models import ProfileName
+from corebound.workflow.calibrate import calibrate_scenarios, calibrations_document
+from corebound.workflow.prepare import RunRequest
+
+
+class Calibrations(Struct, frozen=True, kw_only=True):
+    """The noise of each scenario's baseline on this host.
+
+    Attributes:
+        calibrations: One for each scenario with enough launches. The `noise` of each has, for a
+            number of launches, `floor_ratio` (0.02 is ±2 %), `false_alarm_rate` and
+            `detectable_ratio`.
+        results: All launches, of both copies of each baseline.
+        document: The same as plain data, as `corebound calibrate --json` prints it.
+    """
+
+    calibrations: tuple[Calibration, ...]
+    results: Results
+    document: Sequence[Mapping[str, Any]]
+
+    def __len__(self) -> int:
+        """The number of calibrated scenarios."""
+        return len(self.calibrations)
+
+    def __iter__(self) -> Iterator[Calibration]:
+        """Every calibration."""
+        return iter(self.calibrations)
+
+
+def calibrate(
+    *files: str | PathLike[str],
+    profile: ProfileName | None = None,
+    budget_s: float | None = None,
+    seed: int | None = None,
+    records: str | PathLike[str] = RECORDS,
+    wait_s: float = 60.0,
+    notify: Callable[[str], object] | None = None,
+) -> Calibrations:
+    """Measure the baseline of each scenario against itself, as `corebound calibrate` does.
+
+    Args:
+        files: Scenario files, or folders of them.
+        profile: `quick` or `nightly`; None uses the scenarios' own numbers.
+        budget_s: Start no launch after this many seconds; None is no limit.
+        seed: The seed of the order; None picks one.
+        records: The folder of records, where the calibrations are kept.
+        wait_s: How long to wait for another run on this host, in seconds.
+        notify: Called with each line about the progress; `print` shows them.
+
+    Raises:
+        ScenarioFaults: A file has mistakes; `faults` lists all of them.
+        CoreboundError: The environments or the host do not allow the run.
+    """
+    request = RunRequest(
+        files=tuple(Path(file) for file in files), profile=profile, seed=seed, records=Path(records)
+    )
+    calibrations, result = calibrate_scenarios(
+        request, CallReporter(notify), budget_s=budget_s, wait_s=wait_s
+    )
+    return Calibrations(
+        calibrations=calibrations,
+        results=load(result.file),
+        document=calibrations_document(calibrations),
+    )

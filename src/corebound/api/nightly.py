@@ -1,0 +1,132 @@
+"""Carry out a nightly run from a script, such as the task of a scheduler."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+from msgspec import Struct
+
+from corebound.api.results import Results, load
+from corebound.records.jsonl import RECORDS
+from corebound.scenario.models import ProfileName
+from corebound.workflow.nightly import (
+    DEFAULT_PUBLIC_SITE,
+    DEFAULT_SCENARIOS,
+    NIGHTS,
+    NightlyRequest,
+    run_nightly,
+)
+from corebound.workflow.nightly_summary import summary_document, summary_text
+from corebound.workflow.projects import CONFIG
+
+
+class NightlyRun(Struct, frozen=True, kw_only=True):
+    """The result of a nightly run.
+
+    Attributes:
+        status: `ok`, `regression`, `launches failed`, `nothing measured`, `series not analysed`,
+            `failed` or `crashed`.
+        exit_code: The exit code of the command.
+        started_at: When it began, as in the names of its records.
+        steps: The exit code of each step, by its name.
+        failed_step: The step at which it ended; None if all were carried out.
+        text: The summary, with a paragraph for each new regression.
+        results: All records, of earlier runs too; `results.regressions()` analyses them.
+        document: The summary as plain data, as `corebound nightly --json` prints it.
+    """
+
+    status: str
+    exit_code: int
+    started_at: str
+    steps: Mapping[str, int]
+    failed_step: str | None
+    text: str
+    results: Results
+    document: Mapping[str, Any]
+
+    def __str__(self) -> str:
+        """The summary."""
+        return self.text
+
+
+def nightly(
+    *files: str | PathLike[str],
+    profile: ProfileName = "nightly",
+    budget_s: float = 14_400.0,
+    update: bool = False,
+    to: str | PathLike[str] | None = None,
+    branch: str | None = None,
+    push: str | None = None,
+    squash: bool = False,
+    site_url: str | None = None,
+    webhook: str | None = None,
+    fresh: bool = False,
+    nights: str | PathLike[str] = NIGHTS,
+    config: str | PathLike[str] = CONFIG,
+    records: str | PathLike[str] = RECORDS,
+    wait_s: float = 60.0,
+    notify: Callable[[str], object] | None = None,
+) -> NightlyRun:
+    """Measure, report regressions and publish the site, as `corebound nightly` does.
+
+    An interrupted nightly run resumes. Each step is a process of its own, in the current folder.
+
+    Args:
+        files: Scenario files, or folders of them; `scenarios` without any.
+        profile: `quick` or `nightly`.
+        budget_s: Start no launch after this many seconds.
+        update: Whether to fetch and fast-forward the project under test first.
+        to: The folder to publish to; `reports/public` if there is neither this nor a branch.
+        branch: The branch to publish to instead.
+        push: The remote to push that branch to.
+        squash: Whether the branch keeps one commit only.
+        site_url: The public URL of the site, for links.
+        webhook: A URL to which the summary is sent as JSON.
+        fresh: Whether to start a new nightly run even if one was interrupted.
+        nights: The folder of journals and logs.
+        config: The asv.conf.json of the project under test.
+        records: The folder of records, where the run is kept.
+        wait_s: How long to wait for another run on this host, in seconds.
+        notify: Called with each line about the progress; `print` shows them.
+
+    Raises:
+        HostError: Another nightly run is active.
+        InputError: The request is invalid, or a file cannot be written.
+    """
+    request = NightlyRequest(
+        files=tuple(Path(file) for file in files) or (DEFAULT_SCENARIOS,),
+        profile=profile,
+        budget_s=budget_s,
+        wait_s=wait_s,
+        update=update,
+        to=_place(to, branch),
+        branch=branch,
+        push=push,
+        squash=squash,
+        site_url=site_url,
+        config=Path(config),
+        records=Path(records),
+        webhook=webhook,
+    )
+    summary = run_nightly(request, Path(nights), notify or (lambda _line: None), fresh=fresh)
+    failure = summary.result.failure
+    return NightlyRun(
+        status=summary.status,
+        exit_code=summary.exit_code,
+        started_at=summary.started_at,
+        steps=summary.result.codes,
+        failed_step=failure.step if failure is not None else None,
+        text=summary_text(summary),
+        # An early failure leaves no records.
+        results=load(records) if Path(records).exists() else Results([]),
+        document=summary_document(summary),
+    )
+
+
+def _place(to: str | PathLike[str] | None, branch: str | None) -> Path | None:
+    if to is not None:
+        return Path(to)
+    return DEFAULT_PUBLIC_SITE if branch is None else None

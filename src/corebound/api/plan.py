@@ -1,0 +1,108 @@
+"""What scenarios would launch on this host, from a script or a notebook."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+from msgspec import Struct
+
+from corebound.planning.plan import PlannedCell
+from corebound.records.jsonl import RECORDS
+from corebound.scenario.models import ProfileName
+from corebound.workflow.plan import plan_suite
+from corebound.workflow.prepare import RunRequest
+from corebound.workflow.projects import CONFIG
+
+
+class PlannedConfiguration(Struct, frozen=True, kw_only=True):
+    """One configuration, ready for launches or skipped.
+
+    Attributes:
+        scenario: The scenario.
+        cell: The configuration, such as `binding=none,threads=2`.
+        axes: The same by axis; values are text.
+        commands: The argument list of each of its processes; empty if it is skipped.
+        skipped: Why it cannot be launched here; None if it can.
+        duplicate_of: The configuration that is the same on this host and is measured instead; None
+            if there is none.
+    """
+
+    scenario: str
+    cell: str
+    axes: Mapping[str, str]
+    commands: tuple[tuple[str, ...], ...]
+    skipped: str | None
+    duplicate_of: str | None
+
+
+class RunPlan(Struct, frozen=True, kw_only=True):
+    """What a run would launch.
+
+    Attributes:
+        configurations: The configurations of all scenarios.
+        duration_s: How long the run is expected to take, in seconds.
+        document: The same as plain data, as `corebound plan --json` prints it.
+    """
+
+    configurations: tuple[PlannedConfiguration, ...]
+    duration_s: float
+    document: Sequence[Mapping[str, Any]]
+
+    def __len__(self) -> int:
+        """The number of configurations."""
+        return len(self.configurations)
+
+    def __iter__(self) -> Iterator[PlannedConfiguration]:
+        """Every configuration."""
+        return iter(self.configurations)
+
+
+def plan(
+    *files: str | PathLike[str],
+    profile: ProfileName | None = None,
+    only: Sequence[str] = (),
+    budget_s: float | None = None,
+    config: str | PathLike[str] = CONFIG,
+    records: str | PathLike[str] = RECORDS,
+) -> RunPlan:
+    """Plan scenarios on this host without launching anything, as `corebound plan` does.
+
+    Args:
+        files: Scenario files, or folders of them.
+        profile: `quick` or `nightly`; None uses the scenarios' own numbers.
+        only: The cells to select, such as `binding=none,threads=2`.
+        budget_s: The time limit of the run, in seconds; None is no limit.
+        config: The asv.conf.json of the project under test.
+        records: The folder of records; the last run of a scenario tells how long it takes.
+
+    Raises:
+        ScenarioFaults: A file has mistakes; `faults` lists all of them.
+        InputError: A file cannot be read, or an environment or commit does not exist.
+    """
+    request = RunRequest(
+        files=tuple(Path(file) for file in files),
+        profile=profile,
+        only=tuple(only),
+        config=Path(config),
+        records=Path(records),
+    )
+    suite = plan_suite(request, None, budget_s)
+    return RunPlan(
+        configurations=tuple(_configuration(planned) for _, planned in suite.cells),
+        duration_s=sum(forecast.duration_s for forecast in suite.forecasts),
+        document=suite.document,
+    )
+
+
+def _configuration(planned: PlannedCell) -> PlannedConfiguration:
+    return PlannedConfiguration(
+        scenario=planned.cell.scenario,
+        cell=planned.cell.key,
+        axes=dict(planned.cell.axes),
+        commands=tuple(command.argv for command in planned.commands),
+        skipped=planned.unfit.what if planned.unfit is not None else None,
+        duplicate_of=planned.duplicate_of.key if planned.duplicate_of is not None else None,
+    )
