@@ -1,7 +1,7 @@
 """What a run is expected to take and to reach.
 
 The last run of the same scenario on the same host tells both. Without one, the time is a guess from
-the usual start-up times of frameworks; launches correct it as they end.
+the usual start-up times of frameworks, and a range is given; launches correct it as they end.
 """
 
 from __future__ import annotations
@@ -39,6 +39,9 @@ _SERVER_S = 25.0
 # A benchmark's iterations usually take about two seconds in all, because its author chose their
 # number so; the pilot of `iterations: auto` takes as long.
 _ITERATING_S = 2.0
+# A guess knows neither the iterations nor how busy the host is. Of 22 scenarios of the suite, quick and
+# on a busy host, 18 took between a third and three times of it, and one five times.
+_GUESS_FACTOR = 3.0
 # An expectation counts like so many launches of the scenario, and like so many scenarios that took
 # as long as expected.
 _GUESS_LAUNCHES = 2
@@ -97,6 +100,8 @@ class Forecast(Struct, frozen=True, kw_only=True):
         launch_s: The time of a launch, in seconds.
         duration_s: The time that these launches take, in seconds.
         half_width: As in `Experience.half_width`.
+        range_s: The least and the longest time that is likely, in seconds, for a guess; None if a
+            run tells.
     """
 
     scenario: str
@@ -106,6 +111,12 @@ class Forecast(Struct, frozen=True, kw_only=True):
     launch_s: float
     duration_s: float
     half_width: float | None
+    range_s: tuple[float, float] | None = None
+
+    @property
+    def likely_s(self) -> tuple[float, float]:
+        """The least and the longest time that is likely, in seconds; equal if a run tells."""
+        return self.range_s or (self.duration_s, self.duration_s)
 
 
 def experience(result: ScenarioResult) -> Experience | None:
@@ -246,8 +257,11 @@ def forecast_run(
             cells=cells,
             launches=(number := int(min(_wanted(launches, experience), max(in_time, 1)))),
             launch_s=experience.launch_s,
-            duration_s=number * cells * experience.launch_s,
+            duration_s=(duration_s := number * cells * experience.launch_s),
             half_width=experience.half_width(number),
+            range_s=(duration_s / _GUESS_FACTOR, duration_s * _GUESS_FACTOR)
+            if experience.since is None
+            else None,
         )
         for name, cells, launches, experience in scenarios
     )

@@ -7,6 +7,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
+from corebound.api.measure import CallReporter
 from corebound.fleet.status import FleetStatus
 from corebound.records.jsonl import RECORDS
 from corebound.workflow import fleet as workflow
@@ -35,7 +36,7 @@ class Fleet:
             notify: Called with each line about the progress; `print` shows them.
         """
         self._request = FleetRequest(file=Path(file), folder=Path(folder))
-        self._notify = notify or (lambda _line: None)
+        self._notify = CallReporter(notify).notify
 
     def plan(self, round_name: str = "1") -> dict[str, Any]:
         """Freeze what each host measures.

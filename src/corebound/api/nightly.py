@@ -9,6 +9,7 @@ from typing import Any
 
 from msgspec import Struct
 
+from corebound.api.measure import CallReporter
 from corebound.api.results import Results, load
 from corebound.records.jsonl import RECORDS
 from corebound.scenario.models import ProfileName
@@ -111,7 +112,7 @@ def nightly(
         records=Path(records),
         webhook=webhook,
     )
-    summary = run_nightly(request, Path(nights), notify or (lambda _line: None), fresh=fresh)
+    summary = run_nightly(request, Path(nights), CallReporter(notify).notify, fresh=fresh)
     failure = summary.result.failure
     return NightlyRun(
         status=summary.status,

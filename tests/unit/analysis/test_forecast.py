@@ -210,3 +210,16 @@ def test_without_spreads_the_number_of_launches_is_in_the_middle() -> None:
     (forecast,) = forecast_run([("a", 4, Launches(min=6, max=30), known)], None)
 
     assert (forecast.launches, forecast.since) == (18, None)
+
+
+def test_a_guess_is_a_range_and_a_run_before_is_not() -> None:
+    guessed = replace(TWO_PERCENT, since=None, spreads=())
+    launches = Launches(min=6, max=6)
+
+    first, later = forecast_run(
+        [("a", 1, launches, guessed), ("b", 1, launches, TWO_PERCENT)], None
+    )
+
+    # Six launches of two seconds; a third of it, and three times.
+    assert first.likely_s == pytest.approx((4, 36))
+    assert later.likely_s == (12, 12)

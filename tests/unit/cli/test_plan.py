@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from corebound.analysis.forecast import Forecast
 from corebound.cli.commands.plan import check, describe, plan
+from corebound.cli.output.plan_notes import forecast_lines
 from corebound.machine import discovery
 from support.build import a_host
 
@@ -28,6 +30,23 @@ def scenario(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "nothing.yaml").write_text(SCENARIO)
     return "nothing.yaml"
+
+
+def test_a_first_run_is_forecast_as_a_range_within_the_budget() -> None:
+    def forecast(duration_s: float, *, since: str | None = None) -> Forecast:
+        likely = None if since else (duration_s / 3, duration_s * 3)
+        return Forecast(
+            scenario="a", since=since, cells=2, launches=5, launch_s=duration_s / 10,
+            duration_s=duration_s, half_width=None, range_s=likely,
+        )  # fmt: skip
+
+    (guessed,) = forecast_lines([forecast(30)], budget_s=None)
+    (limited,) = forecast_lines([forecast(30)], budget_s=60)
+    known = forecast_lines([forecast(30, since="2026-01-02T03:04:05Z")], budget_s=None)
+
+    assert guessed.startswith("10 launches, expected to take between 10.0 s and 90.0 s.")
+    assert limited.startswith("10 launches, expected to take between 10.0 s and 60.0 s.")
+    assert known[0] == "10 launches, expected to take 30.0 s."
 
 
 def test_a_plan_names_the_duplicates(scenario: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Sequence
 
 from corebound import units
@@ -92,7 +93,12 @@ def forecast_lines(forecasts: Sequence[Forecast], *, budget_s: float | None) -> 
         return []
     known = [forecast for forecast in forecasts if forecast.since is not None]
     launches = sum(forecast.launches * forecast.cells for forecast in forecasts)
-    duration = total_time(round(sum(forecast.duration_s for forecast in forecasts) * 1e9))
+    limit_s = math.inf if budget_s is None else budget_s
+    least = min(limit_s, sum(forecast.likely_s[0] for forecast in forecasts))
+    longest = min(limit_s, sum(forecast.likely_s[1] for forecast in forecasts))
+    duration = total_time(round(longest * 1e9))
+    if least < longest:
+        duration = f"between {total_time(round(least * 1e9))} and {duration}"
     line = f"{count(launches, 'launch', 'launches')}, expected to take {duration}."
     if guessed := len(forecasts) - len(known):
         of = "" if guessed == len(forecasts) else f", for {count(guessed, 'scenario')}"
