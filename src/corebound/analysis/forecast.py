@@ -39,8 +39,8 @@ _SERVER_S = 25.0
 # A benchmark's iterations usually take about two seconds in all, because its author chose their
 # number so; the pilot of `iterations: auto` takes as long.
 _ITERATING_S = 2.0
-# A guess knows neither the iterations nor how busy the host is. Of 22 scenarios of the suite, quick and
-# on a busy host, 18 took between a third and three times of it, and one five times.
+# A guess knows neither the iterations nor how busy the host is. Of 22 scenarios of the suite, quick
+# and on a busy host, 18 took between a third and three times of it, and one five times.
 _GUESS_FACTOR = 3.0
 # An expectation counts like so many launches of the scenario, and like so many scenarios that took
 # as long as expected.
