@@ -91,6 +91,46 @@ def test_functions_of_a_script_and_lambdas_are_sent_by_value(tmp_path: Path) -> 
     assert report["ratios"][0] == pytest.approx(1 / 3, rel=0.3)
 
 
+def test_functions_and_objects_of_a_notebook_are_measured_as_they_were_defined_last(
+    tmp_path: Path,
+) -> None:
+    # What a kernel does: cells run in `__main__`, which has no file, below a running event loop.
+    cells = (
+        "import corebound",
+        "LIMIT = 300_000",
+        "def short(): sum(range(LIMIT))",
+        "LIMIT = 30_000",
+        (
+            "class Counter:\n"
+            "    def __init__(self, times): self.times = times\n"
+            "    def __call__(self): [short() for _ in range(self.times)]"
+        ),
+        "result = corebound.measure(short, Counter(3), names=['short', 'object'], launches=(3, 4))",
+        REPORT.replace("import json", "import json; assert '<table' in result._repr_html_()"),
+    )
+    kernel = (
+        "import asyncio, sys\n"
+        "async def kernel():\n"
+        f"    for cell in {cells!r}:\n"
+        "        exec(compile(cell, '<cell>', 'exec'), vars(sys.modules['__main__']))\n"
+        "asyncio.run(kernel())\n"
+    )
+
+    completed = subprocess.run(
+        (sys.executable, "-c", kernel),
+        cwd=tmp_path,
+        env={"PATH": "/usr/bin:/bin", **isolation(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert completed.returncode == 0, completed.stderr
+    report = json.loads(completed.stdout.splitlines()[-1])
+    assert report["cells"] == ["function=object"]
+    assert report["ratios"][0] == pytest.approx(3, rel=0.3)
+
+
 def test_a_setup_is_not_part_of_the_step(tmp_path: Path) -> None:
     report = measured(
         tmp_path,
