@@ -5,7 +5,7 @@ from __future__ import annotations
 import keyword
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, get_args
 
 from corebound.scenario.builtin_workloads import (
     BUILT_IN,
@@ -283,11 +283,14 @@ def _framework(settings: Mapping[str, LocatedValue], scenario: Scenario) -> Iter
         framework = "none"
     if framework is None:
         what = f"`environment: {printable(name or HOST)}` does not name its framework."
-        alias = FRAMEWORK_ALIASES.get(re.split(r"[-_.0-9]", name or HOST)[0])
-        fix = "Write `framework:` too"
-        if isinstance(environment.value, str):
+        start = re.split(r"[-_.0-9]", name or HOST)[0]
+        # Names of environments are free, so only a typo is taken for a framework.
+        typo_of = closest(start, get_args(Framework), similarity=0.8)
+        meant = FRAMEWORK_ALIASES.get(start) or typo_of
+        fix = "Write `framework:` too (`none` without one)"
+        if isinstance(environment.value, str) and not meant:
             fix += f", or a name that starts with it, such as pytorch-{name}"
-        yield environment.path, what, f"Did you mean `{alias}`? {fix}." if alias else f"{fix}."
+        yield environment.path, what, f"Did you mean `{meant}`? {fix}." if meant else f"{fix}."
         return
     path = (framework_setting if framework_setting.value is not None else environment).path
     if framework in SERVERS and built_in is None:

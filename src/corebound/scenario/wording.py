@@ -16,9 +16,9 @@ def printable(text: str, most: int = 40) -> str:
     return line if len(line) <= most else f"{line[: most - 1]}…"
 
 
-def closest(text: str, choices: Sequence[str]) -> str | None:
-    """The known word that is closest to `text`, if one is close enough."""
-    return next(iter(get_close_matches(text, choices, n=1)), None)
+def closest(text: str, choices: Sequence[str], *, similarity: float = 0.6) -> str | None:
+    """The known word that is closest to `text`, if its similarity (0 to 1) is high enough."""
+    return next(iter(get_close_matches(text, choices, n=1, cutoff=similarity)), None)
 
 
 def join_words(items: Sequence[str], last: str = "or") -> str:

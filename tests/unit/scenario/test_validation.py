@@ -181,14 +181,16 @@ module:function`.""",
         "f.yaml:5: `gemm` needs an environment. Write `environment:` with numpy or pytorch.",
     ),
     "environments that do not do": (
-        HEAD
-        + "workload: gemm\nmatrix:\n  environment: [numpy, tensorflow, host, mine, numpy.txt]\n",
+        HEAD + "workload: gemm\nmatrix:\n"
+        "  environment: [numpy, tensorflow, host, mine, numpy.txt, pytroch]\n",
         """\
 f.yaml:7: `gemm` does not run in tensorflow. It runs in numpy or pytorch.
 f.yaml:7: `gemm` does not run in plain Python. It runs in numpy or pytorch.
 f.yaml:7: `environment: mine` does not name its framework. \
-Write `framework:` too, or a name that starts with it, such as pytorch-mine.
-f.yaml:7: `environment: numpy.txt` is a file name. Write `numpy`.""",
+Write `framework:` too (`none` without one), or a name that starts with it, such as pytorch-mine.
+f.yaml:7: `environment: numpy.txt` is a file name. Write `numpy`.
+f.yaml:7: `environment: pytroch` does not name its framework. Did you mean `pytorch`? \
+Write `framework:` too (`none` without one).""",
     ),
     "parameters of a built-in": (
         GEMM + "parameters: {sise: 1, dtype: float16}\nmatrix:\n  parameters:\n"
