@@ -18,7 +18,7 @@ from corebound.scenario.loader import load_document
 from corebound.scenario.matrix import baselines_of, expand, shorten_labels
 from corebound.scenario.models import Measure, Scenario, measure_for
 from corebound.scenario.select import filter_cells
-from corebound.stats.comparison import Comparison, compare, compare_together
+from corebound.stats.comparison import Comparison, compare_together
 from corebound.stats.interference import is_mostly_disturbed
 from corebound.stats.intervals import Interval
 from corebound.stats.launch_summary import CellSummary, LaunchSummary, summarise
@@ -320,17 +320,26 @@ def _by_cell(launches: Iterable[Launch]) -> dict[str, list[Launch]]:
 
 
 def compare_cells(result: ScenarioResult, cell: Cell, other: Cell) -> Comparison | None:
-    """Compare any two cells of a scenario result, as a claim does; None if they cannot be."""
+    """Compare any two cells of a scenario result, as a claim does; None if they cannot be.
+
+    They share variances with the scenario's own comparisons, so that a cell and its baseline have
+    the same interval here as there.
+    """
     first, second = result.find(cell), result.find(other)
     if first is None or second is None or first is second:
         return None
+    own = [
+        (one.cell.summary, one.baseline.summary)
+        for one in result.ranked
+        if {one.cell.cell.key, one.baseline.cell.key} != {first.cell.key, second.cell.key}
+    ]
     measure = result.measure
-    return compare(
-        first.summary,
-        second.summary,
+    comparison, *_ = compare_together(
+        [(first.summary, second.summary), *own],
         margin=measure.margin,
         adaptive=measure.launches.follow_spread,
     )
+    return comparison
 
 
 def typical_launch(cell: CellResult) -> tuple[Launch, LaunchSummary] | None:

@@ -194,7 +194,7 @@ class Comparison(Struct, frozen=True, kw_only=True):
         speedup_ratio: Baseline time over cell time; above 1 the cell is faster.
         interval: The 95 % interval of that ratio; None if the launches are too few for one, for
             example one of each, or if it is too wide to be useful (`is_usable_ratio`).
-        verdict: The verdict from the interval, however wide; `undecided` with too few launches.
+        verdict: The verdict from the interval; `undecided` without one.
         pairs: How many blocks had an `ok` launch of both and were paired. 0
             if the launches were compared unpaired, by request or because fewer
             than two blocks had both.
@@ -302,11 +302,12 @@ def compare_expected(
     if comparison is None or comparison.by_mode is None:
         return comparison
     ratio, interval = comparison.by_mode.expected_ratio, comparison.by_mode.expected_interval
+    is_usable = is_usable_ratio(interval.low, interval.high)
     return replace(
         comparison,
         speedup_ratio=ratio,
-        interval=interval if is_usable_ratio(interval.low, interval.high) else None,
-        verdict=verdict_of(interval, margin),
+        interval=interval if is_usable else None,
+        verdict=verdict_of(interval, margin) if is_usable else "undecided",
         launches_needed=None,
         by_mode=None,
     )
@@ -397,6 +398,8 @@ def _comparison(
         # More launches cannot tell.
         verdict, estimate = "undecided", replace(estimate, error=None)
     is_usable = interval is not None and is_usable_ratio(interval.low, interval.high)
+    if not is_usable:
+        verdict = "undecided"
     return Comparison(
         speedup_ratio=math.exp(estimate.middle),
         interval=interval if is_usable else None,

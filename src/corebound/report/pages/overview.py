@@ -188,20 +188,22 @@ def _can_be_resumed(results: Sequence[ScenarioResult]) -> bool:
 
 
 def _claims(results: Sequence[ScenarioResult]) -> Flag | None:
-    """How many of the published claims that have a conclusive result here reproduce."""
+    """How many of the published claims reproduce here, how many do not, and how many are open."""
     judgements = [claim.judgement for result in results for claim in judge_claims(result)]
     if not judgements:
         return None
-    held, failed = judgements.count("reproduces"), judgements.count("does not")
-    tried = held + failed
-    left = len(judgements) - tried
+    held, failed, open_ = (
+        judgements.count(judgement) for judgement in ("reproduces", "does not", "undecided")
+    )
+    left = len(judgements) - held - failed - open_
+    parts = [f"{failed} {'does' if failed == 1 else 'do'} not"]
+    parts += [f"{open_} inconclusive"] * bool(open_) + [f"{left} not measured here"] * bool(left)
     return Flag(
         tone="good" if held and not failed else "plain",
         sign="✓" if held and not failed else "–",
-        title=f"Published claims that reproduce here: {held} of {tried}"
-        if tried
-        else "No published claim has a conclusive result here",
-        detail=f"{left} inconclusive, or not for this host" if left else "of the conclusive ones",
+        title=f"Of {count(len(judgements), 'published claim')}, {held} reproduce"
+        f"{'s' if held == 1 else ''} here",
+        detail=", ".join(parts),
         link="claims.html",
     )
 
