@@ -25,14 +25,19 @@ from corebound.stats.launch_summary import (
     combine_launches,
     summarise_launch,
 )
-from corebound.stats.racing import Entrant, Finalists, Race, finalists, replay
+from corebound.stats.racing import (
+    LEAST_FRESH,
+    Entrant,
+    Finalists,
+    Race,
+    finalists,
+    replay,
+)
 
 # The launches of each cell that count, by block.
 LaunchesByBlock = Mapping[str, Mapping[int, Launch]]
 Summarise = Callable[[Launch], LaunchSummary]
 
-# Without an interval, the fresh launches say nothing.
-LEAST_FRESH = 2
 # While the fresh launches do not decide between the winner and the default, these two get more,
 # up to this many times the usual number. Where launches have modes far apart, the usual number
 # seldom decides: processes that share CPUs took 18 ms in some launches and 480 ms in others.
@@ -99,8 +104,15 @@ def objective_summary(
 def entrants(
     of: Contest, launches: LaunchesByBlock, tuning: Tuning, summarise: Summarise
 ) -> list[Entrant]:
-    """The configurations with their launches, as a race needs them."""
-    return [_entrant(cell, launches.get(cell.key, {}), tuning, summarise, of) for cell in of.cells]
+    """The configurations with their launches, as a race needs them.
+
+    Those that were skipped, because the budget had no time for them, take no part.
+    """
+    return [
+        _entrant(cell, launches.get(cell.key, {}), tuning, summarise, of)
+        for cell in of.cells
+        if all(launch.status != "skipped" for launch in launches.get(cell.key, {}).values())
+    ]
 
 
 def _entrant(

@@ -13,6 +13,9 @@ from corebound.bounded_numbers import Amount, Count
 # the time between two requests.
 Objective = Literal["latency", "throughput", "rate", "cost"]
 
+# The share of a budget that a race has; the rest is for the fresh launches of the finalists.
+RACE_SHARE = 0.7
+
 
 class RaceRule(Struct, frozen=True, kw_only=True):
     """How a race is run.
@@ -33,6 +36,11 @@ class RaceRule(Struct, frozen=True, kw_only=True):
     confirm_blocks: Count = 6
     budget_s: Amount | None = None
     cap: Amount = 10.0
+
+    @property
+    def whole_budget_s(self) -> float | None:
+        """The time for the race and the fresh launches; None: no limit."""
+        return None if self.budget_s is None else self.budget_s / RACE_SHARE
 
 
 class NotTried(Struct, frozen=True, kw_only=True):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Mapping
 
 from msgspec import Struct, field
@@ -9,6 +10,7 @@ from msgspec import Struct, field
 from corebound.analysis.tuning import Contest, LaunchesByBlock, Summarise, standing
 from corebound.records.tuning import Tuning
 from corebound.scenario.models import Measure
+from corebound.stats.racing import candidates_with_time
 
 # No launch is ended before, because starting a framework takes that long.
 _LEAST_CAP_S = 30.0
@@ -36,6 +38,23 @@ class TaskRace(Struct, frozen=True, kw_only=True):
         state = standing(self.contest, before, self.tuning, self.summarise)
         self.known[block] = state.keys(block, self.tuning.rule.confirm_blocks)
         return self.known[block]
+
+    def has_no_time(self, key: str, launches: LaunchesByBlock) -> bool:
+        """Whether the budget has no time for a cell's first launch, by those made so far.
+
+        The most promising cells are launched, and the default and the launcher in any case.
+        """
+        took_s = [
+            by_block[0].duration_ns / 1e9
+            for by_block in launches.values()
+            if 0 in by_block and by_block[0].status != "skipped"
+        ]
+        is_verified = self.tuning.recommended is not None
+        if is_verified or key in self.contest.always or not any(took_s):
+            return False
+        most = candidates_with_time(self.tuning.rule, statistics.fmean(took_s))
+        rank = [cell.key for cell in self.contest.cells].index(key)
+        return most is not None and rank >= most
 
     def capped(self, key: str, measure: Measure, launches: LaunchesByBlock) -> Measure:
         """The measure of a cell's first launch, which has a shorter time limit.

@@ -235,6 +235,7 @@ def _refused(result: LaunchResult, disturbance: Disturbance | None, kind: Kind) 
 # none so slow. The least limit is enough to start any framework on it.
 _HANGING = 10.0
 _LEAST_LIMIT_S = 60.0
+_NO_TIME = CannotRun(what="the budget has no time for it", fix="Use a larger --budget.")
 # Fewer launches say nothing about how much launches differ.
 _LEAST_PILOT_LAUNCHES = 2
 # There is no interval after fewer blocks.
@@ -381,6 +382,14 @@ class ScenarioProgress:
             {key: base for key, base in self._baselines.items() if key in fit and base in fit},
             measure.launches,
             margin=measure.margin,
+        )
+
+    def has_no_time(self, jobs: Sequence[Job]) -> bool:
+        """Whether the budget has no time for a configuration's first launch in a race."""
+        race = self._race
+        return race is not None and all(
+            job.block == 0 and race.has_no_time(job.planned.cell.key, self._launches)
+            for job in jobs
         )
 
     def capped(self, job: Job) -> Job:
@@ -606,6 +615,10 @@ class Runner:
             for group in progress.interleave(jobs):
                 if self._is_late(group):
                     return False
+                if progress.has_no_time(group):
+                    for job in group:
+                        self._skip(progress, job, _NO_TIME)
+                    continue
                 capped = tuple(progress.capped(job) for job in group)
                 launches = self._launch(progress, capped, left=self._required_launches())
                 retries += [

@@ -30,6 +30,9 @@ from corebound.stats.shared_variance import share_variances
 
 # The spread of one block is unknown.
 _LEAST_BLOCKS = 2
+# The winner, the runner-up and the default have fresh launches; with one of each, no interval.
+FINALISTS = 3
+LEAST_FRESH = 2
 # A tie is broken by CPU time only if it differs by more than this share.
 _CPU_TIME_MARGIN = 0.05
 
@@ -117,6 +120,31 @@ def look_error(rule: RaceRule, *, entrants: int, blocks: int) -> float:
     return rule.error / (max(entrants - 1, 1) * blocks * looks)
 
 
+def least_fresh_launches(candidates: int) -> int:
+    """How many fresh launches an answer needs."""
+    return LEAST_FRESH * min(FINALISTS, candidates)
+
+
+def candidates_with_time(rule: RaceRule, launch_s: float) -> int | None:
+    """How many configurations a race has time for, if each is launched once; None: no limit.
+
+    There are two at least, though their race may have no answer.
+
+    Args:
+        rule: The rule.
+        launch_s: How long a launch takes on average, in seconds.
+
+    >>> candidates_with_time(RaceRule(budget_s=0.7 * 240), launch_s=20)
+    6
+    """
+    whole_s = rule.whole_budget_s
+    if whole_s is None:
+        return None
+    # The division above may have rounded down.
+    launches = math.floor(whole_s / launch_s + 1e-9)
+    return max(launches - least_fresh_launches(FINALISTS), 2)
+
+
 def replay(
     entrants: Sequence[Entrant], rule: RaceRule, *, spent_s: Mapping[int, float] | None = None
 ) -> Race:
@@ -144,7 +172,9 @@ def replay(
         if race.ending is None and race.blocks >= rule.max_blocks:
             race = replace(race, ending="blocks")
         elif race.ending is None and rule.budget_s is not None:
-            ends = total_s + next_s > rule.budget_s
+            fresh_s = block_s / launched * least_fresh_launches(len(entrants))
+            last_s = min(rule.budget_s, (rule.whole_budget_s or math.inf) - fresh_s)
+            ends = total_s + next_s > last_s
             race = replace(race, ending="time") if ends else race
     return race
 

@@ -11,7 +11,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from corebound.analysis.forecast import TimeLeft
-from corebound.analysis.tuning import LEAST_FRESH, Standing, TuneResult, analyse_tuning, standing
+from corebound.analysis.tuning import Standing, TuneResult, analyse_tuning, standing
 from corebound.analysis.tuning_document import tune_document
 from corebound.analysis.tuning_proofs import Proof
 from corebound.analysis.tuning_text import name_of, race_line
@@ -24,7 +24,7 @@ from corebound.planning.candidates import Choice, choices, distinct, include_ent
 from corebound.records import documents, jsonl
 from corebound.records.launch_record import Launch
 from corebound.records.run_record import Run
-from corebound.records.tuning import NotTried, Objective, RaceRule, Tuning
+from corebound.records.tuning import RACE_SHARE, NotTried, Objective, RaceRule, Tuning
 from corebound.runner import Job, Observer, Task
 from corebound.scenario.builtin_workloads import SERVERS, SHAPES_BY_PARAMETER
 from corebound.scenario.cell import Cell
@@ -34,6 +34,7 @@ from corebound.scenario.models import Measure, measure_for
 from corebound.scenario.settings import SETTINGS, ExplicitCpus
 from corebound.stats.interference import is_refused
 from corebound.stats.launch_summary import LaunchSummary, summarise_launch
+from corebound.stats.racing import FINALISTS, candidates_with_time, least_fresh_launches
 from corebound.workflow.execute import Reporter, execute_run, hold_host
 from corebound.workflow.host_checks import preflight
 from corebound.workflow.prepare import (
@@ -47,8 +48,6 @@ from corebound.workflow.projects import Notify
 from corebound.workflow.scenarios import LoadedScenario, display_path, load_scenarios
 from corebound.workflow.tune_artefacts import prove, write_artefacts
 
-# The rest of the budget is for the fresh launches of the finalists.
-_RACE_SHARE = 0.7
 # Fewer blocks seldom decide, and fewer fresh launches give wide intervals.
 _LEAST_BLOCKS = 10
 _USUAL_FRESH = 6
@@ -61,8 +60,6 @@ _LEAST_SEARCH = 1200
 # A search takes some multiple of the time between requests at the rate that it finds, so one that
 # takes this many times as long as the shortest has a far lower rate.
 _SEARCH_CAP = 4.0
-# The winner, the runner-up and the default.
-_FINALISTS = 3
 
 
 class TuneRequest(Struct, frozen=True, kw_only=True):
@@ -264,7 +261,7 @@ def _rule(measure: Measure, budget_s: float | None) -> RaceRule:
         margin=measure.margin,
         max_blocks=max(measure.launches.max, _LEAST_BLOCKS),
         confirm_blocks=max(measure.launches.min, _USUAL_FRESH),
-        budget_s=None if budget_s is None else _RACE_SHARE * budget_s,
+        budget_s=None if budget_s is None else RACE_SHARE * budget_s,
     )
 
 
@@ -417,18 +414,22 @@ def budget_note(launch_s: float, candidates: int, rule: RaceRule) -> str | None:
         candidates: How many configurations take part.
         rule: The rule of the race.
     """
-    if rule.budget_s is None:
+    budget_s, with_time = rule.whole_budget_s, candidates_with_time(rule, launch_s)
+    if budget_s is None or with_time is None:
         return None
-    budget_s = rule.budget_s / _RACE_SHARE
-    finalists = min(_FINALISTS, candidates)
-    least = candidates + LEAST_FRESH * finalists
+    finalists = min(FINALISTS, candidates)
+    least = candidates + least_fresh_launches(candidates)
     usual = 2 * candidates + rule.confirm_blocks * finalists
     a_launch = f"A launch takes about {_about(launch_s)}"
-    if budget_s < least * launch_s:
+    if budget_s < (smallest := 2 + least_fresh_launches(2)) * launch_s:
         return (
-            f"warning: the budget is too short for an answer. {a_launch}, and {least} launches are"
-            f" needed: {_about(least * launch_s)}. Use a larger `--budget` or a"
-            " smaller `--max-candidates`."
+            f"warning: the budget is too short for an answer. {a_launch}, and {smallest} launches"
+            f" are needed: {_about(smallest * launch_s)}. Use a larger `--budget`."
+        )
+    if with_time < candidates:
+        return (
+            f"{a_launch}, so the budget has time for some {with_time} of the {candidates}"
+            f" configurations, the most promising ones. All need {_about(least * launch_s)}."
         )
     if budget_s < usual * launch_s:
         return (
@@ -504,8 +505,6 @@ class _RaceObserver:
             if note is not None:
                 self._notify(note)
         self._add(launch)
-        if launch.status == "skipped":
-            return
         if self._race.ending is None and all(
             self._race.blocks in self._launches.get(key, {}) for key in self._race.remaining
         ):
@@ -518,7 +517,8 @@ class _RaceObserver:
         self._observer.tick()
 
     def _add(self, launch: Launch) -> None:
-        if launch.kind == "measure" and launch.status != "skipped" and not is_refused(launch):
+        takes_part = any(cell.key == launch.cell.key for cell in self._contest.cells)
+        if launch.kind == "measure" and takes_part and not is_refused(launch):
             self._launches.setdefault(launch.cell.key, {})[launch.block] = launch
 
     def _standing(self) -> Standing:

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from corebound.analysis.tuning import analyse_tuning
 from corebound.launch.launch import LaunchResult
 from corebound.planning.duplicates import mark_duplicates
 from corebound.planning.plan import HostCapabilities, PlannedCell, plan_cells
@@ -855,6 +856,36 @@ def test_a_race_that_was_killed_makes_the_same_launches(killed_after: int) -> No
 
     assert kept == whole
     assert is_complete(a_run(), (a_race_task(),), kept, operators=False)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_race_leaves_out_what_its_budget_has_no_time_for(seed: int) -> None:
+    now_s = 0.0
+    kept: list[Launch] = []
+    # 8 launches: 2 candidates and 2 fresh ones of 3 finalists. The race has 70 % of it.
+    task = a_race_task(rule=RaceRule(max_blocks=10, confirm_blocks=3, budget_s=0.7 * 80))
+
+    def launch(job: Job) -> LaunchResult:
+        nonlocal now_s
+        now_s += 10.0
+        return raced(job)
+
+    a_runner(kept, task, launch=launch, clock=lambda: now_s, budget_s=80, seed=seed).run()
+
+    skipped = {one.cell.key: one.reason for one in kept if one.status == "skipped"}
+    raced_keys = {key for block, key in launched(kept) if block == 0}
+    assert "binding=none" in raced_keys  # the default
+    assert "binding=one-cpu" in raced_keys  # the most promising other one
+    # Before the first launch, its time is unknown.
+    assert len(skipped) >= 1
+    assert set(skipped.values()) == {"the budget has no time for it"}
+    tuning = task.tuning
+    assert tuning is not None
+    result = analyse_tuning(
+        replace(a_run(seed=seed, scenarios=(task.scenario,)), tuning=tuning), kept
+    )
+    assert {cell.key for cell, _ in result.skipped} == set(skipped)
+    assert result.advice != "unfinished"
 
 
 def test_a_first_launch_of_a_race_has_a_time_limit_but_the_defaults_has_none() -> None:

@@ -117,10 +117,20 @@ def test_a_race_in_which_everything_fails_has_no_winner() -> None:
     assert finalists(race, entrants, RaceRule()) is None
 
 
+def test_a_race_leaves_time_for_two_fresh_launches_of_each_finalist() -> None:
+    entrants = a_field({"a": 1.0, "b": 1.004})
+    # A launch takes 5 s, so four fresh ones take 20 s of the 40 s.
+    rule = RaceRule(budget_s=0.7 * 39)
+
+    race = replay(entrants, rule, spent_s=dict.fromkeys(range(30), 10.0))
+
+    assert (race.ending, race.blocks) == ("time", 1)
+
+
 def test_a_race_ends_before_a_block_beyond_its_budget_and_says_how_much_is_open() -> None:
     entrants = a_field({"a": 1.0, "b": 1.004})
 
-    race = replay(entrants, RaceRule(budget_s=25), spent_s=dict.fromkeys(range(30), 10.0))
+    race = replay(entrants, RaceRule(budget_s=29), spent_s=dict.fromkeys(range(30), 10.0))
 
     assert (race.ending, race.blocks) == ("time", 2)
     assert race.faster_at_most > 0.02
