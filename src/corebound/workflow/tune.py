@@ -510,7 +510,7 @@ class _RaceObserver:
         ):
             now = self._standing()
             self._race = now.race
-            self._notify(race_line(now, self._contest.cells, self._contest.default))
+            self._notify(race_line(now, self._raced_cells(), self._contest.default))
 
     def tick(self) -> None:
         """Called periodically during a launch."""
@@ -520,6 +520,14 @@ class _RaceObserver:
         takes_part = any(cell.key == launch.cell.key for cell in self._contest.cells)
         if launch.kind == "measure" and takes_part and not is_refused(launch):
             self._launches.setdefault(launch.cell.key, {})[launch.block] = launch
+
+    def _raced_cells(self) -> list[Cell]:
+        """The cells that take part, without those that the budget had no time for."""
+        return [
+            cell
+            for cell in self._contest.cells
+            if any(launch.status != "skipped" for launch in self._launches[cell.key].values())
+        ]
 
     def _standing(self) -> Standing:
         return standing(self._contest, self._launches, self._tuning, self._summarised)
