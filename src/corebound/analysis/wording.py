@@ -136,6 +136,8 @@ _SMALL_SHARE = 0.1
 _LONGEST_NS = 3e20
 # Shown instead of an interval that does not exist or is too wide to be useful.
 NO_ESTIMATE = "not enough launches yet"
+# A headline says how large a difference is at least, if its interval spans more than this factor.
+_WIDE = 2.0
 REFERENCE = VerdictWord(tone="plain", sign="", word="baseline")
 NOT_MEASURED = VerdictWord(tone="warn", sign="!", word="no valid launch")
 NOT_COMPARED = VerdictWord(tone="plain", sign="", word="not compared")
@@ -449,6 +451,15 @@ def relative_speed(
     if round(larger, digits + 1) == 1:
         return text
     return f"{text} {words[0] if speedup_ratio > 1 else words[1]}"
+
+
+def headline_speed(comparison: Comparison) -> str:
+    """How much faster or slower, for a headline: if that is hardly known, how much at least."""
+    interval = comparison.interval
+    if interval is None or interval.contains(1) or interval.high <= _WIDE * interval.low:
+        return relative_speed(comparison.speedup_ratio)
+    nearest = interval.low if interval.low > 1 else interval.high
+    return f"at least {relative_speed(nearest)}"
 
 
 def speed_bounds(low: float, high: float, *, digits: int = 2) -> str:

@@ -36,6 +36,7 @@ from corebound.analysis.wording import (
     compared_bounds,
     count,
     day,
+    headline_speed,
     plain,
     relative_speed,
     rich,
@@ -406,7 +407,7 @@ def _effect_sentence(result: ScenarioResult, effect: Effect) -> Text:
     tone: Literal["good", "bad"] = "good" if effect.is_faster else "bad"
     return rich(
         f"{title}: {effect.subject} is ",
-        TextSpan(relative_speed(effect.comparison.speedup_ratio), tone),
+        TextSpan(headline_speed(effect.comparison), tone),
         f" than {effect.reference}.",
     )
 

@@ -20,6 +20,7 @@ from corebound.analysis.wording import (
     count,
     doing,
     full_name,
+    headline_speed,
     relative_speed,
     rich,
     strong,
@@ -94,7 +95,7 @@ def _slow_configuration(result: ScenarioResult) -> Flag | None:
     return Flag(
         tone="bad",
         sign="▼",
-        title=f"{relative_speed(comparison.speedup_ratio)}: {full_name(cell.cell)}",
+        title=f"{headline_speed(comparison)}: {full_name(cell.cell)}",
         detail=_times_text(cell),
         link="#configurations",
     )
@@ -294,7 +295,7 @@ def _faster(result: ScenarioResult, winner: BaselineComparison) -> tuple[Text, T
     cell, baseline, comparison = winner.cell, winner.baseline, winner.comparison
     verdict = rich(
         f"{doing(cell.cell, baseline.cell)} is ",
-        TextSpan(relative_speed(comparison.speedup_ratio), "good"),
+        TextSpan(headline_speed(comparison), "good"),
         f" than {compared_with(cell.cell, baseline.cell)}.",
     )
     others = len(result.ranked) - 1
