@@ -26,6 +26,10 @@ TRIAL_GROWTH = 0.35
 FIRST_LOAD = 0.5
 # Without a rate within the bound, the search ends at this share of the capacity.
 LEAST_LOAD = 1 / 128
+# Before the trials, so many requests go out one after the other, none of which waits for another.
+# If more than this share is over the bound, no rate can be within it.
+ALONE = 50
+MOST_OVER_ALONE = 0.1
 _GROW, _SHRINK = 1.5, 0.5
 
 

@@ -312,10 +312,27 @@ def test_every_request_of_any_shape_ends_as_one_answer_or_one_error(
         server, shape=shape, requests=4 * queries, connections=connections, timeout_s=timeout_s
     )
 
-    assert samples.ok + sum(samples.errors.values()) == samples.count == 4 * queries
+    assert samples.ok + sum(samples.errors.values()) == samples.count == len(samples.latency_ns)
+    # A search for a rate ends early if no rate can be within its bound.
+    assert samples.count == 4 * queries or shape == "rate-search"
     assert len(server.seen) <= 4 * queries
     assert min(samples.ended_ns) >= began_ns
     if shape in OPEN_SHAPES:
         # Nothing is waited for longer than it may take from when it was meant to go; the
         # made-up clock is good to a microsecond.
         assert max(samples.latency_ns) <= timeout_s * 1e9 + 1_000
+
+
+def test_a_search_with_a_bound_that_single_requests_exceed_ends_before_its_trials() -> None:
+    server = steady(10)
+
+    samples, _ = drive(server, shape="rate-search", requests=1200, bound_ms=5.0)
+
+    assert samples.count == 100 + 50
+    assert len(samples.latency_ns) == samples.count
+
+
+def test_a_search_with_a_bound_that_single_requests_keep_sends_all_requests() -> None:
+    samples, _ = drive(steady(10), shape="rate-search", requests=1200, bound_ms=15.0)
+
+    assert samples.count == 1200

@@ -25,7 +25,7 @@ from corebound.scenario.traffic import (
 )
 from corebound.serving.generator.http import Answer
 from corebound.serving.generator.streaming import Clock
-from corebound.stats.rate_search import LEAST_TRIAL, RateSearch
+from corebound.stats.rate_search import ALONE, LEAST_TRIAL, MOST_OVER_ALONE, RateSearch
 
 
 def intended_ns(traffic: Traffic) -> NDArray[np.int64]:
@@ -242,18 +242,30 @@ class LoadDriver:
         """Search for the highest rate within the bound, in trials one after the other.
 
         Trials are open loops with random arrivals. A closed loop over all connections first
-        measures the throughput of the saturated server, which no trial exceeds.
+        measures the throughput of the saturated server, which no trial exceeds. Then requests go
+        out one after the other: if these are over the bound, the search ends, because trials at
+        ever lower rates would take many minutes.
         """
         traffic = self._traffic
         if traffic.bound_ms is None:
             raise ValueError("a search has a bound")
+        bound_ns = round(traffic.bound_ms * 1e6)
         saturating = min(LEAST_TRIAL, traffic.requests // 2)
+        alone = min(ALONE, traffic.requests // 4)
         await self._closed(self.connections, samples, saturating)
-        duration_ns = max(1, self._clock_ns() - began_ns)
+        ended_ns = self._clock_ns()
+        await self._closed(self.connections[:1], samples, alone, first=saturating)
         search = RateSearch(
-            capacity_per_s=saturating * 1e9 / duration_ns,
-            requests=traffic.requests - saturating,
+            capacity_per_s=saturating * 1e9 / max(1, ended_ns - began_ns),
+            requests=traffic.requests - saturating - alone,
         )
+        over = samples.over(saturating, saturating + alone, bound_ns)
+        if over > MOST_OVER_ALONE * alone:
+            rate_per_s = alone * 1e9 / max(1, self._clock_ns() - ended_ns)
+            search.add(RateTrial(rate_per_s=rate_per_s, requests=alone, over=over))
+            samples.trim()
+            self.highest = search.highest()
+            return
         while (following := search.next()) is not None:
             rate_per_s, requests = following
             first = samples.count
@@ -268,7 +280,7 @@ class LoadDriver:
             start_ns = self._clock_ns()
             schedule = [start_ns + at_ns for at_ns in intended_ns(trial).tolist()]
             await self._open(samples, schedule, first=first)
-            over = samples.over(first, first + requests, round(traffic.bound_ms * 1e6))
+            over = samples.over(first, first + requests, bound_ns)
             search.add(RateTrial(rate_per_s=rate_per_s, requests=requests, over=over))
         samples.trim()
         self.highest = search.highest()
@@ -279,10 +291,14 @@ class LoadDriver:
         samples: Samples,
         requests: int,
         *,
+        first: int = 0,
         from_ns: int | None = None,
     ) -> None:
-        """Run a closed loop: each connection sends its next request when its last has ended."""
-        indexes = iter(range(requests))
+        """Run a closed loop: each connection sends its next request when its last has ended.
+
+        The results are stored from the index `first` on.
+        """
+        indexes = iter(range(first, first + requests))
         began_ns = self._clock_ns()
         for connection in connections:
             connection.free_ns = began_ns
