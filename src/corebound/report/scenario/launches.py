@@ -143,7 +143,13 @@ def _warmup_reading(result: ScenarioResult) -> tuple[tuple[str, str], ...]:
     else:
         discarded = "The warm-up is detected in each launch separately."
     return (
-        ("Line", "Every iteration of one launch, the one nearest to the configuration's median."),
+        (
+            "Line",
+            (
+                "Every iteration of one launch, the one nearest to the configuration's median. Of"
+                " several workers, the one nearest to the launch's median."
+            ),
+        ),
         ("Table below", "The minimum, median and maximum of each tenth of that launch."),
         ("Shaded", f"Warm-up, which is part of no result. {discarded}"),
     )
@@ -151,20 +157,29 @@ def _warmup_reading(result: ScenarioResult) -> tuple[tuple[str, str], ...]:
 
 def _trace_panel(result: ScenarioResult, typical: TypicalLaunch) -> TracePanel:
     cell, launch, summary = typical.cell, typical.launch, typical.summary
-    worker = launch.workers[0]
+    is_alone = len(launch.workers) == 1
+    cuts = [
+        first_used_iteration(worker, result.measure.warmup, is_alone=is_alone)
+        for worker in launch.workers
+    ]
+    worker, cut = min(
+        zip(launch.workers, cuts, strict=True),
+        key=lambda pair: abs(statistics.median(pair[0].wall_ns[pair[1] :]) - summary.median_ns),
+    )
     length_ns, unit = time_unit(summary.median_ns)
     values = tuple(sample / length_ns for sample in worker.wall_ns)
-    cut = first_used_iteration(worker, result.measure.warmup, is_alone=len(launch.workers) == 1)
     axis = _trace_axis(values, cut)
     peak = max(values)
     iteration = values.index(peak) + 1
-    values_text = f"median {duration(summary.median_ns)}"
+    of_all = "" if is_alone else f" of all {len(launch.workers)} workers"
+    values_text = f"median{of_all} {duration(summary.median_ns)}"
     if summary.p99_ns is not None:
         values_text += f", p99 {duration(summary.p99_ns)}"
-    steady_state = steady_state_text(summary)
+    steady_state = steady_state_text(summary) if is_alone else f"steady from iteration {cut + 1}"
+    of_one = "" if is_alone else f" of worker {worker.slot}"
     return TracePanel(
         label=label(cell.cell),
-        caption=f"{unit} per iteration, {values_text}",
+        caption=f"{unit} per iteration{of_one}, {values_text}",
         trace=Trace(
             mode=mode_class(cell.cell.binding.mode),
             values=values,
