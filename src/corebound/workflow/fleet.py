@@ -29,11 +29,11 @@ from corebound.fleet.coordinator import (
 from corebound.fleet.engines import Engine, open_engine
 from corebound.fleet.file import FleetFile, load_fleet
 from corebound.fleet.folder import PlanFolder, RecordFile, ShardReport, ShardState
-from corebound.fleet.plan import PlannedHost, PlannedScenario, Source, freeze
+from corebound.fleet.plan import PlannedHost, PlannedScenario, Shard, Source, freeze
 from corebound.fleet.source import check_out, pack
 from corebound.fleet.status import FleetStatus, fleet_status
 from corebound.launch import environments
-from corebound.records import commits
+from corebound.records import atomic_write, commits
 from corebound.records.run_record import Commit
 from corebound.scenario.cell import is_project
 from corebound.workflow import scenarios
@@ -342,13 +342,18 @@ def collect_fleet(
     """
     merged: dict[str, Collected] = {}
     with plan_folder.lock():
-        _take_copied_reports(plan_folder, copied)
+        copies = _Copies(copied)
+        _take_copied_reports(plan_folder, copies)
+        ids = plan_folder.host_ids()
         with contextlib.ExitStack() as stack:
             engine: list[Engine] = []
+            # Once, at the end: with a thousand hosts their ids are a large file.
+            known = dict(ids)
+            stack.callback(lambda: ids == known or plan_folder.write_host_ids(ids))
 
             def read(host: str, record: RecordFile) -> bytes | None:
                 data = read_local(record)
-                data = _read_copied(record, copied) if data is None else data
+                data = copies.read(record) if data is None else data
                 if data is None and not copied:
                     if not engine:
                         engine.append(stack.enter_context(_connected(plan_folder))[1])
@@ -359,7 +364,6 @@ def collect_fleet(
                 state = plan_folder.state_of(shard)
                 if state.report is None or not is_done(state):
                     continue
-                ids = plan_folder.host_ids()
                 result = collect_shard(
                     plan_folder.plan,
                     shard,
@@ -368,8 +372,8 @@ def collect_fleet(
                     records=records,
                     host_ids=ids,
                 )
-                if result.host_id is not None and shard.host not in ids:
-                    plan_folder.write_host_ids({**ids, shard.host: result.host_id})
+                if result.host_id is not None:
+                    ids.setdefault(shard.host, result.host_id)
                 if result.problem:
                     notify(f"{shard.host}, {shard.scenario}: {result.problem}")
                 after = replace(state, collected=result.files, problem=result.problem)
@@ -379,25 +383,49 @@ def collect_fleet(
     return CollectResult(merged=merged, status=status_of_fleet(plan_folder))
 
 
-def _take_copied_reports(plan_folder: PlanFolder, copied: Sequence[Path]) -> None:
+# A file of records is found by this many last parts of its path, a report by three.
+_RECORD_PARTS, _REPORT_PARTS = 5, 3
+
+
+class _Copies:
+    """The files of copies of the hosts' working folders, listed once.
+
+    A file may have been copied several times, and some of the copies be old or incomplete.
+    """
+
+    def __init__(self, roots: Sequence[Path]) -> None:
+        """List them."""
+        self._files: dict[tuple[str, ...], list[Path]] = {}
+        for root in roots:
+            for name, parts in (("report.json", _REPORT_PARTS), ("*.jsonl", _RECORD_PARTS)):
+                for file in sorted(root.rglob(name)):
+                    self._files.setdefault(file.parts[-parts:], []).append(file)
+
+    def report(self, shard: Shard) -> ShardReport | None:
+        """The report of a shard's agent, best that it is done; None without any."""
+        files = self._files.get((shard.host, shard.id, "report.json"), ())
+        reports = [report for file in files if (report := agent.read_report(file)) is not None]
+        own = [report for report in reports if report.shard == shard.id]
+        return min(own, key=lambda report: report.state != "done", default=None)
+
+    def read(self, record: RecordFile) -> bytes | None:
+        """A file of records, whole if any copy is; None if there is none."""
+        found = None
+        for file in self._files.get(Path(record.path).parts[-_RECORD_PARTS:], ()):
+            with contextlib.suppress(OSError):
+                found = atomic_write.read(file)
+                if hashlib.sha256(found).hexdigest() == record.sha256:
+                    break
+        return found
+
+
+def _take_copied_reports(plan_folder: PlanFolder, copies: _Copies) -> None:
     """Take the reports of agents from copies of their hosts' folders."""
-    for root in copied:
-        for shard in plan_folder.plan.shards:
-            for file in sorted(root.rglob(f"{shard.host}/{shard.id}/report.json")):
-                report = agent.read_report(file)
-                state = plan_folder.state_of(shard)
-                if report is not None and report.shard == shard.id and not is_done(state):
-                    plan_folder.write_state(shard, replace(state, report=report))
-
-
-def _read_copied(record: RecordFile, copied: Sequence[Path]) -> bytes | None:
-    """A file of records below one of the copies: the last parts of its path are the same."""
-    tail = Path(*Path(record.path).parts[-5:])
-    for root in copied:
-        for file in sorted(root.rglob(tail.name)):
-            if file.parts[-5:] == tail.parts and file.is_file():
-                return file.read_bytes()
-    return None
+    for shard in plan_folder.plan.shards:
+        report = copies.report(shard)
+        state = plan_folder.state_of(shard)
+        if report is not None and not is_done(state):
+            plan_folder.write_state(shard, replace(state, report=report))
 
 
 def open_or_plan(request: FleetRequest, notify: Notify) -> PlanFolder:

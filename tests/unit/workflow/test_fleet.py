@@ -1,0 +1,56 @@
+"""Collecting what was copied from hosts: old and partial copies, and ids of many hosts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+from msgspec.structs import replace
+
+from corebound.fleet.folder import PlanFolder
+from corebound.fleet.plan import Shard
+from corebound.records import jsonl
+from corebound.workflow.fleet import CollectResult, collect_fleet
+from support.fleets import a_plan_folder, done, record_bytes, record_file, shard_run
+
+
+def copy_shard(
+    folder: PlanFolder, shard: Shard, root: Path, *, state: str = "done", cut: int = 0
+) -> None:
+    """Write the copy of a host's working folder, whose file of records lacks the last bytes."""
+    data = record_bytes(shard_run(folder.plan, shard))
+    below = Path(folder.plan.id, shard.host, shard.id)
+    file = below / "records" / "id" / "run.jsonl"
+    (root / file).parent.mkdir(parents=True)
+    (root / file).write_bytes(data[: len(data) - cut])
+    report = replace(done(shard, record_file(f"/host/{file}", data)), state=state)
+    (root / below / "report.json").write_bytes(msgspec.json.encode(report))
+
+
+def collect(folder: PlanFolder, tmp_path: Path, *copies: Path) -> CollectResult:
+    return collect_fleet(folder, tmp_path / "records", copies, lambda _text: None)
+
+
+def test_a_whole_copy_counts_though_another_is_partial_or_old(tmp_path: Path) -> None:
+    folder = a_plan_folder(tmp_path)
+    shard = folder.plan.shards[0]
+    copy_shard(folder, shard, tmp_path / "monday", state="failed", cut=40)
+    copy_shard(folder, shard, tmp_path / "tuesday")
+
+    result = collect(folder, tmp_path, tmp_path / "monday", tmp_path / "tuesday")
+
+    assert result.merged[shard.id].problem == ""
+    (file,) = jsonl.files(tmp_path / "records")
+    assert len(jsonl.read(file).launches) == 2
+
+
+def test_the_ids_of_all_hosts_are_kept(tmp_path: Path) -> None:
+    folder = a_plan_folder(tmp_path)
+    for shard in folder.plan.shards:
+        copy_shard(folder, shard, tmp_path / "copies")
+
+    collect(folder, tmp_path, tmp_path / "copies")
+
+    assert folder.host_ids() == {
+        shard.host: shard_run(folder.plan, shard).host.id for shard in folder.plan.shards
+    }
