@@ -29,6 +29,8 @@ _KEEPS_OWN_FACTOR = 1.25
 # An error of 0 comes from a clock that is coarser than the differences.
 _LEAST_SHARE = 1e-9
 _LEAST_ERROR = 1e-100
+# Priors with less weight, as a share of the error probability, change no interval.
+_NEGLIGIBLE = 1e-8
 # Narrows the bracket to 4e-6 of its width.
 _HALVINGS = 18
 
@@ -85,7 +87,15 @@ def share_variances(
     own = freedoms[..., None, None]
     weights = _weights(logs - centre, freedoms)[..., None, :, :]
     posterior = (prior * scales + own * variances[..., None, None]) / (prior + own)
-    reach = mixture_reach(np.sqrt(posterior), prior + own, weights, 1 - confidence)
+    # Most priors are ruled out by the variances; without them this is several times as fast.
+    likely = weights > _NEGLIGIBLE * (1 - confidence)
+    likely = likely.any(axis=tuple(range(likely.ndim - 2)))
+    reach = mixture_reach(
+        np.sqrt(posterior)[..., None, likely],
+        np.broadcast_to(prior + own, posterior.shape)[..., None, likely],
+        weights[..., None, likely],
+        1 - confidence,
+    )
     total = freedoms + (weights * prior).sum(axis=(-2, -1))
     shared = reach / student_quantiles(total, (1 + confidence) / 2)
     is_noisy = errors > keeps_own_factor * np.median(errors, axis=-1, keepdims=True)
