@@ -80,7 +80,9 @@ def _coverage(options: argparse.Namespace) -> None:
 
 
 def _hosts(options: argparse.Namespace) -> None:
-    hosts.findings(np.random.default_rng(options.seed), max(options.trials // 10, 1))
+    rng = np.random.default_rng(options.seed)
+    hosts.findings(rng, max(options.trials // 10, 1))
+    hosts.one_percent(rng, max(options.trials // 10, 1))
 
 
 def _fleets(options: argparse.Namespace) -> None:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import math
 
 import numpy as np
+from msgspec.structs import replace
 
 from corebound.stats.between_hosts import (
     FLEET_ALPHA,
+    ClassEstimate,
     HostValue,
     compare_classes,
     deviations,
@@ -17,43 +19,70 @@ from corebound.stats.multiplicity import holm
 
 _CONFIGURATIONS = 5
 # Of logarithms: between hosts of a class, and of a host's own value.
-_BETWEEN, _OWN = 0.03, 0.01
+_BETWEEN, _OWN = 0.01, 0.005
 _CLASSES = {
     "10 classes of 20": (20,) * 10,
     "33 classes of 6": (6,) * 33,
     "4 to 100 hosts": (4, 5, 6, 10, 25, 50, 100),
     "50 classes of 3 to 5": (3, 4, 4, 5) * 12,
 }
-_SPREADS = ("normal", "spreads vary", "t3", "lognormal", "two kinds")
-_OUTLIERS = (0.2, 0.4, 0.8)
-_DIFFERENCE = 0.1
-# Of classes whose hosts hardly differ.
-_SMALL_DIFFERENCE, _SMALL_BETWEEN, _SMALL_OWN = math.log(1.01), 0.01, 0.005
+_SPREADS = (
+    "normal", "spreads vary", "t3", "lognormal", "two kinds", "5 % differ 3 times as much",
+    "drift", "t3, the same in all configurations",
+)  # fmt: skip
+_OUTLIER_SIZES = (0.1, 0.2)
+_DIFFERENCES = (0.05, 0.01)
 
 Fleet = list[list[HostValue]]
 
 
 def findings(rng: np.random.Generator, trials: int) -> None:
     """Print false findings of null fleets of 200 hosts, and which planted ones are found."""
-    print(f"{'fleet of about 200 hosts':36} {'null: outlier':>13} {'class':>6} "
-          + "".join(f"{f'found {size:.0%}':>12}" for size in map(math.expm1, _OUTLIERS))
-          + f"{f'class {math.expm1(_DIFFERENCE):.0%}':>11} {'class 1%':>9}")  # fmt: skip
+    print(f"{'about 200 hosts, 5 configurations':58} {'null: outlier':>13} {'class':>6}"
+          + "".join(f"{f'host {size:.0%}':>11}" for size in _OUTLIER_SIZES)
+          + "".join(f"{f'class {size:.0%}':>11}" for size in _DIFFERENCES))  # fmt: skip
     for name, sizes in _CLASSES.items():
         for spread in _SPREADS:
-            outlier, differs, found, told, small = 0, 0, [0] * len(_OUTLIERS), 0, 0
+            rates = np.zeros(2 + len(_OUTLIER_SIZES) + len(_DIFFERENCES))
             for _ in range(trials):
                 fleet = _fleet(rng, sizes, spread)
-                outlier += _has_outlier(fleet)
-                differs += any(_differ(fleet, sizes))
-                for index, size in enumerate(_OUTLIERS):
+                estimates = [*map(estimate_class, fleet)]
+                rates += (
+                    _has_outlier(fleet),
+                    any(_differ(estimates)),
                     # Of a class that is large enough to have outliers.
-                    found[index] += deviations(_with_outlier(fleet, size))[-1][0].is_outlier
-                told += _differ(_with_difference(fleet, _DIFFERENCE), sizes)[0]
-                alike = _fleet(rng, sizes, spread, between=_SMALL_BETWEEN, own=_SMALL_OWN)
-                small += _differ(_with_difference(alike, _SMALL_DIFFERENCE), sizes)[0]
-            rates = [outlier, differs, *found, told, small]
-            shown = " ".join(f"{rate / trials:8.1%}" for rate in rates)
-            print(f"{f'{name}, {spread}':36} {shown}", flush=True)
+                    *(
+                        deviations(_with_outlier(fleet, math.log1p(size)))[-1][0].is_outlier
+                        for size in _OUTLIER_SIZES
+                    ),
+                    *(
+                        _differ(_with_difference(estimates, math.log1p(size)))[0]
+                        for size in _DIFFERENCES
+                    ),
+                )
+            shown = " ".join(f"{rate / trials:10.1%}" for rate in rates)
+            print(f"{f'{name}, {spread}':60} {shown}", flush=True)
+
+
+def one_percent(rng: np.random.Generator, trials: int) -> None:
+    """Print how often one of two classes that is 1 % faster is found, by hosts and their error."""
+    own_errors = (0.002, 0.005, 0.01)
+    print(f"{'2 classes, 1 % apart: hosts of each':38}"
+          + "".join(f"{f'own error {own:.1%}':>16}" for own in own_errors))  # fmt: skip
+    for between in (0.005, 0.01, 0.02):
+        for size in (5, 10, 20, 40, 80):
+            found = [
+                sum(
+                    _differ(_with_difference([*map(estimate_class, fleet)], math.log1p(0.01)))[0]
+                    for fleet in (
+                        _fleet(rng, (size, size), "normal", between=between, own=own)
+                        for _ in range(trials)
+                    )
+                )
+                for own in own_errors
+            ]
+            shown = " ".join(f"{rate / trials:15.0%}" for rate in found)
+            print(f"{f'{size}, hosts differ by {between:.1%}':38} {shown}", flush=True)
 
 
 def _fleet(
@@ -65,12 +94,17 @@ def _fleet(
     own: float = _OWN,
 ) -> Fleet:
     """The values of each class and configuration."""
+    # A host that differs may do so in all configurations.
+    shared = [rng.standard_t(3, size) / 2 for size in sizes]
+    share = 0.9 if spread.startswith("t3,") else 0.0
+    configurations = [_between(rng, spread, sizes) for _ in range(_CONFIGURATIONS)]
     fleet = []
-    for size in sizes:
-        for _ in range(_CONFIGURATIONS):
+    for at, size in enumerate(sizes):
+        for configuration in configurations:
             scale = between * math.exp(rng.normal(0, 0.5 * (spread == "spreads vary")))
             variances = own**2 * rng.lognormal(0, 0.3, size)
-            logs = scale * _between(rng, spread, size) + rng.normal(0, np.sqrt(variances))
+            logs = scale * (share * shared[at] + math.sqrt(1 - share**2) * configuration[at])
+            logs += rng.normal(0, np.sqrt(variances))
             fleet.append(
                 [
                     HostValue(log=float(log), variance=float(variance))
@@ -80,15 +114,22 @@ def _fleet(
     return fleet
 
 
-def _between(rng: np.random.Generator, spread: str, size: int) -> np.ndarray:
-    """How hosts of a class differ, with a standard deviation of about 1."""
+def _between(rng: np.random.Generator, spread: str, sizes: tuple[int, ...]) -> list[np.ndarray]:
+    """How the hosts of each class differ, with a standard deviation of about 1."""
+    hosts = sum(sizes)
+    values = rng.normal(0, 1, hosts)
     if spread == "t3":
-        return rng.standard_t(3, size) / math.sqrt(3)
-    if spread == "lognormal":
-        return (rng.lognormal(0, 0.8, size) - math.exp(0.32)) / 1.31
-    if spread == "two kinds":
-        return rng.choice([-0.6, 1.4], size, p=[0.7, 0.3]) + rng.normal(0, 0.3, size)
-    return rng.normal(0, 1, size)
+        values = rng.standard_t(3, hosts) / math.sqrt(3)
+    elif spread == "lognormal":
+        values = (rng.lognormal(0, 0.8, hosts) - math.exp(0.32)) / 1.31
+    elif spread == "two kinds":
+        values = rng.choice([-0.6, 1.4], hosts, p=[0.7, 0.3]) + rng.normal(0, 0.3, hosts)
+    elif spread.startswith("5 %"):
+        values *= rng.choice([1, 3], hosts, p=[0.95, 0.05])
+    elif spread == "drift":
+        # Hosts are measured one after the other, in any order, while something drifts.
+        values = rng.permutation(values.cumsum() / math.sqrt(hosts / 6))
+    return np.split(values, np.cumsum(sizes)[:-1])
 
 
 def _has_outlier(fleet: Fleet) -> bool:
@@ -101,17 +142,17 @@ def _with_outlier(fleet: Fleet, size: float) -> Fleet:
     return [*fleet[:-1], [moved, *others]]
 
 
-def _with_difference(fleet: Fleet, size: float) -> Fleet:
+def _with_difference(estimates: list[ClassEstimate], size: float) -> list[ClassEstimate]:
     """The first class is faster in the first configuration."""
-    moved = [HostValue(log=each.log + size, variance=each.variance) for each in fleet[0]]
-    return [moved, *fleet[1:]]
+    first, *others = estimates
+    return [replace(first, log=first.log + size), *others]
 
 
-def _differ(fleet: Fleet, sizes: tuple[int, ...]) -> tuple[bool, ...]:
+def _differ(estimates: list[ClassEstimate]) -> tuple[bool, ...]:
     """Whether the classes differ, for each configuration."""
-    tests = []
-    for configuration in range(_CONFIGURATIONS):
-        groups = fleet[configuration::_CONFIGURATIONS][: len(sizes)]
-        tests.append(compare_classes([estimate_class(group) for group in groups]))
+    tests = [
+        compare_classes(estimates[configuration::_CONFIGURATIONS])
+        for configuration in range(_CONFIGURATIONS)
+    ]
     p_values = [test.p_value if test is not None else None for test in tests]
     return holm(p_values, alpha=FLEET_ALPHA)

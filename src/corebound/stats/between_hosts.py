@@ -23,10 +23,12 @@ from corebound.stats.shared_variance import mixture_reach, share_variances
 
 # With fewer hosts nobody can say which of them is the outlier.
 LEAST_HOSTS = 4
-# The probability that a fleet without outliers names any, and that equal classes are called
-# different. An outlier is a machine that somebody goes and looks at, so it is a fifth of the
-# usual 5 %.
+# The probability that equal classes of a fleet are called different.
 FLEET_ALPHA = 0.01
+# The probability that a fleet without outliers names any: an outlier is a machine that somebody
+# goes and looks at. Small classes hardly show how heavy the tails are, and then it is up to ten
+# times this.
+OUTLIER_ALPHA = 0.004
 
 # Few hosts often seem to differ by a quarter more than those of other classes do, and at so small
 # an error probability their own spread alone could never show an outlier.
@@ -37,8 +39,10 @@ _TAILS = np.array([3.0, 4.0, 6.0, 10.0, 20.0, 1000.0])
 _TAIL_WEIGHTS = np.array([1.0, 1.0, 2.0, 2.0, 2.0, 2.0])
 _SCALES = np.exp(np.linspace(-0.5, 0.5, 11))
 _OUTLIER_SHARES = np.array([0.0, 0.03, 0.1])
-# In standard errors.
-_EDGES = np.array([0.5, 1.0, 1.5, 2.0, 2.5])
+# In standard errors. Outliers are as likely between any two of the last edges, and beyond: heavy
+# tails become rarer there.
+_EDGES = np.array([0.5, 1.0, 1.5, 2.0, 2.5, 4.0, 7.0])
+_OUTLIERS = np.array([0, 0, 0, 0, 0, 1 / 3, 1 / 3, 1 / 3])
 _LEAST_FREEDOM = 1.0
 # Constants of Qn: for normal values, and for few of them (Croux & Rousseeuw 1992).
 _QN = 2.2219
@@ -175,7 +179,7 @@ class Deviation(Struct, frozen=True, kw_only=True):
 
 
 def deviations(
-    groups: Sequence[Sequence[HostValue]], *, alpha: float = FLEET_ALPHA
+    groups: Sequence[Sequence[HostValue]], *, alpha: float = OUTLIER_ALPHA
 ) -> tuple[tuple[Deviation, ...], ...]:
     """Find the hosts that are far from the others of their class.
 
@@ -244,9 +248,9 @@ def _tail_factors(distances: Sequence[Array], freedoms: Array, *, alpha: float) 
 
     In some fleets many hosts differ by more than normal values do, and that is no reason to look
     at one of them. So the distances are those of Student's t, of unknown degrees of freedom and
-    scale, which are averaged over, weighted by how well they explain the distances seen. Beyond
-    2.5 standard errors only the number of hosts counts, and up to a tenth of them may be outliers,
-    so these do not hide themselves.
+    scale, which are averaged over, weighted by how well they explain the distances seen. Up to a
+    tenth of the hosts may be outliers, at any distance beyond 2.5 standard errors, so these do not
+    hide themselves; beyond 7 only their number counts.
 
     Args:
         distances: (n,) distances of the hosts of each group from its median, in standard errors.
@@ -262,7 +266,7 @@ def _tail_factors(distances: Sequence[Array], freedoms: Array, *, alpha: float) 
     total = 1 / (1 / groups[:, None, None, None] + 1 / _TAILS[:, None, None])
     scaled = _EDGES / _SCALES[:, None]
     outside = 2 * student_probabilities(*np.broadcast_arrays(total, -scaled))
-    inside = np.diff(1 - outside, prepend=0.0, append=1.0, axis=-1)
+    inside = -np.diff(outside, prepend=1.0, append=0.0, axis=-1)
     seen = np.array(
         [
             np.histogram(
@@ -272,10 +276,10 @@ def _tail_factors(distances: Sequence[Array], freedoms: Array, *, alpha: float) 
             for group in range(len(groups))
         ]
     )
-    # A share of the hosts may be outliers, which lie beyond the last edge.
-    with_outliers = inside[..., None] * (1 - _OUTLIER_SHARES)
-    with_outliers[..., -1, :] += _OUTLIER_SHARES
-    likelihood = (seen[:, None, None, :, None] * np.log(with_outliers)).sum(axis=(0, -2))
+    # A share of the hosts may be outliers.
+    with_outliers = inside[..., None] * (1 - _OUTLIER_SHARES) + _OUTLIERS[:, None] * _OUTLIER_SHARES
+    logs = np.log(np.maximum(with_outliers, np.finfo(float).tiny))
+    likelihood = (seen[:, None, None, :, None] * logs).sum(axis=(0, -2))
     weights = np.exp(likelihood - likelihood.max()) * _TAIL_WEIGHTS[:, None, None]
     weights = weights.sum(axis=-1) / weights.sum()
     factors = mixture_reach(
