@@ -24,6 +24,9 @@ ENGINES: tuple[EngineName, ...] = ("dask", "slurm", "kubernetes")
 HOST_NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,252}$"
 HostName = Annotated[StrictStr, Field(pattern=HOST_NAME)]
 Words = Annotated[StrictStr, Field(min_length=1, max_length=1000, pattern=r"^[^\n\r\x00]+$")]
+# As Kubernetes names its objects (RFC 1123), and writes amounts.
+ObjectName = Annotated[StrictStr, Field(pattern=r"^[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?$")]
+Memory = Annotated[StrictStr, Field(pattern=r"^[0-9]{1,15}([.][0-9]{1,9})?([KMGTP]i|[kMGTP])?$")]
 Labels = Mapping[StrictStr, Words]
 Duration = Annotated[
     StrictStr, Field(min_length=2, pattern=r"^([0-9]{1,4}h)?([0-9]{1,5}m)?([0-9]{1,6}s)?$")
@@ -83,15 +86,15 @@ class Kubernetes(StrictModel):
     """The Job that measures: its image, volume and nodes."""
 
     image: Words = Field(description="image with corebound and git")
-    claim: Words = Field(description="PersistentVolumeClaim that all pods and you can write")
+    claim: ObjectName = Field(description="PersistentVolumeClaim that all pods and you can write")
     mount: Annotated[StrictStr, Field(pattern=r"^/[^\n\r\x00]{0,1000}$")] = Field(
         description="where the pods, and you, have the volume; the plans must be below it"
     )
-    namespace: Words = Field("default", description="namespace of the Job")
+    namespace: ObjectName = Field("default", description="namespace of the Job")
     cpus: Annotated[StrictInt, Field(ge=1, le=65_536)] = Field(
         1, description="CPUs of each pod: requests and limits, so that it has exclusive ones"
     )
-    memory: Words = Field("4Gi", description="memory of each pod")
+    memory: Memory = Field("4Gi", description="memory of each pod")
     tolerations: tuple[Toleration, ...] = Field((), max_length=64)
 
 
@@ -149,6 +152,7 @@ _TEXT = Expected(noun="one line of text", fix="Write text, in quotes if it looks
 _LABELS = Expected(noun="a mapping of labels", fix="Write labels as `rack: a7`, one on each line.")
 _LABEL = Expected(noun="a label", fix='Write text, in quotes if it looks like a number: rack: "7".')
 _DURATION = Expected(noun="a duration", fix="Write it like 90s, 10m or 1h30m.")
+_OBJECT_FIX = "Write lower-case letters, digits, `.` and `-`, a letter or digit first and last."
 _HOST = Expected(
     noun="a host",
     fix="Write a name of letters, digits, `.`, `_` and `-`, or a mapping such as"
@@ -192,9 +196,9 @@ EXPECTED: dict[str, Expected] = {
     "qos": _TEXT,
     "constraint": _TEXT,
     "image": Expected(noun="an image", fix="Write an image that contains corebound and git."),
-    "claim": Expected(noun="a volume claim", fix="Write the name of a PersistentVolumeClaim."),
+    "claim": Expected(noun="the name of a PersistentVolumeClaim", fix=_OBJECT_FIX),
     "mount": Expected(noun="an absolute path", fix="Write the folder of the volume: /fleet."),
-    "namespace": _TEXT,
+    "namespace": Expected(noun="the name of a namespace", fix=_OBJECT_FIX),
     "cpus": whole_number("a number of CPUs", 1, 65_536),
     "memory": Expected(noun="an amount of memory", fix="Write it as Kubernetes does: 4Gi."),
     "tolerations": Expected(
@@ -294,6 +298,12 @@ def _check_sections(fleet: FleetFile, invalid: set[str | int]) -> Iterator[Flaw]
             yield ("dask",), what, "Write `dask: {scheduler: tcp://HOST:8786}`."
     if fleet.engine == "kubernetes" and fleet.kubernetes is None and "kubernetes" not in invalid:
         yield ("engine",), "`kubernetes` is missing.", EXPECTED["kubernetes"].fix
+    if fleet.kubernetes is not None and "kubernetes" not in invalid:
+        for number, toleration in enumerate(fleet.kubernetes.tolerations):
+            if toleration.operator == "Exists" and toleration.value:
+                path = ("kubernetes", "tolerations", number, "value")
+                what = "a toleration with `operator: Exists` has no value."
+                yield path, what, "Remove it, or write `operator: Equal`."
 
 
 # The keys of a host that only one engine understands.

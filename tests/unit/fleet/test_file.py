@@ -34,6 +34,10 @@ work: /scratch/corebound
 slurm: {partition: all, account: bench, qos: high, constraint: avx512, time_limit: 2h}
 """
 LEAST = "schema: 1\nname: lab\nengine: dask\nhosts: [n1]\nscenarios: [a.yaml]\n"
+KUBERNETES = (
+    LEAST.replace("dask", "kubernetes")
+    + "kubernetes:\n  image: i\n  claim: bench\n  mount: /fleet\n"
+)
 DASK = LEAST + "dask: {scheduler: tcp://h:8786}\n"
 
 
@@ -48,6 +52,14 @@ def test_a_fleet_file_is_read_with_all_its_keys() -> None:
 
     assert [entry.name for entry in fleet.entries()] == ["n1", "n2", None]
     assert fleet.document() == yaml.safe_load(WHOLE)
+
+
+def test_a_toleration_of_any_value_is_read() -> None:
+    text = KUBERNETES + "  memory: 1.5Gi\n  tolerations: [{key: a, operator: Exists}]\n"
+    section = load_fleet(text.encode(), "fleet.yaml").kubernetes
+
+    assert section is not None
+    assert (section.memory, section.tolerations[0].operator) == ("1.5Gi", "Exists")
 
 
 def test_every_fault_is_reported_at_once_with_its_line() -> None:
@@ -73,6 +85,13 @@ def test_every_fault_is_reported_at_once_with_its_line() -> None:
         (LEAST.replace("dask", "kubernetes"), "`kubernetes` is missing"),
         (LEAST.replace("dask", "slurmm"), "Did you mean `slurm`?"),
         (DASK + "partition: p\n", "Write it under `hosts`"),
+        (KUBERNETES + "  memory: 4 GB\n", "is not an amount of memory"),
+        (KUBERNETES + "  namespace: My_Lab\n", "is not the name of a namespace"),
+        (KUBERNETES.replace("bench", "Bench"), "is not the name of a PersistentVolumeClaim"),
+        (
+            KUBERNETES + "  tolerations: [{key: a, operator: Exists, value: b}]\n",
+            "with `operator: Exists` has no value",
+        ),
         ("- a list", "this is not a fleet file"),
     ],
 )
