@@ -91,7 +91,8 @@ EXPECTED: dict[str, Expected] = {
         noun="a mapping of parameters", fix="Write them as `name: value`, one on each line."
     ),
     "env": Expected(
-        noun="a mapping of environment variables", fix='Write them as `NAME: "value"`.'
+        noun="a mapping of environment variables",
+        fix='Write them as `NAME: "value"`; in a matrix, as `NAME: ["1", "2"]`.',
     ),
     "matrix": Expected(
         noun="a mapping of axes", fix="Write axes as `threads: [1, 2]`, one on each line."

@@ -70,7 +70,7 @@ def import_results(
 
     Args:
         tool: The tool that wrote them.
-        paths: The files; for Criterion, folders.
+        paths: The files, or folders with JSON files of the tool; for Criterion, its own folders.
         records: The folder of records.
         progress: Called with the number of files read and the total.
         project: The project's name; None takes the tool's.
@@ -89,9 +89,24 @@ def import_results(
         commit=_commit(commit) if commit else None,
         at=_date(date) if date else None,
     )
-    source = result_files.read_all(paths, READERS[tool], context, progress)
+    files = paths if tool == "criterion" else [file for path in paths for file in _files_at(path)]
+    source = result_files.read_all(files, READERS[tool], context, progress)
     history = history_import.keep(context.project, source.series, records)
     return ImportedResults(project=context.project, source=source, history=history)
+
+
+def _files_at(path: Path) -> Sequence[Path]:
+    """The file itself, or the JSON files below a folder."""
+    if not path.is_dir():
+        return (path,)
+    files = sorted(path.rglob("*.json"))
+    if not files:
+        raise InputError(
+            what="there is no JSON file in this folder.",
+            where=str(path),
+            fix="Name the files that the tool has written.",
+        )
+    return files
 
 
 def _commit(name: str) -> Commit:

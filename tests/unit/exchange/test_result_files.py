@@ -206,6 +206,24 @@ def test_a_planted_slow_down_is_a_regression_of_its_commit(tmp_path: Path) -> No
     assert entry["regressions"]["largest"] == pytest.approx(1.3, abs=0.02)
 
 
+def test_a_folder_stands_for_the_files_below_it_and_an_empty_one_is_an_error(
+    tmp_path: Path,
+) -> None:
+    folder = tmp_path / ".benchmarks" / "Linux-CPython"
+    folder.mkdir(parents=True)
+
+    empty = corebound(tmp_path, "import", "pytest-benchmark", ".benchmarks", in_process=True)
+    shutil.copy(DATA / FILES["pytest-benchmark"], folder / "0001.json")
+    shutil.copy(DATA / FILES["pytest-benchmark"], folder / "0002.json")
+    imported = corebound(
+        tmp_path, "import", "pytest-benchmark", ".benchmarks", "--json", in_process=True
+    )
+
+    assert empty.code == 2
+    assert "no JSON file in this folder" in empty.err
+    assert json.loads(imported.out)["files"] == 2
+
+
 def test_what_a_file_does_not_say_comes_from_the_user_or_its_last_change(tmp_path: Path) -> None:
     file = tmp_path / "times.json"
     shutil.copy(DATA / FILES["hyperfine"], file)

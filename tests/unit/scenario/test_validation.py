@@ -136,7 +136,8 @@ f.yaml:8: `quick: 3` is not a profile. Write keys of `measure`, `parameters` or 
 f.yaml:8: `slow` is not a known key of `profiles`. Remove it; known here: `quick` and `nightly`.
 f.yaml:9: `parameters: 3` is not a mapping of parameters. \
 Write them as `name: value`, one on each line.
-f.yaml:10: `env: [a]` is not a mapping of environment variables. Write them as `NAME: "value"`.
+f.yaml:10: `env: [a]` is not a mapping of environment variables. \
+Write them as `NAME: "value"`; in a matrix, as `NAME: ["1", "2"]`.
 f.yaml:11: `baseline` has no value. Write one, or remove the key.""",
     ),
     "numbers where text belongs": (

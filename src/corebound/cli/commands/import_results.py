@@ -19,7 +19,9 @@ from corebound.workflow.import_results import Tool, import_results
 
 _Files = Annotated[
     list[Path],
-    typer.Argument(metavar="FILE...", help="Files with results; of Criterion, target/criterion."),
+    typer.Argument(
+        metavar="FILE...", help="Files with results, or folders; of Criterion, target/criterion."
+    ),
 ]
 _Host = Annotated[
     str | None, typer.Option("--host", metavar="NAME", help="Name of the machine that measured.")
@@ -75,7 +77,7 @@ def pytest_benchmark() -> None:
     and day that are imported together are launches of one point.
 
     Examples:
-        corebound import pytest-benchmark .benchmarks/*/*.json --project parser
+        corebound import pytest-benchmark .benchmarks --project parser
     """
 
 
