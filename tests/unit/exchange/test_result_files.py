@@ -107,7 +107,7 @@ def test_the_median_of_criterion_is_one_launch() -> None:
     # A benchmark of a group has its parameter; the folder of this group is `Fib_by size`.
     assert set(series) == {"fib 15[default]", "Fib/by size/loop[input=20]"}
     (point,) = series["fib 15[default]"].points
-    assert point.launches == (pytest.approx(1328.126, abs=0.001),)
+    assert point.launches == pytest.approx((1328.126,), abs=0.001)
     assert point.bounds is None
 
 
