@@ -113,7 +113,7 @@
 
   function found(words, chosen, list) {
     const { rows, fold, block, heading } = list;
-    list.said ??= rows.map((row) => saidBy(row, list));
+    if (words.length) list.said ??= rows.map((row) => saidBy(row, list));
     const isChosen = (row) => [...chosen].every(([column, value]) => wordOf(row, column) === value);
     rows.forEach((row, at) => (row.hidden = !(words.every((word) => list.said[at].includes(word)) && isChosen(row))));
     const left = rows.filter((row) => !row.hidden).length;
@@ -228,7 +228,7 @@
     input.value = address().get(`filter.${section.id}`) || "";
     if (input.value || chosen.size) look();
     /* Who comes back finds the words there, put by the browser. */
-    addEventListener("pageshow", () => setTimeout(look));
+    addEventListener("pageshow", () => setTimeout(() => input.value && look()));
     addEventListener("beforeprint", () => (line.hidden = !input.value && !chosen.size));
     addEventListener("afterprint", () => (line.hidden = false));
     const [{ fold, frame, heading }] = several;
@@ -236,11 +236,19 @@
   }
 
   function targeted() {
+    let id;
     try {
-      return document.getElementById(decodeURIComponent(location.hash.slice(1)));
+      id = decodeURIComponent(location.hash.slice(1));
     } catch {
       return null;
     }
+    const store = id && !document.getElementById(id) && all("details > noscript").find((one) => one.textContent.includes(` id="${id}"`));
+    if (store) {
+      fill(store.parentNode);
+      /* The browser has looked for it before it was there. */
+      location.replace(location.href);
+    }
+    return document.getElementById(id);
   }
 
   /* A link within the page leads to its row, whatever was searched for. */
@@ -251,33 +259,36 @@
     target.scrollIntoView();
   });
 
-  for (const table of all("table.data, table.forest")) {
-    /* Where a row has details below it, both are a body of the table. */
-    const detailed = table.matches(".forest");
-    const rows = detailed ? [...table.tBodies] : [...(table.tBodies[0]?.rows || [])];
-    /* Groups and sums have an order of their own. */
-    if (!rows.length || !detailed && (table.tBodies.length !== 1 || table.querySelector("[colspan], [rowspan]"))) continue;
-    const section = table.closest("section");
-    if (section && !table.closest("figure, .panel, .commit"))
-      lists.set(section, [...(lists.get(section) || []), { rows, ...partsOf(detailed ? table : table.parentNode) }]);
-    if (rows.length < 2) continue;
-    table.classList.add("sortable");
-    for (const head of all("thead th:not(.axis, .fold, .line, .bars, .plain)", table)) {
-      if (!head.textContent.trim()) continue;
-      const button = made("button", { type: "button" });
-      button.append(...head.childNodes);
-      head.append(button);
-      button.addEventListener("click", () => sort(table, head, rows));
+  function findTables(root) {
+    for (const table of all("table.data, table.forest", root)) {
+      /* Where a row has details below it, both are a body of the table. */
+      const detailed = table.matches(".forest");
+      const rows = detailed ? [...table.tBodies] : [...(table.tBodies[0]?.rows || [])];
+      /* Groups and sums have an order of their own. */
+      if (!rows.length || !detailed && (table.tBodies.length !== 1 || table.querySelector("[colspan], [rowspan]"))) continue;
+      const section = table.closest("section");
+      if (section && !table.closest("figure, .panel, .commit"))
+        lists.set(section, [...(lists.get(section) || []), { rows, ...partsOf(detailed ? table : table.parentNode) }]);
+      if (rows.length < 2) continue;
+      table.classList.add("sortable");
+      for (const head of all("thead th:not(.axis, .fold, .line, .bars, .plain)", table)) {
+        if (!head.textContent.trim()) continue;
+        const button = made("button", { type: "button" });
+        button.append(...head.childNodes);
+        head.append(button);
+        button.addEventListener("click", () => sort(table, head, rows));
+      }
+    }
+    for (const list of all("section ul.reasons", root)) {
+      const section = list.closest("section");
+      lists.set(section, [...(lists.get(section) || []), { rows: [...list.children], ...partsOf(list) }]);
     }
   }
 
-  for (const list of all("section ul.reasons")) {
-    const section = list.closest("section");
-    lists.set(section, [...(lists.get(section) || []), { rows: [...list.children], ...partsOf(list) }]);
-  }
-
-  for (const [section, several] of lists)
+  function filter(section) {
+    const several = lists.get(section) || [];
     if (several.flatMap(({ rows }) => rows).length >= MANY_ROWS) searchable(section, several);
+  }
 
   /* A table's frame is a stop of the keyboard, with a name of its own, only where it scrolls */
 
@@ -293,10 +304,13 @@
       });
   }
 
-  const framed = all(".scroll > table");
   const framing = new ResizeObserver((seen) => frameAll(seen.map(({ target }) => target)));
-  frameAll(framed);
-  for (const table of framed) framing.observe(table);
+
+  function frame(root) {
+    const framed = all(".scroll > table", root);
+    frameAll(framed);
+    for (const table of framed) framing.observe(table);
+  }
 
   /* Copying: one button for every command block, and for a command in a row once it is opened */
 
@@ -325,11 +339,59 @@
     (code.closest(".block, .cmd") || code).append(button);
   }
 
-  for (const code of all(".cmd > code")) copyable(code, code.textContent);
-  for (const code of all(".command")) copyable(code, code.getAttribute("aria-label").toLowerCase());
+  function equip(root) {
+    findTables(root);
+    frame(root);
+    for (const code of all(".cmd > code", root)) copyable(code, code.textContent);
+    for (const code of all(".command", root)) copyable(code, code.getAttribute("aria-label").toLowerCase());
+  }
+
+  /* What a long page folds is text in a <noscript> until a fold is opened, so that the page is interactive sooner.
+     Folds whose rows are filtered together are filled together. */
+
+  const WITH_ROWS = "details > noscript[data-rows]";
+
+  function fill(fold) {
+    const store = fold.querySelector(":scope > noscript");
+    if (!store) return;
+    const isFiltered = store.matches(WITH_ROWS);
+    const section = fold.closest("section");
+    for (const one of isFiltered ? all(WITH_ROWS, section) : [store]) {
+      const parent = one.parentNode;
+      one.replaceWith(document.createRange().createContextualFragment(one.textContent));
+      equip(parent);
+    }
+    if (!isFiltered) return;
+    section.querySelector(".filters.unfilled")?.remove();
+    filter(section);
+  }
+
+  /* In place of the filter of rows that are not there yet; who is about to use it gets the filter itself. */
+  function offerFilter(section, stores) {
+    const line = made("label", { class: "filters unfilled soft" }, "Filter ");
+    const input = made("input", { type: "search", class: "only", "aria-label": `Filter, ${section.querySelector("h2").textContent}` });
+    line.append(input);
+    input.addEventListener("focus", () => {
+      fill(stores[0].parentNode);
+      section.querySelector(".filters input")?.focus();
+    });
+    stores[0].parentNode.before(line);
+  }
+
+  equip(document);
+  for (const section of all(`section:has(${WITH_ROWS})`)) {
+    const stores = all(WITH_ROWS, section);
+    const listed = (lists.get(section) || []).flatMap(({ rows }) => rows).length;
+    const rows = stores.reduce((sum, one) => sum + Number(one.dataset.rows), listed);
+    const isAsked = [...address().keys()].some((key) => OF_FILTER.test(key) && key.split(".")[1] === section.id);
+    if (isAsked) fill(stores[0].parentNode);
+    else if (rows >= MANY_ROWS) offerFilter(section, stores);
+  }
+  for (const section of [...lists.keys()]) if (!section.querySelector(".filters")) filter(section);
 
   /* A fold does not bubble its event, but the document sees it first. */
   const unfolded = ({ target }) => {
+    if (target.open) fill(target);
     const code = target.open && target.querySelector(":scope > code");
     const summary = target.querySelector("summary");
     if (code) copyable(code, summary.getAttribute("aria-label") || summary.textContent);
@@ -435,7 +497,11 @@
   /* A link to something folded opens it, itself included */
 
   function reveal() {
-    for (let target = targeted(); target; target = target.parentElement) if (target.tagName === "DETAILS") target.open = true;
+    for (let target = targeted(); target; target = target.parentElement) {
+      if (target.tagName !== "DETAILS") continue;
+      fill(target);
+      target.open = true;
+    }
   }
 
   addEventListener("hashchange", reveal);
@@ -475,7 +541,11 @@
     const { changed, place, y } = JSON.parse(sessionStorage.getItem(PLACE)) || {};
     if (!changed) return;
     const open = new Map(changed);
-    foldNames().forEach((name, at) => (folds[at].open = open.get(name) ?? folds[at].open));
+    foldNames().forEach((name, at) => {
+      if (!open.has(name)) return;
+      folds[at].open = open.get(name);
+      if (folds[at].open) fill(folds[at]);
+    });
     const marks = landmarks();
     const mark = place && marks[nth(marks, (one) => one.textContent).indexOf(place[0])];
     const scroll = () => scrollTo({ top: mark ? scrollY + mark.getBoundingClientRect().top - place[1] : y, behavior: "instant" });

@@ -35,7 +35,13 @@ PAGES = (
     "fleet/history.html",
 )
 PHONE, DESK, HEIGHT = 390, 1280, 900
-UNFOLD = "document.querySelectorAll('details').forEach(node => node.open = true)"
+# Twice, because some folds are filled when they are opened.
+UNFOLD = """(async () => {
+    for (const _ of [1, 2]) {
+        document.querySelectorAll('details').forEach(node => node.open = true);
+        await new Promise(filled => setTimeout(filled));
+    }
+})()"""
 
 Scheme = Literal["light", "dark"]
 

@@ -193,6 +193,34 @@ def test_a_pair_without_a_page_has_the_command(windows: Windows, sites: Path) ->
     expect(page.get_by_role("status")).to_contain_text("Choose two different ones")
 
 
+@pytest.mark.parametrize("scripts", [True, False])
+def test_a_link_leads_to_a_change_in_a_fold(windows: Windows, sites: Path, scripts: bool) -> None:
+    file = sites / "past/history.html"
+    folded = file.read_text(encoding="utf-8").partition("<noscript>")[2]
+    found = re.search(r' id="(change-\w+)"', folded)
+    assert found is not None
+
+    page = windows.open(file, scripts=scripts)
+    page.goto(f"{file.as_uri()}#{found[1]}")
+
+    expect(page.locator(f"#{found[1]}")).to_be_in_viewport()
+
+
+def test_a_fold_is_filled_when_it_is_opened_and_after_a_refresh(
+    windows: Windows, sites: Path
+) -> None:
+    page = windows.open(sites / "past/history.html")
+    fold = page.locator(".commit > details").first
+    assert page.locator("details noscript").count() > 0
+    assert fold.locator("tr").count() == 0
+
+    fold.locator("> summary").click()
+
+    expect(fold.locator("tbody tr").first).to_be_visible()
+    page.reload()
+    expect(fold.locator("tbody tr").first).to_be_visible()
+
+
 def test_a_refresh_keeps_what_is_open_and_the_place(windows: Windows, sites: Path) -> None:
     page = windows.open(sites / SCENARIO)
     page.emulate_media(reduced_motion="reduce")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
 from corebound.analysis.serialize import comparison_document, interval_pair, ratio_interval_pair
 from corebound.analysis.wording import bounds, compared_bounds, within
@@ -32,6 +33,12 @@ def test_a_comparison_without_an_interval_says_that_launches_are_too_few() -> No
     assert compared_bounds(a_comparison(None)) == "not enough launches yet (3 launches)"
     assert compared_bounds(a_comparison(None, pairs=0)) == "not enough launches yet"
     assert compared_bounds(None) == ""
+
+
+def test_a_decided_comparison_without_a_usable_interval_says_that_its_size_is_unknown() -> None:
+    decided = replace(a_comparison(None), verdict="slower")
+
+    assert compared_bounds(decided) == "size not known yet (3 launches)"
 
 
 def test_a_slowdown_without_an_interval_says_that_launches_are_too_few() -> None:

@@ -86,7 +86,7 @@ def test_commits_beyond_what_a_page_holds_are_counted(monkeypatch: pytest.Monkey
     page = page_of(*(a_stepped_series(f"b{at}", 1.2, at=at) for at in (32, 40, 48)))
 
     assert (len(page.commits), len(page.older)) == (1, 1)
-    assert page.hidden == "1 older commit more in the CSV."
+    assert page.hidden == "Only in the CSV: 1 older commit."
 
 
 def test_a_bar_counts_the_series_of_its_commit_by_importance() -> None:

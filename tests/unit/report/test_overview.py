@@ -173,7 +173,7 @@ def test_launches_are_counted_with_the_reasons_of_those_that_were_discarded() ->
     page = page_of(latest_results([(a_run(scenarios=(scenario,)), launches)])[0])
 
     assert page.launches == (
-        "6 launches count. 4 were discarded:"
+        "6 valid launches. 4 were discarded:"
         " 2 not run as requested, 1 failed, 1 disturbed from outside."
     )
     assert [(scenario.name, reasons) for scenario, reasons in page.discarded] == [

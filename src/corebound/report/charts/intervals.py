@@ -35,6 +35,7 @@ class IntervalPlot(Struct, frozen=True, kw_only=True):
         low, high: Ends of its interval, or None if there is no interval.
         dots: The ratios behind the estimate, one per block.
         margin: Half-width of the grey band around 1.
+        is_inconclusive: Whether the comparison is inconclusive; its dot is then hollow.
     """
 
     tone: str
@@ -43,6 +44,7 @@ class IntervalPlot(Struct, frozen=True, kw_only=True):
     high: float | None
     dots: tuple[float, ...]
     margin: float
+    is_inconclusive: bool = False
 
 
 class ClassStrip(Struct, frozen=True, kw_only=True):
@@ -52,6 +54,7 @@ class ClassStrip(Struct, frozen=True, kw_only=True):
         value, bounds: Its speed-up and the ends of its interval, None without one.
         hosts, outliers: The speed-ups of its hosts, and of those far from it.
         tone: The CSS class of its verdict's colour.
+        is_inconclusive: Whether its dot is hollow.
         description: Alternative text.
     """
 
@@ -60,6 +63,7 @@ class ClassStrip(Struct, frozen=True, kw_only=True):
     hosts: tuple[float, ...]
     outliers: tuple[float, ...]
     tone: str
+    is_inconclusive: bool
     description: str
 
 
@@ -83,6 +87,7 @@ def comparison_plot(
         high=interval.high if interval else None,
         dots=tuple(ratio for _, ratio in comparison.per_block) if comparison else (),
         margin=margin,
+        is_inconclusive=comparison is not None and comparison.verdict == "undecided",
     )
 
 
@@ -126,7 +131,7 @@ def interval_svg(plot: IntervalPlot, axis: Axis) -> str:
     if plot.low is not None and plot.high is not None:
         parts.append(_interval(plot.low, plot.high, axis, plot.tone))
     if plot.estimate is not None:
-        parts.append(_estimate(plot.estimate, axis, plot.tone))
+        parts.append(_estimate(plot.estimate, axis, plot.tone, is_hollow=plot.is_inconclusive))
     return (
         f'<svg viewBox="0 0 {_WIDTH} {_HEIGHT}" preserveAspectRatio="none"'
         f"{img_attributes(describe_interval(plot.low, plot.high, plot.dots))}>"
@@ -140,7 +145,9 @@ def spark_svg(plot: IntervalPlot, axis: Axis) -> str:
     if plot.low is not None and plot.high is not None:
         parts.append(_interval(plot.low, plot.high, axis, plot.tone, y=10))
     if plot.estimate is not None:
-        parts.append(_estimate(plot.estimate, axis, plot.tone, y=10))
+        parts.append(
+            _estimate(plot.estimate, axis, plot.tone, y=10, is_hollow=plot.is_inconclusive)
+        )
     return (
         f'<svg class="spark" viewBox="0 0 {_WIDTH} 20" preserveAspectRatio="none"'
         f"{img_attributes(describe_interval(plot.low, plot.high))}>{''.join(parts)}</svg>"
@@ -210,9 +217,8 @@ def effect_svg(shown: Comparison, others: Sequence[Comparison], axis: Axis) -> s
     interval = shown.interval
     if interval is not None:
         parts.append(_interval(interval.low, interval.high, axis, tone, y=10))
-    parts.append(_estimate(shown.speedup_ratio, axis, tone, y=10))
-    if tone == "plain" and 0 <= axis.share(shown.speedup_ratio) <= 1:
-        parts.append(f'<path class="hole" d="M{_x(axis, shown.speedup_ratio)} 10h0"/>')
+    is_hollow = shown.verdict == "undecided"
+    parts.append(_estimate(shown.speedup_ratio, axis, tone, y=10, is_hollow=is_hollow))
     ends = (interval.low, interval.high) if interval else (None, None)
     return (
         f'<svg class="spark" viewBox="0 0 {_WIDTH} 20" preserveAspectRatio="none"'
@@ -232,9 +238,7 @@ def class_svg(strip: ClassStrip, axis: Axis) -> str:
     parts = [f'<path class="one" d="M{_x(axis, 1)} -2V22"/>']
     if strip.bounds is not None:
         parts.append(_interval(*strip.bounds, axis, strip.tone, y=8))
-    parts.append(_estimate(strip.value, axis, strip.tone, y=8))
-    if strip.tone == "plain":
-        parts.append(f'<path class="hole" d="M{_x(axis, strip.value)} 8h0"/>')
+    parts.append(_estimate(strip.value, axis, strip.tone, y=8, is_hollow=strip.is_inconclusive))
     if dots:
         parts.append(f'<path class="run {strip.tone}" d="{dots}"/>')
     if rings:
@@ -280,14 +284,18 @@ def _interval(low: float, high: float, axis: Axis, tone: str, *, y: int = _ESTIM
     return f'<path class="ci {tone}" d="M{_x(axis, low)} {y}H{_x(axis, high)}{ends}"/>'
 
 
-def _estimate(estimate: float, axis: Axis, tone: str, *, y: int = _ESTIMATE_Y) -> str:
+def _estimate(
+    estimate: float, axis: Axis, tone: str, *, y: int = _ESTIMATE_Y, is_hollow: bool = False
+) -> str:
     share = axis.share(estimate)
     if share < 0:
         return f'<path class="ci {tone}" d="M0 {y}H24M8 {y - 6}L0 {y}L8 {y + 6}"/>'
     if share > 1:
         edge = f"M{_WIDTH} {y}h-24M{_WIDTH - 8} {y - 6}L{_WIDTH} {y}L{_WIDTH - 8} {y + 6}"
         return f'<path class="ci {tone}" d="{edge}"/>'
-    return f'<path class="est {tone}" d="M{_x(axis, estimate)} {y}h0"/>'
+    place = f'd="M{_x(axis, estimate)} {y}h0"/>'
+    hole = f'<path class="hole" {place}' if is_hollow else ""
+    return f'<path class="est {tone}" {place}{hole}'
 
 
 def _x(axis: Axis, value: float) -> str:

@@ -219,7 +219,7 @@ def history_page(context: PageContext) -> HistoryPage:
         timelines=commit_timelines(on_page, history),
         commits=tuple(row for row in rows if row.entry.id in unfolded),
         older=tuple(row for row in rows if row.entry.id not in unfolded),
-        hidden=f"{count(hidden, 'older commit')} more in the CSV." if hidden else "",
+        hidden=f"Only in the CSV: {count(hidden, 'older commit')}." if hidden else "",
         unclear=entry_rows(unclear[:_MOST_UNCLEAR], history),
         more_unclear=and_more(len(unclear) - _MOST_UNCLEAR),
         failures=failure_rows(group_failures(history.failing.values()), links),

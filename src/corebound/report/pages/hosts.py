@@ -366,6 +366,7 @@ def _cell(
             hosts=_dots(result.members, outliers=False),
             outliers=_dots(result.members, outliers=True),
             tone={"faster": "good", "slower": "bad"}.get(state, "plain"),
+            is_inconclusive=state == "inconclusive",
             description=f"{row.name} on {names[result.hardware]}: {size} {read}{odd}",
         ),
         tint=round(min(_LEAST_TINT + _TINT_PER_LOG * distance, _MOST_TINT))

@@ -415,7 +415,10 @@ def _effect_sentence(result: ScenarioResult, effect: Effect) -> Text:
 def _effect_support(advice: Advice, effect: Effect) -> Text:
     comparison = effect.comparison
     pairs = f", {count(comparison.pairs, 'paired launch', 'paired launches')}"
-    text = f"95 % CI {compared_bounds(comparison)}{pairs if comparison.pairs else ''}."
+    if comparison.interval is None:
+        text = f"{capital(compared_bounds(comparison))}."
+    else:
+        text = f"95 % CI {compared_bounds(comparison)}{pairs if comparison.pairs else ''}."
     slower = effect.slower.cell.key
     cause = next(
         (
@@ -535,11 +538,12 @@ def _launches(results: Sequence[ScenarioResult]) -> str:
     total = counts.total_discarded
     if not counts.counted and not total:
         return ""
-    count_ = "counts" if counts.counted == 1 else "count"
-    text = f"{count(counts.counted, 'launch', 'launches')} {count_}."
+    if not total:
+        return f"{count(counts.counted, 'launch', 'launches')}, none discarded."
+    text = f"{count(counts.counted, 'valid launch', 'valid launches')}."
     if total == 1:
         return f"{text} One was discarded: {counts.discarded[0][0]}."
-    return f"{text} {total:,} were discarded: {_reasons(counts)}." if total else text
+    return f"{text} {total:,} were discarded: {_reasons(counts)}."
 
 
 def _reasons(counts: LaunchCounts) -> str:

@@ -498,6 +498,8 @@ def _reading(
     metric = metric_of(result.cells)
     if axis is not None:
         yield "Large dot, bar", "The ratio and its 95 % CI, on a logarithmic scale."
+        if any(row.plot is not None and row.plot.is_inconclusive for row in rows):
+            yield "Hollow dot", "The comparison is inconclusive."
         yield "Small dots", "Each is the ratio of a pair of launches in the same block."
         margin = percent(result.measure.margin, 0)
         yield "Grey band", f"A difference within ±{margin} counts as equivalent."
