@@ -26,9 +26,8 @@ LEAST_HOSTS = 4
 # The probability that equal classes of a fleet are called different.
 FLEET_ALPHA = 0.01
 # The probability that a fleet without outliers names any: an outlier is a machine that somebody
-# goes and looks at. Small classes hardly show how heavy the tails are, and then it is up to ten
-# times this.
-OUTLIER_ALPHA = 0.004
+# goes and looks at. Small classes hardly show how heavy the tails are, and then it is more.
+OUTLIER_ALPHA = 0.01
 
 # Few hosts often seem to differ by a quarter more than those of other classes do, and at so small
 # an error probability their own spread alone could never show an outlier.

@@ -88,8 +88,9 @@ def share_variances(
     weights = _weights(logs - centre, freedoms)[..., None, :, :]
     posterior = (prior * scales + own * variances[..., None, None]) / (prior + own)
     # Most priors are ruled out by the variances; without them this is several times as fast.
-    likely = weights > _NEGLIGIBLE * (1 - confidence)
-    likely = likely.any(axis=tuple(range(likely.ndim - 2)))
+    has_weight = weights > _NEGLIGIBLE * (1 - confidence)
+    likely = np.any(has_weight, axis=tuple(range(has_weight.ndim - 2)), keepdims=True)
+    likely = likely.reshape(has_weight.shape[-2:])
     reach = mixture_reach(
         np.sqrt(posterior)[..., None, likely],
         np.broadcast_to(prior + own, posterior.shape)[..., None, likely],

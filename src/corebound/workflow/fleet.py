@@ -348,8 +348,7 @@ def collect_fleet(
         with contextlib.ExitStack() as stack:
             engine: list[Engine] = []
             # Once, at the end: with a thousand hosts their ids are a large file.
-            known = dict(ids)
-            stack.callback(lambda: ids == known or plan_folder.write_host_ids(ids))
+            stack.callback(_keep_ids, plan_folder, ids, dict(ids))
 
             def read(host: str, record: RecordFile) -> bytes | None:
                 data = read_local(record)
@@ -381,6 +380,11 @@ def collect_fleet(
                     plan_folder.write_state(shard, after)
                 merged[shard.id] = result
     return CollectResult(merged=merged, status=status_of_fleet(plan_folder))
+
+
+def _keep_ids(plan_folder: PlanFolder, ids: dict[str, str], before: dict[str, str]) -> None:
+    if ids != before:
+        plan_folder.write_host_ids(ids)
 
 
 # A file of records is found by this many last parts of its path, a report by three.
