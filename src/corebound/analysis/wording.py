@@ -136,8 +136,6 @@ _SMALL_SHARE = 0.1
 _LONGEST_NS = 3e20
 # Shown instead of an interval that does not exist or is too wide to be useful.
 NO_ESTIMATE = "not enough launches yet"
-# The same where the direction of a difference is decided.
-_NO_SIZE = "size not known yet"
 # A headline says how large a difference is at least, if its interval spans more than this factor.
 _WIDE = 2.0
 REFERENCE = VerdictWord(tone="plain", sign="", word="baseline")
@@ -358,11 +356,9 @@ def compared_bounds(comparison: Comparison | None) -> str:
         return ""
     if comparison.interval is not None:
         return speed_bounds(comparison.interval.low, comparison.interval.high)
-    is_decided = comparison.verdict in {"faster", "slower"}
-    missing = _NO_SIZE if is_decided else NO_ESTIMATE
     if not comparison.pairs:
-        return missing
-    return f"{missing} ({count(comparison.pairs, 'launch', 'launches')})"
+        return NO_ESTIMATE
+    return f"{NO_ESTIMATE} ({count(comparison.pairs, 'launch', 'launches')})"
 
 
 def within(

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from msgspec.structs import replace
+from benchmarks.simulation.verdicts import BASELINE, CELL, summary_of
 
 from corebound.analysis.serialize import comparison_document, interval_pair, ratio_interval_pair
 from corebound.analysis.wording import bounds, compared_bounds, within
 from corebound.cli.output.verdicts import slowdown_bounds, slowdown_text
-from corebound.stats.comparison import Comparison
+from corebound.stats.comparison import Comparison, compare
 from corebound.stats.intervals import Interval
 from corebound.units import duration
 
@@ -35,10 +35,15 @@ def test_a_comparison_without_an_interval_says_that_launches_are_too_few() -> No
     assert compared_bounds(None) == ""
 
 
-def test_a_decided_comparison_without_a_usable_interval_says_that_its_size_is_unknown() -> None:
-    decided = replace(a_comparison(None), verdict="slower")
+def test_a_comparison_without_a_usable_interval_is_not_decided() -> None:
+    baseline = summary_of(BASELINE, [1e6, 50e6, 1.1e6])
+    cell = summary_of(CELL, [0.1e6, 0.1e6, 0.01e6])
 
-    assert compared_bounds(decided) == "size not known yet (3 launches)"
+    comparison = compare(cell, baseline, margin=0.02)
+
+    assert comparison is not None
+    assert comparison.interval is None
+    assert comparison.verdict == "undecided"
 
 
 def test_a_slowdown_without_an_interval_says_that_launches_are_too_few() -> None:
