@@ -35,6 +35,7 @@ PAGES = (
     "fleet/history.html",
 )
 PHONE, DESK, HEIGHT = 390, 1280, 900
+_LOOK_MS = 20.0
 # Twice, because some folds are filled when they are opened.
 UNFOLD = """(async () => {
     for (const _ of [1, 2]) {
@@ -137,6 +138,19 @@ class Tabs:
         tab = self._tabs[width]
         tab.turn_to(self.file.as_uri())
         return tab
+
+
+def wait_until(page: Page, expression: str, *, limit_ms: float = 10_000) -> None:
+    """Wait until a JavaScript expression is true.
+
+    `Page.wait_for_function` evaluates a text again in the page, which the pages' Content Security
+    Policy forbids, unless the first look succeeds.
+    """
+    waited_ms = 0.0
+    while not page.evaluate(f"Boolean({expression})"):
+        assert waited_ms < limit_ms, f"never true: {expression}"
+        page.wait_for_timeout(_LOOK_MS)
+        waited_ms += _LOOK_MS
 
 
 def violations(page: Page, *rules: str, within: str | None = None, but: str | None = None) -> str:

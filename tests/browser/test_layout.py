@@ -11,7 +11,7 @@ import pytest
 from msgspec.structs import replace
 from playwright.sync_api import Page
 
-from browser.pages import DESK, HISTORY, PHONE, UNFOLD, Scheme, Windows
+from browser.pages import DESK, HISTORY, PHONE, UNFOLD, Scheme, Windows, wait_until
 from corebound.records.history import HistoryPoints, Series
 from corebound.report import site
 from corebound.report.inputs import SiteInputs
@@ -166,7 +166,7 @@ def zoomed(page: Page) -> None:
     page.evaluate(LISTEN)
     page.locator("button.zoom").first.click()
     page.wait_for_selector(".zoomed canvas")
-    page.wait_for_function("texts.length")
+    wait_until(page, "texts.length")
 
 
 def of_series(windows: Windows, folder: Path, series: Series, width: int) -> Page:
@@ -250,7 +250,7 @@ def test_a_zoom_starts_with_the_static_charts_scale(
 
     page.evaluate("heights = []")
     page.get_by_role("button", name="Closer").click()
-    page.wait_for_function("heights.length")
+    wait_until(page, "heights.length")
     assert len(dict(page.evaluate(drawn))) >= 2
     assert said == []
 

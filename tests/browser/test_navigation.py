@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from browser.pages import HISTORY, PHONE, SCENARIO, Windows, violations
+from browser.pages import HISTORY, PHONE, SCENARIO, Windows, violations, wait_until
 from corebound.report import site
 from corebound.report.inputs import SiteInputs
 from support import needs
@@ -116,7 +116,7 @@ def test_the_index_is_loaded_when_the_search_is_first_focused(
 
     search(page).focus()
 
-    page.wait_for_function("corebound.index?.length > 3")
+    wait_until(page, "corebound.index?.length > 3")
 
 
 def test_a_command_is_copied(windows: Windows, sites: Path) -> None:
@@ -233,7 +233,7 @@ def test_a_refresh_keeps_what_is_open_and_the_place(windows: Windows, sites: Pat
     page.reload()
 
     expect(fold).to_have_attribute("open", "")
-    page.wait_for_function("scrollY > 500")
+    wait_until(page, "scrollY > 500")
     after = row.bounding_box()
     assert before is not None
     assert after is not None

@@ -10,7 +10,7 @@ import pytest
 from msgspec.structs import replace
 from playwright.sync_api import Browser, Page, sync_playwright
 
-from browser.pages import Windows
+from browser.pages import Windows, wait_until
 from corebound.report import site
 from corebound.report.inputs import SiteInputs
 from corebound.scenario.matrix import expand
@@ -79,7 +79,7 @@ def test_distant_rows_are_printed(page: Page) -> None:
 def test_a_distant_row_is_found_by_the_browsers_search(page: Page) -> None:
     assert page.evaluate("text => window.find(text)", LAST)
 
-    page.wait_for_function("scrollY > 1000")
+    wait_until(page, "scrollY > 1000")
     assert page.get_by_role("link", name=LAST, exact=True).is_visible()
 
 
@@ -197,7 +197,7 @@ def test_a_link_to_a_row_works_during_a_search(page: Page) -> None:
     page.get_by_role("searchbox").fill("number 001")
     page.evaluate("location.hash = 'far'")
 
-    page.wait_for_function("document.querySelector('#far').checkVisibility()")
+    wait_until(page, "document.querySelector('#far').checkVisibility()")
     assert page.get_by_role("searchbox").input_value() == ""
 
 
