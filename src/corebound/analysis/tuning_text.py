@@ -124,7 +124,7 @@ def certainty(result: TuneResult) -> tuple[str, ...]:
         " made after the race, so that selecting the winner does not bias them."
     )
     most = max((one.summary.attempts for one in result.confirmed), default=0)
-    if most > fresh:
+    if most > fresh >= result.tuning.rule.confirm_blocks:
         sentences.append(
             f"These did not decide between the winner and the default, so these two got {most}."
         )

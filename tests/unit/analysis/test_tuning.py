@@ -61,6 +61,17 @@ def test_a_winner_that_may_be_no_better_gets_a_limited_number_of_fresh_launches(
     assert max(one.summary.attempts for one in result.confirmed) <= 18
 
 
+@pytest.mark.parametrize("missing", range(1, 10))
+def test_a_run_that_was_killed_does_not_say_that_its_fresh_launches_decided_nothing(
+    missing: int,
+) -> None:
+    _, whole = a_tuned_run(PLANTED)
+
+    result = analyse_tuning(*a_tuned_run(PLANTED, most=len(whole) - missing))
+
+    assert "did not decide" not in " ".join(certainty(result))
+
+
 def test_a_default_that_crashes_does_not_stop_the_race() -> None:
     result = analyse_tuning(*a_tuned_run(PLANTED, failing=DEFAULT))
 
