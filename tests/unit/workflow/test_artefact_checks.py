@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import shutil
 import sys
 
 import pytest
 
 from corebound.planning.artefacts import Artefact, ArtefactKind
 from corebound.workflow.artefact_checks import check_artefact
+from support import needs
 
 GOOD_FLAGS = "--threads 3 --cpu-mask 0x13 --cpu-strict 0\n"
 PINNED_POD = """\
@@ -42,7 +42,7 @@ def test_a_correct_file_is_accepted(kind: ArtefactKind, text: str) -> None:
     assert check_artefact(an_artefact(kind, text), python=sys.executable).state == "checked"
 
 
-@pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="needs systemd-analyze")
+@needs.systemd
 @pytest.mark.parametrize(
     ("line", "state"),
     [
