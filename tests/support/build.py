@@ -41,6 +41,8 @@ from corebound.scenario.traffic import (
     Warmed,
 )
 from corebound.stats import latency
+from corebound.stats.comparison import Comparison, Verdict
+from corebound.stats.intervals import CONFIDENCE, Interval
 from corebound.worker.protocol import Operator
 
 
@@ -279,6 +281,26 @@ def a_placement(
         memory="default",
         moment="before-start",
         bound=bound,
+    )
+
+
+def a_comparison(
+    speedup_ratio: float,
+    ends: tuple[float, float] | None = None,
+    *,
+    verdict: Verdict = "undecided",
+    pairs: int = 4,
+    p_value: float | None = None,
+) -> Comparison:
+    """A comparison with this ratio, and the interval with these ends."""
+    return Comparison(
+        speedup_ratio=speedup_ratio,
+        interval=Interval(low=ends[0], high=ends[1], confidence=CONFIDENCE) if ends else None,
+        verdict=verdict,
+        pairs=pairs,
+        per_block=(),
+        p_value=p_value,
+        launches_needed=None,
     )
 
 

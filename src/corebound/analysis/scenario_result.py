@@ -322,22 +322,24 @@ def _by_cell(launches: Iterable[Launch]) -> dict[str, list[Launch]]:
 def compare_cells(result: ScenarioResult, cell: Cell, other: Cell) -> Comparison | None:
     """Compare any two cells of a scenario result, as a claim does; None if they cannot be.
 
-    They share variances with the scenario's own comparisons, so that a cell and its baseline have
-    the same interval here as there.
+    A cell and its baseline have the same interval here as in the table, whichever comes first.
+    Other pairs share no variances.
     """
     first, second = result.find(cell), result.find(other)
     if first is None or second is None or first is second:
         return None
-    own = [
-        (one.cell.summary, one.baseline.summary)
-        for one in result.ranked
-        if {one.cell.cell.key, one.baseline.cell.key} != {first.cell.key, second.cell.key}
-    ]
+    if result.find(first.baseline) is second:
+        return first.comparison
+    pairs = [(first.summary, second.summary)]
+    if result.find(second.baseline) is first:
+        pairs += [
+            (one.cell.summary, one.baseline.summary)
+            for one in result.ranked
+            if one.cell is not second
+        ]
     measure = result.measure
     comparison, *_ = compare_together(
-        [(first.summary, second.summary), *own],
-        margin=measure.margin,
-        adaptive=measure.launches.follow_spread,
+        pairs, margin=measure.margin, adaptive=measure.launches.follow_spread
     )
     return comparison
 

@@ -8,30 +8,19 @@ from benchmarks.simulation.verdicts import BASELINE, CELL, summary_of
 from corebound.analysis.serialize import comparison_document, interval_pair, ratio_interval_pair
 from corebound.analysis.wording import bounds, compared_bounds, within
 from corebound.cli.output.verdicts import slowdown_bounds, slowdown_text
-from corebound.stats.comparison import Comparison, compare
+from corebound.stats.comparison import compare
 from corebound.stats.intervals import Interval
 from corebound.units import duration
+from support.build import a_comparison
 
 
 def an_interval(low: float, high: float) -> Interval:
     return Interval(low=low, high=high, confidence=0.95)
 
 
-def a_comparison(interval: Interval | None, *, pairs: int = 3) -> Comparison:
-    return Comparison(
-        speedup_ratio=0.9,
-        interval=interval,
-        verdict="undecided",
-        pairs=pairs,
-        per_block=(),
-        p_value=None,
-        launches_needed=None,
-    )
-
-
 def test_a_comparison_without_an_interval_says_that_launches_are_too_few() -> None:
-    assert compared_bounds(a_comparison(None)) == "not enough launches yet (3 launches)"
-    assert compared_bounds(a_comparison(None, pairs=0)) == "not enough launches yet"
+    assert compared_bounds(a_comparison(0.9)) == "not enough launches yet (4 launches)"
+    assert compared_bounds(a_comparison(0.9, pairs=0)) == "not enough launches yet"
     assert compared_bounds(None) == ""
 
 
@@ -47,13 +36,13 @@ def test_a_comparison_without_a_usable_interval_is_not_decided() -> None:
 
 
 def test_a_slowdown_without_an_interval_says_that_launches_are_too_few() -> None:
-    ends = slowdown_bounds(a_comparison(None))
+    ends = slowdown_bounds(a_comparison(0.9))
 
     assert slowdown_text(1.11, ends) == "1.110× slower (not enough launches yet)"
 
 
 def test_json_has_no_interval_where_pages_show_none() -> None:
-    document = comparison_document(a_comparison(None), "speedup_interval", "slowdown_interval")
+    document = comparison_document(a_comparison(0.9), "speedup_interval", "slowdown_interval")
 
     assert document == {"speedup_interval": None, "slowdown_interval": None}
 

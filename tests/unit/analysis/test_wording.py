@@ -5,21 +5,8 @@ from __future__ import annotations
 import pytest
 
 from corebound.analysis.wording import headline_speed
-from corebound.stats.comparison import Comparison, Verdict
-from corebound.stats.intervals import CONFIDENCE, Interval
-
-
-def a_comparison(ratio: float, ends: tuple[float, float] | None, verdict: Verdict) -> Comparison:
-    interval = Interval(low=ends[0], high=ends[1], confidence=CONFIDENCE) if ends else None
-    return Comparison(
-        speedup_ratio=ratio,
-        interval=interval,
-        verdict=verdict,
-        pairs=4,
-        per_block=(),
-        p_value=None,
-        launches_needed=None,
-    )
+from corebound.stats.comparison import Verdict
+from support.build import a_comparison
 
 
 @pytest.mark.parametrize(
@@ -35,4 +22,4 @@ def a_comparison(ratio: float, ends: tuple[float, float] | None, verdict: Verdic
 def test_a_headline_says_the_least_that_is_certain_if_the_size_is_hardly_known(
     ratio: float, ends: tuple[float, float] | None, verdict: Verdict, text: str
 ) -> None:
-    assert headline_speed(a_comparison(ratio, ends, verdict)) == text
+    assert headline_speed(a_comparison(ratio, ends, verdict=verdict)) == text

@@ -19,6 +19,7 @@ from corebound.stats.history.early_warnings import (
     raises_alarm,
 )
 from corebound.stats.intervals import Interval
+from support.build import a_comparison
 from support.series import Observation, find_change_points, history_arrays
 
 
@@ -113,15 +114,7 @@ def test_too_few_good_points_never_confirm(good: list[float], rerun: float) -> N
 
 
 def compared(verdict: Verdict, speedup_ratio: float, *, p_value: float = 0.001) -> Comparison:
-    return Comparison(
-        speedup_ratio=speedup_ratio,
-        interval=None,
-        verdict=verdict,
-        pairs=10,
-        per_block=(),
-        p_value=p_value,
-        launches_needed=None,
-    )
+    return a_comparison(speedup_ratio, verdict=verdict, p_value=p_value)
 
 
 @pytest.mark.parametrize(
