@@ -12,7 +12,6 @@ import corebound
 from support import commands, repositories
 from support.commands import output_of
 
-STEPS = "def setup(*, size):\n    return lambda: sum(range(20_000 * size))\n"
 FLEET = """\
 schema: 1
 name: lab
@@ -29,20 +28,10 @@ dask: {{scheduler: "tcp://127.0.0.1:9"}}
 def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A suite in a repository, with one run of its two cells and a fleet file."""
     folder = tmp_path_factory.mktemp("api")
-    suite = repositories.counting_suite(
-        folder / "suite",
-        steps=STEPS,
-        matrix={"parameters": {"size": [1, 2]}},
-        measure={
-            "iterations": 12,
-            "margin": 0.9,
-            "warmup": {"iterations": 2},
-            "relaunch_disturbed": 0,
-            "launches": {"min": 3, "max": 3},
-        },
-    )
+    suite = repositories.two_sizes_suite(folder / "suite")
     (suite / "fleet.yaml").write_text(FLEET.format(work=folder / "work"))
-    repositories.commit_all(suite, "count", ignored=("__pycache__/",))
+    repositories.git(suite, "add", "--all")
+    repositories.git(suite, "commit", "--quiet", "--message", "add a fleet")
     output_of(suite, "run", "scenarios", "--seed", "5")
     return suite
 

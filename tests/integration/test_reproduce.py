@@ -11,30 +11,16 @@ from msgspec.structs import replace
 
 from corebound.records import codec, jsonl
 from support.commands import corebound
-from support.repositories import commit_all, counting_suite, git
-
-STEPS = "def setup(*, size):\n    return lambda: sum(range(20_000 * size))\n"
+from support.repositories import COUNT_SIZE, git, two_sizes_suite
 
 
 @pytest.fixture(scope="module")
 def suite(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A suite with one run; its second commit counts a hundred times as far."""
-    made = counting_suite(
-        tmp_path_factory.mktemp("suite") / "suite",
-        steps=STEPS,
-        matrix={"parameters": {"size": [1, 2]}},
-        measure={
-            "iterations": 12,
-            "margin": 0.9,
-            "warmup": {"iterations": 2},
-            "relaunch_disturbed": 0,
-            "launches": {"min": 3, "max": 3},
-        },
-    )
-    commit_all(made, "count", ignored=("__pycache__/",))
+    made = two_sizes_suite(tmp_path_factory.mktemp("suite") / "suite")
     code, _, err = corebound(made, "run", "scenarios", "--seed", "5", "--json")
     assert code == 0, err
-    (made / "scenarios" / "steps.py").write_text(STEPS.replace("20_000", "2_000_000"))
+    (made / "scenarios" / "steps.py").write_text(COUNT_SIZE.replace("20_000", "2_000_000"))
     git(made, "commit", "--quiet", "--all", "--message", "count farther")
     return made
 

@@ -17,6 +17,7 @@ from corebound.workflow.publish import open_site, publish_to_folder
 from support import commands
 
 COUNT = "def setup():\n    return lambda: sum(range(20_000))\n"
+COUNT_SIZE = "def setup(*, size):\n    return lambda: sum(range(20_000 * size))\n"
 SLEEP = """\
 import time
 
@@ -40,6 +41,23 @@ def counting_suite(folder: Path, *, steps: str = COUNT, **document: Any) -> Path
     write_scenario(folder / "scenarios" / "counting.yaml", written)
     (folder / "scenarios" / "steps.py").write_text(steps)
     return folder
+
+
+def two_sizes_suite(folder: Path) -> Path:
+    """A counting suite in a repository: cells of two sizes, each with three short launches."""
+    suite = counting_suite(
+        folder,
+        steps=COUNT_SIZE,
+        matrix={"parameters": {"size": [1, 2]}},
+        measure={
+            "iterations": 12,
+            "margin": 0.9,
+            "warmup": {"iterations": 2},
+            "relaunch_disturbed": 0,
+            "launches": {"min": 3, "max": 3},
+        },
+    )
+    return commit_all(suite, "count", ignored=("__pycache__/",))
 
 
 def sleeping_suite(folder: Path, *, steps: str = SLEEP, **document: Any) -> Path:
