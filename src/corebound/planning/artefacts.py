@@ -5,6 +5,7 @@ Each artefact gives a program the CPUs, memory nodes and variables that a launch
 
 from __future__ import annotations
 
+import math
 import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pprint import pformat
@@ -12,12 +13,14 @@ from typing import Literal, get_args
 
 import yaml
 from msgspec import Struct
+from msgspec.structs import replace
 
 from corebound.machine.topology import cpu_list
 from corebound.planning.commands import CONFIGURATION, binder, intra_op, torchserve_workers
 from corebound.planning.models import Command, Placement, Slot
 from corebound.scenario.builtin_workloads import LAUNCHERS, SERVERS
 from corebound.scenario.cell import Cell, Framework, MemoryPolicy
+from corebound.units import cpu_quota
 
 ArtefactKind = Literal[
     "shell",
@@ -89,6 +92,11 @@ class _Launched(Struct, frozen=True, kw_only=True):
     commands: tuple[Command, ...]
 
     @property
+    def quota(self) -> float | None:
+        """The CPU quota of its only process, in CPUs; None without one, and for several."""
+        return self.cell.cpu_quota if len(self.commands) == 1 else None
+
+    @property
     def env(self) -> dict[str, str]:
         """The variables of the first worker; only OMP_PLACES differs between workers."""
         return dict(self.commands[0].env)
@@ -128,11 +136,25 @@ def artefacts(
     launched = _Launched(cell=cell, placement=placement, commands=tuple(commands))
     of_launcher = {"shell", "env", "torchserve"}
     return tuple(
-        artefact
+        _with_quota_note(artefact, launched)
         for kind in kinds
         if (cell.binding.mode != "launcher" or kind in of_launcher) and fits(kind, cell.framework)
         for artefact in _WRITERS[kind](launched)
     )
+
+
+# These limit the CPU time of one process; none of them limits several together.
+_LIMITS_CPU_TIME: frozenset[ArtefactKind] = frozenset({"systemd", "docker", "kubernetes"})
+
+
+def _with_quota_note(artefact: Artefact, launched: _Launched) -> Artefact:
+    """The artefact, with a note if it lacks the CPU quota that the configuration has."""
+    quota, alone = launched.cell.cpu_quota, len(launched.commands) == 1
+    if quota is None or (alone and artefact.kind in _LIMITS_CPU_TIME):
+        return artefact
+    limited = "the process" if alone else "all processes together"
+    note = f"{artefact.note} It sets no CPU quota: limit {limited} to {cpu_quota(quota)}."
+    return replace(artefact, note=note.strip())
 
 
 def _shell(launched: _Launched) -> Iterator[Artefact]:
@@ -205,6 +227,8 @@ def _systemd(launched: _Launched) -> Iterator[Artefact]:
             lines.append(f"NUMAPolicy={_NUMA_POLICIES[launched.placement.memory]}")
             if launched.placement.memory != "local":
                 lines.append(f"NUMAMask={cpu_list(slot.memory_nodes)}")
+        if launched.quota is not None:
+            lines.append(f"CPUQuota={100 * launched.quota:g}%")
         lines += [f'Environment="{name}={_in_unit(value)}"' for name, value in command.env]
         unit = f"NAME@{number}" if several else "NAME"
         yield Artefact(
@@ -229,6 +253,8 @@ def _docker(launched: _Launched) -> Iterator[Artefact]:
             words += ["--cpuset-cpus", cpu_list(slot.cpus)]
         if slot.memory_nodes and launched.placement.memory in {"bind", "remote"}:
             words += ["--cpuset-mems", cpu_list(slot.memory_nodes)]
+        if launched.quota is not None:
+            words += ["--cpus", f"{launched.quota:g}"]
         for name, value in command.env:
             words += ["--env", f"{name}={value}"]
         lines.append(shlex.join([*words, "IMAGE"]))
@@ -236,8 +262,10 @@ def _docker(launched: _Launched) -> Iterator[Artefact]:
 
 
 def _kubernetes(launched: _Launched) -> Iterator[Artefact]:
-    cpus = max(len(slot.cpus) for slot in launched.placement.slots)
-    resources = {"cpu": str(cpus), "memory": "4Gi"}
+    cpus = str(max(len(slot.cpus) for slot in launched.placement.slots))
+    if launched.quota is not None:
+        cpus = f"{math.ceil(launched.quota * 1000)}m"
+    resources = {"cpu": cpus, "memory": "4Gi"}
     # The CPU manager chooses the CPUs, and Kubernetes replaces $(NAME) by another variable.
     env = [
         {"name": name, "value": value.replace("$(", "$$(")}
@@ -263,8 +291,8 @@ def _kubernetes(launched: _Launched) -> Iterator[Artefact]:
         title="Kubernetes",
         file="pod.yaml",
         text=yaml.safe_dump(pod, sort_keys=False),
-        note="A pod gets whole CPUs of its own with the static CPU manager, but cannot name them."
-        f" Set the memory that the program needs.{replicas}",
+        note="With the static CPU manager a pod has whole CPUs for itself, but cannot"
+        f" name them. Set the memory that the program needs.{replicas}",
     )
 
 

@@ -29,10 +29,11 @@ def written(
     framework: Framework = "pytorch",
     parameters: tuple[tuple[str, Scalar], ...] = (),
     env: tuple[tuple[str, str], ...] = (),
+    quota: float | None = None,
 ) -> tuple[Artefact, ...]:
     binding = Binding(mode=mode, memory=memory)
     cell = replace(a_cell(binding=binding, threads=Threads(rule=3)), framework=framework)
-    cell = replace(cell, parameters=parameters, env=env)
+    cell = replace(cell, parameters=parameters, env=env, cpu_quota=quota)
     if framework in SERVERS:
         cell = replace(cell, parameters=(("image", 224),))
     placement = Placement(
@@ -73,6 +74,27 @@ def test_a_file_of_a_framework_is_written_for_that_framework_only(
     assert written(kind) == ()
     (artefact,) = written(kind, framework=framework)
     assert artefact.kind == kind
+
+
+def test_what_limits_cpu_time_has_the_quota_and_the_others_say_that_they_lack_it() -> None:
+    systemd, docker, kubernetes = written("systemd", "docker", "kubernetes", quota=1.5)
+    shell, env, python = written("shell", "env", "python", quota=1.5)
+
+    assert "CPUQuota=150%" in systemd.text.splitlines()
+    words = shlex.split(docker.text)
+    assert words[words.index("--cpus") + 1] == "1.5"
+    (container,) = yaml.safe_load(kubernetes.text)["spec"]["containers"]
+    assert container["resources"]["limits"]["cpu"] == "1500m"
+    kubernetes_validate.validate(yaml.safe_load(kubernetes.text), "1.29", strict=True)
+    assert all("1.5 CPUs" in one.note for one in (shell, env, python))
+    assert not any("quota" in one.note for one in (systemd, docker, kubernetes))
+
+
+def test_a_quota_that_several_processes_share_is_left_to_the_reader() -> None:
+    several = written("systemd", "docker", slots=((0,), (1,)), quota=1.5)
+
+    assert not any("CPUQuota" in one.text or "--cpus " in one.text for one in several)
+    assert all("all processes together to 1.5 CPUs" in one.note for one in several)
 
 
 def test_a_server_of_several_workers_is_started_once() -> None:

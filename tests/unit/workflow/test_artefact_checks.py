@@ -48,6 +48,7 @@ def test_a_correct_file_is_accepted(kind: ArtefactKind, text: str) -> None:
     [
         ('Environment="NOTE=50%% of \\"it\\""', "checked"),
         ('Environment="NOTE=a', "wrong"),
+        ("CPUQuota=33.3%", "checked"),
         ("CPUAffinity=nine", "wrong"),
         ("NoSuchSetting=1", "wrong"),
     ],
