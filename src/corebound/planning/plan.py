@@ -505,7 +505,7 @@ def interleave_groups(
     planned: Sequence[PlannedCell],
     baselines: Mapping[str, str],
     *,
-    unpausable: Collection[str] = (),
+    alone: Collection[str] = (),
 ) -> tuple[tuple[PlannedCell, ...], ...]:
     """Divide the cells of a block into groups that alternate, and single cells.
 
@@ -518,7 +518,7 @@ def interleave_groups(
     Args:
         planned: Cells that can run on the host, in the order of the block.
         baselines: Maps a cell's key to the key of its baseline.
-        unpausable: Keys of cells whose processes ran although they were paused.
+        alone: Keys of cells that an earlier launch has shown to be unfit for it.
 
     Returns:
         Groups of 1 to `MOST_INTERLEAVED` cells, ordered by their first cell; the cells of each
@@ -528,7 +528,7 @@ def interleave_groups(
     may_interleave = {
         key
         for key, planned_cell in by_key.items()
-        if key not in unpausable and _may_interleave(planned_cell)
+        if key not in alone and _may_interleave(planned_cell)
     }
     groups: dict[str, list[str]] = {}
     for key, planned_cell in by_key.items():

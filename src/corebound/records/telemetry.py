@@ -48,16 +48,23 @@ def sum_known(values: Iterable[int | None]) -> int | None:
 class Pauses(Struct, frozen=True, kw_only=True):
     """How long a launch was paused while the launches that it alternated with ran.
 
-    `cpu_ns` is the CPU time that its processes used nevertheless.
+    `cpu_ns` is the CPU time that its processes used nevertheless. `is_like_baseline` is whether it
+    kept as many threads busy as the baseline that it alternated with.
     """
 
     duration_ns: Count
     cpu_ns: Count
+    is_like_baseline: bool = True
 
     @property
     def were_quiet(self) -> bool:
         """Whether it used no more CPU time than stopping its processes takes."""
         return self.cpu_ns <= max(_MOST_WHILE_PAUSED * self.duration_ns, _STOPPING_NS)
+
+    @property
+    def allow_alternation(self) -> bool:
+        """Whether further launches of its cell may alternate, too."""
+        return self.were_quiet and self.is_like_baseline
 
 
 class GpuUse(Struct, frozen=True, kw_only=True):

@@ -13,6 +13,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from corebound.analysis.tuning import Contest, contest
+from corebound.analysis.wording import count
 from corebound.launch.launch import LaunchResult
 from corebound.planning.models import CannotRun
 from corebound.planning.plan import PlannedCell, interleave_groups, shorten_pilot
@@ -24,7 +25,13 @@ from corebound.runner.race import TaskRace
 from corebound.scenario.cell import Cell
 from corebound.scenario.matrix import baselines_of
 from corebound.scenario.models import Scenario
-from corebound.stats.interference import disturbance, disturbed_ranges, is_refused, is_too_much
+from corebound.stats.interference import (
+    busy_threads,
+    disturbance,
+    disturbed_ranges,
+    is_refused,
+    is_too_much,
+)
 from corebound.stats.launch_summary import (
     CellSummary,
     LaunchSummary,
@@ -151,6 +158,7 @@ _AS_IN_RESULT = tuple(
 Screened = tuple[LaunchResult, Disturbance | None]
 
 _REFUSED_FIX = f"{CONTINUES} `corebound doctor` shows what else uses this host."
+_ALONE_FIX = f"{CONTINUES} `measure: {{alternate: never}}` saves this attempt."
 
 
 def screen(
@@ -203,6 +211,68 @@ def _marked(result: LaunchResult, warmup: Warmup) -> Screened:
         for worker in (workers if is_disturbed else ())
     ]
     return replace(result, workers=workers), disturbance(workers, host, warm=warm)
+
+
+def compare_busy_threads(
+    screened: Sequence[Screened], baseline: int, *, may_refuse: bool
+) -> tuple[Screened, ...]:
+    """Refuse launches that alternated with a baseline that keeps fewer or more threads busy.
+
+    The plan lets only cells with equal CPUs and threads alternate. This finds threads of the
+    workload's own, such as those of a data loader that only one side has. If only the baseline
+    is left, it is refused too, because the other launches have influenced it.
+
+    Args:
+        screened: The launches that alternated, as `screen` returns them.
+        baseline: Which of them is the baseline of the others.
+        may_refuse: Whether the launches may be repeated.
+    """
+    reference, _ = screened[baseline]
+    compared = list(screened)
+    for at, (result, _) in enumerate(screened):
+        if not (_has_alternated(result) and _has_alternated(reference)):
+            continue
+        busy = busy_threads(result.workers, reference.workers)
+        if busy is not None:
+            compared[at] = _unlike_baseline(result, compared[at][1], busy, may_refuse=may_refuse)
+    if may_refuse and compared != list(screened):
+        others = [result for at, (result, _) in enumerate(compared) if at != baseline]
+        if not any(map(_has_alternated, others)):
+            reason = "a launch that it alternated with keeps another number of threads busy"
+            compared[baseline] = _refused_as(reference, reason)
+    return tuple(compared)
+
+
+def _has_alternated(result: LaunchResult) -> bool:
+    return result.status == "ok" and result.pauses is not None
+
+
+def _unlike_baseline(
+    result: LaunchResult,
+    disturbance: Disturbance | None,
+    busy: tuple[int, int],
+    *,
+    may_refuse: bool,
+) -> Screened:
+    """A launch that kept another number of threads busy than its baseline."""
+    if result.pauses is not None:
+        result = replace(result, pauses=replace(result.pauses, is_like_baseline=False))
+    if not may_refuse:
+        return result, disturbance
+    own, of_baseline = busy
+    return _refused_as(
+        result,
+        f"it alternated with its baseline, but kept {count(own, 'thread')} busy and the baseline"
+        f" {of_baseline}; its further launches do not alternate",
+    )
+
+
+def _refused_as(result: LaunchResult, reason: str) -> Screened:
+    """A refused launch that nothing outside disturbed."""
+    refused = replace(
+        result, status="invalid", reason=f"{reason}.", fix=_ALONE_FIX, evidence=(reason,)
+    )
+    return refused, Disturbance(share=0.0, by=(), evidence=(reason,), refused=True)
 
 
 def _is_too_disturbed(result: LaunchResult, disturbance: Disturbance | None, kind: Kind) -> bool:
@@ -263,7 +333,7 @@ class ScenarioProgress:
         self._refused: dict[str, list[int]] = {key: [] for key in self.by_key}
         self._alternated: set[tuple[int, str]] = set()
         self._profiled: set[str] = set()
-        self._unpausable: set[str] = set()
+        self._alone: set[str] = set()
         self._refused_profiles: Counter[str] = Counter()
         self._summaries: dict[str, LaunchSummary] = {}
         cells = tuple(planned.cell for planned in task.planned)
@@ -276,22 +346,29 @@ class ScenarioProgress:
             and (measured := duplicates.get(baseline.key, baseline.key)) != cell.key
         }
 
+    @property
+    def is_race(self) -> bool:
+        """Whether its cells are raced."""
+        return self._race is not None
+
     def add(self, launch: Launch) -> None:
         """Add a finished launch, if it belongs to this task."""
         if launch.cell.scenario != self.scenario.name or launch.cell.key not in self._launches:
             return
-        if launch.kind == "profile" and is_refused(launch):
-            self._refused_profiles[launch.cell.key] += 1
-        elif launch.kind == "profile":
-            self._profiled.add(launch.cell.key)
-        elif is_refused(launch):
+        if launch.kind == "profile":
+            if is_refused(launch):
+                self._refused_profiles[launch.cell.key] += 1
+            else:
+                self._profiled.add(launch.cell.key)
+            return
+        if launch.pauses is not None and not launch.pauses.allow_alternation:
+            self._alone.add(launch.cell.key)
+        if is_refused(launch):
             self._refused[launch.cell.key].append(launch.block)
             if launch.alternated:
                 self._alternated.add((launch.block, launch.cell.key))
         else:
             self._launches[launch.cell.key][launch.block] = launch
-            if launch.pauses is not None and not launch.pauses.were_quiet:
-                self._unpausable.add(launch.cell.key)
 
     def has_launched(self, block: int, key: str) -> bool:
         """Whether a cell has been launched in this block, not counting refused launches."""
@@ -302,9 +379,13 @@ class ScenarioProgress:
 
         A cell is left out of a block if its launch was refused and the baseline that it alternated
         with was not. One more launch there would need one more of the baseline; both have it in
-        a later block.
+        a later block. One that no longer alternates needs none.
         """
-        is_left_out = (block, key) in self._alternated and self._has_baseline(block, key)
+        is_left_out = (
+            (block, key) in self._alternated
+            and key not in self._alone
+            and self._has_baseline(block, key)
+        )
         return self.has_launched(block, key) or is_left_out
 
     def _has_baseline(self, block: int, key: str) -> bool:
@@ -312,13 +393,10 @@ class ScenarioProgress:
         return baseline in self._launches and self.has_launched(block, baseline)
 
     def baseline_among(self, jobs: Sequence[Job]) -> int | None:
-        """Which of several jobs that alternate is the baseline of the others.
-
-        None if there is none, and in a race, which drops cells by blocks that all of them have.
-        """
+        """Which of several jobs that alternate is the baseline of the others; None without one."""
         keys = [job.planned.cell.key for job in jobs]
         found = {self._baselines[key] for key in keys if key in self._baselines}
-        if self._race is not None or len(found) != 1:
+        if len(found) != 1:
             return None
         (baseline,) = found
         return keys.index(baseline) if baseline in keys else None
@@ -454,7 +532,7 @@ class ScenarioProgress:
         """Group a block's jobs, in order: those that alternate together, the others alone."""
         by_key = {job.planned.cell.key: job for job in jobs}
         groups = interleave_groups(
-            [job.planned for job in jobs], self._baselines, unpausable=self._unpausable
+            [job.planned for job in jobs], self._baselines, alone=self._alone
         )
         return tuple(tuple(by_key[planned.cell.key] for planned in group) for group in groups)
 
@@ -710,13 +788,19 @@ class Runner:
         took_s = self._clock.monotonic_s() - began_s
         self._took_s[_cells_of(jobs)] = took_s
         spent_ns = round(took_s * 1e9)
+        may_refuse = all(progress.may_refuse(job) for job in jobs)
+        baseline = progress.baseline_among(jobs)
+        measure = jobs[0].planned.measure
         screened = screen(
             results,
-            may_refuse=all(progress.may_refuse(job) for job in jobs),
-            warmup=jobs[0].planned.measure.warmup,
+            may_refuse=may_refuse,
+            warmup=measure.warmup,
             kind=jobs[0].kind,
-            baseline=progress.baseline_among(jobs),
+            # A race drops cells by blocks that all of them have.
+            baseline=None if progress.is_race else baseline,
         )
+        if baseline is not None and measure.alternate != "always":
+            screened = compare_busy_threads(screened, baseline, may_refuse=may_refuse)
         return tuple(
             self._add(
                 progress,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
@@ -49,6 +50,11 @@ MOST_OF_PROFILE = 0.1
 
 # At least two readings apart, and longer than a scheduler keeps any thread from running.
 _LEAST_SUSPENDED_NS = 50_000_000
+
+# A thread is busy if it runs, or waits for a CPU, for so much of the time, and at rest below the
+# smaller share. Between them it may be either, so that a thread at the limit decides nothing.
+_BUSY_SHARE = 0.25
+_AT_REST_SHARE = 0.1
 
 # An interval needs two launches. With this many undisturbed ones, a cell uses no others.
 _LEAST_UNDISTURBED = 2
@@ -278,6 +284,41 @@ def is_too_much(
         return True
     lost_share = sum(lost_cpus(host).values())
     return host.duration_ms >= LEAST_SEEN_MS or lost_share >= LEAST_LOST_OF_SHORT
+
+
+def busy_threads(workers: Sequence[Worker], others: Sequence[Worker]) -> tuple[int, int] | None:
+    """How many threads each of two launches kept busy; None if they may be equally many.
+
+    Launches that keep different numbers of threads busy disturb each other if they alternate: a
+    CPU that was idle is slow for a while (docs/adr/0024).
+
+    Args:
+        workers: The workers of a launch, timed iteration by iteration.
+        others: The workers of a launch that it alternated with.
+    """
+    first, second = _busy_shares(workers), _busy_shares(others)
+    pairs = itertools.zip_longest(first, second, fillvalue=0.0)
+    if all(max(pair) < _BUSY_SHARE or min(pair) >= _AT_REST_SHARE for pair in pairs):
+        return None
+    return _count_busy(first), _count_busy(second)
+
+
+def _busy_shares(workers: Sequence[Worker]) -> list[float]:
+    """The share of the timed iterations for which each thread ran or waited, largest first."""
+    return sorted(
+        (
+            ((thread.run_ns or 0) + (thread.wait_ns or 0)) / timed_ns
+            for worker in workers
+            # The first iteration runs before the threads are observed.
+            if (timed_ns := sum(worker.wall_ns[1:]))
+            for thread in worker.threads
+        ),
+        reverse=True,
+    )
+
+
+def _count_busy(shares: Sequence[float]) -> int:
+    return sum(share >= _BUSY_SHARE for share in shares)
 
 
 def is_mostly_disturbed(launch: Launch) -> bool:

@@ -135,7 +135,7 @@ def test_cells_that_compute_on_gpus_alternate_only_on_request() -> None:
 def test_a_cell_that_ran_while_it_was_paused_is_launched_on_its_own() -> None:
     planned, baselines = block(**sides("a", "b", "c"))
 
-    groups = interleave_groups(planned, baselines, unpausable={planned[1].cell.key})
+    groups = interleave_groups(planned, baselines, alone={planned[1].cell.key})
 
     assert [[cell.cell.label for cell in group] for group in groups] == [["a", "c"], ["b"]]
 

@@ -23,7 +23,15 @@ from corebound.runner.launcher import requests
 from corebound.scenario.cell import Binding, Cell
 from corebound.scenario.matrix import expand
 from corebound.scenario.models import Alternating, Measure
-from support.build import a_host, a_host_over_time, a_run, a_scenario, a_window, a_worker
+from support.build import (
+    a_host,
+    a_host_over_time,
+    a_run,
+    a_scenario,
+    a_thread,
+    a_window,
+    a_worker,
+)
 
 
 class Silent:
@@ -778,6 +786,72 @@ def test_a_cell_that_ran_while_it_was_paused_no_longer_alternates() -> None:
     runner.run()
 
     assert groups == [2, 1, 1]
+
+
+def with_busy_threads(number: int) -> LaunchResult:
+    """A launch that keeps so many threads busy."""
+    wall_ns = (1_000_000,) * 21
+    threads = tuple(a_thread(tid=tid, run_ns=18_000_000) for tid in range(number))
+    return replace(an_outcome(), workers=(a_worker(wall_ns=wall_ns, threads=threads),))
+
+
+def busy_by_side(**number_by_side: int) -> list[Launch]:
+    """A run of sides that keep so many threads busy; `a` is the baseline."""
+    kept: list[Launch] = []
+    task = a_task(
+        bindings=("one-cpu",), sides=tuple(number_by_side), alternate="auto", least=2, most=2
+    )
+    a_runner(
+        kept,
+        task,
+        launch=lambda job: with_busy_threads(number_by_side[side_of(job.planned.cell)]),
+    ).run()
+    return kept
+
+
+def test_a_launch_that_keeps_more_threads_busy_than_its_baseline_no_longer_alternates() -> None:
+    kept = busy_by_side(a=1, b=1, c=2)
+
+    refused = [launch for launch in kept if launch.status == "invalid"]
+    assert [(side_of(launch.cell), launch.block) for launch in refused] == [("c", 0)]
+    assert "2 threads" in (refused[0].reason or "")
+    others = {
+        (launch.block, side_of(launch.cell)): len(launch.alternated)
+        for launch in kept
+        if launch.status == "ok"
+    }
+    assert others == {
+        (0, "a"): 2, (0, "b"): 2, (0, "c"): 0, (1, "a"): 1, (1, "b"): 1, (1, "c"): 0,
+    }  # fmt: skip
+
+
+def test_a_baseline_that_alternated_only_with_such_a_launch_is_launched_again_too() -> None:
+    kept = busy_by_side(a=2, b=1)
+
+    assert [launch.status for launch in kept] == ["invalid"] * 2 + ["ok"] * 4
+    assert [launch.alternated for launch in kept[2:]] == [()] * 4
+
+
+def test_a_resumed_run_does_not_let_such_a_launch_alternate_again() -> None:
+    whole = busy_by_side(a=1, b=2)
+    task = a_task(bindings=("one-cpu",), sides=("a", "b"), alternate="auto", least=2, most=2)
+    for stop in (2, 4):
+        kept = whole[:stop]
+        a_runner(kept, task, launch=lambda _job: an_outcome()).run()
+
+        assert [launch.alternated for launch in kept[2:]] == [()] * 4
+
+
+def test_who_asks_for_alternation_has_it_with_any_threads() -> None:
+    kept: list[Launch] = []
+    task = a_task(bindings=("one-cpu",), sides=("a", "b"), alternate="always", least=2, most=2)
+    busy = {"a": 1, "b": 2}
+
+    a_runner(
+        kept, task, launch=lambda job: with_busy_threads(busy[side_of(job.planned.cell)])
+    ).run()
+
+    assert [launch.status for launch in kept] == ["ok"] * 4
 
 
 def a_race_task(*, rule: RaceRule | None = None) -> Task:

@@ -7,10 +7,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from corebound.records.launch_record import TimeSlice
+from corebound.records.launch_record import TimeSlice, Worker
 from corebound.records.telemetry import DisturbedIterations, HostOverTime
-from corebound.stats.interference import causes, disturbance, disturbed_ranges, is_too_much
-from support.build import a_host_over_time, a_window, a_worker
+from corebound.stats.interference import (
+    busy_threads,
+    causes,
+    disturbance,
+    disturbed_ranges,
+    is_too_much,
+)
+from support.build import a_host_over_time, a_thread, a_window, a_worker
 
 MS = 1_000_000
 
@@ -227,3 +233,41 @@ def test_a_server_s_share_is_of_time() -> None:
 def test_quiet_and_unsampled_launches_are_not_disturbed() -> None:
     assert disturbance((a_worker(),), a_host_over_time(a_window())) is None
     assert disturbance((a_worker(),), None) is None
+
+
+def with_shares(*shares: float) -> tuple[Worker, ...]:
+    """A worker of a hundred timed milliseconds whose threads ran for these shares of them."""
+    threads = tuple(
+        a_thread(tid=tid, run_ns=round(share * 1e8)) for tid, share in enumerate(shares)
+    )
+    return (a_worker(wall_ns=(1_000_000,) * 101, threads=threads),)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "busy"),
+    [
+        ((0.99,), (0.98, 0.02), None),
+        ((0.99,), (0.98, 0.5), (1, 2)),
+        ((0.05, 0.9, 0.9), (1.0,), (2, 1)),
+        # A thread at the limit decides nothing.
+        ((0.99, 0.24), (0.99, 0.26), None),
+        ((0.99, 0.09), (0.99, 0.24), None),
+        # A step that sleeps keeps no thread busy.
+        ((0.01,), (0.02,), None),
+    ],
+)
+def test_launches_are_compared_by_the_threads_that_they_keep_busy(
+    first: tuple[float, ...], second: tuple[float, ...], busy: tuple[int, int] | None
+) -> None:
+    assert busy_threads(with_shares(*first), with_shares(*second)) == busy
+
+
+def test_waiting_for_a_cpu_counts_as_busy_and_an_unobserved_launch_has_no_threads() -> None:
+    waiting = (
+        a_worker(
+            wall_ns=(1_000_000,) * 101, threads=(a_thread(run_ns=10_000_000, wait_ns=80_000_000),)
+        ),
+    )
+
+    assert busy_threads(waiting, with_shares(0.9)) is None
+    assert busy_threads((), ()) is None
