@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import secrets
 import stat
 import sys
@@ -38,6 +39,9 @@ from corebound.workflow.scenarios import LoadedScenario
 _MAX_COMPLETE_RUNS = 20
 # How many runs to search back for a scenario's last result.
 _MAX_RUNS_BACK = 10
+_SCENARIO_CHANGED = "a scenario has changed"
+# How many of its changes to name.
+_MOST_CHANGES = 3
 
 
 class RunRequest(Struct, frozen=True, kw_only=True):
@@ -402,7 +406,7 @@ def difference(before: Run, now: Run) -> str | None:
     """Why launches of `now` are not comparable with those of `before`, or None if they are."""
     compared: Sequence[tuple[str, object, object]] = (
         ("the scenarios differ", _paths(before), _paths(now)),
-        ("a scenario has changed", _hashes(before), _hashes(now)),
+        (_SCENARIO_CHANGED, _hashes(before), _hashes(now)),
         ("the profile differs", before.profile, now.profile),
         ("the selected cells differ", before.only, now.only),
         ("the seed differs", before.seed, now.seed),
@@ -412,7 +416,8 @@ def difference(before: Run, now: Run) -> str | None:
         ("the commit differs", _commit_key(before), _commit_key(now)),
         ("the duplicate configurations differ", before.duplicates, now.duplicates),
     )
-    return next((reason for reason, then, current in compared if then != current), None)
+    reason = next((reason for reason, then, current in compared if then != current), None)
+    return f"{reason} ({_changes(before, now)})" if reason == _SCENARIO_CHANGED else reason
 
 
 def _paths(run: Run) -> set[str]:
@@ -421,6 +426,36 @@ def _paths(run: Run) -> set[str]:
 
 def _hashes(run: Run) -> set[str]:
     return {source.sha256 for source in run.scenarios}
+
+
+def _changes(before: Run, now: Run) -> str:
+    """What differs in the scenarios, such as `matmul: env.A was 1 and is 2`."""
+    earlier = {source.path: source.document for source in before.scenarios}
+    changes = [
+        f"{source.document['name']}: {change}"
+        for source in now.scenarios
+        for change in _changed_values(earlier.get(source.path, {}), source.document)
+    ]
+    more = [f"and {len(changes) - _MOST_CHANGES} more"] if len(changes) > _MOST_CHANGES else []
+    return one_line("; ".join([*changes[:_MOST_CHANGES], *more]))
+
+
+def _changed_values(before: object, now: object, path: str = "") -> Iterator[str]:
+    """Each value that differs between two documents, by its path."""
+    if isinstance(before, Mapping) and now is None:
+        now = {}
+    elif isinstance(now, Mapping) and before is None:
+        before = {}
+    if isinstance(before, Mapping) and isinstance(now, Mapping):
+        for key in dict.fromkeys((*before, *now)):
+            inner = f"{path}.{key}" if path else str(key)
+            yield from _changed_values(before.get(key), now.get(key), inner)
+    elif before != now:
+        yield f"{path} was {_value_text(before)} and is {_value_text(now)}"
+
+
+def _value_text(value: object) -> str:
+    return "not set" if value is None else json.dumps(value, default=str, ensure_ascii=False)
 
 
 def _host_key(run: Run) -> tuple[object, ...]:

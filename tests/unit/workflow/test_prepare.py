@@ -74,6 +74,25 @@ def test_a_run_in_which_duplicates_were_measured_apart_is_not_resumed(
     assert difference(replace(now, duplicates={}), now) is not None
 
 
+def test_what_has_changed_in_a_scenario_is_named(tmp_path: Path) -> None:
+    file = tmp_path / "true.yaml"
+
+    def planned(text: str, **env: str) -> Run:
+        file.write_text(text)
+        return prepare_run(RunRequest(files=(file,), env=env), tmp_path, print).run
+
+    before, other_value = planned(YAML, A="1"), planned(YAML, A="2")
+    renamed = planned(YAML.replace("Nothing", "Little"))
+
+    assert difference(before, other_value) == (
+        'a scenario has changed (nothing: env.A was "1" and is "2")'
+    )
+    assert difference(before, renamed) == (
+        'a scenario has changed (nothing: title was "Nothing" and is "Little";'
+        ' nothing: env.A was "1" and is not set)'
+    )
+
+
 NAMES = ("sure", "noisy", "failed", "new")
 
 
