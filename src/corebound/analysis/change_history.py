@@ -13,14 +13,31 @@ from corebound.analysis.host_evidence import shown_by_several
 from corebound.analysis.scenario_result import ScenarioResult
 from corebound.analysis.series_names import cell_name, long_environments
 from corebound.analysis.triage import change_factor, commit_entries
-from corebound.analysis.wording import Label, VerdictWord, label, speed_bounds, times
+from corebound.analysis.wording import (
+    Label,
+    VerdictWord,
+    count,
+    label,
+    relative_speed,
+    speed_bounds,
+    times,
+)
 from corebound.parallel import Mapper, serial_map
 from corebound.records.decisions import Answer, Confirmation, Decision
 from corebound.records.history import EnvironmentKey, HistoryPoint, Series
 from corebound.scenario.cell import Cell
 from corebound.stats.history.alerts import AssessedChange, assess_changes
 from corebound.stats.history.incremental import SegmentCache
-from corebound.stats.history.regressions import Change, Failing, analyse, failing, too_short
+from corebound.stats.history.latest import LatestDifference, latest_difference
+from corebound.stats.history.regressions import (
+    Change,
+    Failing,
+    analyse,
+    arrays_of,
+    failing,
+    min_values_to_detect,
+    too_short,
+)
 from corebound.stats.history.series import retired_series
 from corebound.stats.intervals import is_usable_ratio
 
@@ -425,3 +442,34 @@ def environment_difference(environment: EnvironmentKey, other_environment: Envir
             f"different {name}" if is_hash else f"{name} {before or 'none'} to {after or 'none'}"
         )
     return ", ".join(differences)
+
+
+def latest_text(series: Series) -> str:
+    """The latest value of a series that is too short for a verdict: `1.09× slower than …`.
+
+    It has the uncertainty of the difference, and how many values a verdict takes.
+    """
+    difference = latest_difference(arrays_of(series))
+    values = 1 if difference is None else difference.before + 1
+    missing = max(min_values_to_detect() - values, 1)
+    needed = f"a verdict takes at least {count(missing, 'more value')}"
+    if difference is None:
+        return f"one value yet; {needed}"
+    speed, words = difference.ratio, ("more", "less")
+    if series.unit == "ns":
+        speed, words = 1 / difference.ratio, ("faster", "slower")
+    others = "the value" if difference.before == 1 else f"the mean of {difference.before} values"
+    return (
+        f"the latest is {relative_speed(speed, words=words)} than {others} before it"
+        f" ({_prediction(difference)}); {needed}"
+    )
+
+
+def _prediction(difference: LatestDifference) -> str:
+    interval = difference.interval
+    if interval is None:
+        return "their spread is unknown yet"
+    if not is_usable_ratio(interval.low, interval.high):
+        return "too few values for an interval"
+    inside = "; within their spread" if interval.low <= 1 <= interval.high else ""
+    return f"95 % CI {speed_bounds(interval.low, interval.high)}{inside}"

@@ -73,6 +73,7 @@ class RegressionsResult(Struct, frozen=True, kw_only=True):
         not_analysed: Series whose analysis failed, so that nothing is known about them.
         series: All series.
         active: The series that are not retired.
+        too_short: Those of them that are too short to detect a change.
         contexts: The additional information for each change, by its id.
         evidence: What each host shows of a commit's changes, by the id of the entry.
         records_folder: The folder of records that commands have to name; empty for the default.
@@ -83,6 +84,7 @@ class RegressionsResult(Struct, frozen=True, kw_only=True):
     not_analysed: tuple[NotAnalysed, ...]
     series: tuple[Series, ...]
     active: tuple[Series, ...]
+    too_short: tuple[Series, ...] = ()
     contexts: Mapping[str, ChangeContext] = field(default_factory=dict)
     evidence: Mapping[str, tuple[HostEvidence, ...]] = field(default_factory=dict)
     records_folder: str = ""
@@ -90,12 +92,6 @@ class RegressionsResult(Struct, frozen=True, kw_only=True):
     def context_of(self, change: AssessedChange) -> ChangeContext:
         """The additional information for a change; empty if there is none."""
         return self.contexts.get(change.change.id, ChangeContext())
-
-    @property
-    def too_short(self) -> int:
-        """How many active series are too short to detect a change."""
-        unknown = {failed.series.id for failed in self.not_analysed}
-        return len(too_short(series for series in self.active if series.id not in unknown))
 
     @property
     def alarms(self) -> tuple[AssessedChange, ...]:
@@ -185,6 +181,7 @@ class AnalysedHistory(Struct, frozen=True, kw_only=True):
     def result(self) -> RegressionsResult:
         """The changes with all that is displayed with them."""
         active = tuple(series for series in self.suite.series if series.id not in self.retired)
+        unknown = {failed.series.id for failed in self.analysis.not_analysed}
         changes = self.assessed_changes()
         return RegressionsResult(
             changes=changes,
@@ -192,6 +189,7 @@ class AnalysedHistory(Struct, frozen=True, kw_only=True):
             not_analysed=self.analysis.not_analysed,
             series=self.suite.series,
             active=active,
+            too_short=too_short(series for series in active if series.id not in unknown),
             contexts=_contexts(self.changes, self.suite, self.records),
             evidence=host_evidence(triage(changes), self.suite.series),
             records_folder="" if self.records == RECORDS else str(self.records),

@@ -5,11 +5,18 @@ from __future__ import annotations
 from typing import Any
 
 from corebound.analysis.commands import triage_commands
-from corebound.analysis.serialize import change_document, entry_document, series_document
+from corebound.analysis.serialize import (
+    change_document,
+    entry_document,
+    ratio_interval_pair,
+    series_document,
+)
 from corebound.analysis.triage import CommitEntry
 from corebound.records.history import Series
 from corebound.report.urls import HISTORY_PAGE, entry_anchor, series_url
 from corebound.stats.history.alerts import AssessedChange
+from corebound.stats.history.latest import latest_difference
+from corebound.stats.history.regressions import arrays_of
 from corebound.workflow.regressions import RegressionsResult
 
 
@@ -39,7 +46,8 @@ def regressions_document(result: RegressionsResult, site: str) -> dict[str, Any]
         "alarms": len(result.alarms),
         "secondary_alarms": len(result.secondary_alarms),
         "series": len(result.series),
-        "too_short": result.too_short,
+        "too_short": len(result.too_short),
+        "latest": [_latest_document(series, site) for series in result.too_short],
         "commits": [
             entry_document(
                 entry,
@@ -66,6 +74,17 @@ def regressions_document(result: RegressionsResult, site: str) -> dict[str, Any]
             {**_series_document(failed.series, site), "reason": failed.reason}
             for failed in result.not_analysed
         ],
+    }
+
+
+def _latest_document(series: Series, site: str) -> dict[str, Any]:
+    """The latest value of a series that is too short to detect a change."""
+    difference = latest_difference(arrays_of(series))
+    return {
+        **_series_document(series, site),
+        "values_before": 0 if difference is None else difference.before,
+        "ratio": None if difference is None else difference.ratio,
+        "interval": None if difference is None else ratio_interval_pair(difference.interval),
     }
 
 

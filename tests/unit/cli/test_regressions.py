@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 from typer.testing import CliRunner, Result
 
 from corebound.cli.app import app
@@ -31,6 +32,7 @@ def test_the_headline_separates_thousands() -> None:
         not_analysed=(),
         series=series,
         active=series,
+        too_short=series,
     )
 
     said = "No new regression, in 1,200 series. All 1,200 series have too little data"
@@ -50,6 +52,23 @@ def listed(series: Sequence[Series], *words: str) -> Result:
 
 def command(*words: str) -> Result:
     return CliRunner().invoke(app, ["regressions", *words])
+
+
+def test_short_series_have_their_latest_value_with_its_uncertainty() -> None:
+    short = [a_series(values, project="p") for values in ([1e6], [1e6, 1.1e6])]
+    short = [replace(series, cell=f"n={number}") for number, series in enumerate(short)]
+    spread = a_series([1e6, 1.01e6, 0.99e6, 1.2e6], project="p", cell="n=9")
+
+    said = listed([*short, spread]).stdout
+
+    assert "one value yet; a verdict takes at least 7 more values" in said
+    assert "the latest is 1.10× slower than the value before it (their spread is unknown" in said
+    assert "1.20× slower than the mean of 3 values before it (95 % CI 1.14–1.26)" in said
+    (document,) = [
+        each for each in json.loads(command("--json").stdout)["latest"] if each["cell"] == "n=9"
+    ]
+    assert (document["values_before"], document["ratio"]) == (3, pytest.approx(1.2, rel=1e-3))
+    assert "Latest values" not in listed([spread, a_stepped_series("b", 1.2)]).stdout
 
 
 def two_commits(*, cells: int = 20) -> list[Series]:

@@ -16,6 +16,7 @@ from rich.text import Text
 from corebound import text as corebound_text
 from corebound.analysis.change_history import (
     commit_range,
+    latest_text,
     recovered_amount,
     remaining_change,
     rerun_note,
@@ -212,7 +213,7 @@ def _markdown(result: RegressionsResult, site: str, *, show_all: bool) -> str:
         lines += [f"- {corebound_text.markdown(_doubtful_line(entry))}" for entry in shown]
         if len(shown) < len(entries):
             lines.append(f"- {and_more(len(entries) - len(shown))}")
-    for section in _other_sections(result, site):
+    for section in [*_other_sections(result, site), *_short_section(result, show_all=show_all)]:
         lines += ["", f"### {section.heading}", ""]
         shown_items = section.items if show_all else section.items[:_MOST_BRIEF]
         lines += [f"- {corebound_text.markdown(': '.join(item[:2]))}" for item in shown_items]
@@ -260,7 +261,7 @@ def headline(result: RegressionsResult) -> str:
     retired = len(result.series) - len(result.active)
     suffix = f", {retired:,} of them retired" if retired else ""
     sentence = f"{', '.join(parts)}, in {count(len(result.series), 'series', 'series')}{suffix}."
-    return f"{sentence} {too_short_note(result.too_short, len(result.active))}".rstrip()
+    return f"{sentence} {too_short_note(len(result.too_short), len(result.active))}".rstrip()
 
 
 def _with_alarm(result: RegressionsResult, importance: Importance) -> list[CommitEntry]:
@@ -310,6 +311,7 @@ def _sections(result: RegressionsResult, site: str, *, show_all: bool) -> Iterat
             hidden=len(entries) - len(shown),
         )
     yield from _other_sections(result, site)
+    yield from _short_section(result, show_all=show_all)
 
 
 def _entry_sections(
@@ -402,6 +404,19 @@ def _other_sections(result: RegressionsResult, site: str) -> Iterator[_Section]:
             heading="Not analysed",
             items=[_not_analysed_lines(failed, site) for failed in result.not_analysed],
         )
+
+
+def _short_section(result: RegressionsResult, *, show_all: bool) -> Iterator[_Section]:
+    """The latest values of series that are too short, if nothing else can be said."""
+    short = result.too_short
+    if not short or (len(short) < len(result.active) and not show_all):
+        return
+    shown = short if show_all else short[:_MOST_ITEMS]
+    yield _Section(
+        heading="Latest values",
+        items=[(series_name(series), latest_text(series)) for series in shown],
+        hidden=len(short) - len(shown),
+    )
 
 
 def _hidden_note(result: RegressionsResult) -> str:

@@ -14,6 +14,7 @@ from corebound.analysis.change_history import (
     change_direction,
     change_size,
     has_history,
+    latest_text,
 )
 from corebound.analysis.commands import NO_COMMAND
 from corebound.analysis.series_names import (
@@ -29,6 +30,7 @@ from corebound.analysis.wording import (
     Text,
     TextSpan,
     and_more,
+    capital,
     count,
     day,
     interval_name,
@@ -375,11 +377,18 @@ def benchmark_hero(benchmark: ImportedBenchmark) -> Hero:
             _series_counts(benchmark),
             f"{count(len(changes), 'change')} in all.",
             _failing(benchmark),
+            _latest_difference(benchmark),
             f" {_without_result(len(benchmark.silent))}." if benchmark.silent else "",
             "" if any(series.reproduce for series in benchmark.series) else f" {NO_COMMAND}",
         ),
         flags=(),
     )
+
+
+def _latest_difference(benchmark: ImportedBenchmark) -> str:
+    """The latest value of a single series that is too short for changes."""
+    short = [series for series in benchmark.active if series.id in benchmark.history.too_short]
+    return f" {capital(latest_text(short[0]))}." if len(short) == len(benchmark.active) == 1 else ""
 
 
 def _without_result(number: int) -> str:
