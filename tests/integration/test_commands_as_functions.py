@@ -6,11 +6,13 @@ import json
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 import corebound
 from support import commands, repositories
 from support.commands import output_of
+from support.paths import DATA
 
 FLEET = """\
 schema: 1
@@ -53,6 +55,11 @@ def printed(suite: Path, *arguments: str) -> dict[str, Any]:
 
 def as_json(document: object) -> Any:
     return json.loads(json.dumps(document))
+
+
+def as_plain(result: object) -> Any:
+    """A result as `--json` serialises it."""
+    return json.loads(msgspec.json.encode(result))
 
 
 def test_a_plan_is_what_the_command_prints(suite: Path) -> None:
@@ -123,3 +130,98 @@ def test_a_fleet_is_planned_and_its_missing_shards_are_named(suite: Path) -> Non
     with pytest.raises(corebound.CoreboundError) as raised:
         fleet.run()
     assert raised.value.document["fix"]
+
+
+def test_the_host_and_a_valid_scenario_are_as_printed(suite: Path) -> None:
+    assert as_plain(corebound.topology()) == printed(suite, "topology")
+    assert as_plain(corebound.check("scenarios")) == printed(suite, "check", "scenarios")["results"]
+
+
+def test_recorded_runs_and_their_logs_are_as_printed(suite: Path) -> None:
+    (listed, *_) = printed(suite, "list")["results"]
+    results = corebound.load().filter(run=listed["run"])
+
+    assert as_json(results.document) == printed(suite, "show", listed["run"])
+    assert [*results.runs()["run"]] == [listed["run"]]
+    with pytest.raises(corebound.CoreboundError, match="no launch of this run failed"):
+        results.log()
+    launch = results.launches()["launch"][0]
+    assert as_plain(results.log(launch)) == printed(suite, "log", listed["run"], launch)
+
+
+@pytest.mark.quick
+def test_the_site_is_written_and_published(suite: Path) -> None:
+    site = corebound.write_site("site")
+
+    assert site.index.is_file()
+    assert as_json(site.document) == printed(suite, "report", "--out", "site")
+    published = corebound.publish("site", to="public-site")
+    assert (suite / "public-site" / "index.html").is_file()
+    assert as_json(published.document) == printed(
+        suite, "publish", "--site", "site", "--to", "public-site"
+    )
+    on_branch = corebound.publish("site", branch="pages")
+    assert (on_branch.branch, on_branch.is_new) == ("pages", True)
+    again = printed(suite, "publish", "--site", "site", "--branch", "pages")
+    assert again == {"branch": "pages", "commit": on_branch.commit, "new": False}
+    with pytest.raises(corebound.CoreboundError, match="exactly one place"):
+        corebound.publish("site")
+
+
+def test_records_are_exported(suite: Path) -> None:
+    exported = corebound.export("csv", "launches.csv")
+
+    assert (suite / "launches.csv").read_text().startswith("run,")
+    command = printed(suite, "export", "csv", "--out", "launches.csv")
+    assert as_json(exported.document) == command
+    for arguments in (("pdf", "x.pdf"), ("bencher", "missing/\0/x.json")):
+        with pytest.raises((corebound.CoreboundError, ValueError)):
+            corebound.export(*arguments)
+
+
+def test_results_of_other_tools_are_imported(suite: Path) -> None:
+    options = {"project": "tool", "host": "ci", "records": "imported"}
+    imported = corebound.import_results(
+        "hyperfine", DATA / "results" / "hyperfine.json", commit="HEAD", **options
+    )
+
+    command = printed(
+        suite,
+        "import",
+        "hyperfine",
+        str(DATA / "results" / "hyperfine.json"),
+        "--commit=HEAD",
+        *(f"--{name}={value}" for name, value in options.items()),
+    )
+    # The second import adds nothing.
+    assert as_json(imported.document) == {**command, "added": imported.history.added}
+    assert len(corebound.load("imported").history()) == imported.history.points
+    with pytest.raises(corebound.CoreboundError, match="imports no files of `jmh`"):
+        corebound.import_results("jmh", "x.json")  # type: ignore[arg-type]
+
+
+def test_a_repository_gets_its_first_files(suite: Path, tmp_path: Path) -> None:
+    (tmp_path / "shop.py").write_text("def total():\n    return sum(range(9))\n")
+
+    planned = corebound.init("shop:total", folder=tmp_path, integrations=(), dry_run=True)
+    written = corebound.init("shop:total", folder=tmp_path, integrations=())
+
+    assert set(planned.files.values()) == {"would be written"}
+    assert set(written.files.values()) == {"written"}
+    (again,) = (printed(suite, "init", str(tmp_path), "--function=shop:total", "--none"),)
+    assert again["folder"] == written.document["folder"]
+    assert set(again["files"]) == set(written.files)
+    examples = corebound.examples()
+    assert as_plain(examples) == printed(suite, "example")["results"]
+    files = corebound.write_examples("example-function", into=tmp_path).files
+    assert {*files} == {"example-function.yaml", "example_function.py"}
+
+
+def test_environments_are_listed_and_a_missing_one_is_an_error(suite: Path) -> None:
+    assert [one.name for one in corebound.environments()] == [
+        one["name"] for one in printed(suite, "environment", "list")["results"]
+    ]
+    with pytest.raises(corebound.CoreboundError, match="no environment named"):
+        corebound.make_environments()
+    with pytest.raises(corebound.CoreboundError, match="has not been made"):
+        corebound.remove_environments("missing")

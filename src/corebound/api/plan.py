@@ -1,4 +1,4 @@
-"""What scenarios would launch on this host, from a script or a notebook."""
+"""This host, and what scenarios would launch on it, from a script or a notebook."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ from typing import Any
 
 from msgspec import Struct
 
+from corebound.machine.topology import Topology
 from corebound.planning.plan import PlannedCell
 from corebound.records.jsonl import RECORDS
 from corebound.scenario.models import ProfileName
-from corebound.workflow.plan import plan_suite
+from corebound.workflow.plan import CheckedScenario, check_suite, plan_suite, read_topology
 from corebound.workflow.prepare import RunRequest
 from corebound.workflow.projects import CONFIG
 
@@ -58,6 +59,28 @@ class RunPlan(Struct, frozen=True, kw_only=True):
     def __iter__(self) -> Iterator[PlannedConfiguration]:
         """Every configuration."""
         return iter(self.configurations)
+
+
+def topology(sysfs: str | PathLike[str] | None = None) -> Topology:
+    """The CPUs, caches and memory nodes of this machine, as `corebound topology` shows them.
+
+    Args:
+        sysfs: A saved machine: a folder with sys/, or a copy of /sys; None is this one.
+
+    Raises:
+        HostError: No CPUs are visible.
+    """
+    return read_topology(Path(sysfs) if sysfs is not None else None)
+
+
+def check(*files: str | PathLike[str]) -> tuple[CheckedScenario, ...]:
+    """Validate scenario files, as `corebound check` does.
+
+    Raises:
+        ScenarioFaults: A file has mistakes; `faults` lists all of them.
+        InputError: A file cannot be read, or an environment or commit does not exist.
+    """
+    return check_suite([Path(file) for file in files])
 
 
 def plan(

@@ -29,7 +29,7 @@ from corebound.scenario.cell import axes_of_key
 from corebound.scenario.matrix import axis_text
 from corebound.workflow.compare import compare_recorded
 from corebound.workflow.compare_commits import CompareCommitsResult
-from corebound.workflow.execute import RunResult
+from corebound.workflow.recorded_runs import LaunchLog, launch_log, recorded_result
 from corebound.workflow.resolve_refs import resolve_revision
 from corebound.workflow.run_index import drop_unreadable_scenarios, read_suite
 
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
+    from corebound.api.hosts import HostResults
     from corebound.api.regressions import Regressions
 
 Value: TypeAlias = str | int | float | bool
@@ -237,6 +238,23 @@ class Results:
             tuple(self._scenario_results()), *(_axes_texts(axes) for axes in (before, after))
         )
 
+    def hosts(self, *scenario_files: str | PathLike[str]) -> HostResults:
+        """Compare all hosts of the records, as `corebound compare --by host` and `--by class` do.
+
+        All hosts of the folder take part, whatever `filter` has selected.
+
+        Args:
+            scenario_files: The scenarios to compare; without any, all.
+
+        Raises:
+            InputError: The results have no folder of records or are of one host only, or a
+                scenario cannot be read.
+        """
+        from corebound.api.hosts import compare_hosts
+
+        files = [Path(file) for file in scenario_files]
+        return compare_hosts(self._folder("hosts"), files, _warn)
+
     def regressions(
         self,
         *,
@@ -309,18 +327,28 @@ class Results:
         Raises:
             InputError: There are no runs, or several.
         """
+        return recorded_result(self._only_run("document"), _warn).document
+
+    def log(self, launch: str | None = None) -> LaunchLog:
+        """The output of a launch of the only run, as `corebound log` prints it.
+
+        Args:
+            launch: The id of the launch; None is the last one that failed.
+
+        Raises:
+            InputError: There are no runs, or several, or no such launch.
+        """
+        return launch_log(self._only_run("log"), launch)
+
+    def _only_run(self, where: str) -> Stored:
         runs = [*self._selected_runs()]
         if len(runs) != 1:
             raise InputError(
                 what=f"these results have {len(runs)} runs.",
-                where="document",
+                where=where,
                 fix="Select one: `results.filter(run=ID)`.",
             )
-        stored = runs[0].read()
-        run, _ = drop_unreadable_scenarios(stored)
-        return RunResult(
-            run=run, file=stored.file, launches=stored.launches, ending="complete"
-        ).document
+        return runs[0].read()
 
     def plot(self) -> Figure:
         """Draw each comparison with its interval, with matplotlib (the extra `plot`).

@@ -7,7 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from msgspec import Struct, structs
 from msgspec.structs import replace
@@ -132,6 +132,20 @@ class ImportSummary(HistoryCounts, frozen=True, kw_only=True):
 
     file: Path
     added: int
+
+    @property
+    def document(self) -> dict[str, Any]:
+        """The same as plain data, as `--json` of the imports prints it."""
+        return {
+            "file": str(self.file),
+            "series": self.series,
+            "points": self.points,
+            "figures": self.values,
+            "added": self.added,
+            "missing": dict(self.reasons),
+            "empty": self.empty,
+            "single": self.single,
+        }
 
 
 def keep(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from msgspec import Struct
@@ -11,6 +12,7 @@ from corebound.errors import InputError
 from corebound.scenario.cell import PROJECT
 from corebound.scenario.loader import load
 from corebound.scenario.wording import closest
+from corebound.workflow.init import WriteResult, write_files
 
 # Files of a checkout's `scenarios/` may name the schema in its `docs/`.
 _SCHEMA_LINE = "# yaml-language-server"
@@ -56,6 +58,23 @@ def example_texts(name: str) -> dict[str, str]:
         module for module in folder.glob("*.py") if re.search(rf"\b{module.stem}:[a-z_]", text)
     )
     return {file.name: text} | {module.name: module.read_text("utf-8") for module in modules}
+
+
+class WrittenExamples(Struct, frozen=True, kw_only=True):
+    """The folder of written examples, and what became of each file."""
+
+    folder: str
+    files: Mapping[str, WriteResult]
+
+
+def write_examples(names: Sequence[str], into: Path) -> WrittenExamples:
+    """Write scenarios as files, with the modules whose functions they measure.
+
+    Raises:
+        InputError: No scenario has a name, or the folder cannot be written.
+    """
+    texts = {file: text for name in names for file, text in example_texts(name).items()}
+    return WrittenExamples(folder=str(into.resolve()), files=write_files(texts, into))
 
 
 def _folder() -> Path:

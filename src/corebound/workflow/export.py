@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict
 from enum import StrEnum
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
+from msgspec import Struct
+
 from corebound.analysis.history_csv import history_csv
-from corebound.errors import Fault, InputError, report_os_errors
+from corebound.errors import Fault, InputError, encodable, report_os_errors
 from corebound.exchange import openmetrics, pyperf, run_export
 from corebound.exchange.asv import export as asv_export
 from corebound.exchange.reading import Unreadable, parse_json
@@ -44,6 +47,56 @@ _SINGLE_RUN_FORMATS = {
     Format.GITHUB: run_export.github_action,
     Format.OPENMETRICS: openmetrics.openmetrics,
 }
+
+
+class Export(Struct, frozen=True, kw_only=True):
+    """A file or folder in the format of another tool.
+
+    Attributes:
+        out: The file; for asv, the folder of its results.
+        faults: What could not be read, or has no place in the format.
+    """
+
+    out: Path
+    faults: tuple[Fault, ...]
+
+    @property
+    def document(self) -> dict[str, Any]:
+        """The same as plain data, as `corebound export --json` prints it."""
+        return {"out": encodable(str(self.out)), "faults": [asdict(fault) for fault in self.faults]}
+
+
+def export_records(
+    format_: Format,
+    out: Path,
+    records: Path,
+    *,
+    run: str | None = None,
+    only: Sequence[str] | None = None,
+) -> Export:
+    """Write recorded runs, or histories.
+
+    Args:
+        format_: The format.
+        out: The file to write; for asv, the folder of its results.
+        records: The folder of records.
+        run: As for `export_runs`; not for histories.
+        only: As for `export_histories`, and for them alone.
+
+    Raises:
+        InputError: An option does not fit the format, nothing can be exported, or a file cannot be
+            written.
+    """
+    option = "--run" if format_ is Format.HISTORY else "--only"
+    if (run if format_ is Format.HISTORY else only) is not None:
+        raise InputError(
+            what=f"{format_} cannot be combined with this option.",
+            where=option,
+            fix=f"Leave out {option}.",
+        )
+    if format_ is Format.HISTORY:
+        return Export(out=out, faults=export_histories(out, records, only=only or ()))
+    return Export(out=out, faults=export_runs(format_, out, records, run=run))
 
 
 def export_runs(

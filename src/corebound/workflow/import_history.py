@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from msgspec import Struct
 
@@ -27,6 +29,23 @@ class ImportedProject(Struct, frozen=True, kw_only=True):
     source: AsvResults
     history: ImportSummary
     faults: tuple[Fault, ...]
+
+    @property
+    def document(self) -> dict[str, Any]:
+        """The same as plain data, as `corebound import asv --json` prints it."""
+        source = self.source
+        counts = {
+            "commits_the_repository_does_not_have": source.unknown,
+            "benchmarks_that_exist_no_longer": len(source.removed) or None,
+            "files_of_a_commit_that_another_has_too": source.duplicates or None,
+        }
+        return {
+            "project": source.project,
+            "result_files": source.files,
+            **{name: number for name, number in counts.items() if number is not None},
+            **self.history.document,
+            "faults": [asdict(fault) for fault in self.faults],
+        }
 
 
 def import_asv(

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from msgspec import Struct
 
@@ -53,6 +54,16 @@ class ImportedResults(Struct, frozen=True, kw_only=True):
     project: str
     source: ResultFiles
     history: ImportSummary
+
+    @property
+    def document(self) -> dict[str, Any]:
+        """The same as plain data, as `--json` prints it."""
+        return {
+            "project": self.project,
+            "files": self.source.files,
+            **self.history.document,
+            "faults": [asdict(fault) for fault in self.source.faults],
+        }
 
 
 def import_results(

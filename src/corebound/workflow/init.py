@@ -6,11 +6,12 @@ import ast
 import json
 import re
 import shlex
+import sys
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 from urllib.parse import unquote, urlsplit
 
 from msgspec import Struct
@@ -368,3 +369,81 @@ def write_files(
                 stream.write(text)
         results[name] = "written"
     return results
+
+
+class InitResult(Struct, frozen=True, kw_only=True):
+    """What `corebound init` did.
+
+    Attributes:
+        request: The request, with what was found out about the repository.
+        files: What became of each file, by its path within the repository.
+    """
+
+    request: InitRequest
+    files: Mapping[str, WriteResult]
+
+    @property
+    def document(self) -> dict[str, Any]:
+        """The same as plain data, as `corebound init --json` prints it."""
+        return {"folder": str(self.request.repository.folder), "files": dict(self.files)}
+
+
+def init_repository(
+    folder: Path,
+    function: str | None = None,
+    *,
+    name: str | None = None,
+    install: str | None = None,
+    systemd: bool = False,
+    integrations: Sequence[Integration] | None = None,
+    choose: Callable[[], Sequence[Integration]] = lambda: INTEGRATIONS,
+    dry_run: bool = False,
+) -> InitResult:
+    """Write the files that a repository needs for measurements; existing files stay as they are.
+
+    Args:
+        folder: The repository.
+        function: The function to measure, as `package.module:function`; None leaves a placeholder.
+        name: The scenario's name; None uses the function's name.
+        install: The command that installs corebound in CI; None finds out.
+        systemd: Whether to add systemd units and a line for cron.
+        integrations: The CI services and tools to write files for; None asks the repository.
+        choose: Called for them if the repository does not say.
+        dry_run: Whether to write nothing.
+
+    Raises:
+        InputError: There is no such folder, it cannot be written, or the function is missing or
+            needs arguments.
+    """
+    if not folder.is_dir():
+        raise InputError(
+            what="no such folder.",
+            where=str(folder),
+            fix="Name a repository, or a function of the current one: package.module:function.",
+        )
+    repository = inspect_repository(folder)
+    if integrations is None:
+        integrations = _integrations(repository, choose)
+    request = InitRequest(
+        repository=repository,
+        target=None if function is None else find_function(function, repository.folder),
+        name=name,
+        install=install or install_command(),
+        systemd=systemd,
+        program=Path(sys.executable).parent / "corebound",
+        integrations=tuple(integrations),
+    )
+    return InitResult(
+        request=request,
+        files=write_files(file_texts(request), repository.folder, dry_run=dry_run),
+    )
+
+
+def _integrations(
+    repository: Repository, choose: Callable[[], Sequence[Integration]]
+) -> Sequence[Integration]:
+    if not repository.is_git:
+        return ("makefile",)
+    if repository.services:
+        return (*repository.services, "makefile")
+    return choose()

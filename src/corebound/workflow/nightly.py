@@ -31,9 +31,9 @@ from corebound.workflow.nightly_summary import (
     summary_text,
     write_summary,
 )
+from corebound.workflow.publish import DEFAULT_SITE
 
 DEFAULT_SCENARIOS = Path("scenarios")
-DEFAULT_SITE = Path("reports/site")
 DEFAULT_PUBLIC_SITE = Path("reports/public")
 # The folder of journals and logs.
 NIGHTS = Path("reports/nights")

@@ -97,14 +97,29 @@ def plan_suite(
     )
 
 
-def check_suite(files: Sequence[Path]) -> tuple[Task, ...]:
+class CheckedScenario(Struct, frozen=True, kw_only=True):
+    """A valid scenario: its name, its cells, and how many of them are the same on this host."""
+
+    scenario: str
+    cells: int
+    duplicates: int
+
+
+def check_suite(files: Sequence[Path]) -> tuple[CheckedScenario, ...]:
     """Plan scenarios on this host to find every error in them.
 
     Raises:
         ScenarioFaults: The files have errors.
         InputError: A file cannot be read, or an environment or commit does not exist.
     """
-    return _plan(RunRequest(files=tuple(files)), None).tasks
+    return tuple(
+        CheckedScenario(
+            scenario=task.scenario.name,
+            cells=len(task.planned),
+            duplicates=len(task.duplicates),
+        )
+        for task in _plan(RunRequest(files=tuple(files)), None).tasks
+    )
 
 
 class _Plan(Struct, frozen=True, kw_only=True):

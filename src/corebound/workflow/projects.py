@@ -13,6 +13,7 @@ from corebound.errors import BuildError
 from corebound.launch import environments
 from corebound.launch.environments import Environment
 from corebound.planning.models import CannotRun
+from corebound.records.run_record import Commit
 from corebound.scenario.cell import Cell, is_project
 from corebound.text import one_line
 
@@ -22,6 +23,29 @@ OUTPUTS = (Path("reports"),)
 
 # Receives progress messages.
 Notify = Callable[[str], None]
+
+
+class UpdatedProject(Struct, frozen=True, kw_only=True):
+    """The project under test, and the commit that it is at now."""
+
+    project: str
+    commit: Commit
+
+
+def update_project(config: Path, notify: Notify) -> UpdatedProject:
+    """Fetch and fast-forward the project under test.
+
+    Args:
+        config: The asv.conf.json of the project.
+        notify: Called with progress messages.
+
+    Raises:
+        InputError: The project cannot be identified.
+        LaunchError: git refuses, for example to fast-forward over other commits.
+    """
+    project = open_project(config, notify)
+    project.update()
+    return UpdatedProject(project=project.name, commit=project.commit(project.checked_out))
 
 
 class ProjectEnvironments(Struct, frozen=True, kw_only=True):

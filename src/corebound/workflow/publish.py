@@ -12,10 +12,11 @@ import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from msgspec import Struct
 
-from corebound import git
+from corebound import clock, git
 from corebound.errors import HostError, InputError, LaunchError, report_os_errors
 from corebound.launch import scratch
 
@@ -24,6 +25,85 @@ _RENAME_EXCHANGE = 2
 _AT_FDCWD = -100
 # Error codes of file systems that cannot exchange two folders.
 _EXCHANGE_UNSUPPORTED = {errno.EINVAL, errno.ENOSYS, errno.ENOTSUP, errno.EXDEV}
+
+
+# Where `corebound report` writes the site.
+DEFAULT_SITE = Path("reports/site")
+
+
+class Publication(Struct, frozen=True, kw_only=True):
+    """Where a site was published: a folder, or a branch.
+
+    Attributes:
+        to: The folder; None for a branch.
+        branch: The branch; None for a folder.
+        commit: The commit that the branch is at.
+        is_new: Whether the branch has a new commit; always so for a folder.
+        pushed_to: The remote that the branch was pushed to; None if it was not.
+    """
+
+    to: Path | None = None
+    branch: str | None = None
+    commit: str | None = None
+    is_new: bool = True
+    pushed_to: str | None = None
+
+    @property
+    def document(self) -> dict[str, Any]:
+        """The same as plain data, as `corebound publish --json` prints it."""
+        if self.to is not None:
+            return {"to": str(self.to)}
+        return {"branch": self.branch, "commit": self.commit, "new": self.is_new}
+
+
+def publish_site(
+    site: Path,
+    *,
+    to: Path | None = None,
+    branch: str | None = None,
+    repository: Path = Path(),
+    push: str | None = None,
+    squash: bool = False,
+) -> Publication:
+    """Publish a site to a folder or to a git branch.
+
+    Args:
+        site: A site that `corebound report` has written.
+        to: The folder, or a symbolic link to one; None for a branch.
+        branch: The branch; None for a folder.
+        repository: A folder of the branch's repository.
+        push: The remote to push the branch to; None pushes it nowhere.
+        squash: Whether the branch keeps only this commit, without earlier ones.
+
+    Raises:
+        InputError: There is no site or not exactly one place, or the place is not suitable.
+        HostError: The file system cannot exchange two folders, or git is not installed.
+        LaunchError: git refuses.
+    """
+    if (to is None) == (branch is None):
+        raise InputError(
+            what="there must be exactly one place to publish to.",
+            where="corebound publish",
+            fix="Pass either --to FOLDER or --branch NAME.",
+        )
+    if branch is None and (push is not None or squash):
+        raise InputError(
+            what="--push and --squash require --branch.",
+            where="corebound publish",
+            fix="Pass --branch as well, or omit them.",
+        )
+    finished = open_site(site, clock.utc_now().isoformat(timespec="seconds"))
+    if to is not None:
+        publish_to_folder(finished, to)
+        return Publication(to=to.absolute())
+    target = Branch(repository=repository, name=branch or "", remote=push, squash=squash)
+    published = publish_to_branch(finished, target)
+    return Publication(
+        branch=target.name,
+        commit=published.sha,
+        is_new=published.new,
+        pushed_to=push if published.new else None,
+    )
 
 
 def publish_to_folder(site: Site, to: Path) -> None:

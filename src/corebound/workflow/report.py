@@ -43,6 +43,17 @@ from corebound.workflow.tunings import loads_of, tuning_results
 from corebound.workflow.unchanged_report import ReportStamp
 
 
+class WrittenSite(Struct, frozen=True, kw_only=True):
+    """The site of a folder of records; `index` is its first page."""
+
+    index: Path
+
+    @property
+    def document(self) -> dict[str, str]:
+        """The same as plain data, as `corebound report --json` prints it."""
+        return {"index": encodable(str(self.index.resolve()))}
+
+
 def write_site(
     records: Path,
     out: Path,
@@ -53,7 +64,7 @@ def write_site(
     only: Sequence[str] = (),
     compare: Sequence[str] = (),
     address: str = "",
-) -> Path:
+) -> WrittenSite:
     """Write the site of a folder of records; one that has nothing new to show stays as it is.
 
     Args:
@@ -66,17 +77,27 @@ def write_site(
         compare: Pairs of runs or commits, each `A..B`, that get a page of their own.
         address: The address that the site will have; empty if unknown.
 
-    Returns:
-        The site's first page.
-
     Raises:
-        InputError: No name matches, or the site cannot be written.
+        InputError: A folder does not exist, no name matches, or the site cannot be written.
     """
+    if records != RECORDS and not records.is_dir():
+        # Check this before a typing mistake overwrites an existing site.
+        raise InputError(
+            what="not a folder." if records.exists() else "no such folder.",
+            where=str(records),
+            fix="Name the folder of records, or measure into it first: `corebound run --records`.",
+        )
+    if out.exists() and not out.is_dir():
+        raise InputError(
+            what="not a folder.",
+            where=str(out),
+            fix="Name a folder with --out; it is created if necessary.",
+        )
     now = clock.utc_now().isoformat(timespec="seconds")
     stamp = ReportStamp(records, out, status=status, options=(address, *only), day=now[:10])
     # Which commits `compare` names depends on a repository.
     if not compare and stamp.is_current():
-        return out / site.INDEX
+        return WrittenSite(index=out / site.INDEX)
     warnings: list[str] = []
 
     def warn(text: str) -> None:
@@ -156,7 +177,7 @@ def write_site(
     # A warning is for every report, so the next one has to read everything again.
     if not compare and not warnings:
         stamp.keep()
-    return index
+    return WrittenSite(index=index)
 
 
 # More pages of runs are no help to a reader; each host has its latest one.

@@ -37,7 +37,7 @@ def report(tmp_path: Path, sites_made: list[Path]) -> Callable[..., bool]:
 
     def write(only: Sequence[str] = ()) -> bool:
         before = len(sites_made)
-        index = write_site(
+        written = write_site(
             tmp_path / "records",
             tmp_path / "site",
             lambda _text: None,
@@ -45,7 +45,7 @@ def report(tmp_path: Path, sites_made: list[Path]) -> Callable[..., bool]:
             status=tmp_path / "status.yaml",
             only=only,
         )
-        assert index.is_file()
+        assert written.index.is_file()
         return len(sites_made) > before
 
     return write

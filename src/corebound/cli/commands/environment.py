@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -15,11 +14,11 @@ from corebound.analysis.wording import count
 from corebound.cli.options import Json, Quiet
 from corebound.cli.output.console import Console, print_table
 from corebound.cli.output.json import print_json
-from corebound.errors import InputError
-from corebound.launch import environments
-from corebound.launch.existing_environments import is_existing
-from corebound.scenario.cell import is_project
-from corebound.workflow import scenarios
+from corebound.workflow.environments import (
+    list_environments,
+    make_environments,
+    remove_environments,
+)
 
 
 def make(
@@ -47,56 +46,26 @@ def make(
         corebound environment make --for scenarios/
     """
     console = Console(stderr=True, quiet=quiet)
-    if not names and not files:
-        raise InputError(
-            what="no environment named.",
-            where="corebound environment make",
-            fix="Name some that `corebound environment list` shows, or pass --for scenarios/.",
-        )
-    folders = {name: Path.cwd() for name in names or ()} | _needed(files or ())
-    made = {}
-    for name, folder in folders.items():
-        made[name] = environment = _make(name, folder, console, wheelhouse)
-        packages = count(len(environment.lock.packages), "package")
-        if not as_json:
-            typer.echo(f"{name}: ready, {packages}, {environment.python}")
-    if as_json:
-        print_json(
-            [
-                {
-                    "name": name,
-                    "packages": environment.lock.packages,
-                    "python": str(environment.python),
-                }
-                for name, environment in made.items()
-            ]
-        )
+    made = []
+    with console.status("Creating environments") as status:
 
-
-def _needed(files: Sequence[Path]) -> dict[str, Path]:
-    """The environments of the scenarios that corebound makes, each with its scenario's folder."""
-    if not files:
-        return {}
-    loaded = scenarios.load_scenarios(files, ())
-    names = dict.fromkeys(cell.environment for cell in scenarios.all_cells(loaded))
-    return {
-        name: scenarios.folder_of(name, loaded)
-        for name in names
-        if name != environments.HOST and not is_project(name) and not is_existing(name)
-    }
-
-
-def _make(
-    name: str, folder: Path, console: Console, wheelhouse: Path | None
-) -> environments.Environment:
-    with console.status(Text(f"{name}: …")) as status:
-
-        def notify(message: str) -> None:
+        def notify(name: str, message: str) -> None:
             status.update(Text(f"{name}: {message}"))
             if not console.is_terminal:
                 console.print(f"{name}: {message}")
 
-        return environments.make(name, folder, notify, wheelhouse=wheelhouse)
+        for environment in make_environments(
+            names or (), files or (), notify, wheelhouse=wheelhouse
+        ):
+            made.append(environment)
+            if not as_json:
+                # A line on stdout must not meet the one that is drawn.
+                status.stop()
+                packages = count(len(environment.packages), "package")
+                typer.echo(f"{environment.name}: ready, {packages}, {environment.python}")
+                status.start()
+    if as_json:
+        print_json(made)
 
 
 def list_(*, as_json: Json = False) -> None:
@@ -109,8 +78,7 @@ def list_(*, as_json: Json = False) -> None:
         corebound environment list
         corebound environment list --json
     """
-    environments.sweep()
-    rows = environments.statuses(Path.cwd())
+    rows = list_environments()
     if as_json:
         print_json(rows)
         return
@@ -135,14 +103,10 @@ def remove(
     Examples:
         corebound environment remove pytorch
     """
-    removed = {name: environments.remove(name) for name in dict.fromkeys(names)}
+    removed = remove_environments(names)
     if as_json:
-        print_json(
-            [
-                {"name": name, "folders": number, "size_bytes": size_bytes}
-                for name, (number, size_bytes) in removed.items()
-            ]
-        )
+        print_json(removed)
         return
-    for name, (number, size_bytes) in removed.items():
-        typer.echo(f"{name}: removed {count(number, 'folder')}, {units.size(size_bytes)}")
+    for one in removed:
+        folders = count(one.folders, "folder")
+        typer.echo(f"{one.name}: removed {folders}, {units.size(one.size_bytes)}")

@@ -9,8 +9,7 @@ import typer
 
 from corebound.cli.options import Json
 from corebound.cli.output.json import print_json
-from corebound.workflow.examples import example_texts, examples
-from corebound.workflow.init import write_files
+from corebound.workflow.examples import examples, write_examples
 
 
 def example(
@@ -42,11 +41,10 @@ def example(
         for row in listed:
             typer.echo(f"{row.name:{width}}  {row.question}")
         return
-    texts = {file: text for name in names for file, text in example_texts(name).items()}
-    results = write_files(texts, into)
+    written = write_examples(names, into)
     if as_json:
-        print_json({"folder": str(into.resolve()), "files": results})
+        print_json(written)
         return
-    width = max(map(len, results.values()))
-    for file, result in results.items():
+    width = max(map(len, written.files.values()))
+    for file, result in written.files.items():
         typer.echo(f"{result:{width}}  {into / file}")

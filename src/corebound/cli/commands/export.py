@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
@@ -11,9 +10,8 @@ import typer
 from corebound.cli.options import Json, Records, notifier
 from corebound.cli.output.console import Console
 from corebound.cli.output.json import print_json
-from corebound.errors import InputError, encodable
 from corebound.records.jsonl import RECORDS
-from corebound.workflow.export import Format, export_histories, export_runs
+from corebound.workflow.export import Format, export_records
 
 
 def export(
@@ -47,21 +45,11 @@ def export(
         corebound export pyperf --run 1f0c2d3e --out run.json
         corebound export history --only 'io.*' --out points.csv
     """
+    exported = export_records(format_, out, records, run=run, only=only)
     notify = notifier(Console(stderr=True))
-    option = "--run" if format_ is Format.HISTORY else "--only"
-    if (run if format_ is Format.HISTORY else only) is not None:
-        raise InputError(
-            what=f"{format_} cannot be combined with this option.",
-            where=option,
-            fix=f"Leave out {option}.",
-        )
-    if format_ is Format.HISTORY:
-        faults = export_histories(out, records, only=only or ())
-    else:
-        faults = export_runs(format_, out, records, run=run)
-    for fault in faults:
+    for fault in exported.faults:
         notify(f"warning: {fault}")
     if as_json:
-        print_json({"out": encodable(str(out)), "faults": [asdict(fault) for fault in faults]})
+        print_json(exported.document)
     else:
-        typer.echo(encodable(str(out)))
+        typer.echo(exported.document["out"])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, NamedTuple
 
 import typer
 from rich.progress import MofNCompleteColumn
@@ -32,12 +32,11 @@ _SERIES = "series have", "series has"
 
 
 class NamedCount(NamedTuple):
-    """A number with its plural and singular words, and its key in JSON."""
+    """A number with its plural and singular words."""
 
     number: int
     many: str
     one: str
-    key: str = ""
 
     def __str__(self) -> str:
         return count(self.number, self.one, self.many)
@@ -94,10 +93,11 @@ def asv(
             ),
         )
     source = imported.source
-    print_import(
-        source.project, _counts(source), imported.history, imported.faults, as_json=as_json
-    )
-    if source.is_guessed and not as_json:
+    if as_json:
+        print_json(imported.document)
+        return
+    print_import(source.project, _counts(source), imported.history, imported.faults)
+    if source.is_guessed:
         typer.echo(
             f"The project is named after its folder, {source.project}; use --project NAME for"
             " another name."
@@ -106,30 +106,16 @@ def asv(
 
 def _counts(source: AsvResults) -> list[NamedCount]:
     """What was read, without counts of 0 that do not matter."""
-    counts = [NamedCount(source.files, "result files", "result file", "result_files")]
+    counts = [NamedCount(source.files, "result files", "result file")]
     if source.unknown is not None:
         suffix = "not in the repository"
-        counts.append(
-            NamedCount(
-                source.unknown,
-                f"commits {suffix}",
-                f"commit {suffix}",
-                "commits_the_repository_does_not_have",
-            )
-        )
+        counts.append(NamedCount(source.unknown, f"commits {suffix}", f"commit {suffix}"))
     if source.removed:
         words = "benchmarks that no longer exist", "benchmark that no longer exists"
-        counts.append(NamedCount(len(source.removed), *words, "benchmarks_that_exist_no_longer"))
+        counts.append(NamedCount(len(source.removed), *words))
     if source.duplicates:
         suffix = "for a commit that another file covers too"
-        counts.append(
-            NamedCount(
-                source.duplicates,
-                f"files {suffix}",
-                f"file {suffix}",
-                "files_of_a_commit_that_another_has_too",
-            )
-        )
+        counts.append(NamedCount(source.duplicates, f"files {suffix}", f"file {suffix}"))
     return counts
 
 
@@ -138,8 +124,6 @@ def print_import(
     counts: Sequence[NamedCount],
     history: ImportSummary,
     faults: Sequence[Fault],
-    *,
-    as_json: bool,
 ) -> None:
     """Print the state of a project's history and what was skipped.
 
@@ -147,30 +131,13 @@ def print_import(
         project: The project's name.
         counts: What was read.
         history: The stored history.
-        faults: What could not be read; the text output prints it on stderr.
-        as_json: Whether to print JSON for scripts.
+        faults: What could not be read; printed on stderr.
     """
-    document: dict[str, Any] = {
-        "project": project,
-        "file": str(history.file),
-        **{counted.key: counted.number for counted in counts},
-        "series": history.series,
-        "points": history.points,
-        "figures": history.values,
-        "added": history.added,
-        "missing": dict(history.reasons),
-        "empty": history.empty,
-        "single": history.single,
-        "faults": faults,
-    }
-    if as_json:
-        print_json(document)
-        return
     warnings = Console(stderr=True, soft_wrap=True)
     for warning in _warnings(faults):
         warnings.print(Text(f"warning: {warning}"))
     console = Console(soft_wrap=True)
-    # JSON includes every count, but the text omits counts of 0.
+    # Counts of 0 are only in JSON.
     first, *others = counts
     summary = ", ".join(
         str(counted) for counted in (first, *others) if counted is first or counted.number

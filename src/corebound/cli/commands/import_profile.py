@@ -14,12 +14,11 @@ from corebound.cli.options import Json, Quiet, Records
 from corebound.cli.output.console import Console, print_table
 from corebound.cli.output.json import print_json
 from corebound.cli.output.progress import ReadingProgress
-from corebound.exchange.profiles import reader
-from corebound.records import documents
 from corebound.records.jsonl import RECORDS
 from corebound.records.launch_record import ImportedProfile, OperatorProfile
 from corebound.units import duration, percent
 from corebound.worker.protocol import Operator
+from corebound.workflow.import_profile import import_profiles
 
 # The report and --json list all types.
 _MAX_TYPES = 20
@@ -45,26 +44,20 @@ def profile(
         corebound import profile profiles/ --name resnet50
     """
     with ReadingProgress(Console(stderr=True, quiet=quiet), DownloadColumn()) as bar:
-        profiles = reader.read_all(
+        stored = import_profiles(
             paths,
+            records,
+            lambda file, done, total: bar.show(file.name, done, total),
             name=name,
-            progress=lambda file, done, total: bar.show(file.name, done, total),
         )
-    stored = [
-        documents.keep_profile(imported, records, rename=name is not None) for imported in profiles
-    ]
     if as_json:
-        document = [
-            {"file": str(documents.file_of(imported, records)), "profile": imported}
-            for imported in stored
-        ]
-        print_json(document)
+        print_json(stored)
         return
     console = Console()
-    for imported in stored:
+    for file, imported in ((one.file, one.profile) for one in stored):
         console.print(_heading(imported), soft_wrap=True)
         print_table(_table(imported.profile), console)
-        console.print(Text(f"Stored in {documents.file_of(imported, records)}\n"), soft_wrap=True)
+        console.print(Text(f"Stored in {file}\n"), soft_wrap=True)
 
 
 def _heading(imported: ImportedProfile) -> Text:

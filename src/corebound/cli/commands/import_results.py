@@ -13,6 +13,7 @@ from rich.progress import MofNCompleteColumn
 from corebound.cli.commands.import_history import NamedCount, print_import
 from corebound.cli.options import Json, ProjectName, Quiet, Records
 from corebound.cli.output.console import Console
+from corebound.cli.output.json import print_json
 from corebound.cli.output.progress import ReadingProgress
 from corebound.records.jsonl import RECORDS
 from corebound.workflow.import_results import Tool, import_results
@@ -189,11 +190,9 @@ def _import(
             commit=commit,
             date=date,
         )
+    if as_json:
+        print_json(imported.document)
+        return
     source = imported.source
-    print_import(
-        imported.project,
-        (NamedCount(source.files, "files", "file", "files"),),
-        imported.history,
-        source.faults,
-        as_json=as_json,
-    )
+    counts = (NamedCount(source.files, "files", "file"),)
+    print_import(imported.project, counts, imported.history, source.faults)

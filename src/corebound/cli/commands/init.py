@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -14,18 +14,11 @@ from rich.text import Text
 from corebound.cli.options import Json
 from corebound.cli.output.console import Console
 from corebound.cli.output.json import print_json
-from corebound.errors import InputError
 from corebound.workflow.init import (
     INTEGRATIONS,
-    InitRequest,
+    InitResult,
     Integration,
-    Repository,
-    WriteResult,
-    file_texts,
-    find_function,
-    inspect_repository,
-    install_command,
-    write_files,
+    init_repository,
 )
 
 # Lines that the user has to add to an existing file, and their purpose.
@@ -86,70 +79,52 @@ def init(
         corebound init ~/src/shop --systemd
     """
     folder, function = _folder_and_function(folder, function)
-    repository = inspect_repository(folder)
-    chosen = dict(zip(INTEGRATIONS, (github, gitlab, makefile), strict=True))
-    request = InitRequest(
-        repository=repository,
-        target=None if function is None else find_function(function, repository.folder),
+    chosen: dict[Integration, bool] = {"github": github, "gitlab": gitlab, "makefile": makefile}
+    named = tuple(integration for integration, is_chosen in chosen.items() if is_chosen)
+    may_ask = sys.stdin.isatty() and not as_json
+    result = init_repository(
+        folder,
+        function,
         name=name,
-        install=install or install_command(),
+        install=install,
         systemd=systemd,
-        program=Path(sys.executable).parent / "corebound",
-        integrations=()
-        if none
-        else tuple(name for name in INTEGRATIONS if chosen[name])
-        or _integrations(repository, may_ask=sys.stdin.isatty() and not as_json),
+        integrations=() if none else named or None,
+        choose=_ask if may_ask else lambda: INTEGRATIONS,
+        dry_run=dry_run,
     )
-    results = write_files(file_texts(request), repository.folder, dry_run=dry_run)
     if as_json:
-        print_json({"folder": str(repository.folder), "files": results})
+        print_json(result.document)
         return
+    is_local = install is None and "git+" not in result.request.install
+    is_local = is_local and bool({"github", "gitlab"} & set(result.request.integrations))
     console = Console(soft_wrap=True)
-    is_local = install is None and "git+" not in request.install
-    is_local = is_local and bool({"github", "gitlab"} & set(request.integrations))
-    for line in _lines(request, results, folder, is_local=is_local):
+    for line in _lines(result, folder, is_local=is_local):
         console.print(Text(line))
 
 
-def _integrations(repository: Repository, *, may_ask: bool) -> tuple[Integration, ...]:
-    """What to write files for, if no option says so."""
-    if not repository.is_git:
-        return ("makefile",)
-    if repository.services:
-        return (*repository.services, "makefile")
-    if may_ask:
-        answer = typer.prompt(
-            "CI service (github, gitlab, both, none)", default="none", show_default=True
-        )
-        if answer.strip().lower() not in {"both", ""}:
-            wanted = answer.strip().lower()
-            return (*(name for name in INTEGRATIONS if name == wanted), "makefile")
-    return INTEGRATIONS
+def _ask() -> Sequence[Integration]:
+    """The CI services that the user names, and the Makefile."""
+    answer = typer.prompt(
+        "CI service (github, gitlab, both, none)", default="none", show_default=True
+    )
+    wanted = answer.strip().lower()
+    if wanted in {"both", ""}:
+        return INTEGRATIONS
+    return (*(name for name in INTEGRATIONS if name == wanted), "makefile")
 
 
 def _folder_and_function(folder: Path, function: str | None) -> tuple[Path, str | None]:
-    """Interpret the argument; `init shop.prices:total` uses the current folder.
-
-    Raises:
-        InputError: The folder does not exist.
-    """
-    if folder.is_dir():
-        return folder, function
-    if function is None and ":" in str(folder):
+    """Interpret the argument; `init shop.prices:total` uses the current folder."""
+    if function is None and ":" in str(folder) and not folder.is_dir():
         return Path(), str(folder)
-    raise InputError(
-        what="no such folder.",
-        where=str(folder),
-        fix="Name a repository, or a function of the current one: package.module:function.",
-    )
+    return folder, function
 
 
-def _lines(
-    request: InitRequest, results: Mapping[str, WriteResult], folder: Path, *, is_local: bool
-) -> Iterator[str]:
+def _lines(result: InitResult, folder: Path, *, is_local: bool) -> Iterator[str]:
+    request, results = result.request, result.files
     width = max(map(len, results.values()))
-    for name, result in results.items():
-        yield f"{result:{width}}  {name}"
+    for name, outcome in results.items():
+        yield f"{outcome:{width}}  {name}"
     for name, (line, purpose) in _LINES_TO_ADD.items():
         if results.get(name) == "left alone":
             yield from ("", f"{name} exists and is unchanged. Add to it, {purpose}:", f"    {line}")

@@ -26,7 +26,7 @@ from corebound.cli.options import (
     variables,
 )
 from corebound.cli.output.json import print_json
-from corebound.cli.output.plan_notes import duplicates_suffix, forecast_lines, plan_notes
+from corebound.cli.output.plan_notes import forecast_lines, plan_notes
 from corebound.fleet.file import schema as fleet_schema
 from corebound.machine.topology import CoreKey, Cpu, Topology, cpu_list
 from corebound.planning.models import Placement
@@ -64,22 +64,13 @@ def check(files: Files, *, as_json: Json = False) -> None:
         corebound check scenarios/
         corebound check hashing.yaml
     """
-    tasks = check_suite(files)
+    checked = check_suite(files)
     if as_json:
-        print_json(
-            [
-                {
-                    "scenario": task.scenario.name,
-                    "cells": len(task.planned),
-                    "duplicates": len(task.duplicates),
-                }
-                for task in tasks
-            ]
-        )
+        print_json(checked)
         return
-    for task in tasks:
-        cells = count(len(task.planned), "cell")
-        typer.echo(f"OK: {task.scenario.name}, {cells}{duplicates_suffix(task.planned)}")
+    for one in checked:
+        same = f", {one.duplicates} the same as another on this host" if one.duplicates else ""
+        typer.echo(f"OK: {one.scenario}, {count(one.cells, 'cell')}{same}")
 
 
 def schema(

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from rich.text import Text
 
-from corebound import clock
 from corebound.cli.options import Json
 from corebound.cli.output.console import Console
 from corebound.cli.output.json import print_json
-from corebound.errors import InputError
-from corebound.workflow import publish as publishing
+from corebound.workflow.publish import DEFAULT_SITE, publish_site
 
 To = Annotated[Path | None, typer.Option("--to", help="Folder that a web server serves.")]
 Branch = Annotated[
@@ -31,7 +29,7 @@ def publish(
     *,
     site: Annotated[
         Path, typer.Option("--site", help="Site that `corebound report` has written.")
-    ] = Path("reports/site"),
+    ] = DEFAULT_SITE,
     to: To = None,
     branch: Branch = None,
     repository: Annotated[Path, typer.Option("--repo", help="Repository of the branch.")] = Path(),
@@ -47,36 +45,18 @@ def publish(
         corebound publish --to /var/www/speed
         corebound publish --branch gh-pages --push origin
     """
-    if (to is None) == (branch is None):
-        raise InputError(
-            what="there must be exactly one place to publish to.",
-            where="corebound publish",
-            fix="Pass either --to FOLDER or --branch NAME.",
-        )
-    if to is not None and (push is not None or squash):
-        raise InputError(
-            what="--push and --squash require --branch.",
-            where="corebound publish",
-            fix="Pass --branch as well, or omit them.",
-        )
-    finished = publishing.open_site(site, clock.utc_now().isoformat(timespec="seconds"))
-    document: dict[str, Any]
-    if to is not None:
-        publishing.publish_to_folder(finished, to)
-        document = {"to": str(to.absolute())}
-        message = str(to.absolute())
-    else:
-        target = publishing.Branch(
-            repository=repository, name=branch or "", remote=push, squash=squash
-        )
-        published = publishing.publish_to_branch(finished, target)
-        document = {"branch": target.name, "commit": published.sha, "new": published.new}
-        message = f"{target.name} {published.sha[:10]}"
-        if not published.new:
-            message += " (unchanged)"
-        elif push:
-            message += f", pushed to {push}"
+    published = publish_site(
+        site, to=to, branch=branch, repository=repository, push=push, squash=squash
+    )
     if as_json:
-        print_json(document)
+        print_json(published.document)
+        return
+    if published.commit is None:
+        message = str(published.to)
     else:
-        Console(soft_wrap=True).print(Text(f"Published: {message}"))
+        message = f"{published.branch} {published.commit[:10]}"
+        if not published.is_new:
+            message += " (unchanged)"
+        elif published.pushed_to is not None:
+            message += f", pushed to {published.pushed_to}"
+    Console(soft_wrap=True).print(Text(f"Published: {message}"))

@@ -12,18 +12,16 @@ from corebound.cli.options import Json, Quiet, Records, Status, notifier
 from corebound.cli.output.console import Console
 from corebound.cli.output.json import print_json
 from corebound.cli.serve import serve_site
-from corebound.errors import InputError, encodable
 from corebound.records.decisions import DECISIONS_FILE
 from corebound.records.jsonl import RECORDS
-from corebound.workflow.report import write_site
+from corebound.workflow.publish import DEFAULT_SITE
+from corebound.workflow.report import WrittenSite, write_site
 
 
 def report(
     *,
     records: Records = RECORDS,
-    out: Annotated[Path, typer.Option("--out", help="Folder to write the site to.")] = Path(
-        "reports/site"
-    ),
+    out: Annotated[Path, typer.Option("--out", help="Folder to write the site to.")] = DEFAULT_SITE,
     status: Status = DECISIONS_FILE,
     only: Annotated[
         list[str] | None,
@@ -65,22 +63,9 @@ def report(
         corebound report --serve
         corebound report --only 'resnet50*' --compare v1.2..v1.3
     """
-    if records != RECORDS and not records.is_dir():
-        # Check this before a typing mistake overwrites an existing site.
-        raise InputError(
-            what="not a folder." if records.exists() else "no such folder.",
-            where=str(records),
-            fix="Name the folder of records, or measure into it first: `corebound run --records`.",
-        )
-    if out.exists() and not out.is_dir():
-        raise InputError(
-            what="not a folder.",
-            where=str(out),
-            fix="Name a folder with --out; it is created if necessary.",
-        )
     console = Console(stderr=True, quiet=quiet, soft_wrap=True)
 
-    def build() -> Path:
+    def build() -> WrittenSite:
         # Progress is shown only on a terminal, and only temporarily.
         with console.status("Writing the report") as shown:
 
@@ -99,13 +84,12 @@ def report(
                 address=address,
             )
 
-    index = build()
-    address_of_index = encodable(str(index.resolve()))
+    written = build()
     if as_json:
-        print_json({"index": address_of_index})
+        print_json(written.document)
     else:
-        typer.echo(address_of_index)
+        typer.echo(written.document["index"])
     if open_:
-        typer.launch(str(index.resolve()))
+        typer.launch(str(written.index.resolve()))
     if serve:
         serve_site(out, (records, status), build, notifier(console), port=port)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import typer
 
-from corebound.asv_bridge.project import open_project
 from corebound.cli.options import Config, Json, Quiet, notifier
 from corebound.cli.output.console import Console
 from corebound.cli.output.json import print_json
@@ -21,10 +20,9 @@ def update(
         corebound update
         corebound update --config benchmarks/asv.conf.json
     """
-    project = open_project(config, notifier(Console(stderr=True, quiet=quiet)))
-    project.update()
-    commit = project.commit(project.checked_out)
+    updated = projects.update_project(config, notifier(Console(stderr=True, quiet=quiet)))
     if as_json:
-        print_json({"project": project.name, "commit": commit})
+        print_json(updated)
         return
-    typer.echo(f"{project.name}: {commit.sha[:10]} {one_line(commit.subject)}")
+    commit = updated.commit
+    typer.echo(f"{updated.project}: {commit.sha[:10]} {one_line(commit.subject)}")

@@ -18,7 +18,7 @@ def plan_notes(plans: Sequence[tuple[str, Sequence[PlannedCell]]]) -> Iterator[s
         plans: The name and the planned cells of each scenario.
     """
     for scenario, planned in plans:
-        if duplicates := _count(planned):
+        if duplicates := sum(one.duplicate_of is not None for one in planned):
             are = "is" if duplicates == 1 else "are"
             yield (
                 f"{scenario}: {duplicates} of {count(len(planned), 'configuration')} {are} the"
@@ -70,16 +70,6 @@ def _is_kept_from_alternating(planned: PlannedCell) -> bool:
         and planned.traffic is None
         and planned.measure.alternate != "never"
     )
-
-
-def duplicates_suffix(planned: Sequence[PlannedCell]) -> str:
-    """How many cells need no launches, for the end of a line that has the number of cells."""
-    duplicates = _count(planned)
-    return f", {duplicates} the same as another on this host" if duplicates else ""
-
-
-def _count(planned: Sequence[PlannedCell]) -> int:
-    return sum(one.duplicate_of is not None for one in planned)
 
 
 def forecast_lines(forecasts: Sequence[Forecast], *, budget_s: float | None) -> list[str]:

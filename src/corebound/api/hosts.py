@@ -1,0 +1,33 @@
+"""Results across hosts, from a script or a notebook."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from msgspec import Struct
+
+from corebound.analysis.host_comparison import HostComparison
+from corebound.analysis.serialize import hosts_document
+from corebound.workflow.hosts import compare_recorded_hosts
+from corebound.workflow.projects import Notify
+
+
+class HostResults(Struct, frozen=True, kw_only=True):
+    """The results of all hosts, each relative to its own baseline.
+
+    Attributes:
+        comparison: The `classes` of hosts, the `scenarios` with their values by class, and the
+            `outliers`.
+        document: The same as plain data, as `corebound compare --by host --json` prints it.
+    """
+
+    comparison: HostComparison
+    document: Mapping[str, Any]
+
+
+def compare_hosts(records: Path, scenario_files: list[Path], notify: Notify) -> HostResults:
+    """Compare all hosts of a folder of records; see `Results.hosts`."""
+    comparison = compare_recorded_hosts(records, scenario_files, notify)
+    return HostResults(comparison=comparison, document=hosts_document(comparison))
