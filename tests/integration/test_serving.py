@@ -116,7 +116,7 @@ def test_the_highest_rate_within_a_bound_is_found(served: Serve) -> None:
 
     assert outcome.served is not None, outcome.reason
     answered = outcome.served.answered
-    assert sent(outcome) == 600
+    assert 350 < sent(outcome) <= 600
     assert answered.search is not None
     assert answered.search.within_per_s is not None
     # The latencies are those at this rate.

@@ -41,7 +41,7 @@ _SERVER_S = 25.0
 _ITERATING_S = 2.0
 # A guess knows neither the iterations nor how busy the host is. Of 22 scenarios of the suite, quick
 # and on a busy host, 18 took between a third and three times of it, and one five times.
-_GUESS_FACTOR = 3.0
+GUESS_FACTOR = 3.0
 # An expectation counts like so many launches of the scenario, and like so many scenarios that took
 # as long as expected.
 _GUESS_LAUNCHES = 2
@@ -259,7 +259,7 @@ def forecast_run(
             launch_s=experience.launch_s,
             duration_s=(duration_s := number * cells * experience.launch_s),
             half_width=experience.half_width(number),
-            range_s=(duration_s / _GUESS_FACTOR, duration_s * _GUESS_FACTOR)
+            range_s=(duration_s / GUESS_FACTOR, duration_s * GUESS_FACTOR)
             if experience.since is None
             else None,
         )

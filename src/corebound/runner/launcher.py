@@ -33,6 +33,7 @@ from corebound.planning.plan import PlannedCell
 from corebound.records import traces
 from corebound.runner.scheduler import Job
 from corebound.scenario.cell import Cell
+from corebound.scenario.traffic import Traffic
 from corebound.serving.served_model import ServedModel, recipe_of, served_model
 from corebound.serving.servers import (
     FastApi,
@@ -74,6 +75,21 @@ def serving_spec(planned: PlannedCell, python_path: Path, scratch: Path) -> Serv
         scratch=scratch,
         cpu_quota=cell.cpu_quota,
     )
+
+
+# More than the trials that a search makes at one rate, each with the next seed.
+_SEEDS_A_BLOCK = 1000
+
+
+def traffic_in_block(traffic: Traffic, block: int) -> Traffic:
+    """The traffic of a launch in a block.
+
+    Searches for a rate have the same arrivals in a block, so that their ratio does not depend on
+    them, and other ones in each block, so that the interval of the ratio contains their effect.
+    """
+    if traffic.shape != "rate-search":
+        return traffic
+    return replace(traffic, seed=traffic.seed + _SEEDS_A_BLOCK * block)
 
 
 def _server(
@@ -196,7 +212,9 @@ class Launcher(Struct, frozen=True, kw_only=True):
         try:
             if planned.traffic is not None:
                 server = serving_spec(planned, self._python_path, folder)
-                return serve(replace(server, counting=counting), supervision, tick)
+                traffic = traffic_in_block(planned.traffic, job.block)
+                server = replace(server, counting=counting, traffic=traffic)
+                return serve(server, supervision, tick)
             spec = _launch_spec(job, planned.placement, self._python_path, folder)
             if job.kind == "measure":
                 others = tuple(other.pid for other in self.supervisions if other is not supervision)

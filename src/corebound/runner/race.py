@@ -6,14 +6,19 @@ import statistics
 from collections.abc import Mapping
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from corebound.analysis.tuning import Contest, LaunchesByBlock, Summarise, standing
+from corebound.planning.plan import PlannedCell
+from corebound.records.launch_record import Launch
 from corebound.records.tuning import Tuning
-from corebound.scenario.models import Measure
 from corebound.stats.racing import candidates_with_time
 
 # No launch is ended before, because starting a framework takes that long.
 _LEAST_CAP_S = 30.0
+# A first search for a rate ends if it cannot find this share of the highest rate so far. Searches
+# of few requests find a rate that is up to 40 % too high, and differ by less than that.
+_LEAST_RATE_SHARE = 0.7
 
 
 class TaskRace(Struct, frozen=True, kw_only=True):
@@ -45,9 +50,9 @@ class TaskRace(Struct, frozen=True, kw_only=True):
         The most promising cells are launched, and the default and the launcher in any case.
         """
         took_s = [
-            by_block[0].duration_ns / 1e9
-            for by_block in launches.values()
-            if 0 in by_block and by_block[0].status != "skipped"
+            launch.duration_ns / 1e9
+            for launch in _first_launches(launches).values()
+            if launch.status != "skipped"
         ]
         is_verified = self.tuning.recommended is not None
         if is_verified or key in self.contest.always or not any(took_s):
@@ -56,18 +61,32 @@ class TaskRace(Struct, frozen=True, kw_only=True):
         rank = [cell.key for cell in self.contest.cells].index(key)
         return most is not None and rank >= most
 
-    def capped(self, key: str, measure: Measure, launches: LaunchesByBlock) -> Measure:
-        """The measure of a cell's first launch, which has a shorter time limit.
+    def limited(self, planned: PlannedCell, launches: LaunchesByBlock) -> PlannedCell:
+        """A cell for its first launch, which ends early if the cell cannot win.
 
-        The limit is a multiple of the shortest first launch. The default and the launcher have
-        none, because the winner is compared with them.
+        Its time limit is a multiple of the shortest first launch, and a search for a rate ends if
+        it cannot find a large share of the highest rate. The default and the launcher have no such
+        limits, because the winner is compared with them.
         """
-        first: Mapping[str, float] = {
-            other: by_block[0].duration_ns / 1e9
-            for other, by_block in launches.items()
-            if 0 in by_block and by_block[0].status == "ok"
+        first = {
+            key: launch
+            for key, launch in _first_launches(launches).items()
+            if launch.status == "ok"
         }
-        if key in self.contest.always or not first:
-            return measure
-        limit_s = max(self.tuning.rule.cap * min(first.values()), _LEAST_CAP_S)
-        return measure.model_copy(update={"timeout_s": min(measure.timeout_s, limit_s)})
+        if planned.cell.key in self.contest.always or not first:
+            return planned
+        shortest_s = min(launch.duration_ns for launch in first.values()) / 1e9
+        limit_s = max(self.tuning.rule.cap * shortest_s, _LEAST_CAP_S)
+        measure = planned.measure.model_copy(
+            update={"timeout_s": min(planned.measure.timeout_s, limit_s)}
+        )
+        traffic = planned.traffic
+        if traffic is not None and traffic.shape == "rate-search":
+            highest_per_s = 1e9 / min(self.summarise(launch).median_ns for launch in first.values())
+            traffic = replace(traffic, least_per_s=_LEAST_RATE_SHARE * highest_per_s)
+        return replace(planned, measure=measure, traffic=traffic)
+
+
+def _first_launches(launches: LaunchesByBlock) -> Mapping[str, Launch]:
+    """The launch of each cell in the first block."""
+    return {key: by_block[0] for key, by_block in launches.items() if 0 in by_block}

@@ -474,10 +474,9 @@ class ScenarioProgress:
         """The job, with a shorter time limit than the scenario's, if earlier launches allow it."""
         planned = job.planned
         if self._race is not None and job.block == 0:
-            measure = self._race.capped(planned.cell.key, planned.measure, self._launches)
-        else:
-            limit_s = min(self._usual_limit_s(job), planned.measure.timeout_s)
-            measure = planned.measure.model_copy(update={"timeout_s": limit_s})
+            return replace(job, planned=self._race.limited(planned, self._launches))
+        limit_s = min(self._usual_limit_s(job), planned.measure.timeout_s)
+        measure = planned.measure.model_copy(update={"timeout_s": limit_s})
         return replace(job, planned=replace(planned, measure=measure))
 
     def _usual_limit_s(self, job: Job) -> float:
@@ -686,17 +685,22 @@ class Runner:
         return max(self._turns[index], first)
 
     def _block(self, progress: ScenarioProgress, keys: frozenset[str], block: int) -> bool:
-        """Launch one block, and repeat refused launches at its end; False if out of time."""
+        """Launch one block, and repeat refused launches at its end; False if out of time.
+
+        Configurations that a race seems to have no time for are also left for the end, when more
+        launches say how long one takes.
+        """
         jobs = list(self._jobs(progress, keys, block))
         while jobs:
-            retries = []
+            retries: list[Job] = []
+            has_launched = False
             for group in progress.interleave(jobs):
                 if self._is_late(group):
                     return False
                 if progress.has_no_time(group):
-                    for job in group:
-                        self._skip(progress, job, _NO_TIME)
+                    retries += group
                     continue
+                has_launched = True
                 capped = tuple(progress.capped(job) for job in group)
                 launches = self._launch(progress, capped, left=self._required_launches())
                 retries += [
@@ -704,6 +708,10 @@ class Runner:
                     for job, launch in zip(group, launches, strict=True)
                     if not progress.is_over(block, job.planned.cell.key)
                 ]
+            if not has_launched:
+                for job in retries:
+                    self._skip(progress, job, _NO_TIME)
+                break
             jobs = retries
         return True
 

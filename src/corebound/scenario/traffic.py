@@ -98,6 +98,8 @@ class Traffic(Struct, frozen=True, kw_only=True):
         rate_per_s: Intended requests per second; the open shapes only.
         samples_a_query: Requests per query; `multi-stream` only.
         bound_ms: Latency bound of a request; `server` and `rate-search` only.
+        least_per_s: `rate-search` ends once no rate from this one on can be within the bound; None:
+            it searches for any.
         client: The program that sends them; `ab` with `closed` only.
         seed: Seed of the arrival times, if they are random.
         timeout_s: A request that takes longer than this counts as an error. The time counts
@@ -112,6 +114,7 @@ class Traffic(Struct, frozen=True, kw_only=True):
     rate_per_s: Positive | None = None
     samples_a_query: Count | None = None
     bound_ms: Positive | None = None
+    least_per_s: Positive | None = None
     client: Client = "corebound"
     seed: Signed = 0
     timeout_s: Positive = 300.0
@@ -126,6 +129,8 @@ class Traffic(Struct, frozen=True, kw_only=True):
         _matches("rate_per_s", self.rate_per_s, belongs=self.shape in OPEN_SHAPES)
         _matches("samples_a_query", self.samples_a_query, belongs=self.shape == "multi-stream")
         _matches("bound_ms", self.bound_ms, belongs=self.shape in BOUNDED_SHAPES)
+        if self.least_per_s is not None and self.shape != "rate-search":
+            raise ValueError("only a search for a rate has a least one")
         if self.samples_a_query and self.requests % self.samples_a_query:
             raise ValueError("a traffic's queries are whole")
         if self.client == "ab" and self.shape != "closed":
@@ -235,11 +240,13 @@ class HighestRate(Struct, frozen=True, kw_only=True):
             there was none.
         over_per_s: The lowest rate at which they did not; None if there was none.
         trials: All trials, in their order.
+        capacity_per_s: The throughput of the saturated server; None in records that lack it.
     """
 
     within_per_s: Positive | None
     over_per_s: Positive | None
     trials: tuple[RateTrial, ...]
+    capacity_per_s: Positive | None = None
 
 
 class Streamed(Struct, frozen=True, kw_only=True):

@@ -23,7 +23,8 @@ from corebound.worker import protocol
 MOST_CPU_SHARE = 0.8
 
 # In the open shapes, lateness is part of the latency. If one request in a hundred is later
-# than this share of the median latency, the generator adds to the reported tail.
+# than this share of the median latency, or of the bound of a search, the generator adds to the
+# reported tail.
 MOST_LATENESS_RATIO = 0.1
 # Linux's timers and one turn of the event loop always take some time. That is not a fault,
 # even if it is long compared with a server that answers in 0.1 ms.
@@ -62,7 +63,7 @@ def _late(answered: Answered, traffic: Traffic) -> str | None:
     if answered.lateness is None:
         return None
     if traffic.shape in {*OPEN_SHAPES, "rate-search"}:
-        return _behind(answered.latencies, answered.lateness)
+        return _behind(answered.latencies, answered.lateness, traffic)
     mean_ns = latency.mean_ns(answered.lateness) or 0.0
     could_ns = answered.connections * answered.duration_ns
     share = mean_ns * traffic.requests / could_ns if could_ns else 0.0
@@ -74,18 +75,22 @@ def _late(answered: Answered, traffic: Traffic) -> str | None:
     )
 
 
-def _behind(latencies: str, lateness: str) -> str | None:
+def _behind(latencies: str, lateness: str, traffic: Traffic) -> str | None:
     late, total = latency.percentiles(lateness), latency.percentiles(latencies)
     # Without a successful request there is no latency that could be wrong.
     if late is None or total is None:
         return None
-    limit_ns = max(LEAST_LATENESS_NS, MOST_LATENESS_RATIO * total.p50_ns)
-    if late.p99_ns <= limit_ns:
+    if traffic.shape == "rate-search" and traffic.bound_ms is not None:
+        # Its result depends on the latencies near the bound, and on no others.
+        usual_ns = traffic.bound_ms * 1e6
+        beside = f"with a bound of {duration(usual_ns)}"
+    else:
+        usual_ns = total.p50_ns
+        beside = f"where half of all were answered within {duration(usual_ns)}"
+    if late.p99_ns <= max(LEAST_LATENESS_NS, MOST_LATENESS_RATIO * usual_ns):
         return None
-    return (
-        f"the load generator sent one request in a hundred {duration(late.p99_ns)} late or more, "
-        f"where half of all were answered within {duration(total.p50_ns)}"
-    )
+    late_text = f"one request in a hundred {duration(late.p99_ns)} late or more"
+    return f"the load generator sent {late_text}, {beside}"
 
 
 def _mixed(answered: Answered, traffic: Traffic) -> str | None:

@@ -128,6 +128,8 @@ class Processes:
 CRASHES = 3
 # The first request may trigger the compilation of the model.
 ANSWER_S = 120.0
+# How often to try to connect to a server whose workers have reported.
+_MOST_ATTEMPTS = 20
 # Thread pools of different sizes add in a different order.
 TOLERANCE = 1e-3
 
@@ -166,14 +168,21 @@ def await_workers(
         )
 
 
-def require_correct_answer(server: Server, model: ServedModel) -> None:
+def require_correct_answer(
+    server: Server, model: ServedModel, wait: Callable[[float], object]
+) -> None:
     """Send one request before any timing counts, and check the answer.
+
+    Args:
+        server: The server.
+        model: Its model, with the right answer.
+        wait: Waits for some seconds, and raises if the launch has passed its deadline.
 
     Raises:
         ServerError: the answer differs from the model's expected answer.
     """
     expected = json.loads(model.expected.read_bytes())
-    status, answer = _answer(server)
+    status, answer = _answer(server, wait)
     is_text = isinstance(expected, str)
     is_right = streamed_text(answer) == expected if is_text else _agrees(answer, expected)
     if status != http.client.OK or not is_right:
@@ -185,21 +194,31 @@ def require_correct_answer(server: Server, model: ServedModel) -> None:
         )
 
 
-def _answer(server: Server) -> tuple[int, bytes]:
-    connection = http.client.HTTPConnection(LOOPBACK, server.port, timeout=ANSWER_S)
-    try:
-        headers = {"Content-Type": server.content_type}
-        connection.request("POST", server.path, body=server.body.read_bytes(), headers=headers)
-        answer = connection.getresponse()
-        return answer.status, answer.read()
-    except (OSError, http.client.HTTPException) as error:
-        raise ServerError(
-            what=f"it did not answer: {str(error) or type(error).__name__}.",
-            where=server.distribution,
-            fix="See its output in the launch's log.",
-        ) from error
-    finally:
-        connection.close()
+def _answer(server: Server, wait: Callable[[float], object]) -> tuple[int, bytes]:
+    """The answer to one request.
+
+    The only worker of uvicorn reports right before it listens, so a refused connection is tried
+    again for some seconds.
+    """
+    body = server.body.read_bytes()
+    for left in reversed(range(_MOST_ATTEMPTS)):
+        connection = http.client.HTTPConnection(LOOPBACK, server.port, timeout=ANSWER_S)
+        try:
+            headers = {"Content-Type": server.content_type}
+            connection.request("POST", server.path, body=body, headers=headers)
+            answer = connection.getresponse()
+            return answer.status, answer.read()
+        except (OSError, http.client.HTTPException) as error:
+            if not isinstance(error, ConnectionRefusedError) or not left:
+                raise ServerError(
+                    what=f"it did not answer: {str(error) or type(error).__name__}.",
+                    where=server.distribution,
+                    fix="See its output in the launch's log.",
+                ) from error
+        finally:
+            connection.close()
+        wait(POLL_S)
+    raise AssertionError("the last attempt returns or raises")
 
 
 def _agrees(answer: bytes, expected: list[list[float]]) -> bool:

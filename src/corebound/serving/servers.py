@@ -271,7 +271,7 @@ class FastApi:
     """One FastAPI application on uvicorn; its workers are known from the reports they write.
 
     A worker reports once it has loaded its model, right before uvicorn lets it accept
-    connections. uvicorn opens the port long before, so the port says nothing.
+    connections. With several workers uvicorn opens the port long before, so the port says nothing.
     """
 
     distribution = "fastapi"

@@ -184,7 +184,7 @@ class _Session:
             )
             startup_ns = time.monotonic_ns() - started_ns
             self._phase = "check"
-            require_correct_answer(server, model)
+            require_correct_answer(server, model, self._processes.wait)
             self._phase = "requests"
             self._warm_up(server)
             cpu_ns = self._measure(root, ready)
@@ -218,6 +218,16 @@ class _Session:
     def _require_answers(self, server: Server) -> None:
         answered = self._served.answered if self._served else None
         if answered is not None and (search := answered.search) is not None:
+            least_per_s = self._spec.traffic.least_per_s
+            if (search.within_per_s or 0.0) < (least_per_s or 0.0):
+                known = (search.capacity_per_s, search.over_per_s)
+                most = min((rate for rate in known if rate is not None), default=0.0)
+                raise ServerError(
+                    what=f"it reaches at most {most:.3g} requests per second. With fewer than"
+                    f" {least_per_s:.3g} it cannot win.",
+                    where=server.distribution,
+                    fix="Raise the bound, if this configuration should take part.",
+                )
             if search.within_per_s is not None:
                 return
             tried = min((trial.rate_per_s for trial in search.trials), default=0.0)

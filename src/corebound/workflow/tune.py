@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -10,12 +11,12 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from corebound.analysis.forecast import TimeLeft
+from corebound.analysis.forecast import GUESS_FACTOR, TimeLeft, guess
 from corebound.analysis.tuning import Standing, TuneResult, analyse_tuning, standing
 from corebound.analysis.tuning_document import tune_document
 from corebound.analysis.tuning_proofs import Proof
 from corebound.analysis.tuning_text import name_of, race_line
-from corebound.analysis.wording import capital
+from corebound.analysis.wording import capital, count, day
 from corebound.errors import InputError
 from corebound.machine import discovery
 from corebound.machine.doctor.result import HostCheck
@@ -47,6 +48,7 @@ from corebound.workflow.prepare import (
 from corebound.workflow.projects import Notify
 from corebound.workflow.scenarios import LoadedScenario, display_path, load_scenarios
 from corebound.workflow.tune_artefacts import prove, write_artefacts
+from corebound.workflow.tunings import StoredTuning, latest_tunings
 
 # Fewer blocks seldom decide, and fewer fresh launches give wide intervals.
 _LEAST_BLOCKS = 10
@@ -55,11 +57,8 @@ _USUAL_FRESH = 6
 _MOST_POINTS = 256
 # The parameters that a search for a rate sets itself.
 _TRAFFIC_PARAMETERS = frozenset({*SHAPES_BY_PARAMETER, "traffic", "client"})
-# With fewer requests, the rate that a search finds is far too high.
-_LEAST_SEARCH = 1200
-# A search takes some multiple of the time between requests at the rate that it finds, so one that
-# takes this many times as long as the shortest has a far lower rate.
-_SEARCH_CAP = 4.0
+# With fewer requests, a search seldom finds the rate to within a tenth.
+_LEAST_SEARCH = 600
 
 
 class TuneRequest(Struct, frozen=True, kw_only=True):
@@ -133,6 +132,8 @@ def race(request: TuneRequest, reporter: Reporter) -> TuneOutcome:
     tuning = prepared.run.tuning
     if tuning is None:
         raise ValueError("a race has a rule")
+    if not prepared.done:
+        reporter.notify(_forecast(prepared, task, request.run.records))
     shown = _RaceReporter(reporter, task, tuning, prepared.done)
     with ExitStack() as running:
         launched = execute_run(prepared, request.budget_s, shown, running)
@@ -244,8 +245,6 @@ def _plan(loaded: LoadedScenario, request: TuneRequest, notify: Notify) -> _Tune
     candidates = space.with_candidates(kept) if left_out else everything
     run, (task,) = plan_run((candidates,), plain, notify)
     rule = _rule(task.planned[0].measure, request.budget_s)
-    if request.objective == "rate":
-        rule = replace(rule, cap=_SEARCH_CAP)
     tuning = Tuning(objective=request.objective, rule=rule, not_tried=not_tried, load=space.load)
     return _TunePlan(
         run=replace(run, tuning=tuning),
@@ -406,6 +405,57 @@ def _require_servers(cells: Sequence[Cell]) -> None:
         )
 
 
+def _forecast(prepared: PreparedRun, task: Task, records: Path) -> str:
+    """How long an answer takes, by the last race of the same kind or a guess."""
+    run, cells = prepared.run, task.contest.cells
+    for stored in latest_tunings(records, []):
+        before = stored.run
+        if (before.host.id, _kind_of(before)) == (run.host.id, _kind_of(run)):
+            durations_s = _durations_s(stored)
+            if durations_s:
+                launch_s = statistics.fmean(durations_s)
+                return forecast_note(len(cells), launch_s, since=before.started_at)
+    keys = {cell.key for cell in cells}
+    usual = guess([planned for planned in task.planned if planned.cell.key in keys])
+    return forecast_note(len(cells), usual.launch_s if usual else 0.0)
+
+
+def _durations_s(stored: StoredTuning) -> list[float]:
+    """How long the successful launches of a race took, in seconds; none if it cannot be read."""
+    try:
+        launches = jsonl.read(stored.file).launches
+    except InputError:
+        return []
+    return [launch.duration_ns / 1e9 for launch in launches if launch.status == "ok"]
+
+
+def _kind_of(run: Run) -> tuple[object, ...]:
+    """What races must have in common so that their launches take about as long."""
+    tuning = run.tuning
+    names = [source.document.get("name") for source in run.scenarios]
+    return names, run.profile, tuning and (tuning.objective, tuning.load)
+
+
+def forecast_note(candidates: int, launch_s: float, *, since: str | None = None) -> str:
+    """How long an answer takes at least, before the first launch.
+
+    Args:
+        candidates: How many configurations take part.
+        launch_s: The expected duration of a launch, in seconds.
+        since: When the race started that this is judged by; None for a guess.
+    """
+    launches = candidates + least_fresh_launches(candidates)
+    text = f"{count(candidates, 'configuration')} take part. An answer needs at least"
+    text += f" {launches} launches"
+    if since is not None:
+        return f"{text}: about {_about(launches * launch_s)}, judged by the race of {day(since)}."
+    low_s, high_s = (launches * launch_s * factor for factor in (1 / GUESS_FACTOR, GUESS_FACTOR))
+    return (
+        f"{text}: between {_about(low_s)} and {_about(high_s)}. This is a guess, which the first"
+        " launch corrects."
+    )
+
+
 def budget_note(launch_s: float, candidates: int, rule: RaceRule) -> str | None:
     """What a race can reach in its budget if each launch takes this long; None if all.
 
@@ -415,12 +465,15 @@ def budget_note(launch_s: float, candidates: int, rule: RaceRule) -> str | None:
         rule: The rule of the race.
     """
     budget_s, with_time = rule.whole_budget_s, candidates_with_time(rule, launch_s)
-    if budget_s is None or with_time is None:
-        return None
     finalists = min(FINALISTS, candidates)
     least = candidates + least_fresh_launches(candidates)
     usual = 2 * candidates + rule.confirm_blocks * finalists
     a_launch = f"A launch takes about {_about(launch_s)}"
+    if budget_s is None or with_time is None:
+        return (
+            f"{a_launch}, so two blocks of {candidates} and all fresh launches take"
+            f" {_about(usual * launch_s)}. `--budget` limits the time."
+        )
     if budget_s < (smallest := 2 + least_fresh_launches(2)) * launch_s:
         return (
             f"warning: the budget is too short for an answer. {a_launch}, and {smallest} launches"

@@ -29,6 +29,7 @@ from support.build import (
     a_run,
     a_scenario,
     a_thread,
+    a_traffic,
     a_window,
     a_worker,
 )
@@ -974,3 +975,47 @@ def test_a_first_launch_of_a_race_has_a_time_limit_but_the_defaults_has_none() -
 
     assert limits["none"] == 600
     assert min(limits.values()) == 30
+
+
+def test_one_long_first_launch_leaves_no_configuration_of_a_race_out() -> None:
+    now_s = 0.0
+    kept: list[Launch] = []
+    task = a_race_task(rule=RaceRule(max_blocks=10, confirm_blocks=3, budget_s=0.7 * 150))
+
+    def launch(job: Job) -> LaunchResult:
+        nonlocal now_s
+        # 5 launches of 30 s are too few for more than two configurations; 12 of the mean are not.
+        now_s += 30.0 if now_s == 0 else 3.0
+        return raced(job)
+
+    a_runner(kept, task, launch=launch, clock=lambda: now_s, budget_s=150).run()
+
+    assert {key for block, key in launched(kept) if block == 0} == {
+        f"binding={mode}" for mode in RACED_MS
+    }
+
+
+def test_a_first_search_for_a_rate_ends_if_it_cannot_come_near_the_highest_one() -> None:
+    task = a_race_task()
+    traffic = a_traffic(shape="rate-search")
+    task = replace(task, planned=tuple(replace(one, traffic=traffic) for one in task.planned))
+    highest_per_s = 0.0
+    limited: dict[str, bool] = {}
+
+    def launch(job: Job) -> LaunchResult:
+        nonlocal highest_per_s
+        mode, planned = job.planned.cell.binding.mode, job.planned.traffic
+        assert planned is not None
+        if job.block == 0:
+            limited[mode] = planned.least_per_s is not None
+        if planned.least_per_s is not None:
+            assert job.block == 0
+            assert 0.5 * highest_per_s < planned.least_per_s < highest_per_s
+        highest_per_s = max(highest_per_s, 1000 / RACED_MS[mode])
+        return raced(job)
+
+    a_runner([], task, launch=launch).run()
+
+    # The default, which the winner is compared with, and the very first one search on.
+    assert not limited["none"]
+    assert sum(limited.values()) in {2, 3}

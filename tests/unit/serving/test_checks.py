@@ -108,3 +108,12 @@ def test_a_launch_without_one_good_answer_has_nothing_to_be_late_for(shape: Shap
     answered = an_answered(latencies_ns=(), errors={"refused": 100})
 
     assert bottleneck_evidence(answered, a_traffic(shape=shape), 1) == ()
+
+
+@pytest.mark.parametrize(("bound_ms", "is_late"), [(20.0, True), (50.0, False)])
+def test_in_a_search_it_is_late_beyond_a_tenth_of_the_bound(bound_ms: float, is_late: bool) -> None:
+    answered = an_answered(latencies_ns=(5 * MS,) * 100, lateness_ns=(0,) * 90 + (3 * MS,) * 10)
+
+    said = bottleneck_evidence(answered, a_traffic(shape="rate-search", bound_ms=bound_ms), 1)
+
+    assert bool(said) == is_late

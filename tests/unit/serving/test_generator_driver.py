@@ -336,3 +336,27 @@ def test_a_search_with_a_bound_that_single_requests_keep_sends_all_requests() ->
     samples, _ = drive(steady(10), shape="rate-search", requests=1200, bound_ms=15.0)
 
     assert samples.count == 1200
+
+
+def test_a_trial_of_a_search_ends_once_it_is_clearly_over_the_bound() -> None:
+    # The saturated server and the single requests are fast; then each takes 100 ms.
+    server = Server(lambda number: (10 if number < 150 else 100, None))
+
+    samples, _ = drive(server, shape="rate-search", requests=1200, bound_ms=15.0)
+
+    # 6 trials: from half of the throughput down to less than a 16th of it. In each, 4 requests
+    # over the bound are enough, and those that are under way then end.
+    trials = samples.count - 150
+    assert trials < 6 * 100 * 2 / 3
+    assert samples.over >= 6 * 4
+
+
+def test_a_search_for_more_than_the_saturated_server_answers_ends_at_once() -> None:
+    # 100 requests over 16 connections at 10 ms take 70 ms: 1,429 per second.
+    rates: dict[str, Any] = {"shape": "rate-search", "requests": 1200, "bound_ms": 15.0}
+
+    samples, _ = drive(steady(10), **rates, least_per_s=1500.0)
+    reachable, _ = drive(steady(10), **rates, least_per_s=1400.0)
+
+    assert samples.count == 100
+    assert reachable.count == 1200

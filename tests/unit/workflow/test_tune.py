@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from corebound.records.tuning import RaceRule
-from corebound.workflow.tune import budget_note
+from corebound.workflow.tune import budget_note, forecast_note
 
 # 70 % of a budget of 1,000 s is for the race.
 RULE = RaceRule(budget_s=700.0, confirm_blocks=6)
@@ -14,7 +14,6 @@ RULE = RaceRule(budget_s=700.0, confirm_blocks=6)
 def test_a_budget_for_two_blocks_and_all_fresh_launches_needs_no_note() -> None:
     # 2 × 6 launches and 6 × 3 fresh ones.
     assert budget_note(33.0, 6, RULE) is None
-    assert budget_note(1e6, 6, RaceRule()) is None
 
 
 def test_a_budget_for_fewer_launches_is_said_to_be_less_certain() -> None:
@@ -47,3 +46,23 @@ def test_candidates_are_left_out_only_if_an_answer_for_all_has_no_time(candidate
     assert "of the" not in (budget_note(1000 / launches - 1, candidates, RULE) or "")
     if candidates > 2:
         assert "of the" in (budget_note(1000 / launches + 1, candidates, RULE) or "")
+
+
+def test_without_a_budget_the_first_launch_says_what_all_take() -> None:
+    # 2 blocks of 6, and 6 × 3 fresh ones.
+    assert "take 10 min" in (budget_note(20.0, 6, RaceRule()) or "")
+
+
+def test_before_the_first_launch_a_guess_is_a_range() -> None:
+    # 6 candidates and 2 fresh launches of 3 finalists, a third and three times of 12 × 10 s.
+    note = forecast_note(6, 10.0)
+
+    assert "at least 12 launches: between 40 s and 6 min" in note
+    assert "guess" in note
+
+
+def test_an_earlier_race_gives_one_duration() -> None:
+    note = forecast_note(6, 10.0, since="2026-03-01T02:00:00Z")
+
+    assert "at least 12 launches: about 2 min, judged by the race of" in note
+    assert "guess" not in note

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import select
 import selectors
 import time
@@ -25,7 +26,13 @@ from corebound.scenario.traffic import (
 )
 from corebound.serving.generator.http import Answer
 from corebound.serving.generator.streaming import Clock
-from corebound.stats.rate_search import ALONE, LEAST_TRIAL, MOST_OVER_ALONE, RateSearch
+from corebound.stats.rate_search import (
+    ALONE,
+    LEAST_TRIAL,
+    MOST_OVER_ALONE,
+    RateSearch,
+    most_by_chance,
+)
 
 
 def intended_ns(traffic: Traffic) -> NDArray[np.int64]:
@@ -94,10 +101,16 @@ class RequestTimes(Struct, frozen=True, kw_only=True):
 
 
 class Samples:
-    """The results of every request of a launch, in memory allocated before the first one."""
+    """The results of every request of a launch, in memory allocated before the first one.
 
-    def __init__(self, requests: int) -> None:
+    Attributes:
+        over: How many so far took longer than the bound, or failed.
+    """
+
+    def __init__(self, requests: int, bound_ms: float | None = None) -> None:
         """Allocate the memory; times are on the generator's clock."""
+        self._bound_ns = math.inf if bound_ms is None else bound_ms * 1e6
+        self.over = 0
         room = bytes(8 * requests)
         self.latency_ns = array("q", room)
         self.lateness_ns = array("q", room)
@@ -116,6 +129,8 @@ class Samples:
         self.lateness_ns[index] = max(0, moments.sent_ns - moments.due_ns)
         self.ended_ns[index] = answer.ended_ns
         self.count += 1
+        if answer.error is not None or self.latency_ns[index] > self._bound_ns:
+            self.over += 1
         if answer.tokens is not None:
             self.first_token_ns[index] = answer.tokens.first_ns - moments.from_ns
             self.per_token_ns[index] = answer.tokens.per_token_ns or 0.0
@@ -124,11 +139,6 @@ class Samples:
             if answer.error not in self.kinds:
                 self.kinds.append(answer.error)
             self.error[index] = self.kinds.index(answer.error)
-
-    def over(self, first: int, end: int, bound_ns: int) -> int:
-        """How many of these requests took longer than the bound, or failed."""
-        times = zip(self.latency_ns[first:end], self.error[first:end], strict=True)
-        return sum(error != OK or latency_ns > bound_ns for latency_ns, error in times)
 
     def trim(self) -> None:
         """Remove the memory of requests that were not sent."""
@@ -220,7 +230,7 @@ class LoadDriver:
             The results in the order of sending, and the intended time of the first request.
         """
         requests = self._traffic.requests
-        samples = Samples(requests)
+        samples = Samples(requests, self._traffic.bound_ms)
         began_ns = self._clock_ns()
         match self._traffic.shape:
             case "closed" | "single-stream":
@@ -241,25 +251,25 @@ class LoadDriver:
     async def _search(self, samples: Samples, began_ns: int) -> None:
         """Search for the highest rate within the bound, in trials one after the other.
 
-        Trials are open loops with random arrivals. A closed loop over all connections first
+        Trials are open loops with random arrivals, the same at each rate: the gaps of one seed are
+        longer or shorter, but have the same order. A closed loop over all connections first
         measures the throughput of the saturated server, which no trial exceeds. Then requests go
         out one after the other: if these are over the bound, the search ends, because trials at
-        ever lower rates would take many minutes.
+        ever lower rates would take many minutes. A trial ends once it is clearly over the bound.
         """
         traffic = self._traffic
-        if traffic.bound_ms is None:
-            raise ValueError("a search has a bound")
-        bound_ns = round(traffic.bound_ms * 1e6)
         saturating = min(LEAST_TRIAL, traffic.requests // 2)
         alone = min(ALONE, traffic.requests // 4)
         await self._closed(self.connections, samples, saturating)
-        ended_ns = self._clock_ns()
-        await self._closed(self.connections[:1], samples, alone, first=saturating)
+        ended_ns, over_before = self._clock_ns(), samples.over
         search = RateSearch(
             capacity_per_s=saturating * 1e9 / max(1, ended_ns - began_ns),
             requests=traffic.requests - saturating - alone,
+            least_per_s=traffic.least_per_s,
         )
-        over = samples.over(saturating, saturating + alone, bound_ns)
+        if not search.is_hopeless:
+            await self._closed(self.connections[:1], samples, alone, first=saturating)
+        over = samples.over - over_before
         if over > MOST_OVER_ALONE * alone:
             rate_per_s = alone * 1e9 / max(1, self._clock_ns() - ended_ns)
             search.add(RateTrial(rate_per_s=rate_per_s, requests=alone, over=over))
@@ -268,20 +278,26 @@ class LoadDriver:
             return
         while (following := search.next()) is not None:
             rate_per_s, requests = following
-            first = samples.count
+            first, over_before = samples.count, samples.over
             trial = replace(
                 traffic,
                 shape="poisson",
                 rate_per_s=rate_per_s,
                 requests=requests,
                 bound_ms=None,
-                seed=traffic.seed + len(search.trials),
+                least_per_s=None,
+                seed=traffic.seed + search.times_tried(rate_per_s),
             )
             start_ns = self._clock_ns()
             schedule = [start_ns + at_ns for at_ns in intended_ns(trial).tolist()]
-            await self._open(samples, schedule, first=first)
-            over = samples.over(first, first + requests, bound_ns)
-            search.add(RateTrial(rate_per_s=rate_per_s, requests=requests, over=over))
+            await self._open(
+                samples,
+                schedule,
+                first=first,
+                most_over=over_before + most_by_chance(requests),
+            )
+            sent, over = samples.count - first, samples.over - over_before
+            search.add(RateTrial(rate_per_s=rate_per_s, requests=sent, over=over))
         samples.trim()
         self.highest = search.highest()
 
@@ -341,10 +357,18 @@ class LoadDriver:
         moments = RequestTimes(due_ns=due_ns, from_ns=from_ns, sent_ns=sent_ns)
         await self._ask(connection, index, moments, samples, sent_ns + self._timeout_ns)
 
-    async def _open(self, samples: Samples, schedule: Sequence[int], *, first: int = 0) -> None:
+    async def _open(
+        self,
+        samples: Samples,
+        schedule: Sequence[int],
+        *,
+        first: int = 0,
+        most_over: float = math.inf,
+    ) -> None:
         """Send each request at its scheduled time, or once a connection is free after it.
 
-        The results are stored from the index `first` on.
+        The results are stored from the index `first` on. No more requests are sent once more than
+        `most_over` of all are over the bound.
         """
         due: deque[int] = deque()
         idle = list(self.connections)
@@ -360,6 +384,9 @@ class LoadDriver:
                 left_ns = at_ns - self._clock_ns()
                 if left_ns > 0:
                     await asyncio.sleep(left_ns / 1e9)
+                if samples.over > most_over:
+                    due.clear()
+                    break
                 due.append(index)
                 connection = idle.pop() if idle else self._add_connection()
                 if connection is None:
