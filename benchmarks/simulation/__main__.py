@@ -19,6 +19,7 @@ from benchmarks.simulation import (
     nights,
     percentiles,
     recorded,
+    regimes,
     runs,
     stopping,
     suites,
@@ -44,6 +45,7 @@ def main() -> None:
         "scores": _scores,
         "runs": _runs,
         "modes": _modes,
+        "regimes": _regimes,
         "tune": _tune,
         "hosts": _hosts,
         "fleets": _fleets,
@@ -77,6 +79,10 @@ def _verdicts(options: argparse.Namespace) -> None:
 
 def _coverage(options: argparse.Namespace) -> None:
     coverage.ratios(np.random.default_rng(options.seed), options.trials)
+
+
+def _regimes(options: argparse.Namespace) -> None:
+    regimes.weighted(np.random.default_rng(options.seed), options.trials)
 
 
 def _hosts(options: argparse.Namespace) -> None:

@@ -111,8 +111,10 @@ def _cell(name: str) -> Cell:
 CELL, BASELINE = _cell("cell"), _cell("baseline")
 
 
-def summary_of(cell: Cell, medians_ns: Sequence[float], *, first_block: int = 0) -> CellSummary:
-    """A summary of launches whose medians are known."""
+def summary_of(
+    cell: Cell, medians_ns: Sequence[float], *, first_block: int = 0, alternated: bool = False
+) -> CellSummary:
+    """A summary of launches whose medians are known, and which alternated with their baseline."""
     return CellSummary(
         cell=cell,
         launches=tuple(
@@ -124,6 +126,7 @@ def summary_of(cell: Cell, medians_ns: Sequence[float], *, first_block: int = 0)
                 cpu_median_ns=None,
                 used=ITERATIONS,
                 steady=STEADY,
+                alternated=("baseline",) if alternated else (),
             )
             for block, median_ns in enumerate(medians_ns, start=first_block)
         ),
@@ -137,10 +140,10 @@ def summary_of(cell: Cell, medians_ns: Sequence[float], *, first_block: int = 0)
     )
 
 
-def judge(medians_ns: Array, *, adaptive: bool = False) -> Comparison:
+def judge(medians_ns: Array, *, adaptive: bool = False, alternated: bool = False) -> Comparison:
     """Compare the launches of one trial, given as medians of shape (blocks, 2)."""
     comparison = compare(
-        summary_of(CELL, [float(value) for value in medians_ns[:, 0]]),
+        summary_of(CELL, [float(value) for value in medians_ns[:, 0]], alternated=alternated),
         summary_of(BASELINE, [float(value) for value in medians_ns[:, 1]]),
         margin=MARGIN,
         adaptive=adaptive,

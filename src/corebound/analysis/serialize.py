@@ -107,6 +107,7 @@ ComparisonKey = Literal[
     "pairs",
     "launches_needed",
     "modes",
+    "slow_blocks",
 ]
 _COMPARISON_VALUES: dict[ComparisonKey, Callable[[Comparison], Any]] = {
     "speedup_ratio": lambda comparison: comparison.speedup_ratio,
@@ -118,6 +119,9 @@ _COMPARISON_VALUES: dict[ComparisonKey, Callable[[Comparison], Any]] = {
     "pairs": lambda comparison: comparison.pairs,
     "launches_needed": lambda comparison: comparison.launches_needed,
     "modes": lambda comparison: _modes_document(comparison.by_mode),
+    "slow_blocks": lambda comparison: (
+        comparison.regimes.slow_blocks if comparison.regimes else None
+    ),
 }
 
 

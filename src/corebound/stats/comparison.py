@@ -30,6 +30,7 @@ from corebound.stats.intervals import (
 )
 from corebound.stats.launch_summary import CellSummary
 from corebound.stats.modes import Modes, recognise_modes
+from corebound.stats.regimes import Regimes, recognise_regimes
 from corebound.stats.shared_variance import share_variances
 
 # With fewer shared time slices, the launches' own medians are as good.
@@ -206,6 +207,8 @@ class Comparison(Struct, frozen=True, kw_only=True):
             seen and their uncertainty. None if decided or if the data cannot tell.
         by_mode: If launches have two modes, the comparisons within a mode and over both. The
             other values are those of the one that decides.
+        regimes: If the host had two speeds and its slow blocks vary more, those blocks. The other
+            values weight them by that.
     """
 
     speedup_ratio: float
@@ -216,6 +219,7 @@ class Comparison(Struct, frozen=True, kw_only=True):
     p_value: float | None
     launches_needed: int | None
     by_mode: ModeComparison | None = None
+    regimes: Regimes | None = None
 
 
 class LogRatioEstimate(Struct, frozen=True, kw_only=True):
@@ -226,7 +230,7 @@ class LogRatioEstimate(Struct, frozen=True, kw_only=True):
     `launches` is the number of launches used of each side.
     `by_launches` is the part of `error` that more launches would reduce, with its own
     degrees of freedom; None if that is all of it. `modes` are those of the launches, if they
-    have two.
+    have two, and `regimes` those of the host, if it had two.
     `least_reach` is the least half width of its interval, which its error may be too small for.
     """
 
@@ -237,6 +241,7 @@ class LogRatioEstimate(Struct, frozen=True, kw_only=True):
     launches: int
     by_launches: tuple[float, float] | None = None
     modes: Modes | None = None
+    regimes: Regimes | None = None
     least_reach: float = 0.0
 
 
@@ -409,6 +414,7 @@ def _comparison(
         p_value=_p_value(estimate),
         launches_needed=_launches_needed(estimate, margin) if verdict == "undecided" else None,
         by_mode=by_mode,
+        regimes=estimate.regimes,
     )
 
 
@@ -523,13 +529,23 @@ def _estimate(
             else _add_run_variation(unpaired, between, delay_difference(cell, baseline))
         )
     (estimate,) = paired_estimates(np.array([[log for _, log in blocks]]), adaptive=adaptive)
-    modes = recognise_modes(
-        dict(blocks),
-        {block: statistics.fmean(logs[block]) for block, _ in blocks},
-        {block: statistics.fmean(baseline_logs[block]) for block, _ in blocks},
+    cell_logs, other_logs = (
+        {block: statistics.fmean(by_block[block]) for block, _ in blocks}
+        for by_block in (logs, baseline_logs)
     )
-    if modes is not None and adaptive:
-        modes = replace(modes, error=modes.error * PRICE_OF_STOPPING)
+    price = PRICE_OF_STOPPING if adaptive else 1.0
+    modes = recognise_modes(dict(blocks), cell_logs, other_logs)
+    if modes is not None:
+        modes = replace(modes, error=modes.error * price)
+    elif all(launch.alternated for launch in cell.launches):
+        levels = {block: (cell_logs[block] + other_logs[block]) / 2 for block, _ in blocks}
+        regimes = recognise_regimes(dict(blocks), levels)
+        if regimes is not None:
+            regimes = replace(regimes, error=regimes.error * price)
+            estimate = replace(
+                estimate, middle=regimes.middle, error=regimes.error, freedom=regimes.freedom
+            )
+            return replace(estimate, blocks=blocks, regimes=regimes)
     return replace(estimate, blocks=blocks, modes=modes)
 
 

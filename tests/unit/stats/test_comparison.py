@@ -181,6 +181,30 @@ def test_alternating_launches_are_compared_by_time_slice() -> None:
     assert [ratio for _, ratio in comparison.per_block] == pytest.approx([1 / 0.9] * 3)
 
 
+# The host is slow in every second block, where equal launches differ by 6 % instead of 1 %.
+_SPEEDS = [
+    (1.000, 1.010), (1.300, 1.360), (1.010, 1.000), (1.330, 1.270), (1.005, 1.000),
+    (1.300, 1.350), (1.000, 1.005), (1.350, 1.280), (1.000, 1.000), (1.310, 1.370),
+]  # fmt: skip
+
+
+def test_blocks_of_a_slow_host_count_less_where_launches_alternated() -> None:
+    cell, baseline = (a_summary(*(1e9 * pair[side] for pair in _SPEEDS)) for side in (0, 1))
+    together = replace(
+        cell, launches=tuple(replace(one, alternated=("other",)) for one in cell.launches)
+    )
+
+    alike, weighted = compared(cell, baseline), compared(together, baseline)
+
+    assert alike.regimes is None
+    assert weighted.regimes is not None
+    assert weighted.regimes.slow_blocks == (1, 3, 5, 7, 9)
+    assert alike.interval is not None
+    assert weighted.interval is not None
+    assert weighted.interval.relative_half_width < alike.interval.relative_half_width / 2
+    assert weighted.per_block == alike.per_block
+
+
 def test_time_slices_with_a_launch_of_another_block_are_not_paired() -> None:
     cell, baseline = alternating(
         *[((10, 10, 20, 20, 30, 30, 40), (10, 10, 10, 10, 10, 10, 10))] * 2

@@ -22,7 +22,7 @@ from corebound.analysis.launch_metrics import (
     threads,
     total_wall_ns,
 )
-from corebound.analysis.launch_modes import mode_notes, modes_by_launch
+from corebound.analysis.launch_modes import mode_notes, modes_by_launch, regime_note
 from corebound.analysis.scenario_result import CellResult, ScenarioResult
 from corebound.analysis.throughput import is_peak_plausible, peak_share_text, throughput
 from corebound.analysis.wording import (
@@ -175,7 +175,7 @@ def configurations(result: ScenarioResult) -> Configurations:
         rows=rows,
         unmeasured=unmeasured,
         absent=_not_launched_text(result),
-        notes=tuple(capital(note) for note in mode_notes(result)),
+        notes=tuple(capital(note) for note in (*mode_notes(result), regime_note(result)) if note),
         reading=tuple(_reading(result, axis, rows)),
         anchors=anchors,
     )
