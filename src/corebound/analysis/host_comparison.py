@@ -353,6 +353,18 @@ class HostComparison(Struct, frozen=True, kw_only=True):
         return {hardware: tuple(hosts) for hardware, hosts in ordered}
 
     @property
+    def too_few(self) -> tuple[HardwareClass, ...]:
+        """The classes of too few hosts to name outliers, the largest first."""
+        tested = {
+            each.hardware
+            for scenario in self.scenarios
+            for row in scenario.rows
+            for each in row.classes
+            if any(member.deviation.limit is not None for member in each.members)
+        }
+        return tuple(hardware for hardware in self.classes if hardware not in tested)
+
+    @property
     def class_names(self) -> dict[HardwareClass, str]:
         """A distinct name for each class: a shared label is refined by CPU and shape."""
         frequency = Counter(hardware.name for hardware in self.classes)

@@ -719,7 +719,7 @@ def _finite_numbers(value: Any) -> Any:
 
 def hosts_document(comparison: HostComparison) -> dict[str, Any]:
     """Results across hosts; ratios are baseline time over cell time, times are in ns."""
-    names = comparison.class_names
+    names, too_few = comparison.class_names, comparison.too_few
     return {
         "classes": [
             {
@@ -728,6 +728,7 @@ def hosts_document(comparison: HostComparison) -> dict[str, Any]:
                 "cpu_model": hardware.cpu_model,
                 "cores": hardware.shape,
                 "hosts": [host.id for host in hosts],
+                "outliers_tested": hardware not in too_few,
             }
             for hardware, hosts in comparison.classes.items()
         ],

@@ -140,18 +140,25 @@ def _carry_out(task: Assignment, host: str, bundle: bytes | None, *, again: bool
         with _exclusive(shard / "lock"):
             before = read_report(where.report)
             if before is not None and _still_holds(before):
-                return before
+                if before.is_signed(task.key):
+                    return before
+                # Somebody has deleted the plan, and made the same one with another key.
+                return _kept(before.signed(task.key), where)
             if before is not None and before.state == "failed" and not again:
                 return before
             # An agent that is killed now leaves no report, rather than an old one.
             where.report.unlink(missing_ok=True)
-            report = _measure(task, where, bundle)
-            atomic_write.put_durably(where.report, msgspec.json.encode(report))
-            return report
+            return _kept(_measure(task, where, bundle), where)
     except CoreboundError as error:
         return _report(task, "failed", f"{error.where}: {error.what}")
     except OSError as error:
         return _report(task, "failed", f"{error.filename or shard}: {error.strerror}")
+
+
+def _kept(report: ShardReport, where: _Place) -> ShardReport:
+    """The report, which is on the disk when this returns."""
+    atomic_write.put_durably(where.report, msgspec.json.encode(report))
+    return report
 
 
 def report_of(task: Assignment) -> ShardReport | None:
@@ -203,7 +210,7 @@ def _report(
     host: str | None = None,
     records: tuple[RecordFile, ...] = (),
 ) -> ShardReport:
-    return ShardReport(
+    report = ShardReport(
         shard=task.shard,
         host=host or task.host,
         state=state,
@@ -211,6 +218,7 @@ def _report(
         records=records,
         ended_at=clock.timestamp(),
     )
+    return report.signed(task.key)
 
 
 @contextmanager

@@ -22,6 +22,8 @@ MOST_ATTEMPTS = 3
 # Clocks closer than this are close enough, and a report takes its time.
 _SKEW_S = 60.0
 _IN_FLIGHT = frozenset({"queued", "running"})
+# Why a report does not count.
+UNSIGNED = "its report is not signed with the key of this plan: it is of another one, or changed"
 
 
 def assignment_of(folder: PlanFolder, fleet: FleetFile, shard: Shard) -> Assignment:
@@ -37,6 +39,7 @@ def assignment_of(folder: PlanFolder, fleet: FleetFile, shard: Shard) -> Assignm
         commit=plan.commit.sha,
         source=plan.source,
         bundle=str(folder.bundle.absolute()),
+        key=folder.key,
         labels={**fleet.labels, **plan.host_of(shard).labels},
         work=fleet.work or shared,
         wheelhouse=fleet.wheelhouse,
@@ -150,6 +153,8 @@ class Coordinator:
 
     def _end(self, shard: Shard, answer: JobState) -> None:
         """Keep what the engine says of the last delivery of a shard."""
+        if answer.report is not None and not answer.report.is_signed(self._folder.key):
+            answer = JobState(state="lost", reason=UNSIGNED)
         state = self.states[shard.id]
         last = replace(state.attempts[-1], state=answer.state, reason=answer.reason)
         updated = replace(state, attempts=(*state.attempts[:-1], last))
@@ -192,7 +197,8 @@ class Coordinator:
             self._ready.discard(shard_id)
             self._deliveries[shard_id] += 1
             attempts = (*state.attempts, attempt)
-            self._write(shards[shard_id], replace(state, attempts=attempts, report=None))
+            fresh = replace(state, attempts=attempts, report=None, problem="")
+            self._write(shards[shard_id], fresh)
 
     def _write(self, shard: Shard, state: ShardState) -> None:
         self._folder.write_state(shard, state)

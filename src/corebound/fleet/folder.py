@@ -4,6 +4,7 @@ FLEET/current             the id of the current plan
 FLEET/hosts.json          which host id each host has shown
 FLEET/ID/plan.json        the plan
 FLEET/ID/source.bundle    the planned commit
+FLEET/ID/key              the key with which the agents of the plan sign their reports
 FLEET/ID/shards/ID.json   what became of a shard
 FLEET/ID/engine/          files of the engine
 """
@@ -11,21 +12,29 @@ FLEET/ID/engine/          files of the engine
 from __future__ import annotations
 
 import fcntl
+import hmac
+import os
 import re
+import secrets
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
 from msgspec import Struct, to_builtins
+from msgspec.structs import replace
 
 from corebound.errors import HostError, InputError, report_os_errors
 from corebound.fleet.plan import SCHEMA, Plan, Shard
 from corebound.machine.lock import flock_holder
 from corebound.records import atomic_write
-from corebound.records.codec import UnreadableError, decoder, encode_document
+from corebound.records.codec import UnreadableError, canonical, decoder, encode_document
 
 _ID = re.compile(r"[0-9a-f]{12}", re.ASCII)
+# As many bytes as SHA-256 gives, which RFC 2104 recommends.
+_KEY_BYTES = 32
+_KEY = re.compile(rf"[0-9a-f]{{{2 * _KEY_BYTES}}}", re.ASCII)
 
 
 class RecordFile(Struct, frozen=True, kw_only=True):
@@ -50,6 +59,8 @@ class ShardReport(Struct, frozen=True, kw_only=True):
         reason: Why it is not done, or what is worth knowing though it is.
         records: Its files of records.
         ended_at: The time by the host's clock.
+        signature: The HMAC of everything else with the plan's key, so also of the hash of each
+            file.
     """
 
     shard: str
@@ -58,6 +69,20 @@ class ShardReport(Struct, frozen=True, kw_only=True):
     reason: str = ""
     records: tuple[RecordFile, ...] = ()
     ended_at: str = ""
+    signature: str = ""
+
+    def signed(self, key: str) -> ShardReport:
+        """The report with the signature of this key.
+
+        Source: HMAC-SHA-256, RFC 2104.
+        """
+        content = canonical(replace(self, signature=""))
+        digest = hmac.new(bytes.fromhex(key), content, "sha256").hexdigest()
+        return replace(self, signature=digest)
+
+    def is_signed(self, key: str) -> bool:
+        """Whether an agent with this key has made the report, and nobody has changed it."""
+        return hmac.compare_digest(self.signature.encode(), self.signed(key).signature.encode())
 
 
 AttemptState = Literal["queued", "running", "ended", "lost", "cancelled"]
@@ -145,6 +170,26 @@ class PlanFolder:
         """The bundle of the planned commit."""
         return self.path / "source.bundle"
 
+    @cached_property
+    def key(self) -> str:
+        """The key with which the agents of the plan sign their reports, in hexadecimal.
+
+        Raises:
+            InputError: It cannot be read, or is damaged.
+        """
+        file = self.path / "key"
+        try:
+            key = atomic_write.read(file).decode("ascii")
+        except (OSError, UnicodeDecodeError):
+            key = ""
+        if not _KEY.fullmatch(key):
+            raise InputError(
+                what="the key of the plan cannot be read.",
+                where=str(file),
+                fix="Copy the whole folder of the plan, or delete it and plan again.",
+            )
+        return key
+
     @property
     def engine_files(self) -> Path:
         """The folder for files of the engine."""
@@ -228,10 +273,18 @@ def create(fleet_folder: Path, plan: Plan, bundle: Path) -> PlanFolder:
         if not (path / "plan.json").exists():
             path.mkdir(parents=True, exist_ok=True)
             bundle.replace(path / "source.bundle")
+            _write_key(path / "key")
             # Last: without it there is no plan.
             _write(path / "plan.json", _PlanFile(schema=SCHEMA, plan=plan))
         atomic_write.put(fleet_folder / "current", f"{plan.id}\n".encode())
     return open_folder(fleet_folder)
+
+
+def _write_key(file: Path) -> None:
+    """Make a key that only the owner and the group of the folder can read."""
+    descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o640)
+    with os.fdopen(descriptor, "w", encoding="ascii") as stream:
+        stream.write(secrets.token_hex(_KEY_BYTES))
 
 
 def open_folder(fleet_folder: Path) -> PlanFolder:

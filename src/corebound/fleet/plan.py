@@ -117,6 +117,7 @@ class Assignment(Struct, frozen=True, kw_only=True):
         commit: The commit to measure.
         source: The bundle of that commit.
         bundle: The bundle's path, where the host shares a file system with the coordinator.
+        key: The key that signs its report, in hexadecimal.
         labels: The labels of its records.
         work: The working folder on the host; None is in corebound's cache there.
         wheelhouse: The folder of wheels on the host, if it has no package index.
@@ -130,6 +131,7 @@ class Assignment(Struct, frozen=True, kw_only=True):
     commit: str
     source: Source
     bundle: str
+    key: str
     labels: dict[str, str]
     work: str | None = None
     wheelhouse: str | None = None

@@ -20,6 +20,7 @@ from corebound.errors import CoreboundError, Fault, InputError, ScenarioFaults
 from corebound.fleet import agent, folder
 from corebound.fleet.collect import Collected, collect_shard, read_local
 from corebound.fleet.coordinator import (
+    UNSIGNED,
     Coordinator,
     assignment_of,
     fleet_of,
@@ -320,6 +321,12 @@ class CollectResult(Struct, frozen=True, kw_only=True):
     status: FleetStatus
 
     @property
+    def has_refused(self) -> bool:
+        """Whether the files or the report of any shard were refused."""
+        refused = any(one.problem for one in self.merged.values())
+        return refused or "refused" in self.status.counts
+
+    @property
     def document(self) -> dict[str, Any]:
         """The result as plain data, as `--json` prints it."""
         return {"merged": to_builtins(self.merged), **self.status.document}
@@ -343,7 +350,7 @@ def collect_fleet(
     merged: dict[str, Collected] = {}
     with plan_folder.lock():
         copies = _Copies(copied)
-        _take_copied_reports(plan_folder, copies)
+        _take_copied_reports(plan_folder, copies, notify)
         ids = plan_folder.host_ids()
         with contextlib.ExitStack() as stack:
             engine: list[Engine] = []
@@ -405,12 +412,14 @@ class _Copies:
                 for file in sorted(root.rglob(name)):
                     self._files.setdefault(file.parts[-parts:], []).append(file)
 
-    def report(self, shard: Shard) -> ShardReport | None:
-        """The report of a shard's agent, best that it is done; None without any."""
+    def report(self, shard: Shard, key: str) -> ShardReport | None:
+        """The report of a shard's agent, best a signed one that it is done; None without any."""
         files = self._files.get((shard.host, shard.id, "report.json"), ())
         reports = [report for file in files if (report := agent.read_report(file)) is not None]
         own = [report for report in reports if report.shard == shard.id]
-        return min(own, key=lambda report: report.state != "done", default=None)
+        return min(
+            own, key=lambda one: (not one.is_signed(key), one.state != "done"), default=None
+        )
 
     def read(self, record: RecordFile) -> bytes | None:
         """A file of records, whole if any copy is; None if there is none."""
@@ -423,13 +432,18 @@ class _Copies:
         return found
 
 
-def _take_copied_reports(plan_folder: PlanFolder, copies: _Copies) -> None:
-    """Take the reports of agents from copies of their hosts' folders."""
+def _take_copied_reports(plan_folder: PlanFolder, copies: _Copies, notify: Notify) -> None:
+    """Take the reports of agents from copies of their hosts' folders, if they are signed."""
     for shard in plan_folder.plan.shards:
-        report = copies.report(shard)
+        report = copies.report(shard, plan_folder.key)
         state = plan_folder.state_of(shard)
-        if report is not None and not is_done(state):
-            plan_folder.write_state(shard, replace(state, report=report))
+        if report is None or is_done(state):
+            continue
+        if report.is_signed(plan_folder.key):
+            plan_folder.write_state(shard, replace(state, report=report, problem=""))
+        else:
+            notify(f"{shard.host}, {shard.scenario}: {UNSIGNED}")
+            plan_folder.write_state(shard, replace(state, problem=UNSIGNED))
 
 
 def open_or_plan(request: FleetRequest, notify: Notify) -> PlanFolder:

@@ -145,6 +145,12 @@ def test_a_host_that_is_slow_in_everything_is_an_outlier_by_its_time() -> None:
     assert [(row.key, row.kind) for _, row, _ in outlier.rows] == [("threads=default", "time")]
 
 
+def test_a_class_of_too_few_hosts_to_name_outliers_is_named() -> None:
+    comparison = compare_hosts([*a_class(8, 1.5), *a_class(3, 1.5, ARM)])
+
+    assert comparison.too_few == (ARM,)
+
+
 def test_what_the_class_does_not_agree_about_is_no_difference() -> None:
     others = [a_summary(f"h{n}", 1.5, facts={"kernel": f"6.{n}"}) for n in range(6)]
 

@@ -46,7 +46,7 @@ def test_a_second_delivery_returns_the_report_of_the_first(
     )
     (folder / "report.json").write_bytes(msgspec.json.encode(before))
 
-    assert carry_out(task, "n1") == before
+    assert carry_out(task, "n1") == before.signed(task.key)
 
 
 def test_a_damaged_bundle_is_reported_and_nothing_is_measured(task: Assignment) -> None:
@@ -55,6 +55,7 @@ def test_a_damaged_bundle_is_reported_and_nothing_is_measured(task: Assignment) 
     assert report.state == "failed"
     assert "bundle of the commit is damaged" in report.reason
     assert report.records == ()
+    assert report.is_signed(task.key)
 
 
 def test_only_what_a_measurement_needs_is_passed_on() -> None:

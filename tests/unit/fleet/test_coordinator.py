@@ -7,6 +7,7 @@ from pathlib import Path
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from corebound.fleet.coordinator import MOST_ATTEMPTS, Coordinator, clock_skew_s, fleet_of, is_done
 from corebound.fleet.engines import JobState
@@ -24,7 +25,7 @@ def coordinator(folder: PlanFolder, engine: FakeEngine, *, again: bool = False) 
 
 def reports(folder: PlanFolder, task: Assignment) -> JobState:
     shard = next(shard for shard in folder.plan.shards if shard.id == task.shard)
-    return JobState(state="ended", report=done(shard))
+    return JobState(state="ended", report=done(shard).signed(folder.key))
 
 
 def run_to_its_end(coordinator: Coordinator, most: int = 1000) -> None:
@@ -97,8 +98,8 @@ def test_a_failed_shard_is_delivered_again_only_when_asked(tmp_path: Path) -> No
     def fails(task: Assignment) -> JobState:
         answer = reports(folder, task)
         assert answer.report is not None
-        failed = {**{f: getattr(answer.report, f) for f in ("shard", "host", "ended_at")}}
-        return JobState(state="ended", report=type(answer.report)(state="failed", **failed))
+        failed = replace(answer.report, state="failed").signed(folder.key)
+        return JobState(state="ended", report=failed)
 
     engine = FakeEngine(fails)
     run_to_its_end(coordinator(folder, engine))
@@ -153,6 +154,18 @@ def test_whatever_is_lost_or_restarted_all_is_done_at_last_on_its_own_host(
     assert set(words(folder).values()) == {"done"}
     planned = {(shard.id, shard.host) for shard in folder.plan.shards}
     assert {(task.shard, task.host) for task in engine.delivered} == planned
+
+
+def test_a_report_that_the_plan_has_not_signed_does_not_count(tmp_path: Path) -> None:
+    folder = a_plan_folder(tmp_path)
+    other = a_plan_folder(tmp_path / "other")
+    engine = FakeEngine(lambda task: reports(other, task))
+
+    one = coordinator(folder, engine)
+    run_to_its_end(one)
+
+    assert set(words(folder).values()) == {"lost"}
+    assert not any(state.report for state in one.states.values())
 
 
 def test_a_clock_is_wrong_if_a_report_lies_outside_its_delivery(tmp_path: Path) -> None:

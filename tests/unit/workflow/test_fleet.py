@@ -5,9 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import msgspec
+from hypothesis import given
+from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from corebound.fleet.folder import PlanFolder
+from corebound.fleet.folder import PlanFolder, RecordFile, ShardReport
 from corebound.fleet.plan import Shard
 from corebound.records import jsonl
 from corebound.workflow.fleet import CollectResult, collect_fleet
@@ -15,7 +17,13 @@ from support.fleets import a_plan_folder, done, record_bytes, record_file, shard
 
 
 def copy_shard(
-    folder: PlanFolder, shard: Shard, root: Path, *, state: str = "done", cut: int = 0
+    folder: PlanFolder,
+    shard: Shard,
+    root: Path,
+    *,
+    state: str = "done",
+    cut: int = 0,
+    key: str | None = None,
 ) -> None:
     """Write the copy of a host's working folder, whose file of records lacks the last bytes."""
     data = record_bytes(shard_run(folder.plan, shard))
@@ -24,7 +32,8 @@ def copy_shard(
     (root / file).parent.mkdir(parents=True)
     (root / file).write_bytes(data[: len(data) - cut])
     report = replace(done(shard, record_file(f"/host/{file}", data)), state=state)
-    (root / below / "report.json").write_bytes(msgspec.json.encode(report))
+    signed = report.signed(key or folder.key)
+    (root / below / "report.json").write_bytes(msgspec.json.encode(signed))
 
 
 def collect(folder: PlanFolder, tmp_path: Path, *copies: Path) -> CollectResult:
@@ -42,6 +51,38 @@ def test_a_whole_copy_counts_though_another_is_partial_or_old(tmp_path: Path) ->
     assert result.merged[shard.id].problem == ""
     (file,) = jsonl.files(tmp_path / "records")
     assert len(jsonl.read(file).launches) == 2
+
+
+def test_a_report_of_another_key_is_refused_until_the_right_one_arrives(tmp_path: Path) -> None:
+    folder = a_plan_folder(tmp_path)
+    shard = folder.plan.shards[0]
+    copy_shard(folder, shard, tmp_path / "foreign", key="0" * 64)
+
+    result = collect(folder, tmp_path, tmp_path / "foreign")
+
+    assert result.has_refused
+    assert {one.host: one.status for one in result.status.shards}[shard.host] == "refused"
+    assert not list(jsonl.files(tmp_path / "records"))
+
+    copy_shard(folder, shard, tmp_path / "own")
+    result = collect(folder, tmp_path, tmp_path / "foreign", tmp_path / "own")
+
+    assert not result.has_refused
+    assert len(list(jsonl.files(tmp_path / "records"))) == 1
+
+
+@given(
+    st.sampled_from(["host", "state", "reason", "records", "ended_at", "signature"]),
+    st.text(max_size=20),
+)
+def test_whatever_is_changed_in_a_report_its_signature_shows_it(field: str, text: str) -> None:
+    key = "5a" * 32
+    report = ShardReport(shard="s", host="n1", state="done").signed(key)
+    value = (RecordFile(path=text, sha256="", size_bytes=0),) if field == "records" else text
+    changed = replace(report, **{field: value})
+
+    assert report.is_signed(key)
+    assert changed == report or not changed.is_signed(key)
 
 
 def test_the_ids_of_all_hosts_are_kept(tmp_path: Path) -> None:

@@ -166,8 +166,7 @@ def collect(
         fresh = sum(how in {"new", "longer"} for how in files)
         message = f"{count(len(files), 'file')} collected, {fresh} new or longer: {records}"
         Console(soft_wrap=True).print(Text(message))
-    refused = any(one.problem for one in result.merged.values())
-    raise typer.Exit(LaunchError.exit_code if refused else 0)
+    raise typer.Exit(LaunchError.exit_code if result.has_refused else 0)
 
 
 def cancel(file: File, *, folder: Folder = fleets.FOLDER, as_json: Json = False) -> None:

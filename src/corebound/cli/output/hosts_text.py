@@ -111,7 +111,9 @@ def _classes(comparison: HostComparison, names: dict[HardwareClass, str]) -> Sec
         (names[hardware], hardware.shape, str(len(hosts)), _listed([h.name for h in hosts]))
         for hardware, hosts in comparison.classes.items()
     ]
-    return "Classes", ("class", "cores", "hosts", ""), rows, ()
+    too_few = [names[hardware] for hardware in comparison.too_few]
+    notes = (f"Too few hosts to name outliers: {_listed(too_few)}",) if too_few else ()
+    return "Classes", ("class", "cores", "hosts", ""), rows, notes
 
 
 def _listed(names: Sequence[str], most: int = 3) -> str:

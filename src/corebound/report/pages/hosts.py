@@ -285,16 +285,28 @@ def _flags(comparison: HostComparison) -> Iterator[Flag]:
             detail=detail,
             link="#outliers",
         )
-    agreeing = len(comparison.hosts) - len(outliers)
-    classes = count(len(comparison.classes), "class", "classes")
-    yield Flag(
-        tone="plain",
-        sign="✓",
-        title=f"{count(agreeing, 'host agrees', 'hosts agree')} with their class"
-        if agreeing != 1
-        else "1 host agrees with its class",
-        detail=f"{classes} of hardware",
-    )
+    classes, names = comparison.classes, comparison.class_names
+    too_few = comparison.too_few
+    untested = sum(len(classes[hardware]) for hardware in too_few)
+    agreeing = len(comparison.hosts) - len(outliers) - untested
+    if agreeing:
+        yield Flag(
+            tone="plain",
+            sign="✓",
+            title=f"{count(agreeing, 'host agrees', 'hosts agree')} with their class"
+            if agreeing != 1
+            else "1 host agrees with its class",
+            detail=f"{count(len(classes) - len(too_few), 'class', 'classes')} of hardware",
+        )
+    if too_few:
+        listed = ", ".join(names[hardware] for hardware in too_few[:_MOST_NAMED])
+        more = len(too_few) - _MOST_NAMED
+        yield Flag(
+            tone="plain",
+            sign="?",
+            title=f"{count(untested, 'host')} in classes too small to name outliers",
+            detail=listed + (f" and {more:,} more" if more > 0 else ""),
+        )
 
 
 def _matrix(comparison: HostComparison, names: Mapping[HardwareClass, str]) -> Matrix:
