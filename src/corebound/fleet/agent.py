@@ -139,13 +139,10 @@ def _carry_out(task: Assignment, host: str, bundle: bytes | None, *, again: bool
         atomic_write.make_folder(shard)
         with _exclusive(shard / "lock"):
             before = read_report(where.report)
-            if before is not None and _still_holds(before):
-                if before.is_signed(task.key):
-                    return before
-                # Somebody has deleted the plan, and made the same one with another key.
-                return _kept(before.signed(task.key), where)
-            if before is not None and before.state == "failed" and not again:
-                return before
+            if before is not None and _is_final(before, again=again):
+                # Somebody may have deleted the plan, and made the same one with another key.
+                signed = before.signed(task.key)
+                return before if signed == before else _kept(signed, where)
             # An agent that is killed now leaves no report, rather than an old one.
             where.report.unlink(missing_ok=True)
             return _kept(_measure(task, where, bundle), where)
@@ -182,8 +179,10 @@ def read_report(file: Path) -> ShardReport | None:
         return None
 
 
-def _still_holds(report: ShardReport) -> bool:
-    """Whether a shard is done and its records are as they were reported."""
+def _is_final(report: ShardReport, *, again: bool) -> bool:
+    """Whether a shard has failed or is done, and its records are as they were reported."""
+    if report.state == "failed":
+        return not again
     return report.state == "done" and all(
         record == describe_records(Path(record.path)) for record in report.records
     )

@@ -57,8 +57,11 @@ _SECTIONS: dict[Kind, tuple[Section, Literal["page", "true"]]] = {
     "claims": ("Claims", "page"),
     "operators": ("Operators", "page"),
 }
-# Characters that neither HTML nor XML can represent; a log may contain them.
-_UNWRITABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ufdd0-\ufdef\ufffe\uffff]")
+# Characters that neither HTML nor XML can represent, and overrides of the direction of writing,
+# which would turn around our own text too; a log or the name of a host may contain them.
+_UNWRITABLE = re.compile(
+    "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ufdd0-\ufdef\ufffe\uffff]"
+)
 _TEMPLATES: dict[Kind, str] = {"feed": "feed.xml", "badge": "badge.svg", "share": "share.svg"}
 
 

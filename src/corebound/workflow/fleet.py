@@ -417,9 +417,7 @@ class _Copies:
         files = self._files.get((shard.host, shard.id, "report.json"), ())
         reports = [report for file in files if (report := agent.read_report(file)) is not None]
         own = [report for report in reports if report.shard == shard.id]
-        return min(
-            own, key=lambda one: (not one.is_signed(key), one.state != "done"), default=None
-        )
+        return min(own, key=lambda one: (not one.is_signed(key), one.state != "done"), default=None)
 
     def read(self, record: RecordFile) -> bytes | None:
         """A file of records, whole if any copy is; None if there is none."""

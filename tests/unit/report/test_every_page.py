@@ -438,6 +438,12 @@ def test_no_foreign_text_becomes_an_element_or_an_attribute(made: dict[str, str]
         assert handlers == []
 
 
+def test_no_foreign_text_turns_around_the_text_beside_it(made: dict[str, str]) -> None:
+    pages = {name: text for name, text in made.items() if name.endswith((".html", ".xml"))}
+
+    assert not [name for name, text in pages.items() if "\u202e" in text]
+
+
 def test_the_points_of_a_zoom_cannot_end_their_script(made: dict[str, str]) -> None:
     for name, text in made.items():
         if name == "data/search.js":
