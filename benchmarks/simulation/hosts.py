@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from corebound.stats.between_hosts import (
     FLEET_ALPHA,
     ClassEstimate,
+    Deviation,
     HostValue,
     compare_classes,
     deviations,
@@ -49,11 +50,11 @@ def findings(rng: np.random.Generator, trials: int) -> None:
                 fleet = _fleet(rng, sizes, spread)
                 estimates = [*map(estimate_class, fleet)]
                 rates += (
-                    _has_outlier(fleet),
+                    any(each.is_outlier for group in _deviations(fleet) for each in group),
                     any(_differ(estimates)),
                     # Of a class that is large enough to have outliers.
                     *(
-                        deviations(_with_outlier(fleet, math.log1p(size)))[-1][0].is_outlier
+                        _deviations(_with_outlier(fleet, math.log1p(size)))[-1][0].is_outlier
                         for size in _OUTLIER_SIZES
                     ),
                     *(
@@ -133,8 +134,13 @@ def _between(rng: np.random.Generator, spread: str, sizes: tuple[int, ...]) -> l
     return np.split(values, np.cumsum(sizes)[:-1])
 
 
-def _has_outlier(fleet: Fleet) -> bool:
-    return any(deviation.is_outlier for group in deviations(fleet) for deviation in group)
+def _deviations(fleet: Fleet) -> tuple[tuple[Deviation, ...], ...]:
+    """Each class has the same hosts in all its configurations."""
+    hosts = [
+        [f"{at // _CONFIGURATIONS}-{host}" for host in range(len(group))]
+        for at, group in enumerate(fleet)
+    ]
+    return deviations(fleet, hosts)
 
 
 def _with_outlier(fleet: Fleet, size: float) -> Fleet:

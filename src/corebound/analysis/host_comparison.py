@@ -505,7 +505,10 @@ def host_value(cell: HostCell, kind: Kind) -> HostValue | None:
 def _judge(drafts: Sequence[_Draft]) -> tuple[ScenarioAcross, ...]:
     """Find outliers and differences among all rows of all scenarios together."""
     groups = [group for draft in drafts for row in draft.rows for group in row.groups]
-    tested = deviations([[value for _, _, value in group.values] for group in groups])
+    tested = deviations(
+        [[value for _, _, value in group.values] for group in groups],
+        [[host.id for host, _, _ in group.values] for group in groups],
+    )
     outliers = frozenset(
         host.id
         for group, own in zip(groups, tested, strict=True)

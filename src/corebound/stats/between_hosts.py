@@ -16,33 +16,30 @@ from msgspec import Struct
 from corebound.stats.distributions import (
     chi_squared_upper_quantile,
     f_above,
-    student_probabilities,
+    student_quantiles,
 )
 from corebound.stats.intervals import CONFIDENCE, Array, Interval, log_interval
-from corebound.stats.shared_variance import mixture_reach, share_variances
+from corebound.stats.shared_variance import share_variances
 
 # With fewer hosts nobody can say which of them is the outlier.
 LEAST_HOSTS = 4
 # The probability that equal classes of a fleet are called different.
 FLEET_ALPHA = 0.01
 # The probability that a fleet without outliers names any: an outlier is a machine that somebody
-# goes and looks at. Small classes hardly show how heavy the tails are, and then it is more.
+# goes and looks at.
 OUTLIER_ALPHA = 0.01
 
 # Few hosts often seem to differ by a quarter more than those of other classes do, and at so small
 # an error probability their own spread alone could never show an outlier.
 _KEEPS_OWN_FACTOR = 3.0
-# Degrees of freedom of the hosts' distances: 3 are tails so heavy that the variance hardly exists,
-# a thousand are normal. Few hosts hardly show which; so light tails are a little more likely.
-_TAILS = np.array([3.0, 4.0, 6.0, 10.0, 20.0, 1000.0])
-_TAIL_WEIGHTS = np.array([1.0, 1.0, 2.0, 2.0, 2.0, 2.0])
-_SCALES = np.exp(np.linspace(-0.5, 0.5, 11))
-_OUTLIER_SHARES = np.array([0.0, 0.03, 0.1])
-# In standard errors. Outliers are as likely between any two of the last edges, and beyond: heavy
-# tails become rarer there.
-_EDGES = np.array([0.5, 1.0, 1.5, 2.0, 2.5, 4.0, 7.0])
-_OUTLIERS = np.array([0, 0, 0, 0, 0, 1 / 3, 1 / 3, 1 / 3])
-_LEAST_FREEDOM = 1.0
+# Heavy tails: the share of the hosts that shows them, at least so many hosts; and what is known of
+# them before, as if so many more hosts had shown the tail index of normal values at this distance.
+_TAIL_SHARE, _LEAST_TAIL = 0.2, 5
+_PRIOR_HOSTS, _PRIOR_INDEX = 10, 8.0
+# More hosts than this share are no outliers.
+_MOST_OUTLIERS = 0.25
+# Logarithms of distances that are 0 or have no error end here.
+_LEAST_SCORE, _MOST_SCORE = 1e-12, 1e12
 # Constants of Qn: for normal values, and for few of them (Croux & Rousseeuw 1992).
 _QN = 2.2219
 _QN_OF_FEW = {2: 0.399, 3: 0.994, 4: 0.512, 5: 0.844, 6: 0.611, 7: 0.857, 8: 0.669, 9: 0.872}
@@ -164,7 +161,7 @@ class Deviation(Struct, frozen=True, kw_only=True):
     """How far one host is from its class.
 
     Attributes:
-        log: Its value less the median of the class, both logarithms.
+        log: Its value less the median of the others of its class, both logarithms.
         limit: Beyond this distance it is an outlier; None in a class with too few hosts.
     """
 
@@ -178,16 +175,20 @@ class Deviation(Struct, frozen=True, kw_only=True):
 
 
 def deviations(
-    groups: Sequence[Sequence[HostValue]], *, alpha: float = OUTLIER_ALPHA
+    groups: Sequence[Sequence[HostValue]],
+    hosts: Sequence[Sequence[str]] | None = None,
+    *,
+    alpha: float = OUTLIER_ALPHA,
 ) -> tuple[tuple[Deviation, ...], ...]:
     """Find the hosts that are far from the others of their class.
 
-    Median and Qn say where the hosts of a class are and how much they differ; up to half of them
-    may be outliers without moving either much. Few hosts hardly show how much they differ, so
-    the groups share what they show, see `share_variances`.
+    The median of the other hosts of a class and Qn say where they are and how much they differ;
+    up to half of them may be outliers without moving either much. Few hosts hardly show how much
+    they differ, so the groups share what they show, see `share_variances`.
 
     Args:
         groups: For each class and configuration, the values of its hosts.
+        hosts: The ids of these hosts in the same order; None if each has one value only.
         alpha: The probability of any outlier in a fleet that has none, in (0, 1).
 
     Returns:
@@ -195,14 +196,15 @@ def deviations(
 
     Source: Qn, Rousseeuw & Croux, "Alternatives to the median absolute deviation", JASA 88
     (1993); the limit is that of Student's t with Bonferroni's correction for all hosts of all
-    groups. How heavy its tails are is learned from all hosts, see `_tail_factors`.
+    groups. Where hosts have heavier tails it is larger, see `_tail_factor`.
     """
     logs = [np.array([value.log for value in group]) for group in groups]
+    from_others = [_from_others(group) for group in logs]
     tested = [index for index, group in enumerate(logs) if len(group) >= LEAST_HOSTS]
-    hosts = sum(len(groups[index]) for index in tested)
+    values = sum(len(groups[index]) for index in tested)
     limits: dict[int, Array] = {}
     if tested:
-        confidence = 1 - alpha / hosts
+        confidence = 1 - alpha / values
         sizes = np.array([len(groups[index]) for index in tested])
         shared = share_variances(
             np.array([qn(logs[index]) for index in tested]),
@@ -215,24 +217,42 @@ def deviations(
             variances = np.array([value.variance for value in groups[index]])
             # A host whose own value is less certain than those of the others may be further away.
             excess = np.maximum(0.0, variances - np.median(variances))
-            scales.append(np.sqrt(error**2 * (1 + _MEDIAN_VARIANCE / size) + excess))
-        distances = [
-            _in_errors(np.abs(logs[index] - np.median(logs[index])), scale)
-            for index, scale in zip(tested, scales, strict=True)
-        ]
-        factors = _tail_factors(distances, shared.freedoms, alpha=alpha / hosts)
-        for index, factor, scale in zip(tested, factors, scales, strict=True):
-            limits[index] = factor * scale
+            scales.append(np.sqrt(error**2 * (1 + _MEDIAN_VARIANCE / (size - 1)) + excess))
+        reaches = student_quantiles(shared.freedoms, (1 + confidence) / 2)
+        scores: dict[object, float] = {}
+        for index, reach, scale in zip(tested, reaches, scales, strict=True):
+            own = _in_errors(np.abs(from_others[index]), reach * scale)
+            names = hosts[index] if hosts is not None else [(index, at) for at in range(len(own))]
+            for name, score in zip(names, own.tolist(), strict=True):
+                scores[name] = max(scores.get(name, 0.0), score)
+        factor = _tail_factor(np.array([*scores.values()]), alpha=alpha)
+        for index, reach, scale in zip(tested, reaches, scales, strict=True):
+            limits[index] = factor * reach * scale
     return tuple(
         tuple(
-            Deviation(
-                log=float(log - np.median(group)),
-                limit=float(limits[index][host]) if index in limits else None,
-            )
+            Deviation(log=float(log), limit=float(limits[index][host]) if index in limits else None)
             for host, log in enumerate(group)
         )
-        for index, group in enumerate(logs)
+        for index, group in enumerate(from_others)
     )
+
+
+def _from_others(values: Array) -> Array:
+    """Each value less the median of the others; 0 for a single one.
+
+    Of few hosts, half are close to a median that they have moved to themselves: their distances
+    from it would seem to have heavy tails.
+    """
+    size = len(values)
+    if size < 2:
+        return np.zeros(size)
+    ranks = np.argsort(np.argsort(values, kind="stable"), kind="stable")
+    ordered = np.sort(values)
+    middle = np.array([(size - 2) // 2, (size - 1) // 2])
+    # Without a value, those above it move down by one.
+    at = middle + (middle >= ranks[:, None])
+    result: Array = values - ordered[at].mean(axis=1)
+    return result
 
 
 def _in_errors(distances: Array, errors: Array) -> Array:
@@ -242,53 +262,35 @@ def _in_errors(distances: Array, errors: Array) -> Array:
     return result
 
 
-def _tail_factors(distances: Sequence[Array], freedoms: Array, *, alpha: float) -> Array:
-    """How many standard errors from its class a host must be, for each group.
+def _tail_factor(scores: Array, *, alpha: float) -> float:
+    """How many times its limit a host must be away, given how far all hosts are.
 
     In some fleets many hosts differ by more than normal values do, and that is no reason to look
-    at one of them. So the distances are those of Student's t, of unknown degrees of freedom and
-    scale, which are averaged over, weighted by how well they explain the distances seen. Up to a
-    tenth of the hosts may be outliers, at any distance beyond 2.5 standard errors, so these do not
-    hide themselves; beyond 7 only their number counts.
+    at one of them. If a tail falls as a power of the distance, the logarithm of the ratio of the
+    largest distance to the next one has an exponential distribution, whose mean the hosts below
+    show. Outliers have a gap below them that is wider than this explains.
 
     Args:
-        distances: (n,) distances of the hosts of each group from its median, in standard errors.
-        freedoms: (k,) degrees of freedom of each group's standard error.
-        alpha: The probability that one host without a difference exceeds the factor.
+        scores: (n,) the largest distance of each host, as a multiple of its limit.
+        alpha: The probability that a gap is as wide by chance.
 
-    Source: a robust model of errors with heavy tails, Lange, Little & Taylor, "Robust statistical
-    modeling using the t distribution", JASA 84 (1989).
+    Source: Schluter & Trede, "Identifying multiple outliers in heavy-tailed distributions with an
+    application to market crashes", Journal of Empirical Finance 15 (2008), with the index of Hill,
+    Annals of Statistics 3 (1975), and a gamma distribution of what is known of it before.
     """
-    # Groups with as many degrees of freedom share what follows; axes: group, tail, scale, edge.
-    rounded = np.maximum(np.round(freedoms, 1), _LEAST_FREEDOM)
-    groups, member = np.unique(rounded, return_inverse=True)
-    total = 1 / (1 / groups[:, None, None, None] + 1 / _TAILS[:, None, None])
-    scaled = _EDGES / _SCALES[:, None]
-    outside = 2 * student_probabilities(*np.broadcast_arrays(total, -scaled))
-    inside = -np.diff(outside, prepend=1.0, append=0.0, axis=-1)
-    seen = np.array(
-        [
-            np.histogram(
-                np.concatenate([distances[at] for at in np.flatnonzero(member == group).tolist()]),
-                (0.0, *_EDGES, math.inf),
-            )[0]
-            for group in range(len(groups))
-        ]
-    )
-    # A share of the hosts may be outliers.
-    with_outliers = inside[..., None] * (1 - _OUTLIER_SHARES) + _OUTLIERS[:, None] * _OUTLIER_SHARES
-    logs = np.log(np.maximum(with_outliers, np.finfo(float).tiny))
-    likelihood = (seen[:, None, None, :, None] * logs).sum(axis=(0, -2))
-    weights = np.exp(likelihood - likelihood.max()) * _TAIL_WEIGHTS[:, None, None]
-    weights = weights.sum(axis=-1) / weights.sum()
-    factors = mixture_reach(
-        np.broadcast_to(_SCALES, (len(groups), _TAILS.size, _SCALES.size)),
-        np.broadcast_to(total[..., 0], (len(groups), _TAILS.size, _SCALES.size)),
-        weights,
-        alpha,
-    )
-    result: Array = factors[member]
-    return result
+    logs = np.log(np.clip(np.sort(scores)[::-1], _LEAST_SCORE, _MOST_SCORE))
+    hosts = len(logs)
+    most = min(int(np.count_nonzero(logs > 0)), max(1, math.floor(_MOST_OUTLIERS * hosts)))
+    factor = 0.0
+    for outliers in range(min(most, hosts - 2) + 1):
+        beside = min(max(math.ceil(_TAIL_SHARE * hosts), _LEAST_TAIL), hosts - 1 - outliers)
+        tail = logs[outliers : outliers + beside] - logs[outliers + beside]
+        known = beside + _PRIOR_HOSTS
+        gap = (float(tail.sum()) + _PRIOR_HOSTS / _PRIOR_INDEX) * (alpha ** (-1 / known) - 1)
+        # Without outliers, one would have to be so far beyond all hosts.
+        if not outliers or logs[outliers - 1] - logs[outliers] > gap:
+            factor = float(logs[outliers]) + gap
+    return math.exp(max(0.0, factor))
 
 
 def qn(values: Array) -> float:
