@@ -133,7 +133,9 @@ def artefacts(
     """
     if kinds is None:
         kinds = [kind for kind in KINDS if "none" not in OF_FRAMEWORKS.get(kind, ())]
-    launched = _Launched(cell=cell, placement=placement, commands=tuple(commands))
+    launched = _Launched(
+        cell=cell, placement=placement, commands=tuple(map(_without_own_variables, commands))
+    )
     of_launcher = {"shell", "env", "torchserve"}
     return tuple(
         _with_quota_note(artefact, launched)
@@ -141,6 +143,12 @@ def artefacts(
         if (cell.binding.mode != "launcher" or kind in of_launcher) and fits(kind, cell.framework)
         for artefact in _WRITERS[kind](launched)
     )
+
+
+def _without_own_variables(command: Command) -> Command:
+    """A command without the variables that only corebound's own servers read."""
+    env = tuple((name, value) for name, value in command.env if not name.startswith("COREBOUND_"))
+    return replace(command, env=env)
 
 
 # These limit the CPU time of one process; none of them limits several together.
@@ -356,19 +364,23 @@ def _llama_cpp(launched: _Launched) -> Iterator[Artefact]:
     """The flags that all programs of llama.cpp share, a line for each worker."""
     threads = intra_op(launched.cell, launched.placement)
     strict = "1" if launched.placement.backend == "openmp" else "0"
-    lines = []
+    lines, note = [], "Add these flags to the command."
     for _, slot in launched.processes:
         words = [] if threads is None else ["--threads", str(threads)]
         if launched.is_bound:
             mask = sum(1 << cpu for cpu in slot.cpus)
             words += ["--cpu-mask", f"0x{mask:x}", "--cpu-strict", strict]
         lines.append(" ".join(words))
+        if launched.is_bound and threads == 1:
+            # Seen with xllamacpp 2026.10: only the threads of a pool of several are bound.
+            command = f"taskset -c {cpu_list(slot.cpus)}"
+            note += f" With one thread llama.cpp ignores the mask: start it with `{command}`."
     yield Artefact(
         kind="llama.cpp",
         title="llama.cpp",
         file="corebound-llama.flags",
         text="\n".join(lines) + "\n",
-        note="Add these flags to the command."
+        note=note
         + (" One line for each process." if len(lines) > 1 else "")
         + ("" if any(lines) else " This configuration needs none.")
         + _binds_no_memory(launched),

@@ -30,9 +30,10 @@ def written(
     parameters: tuple[tuple[str, Scalar], ...] = (),
     env: tuple[tuple[str, str], ...] = (),
     quota: float | None = None,
+    threads: int = 3,
 ) -> tuple[Artefact, ...]:
     binding = Binding(mode=mode, memory=memory)
-    cell = replace(a_cell(binding=binding, threads=Threads(rule=3)), framework=framework)
+    cell = replace(a_cell(binding=binding, threads=Threads(rule=threads)), framework=framework)
     cell = replace(cell, parameters=parameters, env=env, cpu_quota=quota)
     if framework in SERVERS:
         cell = replace(cell, parameters=(("image", 224),))
@@ -44,7 +45,7 @@ def written(
             )
             for cpus in slots
         ),
-        threads=3,
+        threads=threads,
         backend="taskset" if memory == "default" else "numactl",
         memory=memory,
         moment="before-start",
@@ -277,3 +278,18 @@ def test_an_unbound_configuration_names_no_cpus() -> None:
     assert "CPUAffinity" not in texts
     assert "cpuset" not in texts
     assert "sched_setaffinity" not in texts
+
+
+def test_llama_cpp_with_one_thread_ignores_the_mask_and_needs_another_program() -> None:
+    (several,) = written("llama.cpp", framework="none")
+    (one,) = written("llama.cpp", framework="none", slots=((2,),), threads=1)
+
+    assert "taskset" not in several.note
+    assert "taskset -c 2" in one.note
+
+
+@pytest.mark.parametrize("kind", ["env", "shell", "systemd", "docker", "kubernetes"])
+def test_variables_that_only_corebound_reads_are_not_handed_over(kind: ArtefactKind) -> None:
+    for artefact in written(kind, framework="torchserve"):
+        assert "OMP_NUM_THREADS" in artefact.text
+        assert "COREBOUND_" not in artefact.text
