@@ -138,7 +138,7 @@ def artefacts(
     )
     of_launcher = {"shell", "env", "torchserve"}
     return tuple(
-        _with_quota_note(artefact, launched)
+        _with_notes(artefact, launched)
         for kind in kinds
         if (cell.binding.mode != "launcher" or kind in of_launcher) and fits(kind, cell.framework)
         for artefact in _WRITERS[kind](launched)
@@ -155,14 +155,18 @@ def _without_own_variables(command: Command) -> Command:
 _LIMITS_CPU_TIME: frozenset[ArtefactKind] = frozenset({"systemd", "docker", "kubernetes"})
 
 
-def _with_quota_note(artefact: Artefact, launched: _Launched) -> Artefact:
-    """The artefact, with a note if it lacks the CPU quota that the configuration has."""
-    quota, alone = launched.cell.cpu_quota, len(launched.commands) == 1
-    if quota is None or (alone and artefact.kind in _LIMITS_CPU_TIME):
-        return artefact
-    limited = "the process" if alone else "all processes together"
-    note = f"{artefact.note} It sets no CPU quota: limit {limited} to {cpu_quota(quota)}."
-    return replace(artefact, note=note.strip())
+def _with_notes(artefact: Artefact, launched: _Launched) -> Artefact:
+    """The artefact, with notes on what the configuration has and this file cannot set."""
+    cell, notes = launched.cell, [artefact.note]
+    alone = len(launched.commands) == 1
+    if cell.cpu_quota is not None and not (alone and artefact.kind in _LIMITS_CPU_TIME):
+        limited = "the process" if alone else "all processes together"
+        notes.append(f"It sets no CPU quota: limit {limited} to {cpu_quota(cell.cpu_quota)}.")
+    parameters = dict(cell.parameters)
+    varied = [f"{axis}={parameters[axis]}" for axis, _ in cell.axes if axis in parameters]
+    if varied:
+        notes.append(f"Set the program's own parameters too: {', '.join(varied)}.")
+    return replace(artefact, note=" ".join(note for note in notes if note))
 
 
 def _shell(launched: _Launched) -> Iterator[Artefact]:

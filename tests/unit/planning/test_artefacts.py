@@ -293,3 +293,23 @@ def test_variables_that_only_corebound_reads_are_not_handed_over(kind: ArtefactK
     for artefact in written(kind, framework="torchserve"):
         assert "OMP_NUM_THREADS" in artefact.text
         assert "COREBOUND_" not in artefact.text
+
+
+def test_a_parameter_that_won_the_race_is_named_because_no_file_sets_it() -> None:
+    cell = replace(
+        a_cell(axes=(("binding", "none"), ("jobs", "4"))),
+        parameters=(("jobs", 4), ("rows", 100)),
+    )
+    placement = Placement(
+        slots=(Slot(cpus=(CpuId(0),), memory_nodes=()),),
+        threads=None,
+        backend="none",
+        memory="default",
+        moment="before-start",
+        bound=False,
+    )
+
+    files = artefacts(cell, placement, [command(cell, placement, 0, "/env/python")])
+
+    assert files
+    assert all("jobs=4" in file.note and "rows" not in file.note for file in files)
