@@ -177,6 +177,10 @@ class Coordinator:
             self.absent = {}
             return
         self.absent = self._engine.absent(tuple(dict.fromkeys(shard.host for shard in due)))
+        for shard in due:
+            state, reason = self.states[shard.id], self.absent.get(shard.host, "")
+            if state.absent != reason:
+                self._write(shard, replace(state, absent=reason))
         busy = {shard.host for shard in plan.shards if in_flight(self.states[shard.id])}
         chosen: list[Shard] = []
         for shard in due:

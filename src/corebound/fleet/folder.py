@@ -114,6 +114,7 @@ class ShardState(Struct, frozen=True, kw_only=True):
             is more than the delivery of a report may take.
         collected: The names of the collected files, below the folder of records.
         problem: Why its records were not collected.
+        absent: Why its host could start nothing when the engine was asked last; empty if it could.
     """
 
     attempts: tuple[Attempt, ...] = ()
@@ -121,6 +122,7 @@ class ShardState(Struct, frozen=True, kw_only=True):
     clock_skew_s: float | None = None
     collected: tuple[str, ...] = ()
     problem: str = ""
+    absent: str = ""
 
 
 def _no_check(_document: object) -> None:

@@ -79,15 +79,16 @@ def fleet_status(
     Args:
         plan: The plan.
         states: The state of each shard, by its id.
-        absent: The hosts that can start nothing now, with the reason.
+        absent: The hosts that can start nothing now, with the reason; default: as it was when
+            the engine was asked last.
     """
-    reasons = absent or {}
+    asked = absent or {}
     shards = []
     for shard in plan.shards:
         state = states.get(shard.id, ShardState())
         word, reason = _describe(state)
-        if word in {"planned", "lost"} and shard.host in reasons:
-            reason = "; ".join(filter(None, (reason, reasons[shard.host])))
+        if word in {"planned", "lost"}:
+            reason = "; ".join(filter(None, (reason, asked.get(shard.host, state.absent))))
         shards.append(
             ShardStatus(
                 shard=shard.id,

@@ -219,15 +219,19 @@ def deviations(
             excess = np.maximum(0.0, variances - np.median(variances))
             scales.append(np.sqrt(error**2 * (1 + _MEDIAN_VARIANCE / (size - 1)) + excess))
         reaches = student_quantiles(shared.freedoms, (1 + confidence) / 2)
+        names: Sequence[Sequence[object]] = hosts or [
+            [(index, at) for at in range(len(group))] for index, group in enumerate(groups)
+        ]
         scores: dict[object, float] = {}
         for index, reach, scale in zip(tested, reaches, scales, strict=True):
             own = _in_errors(np.abs(from_others[index]), reach * scale)
-            names = hosts[index] if hosts is not None else [(index, at) for at in range(len(own))]
-            for name, score in zip(names, own.tolist(), strict=True):
+            for name, score in zip(names[index], own.tolist(), strict=True):
                 scores[name] = max(scores.get(name, 0.0), score)
         factor = _tail_factor(np.array([*scores.values()]), alpha=alpha)
         for index, reach, scale in zip(tested, reaches, scales, strict=True):
-            limits[index] = factor * reach * scale
+            # A host that is beyond the gap with one value needs none for its others.
+            factors = [1.0 if scores[name] > factor else factor for name in names[index]]
+            limits[index] = np.array(factors) * reach * scale
     return tuple(
         tuple(
             Deviation(log=float(log), limit=float(limits[index][host]) if index in limits else None)

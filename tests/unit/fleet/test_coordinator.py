@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from corebound.fleet.coordinator import MOST_ATTEMPTS, Coordinator, clock_skew_s, fleet_of, is_done
 from corebound.fleet.engines import JobState
-from corebound.fleet.folder import PlanFolder
+from corebound.fleet.folder import PlanFolder, ShardState
 from corebound.fleet.plan import Assignment
 from corebound.fleet.status import fleet_status
 from support.fleets import FakeEngine, a_plan, a_plan_folder, done, scenario_named
@@ -35,9 +35,12 @@ def run_to_its_end(coordinator: Coordinator, most: int = 1000) -> None:
     raise AssertionError("it never ends")
 
 
+def states_of(folder: PlanFolder) -> dict[str, ShardState]:
+    return {shard.id: folder.state_of(shard) for shard in folder.plan.shards}
+
+
 def words(folder: PlanFolder) -> dict[str, str]:
-    states = {shard.id: folder.state_of(shard) for shard in folder.plan.shards}
-    status = fleet_status(folder.plan, states)
+    status = fleet_status(folder.plan, states_of(folder))
     return {f"{one.host}/{one.scenario}": one.status for one in status.shards}
 
 
@@ -87,6 +90,9 @@ def test_a_shard_waits_for_its_host_and_the_others_go_on(tmp_path: Path) -> None
 
     assert words(folder) == {"n1/a": "planned", "n2/a": "done"}
     assert [shard.host for shard in one.waiting] == ["n1"]
+    # A later command says so too, without asking the engine.
+    (waiting, _) = fleet_status(folder.plan, states_of(folder)).shards
+    assert waiting.reason == "no worker of n1 is connected"
     engine.gone = {}
     run_to_its_end(one)
     assert words(folder) == {"n1/a": "done", "n2/a": "done"}

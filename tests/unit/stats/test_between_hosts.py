@@ -158,6 +158,31 @@ def test_two_outliers_do_not_hide_each_other() -> None:
         assert [deviation.is_outlier for deviation in group] == [False] * 18 + [True] * 2
 
 
+def test_a_host_beyond_the_gap_is_an_outlier_in_all_values_beyond_its_limit() -> None:
+    rng = np.random.default_rng(4)
+    fleet = [hosts([*(0.02 * rng.standard_t(4, 20))]) for _ in range(20)]
+    ids = [[f"{group % 4}-{host}" for host in range(20)] for group in range(20)]
+    for group, log in ((0, 3.0), (4, 0.4)):
+        fleet[group][7] = HostValue(log=log, variance=1e-6)
+
+    alone, together = deviations(fleet), deviations(fleet, ids)
+
+    assert alone[0][7].is_outlier
+    assert not alone[4][7].is_outlier
+    assert [together[group][7].is_outlier for group in (0, 4, 8)] == [True, True, False]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_one_outlier_in_200_hosts_does_not_hide_itself(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    fleet = [hosts([*rng.normal(0, 0.01, 6)]) for _ in range(33)]
+    fleet[5][1] = HostValue(log=0.25, variance=1e-6)
+
+    found = [each.is_outlier for group in deviations(fleet) for each in group]
+
+    assert found.count(True) == 1
+
+
 def test_a_host_with_an_uncertain_value_may_be_further_away() -> None:
     logs = [0.0, 0.01, -0.01, 0.02, -0.02, 0.5]
     certain, uncertain = hosts(logs), hosts(logs)

@@ -222,6 +222,18 @@ def agent(
     raise typer.Exit(0 if is_done else LaunchError.exit_code)
 
 
+def _span(span_s: float) -> str:
+    """A span of at least a minute.
+
+    >>> _span(90), _span(86_393), _span(200_000)
+    ('1.5 min', '24 h', '2.3 days')
+    """
+    for length_s, unit in ((86_400, "days"), (3600, "h")):
+        if span_s >= length_s:
+            return f"{units.significant(span_s / length_s, 2)} {unit}"
+    return f"{units.significant(span_s / 60, 2)} min"
+
+
 def _some_hosts(plan_folder: PlanFolder) -> str:
     names = [host.name for host in plan_folder.plan.hosts]
     return ", ".join(names[:10]) + (", …" if len(names) > 10 else "")
@@ -253,7 +265,7 @@ def _print_status(result: FleetStatus, *, as_json: bool) -> None:
         why = [shard.reason] if shard.reason else []
         if shard.clock_skew_s:
             direction = "ahead" if shard.clock_skew_s > 0 else "behind"
-            why.append(f"its clock is {units.duration(abs(shard.clock_skew_s) * 1e9)} {direction}")
+            why.append(f"its clock is {_span(abs(shard.clock_skew_s))} {direction}")
         cells = (shard.host, shard.scenario, shard.status, "; ".join(why))
         table.add_row(*map(Text, cells))
     print_table(table, console)
