@@ -129,6 +129,28 @@ def test_missing_project_files_are_named_and_commits_are_measured_once_they_exis
     assert (repository / "asv.conf.json").is_file()
 
 
+def test_on_a_terminal_it_asks_for_the_ci_service_and_again_after_a_typing_mistake(
+    repository: Path,
+) -> None:
+    ours, its = os.openpty()
+    os.write(ours, b"gitub\ngithub\n")
+
+    completed = subprocess.run(
+        (str(BIN / "corebound"), "init", "shop.prices:total", "--dry-run"),
+        cwd=repository,
+        stdin=its,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+
+    assert "Did you mean github?" in completed.stdout + completed.stderr
+    assert ".github/workflows/corebound.yml" in completed.stdout
+    assert ".gitlab-ci.yml" not in completed.stdout
+    assert not (repository / "scenarios").exists()
+
+
 def test_existing_files_are_kept_and_listed(repository: Path) -> None:
     (repository / "Makefile").write_text("all:\n\techo mine\n")
     (repository / ".gitlab-ci.yml").write_text("test: {script: [make]}\n")

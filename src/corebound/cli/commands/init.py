@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -14,6 +14,7 @@ from rich.text import Text
 from corebound.cli.options import Json
 from corebound.cli.output.console import Console
 from corebound.cli.output.json import print_json
+from corebound.scenario.wording import closest
 from corebound.workflow.init import (
     INTEGRATIONS,
     InitResult,
@@ -21,6 +22,12 @@ from corebound.workflow.init import (
     init_repository,
 )
 
+_ANSWERS: Mapping[str, Sequence[Integration]] = {
+    "github": ("github", "makefile"),
+    "gitlab": ("gitlab", "makefile"),
+    "both": INTEGRATIONS,
+    "none": ("makefile",),
+}
 # Lines that the user has to add to an existing file, and their purpose.
 _LINES_TO_ADD = {
     "Makefile": ("include corebound.mk", "for `make speed`, `speed-compare` and `speed-nightly`"),
@@ -103,14 +110,21 @@ def init(
 
 
 def _ask() -> Sequence[Integration]:
-    """The CI services that the user names, and the Makefile."""
-    answer = typer.prompt(
-        "CI service (github, gitlab, both, none)", default="none", show_default=True
+    """The CI services that the user names, and the Makefile; asks again after a typing mistake."""
+    chosen: Sequence[Integration] = typer.prompt(
+        f"CI service ({', '.join(_ANSWERS)})", default="none", value_proc=_answer
     )
-    wanted = answer.strip().lower()
-    if wanted in {"both", ""}:
-        return INTEGRATIONS
-    return (*(name for name in INTEGRATIONS if name == wanted), "makefile")
+    return chosen
+
+
+def _answer(text: str) -> Sequence[Integration]:
+    word = text.strip().lower()
+    if word not in _ANSWERS:
+        close = closest(word, tuple(_ANSWERS))
+        raise typer.BadParameter(
+            f"Did you mean {close}?" if close else f"Answer one of {', '.join(_ANSWERS)}."
+        )
+    return _ANSWERS[word]
 
 
 def _folder_and_function(folder: Path, function: str | None) -> tuple[Path, str | None]:
@@ -146,9 +160,9 @@ def _lines(result: InitResult, folder: Path, *, is_local: bool) -> Iterator[str]
     if is_local:
         yield from (
             "",
-            "The CI workflows install corebound with",
+            "In CI, corebound is installed with",
             f"    {request.install}",
-            "which works on this machine only. Delete both workflows and run this again with",
+            "which works on this machine only. Delete the CI files and run this again with",
             "    --install 'python -m pip install git+URL'",
             "where URL is that of corebound's repository.",
         )
