@@ -172,15 +172,13 @@ def _find_launch(stored: Stored, name: str | None) -> Launch:
         failed = [one for one in stored.launches if one.status in {"failed", "timed-out"}]
         if failed:
             return failed[-1]
-        raise InputError(
-            what="no launch of this run failed.",
-            where=str(stored.file),
-            fix="Name a launch; their ids are in the records.",
-        )
     for launch in stored.launches:
         if launch.id == name:
             return launch
     ids = ", ".join(launch.id for launch in stored.launches[:8])
+    more = ", …" if len(stored.launches) > 8 else ""
     raise InputError(
-        what=f"this run has no launch `{name}`.", where=str(stored.file), fix=f"It has {ids}, …"
+        what="no launch of this run failed." if name is None else f"it has no launch `{name}`.",
+        where=str(stored.file),
+        fix=f"Name one of its launches: {ids}{more}." if ids else "It has no launches yet.",
     )

@@ -33,7 +33,7 @@ from corebound.cli.app import app
 from corebound.cli.commands.compare import print_comparison, text_of_runs
 from corebound.cli.output.console import Console
 from corebound.errors import InputError
-from corebound.records import codec, documents, jsonl
+from corebound.records import codec, documents, history_files, jsonl
 from corebound.records.history import HistoryPoints
 from corebound.records.launch_record import Launch
 from corebound.records.run_record import Commit, EnvironmentLock, Run
@@ -573,6 +573,20 @@ def test_the_command_counts_alike(tmp_path: Path, slower: float, said: str) -> N
 
     assert CELLS[1].id not in result.output
     assert said in result.output
+
+
+def test_where_no_series_has_enough_points_the_command_shows_all_of_them(tmp_path: Path) -> None:
+    short = a_series([1e6, 1e6, 1.5e6], project="trees", scenario="s", title="s")
+    history_files.keep("trees", [short], tmp_path)
+    before, after = (
+        point.commit.sha for point in (short.points[1], short.points[2]) if point.commit
+    )
+
+    said = CliRunner().invoke(app, ["compare", before, after, "--records", str(tmp_path)]).output
+
+    assert "1.50× slower" in said
+    assert "too few points" in said
+    assert "do not clearly differ" not in said
 
 
 def test_series_without_a_figure_at_one_commit_do_not_count_as_compared() -> None:

@@ -259,13 +259,20 @@ def markdown(result: ComparisonText, *, show_all: bool) -> str:
 
 
 def _shown_rows(result: ComparisonText, *, show_all: bool) -> list[Row]:
+    # Where nothing could be decided, the differences are all that there is to see.
+    show_all = show_all or not any(_has_interval(row.compared) for row in result.rows)
     return [row for row in result.rows if show_all or row.compared.is_finding]
+
+
+def _has_interval(compared: Compared) -> bool:
+    return compared.comparison is not None and compared.comparison.interval is not None
 
 
 def _hidden(result: ComparisonText, *, show_all: bool) -> list[str]:
     compared = [row.compared for row in result.rows]
     unclear, unknown = count_no_difference(compared), count_not_compared(compared)
-    if show_all or not unclear + unknown:
+    is_complete = len(_shown_rows(result, show_all=show_all)) == len(compared)
+    if is_complete or not unclear + unknown:
         return []
     parts = []
     if unclear:
@@ -287,15 +294,21 @@ def _closing(
 
 
 def _values(row: Row) -> tuple[str, ...]:
-    comparison = row.compared.comparison
     return (
         row.name,
         row.before,
         row.after,
         row.compared.change or "–",
-        compared_bounds(comparison) or "–",
+        _bounds(row.compared) or "–",
         row.verdict,
     )
+
+
+def _bounds(compared: Compared) -> str:
+    """The interval of a comparison; in a history, points take the place of launches."""
+    if compared.comparison and isinstance(compared, ComparedSeries) and not _has_interval(compared):
+        return "too few points"
+    return compared_bounds(compared.comparison)
 
 
 def _verdict(compared: Compared) -> str:
