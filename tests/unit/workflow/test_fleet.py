@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import msgspec
@@ -13,7 +14,8 @@ from corebound.fleet.folder import PlanFolder, RecordFile, ShardReport
 from corebound.fleet.plan import Shard
 from corebound.records import jsonl
 from corebound.workflow.fleet import CollectResult, collect_fleet
-from support.fleets import a_plan_folder, done, record_bytes, record_file, shard_run
+from support.commands import corebound
+from support.fleets import a_plan, a_plan_folder, done, record_bytes, record_file, shard_run
 
 
 def copy_shard(
@@ -95,3 +97,15 @@ def test_the_ids_of_all_hosts_are_kept(tmp_path: Path) -> None:
     assert folder.host_ids() == {
         shard.host: shard_run(folder.plan, shard).host.id for shard in folder.plan.shards
     }
+
+
+def test_many_hosts_of_one_status_are_one_row(tmp_path: Path) -> None:
+    a_plan_folder(tmp_path, a_plan(hosts=[f"n{number:03}" for number in range(200)]))
+    document = {**a_plan().document, "hosts": ["n000"]}
+    (tmp_path / "fleet.yaml").write_text(json.dumps(document))
+
+    shown = corebound(tmp_path, "fleet", "status", "fleet.yaml", "--folder", ".")
+
+    assert "200 planned" in shown.out
+    assert "n000, n001 … n199 (200 hosts)" in shown.out
+    assert len(shown.out.splitlines()) == 3

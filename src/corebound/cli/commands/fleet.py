@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -20,11 +21,13 @@ from corebound.cli.output.json import print_json
 from corebound.errors import InputError, LaunchError
 from corebound.fleet.agent import HOST_VARIABLE
 from corebound.fleet.folder import PlanFolder, ShardReport
-from corebound.fleet.status import FleetStatus
+from corebound.fleet.status import FleetStatus, ShardStatus
 from corebound.records.jsonl import RECORDS
 from corebound.workflow import fleet as fleets
 from corebound.workflow.fleet import FleetRequest
 
+# More hosts with the same status are one row.
+_MOST_ROWS = 8
 File = Annotated[Path, typer.Argument(help="Fleet file.")]
 Folder = Annotated[Path, typer.Option("--folder", help="Folder of the plans of all fleets.")]
 Detach = Annotated[
@@ -261,11 +264,24 @@ def _print_status(result: FleetStatus, *, as_json: bool) -> None:
     table = Table(box=None, padding=(0, 1))
     for heading in ("host", "scenario", "status", "why"):
         table.add_column(heading, overflow="fold")
+    alike: dict[tuple[str, str, str], list[str]] = {}
     for shard in notable:
-        why = [shard.reason] if shard.reason else []
-        if shard.clock_skew_s:
-            direction = "ahead" if shard.clock_skew_s > 0 else "behind"
-            why.append(f"its clock is {_span(abs(shard.clock_skew_s))} {direction}")
-        cells = (shard.host, shard.scenario, shard.status, "; ".join(why))
-        table.add_row(*map(Text, cells))
+        alike.setdefault((shard.scenario, shard.status, _why(shard)), []).append(shard.host)
+    for cells, hosts in alike.items():
+        named = hosts if len(hosts) <= _MOST_ROWS else [_listed(hosts)]
+        for host in named:
+            table.add_row(*map(Text, (host, *cells)))
     print_table(table, console)
+
+
+def _why(shard: ShardStatus) -> str:
+    why = [shard.reason] if shard.reason else []
+    if shard.clock_skew_s:
+        direction = "ahead" if shard.clock_skew_s > 0 else "behind"
+        why.append(f"its clock is {_span(abs(shard.clock_skew_s))} {direction}")
+    return "; ".join(why)
+
+
+def _listed(hosts: Sequence[str]) -> str:
+    """The first and the last of many hosts: `n001, n002 … n999 (999 hosts)`."""
+    return f"{hosts[0]}, {hosts[1]} … {hosts[-1]} ({count(len(hosts), 'host')})"
