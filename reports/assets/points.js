@@ -47,7 +47,8 @@
     };
   }
 
-  async function read(texts) {
+  /* What these scripts hold: `series` by anchor, and the `environments` that their points refer to. */
+  async function pointsOf(texts) {
     const [points, moments = points] = (await Promise.all(texts.map(unpacked))).reverse();
     const { environments, pauses } = points;
     const shared = { moments, pauses, columns: points.columns.map(summed) };
@@ -55,12 +56,14 @@
     return { environments, series: Object.fromEntries(all) };
   }
 
+  Object.assign(corebound, { pointsOf, unpacked });
+
   const known = new Map();
 
-  /* What these scripts hold: `series` by anchor, and the `environments` that their points refer to. */
+  /* The same, kept for the next time. */
   corebound.read = (texts) => {
     const key = texts.join(" ");
-    if (!known.has(key)) known.set(key, read(texts));
+    if (!known.has(key)) known.set(key, pointsOf(texts));
     return known.get(key);
   };
 

@@ -427,19 +427,25 @@
   }
 
   const held = new Map();
+
+  /* What these scripts hold, packed; `points.js` unpacks it, and is loaded with them. */
+  async function textsOf(addresses) {
+    const files = addresses.map((address) => new URL(address, document.baseURI).href);
+    await Promise.all([asset("points.js"), ...files].map(load));
+    return files.map((file) => held.get(file));
+  }
+
   window.corebound = {
     copyable,
+    equip,
     made,
     plain,
+    textsOf,
     top: new URL("..", here),
     keep: (text) => held.set(document.currentScript.src, text),
   };
 
-  async function pointsIn(addresses) {
-    const files = addresses.split(" ").map((address) => new URL(address, document.baseURI).href);
-    await Promise.all([asset("points.js"), ...files].map(load));
-    return corebound.read(files.map((file) => held.get(file)));
-  }
+  const pointsIn = async (addresses) => corebound.read(await textsOf(addresses.split(" ")));
 
   function download(text, name) {
     const link = made("a", { href: URL.createObjectURL(new Blob([text], { type: "text/csv" })), download: name });

@@ -340,14 +340,10 @@ def test_the_csv_of_a_page_and_of_a_chart_are_what_the_terminal_writes(
 
     assert saved.value.suggested_filename.endswith(".csv")
     assert all_series
-    # Points in a site have seven digits, and ends of intervals five of the smallest value.
     written = rows(history_csv(all_series))
     for row, expected in zip(rows(saved.value.path().read_text()), written, strict=True):
         for name, cell in expected.items():
-            within = 1e-6 if name == "figure" else 1e-4
-            assert row[name] == (
-                pytest.approx(cell, rel=within) if isinstance(cell, float) else cell
-            )
+            assert row[name] == (pytest.approx(cell, rel=1e-9) if isinstance(cell, float) else cell)
 
 
 def test_a_zoom_draws_points_between_gaps_and_explains_the_gaps(

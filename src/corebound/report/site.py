@@ -12,7 +12,7 @@ from pathlib import Path, PurePosixPath
 import msgspec
 
 from corebound.analysis.change_history import ChangeHistory, build_change_history
-from corebound.analysis.commit_comparison import CommitComparison, compare_commits
+from corebound.analysis.commit_comparison import compare_commits
 from corebound.analysis.history_csv import history_csv
 from corebound.analysis.host_records import group_by_host
 from corebound.analysis.run_comparison import (
@@ -53,7 +53,7 @@ from corebound.report.pages.benchmark import (
 from corebound.report.pages.claims import ClaimsPage, claims_page
 from corebound.report.pages.compare import compare_page
 from corebound.report.pages.compare_commits import commits_page
-from corebound.report.pages.comparisons import comparisons_page
+from corebound.report.pages.comparisons import ComparisonsPage, choice_groups, comparisons_page
 from corebound.report.pages.feed import feed
 from corebound.report.pages.history import history_page
 from corebound.report.pages.host import host_page
@@ -70,6 +70,7 @@ from corebound.report.sharing import badge, can_draw_png, share_image, share_png
 from corebound.report.urls import (
     badge_file,
     benchmark_file,
+    benchmark_slug,
     commits_data,
     comparison_data,
     comparison_file,
@@ -124,6 +125,9 @@ def render_pages(
         progress=partial(inputs.progress, "searching for changes in series"),
     )
     context = PageContext(now=inputs.now, history=history, calibrations=inputs.calibrations)
+    groups = choice_groups(
+        inputs.records, history.histories, tuple(_scenario_points(results, history))
+    )
     for name, reason in history.not_analysed.items():
         inputs.warn(f"{name}: its changes could not be analysed: {reason}")
     commits = [
@@ -136,7 +140,7 @@ def render_pages(
     parts: dict[Section, object] = {
         "Scenarios": results,
         "History": history.histories,
-        "Compare": compared or commits,
+        "Compare": groups,
         "Claims": claims,
         "Operators": operators,
     }
@@ -152,8 +156,16 @@ def render_pages(
     yield from _benchmarks(inputs, history, renderer, holds)
     yield from _runs(inputs, renderer, holds, raw=raw)
     yield from _hosts_and_comparisons(inputs, compared, context, renderer)
-    if compared or commits:
-        yield from _comparisons(inputs, compared, commits, renderer, holds)
+    if groups:
+        choose = partial(
+            comparisons_page,
+            commits=commits,
+            groups=groups,
+            hosts=len({run.host.id for run, _ in inputs.records}),
+            records_folder=inputs.records_folder,
+            now=inputs.now,
+        )
+        yield from _comparisons(inputs, compared, choose, renderer, holds)
     yield from _pages_of_all_scenarios(
         inputs, context, renderer, claims=claims, operators=operators
     )
@@ -209,6 +221,13 @@ def _scenarios(
         yield f"scenario/{name}.html", renderer.page("scenario", page)
 
 
+def _scenario_points(results: Sequence[ScenarioResult], history: ChangeHistory) -> Iterator[str]:
+    """The addresses of the points of all scenarios with a history."""
+    for result in results:
+        if listed_series(result, history):
+            yield scenario_points_file(result.scenario.name)
+
+
 def _benchmarks(
     inputs: SiteInputs, history: ChangeHistory, renderer: Renderer, holds: IsFresh
 ) -> Iterator[tuple[str, str]]:
@@ -219,7 +238,9 @@ def _benchmarks(
         by_project.setdefault(benchmark.project, []).extend(benchmark.series)
     moments = {project: SharedMoments(all_series) for project, all_series in by_project.items()}
     for project, shared in moments.items():
-        yield moments_file(project), script(shared.document())
+        names = [each.name for each in benchmarks if each.project == project]
+        slugs = [benchmark_slug(project, name) for name in names]
+        yield moments_file(project), script({**shared.document(), "benchmarks": slugs})
     digests = SeriesDigests()
     stale: list[tuple[tuple[str, str], ImportedBenchmark]] = []
     for benchmark in benchmarks:
@@ -239,6 +260,7 @@ def _benchmarks(
         points = points_document(
             benchmark.series,
             moments[benchmark.project],
+            history=history,
             moments_file=PurePosixPath(moments_file(benchmark.project)).name,
         )
         texts = (script(points), renderer.page("benchmark", benchmark_page(benchmark)))
@@ -323,11 +345,11 @@ def _hosts_and_comparisons(
 def _comparisons(
     inputs: SiteInputs,
     compared: Sequence[RunComparison],
-    commits: Sequence[CommitComparison],
+    choose: Callable[[Sequence[tuple[Run, Run]]], ComparisonsPage],
     renderer: Renderer,
     holds: IsFresh,
 ) -> Iterator[tuple[str, str]]:
-    """The page that leads to all comparisons, and those of the hosts' other recent runs.
+    """The page to choose two on, and the comparisons of the hosts' other recent runs.
 
     The latter show no histories: they depend on nothing after the later run, and are not made
     again.
@@ -349,15 +371,7 @@ def _comparisons(
             yield files[0], comparison_csv(comparison, inputs.records_folder)
             yield files[1], renderer.page("compare", compare_page(comparison, context))
         pairs.append(pair)
-    page = comparisons_page(
-        pairs,
-        commits,
-        inputs.records,
-        inputs.series,
-        records_folder=inputs.records_folder,
-        now=inputs.now,
-    )
-    yield "compare.html", renderer.page("comparisons", page)
+    yield "compare.html", renderer.page("comparisons", choose(pairs))
 
 
 def _pair_key(inputs: SiteInputs, pair: tuple[Run, Run], renderer: Renderer) -> str | None:

@@ -1,4 +1,4 @@
-"""The scripts with points hold every point of a history, to seven digits, in little space."""
+"""The scripts with points hold every point of a history, to ten digits, in little space."""
 
 from __future__ import annotations
 
@@ -55,10 +55,10 @@ def histories(draw: st.DrawFn) -> Series:
 
 
 def is_close(number: float | None, original: float | None, within: float) -> bool:
-    """Whether a number is another one, to seven digits or as close as this."""
+    """Whether a number is another one, to ten digits or as close as this."""
     if number is None or original is None:
         return number is original
-    return math.isclose(number, original, rel_tol=5.001e-7, abs_tol=within)
+    return math.isclose(number, original, rel_tol=5.001e-10, abs_tol=within)
 
 
 @given(st.lists(histories(), min_size=1, max_size=4, unique_by=lambda series: series.id))
@@ -76,8 +76,8 @@ def test_every_point_is_as_it_was(all_series: list[Series]) -> None:
         assert one.environment == [point.environment_key for point in original]
         assert one.missing == [point.missing for point in original]
         ends = [point.bounds or (None, None) for point in original]
-        # Five digits of the smallest value: half of the last one is at most 5e-5 of it.
-        within = 5.001e-5 * min((point.value for point in original if point.value), default=0)
+        # Ten digits of the smallest value: half of the last one is at most 5e-10 of it.
+        within = 5.001e-10 * min((point.value for point in original if point.value), default=0)
         for numbers, originals, allowed in (
             (one.value, [point.value for point in original], 0.0),
             (one.low, [low for low, _ in ends], within),
@@ -86,8 +86,8 @@ def test_every_point_is_as_it_was(all_series: list[Series]) -> None:
             assert all(map(is_close, numbers, originals, itertools.repeat(allowed)))
 
 
-@given(st.lists(st.integers(10**6, 10**7 - 1), min_size=1, max_size=6), st.integers(-250, 250))
-def test_numbers_of_seven_digits_are_exact(digits: list[int], exponent: int) -> None:
+@given(st.lists(st.integers(10**9, 10**10 - 1), min_size=1, max_size=6), st.integers(-250, 250))
+def test_numbers_of_ten_digits_are_exact(digits: list[int], exponent: int) -> None:
     values = [float(f"{number}e{exponent}") for number in digits]
 
     (one,) = stored(a_series(values))
@@ -107,7 +107,7 @@ def test_ends_of_five_digits_are_exact() -> None:
 
     (one,) = stored(replace(a_series([1.0]), points=HistoryPoints.of([point])))
 
-    assert (one.value, one.low, one.high) == ([1.234568], [1.2099], [1.2592])
+    assert (one.value, one.low, one.high) == ([1.23456789], [1.2099], [1.2592])
 
 
 def test_an_infinite_end_is_missing() -> None:

@@ -432,7 +432,7 @@ def test_no_foreign_text_becomes_an_element_or_an_attribute(made: dict[str, str]
         # The only scripts are ours, by their addresses; an icon is a link.
         scripts = {one.get("src", "").removeprefix("../") for one in tree.iter("script")}
         assert "assets/site.js" in scripts
-        assert scripts <= {"assets/site.js", "assets/compare.js"}
+        assert scripts <= {"assets/site.js", "assets/pairwise.js", "assets/compare.js"}
         assert list(tree.iter("img")) == []
         handlers = [key for one in tree.iter() for key in one.attrib if str(key).startswith("on")]
         assert handlers == []

@@ -73,6 +73,6 @@ def test_every_page_says_what_it_is_only_of_as_long_as_it_is(tmp_path: Path) -> 
 
     assert done.exit_code == 0, done.output
     assert all(narrow.values())
-    assert len(narrow) == 3
-    assert len(said()) == 4
+    assert len(narrow) == 4
+    assert len(said()) == 5
     assert not any(said().values())

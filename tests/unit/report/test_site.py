@@ -44,7 +44,7 @@ from support.report_sample import (
 )
 
 EVIL = "<script>alert(1)</script>"
-OWN_SCRIPT = re.compile(r'<script src="(\.\./)?assets/(site|compare)\.js" defer></script>')
+OWN_SCRIPT = re.compile(r'<script src="(\.\./)?assets/(site|pairwise|compare)\.js" defer></script>')
 
 
 def everything(folder: Path) -> dict[str, bytes]:
@@ -65,6 +65,7 @@ def test_a_site_is_an_overview_pages_figures_and_assets(
     assert list(everything(tmp_path / "site")) == [
         ".corebound-files.json",
         "assets/compare.js",
+        "assets/pairwise.js",
         "assets/points.js",
         "assets/search.js",
         "assets/site.css",

@@ -5,7 +5,9 @@ A page that is opened from a file can load nothing but scripts, so a file is a s
 of a project are in a file of their own, because all of its benchmarks share them.
 
 The JSON of moments has four columns, by time: `at`, `run`, `commit`, and `minutes` since 1970; null
-means unknown. The JSON of points has:
+means unknown. `benchmarks` are the names of a project's files with points, without extension.
+
+The JSON of points has:
 
 - `moments`: the name of the file with the moments; empty if they are in this one.
 - `columns`: where the points of a series are in the moments. The first number is a place, each
@@ -16,11 +18,15 @@ means unknown. The JSON of points has:
   index; `environment`, as (index, number of points) for each stretch of points; `missing`, the
   points without a value by reason; `scale`; and `value`, `low` and `high`, null where there is
   none, the latter two empty if no point has an interval.
+- To compare two points of an imported series as `stats.history.pairwise` does: `changes`, the first
+  points after its clear changes, null if it was not analysed; `margin`; `more_is_better`; and
+  `reach`, the factor from half an interval, of logarithms, to 95 %.
 
 `scale` is null where these are plain numbers. Else it has two powers of ten, of values and of ends:
 a value is the difference from the last value before it, counted in 10^-scale; an end is its
 distance from the value, counted in 10^-scale of ends, with the value rounded half up to that.
-Values then have seven digits and ends five of the smallest value; whole numbers are exact.
+Values then have ten digits of the smallest value, and ends too, unless five give the same ends, as
+asv stores them. Whole numbers are exact.
 """
 
 from __future__ import annotations
@@ -36,6 +42,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from corebound.analysis.change_history import EMPTY_HISTORY, ChangeHistory
 from corebound.records import cache
 from corebound.records.history import (
     EnvironmentKey,
@@ -46,9 +53,13 @@ from corebound.records.history import (
 )
 from corebound.report.history.timeline import FloatArray, pauses_before
 from corebound.report.urls import series_anchor
+from corebound.stats.distributions import normal_quantile
+from corebound.stats.intervals import CONFIDENCE
 
-# Far below the noise of any measurement. Digits of noise cannot be compressed.
-DIGITS, END_DIGITS = 7, 5
+# Enough to compute what pages print. Further digits are noise, which cannot be compressed.
+DIGITS = 10
+# asv stores ends with so many.
+_FEW_DIGITS = 5
 # Larger powers of ten, and larger whole numbers, are not exact as a double.
 _LARGEST_EXACT_POWER, _LARGEST_EXACT = 22, 2.0**53
 MINUTES_A_DAY = 24 * 60
@@ -122,9 +133,20 @@ class _Table:
 
 
 def points_document(
-    all_series: Sequence[Series], shared: SharedMoments, *, moments_file: str = ""
+    all_series: Sequence[Series],
+    shared: SharedMoments,
+    *,
+    history: ChangeHistory = EMPTY_HISTORY,
+    moments_file: str = "",
 ) -> dict[str, Any]:
-    """The points of these series as columns; `moments_file` is that of `shared`."""
+    """The points of these series as columns.
+
+    Args:
+        all_series: The series.
+        shared: Their moments.
+        history: All histories with their changes, for imported series.
+        moments_file: The file of `shared`; empty if it is this one.
+    """
     columns = _Table()
     environments: dict[EnvironmentKey, int] = {}
     stretches: dict[int, list[tuple[int, int]]] = {}
@@ -144,6 +166,7 @@ def points_document(
             "environment": stretches[id(keys)],
             "missing": _by_reason(points),
             **_packed(points),
+            **(_comparable(series, history) if series.project is not None else {}),
         }
     return {
         "moments": moments_file,
@@ -151,6 +174,22 @@ def points_document(
         "pauses": [pauses_before(minutes_of(moments)) for moments in columns.items],
         "environments": [*environments],
         "series": documents,
+    }
+
+
+def _comparable(series: Series, history: ChangeHistory) -> dict[str, Any]:
+    """What a comparison of two points needs besides the points."""
+    is_analysed = series.id not in history.not_analysed
+    own_reach, usual_reach = (
+        normal_quantile((1 + confidence) / 2) for confidence in (series.confidence, CONFIDENCE)
+    )
+    return {
+        "changes": [change.change_point.at for change in history.of(series)]
+        if is_analysed
+        else None,
+        "margin": series.margin,
+        "more_is_better": series.more_is_better,
+        "reach": usual_reach / own_reach,
     }
 
 
@@ -205,13 +244,21 @@ def _scales(values: FloatArray, lows: FloatArray, highs: FloatArray) -> tuple[in
         return None
     finite = np.abs(np.concatenate((values[is_known], ends[is_end])))
     if (finite == np.rint(finite)).all():
-        scales = 0, 0
+        scale, few = 0, 0
     else:
         place = math.floor(math.log10(size.min()))
-        scales = DIGITS - 1 - place, END_DIGITS - 1 - place
-    if max(map(abs, scales)) > _LARGEST_EXACT_POWER:
+        scale, few = (digits - 1 - place for digits in (DIGITS, _FEW_DIGITS))
+    if max(abs(scale), abs(few)) > _LARGEST_EXACT_POWER:
         return None
-    return scales if finite.max() < _LARGEST_EXACT / 10.0 ** scales[0] else None
+    if finite.max() >= _LARGEST_EXACT / 10.0**scale:
+        return None
+    return scale, few if _are_whole(ends[is_end], few) else scale
+
+
+def _are_whole(values: FloatArray, scale: int) -> bool:
+    """Whether numbers are multiples of 10^-scale, to `DIGITS` digits of the smallest value."""
+    scaled = values * 10.0**scale if scale >= 0 else values / 10.0**-scale
+    return bool((np.abs(scaled - np.rint(scaled)) <= 10.0 ** (_FEW_DIGITS - DIGITS)).all())
 
 
 def _counted(values: FloatArray, scale: int) -> FloatArray:

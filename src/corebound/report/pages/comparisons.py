@@ -1,4 +1,4 @@
-"""The page that leads to the comparison of two runs, or of two commits of an imported project."""
+"""The page to choose two runs or two commits on: it leads to their comparison, or makes it."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from corebound.analysis.wording import count, day, rich
 from corebound.records.history import Series
 from corebound.records.run_record import Commit, Run
 from corebound.report.elements import Head, Hero
-from corebound.report.urls import commits_file, comparison_file
+from corebound.report.urls import commits_file, comparison_file, moments_file
 
 # More cannot be chosen from; the command accepts any.
-_MOST_CHOICES = 100
+_MOST_CHOICES = 1_000
 _SHA_DIGITS = 10
 
 
@@ -29,10 +29,17 @@ class Choice(Struct, frozen=True, kw_only=True):
 
 
 class ChoiceGroup(Struct, frozen=True, kw_only=True):
-    """Choices that may be comparable with each other: of one host, or of one imported project."""
+    """Choices that may be comparable with each other: of one host, or of one imported project.
+
+    Attributes:
+        moments: Address of a project's moments, which name the points of its benchmarks.
+        points: Addresses of scenarios' points, which have values of a host's runs.
+    """
 
     title: str
     choices: tuple[Choice, ...]
+    moments: str = ""
+    points: tuple[str, ...] = ()
 
 
 class ComparisonRow(Struct, frozen=True, kw_only=True):
@@ -48,7 +55,7 @@ class ComparisonsPage(Struct, frozen=True, kw_only=True):
     """All that can be compared.
 
     Attributes:
-        groups: What can be chosen, latest first; empty if no two are of the same host or project.
+        groups: What can be chosen, latest first; at least one.
         chosen: The values that are chosen at first.
         command: Compares any two; their values follow it.
         lead: Which pairs have a page.
@@ -67,29 +74,26 @@ class ComparisonsPage(Struct, frozen=True, kw_only=True):
 def comparisons_page(
     pairs: Sequence[tuple[Run, Run]],
     commits: Sequence[CommitComparison],
-    records: Sequence[Record],
-    series: Iterable[Series],
+    groups: tuple[ChoiceGroup, ...],
     *,
+    hosts: int,
     records_folder: str,
     now: str,
 ) -> ComparisonsPage:
-    """Build the page of at least one comparison.
+    """Build the page.
 
     Args:
         pairs: The pairs of runs that have a page, the earlier run first.
         commits: The comparisons of commits that have a page.
-        records: Every run with its launches, in any order; only the runs are read.
-        series: Histories, for the commits of imported projects.
+        groups: What can be chosen, from `choice_groups`.
+        hosts: The number of hosts with runs.
         records_folder: As in `CommandLine.at`.
         now: ISO timestamp of the page.
     """
-    groups = tuple(
-        group for group in (*_hosts(records), *_projects(series)) if len(group.choices) > 1
-    )
     latest_first = sorted(
         pairs, key=lambda pair: (pair[1].started_at, pair[0].started_at), reverse=True
     )
-    recent = recent_runs(len(by_host(records)))
+    recent = recent_runs(hosts)
     rows = (
         *(_runs_row(before, after) for before, after in latest_first),
         *(_commits_row(comparison) for comparison in commits),
@@ -106,25 +110,43 @@ def comparisons_page(
             question="",
             context="",
             verdict=rich("Compare two runs or commits."),
-            support=rich(f"{count(len(rows), 'comparison')} in this report."),
+            support=rich(f"{count(len(rows), 'comparison')} in this report." if rows else ""),
             flags=(),
         ),
         groups=groups,
-        chosen=(rows[0].before.value, rows[0].after.value),
+        chosen=(rows[0].before.value, rows[0].after.value)
+        if rows
+        else (groups[0].choices[1].value, groups[0].choices[0].value),
         command=CommandLine("corebound compare").at(records_folder),
         lead=(
             f"The report compares the latest {recent} runs of each host with each other, if "
-            "their environments are the same, and the pairs named with --compare. "
-            "The command compares any two."
+            "their environments are the same, and the pairs named with --compare. Other commits "
+            "are compared here. Of other runs the values are shown. The command compares any two."
         ),
         rows=rows,
     )
 
 
-def _hosts(records: Sequence[Record]) -> Iterable[ChoiceGroup]:
+def choice_groups(
+    records: Sequence[Record], series: Iterable[Series], points: tuple[str, ...]
+) -> tuple[ChoiceGroup, ...]:
+    """Every host with two runs and every imported project with two commits.
+
+    Args:
+        records: Every run with its launches, in any order; only the runs are read.
+        series: The histories that have points in the site.
+        points: As in `ChoiceGroup`.
+    """
+    groups = (*_hosts(records, points), *_projects(series))
+    return tuple(group for group in groups if len(group.choices) > 1)
+
+
+def _hosts(records: Sequence[Record], points: tuple[str, ...]) -> Iterable[ChoiceGroup]:
     for host_records in by_host(records).values():
         runs = [run for run, _ in host_records[: -_MOST_CHOICES - 1 : -1]]
-        yield ChoiceGroup(title=f"Host {runs[0].host.name}", choices=tuple(map(_run, runs)))
+        yield ChoiceGroup(
+            title=f"Host {runs[0].host.name}", choices=tuple(map(_run, runs)), points=points
+        )
 
 
 def _projects(series: Iterable[Series]) -> Iterable[ChoiceGroup]:
@@ -144,7 +166,9 @@ def _projects(series: Iterable[Series]) -> Iterable[ChoiceGroup]:
     for project, commits in sorted(projects.items()):
         latest_first = sorted(commits.values(), key=lambda pair: pair[0], reverse=True)
         choices = tuple(_commit(commit) for _, commit in latest_first[:_MOST_CHOICES])
-        yield ChoiceGroup(title=f"Project {project}", choices=choices)
+        yield ChoiceGroup(
+            title=f"Project {project}", choices=choices, moments=moments_file(project)
+        )
 
 
 def _run(run: Run) -> Choice:

@@ -1,0 +1,180 @@
+"""Two commits that are compared in the browser, against what the terminal says of them."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+from playwright.sync_api import Page, expect
+
+from browser.pages import DESK, PHONE, Windows, violations
+from corebound.analysis.change_history import build_change_history
+from corebound.analysis.commit_comparison import compare_commits
+from corebound.analysis.wording import compared_bounds
+from corebound.cli.commands.compare import text_of_commits
+from corebound.records.history import HistoryPoints, Series
+from corebound.report import site
+from corebound.report.inputs import SiteInputs
+from support import needs
+from support.build import a_machine, a_point, a_run, a_scenario, a_series
+from support.report_sample import NOW
+
+pytestmark = [pytest.mark.browser, needs.chromium, needs.libatomic]
+COMMITS = 360
+# Both at one level, on both sides of changes, one with a missing value, and two kernels.
+PAIRS = ((300, 355), (20, 350), (100, 101), (150, 340), (355, 300))
+
+
+def a_history(number: int) -> Series:
+    """A series with up to two changes, as other tools record them: with intervals or without."""
+    noise = random.Random(number)
+    spread = noise.choice((0.002, 0.01, 0.05))
+    begin = noise.choice((0, 0, 0, 200, COMMITS - 12))
+    levels = {noise.randrange(COMMITS): noise.choice((0.7, 0.97, 1.02, 1.3, 2.0)) for _ in "12"}
+    level = 10 ** noise.uniform(2, 9)
+    points = []
+    for commit in range(COMMITS):
+        level *= levels.get(commit, 1.0)
+        if commit < begin:
+            continue
+        value = level * noise.lognormvariate(0, spread)
+        is_lost = noise.random() < 0.02
+        points.append(
+            a_point(
+                None if is_lost else value,
+                day=commit,
+                bounds=(value * 0.98, value * 1.03) if number % 3 and not is_lost else None,
+                environment_key=(("kernel", "6.2" if number % 5 == 0 and commit > 340 else "6.1"),),
+            )
+        )
+    # A commit's hash begins with its number, as short names do with other digits.
+    named = (replace(point, commit=replace(point.commit, sha=sha_of(point.at)))
+             for point in points if point.commit)  # fmt: skip
+    return replace(
+        a_series([]),
+        project="p",
+        scenario=f"suite.time_{number % 4}",
+        title=f"suite.time_{number % 4}",
+        cell=f"n={number}",
+        points=HistoryPoints.of(named),
+        unit=("ns", "ns", "bytes", "requests / s")[number % 4],
+        more_is_better=number % 4 == 3,
+        confidence=0.99 if number % 2 else 0.95,
+    )
+
+
+def sha_of(at: str) -> str:
+    return (at[:10].replace("-", "") + "00").ljust(40, "f")
+
+
+@pytest.fixture(scope="module")
+def histories() -> list[Series]:
+    return [a_history(number) for number in range(40)]
+
+
+@pytest.fixture(scope="module")
+def compare_html(tmp_path_factory: pytest.TempPathFactory, histories: list[Series]) -> Path:
+    folder = tmp_path_factory.mktemp("site")
+    site.write(SiteInputs(records=[], now=NOW, series=histories), folder)
+    return folder / "compare.html"
+
+
+def shas(pair: tuple[int, int]) -> tuple[str, str]:
+    before, after = (sha_of(a_point(day=commit).at) for commit in pair)
+    return before, after
+
+
+def compared_here(windows: Windows, file: Path, pair: tuple[int, int], width: int = DESK) -> Page:
+    page = windows.open(file, width=width)
+    before, after = shas(pair)
+    page.get_by_label("Before").select_option(before[:10])
+    page.get_by_label("After").select_option(after[:10])
+    page.get_by_role("button", name="Compare here").click()
+    expect(page.locator(".pair p").first).to_contain_text("compared")
+    page.evaluate("document.querySelectorAll('.pair details').forEach(fold => fold.open = true)")
+    return page
+
+
+# Name, before, after, change, interval, verdict.
+Row = tuple[str, ...]
+
+
+def rows_on(page: Page) -> set[Row]:
+    rows = page.locator(".pair tbody tr").all()
+    found = set()
+    for row in rows:
+        name = row.locator("th small").inner_text().partition(",")[0]
+        values = [text.split("\n")[0] for text in row.locator("td").all_inner_texts()]
+        found.add((name, *values[:-1], values[-1].split()[-1]))
+    return found
+
+
+def rows_of_terminal(histories: list[Series], pair: tuple[int, int]) -> set[Row]:
+    comparison = compare_commits("p", *shas(pair), build_change_history(histories))
+    return {
+        (
+            row.compared.series.cell,  # type: ignore[attr-defined]
+            row.before,
+            row.after,
+            row.compared.change or "–",
+            compared_bounds(row.compared.comparison) or "–",
+            row.verdict.split()[-1],
+        )
+        for row in text_of_commits(comparison).rows
+    }
+
+
+@pytest.mark.parametrize("pair", PAIRS)
+def test_the_browser_says_of_two_commits_what_the_terminal_does(
+    windows: Windows, compare_html: Path, histories: list[Series], pair: tuple[int, int]
+) -> None:
+    page = compared_here(windows, compare_html, pair)
+
+    assert rows_on(page) == rows_of_terminal(histories, pair)
+
+
+def test_pairs_are_of_every_verdict(histories: list[Series]) -> None:
+    verdicts = {row[-1] for pair in PAIRS for row in rows_of_terminal(histories, pair)}
+
+    assert verdicts >= {"faster", "slower", "equivalent", "inconclusive", "less", "more"}
+
+
+@pytest.mark.parametrize("width", [PHONE, DESK])
+def test_a_comparison_in_the_browser_fits_and_has_no_axe_violation(
+    windows: Windows, compare_html: Path, width: int
+) -> None:
+    page = compared_here(windows, compare_html, PAIRS[1], width)
+
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    assert violations(page) == ""
+
+
+def test_of_two_runs_without_a_page_their_values_are_shown_with_the_command(
+    windows: Windows, tmp_path: Path
+) -> None:
+    host = a_machine()
+    scenario = a_scenario()
+    records = [
+        (a_run(run_id=f"r{day}", started_at=f"2026-03-{day:02}T08:00:00Z", host=host), ())
+        for day in range(1, 8)
+    ]
+    points = HistoryPoints.of(
+        a_point(1e6 * day, day=day, run=f"r{day}", bounds=(0.9e6 * day, 1.1e6 * day))
+        for day in range(1, 8)
+    )
+    series = replace(
+        a_series([]), host=host.id, scenario=scenario.name, cell="binding=none", points=points
+    )
+    site.write(SiteInputs(records=records, now=NOW, series=[series]), tmp_path)
+    page = windows.open(tmp_path / "compare.html")
+
+    page.get_by_label("Before").select_option("r1")
+    page.get_by_label("After").select_option("r7")
+    expect(page.locator(".choice .command")).to_have_text("corebound compare r1 r7")
+    page.get_by_role("button", name="Compare here").click()
+
+    row = page.locator(".pair tbody tr")
+    expect(row).to_contain_text("1.00 ms")
+    expect(row).to_contain_text("6.30 ms–7.70 ms")
