@@ -41,6 +41,8 @@ FIRST = (CommandLine("corebound run scenarios --profile quick"), CommandLine("co
 RESUME = CommandLine("corebound run --resume")
 CALIBRATE = CommandLine("corebound calibrate FILE")
 TOPOLOGY = CommandLine("corebound topology", reads_records=False)
+# `corebound run` accepts no more.
+MOST_LAUNCHES = 1_000
 DOCTOR = CommandLine("corebound doctor", reads_records=False)
 
 
@@ -80,6 +82,17 @@ def original_command(run: Run) -> CommandLine:
 def cell_command(result: ScenarioResult, cell: CellResult) -> CommandLine:
     """The command that measures a cell again, together with its baseline if it has one."""
     return reproduce_command(result, (cell.baseline, cell.cell) if cell.baseline else (cell.cell,))
+
+
+def deciding_command(result: ScenarioResult, cell: CellResult) -> CommandLine | None:
+    """The command that launches a cell and its baseline as often as would decide their comparison.
+
+    None if it is decided, or if the number of launches is unknown.
+    """
+    needed = cell.comparison.launches_needed if cell.comparison else None
+    if needed is None or needed > MOST_LAUNCHES:
+        return None
+    return CommandLine(f"{cell_command(result, cell).line} --launches {needed}")
 
 
 def launch_command(run: Run, launch: Launch) -> CommandLine:

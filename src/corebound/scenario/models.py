@@ -60,6 +60,7 @@ Iterations = Annotated[StrictInt, Field(ge=1, le=10_000_000)]
 # The requests that a server gets if the scenario does not say how many.
 DEFAULT_REQUESTS = 100
 Profiled = Annotated[StrictInt, Field(ge=1, le=1000)]
+Url = Annotated[StrictStr, Field(pattern=r"^https://\S+$", max_length=500)]
 LaunchCount = Annotated[StrictInt, Field(ge=2, le=1000)]
 Seconds = Annotated[float, Field(strict=True, gt=0, le=7 * 24 * 3600)]
 Share = Annotated[float, Field(strict=True, gt=0, lt=1)]
@@ -366,6 +367,7 @@ class Scenario(Settings):
     title: Text = Field(description="the heading of its page")
     question: Text = Field(description="the question that the scenario answers")
     source: Text | None = Field(None, description="the study that the scenario repeats")
+    source_url: Url | None = Field(None, description="the address of that study, which pages link")
     importance: Importance = Field(
         "primary",
         description="secondary: its changes are listed after others, and neither set a headline"

@@ -73,6 +73,9 @@ EXPECTED: dict[str, Expected] = {
     "title": Expected(noun="a title", fix="Write the heading of its page."),
     "question": Expected(noun="a question", fix="Write the question that the scenario answers."),
     "source": Expected(noun="a source", fix="Write the title of the repeated study."),
+    "source_url": Expected(
+        noun="an address that begins with https://", fix="Write the address of the repeated study."
+    ),
     "workload": Expected(
         noun="a workload",
         fix="Write a built-in's name, module:function or {command: [program, word, …]}.",

@@ -8,7 +8,12 @@ from collections.abc import Callable, Iterator, Mapping
 from msgspec import Struct
 from msgspec.structs import replace
 
-from corebound.analysis.commands import CommandLine, cell_command, reproduce_command
+from corebound.analysis.commands import (
+    CommandLine,
+    cell_command,
+    deciding_command,
+    reproduce_command,
+)
 from corebound.analysis.duplicate_names import long_names
 from corebound.analysis.launch_metrics import (
     context_switches,
@@ -91,6 +96,7 @@ class ConfigurationRow(Struct, frozen=True, kw_only=True):
         slow: For each launch, whether it is of the slow mode; empty without modes.
         details: Its other values.
         command: Measures it again, with its baseline.
+        deciding: The same with enough launches to decide; None if it is decided or unknown.
     """
 
     anchor: str
@@ -108,6 +114,7 @@ class ConfigurationRow(Struct, frozen=True, kw_only=True):
     details: tuple[Detail, ...]
     is_best: bool
     command: CommandLine
+    deciding: CommandLine | None
 
     @property
     def is_baseline(self) -> bool:
@@ -320,6 +327,7 @@ def _row(
         details=tuple(_details(result, cell, show_peak=show_peak)),
         is_best=winner is not None and cell is winner.cell,
         command=cell_command(result, cell),
+        deciding=deciding_command(result, cell),
     )
 
 
@@ -511,7 +519,10 @@ def _reading(
         if any("beyond the axis" in note for row in rows for note in row.notes):
             yield "Pairs beyond the axis", "Their number and range are below the configuration."
         if any(row.needed for row in rows):
-            yield "Inconclusive", "The estimated number of launches that would decide it is below."
+            yield (
+                "Inconclusive",
+                "Below is how many launches would decide it; the details have the command.",
+            )
     yield "1.43–1.49", "A solid line marks a 95 % CI (confidence interval)."
     yield "16.1 … 18.9", "A dotted line marks the smallest and the largest launch."
     yield metric.heading, f"The geometric mean over launches of each launch's {metric.says}."

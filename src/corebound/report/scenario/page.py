@@ -36,12 +36,14 @@ from corebound.report.scenario.threads import (
 )
 from corebound.report.scenario.verdict import hero
 from corebound.report.urls import host_file, run_file
+from corebound.scenario.models import Scenario
 
 
 class ScenarioPage(Struct, frozen=True, kw_only=True):
     """The content of a scenario's page; sections without data are None or empty."""
 
     head: Head
+    scenario: Scenario
     name: str
     run: str
     host: str
@@ -99,6 +101,7 @@ def scenario_page(
             root="../",
             made=f"Measured with corebound {result.run.corebound}; page made {day(context.now)}.",
         ),
+        scenario=result.scenario,
         name=result.scenario.name,
         run=run_file(result.run),
         host=host_file(result.run.host.id),
