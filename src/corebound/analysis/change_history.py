@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cached_property
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -58,7 +59,7 @@ def rerun_note(confirmation: Confirmation) -> str:
 NO_BINDING_MODE = "m-history"
 
 
-class ChangeHistory(Struct, frozen=True, kw_only=True):
+class ChangeHistory(Struct, frozen=True, kw_only=True, dict=True):
     """All series with their change points, and the decisions about them.
 
     Attributes:
@@ -100,7 +101,7 @@ class ChangeHistory(Struct, frozen=True, kw_only=True):
     together: frozenset[str] = frozenset()
     environments: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
-    @property
+    @cached_property
     def histories(self) -> tuple[Series, ...]:
         """The series with enough points to show a history."""
         return tuple(series for series in self.series if has_history(series))

@@ -180,8 +180,8 @@ class HistoryPoints(Sequence[HistoryPoint]):
     """
 
     __slots__ = (
-        "_environment_changes", "environment_keys", "highs", "launches", "lows", "missing",
-        "moments", "values",
+        "_environment_changes", "_value_count", "environment_keys", "highs", "launches", "lows",
+        "missing", "moments", "values",
     )  # fmt: skip
 
     def __init__(
@@ -219,6 +219,7 @@ class HistoryPoints(Sequence[HistoryPoint]):
         self.launches = tuple(launches) if any(launches) else ()
         self.missing = tuple(missing) if any(column is not None for column in missing) else ()
         self._environment_changes: tuple[int, ...] | None = None
+        self._value_count: int | None = None
 
     @classmethod
     def of(cls, points: Iterable[HistoryPoint]) -> HistoryPoints:
@@ -243,7 +244,9 @@ class HistoryPoints(Sequence[HistoryPoint]):
     @property
     def value_count(self) -> int:
         """How many points have a value."""
-        return len(self) - sum(map(math.isnan, self.values))
+        if self._value_count is None:
+            self._value_count = len(self) - sum(map(math.isnan, self.values))
+        return self._value_count
 
     @property
     def latest_moment(self) -> Moment:

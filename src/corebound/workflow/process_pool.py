@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import multiprocessing
 import os
 import signal
@@ -79,6 +80,8 @@ def _start_pool(
     workers: int, function: Callable[[Any], Any], items: Sequence[Any]
 ) -> ProcessPoolExecutor | None:
     """Start a pool's processes; None if the host allows no more processes."""
+    # Collecting garbage writes to every object, and so would copy the memory that forks share.
+    gc.freeze()
     pool = ProcessPoolExecutor(
         workers,
         mp_context=multiprocessing.get_context("fork"),

@@ -15,7 +15,7 @@ from corebound.analysis.wording import count
 from corebound.cli.options import Json, ProjectName, Quiet, Records
 from corebound.cli.output.console import Console
 from corebound.cli.output.json import print_json
-from corebound.cli.output.progress import ReadingProgress
+from corebound.cli.output.reading_progress import ReadingProgress
 from corebound.errors import Fault
 from corebound.exchange.asv.environments import MergeOptions
 from corebound.exchange.asv.project import AsvResults

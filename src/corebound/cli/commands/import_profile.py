@@ -13,7 +13,7 @@ from rich.text import Text
 from corebound.cli.options import Json, Quiet, Records
 from corebound.cli.output.console import Console, print_table
 from corebound.cli.output.json import print_json
-from corebound.cli.output.progress import ReadingProgress
+from corebound.cli.output.reading_progress import ReadingProgress
 from corebound.records.jsonl import RECORDS
 from corebound.records.launch_record import ImportedProfile, OperatorProfile
 from corebound.units import duration, percent

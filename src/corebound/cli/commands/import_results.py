@@ -14,7 +14,7 @@ from corebound.cli.commands.import_history import NamedCount, print_import
 from corebound.cli.options import Json, ProjectName, Quiet, Records
 from corebound.cli.output.console import Console
 from corebound.cli.output.json import print_json
-from corebound.cli.output.progress import ReadingProgress
+from corebound.cli.output.reading_progress import ReadingProgress
 from corebound.records.jsonl import RECORDS
 from corebound.workflow.import_results import Tool, import_results
 

@@ -12,8 +12,6 @@ from typing import Self
 
 from rich.console import Group
 from rich.live import Live
-from rich.progress import BarColumn, ProgressColumn, TextColumn
-from rich.progress import Progress as RichProgress
 from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
@@ -278,31 +276,3 @@ def clock(seconds: float) -> str:
     minutes, rest = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
-
-
-class ReadingProgress:
-    """A bar on a terminal for how much was read; nothing elsewhere."""
-
-    def __init__(self, console: Console, counter: ProgressColumn) -> None:
-        """Create the bar; `counter` shows the done and the total amount."""
-        self._bar = RichProgress(
-            TextColumn("{task.description}", markup=False),
-            BarColumn(),
-            counter,
-            console=console,
-            transient=True,
-            disable=not console.is_terminal,
-        )
-        self._task = self._bar.add_task("", total=None)
-
-    def __enter__(self) -> Self:
-        self._bar.start()
-        return self
-
-    def __exit__(self, *_exc: object) -> None:
-        self._bar.stop()
-
-    def show(self, description: str, done: int, total: int) -> None:
-        """Update the bar, if it is visible."""
-        if not self._bar.disable:
-            self._bar.update(self._task, description=description, completed=done, total=total)
