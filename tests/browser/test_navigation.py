@@ -40,7 +40,7 @@ def test_the_number_of_new_regressions_is_read_out(windows: Windows, sites: Path
     page = windows.open(sites / PAST)
 
     expect(
-        page.get_by_role("link", name=re.compile(r"History, [1-9] new regressions?"))
+        page.get_by_role("link", name=re.compile(r"History, [1-9] series with new regressions"))
     ).to_be_visible()
 
 

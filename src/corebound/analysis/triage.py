@@ -137,8 +137,9 @@ def impact_size(impact: Impact) -> str:
 
 
 def impact_extent(impact: Impact) -> str:
-    """How many benchmarks and series an impact has: `4 benchmarks, 61 series`."""
-    text = f"{count(len(impact.counted), 'benchmark')}, {count(impact.series, 'series', 'series')}"
+    """How many series and benchmarks an impact has: `61 series of 4 benchmarks`."""
+    benchmarks = count(len(impact.counted), "benchmark")
+    text = f"{count(impact.series, 'series', 'series')} of {benchmarks}"
     if impact.is_secondary:
         return f"{text}, secondary"
     secondary = len(impact.benchmarks) - len(impact.counted)

@@ -48,20 +48,14 @@ def navigation_links(
 
 
 def news_rule(history: ChangeHistory) -> str:
-    """The CSS that shows at History how many benchmarks have new regressions; empty without any.
+    """The CSS that shows at History how many series have new regressions; empty without any.
 
     It is part of the stylesheet and not of the pages: the number changes with every nightly run,
     and pages of old runs and of unchanged benchmarks are not written again.
     """
-    number = len(
-        {
-            (change.series.project, change.series.scenario)
-            for change in history.news
-            if change.is_regression
-        }
-    )
+    number = len({change.series.id for change in history.news if change.is_regression})
     if not number:
         return ""
     # A browser that does not know alternative text skips the second value.
-    read_out = f", {count(number, 'new regression')}"
+    read_out = f", {count(number, 'series', 'series')} with new regressions"
     return f'.news::after {{ content: "{number}"; content: "{number}" / "{read_out}"; }}\n'

@@ -59,7 +59,7 @@ def test_an_entry_has_the_geometric_mean_of_its_series_and_the_largest() -> None
     # sqrt(1.1 x 1.4) = 1.241
     assert entry.regressions.geometric_mean == pytest.approx(math.sqrt(1.1 * 1.4), rel=0.01)
     assert change_factor(entry.regressions.benchmarks[0].largest) == pytest.approx(1.4, rel=0.01)
-    assert impact_extent(entry.leading) == "2 benchmarks, 2 series"
+    assert impact_extent(entry.leading) == "2 series of 2 benchmarks"
     assert impact_size(entry.leading) == "1.24× slower (geometric mean), largest 1.40×"
 
 
@@ -187,7 +187,7 @@ def test_secondary_benchmarks_come_after_primary_ones_and_are_not_counted() -> N
 
     assert [each.largest.series.scenario for each in entry.leading.benchmarks] == ["small", "large"]
     assert impact_size(entry.leading) == "1.10× slower"
-    assert impact_extent(entry.leading) == "1 benchmark, 1 series (and 1 secondary)"
+    assert impact_extent(entry.leading) == "1 series of 1 benchmark (and 1 secondary)"
 
 
 def test_an_entry_is_about_primary_benchmarks_even_if_secondary_ones_got_worse() -> None:
@@ -202,7 +202,7 @@ def test_an_entry_of_secondary_benchmarks_only_counts_them() -> None:
     (entry,) = entries_of(a_stepped_series("a", 1.3, importance="secondary"))
 
     assert entry.is_secondary
-    assert impact_extent(entry.leading) == "1 benchmark, 1 series, secondary"
+    assert impact_extent(entry.leading) == "1 series of 1 benchmark, secondary"
 
 
 def test_memory_gets_worse_and_not_slower() -> None:

@@ -85,7 +85,7 @@ def test_many_regressions_of_two_commits_are_two_entries() -> None:
 
     assert said.startswith("21 new regressions from 2 commits, in 21 series.")
     assert len(re.findall(r"^  ▼ ", said, re.MULTILINE)) == 2
-    assert "2 benchmarks, 20 series: 1.29× slower (geometric mean), largest 1.39×" in said
+    assert "20 series of 2 benchmarks: 1.29× slower (geometric mean), largest 1.39×" in said
     assert "and 18 more series" in said
 
 
@@ -109,7 +109,7 @@ def test_markdown_has_one_line_for_a_commit() -> None:
     bullets = [line for line in said.splitlines() if line.startswith("- ")]
     assert len(bullets) == 2
     assert re.match(
-        r"- ▼ \*\*\[0{10}\]\(reports/site/history\.html#commit-0{10}\)\*\* change 50: 1 benchmark",
+        r"- ▼ \*\*\[0{10}\]\(reports/site/history\.html#commit-0{10}\)\*\* change 50: 1 series",
         bullets[0],
     )
 
@@ -136,7 +136,7 @@ def test_early_warnings_of_one_commit_are_one_entry() -> None:
 
     assert said.startswith("No new regression, 8 suspected, in 8 series.")
     assert said.count("early warning") == 1
-    assert "1 benchmark, 8 series: 1.02× slower" in said
+    assert "8 series of 1 benchmark: 1.02× slower" in said
     assert "and 5 more series" in said
 
 
@@ -144,7 +144,7 @@ def test_markdown_has_one_line_for_the_early_warnings_of_one_commit() -> None:
     said = listed(early_warnings(), "--format", "md").stdout
 
     (line,) = [line for line in said.splitlines() if line.startswith("- ")]
-    assert "1 benchmark, 8 series" in line
+    assert "8 series of 1 benchmark" in line
     assert "early warning" in line
 
 
@@ -237,7 +237,7 @@ def test_a_commit_listed_for_its_improvement_is_described_by_it() -> None:
     section = said.partition("New improvements")[2]
     assert "  ▲ " in section
     assert "▼ " not in section.partition("also")[0]
-    assert section.index("faster") < section.index("also 1 benchmark")
+    assert section.index("faster") < section.index("also 1 series of 1 benchmark")
 
 
 def test_series_without_values_are_grouped_by_reason() -> None:

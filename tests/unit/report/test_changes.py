@@ -231,7 +231,7 @@ def test_the_night_calls_a_rate_that_fell_slower(step: float, verdict: str) -> N
     news = whats_new(build_change_history([lately]), ())
 
     assert news is not None
-    assert plain(news.verdict) == f"1 configuration got {verdict}."
+    assert plain(news.verdict) == f"1 series got {verdict}."
 
 
 def test_a_chart_of_a_rate_says_that_higher_is_better() -> None:

@@ -35,15 +35,15 @@ def test_the_headline_counts_new_regressions_of_primary_benchmarks() -> None:
         a_stepped_series("c", 9.0, at=50, importance="secondary"),
     )
 
-    assert plain(page.hero.verdict) == "2 benchmarks regressed, from 2 commits."
-    assert "1 secondary benchmark regressed." in plain(page.hero.support)
+    assert plain(page.hero.verdict) == "3 series regressed, from 2 commits."
+    assert "1 series of secondary benchmarks regressed." in plain(page.hero.support)
 
 
 def test_older_regressions_are_said_to_be_open() -> None:
     page = page_of(a_stepped_series("a", 1.2, at=20, nights=90))
 
     assert plain(page.hero.verdict) == "No new regression."
-    assert "1 benchmark with an older regression is open." in plain(page.hero.support)
+    assert "1 series with an older regression is open." in plain(page.hero.support)
     assert [row.entry.status for row in page.commits] == ["open"]
 
 

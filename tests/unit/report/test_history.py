@@ -376,7 +376,7 @@ def test_a_suspicion_that_both_commits_confirm_is_news_as_any_change() -> None:
     assert history.news == history.changes == history.of(series) == (suspicion,)
     assert history.early_warnings == history.undecided == ()
     assert tonight is not None
-    assert plain(tonight.verdict) == "1 configuration got slower."
+    assert plain(tonight.verdict) == "1 series got slower."
     (row,) = history_page(PageContext(now=NOW, history=history)).commits
     assert row.groups[0].head.answer.startswith("confirmed")
 
@@ -397,7 +397,7 @@ def test_the_night_names_what_got_slower_first_and_what_failed() -> None:
     tonight = whats_new(known_of(slower, faster), [(a_run(), (failed,))])
 
     assert tonight is not None
-    assert plain(tonight.verdict) == "1 configuration got slower, 1 faster."
+    assert plain(tonight.verdict) == "1 series got slower, 1 faster."
     assert [row.head.size.sign for row in tonight.changed] == ["▼", "▲"]
     assert [row.reason for row in tonight.failed] == ["out of memory"]
 
@@ -436,7 +436,7 @@ def test_of_several_cells_a_row_says_which_its_figures_are_of() -> None:
     (row,) = history_page(PageContext(now=NOW, history=known_of(*all_series))).groups[0].rows
     (alone,) = history_page(PageContext(now=NOW, history=known_of(all_series[0]))).groups[0].rows
 
-    assert (row.cells, row.shown) == ("2 cells", "n=9")
+    assert (row.cells, row.shown) == ("2 series", "n=9")
     assert alone.shown == ""
 
 
@@ -634,7 +634,7 @@ def test_cells_that_changed_in_one_range_of_commits_are_one_row() -> None:
     page = history_page(PageContext(now=NOW, history=known_of(*all_series, elsewhere, faster)))
 
     group, alone = sorted(regressed(page), key=lambda group: -len(group.rows))
-    assert group.cells == "3 cells"
+    assert group.cells == "3 series"
     assert [row.label.name for row in group.rows] == ["c=1.3", "c=1.2", "c=1.1"]
     assert re.fullmatch(r"1\.1\d to 1\.[23]\d× slower", group.head.size.word)
     assert (alone.cells, alone.head.location) == ("", "other")

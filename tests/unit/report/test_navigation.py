@@ -104,8 +104,8 @@ def a_history(*regressed: str) -> ChangeHistory:
 
 def test_the_style_shows_how_many_benchmarks_regressed() -> None:
     assert news_rule(a_history()) == ""
-    assert '"1" / ", 1 new regression"' in news_rule(a_history("a"))
-    assert '"2" / ", 2 new regressions"' in news_rule(a_history("a", "b"))
+    assert '"1" / ", 1 series with new regressions"' in news_rule(a_history("a"))
+    assert '"2" / ", 2 series with new regressions"' in news_rule(a_history("a", "b"))
 
 
 def test_news_change_no_page_of_an_old_run(tmp_path: Path) -> None:

@@ -234,7 +234,7 @@ def test_a_change_is_the_headline_with_the_command_that_measures_it_again() -> N
 
     page = overview_page([a_result(a_scenario(), {NONE: 10.0, ONE_CPU: 20.8})], context)
 
-    assert plain(page.hero.verdict) == "1 configuration got slower."
+    assert plain(page.hero.verdict) == "1 series got slower."
     assert page.action is not None
     assert (page.action.prompt, page.action.line.line) == ("Reproduce", "corebound run s.yaml")
 

@@ -58,7 +58,7 @@ def test_the_headline_says_how_many_give_no_figure_any_more() -> None:
 
     news = tonight(history)
 
-    assert words(news.verdict) == "2 configurations give no result."
+    assert words(news.verdict) == "2 series give no result."
     assert words(news.support).startswith("3 series watched; no new change. ")
     assert [(row.all_series[0].title, row.text) for row in news.failing] == [
         ("b", f"since {day(history, 'b', 1)}: it failed"),
@@ -79,7 +79,7 @@ def test_what_got_slower_is_told_before_it() -> None:
 
     news = tonight(build_change_history([slower, series("b", FAILED)]))
 
-    assert words(news.verdict) == "1 configuration got slower, 1 gives no result."
+    assert words(news.verdict) == "1 series got slower, 1 gives no result."
 
 
 def test_what_has_failed_for_long_is_no_headline_and_stays_on_the_page_of_the_history() -> None:
@@ -88,7 +88,7 @@ def test_what_has_failed_for_long_is_no_headline_and_stays_on_the_page_of_the_hi
     news, page = tonight(known), history.history_page(PageContext(now=NOW, history=known))
 
     assert (news.is_news, words(news.verdict)) == (False, "2 series watched; no new change.")
-    assert "1 configuration has been without results for longer" in words(news.support)
+    assert "1 series has been without results for longer" in words(news.support)
     assert news.failing == ()
     assert [row.named[0][0] for row in page.failures] == ["a"]
     assert "1 series stopped giving values." in words(page.hero.support)
@@ -137,8 +137,8 @@ def test_a_benchmarks_page_says_which_cells_and_why() -> None:
 
     hero = benchmark_hero(a_benchmark(history.series, history))
 
-    assert words(hero.verdict) == "1 of 2 cells gives no result any more."
-    assert f"No recent results: 1 cell since {day(history, 'a', 1)}: it failed." in words(
+    assert words(hero.verdict) == "1 of 2 series gives no result any more."
+    assert f"No recent results: 1 series since {day(history, 'a', 1)}: it failed." in words(
         hero.support
     )
 
@@ -212,7 +212,7 @@ def test_the_feed_has_what_got_worse_where_not_all_fits_and_cells_together() -> 
     parts = [entry.title for entry in made.entries]
     assert len(parts) == 3
     assert sum(title.startswith("▲") for title in parts) == 1
-    assert sum(title.endswith("slower: cells, 2 cells") for title in parts) == 1
+    assert sum(title.endswith("slower: cells, 2 series") for title in parts) == 1
 
 
 def test_an_entry_of_several_cells_keeps_its_id_whichever_of_them_is_the_largest() -> None:
@@ -228,7 +228,7 @@ def test_an_entry_of_several_cells_keeps_its_id_whichever_of_them_is_the_largest
 
 @pytest.mark.parametrize(
     ("unit", "text"),
-    [("ns", "1 configuration got slower."), ("bytes", "2 configurations got worse.")],
+    [("ns", "1 series got slower."), ("bytes", "2 series got worse.")],
 )
 def test_the_headline_calls_nothing_slower_that_is_no_time(unit: str, text: str) -> None:
     all_series = [stepped("time", 1.5), stepped("other", 1.5, unit=unit)][: 1 + (unit != "ns")]
@@ -375,6 +375,6 @@ def test_secondary_benchmarks_never_set_the_headline_and_come_last() -> None:
     both = tonight(build_change_history([secondary, stepped("small", 1.1)]))
 
     assert "slower" not in words(alone.verdict)
-    assert "1 configuration of secondary benchmarks got worse" in words(alone.support)
+    assert "1 series of secondary benchmarks got worse" in words(alone.support)
     assert [row.head.change.series.title for row in both.changed] == ["small", "large"]
     assert "got slower" in words(both.verdict)

@@ -70,7 +70,7 @@ def test_several_regressions_of_a_commit_are_one_entry() -> None:
     alarms = [{**ALARM, "id": name, "title": name} for name in ("a", "b", "c", "d")]
     entry = {
         "id": "4f0c2a91d3",
-        "summary": "4 benchmarks, 4 series: 1.18× slower (geometric mean), largest 1.31×",
+        "summary": "4 series of 4 benchmarks: 1.18× slower (geometric mean), largest 1.31×",
         "first_bad": ALARM["first_bad"],
         "changes": ["a", "b", "c", "d"],
         "link": "https://speed.example.org/history.html#commit-4f0c2a91d3",

@@ -98,12 +98,14 @@ class UnchartedRow(Struct, frozen=True, kw_only=True):
     Attributes:
         name: Its cell, without the machine.
         change: Its last change; None if there is none.
+        earlier: How many changes it had before; empty if none.
         unchanged: The text in place of a change if there is none.
     """
 
     series: Series
     name: str
     change: Change | None
+    earlier: str
     unchanged: str
 
 
@@ -161,11 +163,13 @@ def uncharted_series(benchmark: ImportedBenchmark, uncharted: Sequence[Series]) 
     for series in uncharted:
         name = names[series.id]
         if series.id in shown_ids:
+            changes = history.of(series)
             rows.append(
                 UnchartedRow(
                     series=series,
                     name=name or "the only one",
-                    change=next(reversed(history.of(series)), None),
+                    change=next(reversed(changes), None),
+                    earlier=f"{len(changes) - 1:,} earlier" if len(changes) > 1 else "",
                     unchanged=no_change([series], history),
                 )
             )
@@ -176,8 +180,8 @@ def uncharted_series(benchmark: ImportedBenchmark, uncharted: Sequence[Series]) 
         interval=interval_name(uncharted),
         unshown=tuple(unshown),
         without_values=_without_values(benchmark.silent),
-        summary=f"{count(len(uncharted), 'cell')} without a chart",
-        without_values_summary=f"{count(len(benchmark.silent), 'cell')} without a result",
+        summary=f"{_series_count(len(uncharted))} without a chart",
+        without_values_summary=f"{_series_count(len(benchmark.silent))} without a result",
     )
 
 
@@ -188,7 +192,7 @@ def _without_values(all_series: Sequence[Series]) -> tuple[SeriesWithoutValues, 
         groups.setdefault((each_series.host_name, why_no_history(each_series)), []).append(name)
     return tuple(
         SeriesWithoutValues(
-            cell_count=count(len(cells), "cell"),
+            cell_count=_series_count(len(cells)),
             machine=machine,
             reason=reason,
             cells=tuple(filter(None, cells[:_MOST_NAMED])),
@@ -196,6 +200,10 @@ def _without_values(all_series: Sequence[Series]) -> tuple[SeriesWithoutValues, 
         )
         for (machine, reason), cells in sorted(groups.items())
     )
+
+
+def _series_count(number: int) -> str:
+    return count(number, "series", "series")
 
 
 def why_no_history(series: Series) -> str:
@@ -242,12 +250,9 @@ def _when(result: tuple[Moment, EnvironmentKey]) -> str:
     return result[0].at
 
 
-# A page with more charts would be too large to load on a phone. Of series without a change a row
-# says as much as a chart.
-_MOST_CHARTS, _MOST_UNCHANGED = 60, 6
-# With more series than this, half of the charts make room for table rows, so that links from
-# changes have a target.
-MANY_SERIES = 310
+# Nobody reads more charts, and they are most of the cost of a site. Of the other series, and of
+# those without a change, a row says as much.
+_MOST_CHARTS, _MOST_UNCHANGED = 12, 2
 # A history with less than this share of the longest one has hardly begun.
 _LEAST_LENGTH_SHARE = 0.1
 # The priority of a series, given by its most important change.
@@ -335,8 +340,7 @@ def _charted_ids(
         ((series.id in history.retired_series, turn), series.id)
         for series, turn in zip(ordered, of_host, strict=True)
     ]
-    most = _MOST_CHARTS if len(priorities) <= MANY_SERIES else _MOST_CHARTS // 2
-    chosen = [name for _, name in sorted(placed)[:most]]
+    chosen = [name for _, name in sorted(placed)[:_MOST_CHARTS]]
     unchanged = [name for name in chosen if priorities[name] == _UNCHANGED]
     return frozenset(chosen).difference(unchanged[_MOST_UNCHANGED:])
 
@@ -392,7 +396,7 @@ def _latest_difference(benchmark: ImportedBenchmark) -> str:
 
 
 def _without_result(number: int) -> str:
-    return f"{count(number, 'parameter set')} {'has' if number == 1 else 'have'} no result"
+    return f"{_series_count(number)} {'has' if number == 1 else 'have'} no result"
 
 
 def _verdict(benchmark: ImportedBenchmark, news: Sequence[Change]) -> Text:
@@ -412,7 +416,7 @@ def _verdict(benchmark: ImportedBenchmark, news: Sequence[Change]) -> Text:
         return rich(TextSpan(count(old, "older regression"), "bad"), f" {are} still open.")
     failing = sum(series.id in history.failing for series in active)
     if failing:
-        which = f"{failing:,} of {len(active):,} cells" if len(active) > 1 else "It"
+        which = f"{failing:,} of {len(active):,} series" if len(active) > 1 else "It"
         return rich(
             f"{which} {give_or_gives(failing)} ", TextSpan("no result", "bad"), " any more."
         )
@@ -428,7 +432,7 @@ def _no_news(benchmark: ImportedBenchmark) -> Text:
         if series.id in history.not_analysed
     ]
     if reasons:
-        which = f"{len(reasons):,} of {len(all_series):,} cells" if len(all_series) > 1 else "It"
+        which = f"{len(reasons):,} of {len(all_series):,} series" if len(all_series) > 1 else "It"
         return rich(f"{which} ", TextSpan("could not be analysed", "bad"), f": {reasons[0]}")
     if active and all(series.id in history.too_short for series in active):
         return rich("Too little data to detect changes.")
@@ -443,21 +447,21 @@ def _failing(benchmark: ImportedBenchmark) -> str:
     ]
     rows = failing_notices(failing, history)
     text = "; ".join(
-        f"{count(len(row.all_series), 'cell')} {row.text}" for row in rows[:_MOST_EVENTS]
+        f"{_series_count(len(row.all_series))} {row.text}" for row in rows[:_MOST_EVENTS]
     )
     more = "; …" if len(rows) > _MOST_EVENTS else ""
     return f" No recent results: {text}{more}." if rows else ""
 
 
 def _verdict_of_many(all_series: Sequence[Series], changes: Sequence[Change]) -> Text:
-    """The number of cells with new changes. The size of one change would be read as that of all."""
+    """How many series have new changes. The size of one change would be read as that of all."""
     parts: list[str | TextSpan] = []
     for is_regression in (True, False):
         alike = [change for change in changes if change.is_regression is is_regression]
         if alike:
             word = change_direction(alike[0])
             number = f"{len({change.series.id for change in alike}):,}"
-            got = f", {number} " if parts else f"{number} of {len(all_series):,} cells got "
+            got = f", {number} " if parts else f"{number} of {len(all_series):,} series got "
             parts += [got, _tinted(word, alike[0])]
     return rich(*parts, ".")
 
@@ -467,7 +471,7 @@ def _tinted(word: str, change: Change) -> TextSpan:
 
 
 def _events(benchmark: ImportedBenchmark, changes: Sequence[Change]) -> list[str | TextSpan]:
-    """Changes that may come from one commit each, by number of cells; empty for a single series."""
+    """Changes that may come from one commit each, by number of series; empty if there is one."""
     if len(benchmark.series) == 1:
         return []
     groups = sorted(group_changes(changes, benchmark.history), key=len, reverse=True)
@@ -491,12 +495,12 @@ def _events(benchmark: ImportedBenchmark, changes: Sequence[Change]) -> list[str
 
 
 def _cells_of_event(group: Sequence[Change], first: Series, all_series: Sequence[Series]) -> str:
-    """The cells of one event: a name, or their number out of all cells of their machine."""
+    """The series of one event: a name, or their number out of all series of their machine."""
     if len(all_series) == 1:
         return f"On {first.host_name}"
-    which = f"{len(group):,} of {len(all_series):,} cells"
+    which = f"{len(group):,} of {len(all_series):,} series"
     if len(group) == 1:
-        which = ", ".join(_own_parameters(first, all_series)) or "1 cell"
+        which = ", ".join(_own_parameters(first, all_series)) or "1 series"
     return f"{which} on {first.host_name}"
 
 
@@ -536,9 +540,6 @@ def _latest(benchmark: ImportedBenchmark) -> str:
     return max(series.points.moments[-1].at for series in benchmark.series)
 
 
-# The number of points in all charts of a page together, and the least number per chart. The page of
-# a benchmark with hundreds of parameters then still loads on a phone.
-_ALL_POINTS, _LEAST_POINTS = 2_400, 48
 _ALL_NIGHTS = 20
 # Each of several charts is 300 to 400 pixels wide. A site with thousands of them is mostly charts.
 _MOST_POINTS_OF_SEVERAL = 100
@@ -631,9 +632,7 @@ def _charts(benchmark: ImportedBenchmark, shown: Sequence[Series]) -> tuple[Benc
     names = dict(
         zip((series.id for series in all_series), short_cell_names(all_series), strict=True)
     )
-    points = _ALL_POINTS if len(all_series) <= MANY_SERIES else _ALL_POINTS // 2
-    limit = MOST_POINTS if len(shown) == 1 else _MOST_POINTS_OF_SEVERAL
-    most = min(max(points // len(shown), _LEAST_POINTS), limit)
+    most = MOST_POINTS if len(shown) == 1 else _MOST_POINTS_OF_SEVERAL
     nights = min(_ALL_NIGHTS // len(shown), MOST_ROWS) if len(shown) <= _MOST_TABLES else 0
     # Most series share their timestamps.
     columns = {id(series.points.moments): series.points.moments for series in shown}.values()

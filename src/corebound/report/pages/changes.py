@@ -263,7 +263,7 @@ def change_group(changes: Sequence[Change], history: ChangeHistory) -> ChangeGro
     )
     return ChangeGroup(
         head=head,
-        cells=f"{len(changes):,} cells",
+        cells=f"{len(changes):,} series",
         rows=rows,
         more=and_more(len(changes) - len(rows)),
     )

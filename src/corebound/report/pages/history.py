@@ -111,7 +111,7 @@ def _cells(all_series: Sequence[Series]) -> str:
     names = dict.fromkeys(parameters(series) for series in sorted(all_series, key=natural_sort_key))
     text = "; ".join(filter(None, names))
     if len(names) > _MOST_CELLS or len(names) < len(cells):
-        text = count(len(cells), "cell")
+        text = count(len(cells), "series", "series")
     hosts = sorted({series.host_name for series in all_series if series.project is not None})
     machines = f"on {', '.join(hosts)}" if hosts else ""
     return ", ".join(part for part in (text, machines) if part)
@@ -263,29 +263,29 @@ def _most_urgent(entries: Sequence[CommitEntry], most: int) -> list[CommitEntry]
 
 def _verdict(entries: Sequence[CommitEntry]) -> Text:
     """The new regressions of primary benchmarks, which alone set the headline."""
-    benchmarks, causes = _regressed(entries, "new", ("primary",))
-    if not benchmarks:
+    series, causes = _regressed(entries, "new", ("primary",))
+    if not series:
         return rich("No new regression.")
-    text = f"{count(benchmarks, 'benchmark')} regressed"
+    text = f"{count(series, 'series', 'series')} regressed"
     return rich(TextSpan(text, "bad"), f", from {count_causes(causes)}.")
 
 
 def _regressed(
     entries: Sequence[CommitEntry], status: Status, importances: Container[Importance]
 ) -> tuple[int, list[CommitEntry]]:
-    """How many benchmarks have a regression of this status, and the commits with one."""
-    benchmarks: set[tuple[str | None, str]] = set()
+    """How many series have a regression of this status, and the commits with one."""
+    regressed: set[str] = set()
     causes = []
     for entry in entries:
         found = {
-            (series.project, series.scenario)
+            series.id
             for each in entry.regressions.changes
             if change_status(each) == status
             and (series := each.change.series).importance in importances
         }
-        benchmarks |= found
+        regressed |= found
         causes += [entry] if found else []
-    return len(benchmarks), causes
+    return len(regressed), causes
 
 
 def _support(entries: Sequence[CommitEntry], history: ChangeHistory) -> Text:
@@ -307,11 +307,11 @@ def _open_words(entries: Sequence[CommitEntry]) -> list[str | TextSpan]:
     words: list[str | TextSpan] = []
     secondary, _ = _regressed(entries, "new", ("secondary",))
     if secondary:
-        words += [f"{count(secondary, 'secondary benchmark')} regressed. "]
-    benchmarks, _ = _regressed(entries, "open", ("primary", "secondary"))
-    if benchmarks:
-        are = "is" if benchmarks == 1 else "are"
-        text = f"{count(benchmarks, 'benchmark')} with an older regression {are} open"
+        words += [f"{count(secondary, 'series', 'series')} of secondary benchmarks regressed. "]
+    series, _ = _regressed(entries, "open", ("primary", "secondary"))
+    if series:
+        are = "is" if series == 1 else "are"
+        text = f"{count(series, 'series', 'series')} with an older regression {are} open"
         words += [strong(text, "#triage"), ". "]
     return words
 

@@ -195,7 +195,7 @@ def _row(all_series: Sequence[Series], history: ChangeHistory) -> SeriesRow:
     return SeriesRow(
         series=chosen,
         all_series=tuple(all_series),
-        cells=f"{count(len(all_series), 'cell')}{over}",
+        cells=f"{count(len(all_series), 'series', 'series')}{over}",
         shown=_representative_name(chosen, all_series, history),
         mode=history.label(chosen).mode,
         change=last,

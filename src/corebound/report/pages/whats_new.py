@@ -237,28 +237,29 @@ def _alternate_events(
 
 
 def _verdict(worse: Sequence[Change], better: Sequence[Change], failing: int) -> Text:
-    """What changed, and how many cells no longer give values; empty if nothing changed."""
+    """What changed, and how many series no longer give values; empty if nothing changed."""
     parts: list[str | TextSpan] = []
     if worse:
         parts += [
-            f"{_cell_count(worse)} got ",
+            f"{count(_series_count(worse), 'series', 'series')} got ",
             TextSpan(_direction_word(worse, "slower", "worse"), "bad"),
         ]
     if better:
-        got = f"{_cell_count(better)} got " if not worse else f"{_cell_count(better, noun='')} "
+        number = _series_count(better)
+        got = f"{number:,} " if worse else f"{count(number, 'series', 'series')} got "
         parts += [
             ", " if parts else "",
             got,
             TextSpan(_direction_word(better, "faster", "better"), "good"),
         ]
     if failing:
-        who = f", {failing:,}" if parts else count(failing, "configuration")
+        who = f", {failing:,}" if parts else count(failing, "series", "series")
         parts += [f"{who} {give_or_gives(failing)} ", TextSpan("no result", "bad")]
     return rich(*parts, ".") if parts else ()
 
 
 def _direction_word(changes: Sequence[Change], of_times: str, of_all: str) -> str:
-    """The word for how cells changed; only times and rates have a speed."""
+    """The word for how series changed; only times and rates have a speed."""
     speeds = (change.series.unit == "ns" or change.series.more_is_better for change in changes)
     return of_times if all(speeds) else of_all
 
@@ -279,9 +280,8 @@ def _no_news(history: ChangeHistory, *, able: int, every: int) -> str:
     return f"{recorded} watched; no new change."
 
 
-def _cell_count(changes: Sequence[Change], noun: str = "configuration") -> str:
-    number = len({change.series.id for change in changes})
-    return count(number, noun).strip() if noun else f"{number:,}"
+def _series_count(changes: Sequence[Change]) -> int:
+    return len({change.series.id for change in changes})
 
 
 def _still_open(history: ChangeHistory) -> int:
@@ -315,7 +315,7 @@ def _support(
         # Only imported series: the page shows their age nowhere else.
         parts.append(f"{capital(last_measured(last_moment(all_series)))}. ")
     if secondary:
-        text = f"{count(secondary, 'configuration')} of secondary benchmarks got worse"
+        text = f"{count(secondary, 'series', 'series')} of secondary benchmarks got worse"
         parts += [strong(text, "history.html#triage"), ". "]
     if doubts:
         parts += [strong(f"{count(doubts, 'configuration')} inconclusive", "#undecided"), ". "]
@@ -326,7 +326,7 @@ def _support(
         ]
     if failing:
         has = "has" if failing == 1 else "have"
-        text = f"{count(failing, 'configuration')} {has} been without results for longer"
+        text = f"{count(failing, 'series', 'series')} {has} been without results for longer"
         parts += [strong(text, "history.html#failing"), ". "]
     parts += not_analysed_words(not_analysed, "history.html#not-analysed")
     if older:
