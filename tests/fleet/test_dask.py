@@ -92,7 +92,7 @@ def test_a_lost_host_keeps_its_shard_and_status_says_why(
 
 
 def test_a_cancelled_fleet_stops_and_resumes(suite: Path, dask_fleet: DaskFleet) -> None:
-    dask_suite(suite, dask_fleet, launches=8)
+    dask_suite(suite, dask_fleet, launches=16)
     run = start(suite, "fleet", "run", "fleet.yaml", "--json")
     until(lambda: launches_on(suite, "n1") >= 1, "the first launch on n1")
     output_of(suite, "fleet", "cancel", "fleet.yaml")
@@ -102,7 +102,7 @@ def test_a_cancelled_fleet_stops_and_resumes(suite: Path, dask_fleet: DaskFleet)
     assert set(json.loads(out)["counts"]) <= {"cancelled", "done"}
     assert corebound(suite, "fleet", "resume", "fleet.yaml").code == 0
     output_of(suite, "fleet", "collect", "fleet.yaml")
-    check_each_host_measured_once(suite, launches=8)
+    check_each_host_measured_once(suite, launches=16)
 
 
 def test_random_kills_lose_no_launch_and_count_none_twice(

@@ -350,6 +350,9 @@ def collect_fleet(
     merged: dict[str, Collected] = {}
     with plan_folder.lock():
         copies = _Copies(copied)
+        if copied and not any(map(copies.has, plan_folder.plan.shards)):
+            where = ", ".join(map(str, copied))
+            notify(f"{where}: no copy of a shard of the plan {plan_folder.plan.id}")
         _take_copied_reports(plan_folder, copies, notify)
         ids = plan_folder.host_ids()
         with contextlib.ExitStack() as stack:
@@ -411,6 +414,10 @@ class _Copies:
             for name, parts in (("report.json", _REPORT_PARTS), ("*.jsonl", _RECORD_PARTS)):
                 for file in sorted(root.rglob(name)):
                     self._files.setdefault(file.parts[-parts:], []).append(file)
+
+    def has(self, shard: Shard) -> bool:
+        """Whether there is a report of a shard, of any content."""
+        return (shard.host, shard.id, "report.json") in self._files
 
     def report(self, shard: Shard, key: str) -> ShardReport | None:
         """The report of a shard's agent, best a signed one that it is done; None without any."""

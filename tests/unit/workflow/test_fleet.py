@@ -38,8 +38,11 @@ def copy_shard(
     (root / below / "report.json").write_bytes(msgspec.json.encode(signed))
 
 
-def collect(folder: PlanFolder, tmp_path: Path, *copies: Path) -> CollectResult:
-    return collect_fleet(folder, tmp_path / "records", copies, lambda _text: None)
+def collect(
+    folder: PlanFolder, tmp_path: Path, *copies: Path, said: list[str] | None = None
+) -> CollectResult:
+    told = said if said is not None else []
+    return collect_fleet(folder, tmp_path / "records", copies, told.append)
 
 
 def test_a_whole_copy_counts_though_another_is_partial_or_old(tmp_path: Path) -> None:
@@ -85,6 +88,17 @@ def test_whatever_is_changed_in_a_report_its_signature_shows_it(field: str, text
 
     assert report.is_signed(key)
     assert changed == report or not changed.is_signed(key)
+
+
+def test_a_copy_of_another_plan_is_said_to_have_nothing_of_this_one(tmp_path: Path) -> None:
+    folder = a_plan_folder(tmp_path)
+    other = a_plan_folder(tmp_path / "other", a_plan(round_name="2"))
+    copy_shard(other, other.plan.shards[0], tmp_path / "copies")
+    said: list[str] = []
+
+    collect(folder, tmp_path, tmp_path / "copies", said=said)
+
+    assert said == [f"{tmp_path / 'copies'}: no copy of a shard of the plan {folder.plan.id}"]
 
 
 def test_the_ids_of_all_hosts_are_kept(tmp_path: Path) -> None:
