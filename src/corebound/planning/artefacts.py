@@ -328,6 +328,12 @@ def _onnxruntime(launched: _Launched) -> Iterator[Artefact]:
     lines = ["import onnxruntime", "", "options = onnxruntime.SessionOptions()"]
     if threads is not None:
         lines.append(f"options.intra_op_num_threads = {threads}")
+    mode = str(dict(launched.cell.parameters).get("mode", "usual"))
+    if mode == "no-spinning":
+        lines.append('options.add_session_config_entry("session.intra_op.allow_spinning", "0")')
+    elif mode == "pinned" and (pool := _pinned_pool(launched, threads)):
+        entry = f'"session.intra_op_thread_affinities", "{pool}"'
+        lines.append(f"options.add_session_config_entry({entry})")
     yield Artefact(
         kind="onnxruntime",
         title="ONNX Runtime",
@@ -335,6 +341,13 @@ def _onnxruntime(launched: _Launched) -> Iterator[Artefact]:
         text="\n".join(lines) + "\n",
         note="Pass `options` to each `InferenceSession`." + _sets_no_cpus(launched),
     )
+
+
+def _pinned_pool(launched: _Launched, threads: int | None) -> str:
+    """The CPUs of a pool's threads as ONNX Runtime numbers them, from 1; the caller's has none."""
+    cpus = sorted(launched.placement.slots[0].cpus)
+    numbers = range(1, threads or len(cpus))
+    return ";".join(str(cpus[number % len(cpus)] + 1) for number in numbers)
 
 
 def _openvino(launched: _Launched) -> Iterator[Artefact]:

@@ -127,6 +127,16 @@ def test_a_session_of_onnx_runtime_gets_its_threads() -> None:
     assert artefact.text.splitlines()[-1] == "options.intra_op_num_threads = 3"
 
 
+def test_a_session_of_onnx_runtime_keeps_the_mode_of_its_workload() -> None:
+    def last_line(mode: str) -> str:
+        (artefact,) = written("onnxruntime", framework="onnxruntime", parameters=(("mode", mode),))
+        return artefact.text.splitlines()[-1]
+
+    assert '"session.intra_op.allow_spinning", "0"' in last_line("no-spinning")
+    # CPUs are numbered from 1; the first thread, on CPU 0, is the caller's.
+    assert '"session.intra_op_thread_affinities", "2;5"' in last_line("pinned")
+
+
 def test_openvino_gets_its_threads_and_streams() -> None:
     (artefact,) = written("openvino", framework="openvino")
 
