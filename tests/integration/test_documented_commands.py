@@ -14,6 +14,7 @@ import yaml
 from msgspec.structs import replace
 
 from corebound.records import history_files
+from corebound.records.run_record import Commit
 from support.build import a_series, write_records
 from support.commands import corebound
 from support.paths import DATA, ROOT
@@ -26,17 +27,27 @@ FILES = {
     "results.json": "bencher.json",
     "times.json": "hyperfine.json",
     "out.json": "google-benchmark.json",
+    "result.json": "hyperfine.json",
+    "trace.json.gz": "../profiles/torch.pt.trace.json.gz",
     "dev/bench/data.js": "data.js",
     ".benchmarks/host/0001.json": "pytest-benchmark.json",
 }
 # A page, and the first words of its block of commands.
-BLOCKS = {
-    "how-to/exchange.md": "corebound export asv",
-    "how-to/across-hosts.md": "corebound compare --by",
-    "how-to/publishing.md": "corebound report --out",
-    "how-to/nightly.md": "corebound regressions --json",
-    "how-to/doctor.md": "corebound doctor",
-}
+BLOCKS = [
+    ("how-to/exchange.md", "corebound export asv"),
+    ("how-to/across-hosts.md", "corebound compare --by"),
+    ("how-to/publishing.md", "corebound report --out"),
+    ("how-to/nightly.md", "corebound regressions --json"),
+    ("how-to/nightly.md", "corebound publish"),
+    ("how-to/doctor.md", "corebound doctor"),
+    ("how-to/containers.md", "corebound topology"),
+    ("how-to/migrating.md", "import pytest-benchmark .benchmarks"),
+    ("how-to/migrating.md", "corebound import hyperfine"),
+    ("how-to/slurm.md", "corebound plan"),
+    ("how-to/slurm.md", "corebound compare --by host"),
+    ("how-to/importing-profiles.md", "corebound import profile"),
+    ("reference/report.md", "corebound compare"),
+]
 # What needs a program or privileges that are tested elsewhere.
 SKIPPED = re.compile(r"import (asv|pyperf)|--tune|--restore|openmetrics")
 _FENCE = re.compile(r"^```(\w+)\n(.*?)^```", re.MULTILINE | re.DOTALL)
@@ -69,10 +80,16 @@ def repository(tmp_path_factory: pytest.TempPathFactory) -> Path:
         shutil.copy(RESULTS / source, clone / name)
     shutil.copytree(RESULTS / "criterion", clone / "target" / "criterion")
     records = clone / "reports" / "records"
-    for run, launches in sample_records():
-        write_records(records, run, *launches)
+    shutil.copytree(DATA / "profiles/msprof", clone / "PROF_000001/mindstudio_profiler_output")
+    # The ids and tags that the pages compare.
+    named = zip(
+        sample_records(), ("1f0c2d3e", "9be1a7c4", "serving"), ("v1.2", "v1.3", None), strict=True
+    )
+    for (run, launches), name, tag in named:
+        own = replace(run, id=name, commit=tagged(clone, tag) if tag else run.commit)
+        write_records(records, own, *(replace(launch, run=name) for launch in launches))
         other = replace(run.host, id="fedcba", name="other")
-        write_records(records, replace(run, id=f"{run.id}-other", host=other), *launches)
+        write_records(records, replace(run, id=f"other-{name}", host=other), *launches)
     history_files.keep("parsing", (a_series(SLOWER, project="parsing"),), records)
     (scenario,) = sample_records()[0][0].scenarios
     (clone / "scenarios").mkdir()
@@ -81,14 +98,23 @@ def repository(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return clone
 
 
-@pytest.mark.parametrize("page", BLOCKS)
-def test_its_commands_work(page: str, repository: Path, tmp_path: Path) -> None:
-    for line in lines_of(page, BLOCKS[page]):
+def tagged(clone: Path, tag: str) -> Commit:
+    """A new commit with a tag, as records have it."""
+    git(clone, "commit", "--quiet", "--allow-empty", "--message", tag)
+    git(clone, "tag", tag)
+    sha = git(clone, "rev-parse", "HEAD").strip()
+    return Commit(sha=sha, subject=tag, committed_at="2026-03-01T00:00:00+00:00", dirty=False)
+
+
+@pytest.mark.parametrize(("page", "first"), BLOCKS)
+def test_its_commands_work(page: str, first: str, repository: Path, tmp_path: Path) -> None:
+    for line in lines_of(page, first):
         if SKIPPED.search(line):
             continue
+        command = line.replace("/var/www", str(tmp_path)).replace(" --open", "")
         words = [
             found
-            for word in shlex.split(line.replace("/var/www", str(tmp_path)), comments=True)[1:]
+            for word in shlex.split(command, comments=True)[1:]
             for found in (map(str, sorted(repository.glob(word))) if "*" in word else [word])
         ]
 
