@@ -176,7 +176,7 @@
     const source = group(before);
     place.replaceChildren();
     if (pair[0] === pair[1]) answer.replaceChildren("Choose two different ones.");
-    else if (page) answer.replaceChildren(made("a", { href: page.href }, `Compare ${pair.join(" and ")}`));
+    else if (page) answer.replaceChildren(made("a", { href: page.getAttribute("href") }, `Compare ${pair.join(" and ")}`));
     else if (source.label !== group(after).label)
       answer.replaceChildren(`${source.label} and ${group(after).label} are not comparable.`);
     else {

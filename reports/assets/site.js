@@ -445,7 +445,11 @@
     keep: (text) => held.set(document.currentScript.src, text),
   };
 
-  const pointsIn = async (addresses) => corebound.read(await textsOf(addresses.split(" ")));
+  async function pointsIn(addresses) {
+    const texts = await textsOf(addresses.split(" "));
+    // `points.js`, which has `read`, is there only now.
+    return corebound.read(texts);
+  }
 
   function download(text, name) {
     const link = made("a", { href: URL.createObjectURL(new Blob([text], { type: "text/csv" })), download: name });
