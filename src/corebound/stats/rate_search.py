@@ -1,10 +1,10 @@
 """Search for the highest arrival rate at which 99 % of requests stay within a latency bound.
 
-The share of requests over the bound grows with the rate, but each trial only estimates it. First
-trials of equal length narrow the rates around the crossing; all have the same arrivals, only faster
-or slower, so that a higher rate is not better by chance. While requests are left, the trials next
-to the crossing are repeated with other arrivals. The search pools the trials of each rate and makes
-the shares monotone (isotonic regression).
+The share of requests over the bound grows with the rate, but each trial only estimates it. The
+search therefore never relies on one trial: it pools the trials of each rate, makes the shares
+monotone (isotonic regression), and repeats the trials next to the crossing while requests are left.
+The first trials of all rates have the same arrivals, only faster or slower, so that a higher rate
+is not better by chance; each repetition has others.
 """
 
 from __future__ import annotations
@@ -20,22 +20,19 @@ SHARE = 0.01
 RESOLUTION = 0.05
 # Each trial has at least so many requests, since fewer would seldom have one in a hundred, and
 # this share of all before it: a trial starts with an empty queue, so that a short one looks
-# better than the rate is, and later trials have to outweigh the first ones. A rate's first trial
-# has at most this share of all, so that some remain to narrow the rates. Simulations of queues
-# chose these numbers.
+# better than the rate is, and later trials have to outweigh the first ones. Simulations of
+# M/M/1 queues chose both.
 LEAST_TRIAL = 100
 TRIAL_GROWTH = 0.35
-MOST_FIRST_TRIAL = 1 / 9
 # The load of the first trial: most servers still answer fast at half of their capacity.
 FIRST_LOAD = 0.5
 # Without a rate within the bound, the search ends at this share of the capacity.
-LEAST_LOAD = 1 / 16
+LEAST_LOAD = 1 / 128
 # Before the trials, so many requests go out one after the other, none of which waits for another.
 # If more than this share is over the bound, no rate can be within it.
 ALONE = 50
 MOST_OVER_ALONE = 0.1
-# How far apart the rates are until one is within the bound and one is over it.
-_STEP = 1.5
+_GROW, _SHRINK = 1.5, 0.5
 # A number of requests over the bound is no chance if it is this many standard deviations above the
 # share, as of a Poisson distribution: 4 of 100. At the share itself, 1.8 % of trials have so many.
 _DEVIATIONS = 3.0
@@ -68,7 +65,6 @@ class RateSearch:
         self.trials: list[RateTrial] = []
         self._capacity_per_s = capacity_per_s
         self._least_per_s = least_per_s or 0.0
-        self._most_first = round(requests * MOST_FIRST_TRIAL)
         self._left = requests
         self._sent = 0
 
@@ -80,10 +76,7 @@ class RateSearch:
         rate_per_s = self._next_rate_per_s()
         if rate_per_s < self._capacity_per_s * LEAST_LOAD:
             return None
-        requests = round(self._sent * TRIAL_GROWTH)
-        if not self.times_tried(rate_per_s):
-            requests = min(requests, self._most_first)
-        requests = min(self._left, max(LEAST_TRIAL, requests))
+        requests = min(self._left, max(LEAST_TRIAL, round(self._sent * TRIAL_GROWTH)))
         # The last trial has the rest, so that none is too short.
         return rate_per_s, self._left if self._left - requests < LEAST_TRIAL else requests
 
@@ -121,22 +114,12 @@ class RateSearch:
         if within is None and over is None:
             return FIRST_LOAD * self._capacity_per_s
         if over is None:
-            return min((within or 0.0) * _STEP, self._capacity_per_s)
-        if self._is_chance(over):
-            return over
+            return min((within or 0.0) * _GROW, self._capacity_per_s)
         if within is None:
-            return over / _STEP
+            return over * _SHRINK
         if over / within > 1 + RESOLUTION:
             return math.sqrt(within * over)
         return min((within, over), key=self._requests_at)
-
-    def _is_chance(self, rate_per_s: float) -> bool:
-        """Whether a rate was tried once, and is over the bound by few requests.
-
-        Two of 100 are over by chance at every fourth rate that is within the bound. Without a
-        second trial, the search would spend its time far below that rate.
-        """
-        return self.times_tried(rate_per_s) == 1 and not self._is_clearly_over(rate_per_s)
 
     def _is_clearly_over(self, rate_per_s: float) -> bool:
         tried = [trial for trial in self.trials if trial.rate_per_s == rate_per_s]
