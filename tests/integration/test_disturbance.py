@@ -22,7 +22,7 @@ from corebound.launch.supervisor_client import Supervision
 from corebound.machine.procfs import descendants, resource_usage
 from corebound.machine.topology import CpuId
 from corebound.planning.models import Command, Placement, Slot
-from corebound.runner.scheduler import screen
+from corebound.runner.screening import screen
 from corebound.worker.protocol import Request
 from support import needs
 from support.commands import busy_process
@@ -306,7 +306,7 @@ sys.path[:0] = sys.argv[1:3]
 (Path(sys.argv[3]) / "cgroup.procs").write_text("0")
 import test_disturbance as here
 from corebound.launch.supervisor_client import Supervision
-from corebound.runner.scheduler import screen
+from corebound.runner.screening import screen
 scratch = Path(sys.argv[4])
 with Supervision(scratch) as supervision:
     outcome = here.a_launch(supervision, scratch, iterations=120)

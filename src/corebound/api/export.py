@@ -12,7 +12,7 @@ from corebound.workflow.export import Export, Format, export_records
 
 
 def export(
-    format: str,  # noqa: A002  # as the command names it
+    file_format: str,
     out: str | PathLike[str],
     *,
     run: str | None = None,
@@ -22,7 +22,7 @@ def export(
     """Write recorded runs or histories for other tools, as `corebound export` does.
 
     Args:
-        format: `asv`, `pyperf`, `bencher`, `github-action-benchmark`, `csv`, `parquet`,
+        file_format: `asv`, `pyperf`, `bencher`, `github-action-benchmark`, `csv`, `parquet`,
             `openmetrics` or `history`.
         out: The file to write; for asv, the folder of its results.
         run: The id of the run; None is the latest, or all for asv, CSV and Parquet. Not for
@@ -39,10 +39,10 @@ def export(
         InputError: The format is unknown, an argument does not fit it, nothing can be exported, or
             a file cannot be written.
     """
-    if format not in {*Format}:
+    if file_format not in {*Format}:
         raise InputError(
-            what=f"`{format}` is not a format.",
+            what=f"`{file_format}` is not a format.",
             where="corebound.export",
             fix=f"The formats are {', '.join(Format)}.",
         )
-    return export_records(Format(format), Path(out), Path(records), run=run, only=only)
+    return export_records(Format(file_format), Path(out), Path(records), run=run, only=only)

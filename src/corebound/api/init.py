@@ -26,7 +26,8 @@ def init(
     Existing files stay as they are.
 
     Args:
-        function: The function to measure, as `package.module:function`; None leaves a placeholder.
+        function: The function to measure, as `package.module:function`; None writes a step
+            to fill in.
         folder: The repository.
         name: The scenario's name; None uses the function's name.
         install: The command that installs corebound in CI; None uses the place that this one came

@@ -240,7 +240,7 @@ class InitRequest(Struct, frozen=True, kw_only=True):
 
     Attributes:
         repository: The repository to write the files for.
-        target: The function to time; None leaves a placeholder step to fill in.
+        target: The function to time; None writes a step to fill in.
         name: The scenario's name; None uses the function's name.
         install: The command that installs corebound in continuous integration.
         systemd: Whether to add systemd units and a line for cron.
@@ -403,7 +403,8 @@ def init_repository(
 
     Args:
         folder: The repository.
-        function: The function to measure, as `package.module:function`; None leaves a placeholder.
+        function: The function to measure, as `package.module:function`; None writes a step
+            to fill in.
         name: The scenario's name; None uses the function's name.
         install: The command that installs corebound in CI; None finds out.
         systemd: Whether to add systemd units and a line for cron.

@@ -33,9 +33,9 @@ class LatestDifference(Struct, frozen=True, kw_only=True):
 def latest_difference(history: HistoryArrays) -> LatestDifference | None:
     """Compare the latest value with those before it in the same environment.
 
-    It needs no more than three values, and says so: with two values before the latest one,
-    Student's factor is 12.7. The values are assumed to be normal after taking logarithms, and
-    independent; nobody can tell from so few.
+    Three values are enough for an interval, but a wide one: with two before the latest, Student's
+    factor is 12.7. The logarithms of the values are assumed to be normal and independent, which so
+    few values can neither show nor refute.
 
     Args:
         history: The history.
