@@ -133,8 +133,11 @@ def _where(launch: Launch, lines: list[str]) -> str:
         return f"before each of the {processes} commands"
     if processes > _MOST_NAMED or launch.placement is None:
         return f"before the first of {processes} commands; the others get CPUs of their own"
-    others = [cpu_list(slot.cpus) for slot in launch.placement.slots[1:]]
-    return f"before the first command; for the others CPUs {join_words(others, 'and')}"
+    others = [slot.cpus for slot in launch.placement.slots[1:]]
+    noun = "CPU" if sum(map(len, others)) == 1 else "CPUs"
+    which = "second" if len(others) == 1 else "others"
+    listed = join_words([cpu_list(cpus) for cpus in others], "and")
+    return f"before the first command, and with {noun} {listed} before the {which}"
 
 
 def _thread_call(cell: CellResult, other: CellResult) -> str:

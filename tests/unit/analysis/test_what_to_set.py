@@ -80,7 +80,9 @@ def test_processes_with_cpus_of_their_own_get_a_line_each() -> None:
     matrix = {"workers": [2], "binding": ["none", "per-worker"]}
 
     assert two_cells("workers=2,binding=per-worker", "workers=2,binding=none", matrix=matrix) == (
-        WhatToSet(line="taskset -c 0", where="before the first command; for the others CPUs 1")
+        WhatToSet(
+            line="taskset -c 0", where="before the first command, and with CPU 1 before the second"
+        )
     )
 
 
