@@ -43,7 +43,7 @@ from corebound.scenario.traffic import (
 from corebound.stats import latency
 from corebound.stats.comparison import Comparison, Verdict
 from corebound.stats.intervals import CONFIDENCE, Interval
-from corebound.worker.protocol import Operator
+from corebound.worker.operator_table import Operator
 
 
 def a_host(

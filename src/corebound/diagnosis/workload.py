@@ -21,7 +21,7 @@ from corebound.diagnosis.evidence import (
 )
 from corebound.records.launch_record import Launch, OperatorProfile
 from corebound.units import counted, duration, percent, ratio
-from corebound.worker.protocol import Operator
+from corebound.worker.operator_table import Operator
 
 # Above half of a step, one type of operator explains its time; the page's tables use the same
 # limit.

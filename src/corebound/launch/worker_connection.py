@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from corebound.machine.topology import CpuId
 from corebound.records.launch_record import OperatorProfile, ThreadEvidence, TimeSlice, Worker
 from corebound.records.telemetry import Counters
-from corebound.worker import protocol
+from corebound.worker import operator_table, protocol
 
 
 class Pipes:
@@ -160,7 +160,7 @@ class WorkerConnection(ChildConnection):
         self._cpu_ns: list[int] = []
         self._time_slices: list[tuple[int, int]] = []
         self._phases: dict[str, int] = {}
-        self._profile: protocol.Profile | None = None
+        self._profile: operator_table.Profile | None = None
         self.ready: protocol.Ready | None = None
         self.end: protocol.End | None = None
 
@@ -265,7 +265,7 @@ class WorkerConnection(ChildConnection):
                 self._cpu_ns += message.cpu_ns
             case protocol.TimeSlices():
                 self._time_slices += zip(message.iterations, message.began_us, strict=True)
-            case protocol.Profile():
+            case operator_table.Profile():
                 self._profile = message
             case protocol.End():
                 self.end = message
@@ -303,7 +303,7 @@ def described(
     )
 
 
-def _recorded(profile: protocol.Profile) -> OperatorProfile:
+def _recorded(profile: operator_table.Profile) -> OperatorProfile:
     return OperatorProfile(
         iterations=profile.iterations,
         step_ns=profile.step_ns,

@@ -12,6 +12,7 @@ from corebound.planning.commands import without_cpu_binding
 from corebound.planning.plan import PlannedCell
 from corebound.scenario.matrix import baselines_of
 from corebound.scenario.models import Scenario
+from corebound.worker.protocol import fields
 
 
 def mark_duplicates(
@@ -63,7 +64,7 @@ def _launch_of(planned: PlannedCell, host: Topology) -> bytes | None:
             (without_cpu_binding(command, placement, slot), dict(command.env))
             for slot, command in enumerate(planned.commands)
         ],
-        planned.requests,
+        [fields(request) for request in planned.requests],
         planned.traffic,
         cell.framework,
         cell.environment,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import PurePath
 
@@ -453,7 +452,7 @@ def shorten_pilot(planned: PlannedCell, most_s: float) -> PlannedCell:
     requests = (
         request
         if request.enough_ns is None
-        else dataclasses.replace(request, enough_ns=request.enough_ns - less_ns)
+        else request.replace(enough_ns=request.enough_ns - less_ns)
         for request in planned.requests
     )
     return replace(planned, requests=tuple(requests))

@@ -19,7 +19,7 @@ from corebound.records.telemetry import (
 )
 from corebound.scenario.cell import Cell
 from corebound.scenario.traffic import Answered, Traffic, Warmed
-from corebound.worker.protocol import Operator
+from corebound.worker.operator_table import Operator
 
 # The schema of imported profiles, which are files of their own.
 PROFILE_SCHEMA = 1

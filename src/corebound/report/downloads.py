@@ -36,7 +36,7 @@ from corebound.records.launch_record import ImportedProfile, OperatorProfile
 from corebound.records.run_record import Run
 from corebound.report.scenario.operators import OUTSIDE, outside_ns, span_ns, types_ns
 from corebound.stats.history.regressions import Change
-from corebound.worker.protocol import Operator
+from corebound.worker.operator_table import Operator
 
 
 def operators_csv(result: ScenarioResult) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import os
 import shutil
 import sys
@@ -290,12 +289,12 @@ def requests(job: Job) -> tuple[protocol.Request, ...]:
     """The request for each worker of a job."""
     planned = job.planned
     if job.kind == "profile":
-        change = partial(dataclasses.replace, operators=planned.measure.operators)
+        changes = {"operators": planned.measure.operators}
     elif job.iterations is not None:
-        change = partial(dataclasses.replace, iterations=job.iterations)
+        changes = {"iterations": job.iterations}
     else:
         return planned.requests
-    return tuple(map(change, planned.requests))
+    return tuple(request.replace(**changes) for request in planned.requests)
 
 
 def _link_library(scratch: Path) -> None:

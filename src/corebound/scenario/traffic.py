@@ -18,7 +18,7 @@ from typing import Any, Literal, get_args
 from msgspec import Struct, convert, to_builtins
 
 from corebound.bounded_numbers import Amount, Count, Positive, Share, Signed
-from corebound.worker.protocol import Failure, WireError
+from corebound.worker.protocol import Failure, WireError, fields
 
 # `closed` keeps `concurrency` requests in flight, as ApacheBench does. `constant` and
 # `poisson` send at a fixed rate, however fast the server answers. `rate-search` sends like
@@ -320,7 +320,7 @@ _KINDS: dict[str, type[Message]] = {"warmed": Warmed, "answered": Answered, "fai
 
 def encode(message: GeneratorOrder | Message) -> bytes:
     """Write a message as one line."""
-    return json.dumps(to_builtins(message), separators=(",", ":")).encode() + b"\n"
+    return json.dumps(to_builtins(message, enc_hook=fields), separators=(",", ":")).encode() + b"\n"
 
 
 def decode_order(line: bytes) -> GeneratorOrder:

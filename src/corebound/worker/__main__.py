@@ -10,21 +10,22 @@ from __future__ import annotations
 import gc
 import importlib
 import os
-import platform
 import stat
 import sys
-import tempfile
 import time
 from contextlib import closing
 from functools import partial
 from importlib.machinery import PathFinder
 from types import ModuleType
-from typing import BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
 from corebound.worker import protocol
 from corebound.worker.protocol import ErrorBoundary, MessageWriter
 from corebound.worker.timing import SocketTurnSignal, Timings, iterate
-from corebound.worker.workload import Workload, WorkloadError, find_function, make_workload
+from corebound.worker.workload import Workload, WorkloadError, find_function
+
+if TYPE_CHECKING:
+    from corebound.worker.operator_table import Profile
 
 ADAPTERS = {
     "none": "corebound.worker.adapters.python",
@@ -86,7 +87,7 @@ def _ready(adapter: ModuleType, workload: Workload, environment: dict[str, str])
     return protocol.Ready(
         threads_used=described["threads_used"],
         inter_op_used=described["inter_op_used"],
-        python=platform.python_version(),
+        python=sys.version.split()[0],
         versions=described["versions"],
         blas=workload.blas or described["blas"],
         environment=environment,
@@ -134,12 +135,12 @@ def _send(reply: MessageWriter, timings: Timings) -> None:
         reply.send(time_slices)
 
 
-def _profile(adapter: ModuleType, workload: Workload, iterations: int) -> protocol.Profile:
+def _profile(adapter: ModuleType, workload: Workload, iterations: int) -> Profile:
     """Run warm steps under the framework's profiler, with its files in the scratch folder."""
     for _ in range(WARM_UP_STEPS):
         workload.step()
-    folder = tempfile.mkdtemp(prefix="profile-")
-    profile: protocol.Profile = adapter.profile(workload.step, iterations, folder)
+    folder = importlib.import_module("tempfile").mkdtemp(prefix="profile-")
+    profile: Profile = adapter.profile(workload.step, iterations, folder)
     return profile
 
 
@@ -176,6 +177,8 @@ def work(request: protocol.Request, orders: BinaryIO, reply: MessageWriter) -> N
         sys.path += request.fallback_path
     with Phase(reply, "import"):
         adapter = importlib.import_module(ADAPTERS[request.framework])
+        kind = "workload" if request.command is None else "command"
+        make_workload = importlib.import_module(f"corebound.worker.{kind}").make_workload
         adapter.prepare(seed=request.seed, intra_op=request.intra_op, inter_op=request.inter_op)
         if request.project:
             release_own_name()
@@ -185,7 +188,7 @@ def work(request: protocol.Request, orders: BinaryIO, reply: MessageWriter) -> N
         return  # the runner has abandoned the launch
     timings = Timings(request.iterations)
     with Phase(reply, "setup"):
-        workload = make_workload(request)
+        workload: Workload = make_workload(request)
     with Phase(reply, "first"):
         _time_first(workload, timings)
     # Collect the garbage of the setup now, so that it is not collected during a timed step.

@@ -13,8 +13,7 @@ from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-
-from corebound.worker.protocol import Operator, Profile
+from typing import Any, Literal
 
 # The annotation that marks the iterations in corebound's own profiles.
 OWN_STEP = "corebound.step"
@@ -33,6 +32,68 @@ def phase_in_torch(name: str) -> str | None:
     'update'
     """
     return next((phase for start, phase in _TORCH_PHASES.items() if name.startswith(start)), None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Operator:
+    """The self time of all operators of one type: excludes the operators that they call.
+
+    Attributes:
+        type: The framework's name for the type.
+        calls: Calls per iteration.
+        total_ns: Time per iteration. If operators run in several threads at the same
+            moment, that moment is divided equally among them.
+        quiet_ns: The same for an undisturbed iteration: each call at its shortest.
+        min_ns, max_ns: The shortest and longest call of all iterations.
+
+    The last three are None if an imported profile does not contain them.
+    """
+
+    type: str
+    calls: float
+    total_ns: int
+    quiet_ns: int | None
+    min_ns: int | None
+    max_ns: int | None
+
+    @property
+    def mean_ns(self) -> float:
+        """The mean time per call; 0 for a type not called in the iterations that count."""
+        return self.total_ns / self.calls if self.calls else 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Profile:
+    """How an iteration's time is divided; `operators` and `outside_ns` add up to `step_ns`.
+
+    Attributes:
+        iterations: The number of profiled iterations.
+        step_ns: Wall time of an iteration under the profiler.
+        outside_ns: The part of it in which no operator ran.
+        operators: The operators by type, largest total time first.
+        phases: Time in operators per iteration, by phase (`forward`, `backward`,
+            `update`, `data`); empty if the framework does not report phases.
+        trace: The path of a Chrome trace of the iterations, in the worker's own folder.
+    """
+
+    kind: Literal["profile"] = "profile"
+    iterations: int
+    step_ns: int
+    outside_ns: int
+    operators: list[Operator]
+    phases: dict[str, int]
+    trace: str | None
+
+
+def profile_of(**fields: Any) -> Profile:
+    """The profile of a message.
+
+    Raises:
+        TypeError: a field is missing or unknown.
+        KeyError: there are no operators.
+    """
+    operators = [Operator(**row) for row in fields.pop("operators")]
+    return Profile(operators=operators, **fields)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -24,11 +24,22 @@ teardown disturbs none of them. If the socket closes, it continues alone.
 
 from __future__ import annotations
 
+import importlib
 import json
-import traceback
-from collections.abc import Callable
-from dataclasses import asdict, dataclass, field
-from typing import Any, BinaryIO, Literal, TypeVar
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, BinaryIO, Literal, TypeVar, Union
+
+if TYPE_CHECKING:
+    from typing_extensions import Self, dataclass_transform
+
+    from corebound.worker.operator_table import Profile
+else:
+
+    def dataclass_transform(**_options: bool) -> Callable[[type], type]:
+        """Tells a type checker what the fields of a `Struct` are; does nothing at run time."""
+        return lambda kind: kind
+
 
 SET_UP = b"set-up\n"
 GO = b"go\n"
@@ -76,8 +87,51 @@ SERVED_REPORTS = "COREBOUND_SERVED_REPORTS"
 SAMPLES_A_MESSAGE = 10_000
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Request:
+@dataclass_transform(kw_only_default=True, frozen_default=True)
+class Struct:
+    """An immutable record whose fields are its annotations, given by name.
+
+    Like a frozen dataclass, but importing `dataclasses` and generating the code of these few
+    classes would take a quarter of the start of a worker without a framework.
+    """
+
+    def __init__(self, **values: Any) -> None:
+        """Set the fields.
+
+        Raises:
+            TypeError: a field without default is missing, or there is no field of a name.
+        """
+        names = type(self).__annotations__
+        unknown = values.keys() - names.keys()
+        missing = [name for name in names if name not in values and not hasattr(self, name)]
+        if unknown or missing:
+            raise TypeError(f"unknown: {sorted(unknown)}, missing: {missing}")
+        self.__dict__.update(values)
+
+    def __setattr__(self, name: str, _value: object) -> None:
+        raise AttributeError(f"{type(self).__name__} is immutable: {name}")
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is type(self) and fields(other) == fields(self)
+
+    def __hash__(self) -> int:
+        return hash(repr(self))
+
+    def __repr__(self) -> str:
+        values = ", ".join(f"{name}={value!r}" for name, value in fields(self).items())
+        return f"{type(self).__name__}({values})"
+
+    def replace(self, **changes: Any) -> Self:
+        """A copy with some fields changed."""
+        return type(self)(**{**fields(self), **changes})
+
+
+def fields(record: object) -> dict[str, Any]:
+    """The values of a record's fields by name."""
+    return {name: getattr(record, name) for name in type(record).__annotations__}
+
+
+class Request(Struct):
     """The task of one worker.
 
     Attributes:
@@ -125,11 +179,10 @@ class Request:
     awaits: bool = False
     prepare: list[str] | None = None
     cleanup: list[str] | None = None
-    fallback_path: list[str] = field(default_factory=list)
+    fallback_path: Sequence[str] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Alternates:
+class Alternates(Struct):
     """How a worker alternates with others.
 
     Attributes:
@@ -141,8 +194,7 @@ class Alternates:
     turn_number: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Phase:
+class Phase(Struct):
     """One phase of a worker has ended: `import`, `setup` or `first` (the first iteration)."""
 
     kind: Literal["phase"] = "phase"
@@ -150,8 +202,7 @@ class Phase:
     duration_ns: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ready:
+class Ready(Struct):
     """The first iteration has ended; the worker waits for `GO`.
 
     Attributes:
@@ -176,12 +227,11 @@ class Ready:
     versions: dict[str, str]
     blas: str | None
     environment: dict[str, str]
-    work: dict[str, float] = field(default_factory=dict)
+    work: dict[str, float]
     pins_threads: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Samples:
+class Samples(Struct):
     """Durations and CPU time of consecutive iterations, in nanoseconds.
 
     `cpu_ns` holds the CPU time of the worker's process (or of the command, if one is
@@ -193,8 +243,7 @@ class Samples:
     cpu_ns: list[int]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TimeSlices:
+class TimeSlices(Struct):
     """Consecutive time slices of a worker that alternates with others.
 
     Attributes:
@@ -207,59 +256,7 @@ class TimeSlices:
     began_us: list[int]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Operator:
-    """The self time of all operators of one type: excludes the operators that they call.
-
-    Attributes:
-        type: The framework's name for the type.
-        calls: Calls per iteration.
-        total_ns: Time per iteration. If operators run in several threads at the same
-            moment, that moment is divided equally among them.
-        quiet_ns: The same for an undisturbed iteration: each call at its shortest.
-        min_ns, max_ns: The shortest and longest call of all iterations.
-
-    The last three are None if an imported profile does not contain them.
-    """
-
-    type: str
-    calls: float
-    total_ns: int
-    quiet_ns: int | None
-    min_ns: int | None
-    max_ns: int | None
-
-    @property
-    def mean_ns(self) -> float:
-        """The mean time per call; 0 for a type not called in the iterations that count."""
-        return self.total_ns / self.calls if self.calls else 0.0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Profile:
-    """How an iteration's time is divided; `operators` and `outside_ns` add up to `step_ns`.
-
-    Attributes:
-        iterations: The number of profiled iterations.
-        step_ns: Wall time of an iteration under the profiler.
-        outside_ns: The part of it in which no operator ran.
-        operators: The operators by type, largest total time first.
-        phases: Time in operators per iteration, by phase (`forward`, `backward`,
-            `update`, `data`); empty if the framework does not report phases.
-        trace: The path of a Chrome trace of the iterations, in the worker's own folder.
-    """
-
-    kind: Literal["profile"] = "profile"
-    iterations: int
-    step_ns: int
-    outside_ns: int
-    operators: list[Operator]
-    phases: dict[str, int]
-    trace: str | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class End:
+class End(Struct):
     """All iterations have ended and the workload has been torn down.
 
     Attributes:
@@ -271,8 +268,7 @@ class End:
     allowed: list[list[int]] | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Failure:
+class Failure(Struct):
     """The worker failed; `fix` is the suggested fix, or None if the worker knows none.
 
     The worker writes the traceback, if there is one, to its standard error.
@@ -284,14 +280,13 @@ class Failure:
     fix: str | None
 
 
-Message = Phase | Ready | Samples | TimeSlices | Profile | End | Failure
+Message = Union[Phase, Ready, Samples, TimeSlices, "Profile", End, Failure]
 
-_KINDS: dict[str, type[Message]] = {
+_KINDS: Mapping[str, Callable[..., Message]] = {
     "phase": Phase,
     "ready": Ready,
     "samples": Samples,
     "stints": TimeSlices,
-    "profile": Profile,
     "end": End,
     "failure": Failure,
 }
@@ -303,7 +298,8 @@ class WireError(ValueError):
 
 def encode(message: Request | Message) -> bytes:
     """Encode a message as one line."""
-    return json.dumps(asdict(message), separators=(",", ":")).encode() + b"\n"
+    text = json.dumps(fields(message), separators=(",", ":"), default=fields)
+    return text.encode() + b"\n"
 
 
 def encode_go(alternates: Alternates | None) -> bytes:
@@ -335,13 +331,11 @@ def decode_go(line: bytes) -> Alternates | None:
 T = TypeVar("T")
 
 
-def _build(kind: type[T], document: Any) -> T:
+def _build(kind: Callable[..., T], document: Any) -> T:
     try:
-        if kind is Profile:
-            document["operators"] = [Operator(**row) for row in document["operators"]]
         return kind(**document)
     except (KeyError, TypeError) as error:
-        raise WireError(f"not a {kind.__name__}: {error}") from None
+        raise WireError(f"not a message: {error}") from None
 
 
 def decode_request(line: bytes) -> Request:
@@ -366,7 +360,13 @@ def decode_message(line: bytes) -> Message:
         document = json.loads(line)
     except (json.JSONDecodeError, UnicodeDecodeError) as error:
         raise WireError(f"not JSON: {error}") from None
-    kind = _KINDS.get(str(document.get("kind"))) if isinstance(document, dict) else None
+    name = str(document.get("kind")) if isinstance(document, dict) else ""
+    if name == "profile":
+        # Import it only here: few workers send one.
+        table = importlib.import_module("corebound.worker.operator_table")
+        profile: Profile = _build(table.profile_of, document)
+        return profile
+    kind = _KINDS.get(name)
     if kind is None:
         raise WireError(f"not a message of a worker: {line[:80]!r}")
     return _build(kind, document)
@@ -426,7 +426,7 @@ class ErrorBoundary:
         if description is None:
             name = type(error).__name__
             description = f"{name}: {str(error) or name}", None
-            traceback.print_exception(error)
+            sys.excepthook(type(error), error, error.__traceback__)
         what, fix = description
         self._messages.send(Failure(during=self._messages.during, what=what, fix=fix))
         self.failed = True

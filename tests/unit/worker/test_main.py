@@ -1,4 +1,4 @@
-"""Specifies which corebound a workload imports if corebound itself is under test."""
+"""Specifies which corebound a workload imports if corebound itself is under test, and what else."""
 
 from __future__ import annotations
 
@@ -53,3 +53,20 @@ def test_nothing_changes_if_the_project_is_not_corebound(tmp_path: Path) -> None
 
     assert found == str(tmp_path / "library" / "corebound" / "__init__.py")
     assert rest == "True True"
+
+
+def test_a_worker_imports_no_slow_module_before_its_workload() -> None:
+    script = (
+        "import corebound.worker.__main__, corebound.worker.adapters.python, sys\n"
+        "print(*sys.modules)"
+    )
+    slow = {"dataclasses", "inspect", "pathlib", "platform", "tempfile", "traceback", "asyncio"}
+    done = subprocess.run(
+        (sys.executable, "-S", "-c", script),
+        env={"PYTHONPATH": str(Path(corebound.__file__).parents[1])},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+
+    assert slow.isdisjoint(done.stdout.split())

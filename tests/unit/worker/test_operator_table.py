@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from corebound.worker.operator_table import Span, Step, tabulate
-from corebound.worker.protocol import Operator, Profile
+from corebound.worker.operator_table import Operator, Profile, Span, Step, tabulate
 
 
 def a_span(

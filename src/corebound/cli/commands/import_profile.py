@@ -17,7 +17,7 @@ from corebound.cli.output.reading_progress import ReadingProgress
 from corebound.records.jsonl import RECORDS
 from corebound.records.launch_record import ImportedProfile, OperatorProfile
 from corebound.units import duration, percent
-from corebound.worker.protocol import Operator
+from corebound.worker.operator_table import Operator
 from corebound.workflow.import_profile import import_profiles
 
 # The report and --json list all types.

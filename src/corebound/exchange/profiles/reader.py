@@ -19,8 +19,7 @@ from corebound.exchange.profiles.mindspore import TRACE, TYPES
 from corebound.exchange.profiles.parts import Iterations, Part, Sum, Sums, Timeline
 from corebound.exchange.reading import Unknown, Unreadable, clean
 from corebound.records.launch_record import PROFILE_SCHEMA, ImportedProfile, OperatorProfile
-from corebound.worker.operator_table import Span, Step, steps_of, tabulate
-from corebound.worker.protocol import Operator
+from corebound.worker.operator_table import Operator, Span, Step, steps_of, tabulate
 
 P = TypeVar("P", bound=Part)
 

@@ -16,7 +16,7 @@ from corebound.analysis.wording import Label, Text, count, full_name, label, ric
 from corebound.records.launch_record import OperatorProfile
 from corebound.report.scenario.configurations import UnmeasuredCells
 from corebound.units import counted, duration, percent, significant, time_unit
-from corebound.worker.protocol import Operator
+from corebound.worker.operator_table import Operator
 
 
 def by_type(profile: OperatorProfile) -> dict[str, Operator]:

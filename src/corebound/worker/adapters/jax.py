@@ -13,8 +13,14 @@ import jax
 import jaxlib
 import numpy as np
 
-from corebound.worker.operator_table import OWN_STEP, Span, chrome_trace, steps_of, tabulate
-from corebound.worker.protocol import Profile
+from corebound.worker.operator_table import (
+    OWN_STEP,
+    Profile,
+    Span,
+    chrome_trace,
+    steps_of,
+    tabulate,
+)
 
 # The kernel keeps 15 characters of a thread's name; XLA's pool calls its threads so.
 _POOL_THREAD = "tf_XLAEigen"

@@ -20,8 +20,7 @@ import xllamacpp.xllamacpp
 from numpy.typing import NDArray
 
 from corebound.worker.native_threads import PoolCounter
-from corebound.worker.operator_table import Span, steps_of, tabulate
-from corebound.worker.protocol import Profile
+from corebound.worker.operator_table import Profile, Span, steps_of, tabulate
 from corebound.worker.workload import WorkloadError
 
 _LIBRARY = ctypes.CDLL(xllamacpp.xllamacpp.__file__)

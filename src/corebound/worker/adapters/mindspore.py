@@ -18,8 +18,7 @@ os.environ.setdefault("GLOG_v", "3")
 
 import mindspore as ms
 
-from corebound.worker.operator_table import side_by_side, steps_of, tabulate
-from corebound.worker.protocol import Profile
+from corebound.worker.operator_table import Profile, side_by_side, steps_of, tabulate
 
 # A kernel of a graph is named by its scope, type and number: `Default/network/MatMul-op7`.
 _NUMBER = re.compile(r"-op\d+$")

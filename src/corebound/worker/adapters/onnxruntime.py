@@ -16,8 +16,7 @@ import onnxruntime
 from numpy.typing import NDArray
 
 from corebound.worker.native_threads import PoolCounter
-from corebound.worker.operator_table import Span, steps_of, tabulate
-from corebound.worker.protocol import Profile
+from corebound.worker.operator_table import Profile, Span, steps_of, tabulate
 
 # Warnings, such as removed constants, would fill the launch's log.
 _ERRORS_ONLY = 3

@@ -12,8 +12,7 @@ import numpy as np
 import openvino
 from numpy.typing import NDArray
 
-from corebound.worker.operator_table import Span, Step, chrome_trace, tabulate
-from corebound.worker.protocol import Profile
+from corebound.worker.operator_table import Profile, Span, Step, chrome_trace, tabulate
 
 Inputs = dict[str, NDArray[Any]]
 

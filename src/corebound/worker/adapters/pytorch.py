@@ -17,8 +17,14 @@ import torch
 from torch import library
 from torch.profiler import ProfilerActivity, record_function
 
-from corebound.worker.operator_table import OWN_STEP, Span, phase_in_torch, steps_of, tabulate
-from corebound.worker.protocol import Profile
+from corebound.worker.operator_table import (
+    OWN_STEP,
+    Profile,
+    Span,
+    phase_in_torch,
+    steps_of,
+    tabulate,
+)
 
 
 def prepare(*, seed: int, intra_op: int | None, inter_op: int | None) -> None:

@@ -24,8 +24,14 @@ os.environ.setdefault("KERAS_HOME", tempfile.gettempdir())
 
 import tensorflow as tf
 
-from corebound.worker.operator_table import OWN_STEP, Span, chrome_trace, steps_of, tabulate
-from corebound.worker.protocol import Profile
+from corebound.worker.operator_table import (
+    OWN_STEP,
+    Profile,
+    Span,
+    chrome_trace,
+    steps_of,
+    tabulate,
+)
 
 # Workloads import `tf` from here, so that it is never loaded without these variables.
 __all__ = ["describe", "prepare", "profile", "tf"]
