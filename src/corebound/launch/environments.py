@@ -380,9 +380,9 @@ def make(
 
 
 def _host() -> Environment:
-    packages = sorted(
-        f"{distribution.name}=={distribution.version}" for distribution in metadata.distributions()
-    )
+    # `Distribution.name` and `.version` would each parse the metadata again.
+    described = (distribution.metadata for distribution in metadata.distributions())
+    packages = sorted(f"{package['Name']}=={package['Version']}" for package in described)
     lock = EnvironmentLock(
         name=HOST, sha256="", python=platform.python_version(), packages=tuple(packages)
     )

@@ -21,7 +21,7 @@ _MOST_STEADY = 1000
 _LEAST_ERROR_SHARE = 1 / 3
 # How much the ratios of two launches differ before any were made. On a virtual machine with two
 # CPUs, launches of one thread differed by 0.3 to 1 %, of two threads by 4 to 7 %.
-_ORDINARY_SPREAD = 0.02
+_ORDINARY_SPREAD, _LEAST_SPREAD = 0.02, 0.003
 
 
 class PilotLaunches(Struct, frozen=True, kw_only=True):
@@ -102,14 +102,12 @@ def _pooled(variances: Iterable[_Variances]) -> float:
     """
     known = [(one.launch, one.freedom) for one in variances]
     total = sum(launch * freedom for launch, freedom in known) + _ORDINARY_SPREAD**2
-    return max(total / (sum(freedom for _, freedom in known) + 1), 0.0)
+    return max(total / (sum(freedom for _, freedom in known) + 1), _LEAST_SPREAD**2)
 
 
 def _steady_iterations(pilot: PilotLaunches, of_iterations: float, of_launches: float) -> int:
     """The best number of iterations that count, for each worker."""
     step_ns = max(pilot.summary.median_ns or 0.0, 1.0)
-    if of_launches <= 0:
-        return _MOST_STEADY
     share = of_iterations / of_launches
     best = math.sqrt(pilot.setup_ns / step_ns * share)
     return round(min(max(min(best, share / _LEAST_ERROR_SHARE**2), _LEAST_STEADY), _MOST_STEADY))
@@ -151,7 +149,8 @@ def _variances(
 ) -> _Variances:
     if len(logs) < 2:
         return _Variances(iteration=0.0, launch=0.0, freedom=0)
-    within = statistics.fmean(squared_errors)
+    # The median, because the host may change its speed within a few launches.
+    within = statistics.median(squared_errors)
     used = statistics.fmean(launch.used for launch in pilot.summary.launches) / pilot.workers
     return _Variances(
         iteration=within * used,

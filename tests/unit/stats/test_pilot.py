@@ -85,7 +85,22 @@ def test_the_more_launches_are_alike_the_more_iterations_the_next_ones_get() -> 
 
     assert chosen == sorted(set(chosen))
     assert chosen[0] < 100
-    assert chosen[-1] == 1000
+    # Launches that differ by less than 0.3 % were never seen.
+    best = math.sqrt(2000 / 50 * 0.01**2 * 100 / 0.003**2)
+    assert chosen[-1] == round(best)
+
+
+def test_one_launch_that_varies_much_within_does_not_lengthen_the_next_ones() -> None:
+    # A host that changes its speed within a launch does that.
+    medians_ns = [20 * MS * math.exp(0.02 * (-1) ** block) for block in range(20)]
+    pilot = a_pilot(medians_ns, error=0.005)
+    first, *others = pilot.summary.launches
+    launches = [replace(first, error=0.5), *others]
+    summary = combine_launches(BASELINE, launches, ("ok" for _ in launches))
+
+    assert worthwhile_iterations([replace(pilot, summary=summary)], {}) == worthwhile_iterations(
+        [pilot], {}
+    )
 
 
 def test_warm_up_and_what_does_not_count_are_added() -> None:
