@@ -120,7 +120,7 @@ def _entrant(
 ) -> Entrant:
     log_costs, cpu_logs, failures, cpus = {}, {}, {}, 0
     for block, launch in launches.items():
-        if launch.status != "ok":
+        if not launch.has_value:
             failures[block] = launch.reason or f"The launch {launch.status}."
             continue
         summary = summarise(launch)
@@ -222,7 +222,7 @@ def _summary(
     judged = [
         objective_summary(summarise(launch), cell, objective)
         for launch in launches
-        if launch.status == "ok"
+        if launch.has_value
     ]
     return combine_launches(
         cell,

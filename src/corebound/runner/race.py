@@ -69,9 +69,7 @@ class TaskRace(Struct, frozen=True, kw_only=True):
         limits, because the winner is compared with them.
         """
         first = {
-            key: launch
-            for key, launch in _first_launches(launches).items()
-            if launch.status == "ok"
+            key: launch for key, launch in _first_launches(launches).items() if launch.has_value
         }
         if planned.cell.key in self.contest.always or not first:
             return planned

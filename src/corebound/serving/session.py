@@ -85,6 +85,21 @@ def serve(spec: ServingSpec, supervision: Supervision, tick: Callable[[], None])
     return _Session(spec, supervision, tick).run()
 
 
+def why_dropped(served: Served) -> str | None:
+    """Why a race drops a server whose search for a rate ended early; None if it stays."""
+    least_per_s, search = served.traffic.least_per_s, served.answered.search
+    if least_per_s is None or search is None or not served.answered.ok:
+        return None
+    known = (search.capacity_per_s, search.over_per_s)
+    most_per_s = min((rate for rate in known if rate is not None), default=least_per_s)
+    if most_per_s >= least_per_s:
+        return None
+    return (
+        f"dropped: it reaches at most {most_per_s:.3g} requests per second, and needs"
+        f" {least_per_s:.3g} to stay in the race."
+    )
+
+
 class _Session:
     def __init__(
         self, spec: ServingSpec, supervision: Supervision, tick: Callable[[], None]
@@ -133,6 +148,8 @@ class _Session:
         if evidence:
             status = "invalid"
             reason = (deviated(evidence), fix)
+        elif status == "ok" and self._served is not None:
+            reason = (why_dropped(self._served), None)
         duration_ns = time.monotonic_ns() - self._began_ns
         return LaunchResult(
             status=status,
@@ -217,18 +234,8 @@ class _Session:
 
     def _require_answers(self, server: Server) -> None:
         answered = self._served.answered if self._served else None
-        if answered is not None and (search := answered.search) is not None:
-            least_per_s = self._spec.traffic.least_per_s
-            if (search.within_per_s or 0.0) < (least_per_s or 0.0):
-                known = (search.capacity_per_s, search.over_per_s)
-                most = min((rate for rate in known if rate is not None), default=0.0)
-                raise ServerError(
-                    what=f"it reaches at most {most:.3g} requests per second. With fewer than"
-                    f" {least_per_s:.3g} it cannot win.",
-                    where=server.distribution,
-                    fix="Raise the bound, if this configuration should take part.",
-                )
-            if search.within_per_s is not None:
+        if self._served and answered is not None and (search := answered.search) is not None:
+            if search.within_per_s is not None or why_dropped(self._served) is not None:
                 return
             tried = min((trial.rate_per_s for trial in search.trials), default=0.0)
             raise ServerError(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from benchmarks.simulation.verdicts import BASELINE, CELL, summary_of
+from msgspec.structs import replace
 
 from corebound.analysis.tuning import analyse_tuning
 from corebound.analysis.tuning_text import certainty, headline, names, not_tried, times
@@ -79,6 +80,25 @@ def test_a_default_that_crashes_does_not_stop_the_race() -> None:
     assert "the default gives no result" in headline(result)
     dropped = {one.key: one.reason for one in result.standing.race.dropped}
     assert dropped[DEFAULT] == "it crashed"
+
+
+def test_a_configuration_whose_first_launch_ends_early_leaves_the_race_with_the_reason() -> None:
+    run, launches = a_tuned_run(PLANTED, failing=ONE_CPU)
+    reason = "dropped: it is too slow."
+    result = analyse_tuning(
+        run,
+        [
+            replace(launch, status="ok", reason=reason) if launch.status == "failed" else launch
+            for launch in launches
+        ],
+    )
+
+    assert result.advice == "change"
+    assert [
+        (one.key, one.block, one.reason)
+        for one in result.standing.race.dropped
+        if one.reason is not None
+    ] == [(ONE_CPU, 0, reason)]
 
 
 @pytest.mark.parametrize("most", [3, 9])

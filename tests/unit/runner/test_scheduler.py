@@ -995,10 +995,13 @@ def test_one_long_first_launch_leaves_no_configuration_of_a_race_out() -> None:
     }
 
 
+def a_rate_race_task() -> Task:
+    task, traffic = a_race_task(), a_traffic(shape="rate-search")
+    return replace(task, planned=tuple(replace(one, traffic=traffic) for one in task.planned))
+
+
 def test_a_first_search_for_a_rate_ends_if_it_cannot_come_near_the_highest_one() -> None:
-    task = a_race_task()
-    traffic = a_traffic(shape="rate-search")
-    task = replace(task, planned=tuple(replace(one, traffic=traffic) for one in task.planned))
+    task = a_rate_race_task()
     highest_per_s = 0.0
     limited: dict[str, bool] = {}
 
@@ -1019,3 +1022,16 @@ def test_a_first_search_for_a_rate_ends_if_it_cannot_come_near_the_highest_one()
     # The default, which the winner is compared with, and the very first one search on.
     assert not limited["none"]
     assert sum(limited.values()) in {2, 3}
+
+
+def test_a_cell_whose_first_launch_ended_early_has_no_other() -> None:
+    def launch(job: Job) -> LaunchResult:
+        if job.planned.cell.binding.mode == "one-cpu":
+            return replace(raced(job), reason="dropped: it is too slow.", workers=())
+        return raced(job)
+
+    kept: list[Launch] = []
+    a_runner(kept, a_rate_race_task(), launch=launch).run()
+
+    assert [block for block, key in launched(kept) if key == "binding=one-cpu"] == [0]
+    assert (1, "binding=physical-cores") in launched(kept)
