@@ -123,6 +123,12 @@ def certainty(result: TuneResult) -> tuple[str, ...]:
         f"The ratios come from {count(fresh, 'fresh launch', 'fresh launches')} of each finalist,"
         " made after the race, so that selecting the winner does not bias them."
     )
+    disturbed = max((len(one.summary.left_out) for one in result.confirmed), default=0)
+    if disturbed:
+        sentences.append(
+            f"Other programs disturbed up to {disturbed} of a finalist's launches, which do not"
+            " count."
+        )
     most = max((one.summary.attempts for one in result.confirmed), default=0)
     if most > fresh >= result.tuning.rule.confirm_blocks:
         sentences.append(

@@ -270,7 +270,8 @@ def _docker(launched: _Launched) -> Iterator[Artefact]:
         for name, value in command.env:
             words += ["--env", f"{name}={value}"]
         lines.append(shlex.join([*words, "IMAGE"]))
-    yield Artefact(kind="docker", title="Docker", file="docker run", text="\n".join(lines) + "\n")
+    text = "\n".join(lines) + "\n"
+    yield Artefact(kind="docker", title="Docker", file="docker-run.sh", text=text)
 
 
 def _kubernetes(launched: _Launched) -> Iterator[Artefact]:

@@ -145,7 +145,8 @@ def race(request: TuneRequest, reporter: Reporter) -> TuneOutcome:
         for kind in request.emit:
             if not fits(kind, framework):
                 names = [name for name in OF_FRAMEWORKS[kind] if name != "none"]
-                what = f"cells of {' and '.join(names)}" if names else "commands and functions"
+                without = "commands and functions in an environment without a framework"
+                what = f"cells of {' and '.join(names)}" if names else without
                 reporter.notify(f"Not written: `{kind}` is for {what}.")
         write_artefacts(recommended, request.emit, request.out)
         proofs = prove(

@@ -40,16 +40,12 @@ def write_artefacts(planned: PlannedCell, kinds: Sequence[ArtefactKind], folder:
         InputError: The folder cannot be written.
     """
     for artefact in _artefacts(planned, kinds):
-        file = folder / _file_name(artefact)
+        file = folder / artefact.file
         with report_os_errors(
             "the file cannot be written", where=file, fix="Choose another folder with --out."
         ):
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_text(artefact.text)
-
-
-def _file_name(artefact: Artefact) -> str:
-    return "docker-run.sh" if artefact.kind == "docker" else artefact.file
 
 
 def _artefacts(planned: PlannedCell, kinds: Sequence[ArtefactKind]) -> tuple[Artefact, ...]:
@@ -109,7 +105,7 @@ def _command_through(artefact: Artefact, planned: PlannedCell, folder: Path) -> 
     if len(planned.commands) > 1 or planned.traffic is not None:
         return None
     (command,) = planned.commands
-    file = str((folder / _file_name(artefact)).resolve())
+    file = str((folder / artefact.file).resolve())
     python, *worker = command.argv[-1 - len(WORKER) :]
     if artefact.kind == "shell":
         return Command(argv=("sh", file, python, *worker), env=())

@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from corebound.analysis.tuning import analyse_tuning
 from corebound.analysis.tuning_text import certainty, headline, names, not_tried, times
+from corebound.records.telemetry import Disturbance
 from corebound.records.tuning import Objective, RaceRule, Tuning
 from corebound.stats.comparison import compare_expected
 from support.tuning import BOUND, DEFAULT, ONE_CPU, ONE_THREAD, a_tuned_run
@@ -60,6 +61,26 @@ def test_a_winner_that_may_be_no_better_gets_a_limited_number_of_fresh_launches(
 
     assert result.advice in {"inconclusive", "keep the default"}
     assert max(one.summary.attempts for one in result.confirmed) <= 18
+
+
+def test_fresh_launches_that_do_not_count_are_named() -> None:
+    run, launches = a_tuned_run(PLANTED)
+    first_fresh = analyse_tuning(run, launches).standing.race.blocks
+    disturbed = Disturbance(share=1.0, by=("foreign load",), evidence=("so it was",))
+    result = analyse_tuning(
+        run,
+        [
+            replace(launch, disturbance=disturbed)
+            if launch.block in range(first_fresh, first_fresh + 4)
+            else launch
+            for launch in launches
+        ],
+    )
+
+    gain = result.against(DEFAULT)
+    assert gain is not None
+    assert gain.pairs == 2
+    assert "disturbed up to 4" in " ".join(certainty(result))
 
 
 @pytest.mark.parametrize("missing", range(1, 10))
