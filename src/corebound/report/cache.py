@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import pickle
+from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
@@ -75,7 +76,8 @@ class SeriesDigests:
 
     def __init__(self) -> None:
         """Start empty."""
-        # Most series share their columns. Each is kept with its hash, so that its id stays valid.
+        # Most series share their columns, and columns their items. Each is kept with its hash, so
+        # that its id stays valid.
         self._by_id: dict[int, tuple[object, bytes]] = {}
 
     def of(self, series: Series) -> str:
@@ -83,16 +85,24 @@ class SeriesDigests:
         points = series.points
         return cache.digest(
             msgspec.json.encode(replace(series, points=_NO_POINTS), enc_hook=codec.encode_points),
-            self._shared(points.moments),
-            self._shared(points.environment_keys),
+            self._of_column(points.moments),
+            self._of_column(points.environment_keys),
             repr(points.missing).encode(),
             *(column.tobytes() for column in (points.values, points.lows, points.highs)),
         )
 
-    def _shared(self, column: tuple[object, ...]) -> bytes:
-        if id(column) not in self._by_id:
-            self._by_id[id(column)] = column, cache.digest(repr(column).encode()).encode()
-        return self._by_id[id(column)][1]
+    def _of_column(self, column: tuple[object, ...]) -> bytes:
+        return self._shared(column, lambda: b"".join(map(self._of_item, column)))
+
+    def _of_item(self, item: object) -> bytes:
+        return self._shared(item, lambda: repr(item).encode())
+
+    def _shared(self, item: object, content: Callable[[], bytes]) -> bytes:
+        """The hash of an object's content, which is computed once."""
+        known = self._by_id.get(id(item))
+        if known is None:
+            known = self._by_id[id(item)] = item, cache.digest(content()).encode()
+        return known[1]
 
 
 class TemplateCache(FileSystemBytecodeCache):

@@ -1,4 +1,4 @@
-"""Compiled templates are cached, and used only if their source and code are the same."""
+"""Compiled templates and hashes of series are used only if what they are of is the same."""
 
 from __future__ import annotations
 
@@ -6,10 +6,13 @@ from pathlib import Path
 
 import pytest
 from jinja2 import Environment
+from msgspec.structs import replace
 
 from corebound.records import cache
-from corebound.report.cache import TemplateCache
+from corebound.records.history import HistoryPoint, HistoryPoints
+from corebound.report.cache import SeriesDigests, TemplateCache
 from corebound.report.render import Renderer
+from support.build import a_series
 
 _TEMPLATES = {"overview.html": "{{ page }} is {{ '–' }}\n"}
 
@@ -64,3 +67,27 @@ def test_a_file_that_was_cut_is_passed_over(tmp_path: Path) -> None:
 def test_where_nothing_can_be_kept_the_page_is_made_all_the_same(tmp_path: Path) -> None:
     (tmp_path / "cache").write_text("a file where the folder would be")
     assert "is" in _page(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"at": "2026-01-02T02:00:01Z"},
+        {"run": "another"},
+        {"commit": None},
+        {"value": 2.5e6},
+        {"environment_key": (("kernel", "6.2"),)},
+        {"missing": "failed"},
+    ],
+)
+def test_a_series_has_another_hash_if_anything_in_one_of_its_points_differs(
+    other: dict[str, object],
+) -> None:
+    first, second = a_series([1e6, 2e6]).points
+    digests = SeriesDigests()
+
+    def digest_of(*points: HistoryPoint) -> str:
+        return digests.of(replace(a_series([1e6]), points=HistoryPoints.of(points)))
+
+    assert digest_of(first, second) == digest_of(replace(first), replace(second))
+    assert digest_of(first, second) != digest_of(first, replace(second, **other))

@@ -78,6 +78,7 @@ class SharedMoments:
         distinct = {_key(moment): moment for column in self._columns.values() for moment in column}
         self._places = {key: place for place, key in enumerate(sorted(distinct))}
         self._moments = [distinct[key] for key in self._places]
+        self._steps: dict[int, list[int]] = {}
         self._digests: dict[int, str] = {}
 
     def document(self) -> dict[str, Any]:
@@ -96,10 +97,12 @@ class SharedMoments:
             self._digests[id(column)] = cache.digest(msgspec.json.encode(self.steps(column)))
         return self._digests[id(column)]
 
-    def steps(self, moments: Sequence[Moment]) -> list[int]:
-        """The places of moments, each but the first as the distance from the one before."""
-        places = [self._places[_key(moment)] for moment in moments]
-        return [after - before for before, after in itertools.pairwise((0, *places))]
+    def steps(self, column: tuple[Moment, ...]) -> list[int]:
+        """The places of a column, each but the first as the distance from the one before."""
+        if id(column) not in self._steps:
+            places = [self._places[_key(moment)] for moment in column]
+            self._steps[id(column)] = np.diff(places, prepend=0).tolist()
+        return self._steps[id(column)]
 
 
 def _key(moment: Moment) -> tuple[str, str, str]:
