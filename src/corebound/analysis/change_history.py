@@ -37,7 +37,6 @@ from corebound.stats.history.regressions import (
     arrays_of,
     failing,
     min_values_to_detect,
-    too_short,
 )
 from corebound.stats.history.series import retired_series
 from corebound.stats.intervals import is_usable_ratio
@@ -241,10 +240,7 @@ def build_change_history(
             (result.scenario.name, cell.key): cell for result in results for cell in result.planned
         },
         retired_series=retired,
-        too_short=frozenset(
-            entry.id
-            for entry in too_short(entry for entry in suite if entry.id not in not_analysed)
-        ),
+        too_short=frozenset(entry.id for entry in analysis.too_short),
         failing={
             entry.series.id: entry
             for entry in failing(entry for entry in grown if entry.id not in retired)

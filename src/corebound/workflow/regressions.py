@@ -39,7 +39,6 @@ from corebound.stats.history.regressions import (
     NotAnalysed,
     analyse,
     failing,
-    too_short,
 )
 from corebound.stats.history.series import retired_series
 from corebound.text import one_line
@@ -181,7 +180,6 @@ class AnalysedHistory(Struct, frozen=True, kw_only=True):
     def result(self) -> RegressionsResult:
         """The changes with all that is displayed with them."""
         active = tuple(series for series in self.suite.series if series.id not in self.retired)
-        unknown = {failed.series.id for failed in self.analysis.not_analysed}
         changes = self.assessed_changes()
         return RegressionsResult(
             changes=changes,
@@ -189,7 +187,9 @@ class AnalysedHistory(Struct, frozen=True, kw_only=True):
             not_analysed=self.analysis.not_analysed,
             series=self.suite.series,
             active=active,
-            too_short=too_short(series for series in active if series.id not in unknown),
+            too_short=tuple(
+                series for series in self.analysis.too_short if series.id not in self.retired
+            ),
             contexts=_contexts(self.changes, self.suite, self.records),
             evidence=host_evidence(triage(changes), self.suite.series),
             records_folder="" if self.records == RECORDS else str(self.records),

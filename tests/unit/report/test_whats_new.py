@@ -22,7 +22,7 @@ from corebound.report.pages import changes, feed, history
 from corebound.report.pages.benchmark import benchmark_hero
 from corebound.report.pages.series_table import series_groups
 from corebound.report.pages.whats_new import WhatsNew, whats_new
-from corebound.stats.history.regressions import min_values_to_detect, too_short
+from corebound.stats.history.regressions import analyse, min_values_to_detect
 from support.build import a_point, a_series
 from support.report_sample import NOW, a_benchmark
 from support.series import Observation, find_change_points
@@ -294,14 +294,16 @@ def test_only_figures_under_the_latest_circumstances_count() -> None:
         ),
     )
 
-    assert too_short([whole, moved]) == (moved,)
+    assert analyse([whole]).too_short == ()
+    assert analyse([moved]).too_short == (moved,)
 
 
 def test_nights_without_a_figure_tell_nothing_and_a_series_of_them_failed() -> None:
     gaps = a_series([1e6, None] * (ENOUGH - 1))
     failed = a_series([None] * 3)
 
-    assert too_short([gaps, failed]) == (gaps,)
+    assert analyse([gaps]).too_short == (gaps,)
+    assert analyse([failed]).too_short == ()
 
 
 def test_the_verdict_of_the_night_says_how_many_series_cannot_tell() -> None:

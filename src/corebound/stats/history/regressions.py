@@ -69,12 +69,12 @@ class Change(Struct, frozen=True, kw_only=True, dict=True):
         """When it most likely began: the moment of the first point after it."""
         return self.series.points[self.change_point.at].at
 
-    @property
+    @cached_property
     def last_good(self) -> HistoryPoint:
         """The last point that is certainly before it."""
         return self.series.points[self.change_point.last_good]
 
-    @property
+    @cached_property
     def first_bad(self) -> HistoryPoint:
         """The first point that is certainly after it."""
         return self.series.points[self.change_point.first_bad]
@@ -112,11 +112,15 @@ class Analysis(Struct, frozen=True, kw_only=True):
         changes: Every change point of every series, largest first.
         early_warnings: The series whose last two points stand out, before the detectors can
             confirm a change; largest first, and none is `clear`.
+        too_short: The series that cannot show a change yet, in their order. Only values from the
+            latest environment count, because no commit accounts for differences from earlier ones.
+            A series without any such value failed, and is not included.
         not_analysed: The series whose analysis failed, by id.
     """
 
     changes: tuple[Change, ...]
     early_warnings: tuple[Change, ...]
+    too_short: tuple[Series, ...]
     not_analysed: tuple[NotAnalysed, ...]
 
 
@@ -157,10 +161,14 @@ def arrays_of(series: Series) -> HistoryArrays:
 
 
 class _SeriesResult(Struct, frozen=True, kw_only=True):
-    """The result for one series: its change points and early warning, or the error."""
+    """The result for one series: its change points and early warning, or the error.
+
+    `values` is the number of its values in the latest environment.
+    """
 
     steps: tuple[ChangePoint, ...] = ()
     early: ChangePoint | None = None
+    values: int = 0
     error: str | None = None
 
 
@@ -178,7 +186,7 @@ def _analyse_one(
             early = early_warning(history, change_points, threshold=series.margin)
     except Exception as error:  # noqa: BLE001  # one series must not cost the site
         return _SeriesResult(error=_one_line(error))
-    return _SeriesResult(steps=change_points, early=early)
+    return _SeriesResult(steps=change_points, early=early, values=history.level_since(0).size)
 
 
 # This many series share the work of proposing cuts, and go to one process: more of a large suite,
@@ -234,6 +242,7 @@ def analyse(
 
     change_points: list[tuple[Series, ChangePoint]] = []
     early: list[Change] = []
+    too_short: list[Series] = []
     not_analysed: list[NotAnalysed] = []
     size = min(max(len(suite) // _PARTS, _LEAST_TOGETHER), _MOST_TOGETHER)
     together = [suite[at : at + size] for at in range(0, len(suite), size)]
@@ -243,6 +252,8 @@ def analyse(
             if result.error is not None:
                 not_analysed.append(NotAnalysed(series=series, reason=result.error))
             change_points += [(series, change_point) for change_point in result.steps]
+            if 0 < result.values < min_values_to_detect():
+                too_short.append(series)
             if result.early is not None:
                 early.append(Change(series=series, change_point=result.early, clear=False))
         cache.learn(news)
@@ -251,6 +262,7 @@ def analyse(
     return Analysis(
         changes=tuple(sorted(_correct_over_suite(change_points), key=_largest_first)),
         early_warnings=tuple(sorted(early, key=_largest_first)),
+        too_short=tuple(too_short),
         not_analysed=tuple(sorted(not_analysed, key=lambda failure: failure.series.id)),
     )
 
@@ -349,25 +361,3 @@ def _is_found(at: int, length: int) -> bool:
     noise = _NOISE * (np.arange(length) * _GOLDEN % 1)
     levels = np.repeat([0.0, _CLEAR_SHIFT], [at, length - at])
     return bool(search(levels + noise, np.zeros(length), threshold=THRESHOLD, seed=0))
-
-
-def too_short(suite: Iterable[Series]) -> tuple[Series, ...]:
-    """The series that cannot show a change yet, in their order.
-
-    Only values from the latest environment count, because no commit accounts for differences
-    from earlier ones. A series without any value failed, and is not included.
-    """
-    needed = min_values_to_detect()
-    # The last points of most series are enough, and need not be counted further.
-    return tuple(
-        series
-        for series in suite
-        if _value_count(series, last=2 * needed) < needed
-        and 0 < _value_count(series, last=len(series.points)) < needed
-    )
-
-
-def _value_count(series: Series, *, last: int) -> int:
-    """The number of values in the latest environment, among this many last points."""
-    history = arrays_of(replace(series, points=series.points[-last:]))
-    return int(np.count_nonzero(~np.isnan(history.logs[history.latest])))
