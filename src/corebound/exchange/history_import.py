@@ -206,7 +206,7 @@ def _summary(file: Path, counts: HistoryCounts, *, added: int) -> ImportSummary:
 
 
 def _count(history: Sequence[Series]) -> HistoryCounts:
-    value_counts = [len(series.points.measured) for series in history]
+    value_counts = [series.points.value_count for series in history]
     return HistoryCounts(
         series=len(history),
         points=_points(history),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial, wraps
+from functools import lru_cache, partial, wraps
 from typing import Literal
 
 from jinja2 import BytecodeCache, DictLoader, Environment, StrictUndefined
@@ -109,6 +109,7 @@ _JOINT = re.compile(r"(?<=[._,=])(?![._,=]|$)(?<!(?<=[0-9])[.,](?=[0-9]))")
 _BREAK = Markup('<wbr aria-hidden="true">')
 
 
+@lru_cache(maxsize=1024, typed=True)  # a page has most names several times
 def soft_break(name: str) -> Markup:
     """A name whose long words may break between their parts; copying and searching still work.
 

@@ -380,7 +380,7 @@ def _alt_text(
     axis: Axis,
     unit: str,
 ) -> str:
-    points = sum(len(series.points.measured) for series in all_series)
+    points = sum(series.points.value_count for series in all_series)
     latest = [f"{change_size(change).word} since {day(change.since)}" for change, _ in pairs[::-1]]
     more = len(latest) - _MOST_DESCRIBED
     parts = [*latest[:_MOST_DESCRIBED], *([f"{count(more, 'earlier change')}"] if more > 0 else [])]

@@ -525,7 +525,7 @@ def _shared_parameters(all_series: Sequence[Series]) -> frozenset[str]:
 def _series_counts(benchmark: ImportedBenchmark) -> str:
     all_series = benchmark.series
     hosts = len({series.host for series in all_series})
-    points = max(len(series.points.measured) for series in all_series)
+    points = max(series.points.value_count for series in all_series)
     latest = _latest(benchmark)
     ended = len(all_series) - len(benchmark.active)
     return (
