@@ -141,7 +141,7 @@ def certainty(result: TuneResult) -> tuple[str, ...]:
         )
     if len(finalists.ties) > 1:
         known = names(result)
-        tied = ", ".join(known[key] for key in finalists.ties)
+        tied = "; ".join(known[key] for key in finalists.ties)
         sentences.append(
             f"Ties: {tied}. Of these, the one with the least CPU time, then the fewest CPUs, is"
             " recommended."
