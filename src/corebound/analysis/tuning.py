@@ -167,6 +167,15 @@ class Standing(Struct, frozen=True, kw_only=True):
         return frozenset()
 
 
+def time_of(launch: Launch) -> float:
+    """How long a launch took, in seconds, with those that were discarded before it.
+
+    The record of a race has no other launch for a cell in a block, so these are assumed to have
+    taken as long.
+    """
+    return (1 + launch.attempt) * launch.duration_ns / 1e9
+
+
 def standing(
     of: Contest, launches: LaunchesByBlock, tuning: Tuning, summarise: Summarise
 ) -> Standing:
@@ -175,7 +184,7 @@ def standing(
     spent_s: dict[int, float] = {}
     for by_block in launches.values():
         for block, launch in by_block.items():
-            spent_s[block] = spent_s.get(block, 0.0) + launch.duration_ns / 1e9
+            spent_s[block] = spent_s.get(block, 0.0) + time_of(launch)
     if tuning.recommended is not None:
         keys = tuple(one.key for one in taking_part)
         race = Race(blocks=0, remaining=keys, dropped=(), ending="decided")

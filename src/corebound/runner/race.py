@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from corebound.analysis.tuning import Contest, LaunchesByBlock, Summarise, standing
+from corebound.analysis.tuning import Contest, LaunchesByBlock, Summarise, standing, time_of
 from corebound.planning.plan import PlannedCell
 from corebound.records.launch_record import Launch
 from corebound.records.tuning import Tuning
@@ -50,7 +50,7 @@ class TaskRace(Struct, frozen=True, kw_only=True):
         The most promising cells are launched, and the default and the launcher in any case.
         """
         took_s = [
-            launch.duration_ns / 1e9
+            time_of(launch)
             for launch in _first_launches(launches).values()
             if launch.status != "skipped"
         ]

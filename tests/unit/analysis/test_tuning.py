@@ -63,6 +63,23 @@ def test_a_winner_that_may_be_no_better_gets_a_limited_number_of_fresh_launches(
     assert max(one.summary.attempts for one in result.confirmed) <= 18
 
 
+def test_launches_that_were_discarded_count_in_the_budget() -> None:
+    tuning = Tuning(objective="latency", rule=RaceRule(max_blocks=5, confirm_blocks=2))
+    run, launches = a_tuned_run(dict.fromkeys(PLANTED, (10.0, 9.0, 11.0, 9.4)), tuning=tuning)
+    # Four blocks of four launches of a second.
+    run = replace(run, tuning=replace(tuning, rule=replace(tuning.rule, budget_s=16.0)))
+
+    def blocks(attempt: int) -> int:
+        made = [replace(launch, attempt=attempt) for launch in launches]
+        race = analyse_tuning(run, made).standing.race
+        assert race.ending == "time"
+        return race.blocks
+
+    assert blocks(attempt=0) == 4
+    # A block takes 8 s, and a second one leaves no 12 s of 23 s for six fresh launches.
+    assert blocks(attempt=1) == 1
+
+
 def test_fresh_launches_that_do_not_count_are_named() -> None:
     run, launches = a_tuned_run(PLANTED)
     first_fresh = analyse_tuning(run, launches).standing.race.blocks
