@@ -195,6 +195,12 @@
     return number.toFixed(2);
   }
 
+  /* With one more decimal if it would be 0, and without sign if it is. */
+  function signed(number, digits) {
+    const text = [digits, digits + 1].map((places) => grouped(Math.abs(number), places)).find((each) => /[1-9]/.test(each));
+    return text ? `${number < 0 ? "−" : "+"}${text}` : "0";
+  }
+
   corebound.NO_ESTIMATE = "not enough launches yet";
 
   corebound.intervalText = ({ comparison }) => {
@@ -206,8 +212,7 @@
     if (low >= 1) return `${end(low)}–${end(high)}`;
     if (high <= 1) return `${end(1 / high)}–${end(1 / low)}`;
     const digits = Math.max(1 - low, high - 1) < 0.1 ? 1 : 0;
-    const sign = (number) => `${number < 0 ? "−" : "+"}${grouped(Math.abs(number), digits)}`;
-    return `${sign((low - 1) * 100)} to ${sign((high - 1) * 100)} %`;
+    return `${signed((low - 1) * 100, digits)} to ${signed((high - 1) * 100, digits)} %`;
   };
 
   corebound.verdictText = ({ verdict, unit, isMoreBetter }) => {

@@ -469,6 +469,8 @@ def speed_bounds(low: float, high: float, *, digits: int = 2) -> str:
 
     >>> speed_bounds(1.381, 1.459), speed_bounds(0.67, 0.9), speed_bounds(0.97, 1.054)
     ('1.38–1.46', '1.11–1.49', '−3.0 to +5.4 %')
+    >>> speed_bounds(0.996, 1.78), speed_bounds(0.99999, 1.78)
+    ('−0.4 to +78 %', '0 to +78 %')
     """
     if not is_usable_ratio(low, high):
         return NO_ESTIMATE
@@ -477,8 +479,14 @@ def speed_bounds(low: float, high: float, *, digits: int = 2) -> str:
     if high <= 1:
         return f"{_bound(1 / high, digits)}–{_bound(1 / low, digits)}"
     decimals = 1 if max(1 - low, high - 1) < _SMALL_SHARE else 0
-    least, most = (f"{(end - 1) * 100:+,.{decimals}f}" for end in (low, high))
+    least, most = (_signed((end - 1) * 100, decimals) for end in (low, high))
     return f"{least} to {most} %".replace("-", "\N{MINUS SIGN}")
+
+
+def _signed(number: float, decimals: int) -> str:
+    """A number with its sign; with one more decimal if it would be 0, and without sign if it is."""
+    texts = (f"{number:+,.{places}f}" for places in (decimals, decimals + 1))
+    return next((text for text in texts if float(text.replace(",", ""))), "0")
 
 
 def times(factor: float, *, digits: int = 2) -> str:

@@ -267,7 +267,7 @@ def _faster_at_most(
         if compares and low < -room and one.by != leader:
             low = max(low, _low_when_dropped(one, leader, by_key, rule))
         lows[one.key] = low
-    return math.expm1(max(-low for low in lows.values()))
+    return math.expm1(max(0.0, *(-low for low in lows.values())))
 
 
 def _low_when_dropped(
