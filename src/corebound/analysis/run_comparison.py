@@ -295,6 +295,10 @@ def compare_runs(before: Record, after: Record, past: PastResults | None = None)
     )
 
 
+# As `environment_difference` says it.
+_OTHER_CELLS = "different scenario"
+
+
 def _refusal(where: str, not_comparable: Sequence[tuple[str, str]]) -> InputError:
     if not not_comparable:
         return InputError(
@@ -303,6 +307,12 @@ def _refusal(where: str, not_comparable: Sequence[tuple[str, str]]) -> InputErro
             fix="Compare runs of one scenario; `corebound run` names the cells it launches.",
         )
     reasons = sorted({difference for _, difference in not_comparable})
+    if reasons == [_OTHER_CELLS]:
+        return InputError(
+            what="no cell has the same workload, settings and environment variables in both.",
+            where=where,
+            fix="To compare values of a variable, list them under `matrix: env:` and run once.",
+        )
     return InputError(
         what=f"no cell was measured in the same way in both: {'; '.join(reasons)}.",
         where=where,

@@ -259,6 +259,14 @@ def test_a_run_is_not_compared_with_itself() -> None:
 def test_cells_of_one_run_only_are_named() -> None:
     run, launches = a_record(1)
     fewer = tuple(launch for launch in launches if launch.position == 0)
+def test_runs_with_other_variables_are_refused_with_the_way_to_compare_them() -> None:
+    run, launches = a_record(2)
+    other = tuple(replace(each, cell=replace(each.cell, env=(("FAST", "1"),))) for each in launches)
+
+    with pytest.raises(InputError, match=r"environment variables in both.*\n.*`matrix: env:`"):
+        compare_runs(a_record(1), (run, other))
+
+
 
     comparison = compare_runs((run, fewer), a_record(2))
 
