@@ -55,10 +55,8 @@ def launched(cell: Cell, block: int = 0, milliseconds: float = 10.0) -> Launch:
     )
 
 
-def studied(
-    *launches: Launch, only: tuple[str, ...] = (), budget_s: float | None = None
-) -> ScenarioResult:
-    run: Run = replace(a_run(scenarios=(SCENARIO,)), only=only, budget_s=budget_s)
+def studied(*launches: Launch, **of_the_run: Any) -> ScenarioResult:
+    run: Run = replace(a_run(scenarios=(SCENARIO,)), **of_the_run)
     return analyse_scenario(run, run.scenarios[0], launches)
 
 
@@ -121,6 +119,15 @@ def test_a_run_that_ended_early_is_flagged_with_its_launch_counts() -> None:
 
     assert (flag.tone, flag.title) == ("warn", "The run ended early")
     assert flag.detail == "4 of 4 cells have fewer than the 4 requested launches"
+
+
+@pytest.mark.parametrize("option", [("--launches", "2"), ("--launches=2",)])
+def test_a_run_with_all_launches_that_it_was_asked_for_did_not_end_early(
+    option: tuple[str, ...],
+) -> None:
+    asked = studied(*every_cell(2), argv=("corebound", "run", "s.yaml", *option))
+
+    assert not any("early" in flag.title for flag in page_of(asked).hero.flags)
 
 
 @pytest.mark.parametrize(
