@@ -108,7 +108,7 @@ def _binding(launches: Sequence[Launch]) -> Check:
     if not passed:
         evidence += " that bind; the others are discarded"
     if proven:
-        evidence += f"; the least seen had {count(min(proof.looks for proof in proven), 'look')}"
+        evidence += f"; at least {count(min(proof.looks for proof in proven), 'sample')} each"
     return _BINDING.judged(evidence, passed=passed)
 
 
@@ -227,7 +227,7 @@ def _sampling_cost(launches: Sequence[Launch]) -> Check:
     wall_ns = sum(launch.duration_ns for launch in launches)
     share = spent_ns / wall_ns if wall_ns else 0.0
     looks = sum(launch.looks for launch in launches)
-    evidence = f"{percent(share, 2)} over {count(looks, 'look')}"
+    evidence = f"{percent(share, 2)} over {count(looks, 'sample')}"
     return _SAMPLING_COST.judged(evidence, passed=share <= _MAX_SAMPLING_SHARE)
 
 

@@ -36,7 +36,7 @@ _ITERATION = Metric(
     heading="Median", says="median iteration", unit="iteration", each="an iteration"
 )
 _REQUEST = Metric(
-    heading="Time a request", says="time for each good answer", unit="request", each="a request"
+    heading="Time a request", says="time per successful request", unit="request", each="a request"
 )
 _P90 = Metric(heading="p90", says="90th percentile", unit="request", each="a request")
 _P99 = Metric(heading="p99", says="99th percentile", unit="request", each="a request")
@@ -185,8 +185,8 @@ def host_facts(launch: Launch) -> tuple[Fact, ...]:
         *_split(host),
         *_memory(host),
         *_gpus(host),
-        _share(host.share("steal_ns", cpus=len(host.cpus)), "stolen by the hypervisor"),
-        _share(host.share("foreign_ns", cpus=len(host.cpus)), "of its CPUs used by others"),
+        _share(host.share("steal_ns", cpus=len(host.cpus)), "CPU time stolen by the hypervisor"),
+        _share(host.share("foreign_ns", cpus=len(host.cpus)), "CPU time used by other programs"),
         _shares(map(host.share, _PRESSURES), "CPU, memory and I/O pressure on the host"),
         *_throttled(launch.quota, host),
         _clock(host),
@@ -211,14 +211,14 @@ def migration_facts(launch: Launch, topology: Topology) -> tuple[Fact, ...]:
         (seen_moves.across_nodes, "across nodes"),
     )
     parts = [f"{number:,} {where}" for number, where in each if number]
-    return (Fact(value=", ".join(parts), says="of these seen"),) if parts else ()
+    return (Fact(value=", ".join(parts), says="of the sampled migrations"),) if parts else ()
 
 
 def _split(host: HostOverTime) -> Iterator[Fact]:
     user, system = host.total("user_ns"), host.total("system_ns")
     if user is not None and system is not None and user + system:
         share = system / (user + system)
-        yield Fact(value=percent(share, 0), says="of its CPU time in the kernel")
+        yield Fact(value=percent(share, 0), says="CPU time in the kernel")
 
 
 def _memory(host: HostOverTime) -> Iterator[Fact]:
@@ -232,9 +232,9 @@ def _memory(host: HostOverTime) -> Iterator[Fact]:
 def _gpus(host: HostOverTime) -> Iterator[Fact]:
     """The use of the busiest GPU; empty for a launch that uses no GPU."""
     if shares := host.gpu_busy_shares:
-        yield Fact(value=percent(statistics.fmean(shares), 0), says="of the time a GPU was busy")
+        yield Fact(value=percent(statistics.fmean(shares), 0), says="time a GPU was busy")
     elif any(window.gpus for window in host.windows):
-        yield Fact(value=_UNAVAILABLE, says="how busy the GPU was")
+        yield Fact(value=_UNAVAILABLE, says="time a GPU was busy")
 
 
 _PRESSURES: tuple[HostCounter, ...] = ("cpu_pressure_ns", "memory_pressure_ns", "io_pressure_ns")
@@ -257,7 +257,7 @@ def _throttled(quota: QuotaUse | None, host: HostOverTime) -> Iterator[Fact]:
         periods = f"{quota.throttled_periods:,} of {quota.periods:,}"
         yield Fact(value=cpu_quota(quota.cpus), says="CPU quota")
         yield Fact(value=periods, says="periods throttled by it")
-        yield Fact(value=duration(quota.throttled_ns or 0), says="of CPU time throttled")
+        yield Fact(value=duration(quota.throttled_ns or 0), says="CPU time throttled")
         return
     share = host.share("throttled_ns")
     if share is None and "throttling" in host.unavailable:
@@ -285,15 +285,15 @@ def counter_facts(launch: Launch) -> tuple[Fact, ...]:
     instructions = _UNAVAILABLE if per_cycle is None else f"{per_cycle:.2f}"
     all_cycles = sum(counters.cycles_by_pmu.values())
     return (
-        Fact(value=instructions, says="instructions a cycle"),
+        Fact(value=instructions, says="instructions per cycle"),
         *(
-            Fact(value=percent(cycles / all_cycles, 0), says=f"of its cycles on {pmu}")
+            Fact(value=percent(cycles / all_cycles, 0), says=f"cycles on {pmu}")
             for pmu, cycles in counters.cycles_by_pmu.items()
             if all_cycles
         ),
         _shares(
             (counters.slots.get("core_bound"), counters.slots.get("memory_bound")),
-            "of slots core bound and memory bound",
+            "pipeline slots core bound and memory bound",
         ),
     )
 

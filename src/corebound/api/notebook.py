@@ -23,11 +23,12 @@ from corebound.analysis.wording import (
 from corebound.api.comparison import ComparedRow, Comparison
 from corebound.report.charts.axis import Axis
 from corebound.report.charts.intervals import (
+    NARROW_COLUMN,
     IntervalPlot,
     comparison_axis,
     comparison_plot,
+    effect_ticks,
     interval_svg,
-    ratio_ticks,
 )
 from corebound.stats.comparison import Comparison as Statistics
 from corebound.units import duration
@@ -172,7 +173,7 @@ def _ticks(axis: Axis) -> str:
     labels = (
         f'<span{" class=minor" if tick.minor else ""} style="left:{tick.at}%">'
         f"{escape(tick.text)}</span>"
-        for tick in ratio_ticks(axis)
+        for tick in effect_ticks(axis, NARROW_COLUMN)
     )
     return f'<th class="axis">{"".join(labels)}</th>'
 

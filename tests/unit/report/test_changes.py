@@ -14,6 +14,7 @@ from typer.testing import CliRunner
 
 from corebound.analysis.change_history import build_change_history, change_size, size_interval
 from corebound.analysis.commit_comparison import compare_commits
+from corebound.analysis.triage import change_status
 from corebound.analysis.wording import plain
 from corebound.cli.app import app
 from corebound.exchange.asv.results import more_is_better
@@ -23,7 +24,7 @@ from corebound.records.history import Series
 from corebound.report import site
 from corebound.report.history.panel import history_panel
 from corebound.report.inputs import PageContext, SiteInputs
-from corebound.report.pages.changes import group_changes
+from corebound.report.pages.changes import change_row, group_changes
 from corebound.report.pages.compare_commits import commits_page
 from corebound.report.pages.whats_new import whats_new
 from corebound.report.site import render_pages
@@ -35,10 +36,10 @@ from support.report_sample import NOW, pages_of
 WHY = "the <new> parser checks what it reads"
 
 
-def stepped(cell: str = "n=1", seed: int = 1) -> Series:
-    """Eighty nights, the later half a fifth slower."""
+def stepped(cell: str = "n=1", seed: int = 1, since: int = 40) -> Series:
+    """Eighty nights, a fifth slower since one of them."""
     noise = random.Random(seed)
-    values = [1e6 * (1.2 if at >= 40 else 1) * noise.lognormvariate(0, 0.01) for at in range(80)]
+    values = [1e6 * (1.2 if at >= since else 1) * noise.lognormvariate(0, 0.01) for at in range(80)]
     return a_series(values, project="trees", scenario="io.read", cell=cell)
 
 
@@ -69,6 +70,15 @@ def test_the_reason_of_what_came_back_is_none() -> None:
 
     assert history.status(change) == "open"
     assert history.because(change) == ""
+
+
+@pytest.mark.parametrize(("since", "status"), [(40, "open"), (60, "new")])
+def test_a_change_of_the_last_30_runs_is_new_as_its_commit_is(since: int, status: str) -> None:
+    (change,) = analyse([stepped(since=since)]).changes
+    history = build_change_history([change.series])
+
+    assert change_row(change, history).status.word == status
+    assert change_status(history.assessed[change.id]) == status
 
 
 @pytest.mark.parametrize("page", ["history.html", "feed.xml"])

@@ -357,6 +357,12 @@ def test_no_label_of_an_axis_of_effects_touches_the_one_of_no_effect() -> None:
     assert texts[-1] == "1×"
 
 
+def test_an_axis_of_small_effects_has_small_steps() -> None:
+    texts = [tick.text for tick in effect_ticks(effects_between(0.94, 1.03))]
+
+    assert texts == ["1.05× slower", "1.02×", "1×", "1.02× faster"]
+
+
 def test_a_label_that_is_near_no_effect_leaves_its_direction_out() -> None:
     texts = [tick.text for tick in effect_ticks(effects_between(0.1, 2.0), 0.5)]
 

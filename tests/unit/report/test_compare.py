@@ -197,6 +197,14 @@ def test_a_cell_that_is_not_decided_says_how_many_launches_would_decide_it() -> 
     assert re.fullmatch(r"about [0-9,]+ launches each", by_word["inconclusive"])
 
 
+def test_the_axis_counts_from_no_difference_in_both_directions() -> None:
+    page = compare_page(compare_runs(a_record(1), a_record(2, slower=1.4)), PageContext(now=NOW))
+
+    texts = [tick.text for tick in page.findings.ticks]
+    assert texts[0] == "1.5× slower"
+    assert not any(text.startswith("0") for text in texts)
+
+
 def test_a_row_has_the_command_that_measures_its_cell_again() -> None:
     page = compare_page(compare_runs(a_record(1), a_record(2, slower=1.4)), PageContext(now=NOW))
 
@@ -251,14 +259,6 @@ def test_another_kernel_is_refused_with_both_named() -> None:
         compare_runs(a_record(1), newer)
 
 
-def test_a_run_is_not_compared_with_itself() -> None:
-    with pytest.raises(InputError, match="the same run"):
-        compare_runs(a_record(1), a_record(1))
-
-
-def test_cells_of_one_run_only_are_named() -> None:
-    run, launches = a_record(1)
-    fewer = tuple(launch for launch in launches if launch.position == 0)
 def test_runs_with_other_variables_are_refused_with_the_way_to_compare_them() -> None:
     run, launches = a_record(2)
     other = tuple(replace(each, cell=replace(each.cell, env=(("FAST", "1"),))) for each in launches)
@@ -267,6 +267,14 @@ def test_runs_with_other_variables_are_refused_with_the_way_to_compare_them() ->
         compare_runs(a_record(1), (run, other))
 
 
+def test_a_run_is_not_compared_with_itself() -> None:
+    with pytest.raises(InputError, match="the same run"):
+        compare_runs(a_record(1), a_record(1))
+
+
+def test_cells_of_one_run_only_are_named() -> None:
+    run, launches = a_record(1)
+    fewer = tuple(launch for launch in launches if launch.position == 0)
 
     comparison = compare_runs((run, fewer), a_record(2))
 

@@ -478,8 +478,10 @@ def test_a_regression_that_is_no_news_is_still_said_to_be_open() -> None:
 
     assert tonight is not None
     assert plain(tonight.verdict) == "1 series watched; no new change."
-    assert "1 older regression is still open." in plain(tonight.support)
-    (link,) = (piece.link for piece in tonight.support if piece.text.startswith("1 older"))
+    assert "1 series has an older regression that is open." in plain(tonight.support)
+    (link,) = (
+        piece.link for piece in tonight.support if piece.text.startswith("1 series has an older")
+    )
     assert link == "history.html#triage"
 
 

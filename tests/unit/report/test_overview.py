@@ -93,6 +93,16 @@ def test_without_an_effect_the_headline_says_how_large_one_could_still_be() -> N
     )
 
 
+def test_a_scenario_without_a_result_keeps_the_headline_from_judging_all() -> None:
+    equal = a_result(a_scenario(name="a"), {NONE: 10.0, ONE_CPU: 10.0}, spread=0.002)
+    page = page_of(equal, a_result(a_scenario(name="b"), {}))
+
+    assert plain(page.hero.verdict) == "Keep the default until more is measured."
+    assert "One scenario needs more launches." in plain(page.hero.support)
+    (missing,) = (row for row in page.rows if row.shown is None)
+    assert missing.same == ""
+
+
 def test_too_little_data_says_what_is_known_and_what_to_run() -> None:
     page = page_of(a_result(a_scenario(), {NONE: 10.0, ONE_CPU: 10.0}, spread=1.0))
 
@@ -202,6 +212,8 @@ def test_one_scenario_needs_no_list_of_questions_and_several_have_one() -> None:
         (situation, [advice.result.scenario.name for advice in advices])
         for situation, advices in page_of(measured("one", 1), measured("two", 1)).situations
     ] == [("I run code of my own", ["one", "two"])]
+    # One without a value answers nothing.
+    assert page_of(measured("one", 1), measured("two")).situations[0][1][1:] == ()
 
 
 def test_a_history_without_changes_does_not_hide_the_largest_effect() -> None:

@@ -135,6 +135,8 @@ def ratio_axis(
 
 # Speed-ups and slow-downs at which an axis of effects has a tick, as many as fit.
 _EFFECT_STEPS = (1.1, 1.2, 1.5, 2.0, 3.0, 5.0, 10.0, 20.0, 50.0, 100.0)
+# Where nothing on the axis reaches the first of them.
+_SMALL_EFFECT_STEPS = (1.01, 1.02, 1.05)
 _MOST_EFFECT_TICKS = 3
 # An effect beyond this is drawn as an arrow at the edge.
 _MOST_EFFECT = 100.0
@@ -162,9 +164,12 @@ def effect_scale(
 def effects_between(low: float, high: float) -> Axis:
     """A logarithmic axis over exactly these ratios, with the same ticks on both sides of 1."""
     low = max(low, 1e-3)
+    is_small = max(1 / low, high) < _EFFECT_STEPS[0]
     sides = []
     for reach in (1 / low, high):
-        steps = [step for step in _EFFECT_STEPS if step <= reach]
+        steps = [
+            step for step in (_SMALL_EFFECT_STEPS if is_small else _EFFECT_STEPS) if step <= reach
+        ]
         # The furthest tick is always one of them.
         spacing = -(-len(steps) // _MOST_EFFECT_TICKS) or 1
         sides.append(steps[::-1][::spacing])

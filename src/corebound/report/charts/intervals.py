@@ -8,7 +8,13 @@ from msgspec import Struct
 
 from corebound.analysis.wording import VerdictWord, verdict_word
 from corebound.report.charts.alt_text import describe_interval, img_attributes
-from corebound.report.charts.axis import Axis, effect_scale, effect_tick, ratio_axis, ratio_tick
+from corebound.report.charts.axis import (
+    Axis,
+    effect_scale,
+    effect_tick,
+    effects_between,
+    ratio_axis,
+)
 from corebound.report.elements import Tick
 from corebound.stats.comparison import Comparison
 
@@ -17,6 +23,8 @@ LAUNCHES_NEEDED_NOTE = "Inconclusive rows show the estimated launches needed."
 
 # Between the labels of 1 and of another tick, as a share of the axis, so that they do not touch.
 _LEAST_LABEL_DISTANCE = 0.2
+# In a narrow column, where a label with its direction takes half of it.
+NARROW_COLUMN = 0.5
 
 _WIDTH = 1000
 _HEIGHT = 40
@@ -94,14 +102,14 @@ def comparison_plot(
 def comparison_axis(
     comparisons: Sequence[Comparison], *, margin: float, with_pairs: bool = False
 ) -> Axis:
-    """One axis for several comparisons.
+    """One axis for several comparisons, with ticks as `effect_ticks` labels them.
 
     Args:
         comparisons: The comparisons to draw.
         margin: The share on either side of 1 that must be on the axis.
         with_pairs: Whether the pairs behind them are drawn too.
     """
-    return ratio_axis(
+    ratios = ratio_axis(
         [comparison.speedup_ratio for comparison in comparisons],
         [
             (comparison.interval.low, comparison.interval.high)
@@ -113,16 +121,7 @@ def comparison_axis(
         if with_pairs
         else (),
     )
-
-
-def ratio_ticks(axis: Axis) -> tuple[Tick, ...]:
-    """The labels of a ratio axis; where space is short every other one is hidden, but never 1."""
-    texts = [(tick, ratio_tick(tick)) for tick in axis.ticks]
-    index_of_1 = axis.ticks.index(1.0) if 1.0 in axis.ticks else 0
-    return tuple(
-        Tick(at=round(axis.share(tick) * 100, 2), text=text, minor=(index - index_of_1) % 2 == 1)
-        for index, (tick, text) in enumerate(texts)
-    )
+    return effects_between(ratios.low, ratios.high)
 
 
 def interval_svg(plot: IntervalPlot, axis: Axis) -> str:

@@ -26,6 +26,8 @@ from corebound.units import significant
 # The address part of a commit at forges that can also compare commits.
 _COMMIT = "/commit/"
 _STATUS_TONES: dict[str, Tone] = {"open": "bad", "fixed": "good"}
+# While a change with one of these is new, it is called so, as its commit is.
+_OPEN_OR_KEPT = {"open", "kept"}
 # Words for a status that differ from it.
 _STATUS_WORDS = {"accepted": "acknowledged"}
 
@@ -94,8 +96,8 @@ class ChangeRow(Struct, frozen=True, kw_only=True):
     Attributes:
         number: Its mark in the chart above; 0 if it has none.
         size: Size and direction.
-        status: open, acknowledged, fixed, recovered, retired, kept, not clear or not confirmed,
-            with a tone.
+        status: new, open, acknowledged, fixed, recovered, retired, kept, not clear or not
+            confirmed, with a tone.
         because: The reason for the decision; empty without a decision.
         answer: The result of a re-run; empty without one.
         label: The cell.
@@ -144,7 +146,9 @@ def change_row(change: Change, history: ChangeHistory, *, number: int = 0) -> Ch
         status=VerdictWord(
             tone=_STATUS_TONES.get(status, "plain"),
             sign="",
-            word=_STATUS_WORDS.get(status, status),
+            word="new"
+            if status in _OPEN_OR_KEPT and history.is_news(change)
+            else _STATUS_WORDS.get(status, status),
         ),
         because=history.because(change),
         answer=history.answer(change),

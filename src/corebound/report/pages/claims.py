@@ -20,10 +20,11 @@ from corebound.analysis.wording import (
 )
 from corebound.report.charts.axis import Axis
 from corebound.report.charts.intervals import (
+    NARROW_COLUMN,
     IntervalPlot,
     comparison_axis,
     comparison_plot,
-    ratio_ticks,
+    effect_ticks,
 )
 from corebound.report.elements import Head, Hero, Tick
 from corebound.scenario.matrix import claim_pairs
@@ -135,7 +136,7 @@ def claims_page(scenario_results: Sequence[ScenarioResult], *, now: str) -> Clai
         ),
         hero=_hero([scenario_result for scenario_result, _ in claimed], results),
         axis=axis,
-        ticks=ratio_ticks(axis) if axis else (),
+        ticks=effect_ticks(axis, NARROW_COLUMN) if axis else (),
         groups=_groups(ordered, has_result=True),
         others=_groups(ordered, has_result=False),
         others_count=count(sum(result.judgement in _WITHOUT_RESULT for result in results), "claim"),
@@ -175,7 +176,7 @@ def _hero(scenario_results: Sequence[ScenarioResult], results: Sequence[ClaimRes
     rest = {
         "inconclusive": counts["undecided"],
         "not measured": counts["not measured"],
-        "need another host": counts["needs"],
+        f"{'needs' if counts['needs'] == 1 else 'need'} another host": counts["needs"],
     }
     others = ", ".join(f"{number} {word}" for word, number in rest.items() if number)
     hosts = list(
@@ -187,7 +188,7 @@ def _hero(scenario_results: Sequence[ScenarioResult], results: Sequence[ClaimRes
         question="Do published claims hold on this host?",
         context="",
         verdict=verdict,
-        support=rich(f"On {location}. {f'Beside them: {others}.' if others else ''}".strip()),
+        support=rich(f"On {location}. {f'Not conclusive: {others}.' if others else ''}".strip()),
         flags=(),
     )
 

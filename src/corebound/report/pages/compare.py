@@ -43,10 +43,11 @@ from corebound.records.run_record import Run
 from corebound.report.charts.axis import Axis
 from corebound.report.charts.intervals import (
     LAUNCHES_NEEDED_NOTE,
+    NARROW_COLUMN,
     IntervalPlot,
     comparison_axis,
     comparison_plot,
-    ratio_ticks,
+    effect_ticks,
 )
 from corebound.report.elements import Head, Hero, Tick
 from corebound.report.history.panel import HistoryPanel, history_panel
@@ -222,7 +223,7 @@ def _table(comparison: RunComparison, cells: Sequence[ComparedCell]) -> RatioTab
     )
     return RatioTable(
         axis=axis,
-        ticks=ratio_ticks(axis) if axis else (),
+        ticks=effect_ticks(axis, NARROW_COLUMN) if axis else (),
         rows=tuple(_row(comparison, cell) for cell in cells),
     )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import shlex
 from collections.abc import Sequence
 
@@ -26,7 +27,11 @@ from corebound.analysis.wording import (
 )
 from corebound.records.history import HistoryPoint
 from corebound.records.run_record import Commit
-from corebound.report.charts.intervals import comparison_axis, comparison_plot, ratio_ticks
+from corebound.report.charts.intervals import (
+    comparison_axis,
+    comparison_plot,
+    effect_ticks,
+)
 from corebound.report.elements import Head, Hero
 from corebound.report.history.panel import HistoryPanel, history_panel
 from corebound.report.inputs import PageContext
@@ -119,7 +124,8 @@ def _table(all_series: Sequence[ComparedSeries], history: ChangeHistory) -> Rati
     )
     return RatioTable(
         axis=axis,
-        ticks=ratio_ticks(axis) if axis else (),
+        # Memory is neither faster nor slower.
+        ticks=effect_ticks(axis, math.inf) if axis else (),
         rows=tuple(
             _row(series, replace(history.label(series.series), name=name, more=""))
             for series, name in zip(

@@ -48,7 +48,7 @@ from corebound.records.calibration import Calibration
 from corebound.records.history import Series
 from corebound.report.charts.axis import Axis
 from corebound.report.charts.duel import Duel, duel
-from corebound.report.charts.intervals import effect_axis, effect_ticks
+from corebound.report.charts.intervals import NARROW_COLUMN, effect_axis, effect_ticks
 from corebound.report.elements import Action, Head, Hero, Tick, action_of, damaged_records
 from corebound.report.inputs import PageContext
 from corebound.report.pages.series_table import SeriesGroup, last_change, no_change, series_groups
@@ -127,8 +127,6 @@ def _change_state(
 
 # With more benchmarks than this, only the history page lists them.
 _MOST = 50
-# The column of the intervals is narrow: a label with its direction takes half of it.
-_DIRECTION_DISTANCE = 0.5
 
 
 def imported_series(history: ChangeHistory) -> tuple[SeriesGroup, ...]:
@@ -316,7 +314,7 @@ def overview_page(
         action=top.action,
         duel=top.duel,
         axis=axis,
-        ticks=effect_ticks(axis, _DIRECTION_DISTANCE) if axis else (),
+        ticks=effect_ticks(axis, NARROW_COLUMN) if axis else (),
         news=news,
         rows=tuple(rows),
         launches=_launches(results),
@@ -362,7 +360,7 @@ def _headline(advices: Sequence[Advice]) -> _Headline:
     undecided = sum(advice.kind == "measure" for advice in advices)
     left = f" {count(undecided, 'scenario')} need more launches." if undecided > 1 else ""
     left = left or (" One scenario needs more launches." if undecided else "")
-    if most is None or most > _MOST_KEPT:
+    if most is None or most > _MOST_KEPT or len(compared) < len(advices):
         nearest = max(compared, key=_best_speedup)
         title = f"{nearest.result.scenario.title}, " if len(advices) > 1 else ""
         support = f"Best so far: {title}{_best_alternative(nearest)}."
@@ -473,7 +471,7 @@ def _row(advice: Advice, history: ChangeHistory) -> OverviewRow:
         and not advice.largest.is_faster
         and advice.best.cell.cell.key not in keys
         else "",
-        same=long_names(advice.same) if advice.same else "",
+        same=long_names(advice.same) if shown and advice.same else "",
         command=advice.command or reproduce_command(result, chosen[::-1]),
         trend=scenario_trend(
             result,
@@ -567,7 +565,11 @@ def _situations(advices: Sequence[Advice]) -> tuple[tuple[str, tuple[Advice, ...
     advice_of = {advice.result.scenario.name: advice for advice in advices}
     return tuple(
         (situation, tuple(advice_of[result.scenario.name] for result in results))
-        for situation, results in by_situation(advice.result for advice in advices)
+        for situation, results in by_situation(
+            advice.result
+            for advice in advices
+            if any(cell.is_measured for cell in advice.result.cells)
+        )
     )
 
 

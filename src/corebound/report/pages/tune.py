@@ -27,12 +27,13 @@ from corebound.analysis.tuning_text import (
 )
 from corebound.analysis.wording import capital, count, day, mode_class, rich
 from corebound.records.tuning import Objective
-from corebound.report.charts.axis import Axis, log_axis
+from corebound.report.charts.axis import Axis, linear_axis, log_axis
 from corebound.report.charts.intervals import (
+    NARROW_COLUMN,
     IntervalPlot,
     comparison_axis,
     comparison_plot,
-    ratio_ticks,
+    effect_ticks,
 )
 from corebound.report.charts.lines import LoadPoint, TradeoffCurve
 from corebound.report.charts.race import Lane
@@ -189,7 +190,7 @@ def tune_page(
         files=tuple(files),
         rows=rows,
         axis=axis,
-        ticks=ratio_ticks(axis) if axis else (),
+        ticks=effect_ticks(axis, NARROW_COLUMN) if axis else (),
         tradeoff=_tradeoff(rows) if result.tuning.objective != "cost" else None,
         sure=certainty(result),
         not_tried=(*not_tried(result), *same_as_others(result)),
@@ -283,6 +284,16 @@ def _outcome(result: TuneResult, key: str) -> str:
     return left.reason or f"dropped after block {left.block + 1}"
 
 
+# A logarithmic axis of a narrower range may have no round value.
+_LINEAR_SPAN = 3.0
+
+
+def _time_axis(times_ns: Sequence[float]) -> Axis:
+    low, high = min(times_ns) / 1.1, max(times_ns) * 1.1
+    axis = linear_axis if high / low < _LINEAR_SPAN else log_axis
+    return axis(low, high, most_ticks=5)
+
+
 def _tradeoff(rows: Sequence[RaceRow]) -> Tradeoff | None:
     known = [(row, row.value_ns, row.cpu_ns) for row in rows if row.value_ns and row.cpu_ns]
     points = [(row, value, cpu) for row, value, cpu in known if value and cpu]
@@ -297,8 +308,7 @@ def _tradeoff(rows: Sequence[RaceRow]) -> Tradeoff | None:
         )
     ]
     values, cpus = [value for _, value, _ in points], [cpu for _, _, cpu in points]
-    across = log_axis(min(cpus) / 1.1, max(cpus) * 1.1, most_ticks=5)
-    up = log_axis(min(values) / 1.1, max(values) * 1.1, most_ticks=5)
+    across, up = _time_axis(cpus), _time_axis(values)
     best = ", ".join(row.name for row, _, _ in front)
     return Tradeoff(
         curves=tuple(

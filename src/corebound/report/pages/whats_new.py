@@ -285,11 +285,14 @@ def _series_count(changes: Sequence[Change]) -> int:
 
 
 def _still_open(history: ChangeHistory) -> int:
-    """The number of regressions that are no longer new and still open."""
+    """The number of series with a regression that is no longer new and still open."""
     news = {change.id for change in history.news}
-    return sum(
-        change.is_regression and history.status(change) == "open" and change.id not in news
-        for change in history.changes
+    return _series_count(
+        [
+            change
+            for change in history.changes
+            if change.is_regression and history.status(change) == "open" and change.id not in news
+        ]
     )
 
 
@@ -330,7 +333,8 @@ def _support(
         parts += [strong(text, "history.html#failing"), ". "]
     parts += not_analysed_words(not_analysed, "history.html#not-analysed")
     if older:
-        text = f"{count(older, 'older regression')} {'is' if older == 1 else 'are'} still open"
+        has = "has" if older == 1 else "have"
+        text = f"{count(older, 'series', 'series')} {has} an older regression that is open"
         parts += [strong(text, "history.html#triage"), ". "]
     if short:
         many, colon, why = short.partition(":")

@@ -53,7 +53,7 @@ from corebound.analysis.wording import (
 from corebound.diagnosis.evidence import wait_share
 from corebound.machine.topology import cpu_list
 from corebound.records.launch_record import Launch
-from corebound.report.charts.axis import Axis, effects_between, linear_axis
+from corebound.report.charts.axis import Axis, linear_axis
 from corebound.report.charts.intervals import (
     IntervalPlot,
     comparison_axis,
@@ -214,12 +214,11 @@ def _anchors(result: ScenarioResult, unmeasured: tuple[UnmeasuredCells, ...]) ->
 def _comparison_axis(result: ScenarioResult) -> Axis | None:
     if not result.ranked:
         return None
-    ratios = comparison_axis(
+    return comparison_axis(
         [alternative.comparison for alternative in result.ranked],
         margin=result.measure.margin,
         with_pairs=True,
     )
-    return effects_between(ratios.low, ratios.high)
 
 
 # A launch that took at least half as long again is drawn at the edge.

@@ -225,7 +225,7 @@ def _reading(noun: str) -> tuple[tuple[str, str], ...]:
 
 def _samples_text(samples: int) -> str:
     """The number of samples: with only a few, neither moves nor their absence can be seen."""
-    text = count(samples, "look")
+    text = count(samples, "sample")
     return text if samples >= _MIN_SAMPLES else f"{text}: too short to detect migrations"
 
 

@@ -58,17 +58,21 @@ def flags(result: ScenarioResult, checks_passed: int, checks: int) -> tuple[Flag
         _skipped_cells(result),
     ]
     if checks:
-        all_passed = checks_passed == checks
-        raised.append(
-            Flag(
-                tone="good" if all_passed else "warn",
-                sign="✓" if all_passed else "!",
-                title=f"{checks_passed} of {checks} fairness checks passed",
-                detail="each evaluated from the records",
-                link="#fairness",
-            )
-        )
+        raised.append(_fairness_checks(checks_passed, checks))
     return tuple(flag for flag in raised if flag is not None)
+
+
+def _fairness_checks(passed: int, evaluated: int) -> Flag:
+    failed = evaluated - passed
+    evidence = "evaluated from the records"
+    if not failed:
+        title = f"{count(passed, 'fairness check')} passed"
+        return Flag(tone="good", sign="✓", title=title, detail=evidence, link="#fairness")
+    return Flag.warning(
+        title=f"{count(failed, 'fairness check')} {'needs' if failed == 1 else 'need'} attention",
+        detail=f"{passed} of {evaluated} passed, {evidence}",
+        link="#fairness",
+    )
 
 
 def uncommitted_flag(results: Sequence[ScenarioResult]) -> Flag | None:

@@ -293,7 +293,7 @@ def test_a_page_without_a_comparison_has_no_axis_and_says_that_the_baseline_is_m
 
 
 @pytest.mark.parametrize(
-    ("looks", "said"), [(1, "1 look: too short to detect migrations"), (60, "60 looks")]
+    ("looks", "said"), [(1, "1 sample: too short to detect migrations"), (60, "60 samples")]
 )
 def test_a_strip_shows_the_number_of_samples(looks: int, said: str) -> None:
     run, launches = a_record("one")
@@ -320,7 +320,7 @@ def test_the_binding_check_counts_the_samples_of_the_launch_with_fewest() -> Non
     (result,) = latest_results([(a_run(), seen)])
 
     assert checks(result)[0].evidence == (
-        "binding verified in 3 of 3 launches; the least seen had 2 looks"
+        "binding verified in 3 of 3 launches; at least 2 samples each"
     )
 
 

@@ -18,7 +18,7 @@ from corebound.report.inputs import PageContext
 from corebound.report.scenario.configurations import configurations
 from corebound.report.scenario.launches import launch_rows
 from corebound.report.scenario.page import ScenarioPage, scenario_page
-from corebound.report.scenario.verdict import hero
+from corebound.report.scenario.verdict import flags, hero
 from corebound.scenario.cell import Cell
 from corebound.scenario.matrix import expand
 from corebound.stats.noise_floor import calibrated, lock_digest
@@ -234,6 +234,23 @@ def test_refused_launches_without_retry_leave_a_cell_incomplete() -> None:
 
     assert found is not None
     assert (found.never, found.short, found.of) == (0, 1, 4)
+
+
+@pytest.mark.parametrize(
+    ("passed", "title", "detail"),
+    [
+        (8, "8 fairness checks passed", "evaluated from the records"),
+        (7, "1 fairness check needs attention", "7 of 8 passed, evaluated from the records"),
+        (5, "3 fairness checks need attention", "5 of 8 passed, evaluated from the records"),
+    ],
+)
+def test_a_flag_counts_the_fairness_checks_that_failed(
+    passed: int, title: str, detail: str
+) -> None:
+    flag = flags(studied(*every_cell(4)), passed, 8)[-1]
+
+    assert (flag.title, flag.detail, flag.link) == (title, detail, "#fairness")
+    assert (flag.tone == "warn") == (passed < 8)
 
 
 def test_a_disturbed_launch_of_a_cell_with_enough_others_is_discarded_and_flagged() -> None:
