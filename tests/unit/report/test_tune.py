@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from corebound.analysis.tuning import analyse_tuning
 from corebound.report.pages.tune import tune_page
 from support.report_sample import NOW
@@ -18,3 +20,21 @@ def test_values_that_hardly_differ_have_axes_with_labels() -> None:
     assert shown is not None
     assert len(shown.along) > 1
     assert len(shown.levels) > 1
+
+
+def test_a_winner_that_does_not_clearly_beat_the_default_is_not_recommended() -> None:
+    # Launches of the default vary too much to say that they are slower.
+    times_ms: dict[str, float | Sequence[float]] = {
+        DEFAULT: [6.0, 16.0],
+        ONE_THREAD: 14.0,
+        BOUND: 9.0,
+        ONE_CPU: 15.0,
+    }
+    result = analyse_tuning(*a_tuned_run(times_ms))
+
+    page = tune_page(result, (), loads=None, now=NOW)
+
+    assert result.advice == "inconclusive"
+    assert "winner" in page.rows[0].tags
+    assert not any("recommended" in row.tags for row in page.rows)
+    assert not page.is_conclusive

@@ -210,7 +210,7 @@ def print_loads(loads: LoadsResult, console: Console) -> None:
     """Print whether one configuration does for all loads, and a line for each load."""
     console.print(Text(common_sentence(loads), style="bold"))
     table = Table(title="Loads", title_justify="left", box=None, padding=(0, 1))
-    for heading in ("load", "recommended", "against the default", "against the common one"):
+    for heading in ("load", "winner", "against the default", "against the common one"):
         table.add_column(heading, overflow="fold")
     for row in load_rows(loads):
         table.add_row(row.load, row.recommended, row.gain, row.against_common)

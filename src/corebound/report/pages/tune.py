@@ -61,7 +61,7 @@ class RaceRow(Struct, frozen=True, kw_only=True):
     Attributes:
         cell: The configuration.
         name: Its name.
-        tags: Its roles: recommended, default, launcher, tie.
+        tags: Its roles: recommended (or winner, if that is inconclusive), default, launcher, tie.
         lane: Its part of the race.
         outcome: How its race ended.
         value_ns, cpu_ns: The objective, and the CPU time of an iteration.
@@ -115,6 +115,7 @@ class TunePage(Struct, frozen=True, kw_only=True):
         address: The address of the page, from the site's top.
         command: The command of the race.
         value: What the values of the rows are.
+        is_conclusive: Whether the winner, which the files set, is clearly better than the default.
         files: The artefacts, with what is known of each.
         rows: The configurations, best first.
         axis: The axis of the comparisons; None without any.
@@ -134,6 +135,7 @@ class TunePage(Struct, frozen=True, kw_only=True):
     hero: Hero
     command: CommandLine
     value: str
+    is_conclusive: bool
     files: tuple[Proof, ...]
     rows: tuple[RaceRow, ...]
     axis: Axis | None
@@ -187,6 +189,7 @@ def tune_page(
         ),
         command=original_command(run),
         value=VALUES[result.tuning.objective],
+        is_conclusive=result.advice != "inconclusive",
         files=tuple(files),
         rows=rows,
         axis=axis,
@@ -262,14 +265,16 @@ def _rows(result: TuneResult) -> tuple[RaceRow, ...]:
                 compared="" if comparison is None else times(comparison, result.tuning.objective),
             )
         )
-    return tuple(sorted(rows, key=lambda row: "recommended" not in row.tags))
+    best = result.recommended
+    return tuple(sorted(rows, key=lambda row: best is None or row.cell.key != best.key))
 
 
 def _tags(result: TuneResult, key: str) -> tuple[str, ...]:
     finalists = result.standing.finalists
     ties = finalists.ties if finalists is not None and len(finalists.ties) > 1 else ()
+    best = "winner" if result.advice == "inconclusive" else "recommended"
     roles = {
-        "recommended": result.recommended is not None and result.recommended.key == key,
+        best: result.recommended is not None and result.recommended.key == key,
         "default": result.contest.default == key,
         "launcher": result.contest.launcher == key,
         "tie": key in ties,
