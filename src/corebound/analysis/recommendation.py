@@ -362,4 +362,9 @@ def _more_data(result: ScenarioResult) -> CommandLine:
         return CommandLine(
             shlex.join(("corebound", "run", result.source.path, "--favour-doubtful"))
         )
-    return CommandLine(shlex.join(("corebound", "run", result.source.path)))
+    words = ["corebound", "run", result.source.path]
+    if not any(cell.is_measured for cell in result.cells):
+        # The same again: all of it may take hours where the profile takes minutes.
+        words += ["--profile", run.profile] if run.profile is not None else []
+        words += [word for key in run.only for word in ("--only", key)]
+    return CommandLine(shlex.join(words))

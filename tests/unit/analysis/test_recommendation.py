@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from corebound.analysis.recommendation import Advice, advise, greatest_difference, headline
 from corebound.analysis.scenario_result import ScenarioResult
@@ -86,6 +87,17 @@ def test_too_little_data_names_the_command_that_decides() -> None:
     assert unmeasured.says == "Not measured yet."
     assert unmeasured.command is not None
     assert unmeasured.command.line == "corebound run scenarios/a-scenario.yaml"
+
+
+def test_a_scenario_without_values_is_measured_again_with_its_profile() -> None:
+    result = a_result(a_scenario(), {})
+    quick = replace(result, run=replace(result.run, profile="quick"))
+
+    command = the_advice(quick).command
+
+    assert command is not None
+    assert command.line.startswith("corebound run scenarios/a-scenario.yaml")
+    assert "--profile quick" in command.line
 
 
 @pytest.mark.parametrize(

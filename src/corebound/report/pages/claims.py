@@ -188,7 +188,7 @@ def _hero(scenario_results: Sequence[ScenarioResult], results: Sequence[ClaimRes
         question="Do published claims hold on this host?",
         context="",
         verdict=verdict,
-        support=rich(f"On {location}. {f'Not conclusive: {others}.' if others else ''}".strip()),
+        support=rich(f"On {location}. {f'Others: {others}.' if others else ''}".strip()),
         flags=(),
     )
 

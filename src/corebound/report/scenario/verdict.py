@@ -419,8 +419,11 @@ def _no_result(result: ScenarioResult) -> tuple[Text, Text]:
             ),
         )
     tail = f" The first reason given: {reason}" if reason else ""
+    # Invalid ones may be valid once the host is quiet.
+    launched = [launch for launch in result.launches if launch.status != "skipped"]
+    may_be_valid = launched and all(launch.status == "invalid" for launch in launched)
     return (
-        rich("Nothing could be measured here."),
+        rich("No launch is valid yet." if may_be_valid else "Nothing could be measured here."),
         coded(
             f"No launch of any of the {count(len(result.cells), 'configuration')} was valid.{tail}"
         ),

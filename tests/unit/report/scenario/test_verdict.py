@@ -90,6 +90,16 @@ def test_a_run_without_launches_counts_the_cells_it_never_launched() -> None:
     assert "SMT siblings cannot run here: no core of this host has two CPUs." in plain(hero.support)
 
 
+def test_launches_that_were_all_disturbed_may_be_valid_another_time() -> None:
+    reason = "the launch was disturbed from outside."
+    disturbed = [replace(launched(cell), status="invalid", reason=reason) for cell in FITTING]
+
+    shown = page_of(studied(*disturbed, *map(skipped, SIBLINGS))).hero
+
+    assert plain(shown.verdict) == "No launch is valid yet."
+    assert reason in plain(shown.support)
+
+
 def test_the_lead_counts_the_listed_cells_of_all_cells() -> None:
     page = page_of(studied(*map(skipped, SIBLINGS)))
 
