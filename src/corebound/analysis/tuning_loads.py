@@ -183,8 +183,8 @@ def common_sentence(loads: LoadsResult) -> str:
             f" {name}; for {load}, the recommended one is {compared}."
         )
     return (
-        f"Inconclusive: {name} may cost more than {margin}. For {load}, the recommended one is"
-        f" {compared} than it."
+        f"Inconclusive: {name} may cost more than {margin}. For {load}, the winner compared with it"
+        f" is {compared}."
     )
 
 

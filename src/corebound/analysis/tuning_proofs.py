@@ -7,6 +7,7 @@ from typing import Literal
 
 from msgspec import Struct
 
+from corebound.analysis.tuning_text import times
 from corebound.planning.artefacts import Artefact
 from corebound.records.launch_record import Launch
 from corebound.scenario.models import Warmup
@@ -18,7 +19,8 @@ from corebound.stats.launch_summary import summarise
 THROUGH_AXIS = "through"
 DIRECT = "command"
 
-# `launched`: its launches were as fast as the race's. `differs`: they were not, or they failed.
+# `launched`: its launches were as fast as the race's. `differs`: their speed certainly differs by
+# more than the margin, or they failed.
 # `checked`: only its syntax. `wrong`: its program rejects it. `written`: none of these.
 State = Literal["launched", "differs", "checked", "wrong", "written"]
 
@@ -69,11 +71,20 @@ def launched_proof(
         summarise(direct[0].cell, direct, warmup),
         margin=margin,
     )
-    differs = comparison is None or comparison.verdict in {"faster", "slower"}
+    evidence = (
+        f"{len(through)} of {len(through)} launches through it ran on the requested CPUs"
+        " with the requested threads."
+    )
+    if comparison is None or comparison.interval is None:
+        evidence += " They are too few to compare its speed."
+        return Proof(artefact=artefact, state="written", evidence=evidence)
+    interval = comparison.interval
+    differs = interval.high < 1 / (1 + margin) or interval.low > 1 + margin
+    if differs:
+        evidence += f" But it was {times(comparison, 'latency')} than the winner's own command."
     return Proof(
         artefact=artefact,
         state="differs" if differs else "launched",
-        evidence=f"{len(through)} of {len(through)} launches through it ran on the requested CPUs"
-        " with the requested threads.",
+        evidence=evidence,
         comparison=comparison,
     )

@@ -71,7 +71,7 @@ def times(comparison: Comparison | None, objective: Objective) -> str:
 
 
 def headline(result: TuneResult, *, bounds: bool = True) -> str:
-    """What to do, in a sentence; with the interval of the gain if `bounds`."""
+    """What to do, in a sentence; if `bounds`, with the gain and its interval."""
     known, recommended = names(result), result.recommended
     if result.advice == "unfinished":
         return "The race is not complete. Continue it with `--resume`."
@@ -82,15 +82,23 @@ def headline(result: TuneResult, *, bounds: bool = True) -> str:
         return "Keep the default: no configuration tried is clearly better."
     if result.contest.default is None or default is None:
         return f"Use {name}; the default gives no result on this host."
-    compared = times(default, result.tuning.objective)
-    if result.advice == "change" and not bounds:
-        compared = compared.partition(" (")[0]
     if result.advice == "inconclusive":
-        return (
-            f"Keep the default for now: {name} won the race, but its fresh launches do not clearly"
-            f" beat the default: {compared}."
-        )
+        return f"Keep the default for now{f': {inconclusive_winner(result)}' if bounds else '.'}"
+    compared = times(default, result.tuning.objective)
+    if not bounds:
+        compared = compared.partition(" (")[0]
     return f"Use {name}: {compared} than the default."
+
+
+def inconclusive_winner(result: TuneResult) -> str:
+    """That fresh launches do not decide between the winner and the default; else empty."""
+    default = result.against(result.contest.default)
+    if result.advice != "inconclusive" or result.recommended is None or default is None:
+        return ""
+    return (
+        f"{names(result)[result.recommended.key]} won the race, but its fresh launches do not"
+        f" clearly beat the default: {times(default, result.tuning.objective)}."
+    )
 
 
 def certainty(result: TuneResult) -> tuple[str, ...]:

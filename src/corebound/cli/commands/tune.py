@@ -175,7 +175,7 @@ def tune(
 def _print_outcome(outcome: TuneOutcome, console: Console) -> None:
     print_result(outcome.result, outcome.records, console)
     for proof in outcome.proofs:
-        console.print(Text(_proof_text(proof, outcome.result)), soft_wrap=True)
+        console.print(Text(_proof_text(proof)), soft_wrap=True)
 
 
 def _tune_loads(
@@ -315,11 +315,9 @@ def _kinds(emit: str | None) -> tuple[ArtefactKind, ...]:
     return tuple(dict.fromkeys(kinds))
 
 
-def _proof_text(proof: Proof, result: TuneResult) -> str:
+def _proof_text(proof: Proof) -> str:
     sign = {"launched": "✓", "differs": "✗", "wrong": "✗"}.get(proof.state, "–")
     text = f"{sign} {proof.artefact.title}, {proof.artefact.file}: {proof.evidence}"
-    if proof.state == "differs" and proof.comparison is not None:
-        text += f" It is {times(proof.comparison, result.tuning.objective)} than the winner."
     return f"{text} {proof.artefact.note}".rstrip()
 
 

@@ -20,6 +20,7 @@ from corebound.analysis.tuning_proofs import Proof
 from corebound.analysis.tuning_text import (
     certainty,
     headline,
+    inconclusive_winner,
     names,
     not_tried,
     same_as_others,
@@ -225,10 +226,10 @@ def _loads(loads: LoadsResult) -> Loads:
 
 def _support(result: TuneResult) -> str:
     """The interval of the gain, and how sure the race is."""
-    gain, default = "", result.against(result.contest.default)
+    gain, default = capital(inconclusive_winner(result)), result.against(result.contest.default)
     if result.advice == "change" and default is not None:
-        gain = f"Against the default: {times(default, result.tuning.objective)}. "
-    return gain + next(iter(certainty(result)), "")
+        gain = f"Against the default: {times(default, result.tuning.objective)}."
+    return " ".join(filter(None, (gain, next(iter(certainty(result)), ""))))
 
 
 def _rows(result: TuneResult) -> tuple[RaceRow, ...]:
