@@ -298,7 +298,7 @@ def counter_facts(launch: Launch) -> tuple[Fact, ...]:
     )
 
 
-_STATUSES: tuple[Status, ...] = ("ok", "invalid", "failed", "timed-out", "skipped")
+_STATUSES: tuple[Status, ...] = ("ok", "dropped", "invalid", "failed", "timed-out", "skipped")
 
 
 def reason_of(launch: Launch) -> str:
@@ -357,6 +357,7 @@ def first_reason(launches: Iterable[Launch]) -> str:
 
 
 _NOT_COUNTED: dict[Status, str] = {
+    "dropped": "dropped from a race",
     "invalid": "not run as requested",
     "failed": "failed",
     "timed-out": "timed out",

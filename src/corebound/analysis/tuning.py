@@ -120,7 +120,7 @@ def _entrant(
 ) -> Entrant:
     log_costs, cpu_logs, failures, cpus = {}, {}, {}, 0
     for block, launch in launches.items():
-        if not launch.has_value:
+        if launch.status != "ok":
             failures[block] = launch.reason or f"The launch {launch.status}."
             continue
         summary = summarise(launch)
@@ -167,7 +167,7 @@ class Standing(Struct, frozen=True, kw_only=True):
         return frozenset()
 
 
-def time_of(launch: Launch) -> float:
+def total_seconds(launch: Launch) -> float:
     """How long a launch took, in seconds, with those that were discarded before it.
 
     The record of a race has no other launch for a cell in a block, so these are assumed to have
@@ -184,7 +184,7 @@ def standing(
     spent_s: dict[int, float] = {}
     for by_block in launches.values():
         for block, launch in by_block.items():
-            spent_s[block] = spent_s.get(block, 0.0) + time_of(launch)
+            spent_s[block] = spent_s.get(block, 0.0) + total_seconds(launch)
     if tuning.recommended is not None:
         keys = tuple(one.key for one in taking_part)
         race = Race(blocks=0, remaining=keys, dropped=(), ending="decided")
@@ -231,7 +231,7 @@ def _summary(
     judged = [
         objective_summary(summarise(launch), cell, objective)
         for launch in launches
-        if launch.has_value
+        if launch.status == "ok"
     ]
     return combine_launches(
         cell,

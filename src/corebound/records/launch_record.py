@@ -87,7 +87,7 @@ class Served(Struct, frozen=True, kw_only=True):
     restarts: Count
 
 
-Status = Literal["ok", "failed", "timed-out", "invalid", "skipped"]
+Status = Literal["ok", "dropped", "failed", "timed-out", "invalid", "skipped"]
 Kind = Literal["measure", "profile"]
 
 # The start of the fix text of a discarded launch: true while its run is in progress.
@@ -208,8 +208,7 @@ class Launch(Struct, frozen=True, kw_only=True):
         block, position: The block, and the place in its random order; for a profiling
             launch, 0 and the cell's place in the scenario.
         status: Only `ok` launches contribute to a statistic.
-        reason, fix: Why it is not `ok`, and how the user can fix it; else None. An `ok` one has a
-            reason if it ended early, without a value, because a race drops its cell.
+        reason, fix: Why it is not `ok`, and how the user can fix it; else None.
         evidence: Each reason why it is `invalid`, in words.
         placement, commands: What was launched; None and empty if skipped
             before they were determined.
@@ -265,11 +264,6 @@ class Launch(Struct, frozen=True, kw_only=True):
     alternated: tuple[str, ...] = ()
     pauses: Pauses | None = None
     quota: QuotaUse | None = None
-
-    @property
-    def has_value(self) -> bool:
-        """Whether it is `ok` and did not end early."""
-        return self.status == "ok" and self.reason is None
 
     @property
     def faults_per_iteration(self) -> float | None:

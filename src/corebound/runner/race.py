@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from corebound.analysis.tuning import Contest, LaunchesByBlock, Summarise, standing, time_of
+from corebound.analysis.tuning import Contest, LaunchesByBlock, Summarise, standing, total_seconds
 from corebound.planning.plan import PlannedCell
 from corebound.records.launch_record import Launch
 from corebound.records.tuning import Tuning
@@ -50,7 +50,7 @@ class TaskRace(Struct, frozen=True, kw_only=True):
         The most promising cells are launched, and the default and the launcher in any case.
         """
         took_s = [
-            time_of(launch)
+            total_seconds(launch)
             for launch in _first_launches(launches).values()
             if launch.status != "skipped"
         ]
@@ -69,7 +69,9 @@ class TaskRace(Struct, frozen=True, kw_only=True):
         limits, because the winner is compared with them.
         """
         first = {
-            key: launch for key, launch in _first_launches(launches).items() if launch.has_value
+            key: launch
+            for key, launch in _first_launches(launches).items()
+            if launch.status == "ok"
         }
         if planned.cell.key in self.contest.always or not first:
             return planned

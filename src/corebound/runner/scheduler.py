@@ -397,7 +397,7 @@ class ScenarioProgress:
             for block, record in self._launches[cell.key].items()
             if before is None or block < before
         ]
-        summaries = [self._summarised(record) for record in launches if record.has_value]
+        summaries = [self._summarised(record) for record in launches if record.status == "ok"]
         return combine_launches(cell, summaries, [record.status for record in launches])
 
     def _summarised(self, record: Launch) -> LaunchSummary:

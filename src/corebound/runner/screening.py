@@ -138,7 +138,9 @@ def _is_too_disturbed(result: LaunchResult, disturbance: Disturbance | None, kin
     """Whether to refuse a launch; a suspended launch may also have timed out."""
     if result.status == "timed-out":
         return disturbance is not None and "suspension" in disturbance.by
-    return result.status == "ok" and is_too_much(disturbance, result.host, kind)
+    # A disturbance may also be why a server seems too slow for a race.
+    judged = result.status in {"ok", "dropped"}
+    return judged and is_too_much(disturbance, result.host, kind)
 
 
 def _refused(result: LaunchResult, disturbance: Disturbance | None, kind: Kind) -> Screened:

@@ -95,7 +95,7 @@ def why_dropped(served: Served) -> str | None:
     if most_per_s >= least_per_s:
         return None
     return (
-        f"dropped: it reaches at most {most_per_s:.3g} requests per second, and needs"
+        f"it reaches at most {most_per_s:.3g} requests per second, and needs"
         f" {least_per_s:.3g} to stay in the race."
     )
 
@@ -148,8 +148,8 @@ class _Session:
         if evidence:
             status = "invalid"
             reason = (deviated(evidence), fix)
-        elif status == "ok" and self._served is not None:
-            reason = (why_dropped(self._served), None)
+        elif status == "ok" and self._served and (why := why_dropped(self._served)):
+            status, reason = "dropped", (why, None)
         duration_ns = time.monotonic_ns() - self._began_ns
         return LaunchResult(
             status=status,

@@ -289,7 +289,7 @@ def summarise(cell: Cell, launches: Iterable[Launch], warmup: Warmup) -> CellSum
     summaries = [
         summarise_launch(launch, warmup)
         for launch in attempted
-        if launch.has_value
+        if launch.status == "ok"
         and (launch.served is not None or any(worker.wall_ns for worker in launch.workers))
     ]
     return combine_launches(cell, summaries, [launch.status for launch in attempted])

@@ -122,11 +122,13 @@ def test_a_default_that_crashes_does_not_stop_the_race() -> None:
 
 def test_a_configuration_whose_first_launch_ends_early_leaves_the_race_with_the_reason() -> None:
     run, launches = a_tuned_run(PLANTED, failing=ONE_CPU)
-    reason = "dropped: it is too slow."
+    reason = "it is too slow."
     result = analyse_tuning(
         run,
         [
-            replace(launch, status="ok", reason=reason) if launch.status == "failed" else launch
+            replace(launch, status="dropped", reason=reason)
+            if launch.status == "failed"
+            else launch
             for launch in launches
         ],
     )

@@ -64,7 +64,7 @@ def test_a_failure_shows_the_end_of_its_traceback_and_where_the_rest_is() -> Non
 
 
 def test_a_launch_that_a_race_drops_did_not_fail() -> None:
-    first, second = printed(a_launch(reason="dropped: it is too slow.", workers=()))
+    first, second = printed(a_launch(status="dropped", reason="it is too slow.", workers=()))
 
     assert first.startswith("– a-scenario: default")
     assert second == "  dropped: it is too slow."

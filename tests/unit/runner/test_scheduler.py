@@ -507,6 +507,17 @@ def test_a_disturbed_launch_is_refused_and_made_again_at_the_end_of_its_block() 
     assert len(kept) == 7
 
 
+def test_a_disturbed_launch_is_not_dropped_from_a_race_but_made_again() -> None:
+    kept: list[Launch] = []
+    dropped = replace(a_disturbed_outcome(), status="dropped", reason="it is too slow.")
+    first = iter([dropped])
+
+    a_runner(kept, a_task(), launch=lambda _job: next(first, None) or an_outcome()).run()
+
+    assert kept[0].status == "invalid"
+    assert (kept[2].cell.key, kept[2].status) == (kept[0].cell.key, "ok")
+
+
 def test_the_name_of_a_launch_that_is_made_again_is_that_of_the_first_whatever_it_is() -> None:
     kept: list[Launch] = []
     first = iter([a_disturbed_outcome()])
@@ -1027,7 +1038,7 @@ def test_a_first_search_for_a_rate_ends_if_it_cannot_come_near_the_highest_one()
 def test_a_cell_whose_first_launch_ended_early_has_no_other() -> None:
     def launch(job: Job) -> LaunchResult:
         if job.planned.cell.binding.mode == "one-cpu":
-            return replace(raced(job), reason="dropped: it is too slow.", workers=())
+            return replace(raced(job), status="dropped", reason="it is too slow.", workers=())
         return raced(job)
 
     kept: list[Launch] = []

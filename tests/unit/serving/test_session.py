@@ -32,7 +32,6 @@ def test_a_server_that_cannot_reach_the_least_rate_is_dropped() -> None:
     reason = why_dropped(a_search_result(within_per_s=None, over_per_s=25.0, least_per_s=42.0))
 
     assert reason is not None
-    assert reason.startswith("dropped")
     assert "25" in reason
     assert "42" in reason
 

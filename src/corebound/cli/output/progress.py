@@ -35,6 +35,7 @@ _WARNING_WIDTH = 80
 
 _STATUS_SIGNS = {
     "ok": ("✓", "green"),
+    "dropped": ("–", "dim"),
     "failed": ("✗", "red"),
     "timed-out": ("✗", "red"),
     "invalid": ("!", "yellow"),
@@ -202,8 +203,7 @@ class RunProgress:
         return f"about {clock(max(left_s, 0))} left"
 
     def _launch_line(self, launch: Launch) -> Text:
-        is_dropped = launch.status == "ok" and not launch.has_value
-        sign, style = _STATUS_SIGNS["skipped" if is_dropped else launch.status]
+        sign, style = _STATUS_SIGNS[launch.status]
         line = Text.assemble((sign, style), f" {_cell_name(launch.cell)}")
         if launch.status != "skipped":
             if (step_ns := _step_ns(launch)) is not None:
@@ -229,7 +229,7 @@ class RunProgress:
     def _details(self, launch: Launch) -> Iterator[str]:
         """Why a launch does not count, and what it left behind; the same thing only once."""
         if launch.reason is not None and self._is_new(launch.status, launch.reason):
-            yield launch.reason if launch.status == "ok" else f"{launch.status}: {launch.reason}"
+            yield f"{launch.status}: {launch.reason}"
             if launch.status == "failed":
                 yield from (f"| {line}" for line in traceback_lines(launch.log))
             if launch.fix:
