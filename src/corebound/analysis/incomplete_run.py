@@ -95,18 +95,6 @@ def _is_given_up(summary: CellSummary, made: Sequence[Launch]) -> bool:
     )
 
 
-def requested_launches(run: Run, least: int) -> int:
-    """The launches of each cell that `run --launches` asked for, else the scenario's `least`.
-
-    Records store the option only as it was typed.
-    """
-    asked = dict(zip(run.argv, run.argv[1:], strict=False)).get("--launches", "")
-    asked = asked or next(
-        (text.partition("=")[2] for text in run.argv if text.startswith("--launches=")), ""
-    )
-    return int(asked) if asked.isdecimal() else least
-
-
 def spent_budget(run: Run, launches: Sequence[Launch]) -> str:
     """The run's budget if its launches show that it ran out: `1h30m`; else empty.
 

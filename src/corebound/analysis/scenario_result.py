@@ -7,12 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from corebound.analysis.incomplete_run import (
-    IncompleteRun,
-    find_incomplete,
-    requested_launches,
-    spent_budget,
-)
+from corebound.analysis.incomplete_run import IncompleteRun, find_incomplete, spent_budget
 from corebound.diagnosis.diagnose import diagnose
 from corebound.diagnosis.evidence import CellEvidence, Evidence, Finding
 from corebound.planning.models import Placement
@@ -302,7 +297,7 @@ def analyse_scenario(
             [cell for cell in requested if run.measured_key(cell) == cell.key],
             launched,
             summaries,
-            least=requested_launches(run, measure.launches.min),
+            least=run.launches or measure.launches.min,
             budget=spent_budget(run, launches),
         ),
     )

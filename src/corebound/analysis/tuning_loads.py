@@ -189,13 +189,13 @@ def common_sentence(loads: LoadsResult) -> str:
 
 
 class LoadRow(Struct, frozen=True, kw_only=True):
-    """A load in words: its recommended configuration, and what that one gains.
+    """A load in words: the winner of its race, and what that one gains.
 
     `gain` is against the default, and `against_common` against the common configuration.
     """
 
     load: str
-    recommended: str
+    winner: str
     gain: str
     against_common: str
 
@@ -210,7 +210,7 @@ def _load_row(loads: LoadsResult, index: int) -> LoadRow:
     best, objective = result.recommended, result.tuning.objective
     if best is None:
         return LoadRow(
-            load=load_text(result.tuning), recommended=headline(result), gain="", against_common=""
+            load=load_text(result.tuning), winner=headline(result), gain="", against_common=""
         )
     is_default = best.key == result.contest.default
     if common is None:
@@ -221,7 +221,7 @@ def _load_row(loads: LoadsResult, index: int) -> LoadRow:
         against_common = times(common.costs[index], objective)
     return LoadRow(
         load=load_text(result.tuning),
-        recommended=capital(names(result)[best.key]),
+        winner=capital(names(result)[best.key]),
         gain="the same" if is_default else times(result.compared_with_default(best.key), objective),
         against_common=against_common,
     )

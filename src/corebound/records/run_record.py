@@ -143,6 +143,12 @@ class Run(Struct, frozen=True, kw_only=True):
         return ("--config", files[0]) if files else ()
 
     @property
+    def launches(self) -> int | None:
+        """The launches of each cell that --launches asked for; None without it."""
+        numbers = [int(value) for value in self._values_of("--launches") if value.isdecimal()]
+        return numbers[-1] if numbers else None
+
+    @property
     def env(self) -> dict[str, str]:
         """The environment variables that --env set, by name, with the values that they had."""
         names = {value.partition("=")[0] for value in self._values_of("--env")}

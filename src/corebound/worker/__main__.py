@@ -177,7 +177,7 @@ def work(request: protocol.Request, orders: BinaryIO, reply: MessageWriter) -> N
         sys.path += request.fallback_path
     with Phase(reply, "import"):
         adapter = importlib.import_module(ADAPTERS[request.framework])
-        kind = "workload" if request.command is None else "command"
+        kind = "workload" if request.command is None else "command_workload"
         make_workload = importlib.import_module(f"corebound.worker.{kind}").make_workload
         adapter.prepare(seed=request.seed, intra_op=request.intra_op, inter_op=request.inter_op)
         if request.project:

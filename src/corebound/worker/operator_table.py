@@ -85,7 +85,7 @@ class Profile:
     trace: str | None
 
 
-def profile_of(**fields: Any) -> Profile:
+def profile_from_fields(**fields: Any) -> Profile:
     """The profile of a message.
 
     Raises:

@@ -364,7 +364,7 @@ def decode_message(line: bytes) -> Message:
     if name == "profile":
         # Import it only here: few workers send one.
         table = importlib.import_module("corebound.worker.operator_table")
-        profile: Profile = _build(table.profile_of, document)
+        profile: Profile = _build(table.profile_from_fields, document)
         return profile
     kind = _KINDS.get(name)
     if kind is None:

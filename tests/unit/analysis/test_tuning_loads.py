@@ -101,5 +101,5 @@ def test_without_a_recommendation_for_each_load_there_is_no_common_one() -> None
 
     assert loads.common is None
     assert "not every load" in common_sentence(loads)
-    assert "not complete" in load_rows(loads)[1].recommended
+    assert "not complete" in load_rows(loads)[1].winner
     assert common_document(loads)["costs"] == []

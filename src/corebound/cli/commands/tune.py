@@ -213,7 +213,7 @@ def print_loads(loads: LoadsResult, console: Console) -> None:
     for heading in ("load", "winner", "against the default", "against the common one"):
         table.add_column(heading, overflow="fold")
     for row in load_rows(loads):
-        table.add_row(row.load, row.recommended, row.gain, row.against_common)
+        table.add_row(row.load, row.winner, row.gain, row.against_common)
     print_table(table, console)
 
 
