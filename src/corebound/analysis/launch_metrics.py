@@ -327,9 +327,7 @@ def fix_of(launch: Launch, others: Iterable[Launch]) -> str:
         and other.attempt == launch.attempt + 1
         for other in others
     )
-    outcome = (
-        "It was launched again." if was_repeated else "The run ended before it was launched again."
-    )
+    outcome = "Launched again." if was_repeated else "The run ended before another attempt."
     return f"{outcome} {fix.removeprefix(CONTINUES).lstrip()}".rstrip()
 
 

@@ -103,13 +103,14 @@ def test_what_a_reason_says_is_not_said_again_as_evidence() -> None:
     assert row.notes[:2] == (f"The launch was disturbed from outside: {EVIDENCE}.", "it swapped")
 
 
-def test_a_refused_launch_says_that_it_was_launched_again() -> None:
-    rows = page_of(refused(), refused(attempt=1)).uncounted_launches
+def test_each_advice_is_given_once_with_the_number_of_launches_it_is_for() -> None:
+    page = page_of(*(refused(attempt=attempt) for attempt in range(3)))
 
-    assert [row.notes[-1] for row in rows] == [
-        f"It was launched again. {DOCTOR}",
-        f"The run ended before it was launched again. {DOCTOR}",
-    ]
+    assert page.fixes == (
+        (f"Launched again. {DOCTOR}", "2 launches"),
+        (f"The run ended before another attempt. {DOCTOR}", "1 launch"),
+    )
+    assert not any(DOCTOR in note for row in page.launches for note in row.notes)
 
 
 def test_a_scenario_tells_the_same_of_its_launches() -> None:
@@ -122,7 +123,7 @@ def test_a_scenario_tells_the_same_of_its_launches() -> None:
         f"The launch was disturbed from outside: {EVIDENCE}.",
         ("it swapped",),
     )
-    assert row.fix.startswith("The run ended before it was launched again.")
+    assert row.fix.startswith("The run ended before another attempt.")
     assert page.configurations.unmeasured[0].fix == row.fix
 
 

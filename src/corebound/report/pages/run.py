@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from msgspec import Struct
@@ -38,7 +39,7 @@ class RunLaunch(Struct, frozen=True, kw_only=True):
     """One launch, whatever its status.
 
     Attributes:
-        notes: Why it has no result or does not count, and what to do.
+        notes: Why it has no result or does not count.
         log: The end of its log.
         command: Launches its cell again.
     """
@@ -65,6 +66,7 @@ class RunPage(Struct, frozen=True, kw_only=True):
         scenarios: (title, address, its launches in words, command to measure it again) of each.
         checks: The doctor's results; None if it did not run.
         uncounted_launches: Launches that are neither ok nor skipped; `launches` are all.
+        fixes: What to do about them: each advice once, with the number of launches it is for.
         launch_counts: The number of launches of each kind.
     """
 
@@ -78,6 +80,7 @@ class RunPage(Struct, frozen=True, kw_only=True):
     scenarios: tuple[tuple[str, str, str, CommandLine], ...]
     checks: tuple[HostCheck, ...] | None
     uncounted_launches: tuple[RunLaunch, ...]
+    fixes: tuple[tuple[str, str], ...]
     launches: tuple[RunLaunch, ...]
     launch_counts: str
 
@@ -97,7 +100,8 @@ def run_page(
     ordered = sorted(
         launches, key=lambda launch: (launch.kind, launch.block, launch.position, launch.id)
     )
-    rows = tuple(_launch(run, launch, launches) for launch in ordered)
+    rows = tuple(_launch(run, launch) for launch in ordered)
+    uncounted = tuple(row for row in rows if row.launch.status not in {"ok", "skipped"})
     return RunPage(
         address=run_file(run),
         head=Head(
@@ -120,7 +124,8 @@ def run_page(
         facts=_facts(run),
         scenarios=_scenarios(run, launches),
         checks=run.preflight,
-        uncounted_launches=tuple(row for row in rows if row.launch.status not in {"ok", "skipped"}),
+        uncounted_launches=uncounted,
+        fixes=_fixes(uncounted, launches),
         launches=rows,
         launch_counts=_count_words(launches),
     )
@@ -228,8 +233,18 @@ def _process_settings(launch: Launch) -> Iterator[str]:
         yield f"{size(sum(each.size_bytes for each in pages))} of memory in huge pages"
 
 
-def _launch(run: Run, launch: Launch, launches: Sequence[Launch]) -> RunLaunch:
-    notes = [reason_of(launch), *evidence_of(launch), fix_of(launch, launches)]
+def _fixes(
+    uncounted: Sequence[RunLaunch], launches: Sequence[Launch]
+) -> tuple[tuple[str, str], ...]:
+    """Each advice about these launches, and how many it is for; that of most launches first."""
+    numbers = Counter(fix_of(row.launch, launches) for row in uncounted)
+    return tuple(
+        (fix, count(number, "launch", "launches")) for fix, number in numbers.most_common() if fix
+    )
+
+
+def _launch(run: Run, launch: Launch) -> RunLaunch:
+    notes = [reason_of(launch), *evidence_of(launch)]
     if launch.leftover_processes:
         notes.append(
             f"left running by its worker, and ended: {', '.join(launch.leftover_processes)}"

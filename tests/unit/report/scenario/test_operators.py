@@ -154,7 +154,7 @@ def test_a_successful_second_attempt_at_a_profile_counts() -> None:
 
     assert section(a_study(refused, one_cpu, launch)).unprofiled == ()
     (missing,) = section(a_study(replace(refused, fix="It is launched again."), one_cpu)).unprofiled
-    assert missing.fix == "The run ended before it was launched again."
+    assert missing.fix == "The run ended before another attempt."
 
 
 def test_phases_are_shown_if_the_framework_reports_them() -> None:
