@@ -87,9 +87,31 @@ def test_files_are_launched_through_and_a_recommendation_is_verified(tmp_path: P
         "taskset" not in (suite / "tuned/corebound.sh").read_text()
     )
 
-    verified = json.loads(output_of(suite, "tune", "nap.yaml", "--verify", "--json"))
+    (verified,) = json.loads(output_of(suite, "tune", ".", "--verify", "--json"))["recommendations"]
     assert verified["answer"] == "holds"
     assert verified["differences"] == []
+    output_of(suite, "report")
+    (page,) = (suite / "reports" / "site" / "tune").glob("*.html")
+    assert "The recommendation holds: " in page.read_text()
+
+
+@pytest.mark.quick
+def test_a_nightly_run_says_which_recommendations_are_lost(tmp_path: Path) -> None:
+    suite = a_suite(tmp_path, ONE_THREAD)
+    night = ("nightly", "nap.yaml", "--profile", "quick", "--verify", "--json")
+    first = json.loads(output_of(suite, *night))
+    assert (first["steps"]["verify"], first["recommendations"]) == (2, [])
+    assert "No recommendation to check" in first["text"]
+
+    output_of(suite, "tune", "nap.yaml", "--max-candidates", "3", "--json")
+    (suite / "nap.py").write_text(PLANTED.format(condition=NOTHING_SET))
+    code, out, err = corebound(suite, *night)
+
+    second = json.loads(out)
+    assert code == 1, err
+    assert second["status"] == "recommendation lost"
+    assert [each["answer"] for each in second["recommendations"]] == ["lost"]
+    assert "The default is better now." in second["text"]
 
 
 def test_a_killed_race_is_resumed_without_repetition(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from corebound.analysis.wording import (
     binding_name,
     capital,
     count,
+    ends,
     relative_speed,
     speed_bounds,
 )
@@ -18,7 +19,7 @@ from corebound.records.tuning import Objective
 from corebound.scenario.cell import Cell
 from corebound.stats.comparison import Comparison
 from corebound.stats.intervals import is_usable_ratio
-from corebound.units import percent
+from corebound.units import duration, percent
 
 DEFAULT = "the default"
 # What one configuration is compared with another, if it is better, or worse.
@@ -131,6 +132,8 @@ def certainty(result: TuneResult) -> tuple[str, ...]:
         f"The ratios come from {count(fresh, 'fresh launch', 'fresh launches')} of each finalist,"
         " made after the race, so that selecting the winner does not bias them."
     )
+    if result.advice == "inconclusive" and (ranges := _ranges(result)):
+        sentences.append(ranges)
     disturbed = max((len(one.summary.left_out) for one in result.confirmed), default=0)
     if disturbed:
         sentences.append(
@@ -155,6 +158,30 @@ def certainty(result: TuneResult) -> tuple[str, ...]:
             " recommended."
         )
     return tuple(sentences)
+
+
+def _ranges(result: TuneResult) -> str:
+    """The fastest and the slowest fresh launch of the winner and of the default; empty if alike."""
+    default = result.contest.default
+    by_key = {
+        one.cell.key: [launch.median_ns for launch in one.summary.launches]
+        for one in result.confirmed
+    }
+    winner, other = by_key.get(result.confirmed[0].cell.key), by_key.get(default or "")
+    if not winner or not other or max(map(_range_ratio, (winner, other))) < _WIDE:
+        return ""
+    of_winner, of_default = (
+        ends(min(medians), max(medians), duration) for medians in (winner, other)
+    )
+    return f"Launches of the winner took {of_winner}, those of the default {of_default}."
+
+
+# Launches that differ by this factor differ for a reason.
+_WIDE = 1.2
+
+
+def _range_ratio(medians: Sequence[float]) -> float:
+    return max(medians) / min(medians)
 
 
 def not_tried(result: TuneResult) -> tuple[tuple[str, str], ...]:

@@ -28,8 +28,8 @@ class NightlyRun(Struct, frozen=True, kw_only=True):
     """The result of a nightly run.
 
     Attributes:
-        status: `ok`, `regression`, `launches failed`, `nothing measured`, `series not analysed`,
-            `failed` or `crashed`.
+        status: `ok`, `regression`, `recommendation lost`, `launches failed`, `nothing measured`,
+            `series not analysed`, `failed` or `crashed`.
         exit_code: The exit code of the command.
         started_at: When it began, as in the names of its records.
         steps: The exit code of each step, by its name.
@@ -58,6 +58,7 @@ def nightly(
     profile: ProfileName = "nightly",
     budget_s: float = 14_400.0,
     update: bool = False,
+    verify: bool = False,
     to: str | PathLike[str] | None = None,
     branch: str | None = None,
     push: str | None = None,
@@ -80,6 +81,7 @@ def nightly(
         profile: `quick` or `nightly`.
         budget_s: Start no launch after this many seconds.
         update: Whether to fetch and fast-forward the project under test first.
+        verify: Whether to check the recommendations of `corebound tune` too.
         to: The folder to publish to; `reports/public` if there is neither this nor a branch.
         branch: The branch to publish to instead.
         push: The remote to push that branch to.
@@ -103,6 +105,7 @@ def nightly(
         budget_s=budget_s,
         wait_s=wait_s,
         update=update,
+        verify=verify,
         to=_place(to, branch),
         branch=branch,
         push=push,

@@ -14,6 +14,7 @@ from corebound.analysis.scenario_result import Profiles
 from corebound.analysis.tuning import TuneResult
 from corebound.analysis.tuning_loads import LoadsResult
 from corebound.analysis.tuning_proofs import Proof
+from corebound.analysis.tuning_verification import Verification
 from corebound.errors import Fault
 from corebound.parallel import Mapper, serial_map
 from corebound.records.calibration import Calibration
@@ -53,6 +54,7 @@ class SiteInputs(Struct, frozen=True, kw_only=True):
             unchanged runs are not made again.
         profiled: The operator profiles of each run, by its id.
         tunings: The latest results of `corebound tune`, each with the files that set its winner.
+        verifications: The latest check of each of these, by the id of its run, if there is one.
         loads: The same results together, where only their loads differ.
         hosts: The results of several hosts, compared; None for one host.
         compared: Pairs that get a comparison page in addition to the latest runs.
@@ -79,6 +81,7 @@ class SiteInputs(Struct, frozen=True, kw_only=True):
     stamps: Mapping[str, str] = field(default_factory=dict)
     profiled: Mapping[str, Profiles] = field(default_factory=dict)
     tunings: Sequence[tuple[TuneResult, Sequence[Proof]]] = ()
+    verifications: Mapping[str, Verification] = field(default_factory=dict)
     loads: Sequence[LoadsResult] = ()
     hosts: HostComparison | None = None
     compared: Sequence[RequestedComparison] = ()

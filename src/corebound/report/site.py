@@ -173,13 +173,14 @@ def render_pages(
         page = commits_page(pair, context)
         yield commits_data(pair.project, pair.before.sha, pair.after.sha), commits_csv(pair)
         yield page.address, renderer.page("compare", page)
-    tunings: list[tuple[str, str]] = []
+    tunings: list[tuple[str, str, str]] = []
     for result, files in inputs.tunings:
         together = next((one for one in inputs.loads if one.has(result)), None)
-        tuned = tune_page(result, files, loads=together, now=inputs.now)
+        checked = inputs.verifications.get(result.run.id)
+        tuned = tune_page(result, files, loads=together, verified=checked, now=inputs.now)
         yield tuned.data.removeprefix("../"), json_file(tune_document(result, files))
         yield tuned.address, renderer.page("tune", tuned)
-        tunings.append((tuned.head.title, tuned.address))
+        tunings.append((tuned.title, tuned.address, tuned.summary))
     overview = overview_page(
         results, context, tunings=tunings, records=inputs.records, faults=inputs.faults
     )

@@ -12,7 +12,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from corebound import clock
-from corebound.errors import NO_ANSWER, CoreboundError, InputError, LaunchError
+from corebound.errors import NO_ANSWER, REGRESSION, CoreboundError, InputError, LaunchError
 from corebound.machine import discovery, identity
 from corebound.records import jsonl
 from corebound.scenario.models import ProfileName
@@ -57,6 +57,7 @@ class NightlyRequest(Struct, frozen=True, kw_only=True):
     records: Path
     summary_file: Path | None = None
     webhook: str | None = None
+    verify: bool = False
 
     @property
     def identity(self) -> tuple[str, ...]:
@@ -64,6 +65,7 @@ class NightlyRequest(Struct, frozen=True, kw_only=True):
         return (
             *map(str, self.files), self.profile, f"{self.budget_s:g}", str(self.update),
             str(self.to), str(self.branch), str(self.push), str(self.config), str(self.records),
+            *(("verify",) if self.verify else ()),
         )  # fmt: skip
 
     def check(self) -> None:
@@ -116,6 +118,13 @@ def nightly_steps(request: NightlyRequest, journal: Journal, host: str) -> tuple
     regressions = _corebound_command(
         "regressions", "--confirm", "--json", *config, *records, *wait, *links
     )
+    verify = Step(
+        name="verify",
+        command=_corebound_command("tune", *files, "--verify", "--json", *config, *records, *wait),
+        # 1: a recommendation no longer holds; 2: there is none to check; 5: inconclusive.
+        accepted_codes=frozenset({0, REGRESSION, InputError.exit_code, NO_ANSWER}),
+        once=True,
+    )
     update = (Step(name="update", command=_corebound_command("update", *config), once=True),)
     return (
         *(update if request.update else ()),
@@ -128,7 +137,12 @@ def nightly_steps(request: NightlyRequest, journal: Journal, host: str) -> tuple
         # published all the same.
         Step(name="run", command=run, accepted_codes=_RUN_CODES, once=True),
         # 5: some series could not be analysed; the summary names them.
-        Step(name="regressions", command=regressions, accepted_codes=frozenset({0, 1, NO_ANSWER})),
+        Step(
+            name="regressions",
+            command=regressions,
+            accepted_codes=frozenset({0, REGRESSION, NO_ANSWER}),
+        ),
+        *((verify,) if request.verify else ()),
         Step(
             name="report",
             command=_corebound_command("report", "--out", str(DEFAULT_SITE), *records),
@@ -213,6 +227,7 @@ def run_nightly(
             regressions=_step_output(journal, "regressions")
             if "regressions" in result.codes
             else None,
+            recommendations=(_step_output(journal, "verify") or {}).get("recommendations", ()),
             site=request.site_url,
             partial=run_output.get("ending") == "out of time",
             snapshot=run_output.get("snapshot"),

@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 
 from msgspec import Struct
 
+from corebound.analysis.wording import count
 from corebound.errors import (
     CRASHED,
     NO_ANSWER,
@@ -34,6 +35,7 @@ class NightlySummary(Struct, frozen=True, kw_only=True):
         project: The project that was measured.
         result: The result of the steps.
         regressions: The output of `corebound regressions --json`; None if that step did not run.
+        recommendations: The output of `corebound tune --verify --json` for each recommendation.
         site: The public address of the site; None if unknown.
         partial: Whether the budget ran out before everything was measured.
         snapshot: The name of the working tree, if it was measured with uncommitted changes.
@@ -48,6 +50,7 @@ class NightlySummary(Struct, frozen=True, kw_only=True):
     site: str | None
     partial: bool
     snapshot: str | None = None
+    recommendations: Sequence[Mapping[str, Any]] = ()
     delivery_code: int = 0
 
     @property
@@ -63,6 +66,8 @@ class NightlySummary(Struct, frozen=True, kw_only=True):
         if self.result.exit_code == NO_ANSWER:
             was_measured = self.result.codes.get("run") != NO_ANSWER
             return "series not analysed" if was_measured else "nothing measured"
+        if self.result.exit_code == REGRESSION and not _alarms(self) and _lost(self):
+            return "recommendation lost"
         words = {0: "ok", REGRESSION: "regression"}
         return words.get(self.result.exit_code, "launches failed")
 
@@ -86,6 +91,12 @@ def _lines(summary: NightlySummary) -> Iterator[str]:
         yield f"✗ {_series_name(series)}: {one_line(since)}"
     for series in (summary.regressions or {}).get("not_analysed", ()):
         yield f"? {_series_name(series)}: not analysed: {one_line(series['reason'])}"
+    if summary.result.codes.get("verify") == InputError.exit_code:
+        yield "? No recommendation to check: run `corebound tune` on this host first."
+    for checked in summary.recommendations:
+        if checked["answer"] != "holds":
+            sign = "✗" if checked["answer"] == "lost" else "?"
+            yield f"{sign} {one_line(checked['title'])}: {one_line(checked['text'])}"
     if summary.result.failure is not None:
         yield from _failure_lines(summary.result.failure)
     elif summary.site:
@@ -95,10 +106,10 @@ def _lines(summary: NightlySummary) -> Iterator[str]:
 def _headline(summary: NightlySummary) -> str:
     if summary.result.failure is not None:
         return f"{summary.status.upper()} at `{summary.result.failure.step}`"
-    count = len(_alarms(summary))
-    headline = (
-        f"{count} new regression{'' if count == 1 else 's'}" if count else "no new regression"
-    )
+    alarms, lost = len(_alarms(summary)), len(_lost(summary))
+    headline = count(alarms, "new regression") if alarms else "no new regression"
+    if lost:
+        headline += f", {count(lost, 'recommendation')} lost"
     if summary.result.codes.get("run") == LaunchError.exit_code:
         headline += ", some launches failed"
     if summary.snapshot is not None:
@@ -110,6 +121,11 @@ def _headline(summary: NightlySummary) -> str:
     return headline + (
         ", the budget ran out before everything was measured" if summary.partial else ""
     )
+
+
+def _lost(summary: NightlySummary) -> tuple[Mapping[str, Any], ...]:
+    """The recommendations that no longer hold."""
+    return tuple(checked for checked in summary.recommendations if checked["answer"] == "lost")
 
 
 def _alarms(summary: NightlySummary) -> tuple[Mapping[str, Any], ...]:
@@ -191,6 +207,7 @@ def summary_document(summary: NightlySummary) -> dict[str, Any]:
         "partial": summary.partial,
         "snapshot": summary.snapshot,
         "regressions": _alarms(summary),
+        "recommendations": summary.recommendations,
         "site": summary.site,
     }
 

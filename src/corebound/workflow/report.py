@@ -15,6 +15,7 @@ from corebound import clock
 from corebound.analysis.host_comparison import HostComparison, compare_hosts
 from corebound.analysis.host_records import Record
 from corebound.analysis.tuning import TuneResult
+from corebound.analysis.tuning_verification import latest_verification
 from corebound.errors import Fault, InputError, encodable
 from corebound.launch.environments import cache_dir
 from corebound.records import documents, history_files, jsonl
@@ -39,7 +40,7 @@ from corebound.workflow.run_index import (
     indexed_folders,
     joined_folders,
 )
-from corebound.workflow.tunings import loads_of, tuning_results
+from corebound.workflow.tunings import loads_of, stored_checks, tuning_results
 from corebound.workflow.unchanged_report import ReportStamp
 
 
@@ -112,7 +113,14 @@ def write_site(
     calibrations, damaged_calibrations = documents.read_calibrations(records)
     confirmations, damaged_confirmations = documents.read_confirmations(records)
     tunings = tuple(tuning_results(records, faults))
-    loads = loads_of([result for result, _ in tunings], records, faults)
+    races = [result for result, _ in tunings]
+    checks = stored_checks(records, races, faults)
+    loads = loads_of(races, checks)
+    verifications = {
+        race.run.id: verified
+        for race in races
+        if (verified := latest_verification(race, checks.get(race.run.id, ()))) is not None
+    }
     past = EarlierResults((*folders, *auxiliary_folders(records, faults)))
     for fault in (
         *faults,
@@ -159,6 +167,7 @@ def write_site(
                     for result, files in tunings
                     if not only or _matches(str(result.source.document["name"]), only)
                 ],
+                verifications=verifications,
                 loads=loads,
                 hosts=_hosts(records, content.records, tunings, only),
                 compared=[

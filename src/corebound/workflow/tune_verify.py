@@ -1,19 +1,23 @@
-"""`corebound tune --verify` without a terminal: does a recommendation still hold?"""
+"""`corebound tune --verify` without a terminal: do the recommendations still hold?"""
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Literal
+from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from corebound.analysis.tuning import TuneResult, analyse_tuning
+from corebound.analysis.tuning_document import finalists_document
+from corebound.analysis.tuning_loads import load_text
+from corebound.analysis.tuning_verification import Verification, verification
 from corebound.errors import Fault, InputError
 from corebound.machine import discovery, identity
 from corebound.records import documents, jsonl
+from corebound.records.run_record import Run
 from corebound.records.tuning import Objective, Tuning
 from corebound.runner import Task
 from corebound.scenario.cell import Cell
@@ -27,87 +31,121 @@ from corebound.workflow.reproduce import environment_differences, host_differenc
 from corebound.workflow.scenarios import LoadedScenario, load_scenarios
 from corebound.workflow.tunings import StoredTuning, latest_tunings
 
-Answer = Literal["holds", "lost", "inconclusive"]
-
 
 class VerifyResult(Struct, frozen=True, kw_only=True):
     """A recommendation that was measured again.
 
     Attributes:
-        before, now: The race, and the new launches of its finalists.
-        recommended: What the race recommended.
-        better: What beats it now; None if nothing does.
+        verification: Whether it holds.
         differences: What changed on the host and in the environment since.
-        answer: Whether the recommendation holds.
         records: The file of the new launches.
     """
 
-    before: TuneResult
-    now: TuneResult
-    recommended: Cell
-    better: Cell | None
+    verification: Verification
     differences: tuple[str, ...]
-    answer: Answer
     records: Path
 
+    @property
+    def title(self) -> str:
+        """The scenario, with the objective and the load of the race if it has one."""
+        before = self.verification.before
+        document, tuning = before.source.document, before.tuning
+        parts = (
+            str(document.get("title") or document["name"]),
+            tuning.objective if tuning.objective != "latency" else "",
+            load_text(tuning) if tuning.load else "",
+        )
+        return ", ".join(filter(None, parts))
 
-def verify_tuning(
+    @property
+    def document(self) -> dict[str, Any]:
+        """The result as plain data, as `--json` prints it."""
+        verified = self.verification
+        return {
+            "title": self.title,
+            "answer": verified.answer,
+            "text": verified.text,
+            "recommended": verified.recommended.key,
+            "better": verified.better.key if verified.better else None,
+            "differences": list(self.differences),
+            "race": verified.before.run.id,
+            "run": verified.now.run.id,
+            "records": str(self.records),
+            "finalists": finalists_document(verified.now),
+        }
+
+
+def verify_recommendations(
     request: RunRequest,
-    objective: Objective,
+    objective: Objective | None,
     reporter: Reporter,
     *,
     unlocked: bool = False,
     wait_s: float = 0.0,
-) -> VerifyResult:
-    """Launch the finalists of the latest race again, as often as its fresh launches.
+) -> tuple[VerifyResult, ...]:
+    """Launch the finalists of the latest races again, as often as their fresh launches.
 
     Args:
-        request: The scenario file and the options of any run.
-        objective: The race's objective.
+        request: The scenario files, or folders of them, and the options of any run.
+        objective: Verify only races for it; None: for each objective.
         reporter: Shows the progress.
         unlocked: Whether to measure beside other runs.
         wait_s: How long to wait for another run on this host, in seconds.
 
+    Returns:
+        One result for each scenario, objective and load with a recommendation; at least one.
+
     Raises:
-        InputError: This host has no recommendation for the scenario.
-        CoreboundError: The host does not allow the run.
+        InputError: This host has no recommendation for these scenarios.
+        CoreboundError: The host does not allow the runs.
     """
     with ExitStack() as stack:
         hold_host(stack, reporter.notify, unlocked=unlocked, wait_s=wait_s)
-        stored = _latest(request, objective, reporter.notify)
-        before = analyse_tuning(stored.run, jsonl.read(stored.file).launches)
-        recommended = before.recommended
-        if recommended is None or before.standing.finalists is None:
-            raise InputError(
-                what="the latest race recommends nothing.",
-                where=str(stored.file),
-                fix="Complete it with `corebound tune FILE --resume`, or start a new one.",
-            )
-        finalists = {recommended.key, *before.standing.finalists.keys}
-        prepared = again(before, finalists, recommended, request, reporter.notify)
-        differences = (
-            *host_differences(before.run),
-            *environment_differences(recommended, before.run, prepared.run),
+        races = _races(request, objective, reporter.notify)
+        results = [_measure_again(race, request, reporter, stack) for race in races]
+    verified = tuple(result for result in results if result is not None)
+    if not verified:
+        name = _name(races[-1].run)
+        raise InputError(
+            what=f"the latest race of {name} recommends nothing.",
+            where=str(races[-1].file),
+            fix="Complete it with `corebound tune FILE --resume`, or start a new one.",
         )
-        for difference in differences:
-            reporter.notify(f"Changed since the race: {difference}")
-        result = execute_run(preflight(prepared, reporter), None, reporter, stack)
+    return verified
+
+
+def _measure_again(
+    stored: StoredTuning, request: RunRequest, reporter: Reporter, stack: ExitStack
+) -> VerifyResult | None:
+    """Launch the finalists of a race again; None if the race recommends nothing."""
+    before = analyse_tuning(stored.run, jsonl.read(stored.file).launches)
+    recommended = before.recommended
+    if recommended is None or before.standing.finalists is None:
+        return None
+    finalists = {recommended.key, *before.standing.finalists.keys}
+    prepared = again(before, finalists, recommended, request, reporter.notify)
+    result = execute_run(preflight(prepared, reporter), None, reporter, stack)
     now = analyse_tuning(result.run, result.launches)
     return VerifyResult(
-        before=before,
-        now=now,
-        recommended=recommended,
-        better=_better(now),
-        differences=tuple(differences),
-        answer=_answer(before, now),
+        verification=verification(before, now),
+        differences=(
+            *host_differences(before.run),
+            *environment_differences(recommended, before.run, prepared.run),
+        ),
         records=result.file,
     )
 
 
-def _latest(request: RunRequest, objective: Objective, notify: Notify) -> StoredTuning:
-    """The latest race of the file's scenario on this host."""
+def _races(
+    request: RunRequest, objective: Objective | None, notify: Notify
+) -> Sequence[StoredTuning]:
+    """The latest races of the scenarios on this host, of each selected load.
+
+    Raises:
+        InputError: There is none.
+    """
     loaded = load_scenarios(request.files, request.only, request.profile)
-    names = {one.scenario.name for one in loaded}
+    scenarios = {one.scenario.name for one in loaded}
     selected = {axis for one in loaded for cell in one.cells for axis in cell.axes}
     host = identity.host(discovery.live_topology()).id
     faults: list[Fault] = []
@@ -115,22 +153,25 @@ def _latest(request: RunRequest, objective: Objective, notify: Notify) -> Stored
         stored
         for stored in latest_tunings(request.records, faults)
         if stored.run.host.id == host
-        and stored.run.scenarios[0].document["name"] in names
+        and _name(stored.run) in scenarios
         and stored.run.tuning is not None
-        and stored.run.tuning.objective == objective
+        and objective in (None, stored.run.tuning.objective)
         and selected.issuperset(stored.run.tuning.load)
     ]
     for fault in faults:
         notify(f"warning: {fault}")
     if not found:
+        of = f" for {objective}" if objective else ""
         raise InputError(
-            what=f"no race of {' or '.join(sorted(names))} for {objective} on this host.",
+            what=f"no race{of} of these scenarios on this host.",
             where=str(documents.tunes_folder(request.records)),
             fix="Run `corebound tune FILE` first.",
         )
-    if len({stored.run.tuning.load for stored in found if stored.run.tuning is not None}) > 1:
-        notify("This verifies the latest race. Select the load of another one with `--only`.")
-    return found[-1]
+    return found
+
+
+def _name(run: Run) -> str:
+    return str(run.scenarios[0].document["name"])
 
 
 def again(
@@ -175,33 +216,3 @@ def again(
         file=jsonl.file_of(run, documents.tunes_folder(request.records)),
         tasks=(Task(scenario=task.scenario, planned=task.planned, tuning=tuning),),
     )
-
-
-def _better(now: TuneResult) -> Cell | None:
-    """The finalist that certainly beats the recommended one, by more than the margin; the best."""
-    ratios = {
-        one.cell.key: (one.comparison.speedup_ratio, one.cell)
-        for one in now.confirmed
-        if one.comparison is not None
-        and one.comparison.interval is not None
-        and one.comparison.interval.high < 1
-        and one.comparison.speedup_ratio < 1 / (1 + now.tuning.rule.margin)
-    }
-    return min(ratios.values(), key=lambda pair: pair[0])[1] if ratios else None
-
-
-def _answer(before: TuneResult, now: TuneResult) -> Answer:
-    """Whether the recommendation holds.
-
-    A configuration other than the default must still be faster than the default; the default must
-    not be beaten.
-    """
-    winner = now.confirmed[0] if now.confirmed else None
-    if _better(now) is not None or winner is None or winner.summary.median_ns is None:
-        return "lost"
-    if before.advice != "change":
-        return "holds"
-    against = now.against(now.contest.default)
-    verdict = against.verdict if against is not None else "faster"
-    answers: dict[str, Answer] = {"faster": "holds", "undecided": "inconclusive"}
-    return answers.get(verdict, "lost")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from msgspec import Struct
@@ -75,18 +75,21 @@ def stored_checks(
 
 
 def loads_of(
-    results: Sequence[TuneResult], records: Path, faults: list[Fault]
+    results: Sequence[TuneResult], checks: Mapping[str, Sequence[TuneResult]]
 ) -> tuple[LoadsResult, ...]:
-    """The races that differ only in their loads, together."""
+    """The races that differ only in their loads, together.
+
+    Args:
+        results: Races.
+        checks: Later launches of their cells, from `stored_checks`.
+    """
     groups: dict[tuple[str, str, str], list[TuneResult]] = {}
     for result in results:
         if result.tuning.load:
             name = str(result.source.document["name"])
             key = result.run.host.id, name, result.tuning.objective
             groups.setdefault(key, []).append(result)
-    several = [group for group in groups.values() if len(group) > 1]
-    checks = stored_checks(records, [one for group in several for one in group], faults)
-    return tuple(loads_result(group, checks) for group in several)
+    return tuple(loads_result(group, checks) for group in groups.values() if len(group) > 1)
 
 
 def _proofs(result: TuneResult, records: Path, faults: list[Fault]) -> tuple[Proof, ...]:

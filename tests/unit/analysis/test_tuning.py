@@ -63,6 +63,20 @@ def test_a_winner_that_may_be_no_better_gets_a_limited_number_of_fresh_launches(
     assert max(one.summary.attempts for one in result.confirmed) <= 18
 
 
+def test_a_race_that_decides_nothing_says_by_how_much_launches_differ() -> None:
+    noisy_ms = {DEFAULT: (8.0, 14.0), BOUND: (7.5, 12.0, 8.0)}
+    others_ms = {ONE_THREAD: 24.0, ONE_CPU: 25.0}
+    tuning = Tuning(objective="latency", rule=RaceRule(max_blocks=4, confirm_blocks=6))
+
+    result = analyse_tuning(*a_tuned_run({**noisy_ms, **others_ms}, tuning=tuning))
+
+    assert result.advice == "inconclusive"
+    assert any(
+        sentence.startswith("Launches of the winner took 7.4") and "of the default 7.9" in sentence
+        for sentence in certainty(result)
+    )
+
+
 def test_launches_that_were_discarded_count_in_the_budget() -> None:
     tuning = Tuning(objective="latency", rule=RaceRule(max_blocks=5, confirm_blocks=2))
     run, launches = a_tuned_run(dict.fromkeys(PLANTED, (10.0, 9.0, 11.0, 9.4)), tuning=tuning)

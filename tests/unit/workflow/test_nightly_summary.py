@@ -66,6 +66,24 @@ def test_the_summary_lists_regressions_with_commit_and_link() -> None:
     ]
 
 
+def test_a_recommendation_that_no_longer_holds_is_listed() -> None:
+    checked = [
+        {"answer": "lost", "title": "ResNet-50", "text": "One CPU is no longer recommended."},
+        {"answer": "inconclusive", "title": "Hashing", "text": "Inconclusive: it was not."},
+        {"answer": "holds", "title": "Sorting", "text": "The recommendation holds: one CPU."},
+    ]
+    outcome = NightlyResult(codes={"run": 0, "regressions": 0, "verify": 1}, failure=None)
+    told = replace(a_summary(outcome), recommendations=checked)
+
+    assert summary_text(told).splitlines()[:-1] == [
+        "shop on box-7, nightly run of 20260314T021703Z: no new regression, 1 recommendation lost",
+        "✗ ResNet-50: One CPU is no longer recommended.",
+        "? Hashing: Inconclusive: it was not.",
+    ]
+    assert (told.status, told.exit_code) == ("recommendation lost", 1)
+    assert summary_document(told)["recommendations"] == checked
+
+
 def test_several_regressions_of_a_commit_are_one_entry() -> None:
     alarms = [{**ALARM, "id": name, "title": name} for name in ("a", "b", "c", "d")]
     entry = {

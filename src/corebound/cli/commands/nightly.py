@@ -39,6 +39,10 @@ def nightly(
     update: Annotated[
         bool, typer.Option("--update", help="First fetch and fast-forward the project under test.")
     ] = False,
+    verify: Annotated[
+        bool,
+        typer.Option("--verify", help="Also check what `corebound tune` recommended on this host."),
+    ] = False,
     to: To = None,
     branch: Branch = None,
     push: Push = None,
@@ -76,6 +80,7 @@ def nightly(
         budget_s=seconds(budget),
         wait_s=seconds(wait, option="--wait") if wait else 0.0,
         update=update,
+        verify=verify,
         # Without a place to publish to, a complete site is still written, to the default folder.
         to=DEFAULT_PUBLIC_SITE if to is None and branch is None else to,
         branch=branch,

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any, NoReturn
+from typing import Annotated, NoReturn
 
 import typer
 from rich.table import Table
@@ -12,7 +13,6 @@ from rich.text import Text
 
 from corebound import units
 from corebound.analysis.tuning import TuneResult
-from corebound.analysis.tuning_document import finalists_document
 from corebound.analysis.tuning_loads import (
     LoadsResult,
     common_document,
@@ -22,7 +22,8 @@ from corebound.analysis.tuning_loads import (
 )
 from corebound.analysis.tuning_proofs import Proof
 from corebound.analysis.tuning_text import certainty, headline, names, not_tried, times
-from corebound.analysis.wording import capital, count
+from corebound.analysis.tuning_verification import Answer
+from corebound.analysis.wording import count
 from corebound.cli.options import (
     Budget,
     Config,
@@ -50,22 +51,27 @@ from corebound.workflow import projects
 from corebound.workflow.prepare import RunRequest
 from corebound.workflow.tune import TuneOutcome, TuneRequest, tune_scenario
 from corebound.workflow.tune_loads import tune_loads
-from corebound.workflow.tune_verify import VerifyResult, verify_tuning
+from corebound.workflow.tune_verify import VerifyResult, verify_recommendations
 
 _MOST_CANDIDATES = 256
 
 
 def tune(
-    file: Annotated[Path, typer.Argument(help="Scenario file.")],
+    files: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="FILE", help="Scenario file; with --verify also several, or folders."
+        ),
+    ],
     *,
     objective: Annotated[
-        Objective,
+        Objective | None,
         typer.Option(
             "--objective",
-            help="latency: time of an iteration; throughput: of all workers; rate: of a server's"
-            " requests within --bound; cost: CPU time.",
+            help="latency, the default: time of an iteration; throughput: of all workers; rate: of"
+            " a server's requests within --bound; cost: CPU time.",
         ),
-    ] = "latency",
+    ] = None,
     bound: Annotated[
         str | None,
         typer.Option("--bound", help="Latency bound of --objective rate, such as p99=50ms."),
@@ -98,7 +104,7 @@ def tune(
     ),
     verify: Annotated[
         bool,
-        typer.Option("--verify", help="Check the latest recommendation with new launches."),
+        typer.Option("--verify", help="Check the latest recommendations with new launches."),
     ] = False,
     unlocked: Unlocked = False,
     wait: Wait = None,
@@ -120,9 +126,10 @@ def tune(
         corebound tune resnet50.yaml --each batch --budget 1h
         corebound tune hashing.yaml --emit shell,systemd
         corebound tune hashing.yaml --verify
+        corebound tune scenarios --verify
     """
     run = RunRequest(
-        files=(file,),
+        files=tuple(files),
         profile=profile,
         only=tuple(only or ()),
         seed=seed,
@@ -139,10 +146,16 @@ def tune(
             quiet=quiet,
             as_json=as_json,
         )
+    if len(files) > 1:
+        raise InputError(
+            what="several files.",
+            where=" ".join(map(str, files)),
+            fix="Name one scenario file. Only --verify accepts several.",
+        )
     request = TuneRequest(
         run=run,
-        objective=objective,
-        bound_ms=_bound_ms(bound, objective),
+        objective=objective or "latency",
+        bound_ms=_bound_ms(bound, objective or "latency"),
         vary=tuple(vary or ()),
         max_candidates=max_candidates,
         budget_s=budget_seconds(budget),
@@ -249,55 +262,47 @@ def _bound_ms(bound: str | None, objective: Objective) -> float | None:
 
 def _verify(
     request: RunRequest,
-    objective: Objective,
+    objective: Objective | None,
     *,
     unlocked: bool,
     wait_s: float,
     quiet: bool,
     as_json: bool,
 ) -> NoReturn:
-    """Check the latest recommendation, print the answer and exit."""
+    """Check the latest recommendations, print the answers and exit."""
     reporter = TerminalReporter(Console(stderr=True, quiet=quiet))
-    verified = verify_tuning(request, objective, reporter, unlocked=unlocked, wait_s=wait_s)
+    verified = verify_recommendations(
+        request, objective, reporter, unlocked=unlocked, wait_s=wait_s
+    )
     if as_json:
-        print_json(verify_document(verified))
+        print_json({"recommendations": [each.document for each in verified]})
     else:
-        print_verification(verified, Console())
-    codes = {"holds": 0, "lost": REGRESSION, "inconclusive": NO_ANSWER}
-    raise typer.Exit(codes[verified.answer])
+        _print_verifications(verified, Console())
+    codes = {_VERIFY_CODES[each.verification.answer] for each in verified}
+    raise typer.Exit(next((code for code in (REGRESSION, NO_ANSWER) if code in codes), 0))
+
+
+_VERIFY_CODES: dict[Answer, int] = {"holds": 0, "lost": REGRESSION, "inconclusive": NO_ANSWER}
+
+
+def _print_verifications(verified: Sequence[VerifyResult], console: Console) -> None:
+    for number, each in enumerate(verified):
+        if number:
+            console.print()
+        if len(verified) > 1:
+            console.print(Text(each.title, style="bold"))
+        print_verification(each, console)
 
 
 def print_verification(verified: VerifyResult, console: Console) -> None:
     """Print whether a recommendation holds, what changed, and the new launches."""
-    known = names(verified.now)
-    name = capital(known[verified.recommended.key])
-    sentences = {
-        "holds": f"The recommendation holds: {known[verified.recommended.key]}.",
-        "lost": f"{name} is no longer recommended."
-        + (f" {capital(known[verified.better.key])} is better now." if verified.better else "")
-        + " Run `corebound tune` again.",
-        "inconclusive": f"Inconclusive: {name} was not clearly better than the default this time.",
-    }
-    console.print(Text(sentences[verified.answer], style="bold"))
+    now = verified.verification.now
+    console.print(Text(verified.verification.text, style="bold"))
     for difference in verified.differences:
         console.print(Text(f"Changed since the race: {difference}"))
-    if verified.now.confirmed:
-        print_table(_finalists_table(verified.now), console)
+    if now.confirmed:
+        print_table(_finalists_table(now), console)
     console.print(Text(f"Records: {verified.records}"), soft_wrap=True)
-
-
-def verify_document(verified: VerifyResult) -> dict[str, Any]:
-    """Everything that `print_verification` prints, for scripts."""
-    return {
-        "answer": verified.answer,
-        "recommended": verified.recommended.key,
-        "better": verified.better.key if verified.better else None,
-        "differences": list(verified.differences),
-        "race": verified.before.run.id,
-        "run": verified.now.run.id,
-        "records": str(verified.records),
-        "finalists": finalists_document(verified.now),
-    }
 
 
 def _kinds(emit: str | None) -> tuple[ArtefactKind, ...]:

@@ -241,7 +241,7 @@ class OverviewPage(Struct, frozen=True, kw_only=True):
         launches: How many launches count, in words; empty without any.
         discarded: For each scenario with discarded launches, how many for each reason.
         situations: Scenarios by what a visitor does; empty if there are few or very many.
-        tunings: (text, address) of the results of `corebound tune`.
+        tunings: (what was tuned, address, headline) of the results of `corebound tune`.
         projects, imported: The imported histories, and their benchmarks if few enough to read.
         first: The commands to run first.
     """
@@ -257,7 +257,7 @@ class OverviewPage(Struct, frozen=True, kw_only=True):
     launches: str
     discarded: tuple[tuple[Scenario, str], ...]
     situations: tuple[tuple[str, tuple[Advice, ...]], ...]
-    tunings: tuple[tuple[str, str], ...]
+    tunings: tuple[tuple[str, str, str], ...]
     projects: tuple[str, ...]
     imported: tuple[SeriesGroup, ...]
     first: tuple[CommandLine, ...] = FIRST
@@ -267,7 +267,7 @@ def overview_page(
     results: Sequence[ScenarioResult],
     context: PageContext,
     *,
-    tunings: Sequence[tuple[str, str]] = (),
+    tunings: Sequence[tuple[str, str, str]] = (),
     records: Sequence[Record] = (),
     faults: Sequence[Fault] = (),
 ) -> OverviewPage:
@@ -276,7 +276,7 @@ def overview_page(
     Args:
         results: One result per scenario.
         context: What the pages share.
-        tunings: (text, address) of the results of `corebound tune`.
+        tunings: (what was tuned, address, headline) of the results of `corebound tune`.
         records: Every run with its launches, in any order.
         faults: Records that could not be read.
     """

@@ -26,7 +26,8 @@ from corebound.analysis.tuning_text import (
     same_as_others,
     times,
 )
-from corebound.analysis.wording import capital, count, day, mode_class, rich
+from corebound.analysis.tuning_verification import Answer, Verification
+from corebound.analysis.wording import Flag, Tone, capital, count, day, mode_class, rich
 from corebound.records.tuning import Objective
 from corebound.report.charts.axis import Axis, linear_axis, log_axis
 from corebound.report.charts.intervals import (
@@ -114,6 +115,8 @@ class TunePage(Struct, frozen=True, kw_only=True):
 
     Attributes:
         address: The address of the page, from the site's top.
+        title: What was tuned.
+        summary: What the overview says of it: its headline, or that this no longer holds.
         command: The command of the race.
         value: What the values of the rows are.
         is_conclusive: Whether the winner, which the files set, is clearly better than the default.
@@ -132,6 +135,8 @@ class TunePage(Struct, frozen=True, kw_only=True):
     """
 
     address: str
+    title: str
+    summary: str
     head: Head
     hero: Hero
     command: CommandLine
@@ -151,7 +156,12 @@ class TunePage(Struct, frozen=True, kw_only=True):
 
 
 def tune_page(
-    result: TuneResult, files: Sequence[Proof], *, loads: LoadsResult | None, now: str
+    result: TuneResult,
+    files: Sequence[Proof],
+    *,
+    loads: LoadsResult | None,
+    verified: Verification | None = None,
+    now: str,
 ) -> TunePage:
     """Build the page of a run of `corebound tune`.
 
@@ -159,6 +169,7 @@ def tune_page(
         result: Its result.
         files: The artefacts of the recommended configuration.
         loads: The races for all loads of the scenario, if there are several.
+        verified: The latest check of its recommendation; None if it was not checked.
         now: ISO timestamp of the page.
     """
     rows = _rows(result)
@@ -168,13 +179,15 @@ def tune_page(
     scenario = load_document(result.source.document, result.source.path)
     load = load_text(result.tuning)
     of = f"{scenario.title}, {load}" if load else scenario.title
-    title = f"Tune {of}"
     run = result.run
     address = tune_file(run, scenario.name, result.tuning)
+    lost = verified if verified is not None and verified.answer == "lost" else None
     return TunePage(
         address=address,
+        title=of,
+        summary=headline(result, bounds=False) if lost is None else lost.text,
         head=Head(
-            title=f"Corebound: {title}",
+            title=f"Corebound: Tune {of}",
             description=headline(result),
             root="../",
             made=f"Page made {day(now)}.",
@@ -186,7 +199,7 @@ def tune_page(
             context=f"{of} · {run.host.name} · {day(run.started_at)}",
             verdict=rich(headline(result, bounds=False)),
             support=rich(_support(result)),
-            flags=(),
+            flags=() if verified is None else (_verified_flag(verified),),
         ),
         command=original_command(run),
         value=VALUES[result.tuning.objective],
@@ -203,6 +216,20 @@ def tune_page(
         loads=_loads(loads) if loads is not None else None,
         data=f"../data/{address.removesuffix('.html')}.json",
     )
+
+
+_SIGNS: Mapping[Answer, tuple[Tone, str]] = {
+    "holds": ("good", "✓"),
+    "lost": ("bad", "✗"),
+    "inconclusive": ("warn", "?"),
+}
+
+
+def _verified_flag(verified: Verification) -> Flag:
+    """Whether the recommendation held when it was last checked."""
+    tone, sign = _SIGNS[verified.answer]
+    title = f"Checked on {day(verified.now.run.started_at)}"
+    return Flag(tone=tone, sign=sign, title=title, detail=verified.text)
 
 
 def _verify_command(result: TuneResult) -> CommandLine:
