@@ -66,9 +66,19 @@ def test_the_matrix_product_runs_and_names_its_blas(tmp_path: Path, name: str) -
 FUNCTIONS = tuple(one for one in BUILT_IN.values() if not one.serves)
 
 
-@pytest.mark.parametrize(
-    "framework", sorted({framework for one in FUNCTIONS for framework in one.targets})
-)
+FRAMEWORKS = sorted({framework for one in FUNCTIONS for framework in one.targets})
+
+
+@pytest.mark.parametrize("framework", FRAMEWORKS)
+def test_importing_a_framework_leaves_no_thread_and_no_file(
+    tmp_path: Path, imported: PreloadedFrameworks, framework: str
+) -> None:
+    imported.output_of(framework, "", tmp_path)  # fails if a thread of Python's is left
+
+    assert list(imported.home_of(framework).rglob("*")) == []
+
+
+@pytest.mark.parametrize("framework", FRAMEWORKS)
 def test_the_catalogue_lists_the_parameters_of_the_functions(
     tmp_path: Path, imported: PreloadedFrameworks, framework: str
 ) -> None:

@@ -73,8 +73,11 @@ def _variables(cwd: Path) -> dict[str, str]:
 
 # Imports a module, then forks for every folder it is told of, and says how that ended.
 _FORK_SERVER = """
-import importlib, os, runpy, sys, tempfile, traceback
+import importlib, os, runpy, sys, tempfile, threading, traceback
 importlib.import_module(sys.argv[1])
+# A lock that one of them holds would stay locked in a fork.
+if threading.active_count() > 1:
+    sys.exit(f"importing {sys.argv[1]} leaves {threading.enumerate()}")
 for folder in map(str.rstrip, sys.stdin):
     if child := os.fork():
         print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
@@ -121,6 +124,10 @@ class PreloadedFrameworks:
         log = cwd / "log" if answer else self._folder / framework / "log"
         assert answer == "0\n", log.read_text()
         return (cwd / "said").read_text()
+
+    def home_of(self, framework: str) -> Path:
+        """The home folder of the process that imported a framework."""
+        return self._folder / framework / "work"
 
     def json_from(self, framework: str, code: str, cwd: Path) -> Any:
         """As the function `json_from`."""
