@@ -39,6 +39,8 @@ class Verification(Struct, frozen=True, kw_only=True):
         name = known[self.recommended.key]
         if self.answer == "holds":
             return f"The recommendation holds: {name}."
+        if self.now.advice == "unfinished":
+            return f"Inconclusive: too few launches of {name} or of what it is compared with."
         if self.answer == "inconclusive":
             return f"Inconclusive: {name} was not clearly better than the default this time."
         better = f" {capital(known[self.better.key])} is better now." if self.better else ""
@@ -63,7 +65,7 @@ def verification(before: TuneResult, now: TuneResult) -> Verification:
 
 
 def latest_verification(before: TuneResult, checks: Sequence[TuneResult]) -> Verification | None:
-    """The latest check of all finalists; None without any.
+    """The latest complete check of all finalists; None without any.
 
     Args:
         before: The race.
@@ -73,7 +75,11 @@ def latest_verification(before: TuneResult, checks: Sequence[TuneResult]) -> Ver
         return None
     finalists = {before.recommended.key, *before.standing.finalists.keys}
     # Others compare one configuration for all loads with the recommended one of each.
-    complete = [check for check in checks if finalists.issubset(check.cells)]
+    complete = [
+        check
+        for check in checks
+        if finalists.issubset(check.cells) and check.advice != "unfinished"
+    ]
     return verification(before, complete[-1]) if complete else None
 
 
@@ -91,6 +97,8 @@ def _better(now: TuneResult) -> Cell | None:
 
 
 def _answer(before: TuneResult, now: TuneResult) -> Answer:
+    if now.advice == "unfinished":
+        return "inconclusive"
     winner = now.confirmed[0] if now.confirmed else None
     if _better(now) is not None or winner is None or winner.summary.median_ns is None:
         return "lost"

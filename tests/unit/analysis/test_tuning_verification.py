@@ -24,10 +24,13 @@ def a_race(times_ms: Times) -> TuneResult:
     return analyse_tuning(*a_tuned_run(times_ms))
 
 
-def a_check(of: TuneResult, times_ms: Times) -> TuneResult:
+def a_check(
+    of: TuneResult, times_ms: Times, *, failing: str | None = None, most: int | None = None
+) -> TuneResult:
     assert of.recommended is not None
     tuning = replace(of.tuning, verifies=of.run.id, recommended=of.recommended.key)
-    return analyse_tuning(*a_tuned_run(times_ms, tuning=tuning, seed=2))
+    made = a_tuned_run(times_ms, tuning=tuning, seed=2, failing=failing, most=most)
+    return analyse_tuning(*made)
 
 
 def verified(then: Times, now: Times) -> Verification:
@@ -61,6 +64,26 @@ def test_it_is_inconclusive_if_launches_differ_too_much_to_say() -> None:
     noisy: Times = {DEFAULT: (7.0, 10.0), BOUND: (9.0, 8.0), ONE_THREAD: 14.0, ONE_CPU: 15.0}
 
     assert verified(BOUND_WINS, noisy).answer == "inconclusive"
+
+
+def test_it_is_lost_if_its_launches_fail_now() -> None:
+    race = a_race(BOUND_WINS)
+
+    assert verification(race, a_check(race, BOUND_WINS, failing=BOUND)).answer == "lost"
+
+
+@pytest.mark.parametrize("launches", [0, 1, 7])
+def test_a_check_that_was_interrupted_decides_nothing(launches: int) -> None:
+    race = a_race(BOUND_WINS)
+    interrupted = a_check(race, DEFAULT_WINS, most=launches)
+
+    checked = verification(race, interrupted)
+
+    assert checked.answer == "inconclusive"
+    assert "too few launches" in checked.text
+    complete = latest_verification(race, [a_check(race, BOUND_WINS), interrupted])
+    assert complete is not None
+    assert complete.answer == "holds"
 
 
 def test_the_default_holds_until_something_beats_it() -> None:
