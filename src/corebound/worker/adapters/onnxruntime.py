@@ -11,9 +11,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
-# Without this, importing it starts a thread that sends usage data, and writes to the home folder.
-os.environ["ORT_DISABLE_TELEMETRY"] = "1"
-
 import numpy as np
 import onnxruntime
 from numpy.typing import NDArray

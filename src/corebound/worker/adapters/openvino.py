@@ -3,23 +3,16 @@
 from __future__ import annotations
 
 import random
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
-from types import ModuleType
 from typing import Any, ClassVar
 
 import numpy as np
+import openvino
 from numpy.typing import NDArray
 
 from corebound.worker.operator_table import Profile, Span, Step, chrome_trace, tabulate
-
-# Importing OpenVINO starts a thread that sends usage data, and writes to the home folder. No
-# setting prevents that. It does without where this package is not complete.
-sys.modules["openvino_telemetry"] = ModuleType("openvino_telemetry")
-
-import openvino  # noqa: E402  # see above
 
 Inputs = dict[str, NDArray[Any]]
 
