@@ -219,6 +219,8 @@ def run_nightly(
             notify=notify,
         )
         run_output = _step_output(journal, "run") or {}
+        verify_output = _step_output(journal, "verify") or {}
+        verify_error = verify_output.get("error", {})
         summary = NightlySummary(
             started_at=journal.stamp,
             host=host.name,
@@ -227,7 +229,8 @@ def run_nightly(
             regressions=_step_output(journal, "regressions")
             if "regressions" in result.codes
             else None,
-            recommendations=(_step_output(journal, "verify") or {}).get("recommendations", ()),
+            recommendations=verify_output.get("recommendations", ()),
+            not_verified=f"{verify_error['what']} {verify_error['fix']}" if verify_error else "",
             site=request.site_url,
             partial=run_output.get("ending") == "out of time",
             snapshot=run_output.get("snapshot"),

@@ -36,6 +36,7 @@ class NightlySummary(Struct, frozen=True, kw_only=True):
         result: The result of the steps.
         regressions: The output of `corebound regressions --json`; None if that step did not run.
         recommendations: The output of `corebound tune --verify --json` for each recommendation.
+        not_verified: Why no recommendation was checked, and how to fix that; else empty.
         site: The public address of the site; None if unknown.
         partial: Whether the budget ran out before everything was measured.
         snapshot: The name of the working tree, if it was measured with uncommitted changes.
@@ -51,6 +52,7 @@ class NightlySummary(Struct, frozen=True, kw_only=True):
     partial: bool
     snapshot: str | None = None
     recommendations: Sequence[Mapping[str, Any]] = ()
+    not_verified: str = ""
     delivery_code: int = 0
 
     @property
@@ -91,8 +93,8 @@ def _lines(summary: NightlySummary) -> Iterator[str]:
         yield f"✗ {_series_name(series)}: {one_line(since)}"
     for series in (summary.regressions or {}).get("not_analysed", ()):
         yield f"? {_series_name(series)}: not analysed: {one_line(series['reason'])}"
-    if summary.result.codes.get("verify") == InputError.exit_code:
-        yield "? No recommendation to check: run `corebound tune` on this host first."
+    if summary.not_verified:
+        yield f"? No recommendation was checked: {one_line(summary.not_verified)}"
     for checked in summary.recommendations:
         if checked["answer"] != "holds":
             sign = "✗" if checked["answer"] == "lost" else "?"

@@ -102,26 +102,35 @@ def verify_recommendations(
     with ExitStack() as stack:
         hold_host(stack, reporter.notify, unlocked=unlocked, wait_s=wait_s)
         races = _races(request, objective, reporter.notify)
-        results = [_measure_again(race, request, reporter, stack) for race in races]
-    verified = tuple(result for result in results if result is not None)
+        verified, errors = [], []
+        for race in races:
+            try:
+                verified.append(_measure_again(race, request, reporter, stack))
+            except InputError as error:
+                errors.append(error)
     if not verified:
-        name = _name(races[-1].run)
-        raise InputError(
-            what=f"the latest race of {name} recommends nothing.",
-            where=str(races[-1].file),
-            fix="Complete it with `corebound tune FILE --resume`, or start a new one.",
-        )
-    return verified
+        raise errors[-1]
+    for skipped in errors:
+        reporter.notify(f"warning: {skipped}")
+    return tuple(verified)
 
 
 def _measure_again(
     stored: StoredTuning, request: RunRequest, reporter: Reporter, stack: ExitStack
-) -> VerifyResult | None:
-    """Launch the finalists of a race again; None if the race recommends nothing."""
+) -> VerifyResult:
+    """Launch the finalists of a race again.
+
+    Raises:
+        InputError: The race recommends nothing, or was written by another version of corebound.
+    """
     before = analyse_tuning(stored.run, jsonl.read(stored.file).launches)
     recommended = before.recommended
     if recommended is None or before.standing.finalists is None:
-        return None
+        raise InputError(
+            what=f"the latest race of {_name(stored.run)} recommends nothing.",
+            where=str(stored.file),
+            fix="Complete it with `corebound tune FILE --resume`, or start a new one.",
+        )
     finalists = {recommended.key, *before.standing.finalists.keys}
     prepared = again(before, finalists, recommended, request, reporter.notify)
     result = execute_run(preflight(prepared, reporter), None, reporter, stack)
