@@ -37,7 +37,10 @@ class CommandLine(Struct, frozen=True):
 
 
 # The commands to run first, in order, as an empty report shows them.
-FIRST = (CommandLine("corebound run scenarios --profile quick"), CommandLine("corebound report"))
+FIRST = (
+    CommandLine("corebound run scenarios --profile quick --budget 15m"),
+    CommandLine("corebound report"),
+)
 RESUME = CommandLine("corebound run --resume")
 CALIBRATE = CommandLine("corebound calibrate FILE")
 TOPOLOGY = CommandLine("corebound topology", reads_records=False)

@@ -511,7 +511,7 @@ def test_a_site_of_nothing_says_what_to_run_for_that_folder() -> None:
 
     # The first of them also stands below the headline.
     assert [*dict.fromkeys(commands_of(page))] == [
-        "corebound run scenarios --profile quick --records r",
+        "corebound run scenarios --profile quick --budget 15m --records r",
         "corebound report --records r",
     ]
 

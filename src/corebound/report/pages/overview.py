@@ -340,7 +340,9 @@ def _headline(advices: Sequence[Advice]) -> _Headline:
     if not advices:
         return _Headline(
             verdict=rich("Find the configuration that suits this host."),
-            support=rich("One command measures every scenario; the second writes this page again."),
+            support=rich(
+                "One command measures for at most 15 minutes; the second writes this page again."
+            ),
             action=Action(prompt="Run", line=FIRST[0]),
         )
     top = headline(advices)
