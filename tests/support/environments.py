@@ -75,7 +75,7 @@ def _variables(cwd: Path) -> dict[str, str]:
 _FORK_SERVER = """
 import importlib, os, runpy, sys, tempfile, threading, traceback
 importlib.import_module(sys.argv[1])
-# A lock that one of them holds would stay locked in a fork.
+# A lock that another thread holds would stay locked in a fork.
 if threading.active_count() > 1:
     sys.exit(f"importing {sys.argv[1]} leaves {threading.enumerate()}")
 for folder in map(str.rstrip, sys.stdin):

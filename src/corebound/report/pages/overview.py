@@ -341,7 +341,8 @@ def _headline(advices: Sequence[Advice]) -> _Headline:
         return _Headline(
             verdict=rich("Find the configuration that suits this host."),
             support=rich(
-                "One command measures for at most 15 minutes; the second writes this page again."
+                "One command measures the scenarios for at most 15 minutes. The second writes this"
+                " page again."
             ),
             action=Action(prompt="Run", line=FIRST[0]),
         )
