@@ -170,7 +170,8 @@ def potts_cuts(values: ArrayLike, *, penalty: float) -> tuple[int, ...]:
 
     The method minimises the sum of distances from the pieces' medians plus the penalty for
     each cut. It uses distances, not squares: one point that took twice as long costs
-    more to cut out than to leave in.
+    more to cut out than to leave in. Each piece has two values or more, because a single one
+    is never a level; an odd one between two levels joins the nearer of them.
 
     The minimum is exact. A piece's best level is one of the values, so a
     shortest path over (position, level) finds it in n steps of n numbers.
@@ -234,18 +235,22 @@ def _filled(rows: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
 def _shortest_paths(
     series: NDArray[np.float64], levels: NDArray[np.float64], penalties: NDArray[np.float64]
 ) -> tuple[NDArray[np.bool_], NDArray[np.intp]]:
-    """Whether a piece starts, (n values, m series, levels), and the best levels, (n, m)."""
+    """Whether a piece started one before, (n values, m series, levels); best levels, (n, m)."""
     m, n = series.shape
-    costs = np.abs(series[:, :1] - levels)
+    distances = np.abs(series[:, :1] - levels)
+    costs = distances.copy()
     starts = np.zeros((n, *levels.shape), dtype=np.bool_)
     best = np.empty((n, m), dtype=np.intp)
     costs.argmin(axis=1, out=best[0])
-    rows, jumps, distances = np.arange(m), np.empty((m, 1)), np.empty_like(costs)
+    rows, jumps = np.arange(m), np.full((m, 1), np.inf)
     # In place, because allocating takes as long as calculating.
     for at in range(1, n):
-        np.add(costs[rows, best[at - 1]], penalties, out=jumps[:, 0])
-        np.greater(costs, jumps, out=starts[at])
-        np.minimum(costs, jumps, out=costs)
+        # A piece that starts with the value before has two values from here on.
+        distances += jumps
+        if at > 1:
+            np.add(costs[rows, best[at - 1]], penalties, out=jumps[:, 0])
+        np.greater(costs, distances, out=starts[at])
+        np.minimum(costs, distances, out=costs)
         np.subtract(levels, series[:, at, np.newaxis], out=distances)
         costs += np.abs(distances, out=distances)
         costs.argmin(axis=1, out=best[at])
@@ -255,11 +260,14 @@ def _shortest_paths(
 def _trace(starts: NDArray[np.bool_], best: NDArray[np.intp]) -> tuple[int, ...]:
     """The cuts of one series: its (n, levels) starts and n best levels, read backwards."""
     cuts: list[int] = []
+    index = best.size - 1
     level = best[-1] if best.size else 0
-    for index in range(best.size - 1, 0, -1):
+    while index > 0:
         if starts[index, level]:
+            index -= 1
             cuts.append(index)
             level = best[index - 1]
+        index -= 1
     return tuple(reversed(cuts))
 
 
@@ -323,10 +331,17 @@ class CutSides:
     different other cuts in place, and most of these statistics stay the same.
     """
 
-    def __init__(self, left: Array, right: Array) -> None:
-        """Take the logarithms of the piece before the cut and of that after, each at least 2."""
+    def __init__(self, left: Array, right: Array, others: Array | None = None) -> None:
+        """Take the pieces.
+
+        Args:
+            left: The logarithms of the piece before the cut, at least 2.
+            right: Those of the piece after it, at least 2.
+            others: The distances of other points from their own levels; None or empty without any.
+        """
         self.left = left[-REACH:]
         self.right = right[:REACH]
+        self._others = others
 
     @property
     def nights(self) -> int:
@@ -345,8 +360,17 @@ class CutSides:
 
     @cached_property
     def likelihood(self) -> float:
-        """The log-likelihood gain of the shift, if all points were independent."""
-        return likelihood_gain(self.both, self.left.size, size=self.size)
+        """The log-likelihood gain of the shift, if all points were independent.
+
+        The noise of other points is added to the longer side, about its level: a few points
+        hardly determine a density.
+        """
+        left, right = self.left, self.right
+        if self._others is not None and left.size < right.size:
+            right = np.concatenate((right, self._others + median(right)))
+        elif self._others is not None:
+            left = np.concatenate((self._others + median(left), left))
+        return likelihood_gain(np.concatenate((left, right)), left.size, size=self.size)
 
     @cached_property
     def closer(self) -> float:

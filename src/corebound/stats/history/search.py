@@ -64,6 +64,7 @@ class CutEvaluator:
         self._errors: dict[tuple[int, int], float] = {}
         self._large: dict[tuple[int, int, int], bool] = {}
         self._sides: dict[tuple[int, int, int], CutSides] = {}
+        self._short_sides: dict[tuple[Cuts, int], CutSides] = {}
         self._places: dict[tuple[int, int, int], LocationInterval] = {}
         self._splits: dict[tuple[int, int], int] = {}
         self._noises: dict[Cuts, SegmentNoise] = {}
@@ -83,7 +84,7 @@ class CutEvaluator:
             return 1.0
         if is_short(at - start, end - at) and resembles_earlier_spikes(self._stretch(cuts, at)):
             return 1.0
-        return p_value_of(self._sides_of(start, at, end), self.noise(cuts).rho)
+        return p_value_of(self._judged_sides(cuts, at), self.noise(cuts).rho)
 
     def poll(self, cuts: Cuts, at: int) -> CutDecision:
         """The votes on one of the cuts, given the others, without the most expensive detector."""
@@ -109,11 +110,11 @@ class CutEvaluator:
         start, end = self._neighbours(cuts, at)
         if at - start < MIN_LEVEL_POINTS or end - at < MIN_LEVEL_POINTS:
             return False
-        return self._is_large(start, at, end) and self._sides_of(start, at, end).may_pass()
+        return self._is_large(start, at, end) and self._judged_sides(cuts, at).may_pass()
 
     def explains(self, cuts: Cuts, at: int) -> bool:
         """Whether an additional cut has a shift that matters and raises the likelihood at all."""
-        sides = self._sides_of(*self._between(cuts, at))
+        sides = self._judged_sides(cuts, at)
         return sides.is_large(self._threshold, 0.0) and sides.likelihood > 0
 
     def splits(self, cuts: Cuts, since: int) -> set[int]:
@@ -160,7 +161,7 @@ class CutEvaluator:
         noise = self.noise(cuts)
         shorter = (at, end) if end - at <= at - start else (start, at)
         return CutContext(
-            sides=self._sides_of(start, at, end),
+            sides=self._judged_sides(cuts, at),
             large=self._is_large(start, at, end),
             lengths=(at - start, end - at),
             levels=(self._piece(start, at)[0], self._piece(at, end)[0]),
@@ -206,6 +207,19 @@ class CutEvaluator:
             level = median(piece)
             self._pieces[start, end] = level, piece - level
         return self._pieces[start, end]
+
+    def _judged_sides(self, cuts: Cuts, at: int) -> CutSides:
+        """The pieces on both sides of a cut; if one is short, with the noise of points nearby."""
+        start, end = self._neighbours(cuts, at)
+        if not is_short(at - start, end - at):
+            return self._sides_of(start, at, end)
+        if (cuts, at) not in self._short_sides:
+            residuals = self.noise(cuts).residuals
+            others = residuals[max(at - REACH, 0) : start], residuals[end : at + REACH]
+            self._short_sides[cuts, at] = CutSides(
+                self._values[start:at], self._values[at:end], np.concatenate(others)
+            )
+        return self._short_sides[cuts, at]
 
     def _sides_of(self, start: int, at: int, end: int) -> CutSides:
         key = (max(start, at - REACH), at, min(end, at + REACH))
@@ -271,11 +285,8 @@ def propose_cuts(all_values: Sequence[Array], thresholds: Sequence[float]) -> li
             for penalty in (_PLAIN_PENALTY, SEGMENT_PENALTY)
         )
         proposed += (
-            ProposedCuts(
-                clear=_drop_short_pieces(clear_cuts, values.size),
-                likely=_drop_short_pieces(likely_cuts, values.size),
-            )
-            for values, clear_cuts, likely_cuts in zip(some, clear, likely, strict=True)
+            ProposedCuts(clear=clear_cuts, likely=likely_cuts)
+            for clear_cuts, likely_cuts in zip(clear, likely, strict=True)
         )
     return proposed
 
@@ -375,9 +386,8 @@ def propose_later_cuts(
             max(SEGMENT_PENALTY * rough_spread(values), threshold) for values, threshold, _ in some
         ]
         found = potts_cuts_of_many(recent, penalties)
-        for (_, _, first), begin, values, cuts in zip(some, begins, recent, found, strict=True):
-            kept = (begin + cut for cut in _drop_short_pieces(cuts, values.size))
-            proposed.append(tuple(cut for cut in kept if cut >= first))
+        for (_, _, first), begin, cuts in zip(some, begins, found, strict=True):
+            proposed.append(tuple(begin + cut for cut in cuts if begin + cut >= first))
     return proposed
 
 
@@ -409,20 +419,6 @@ def _final_cuts(evaluator: CutEvaluator, cuts: Cuts, first: int) -> tuple[Cut, .
             )
         )
     return tuple(result)
-
-
-def _drop_short_pieces(cuts: Cuts, n: int) -> Cuts:
-    """Drop cuts that leave too few points; for a spike, drop both of its cuts."""
-    remaining = list(cuts)
-    while True:
-        edges = [0, *remaining, n]
-        short_pieces = [
-            i for i in range(len(edges) - 1) if edges[i + 1] - edges[i] < MIN_LEVEL_POINTS
-        ]
-        if not short_pieces or not remaining:
-            return tuple(remaining)
-        dropped = {edges[short_pieces[0]], edges[short_pieces[0] + 1]}
-        remaining = [cut for cut in remaining if cut not in dropped]
 
 
 def _drop_rejected(evaluator: CutEvaluator, cuts: Cuts, first: int) -> Cuts:

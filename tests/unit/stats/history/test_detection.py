@@ -88,6 +88,52 @@ def test_a_single_outlier_is_no_step() -> None:
     assert find_change_points(nights) == ()
 
 
+@settings(max_examples=30, deadline=None)
+@given(
+    dip=st.integers(10, 30),
+    edge=st.sampled_from([-1, 0]),
+    odd=st.one_of(st.floats(0.2, 0.95), st.floats(1.05, 5)),
+    noise=st.sampled_from([0.001, 0.003, 0.01]),
+    is_end=st.booleans(),
+)
+def test_an_odd_point_at_an_edge_of_a_level_hides_no_step(
+    dip: int, edge: int, odd: float, noise: float, *, is_end: bool
+) -> None:
+    ends = 30, 30 + dip
+    nights = a_history((30, 22.0), (dip, 1.0), (40, 22.0), noise=noise)
+    at = ends[is_end] + edge
+    nights[at] = Observation(figure=(nights[at].figure or 0.0) * odd)
+
+    found = [step.at for step in find_change_points(nights)]
+
+    assert len(found) == 2
+    assert all(abs(at - end) <= 1 for at, end in zip(found, ends, strict=True))
+
+
+@pytest.mark.parametrize(
+    "levels",
+    [
+        ((2, 476.0), (4, 1.0), (61, 13.6)),
+        ((61, 13.6), (4, 1.0), (2, 476.0)),
+        ((3, 5.0), (3, 1.0), (50, 3.0)),
+        ((40, 1.0), (3, 2.0), (4, 4.0), (40, 1.0)),
+    ],
+)
+@pytest.mark.parametrize("noise", [0.001, 0.01])
+def test_short_levels_side_by_side_are_mostly_found(
+    levels: tuple[tuple[int, float], ...], noise: float
+) -> None:
+    ends = np.cumsum([size for size, _ in levels])[:-1].tolist()
+    found = [find_change_points(a_history(*levels, noise=noise, seed=seed)) for seed in range(6)]
+
+    right = [
+        len(steps) == len(ends)
+        and all(abs(step.at - end) <= 1 for step, end in zip(steps, ends, strict=True))
+        for steps in found
+    ]
+    assert sum(right) >= 4
+
+
 def test_two_slow_points_are_a_step_unless_slow_points_are_common() -> None:
     quiet = a_history((80, 40.0), (2, 44.0))
     spiky = list(quiet)

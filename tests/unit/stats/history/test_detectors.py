@@ -42,7 +42,11 @@ def _potts_cost(values: list[int], cuts: tuple[int, ...], penalty: float) -> flo
     )
 
 
-@settings(max_examples=60)
+def _shortest_piece(values: list[int], cuts: tuple[int, ...]) -> int:
+    return min(end - start for start, end in itertools.pairwise((0, *cuts, len(values))))
+
+
+@settings(max_examples=200)
 @given(values=few_values, penalty=st.floats(0.5, 30))
 def test_potts_pieces_have_the_least_cost(values: list[int], penalty: float) -> None:
     found = potts_cuts(values, penalty=penalty)
@@ -51,8 +55,10 @@ def test_potts_pieces_have_the_least_cost(values: list[int], penalty: float) -> 
         _potts_cost(values, cuts, penalty)
         for count in range(len(values))
         for cuts in itertools.combinations(range(1, len(values)), count)
+        if not cuts or _shortest_piece(values, cuts) >= 2
     )
     assert _potts_cost(values, found, penalty) == pytest.approx(least)
+    assert not found or _shortest_piece(values, found) >= 2
 
 
 def test_a_penalty_is_positive_and_an_empty_series_has_no_cuts() -> None:
