@@ -41,6 +41,15 @@ def is_failure(missing: str | None) -> bool:
     return missing is None or reason_kind(missing) != INCOMPARABLE
 
 
+# The start of the reason if all launches of a point were refused, so that it says nothing.
+REFUSED = "invalid: "
+
+
+def is_refusal(missing: str | None) -> bool:
+    """Whether a point has no value because its launches were refused; none of them failed."""
+    return missing is not None and missing.startswith(REFUSED)
+
+
 def reason_kind(missing: str) -> str:
     """The kind of reason why points have no value: the text without the measured value.
 

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from corebound.parallel import Mapper, serial_map
 from corebound.records.decisions import ChangeLocation
-from corebound.records.history import HistoryPoint, HistoryPoints, Series, is_failure
+from corebound.records.history import HistoryPoint, Series, is_failure, is_refusal
 from corebound.stats.distributions import normal_quantile
 from corebound.stats.history.change_point import ChangePoint, HistoryArrays, segments_of
 from corebound.stats.history.detection import (
@@ -39,7 +39,8 @@ class Change(Struct, frozen=True, kw_only=True, dict=True):
     """A lasting change in one series; `change_point` has indices into its points.
 
     `clear`: it is significant after correction over the whole suite, where some changes
-    appear by chance. `back_is_clear`: so is the change that its recovery ends with.
+    appear by chance, and its interval does not contain 1. `back_is_clear`: so is the change that
+    its recovery ends with.
     """
 
     series: Series
@@ -279,7 +280,9 @@ def _correct_over_suite(change_points: Sequence[tuple[Series, ChangePoint]]) -> 
     significant = {
         (series.id, change_point.at)
         for (series, change_point), is_clear in zip(change_points, clear, strict=True)
+        # The votes may see a change that the interval of its size does not exclude to be none.
         if is_clear
+        and not (change_point.interval is not None and change_point.interval.contains(1.0))
     }
     for series, change_point in change_points:
         yield Change(
@@ -313,22 +316,29 @@ def failing(suite: Iterable[Series]) -> tuple[Failing, ...]:
     """The series that end in points that were not measured, longest first.
 
     A series without any measured point is not included: it is new or never worked, and its run
-    reports that. A result of 0 or below cannot be compared, but is not a failure.
+    reports that. A result of 0 or below cannot be compared, but is not a failure. Points whose
+    launches were all refused count as if they did not exist.
     """
     results = []
     for series in suite:
-        missing = _trailing_failures(series.points)
-        if 0 < missing < len(series.points):
-            since = series.points[-missing]
-            results.append(Failing(series=series, since=since, points=missing))
+        failed = _trailing_failures(series)
+        if failed:
+            since = series.points[failed[-1]]
+            results.append(Failing(series=series, since=since, points=len(failed)))
     return tuple(sorted(results, key=lambda failure: (-failure.points, failure.series.id)))
 
 
-def _trailing_failures(points: HistoryPoints) -> int:
-    reasons = reversed(points.missing or [None] * len(points))
-    ends = zip(reversed(points.values), reasons, strict=True)
-    failed = (math.isnan(value) and is_failure(reason) for value, reason in ends)
-    return sum(itertools.takewhile(bool, failed))
+def _trailing_failures(series: Series) -> list[int]:
+    """The failed points since the last measured one, latest first; empty if none was measured."""
+    points = series.points
+    reasons = points.missing or [None] * len(points)
+    failed: list[int] = []
+    for at in reversed(range(len(points))):
+        if not math.isnan(points.values[at]) or not is_failure(reasons[at]):
+            return failed
+        if not is_refusal(reasons[at]):
+            failed.append(at)
+    return []
 
 
 def _largest_first(change: Change) -> tuple[float, str]:

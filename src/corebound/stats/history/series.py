@@ -16,6 +16,7 @@ from corebound.records.history import EnvironmentKey, HistoryPoint, HistoryPoint
 from corebound.records.launch_record import Launch
 from corebound.records.run_record import Run, ScenarioSource
 from corebound.scenario.cell import Cell
+from corebound.scenario.compared_axis import COMMITS_SUFFIX
 from corebound.scenario.models import (
     Measure,
     Scenario,
@@ -45,10 +46,16 @@ def series_of_run(run: Run, launches: Sequence[Launch]) -> tuple[Series, ...]:
     Raises:
         pydantic.ValidationError: This version cannot read a recorded scenario.
     """
-    return tuple(
+    all_series = (
         _series(run, source, scenario, own)
         for source, scenario, own in _cells(run, launches)
         if run.snapshot_in([own[0].cell.environment]) is None
+    )
+    # A comparison measures given commits: one without a value does not end their series.
+    return tuple(
+        series
+        for series in all_series
+        if series.points.value_count or not series.scenario.endswith(COMMITS_SUFFIX)
     )
 
 
@@ -165,7 +172,9 @@ def _bounds(summary: CellSummary) -> tuple[float, float] | None:
 def _missing(summary: CellSummary, launches: Sequence[Launch]) -> str | None:
     if summary.median_ns is not None:
         return None
-    reasons = (f"{launch.status}: {launch.reason}" for launch in launches if launch.reason)
+    # A launch that failed says more than one that was refused.
+    told = sorted(launches, key=lambda launch: launch.status == "invalid")
+    reasons = (f"{launch.status}: {launch.reason}" for launch in told if launch.reason)
     return next(reasons, "no launch was ok")
 
 

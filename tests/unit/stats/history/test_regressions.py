@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from defusedxml.ElementTree import fromstring
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 from typer.testing import CliRunner, Result
@@ -39,6 +39,7 @@ from corebound.stats.history.alerts import AssessedChange, assess_changes
 from corebound.stats.history.change_point import HistoryArrays
 from corebound.stats.history.early_warnings import early_warning
 from corebound.stats.history.regressions import Change, analyse, arrays_of, failing
+from corebound.stats.intervals import Interval
 from support.build import a_point, a_series
 from support.markup import parse_xml
 
@@ -259,6 +260,60 @@ def test_a_series_is_failing_from_the_first_point_after_any_value() -> None:
     never_compared = missing(a_series([1.5, 1.0]), BELOW_0, "it failed")
 
     assert [assessed.points for assessed in failing([since_then, never_compared])] == [2, 1]
+
+
+REFUSED = "invalid: another program used the CPUs."
+
+
+@pytest.mark.parametrize(
+    ("reasons", "expected"),
+    [
+        ((REFUSED, REFUSED), None),
+        (("failed: no space", REFUSED), ("failed: no space", 1)),
+        ((REFUSED, "failed: no space", REFUSED, "timed-out: 60 s"), ("failed: no space", 2)),
+    ],
+)
+def test_refused_launches_neither_end_a_series_nor_continue_it(
+    reasons: tuple[str, ...], expected: tuple[str, int] | None
+) -> None:
+    series = missing(a_series([1.0] * (2 + len(reasons))), *reasons)
+
+    found = [(entry.since.missing, entry.points) for entry in failing([series])]
+
+    assert found == ([] if expected is None else [expected])
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    seed=st.integers(0, 10_000),
+    size=st.floats(0.02, 0.1),
+    apart=st.floats(0, 0.1),
+    at=st.integers(8, 52),
+)
+def test_no_decided_change_has_an_interval_with_1(
+    seed: int, size: float, apart: float, at: int
+) -> None:
+    # Two kinds of night: the votes may be sure of a change whose size is not.
+    chance = random.Random(seed)
+    values = [
+        100e6
+        * math.exp(chance.gauss(0, 0.01) + apart * (chance.random() < 0.5) + size * (day >= at))
+        for day in range(60)
+    ]
+    for change in analyse([a_series(values)]).changes:
+        interval = change.change_point.interval
+        assert not (change.clear and interval is not None and interval.contains(1))
+
+
+def test_a_change_is_decided_only_if_its_interval_excludes_1() -> None:
+    change = a_change()
+    around_1 = replace(change.change_point, interval=Interval(low=0.9, high=1.2, confidence=0.95))
+
+    (clear,) = regressions._correct_over_suite([(change.series, change.change_point)])
+    (open_,) = regressions._correct_over_suite([(change.series, around_1)])
+
+    assert clear.clear
+    assert not open_.clear
 
 
 def test_a_series_with_a_value_again_is_not_failing() -> None:

@@ -49,6 +49,31 @@ def test_each_launched_cell_has_one_point_per_run() -> None:
     assert all(one.points[0].bounds is not None for one in series)
 
 
+def test_a_commit_that_a_comparison_could_not_measure_has_no_point() -> None:
+    compared = a_scenario(name="matmul.commits", measure={"iterations": 100})
+    cells = expand(compared, "matmul.yaml", None)
+    for status in ("invalid", "failed", "timed-out"):
+        launches = [
+            a_launch(cell=cells[0]),
+            a_launch(cell=cells[1], position=1, status=status, reason="why", workers=()),
+        ]
+
+        found = series_of_run(a_run(scenarios=(compared,)), launches)
+
+        assert [series.cell for series in found] == [cells[0].key]
+
+
+def test_a_failed_launch_is_the_reason_even_after_a_refused_one() -> None:
+    launches = (
+        a_launch(cell=CELLS[0], status="invalid", reason="another program", workers=()),
+        a_launch(cell=CELLS[0], block=1, status="failed", reason="no space", workers=()),
+    )
+
+    (series,) = series_of_run(*a_night(1, launches=launches))
+
+    assert series.points[0].missing == "failed: no space"
+
+
 def test_a_run_with_uncommitted_changes_adds_no_point() -> None:
     run, launches = a_night(1)
     clean = Commit(sha="b" * 40, subject="s", committed_at="2026-03-01T00:00:00Z", dirty=False)
