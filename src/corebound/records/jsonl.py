@@ -70,7 +70,9 @@ def begin(run: Run, file: Path) -> Appender:
 
     Raises:
         InputError: The file cannot be written.
+        UnreadableError: The run could not be read back; no file is made.
     """
+    codec.decode_run(codec.encode(run)[:-1])
     with _reporting_write_errors(file), contextlib.ExitStack() as stack:
         atomic_write.make_folder(file.parent)
         with atomic_write.atomic_write(file) as fresh:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Iterable
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from msgspec import Struct, field
+from msgspec import Meta, Struct, field
 
-from corebound.bounded_numbers import Amount, Count, Signed
+from corebound.bounded_numbers import Count, Signed
 from corebound.machine.doctor.result import HostCheck
 from corebound.machine.identity import Host
 from corebound.records.tuning import Tuning
@@ -111,7 +111,8 @@ class Run(Struct, frozen=True, kw_only=True):
     scenarios: tuple[ScenarioSource, ...]
     environments: tuple[EnvironmentLock, ...]
     preflight: tuple[HostCheck, ...] | None = None
-    budget_s: Amount | None = None
+    # Earlier versions wrote what was left of it, which may be below 0.
+    budget_s: Annotated[float, Meta(ge=-1e100, le=1e100)] | None = None
     duplicates: dict[str, dict[str, str]] = field(default_factory=dict)
     tuning: Tuning | None = None
     labels: dict[str, str] = field(default_factory=dict)

@@ -256,11 +256,14 @@ class _Bisection:
     def _answer(self, ask: LaunchRequest) -> LaunchResults | None:
         """Compare the requested commits; None if the time ran out."""
         prepared = self.runs.get(ask.places) or self._prepare(ask)
+        left_s = None if self.deadline_s is None else self.deadline_s - time.monotonic()
+        if left_s is not None and left_s <= 0:
+            return None  # building the environments took all the time
         tasks = with_launches(prepared.tasks, ask.launches)
         with ExitStack() as stack:
             result = execute_run(
                 replace(prepared, tasks=tasks),
-                None if self.deadline_s is None else self.deadline_s - time.monotonic(),
+                left_s,
                 self.reporter,
                 stack,
             )

@@ -214,7 +214,8 @@ def execute_run(
         # Another run may have written to the file before this process locked it.
         done = jsonl.read(prepared.file).launches
     else:
-        appender = jsonl.begin(replace(prepared.run, budget_s=budget_s), prepared.file)
+        recorded_s = None if budget_s is None else max(budget_s, 0.0)
+        appender = jsonl.begin(replace(prepared.run, budget_s=recorded_s), prepared.file)
         stack.callback(appender.close)
         done = ()
     launches = list(done)

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from corebound.errors import HostError, InputError
 from corebound.records import codec, jsonl
-from support.build import a_launch, a_run
+from support.build import a_launch, a_run, write_records
 
 # The fixture `synced`.
 Synced = Callable[[Path], list[bytes | list[str]]]
@@ -39,6 +39,22 @@ def test_a_run_and_its_launches_survive_a_round_trip(tmp_path: Path) -> None:
     assert stored.run == a_run()
     assert stored.launches == tuple(a_launch(block=block) for block in range(3))
     assert stored.faults == ()
+
+
+def test_a_run_that_could_not_be_read_back_makes_no_file(tmp_path: Path) -> None:
+    file = tmp_path / "host" / "r1.jsonl"
+
+    with pytest.raises(codec.UnreadableError):
+        jsonl.begin(replace(a_run(), seed=1 << 61), file)
+
+    assert not file.exists()
+
+
+def test_a_budget_below_0_of_an_earlier_version_is_read(tmp_path: Path) -> None:
+    stored = jsonl.read(write_records(tmp_path, replace(a_run(), budget_s=-27.85), a_launch()))
+
+    assert stored.run.budget_s == -27.85
+    assert not stored.faults
 
 
 def test_a_run_without_a_budget_is_read() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any, cast
+
 import pytest
 
 from corebound.stats import bisection
@@ -21,3 +23,25 @@ def test_a_bisection_without_a_commit_has_its_own_exit_code(
 
     assert bisect.exit_code(ending) == code
     assert bisect.exit_code(None) == 5
+
+
+def test_a_budget_that_building_has_used_up_begins_no_run(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def launched(*_: object) -> None:
+        raise AssertionError
+
+    monkeypatch.setattr(bisect, "execute_run", launched)
+    nothing = cast("Any", None)
+    search = bisect._Bisection(
+        commits=(),
+        loaded=nothing,
+        request=nothing,
+        max_launches=3,
+        deadline_s=0.0,
+        fresh=False,
+        reporter=nothing,
+        runs={(0, 1): cast("Any", object())},
+    )
+
+    assert search._answer(bisection.LaunchRequest(places=(0, 1), launches=3)) is None
