@@ -1,33 +1,68 @@
-"""Write files atomically; read only regular files."""
+"""Write files atomically, and into devices and pipes; read only regular files of a bounded size."""
 
 from __future__ import annotations
 
 import contextlib
 import errno
 import os
+import shutil
 import stat
+import tempfile
 from collections.abc import Iterator
 from io import BufferedReader
 from pathlib import Path
 
 
+# No file that is read as a whole is this large: parsing it would take several times the memory.
+LARGEST_BYTES = 4 << 30
+
+
 @contextlib.contextmanager
 def atomic_write(file: Path) -> Iterator[Path]:
-    """Yield a temporary file beside `file`, which replaces it when the block ends.
+    """Yield a temporary file, which replaces `file` when the block ends.
 
-    The folder is created if necessary. If the block fails, the temporary file is removed.
+    The folder is created if necessary. If the block fails, the temporary file is removed. A
+    symbolic link stays, and the file that it names is replaced. A pipe or a character device
+    stays too, and receives the data.
 
     Raises:
         OSError: The file cannot be written.
     """
-    fresh = file.with_name(f".{file.name}.{os.getpid()}")
+    if not (stat.S_ISREG(mode := _mode(file)) or stat.S_ISDIR(mode)):
+        with tempfile.TemporaryDirectory() as folder:
+            yield Path(folder, "data")
+            _send(Path(folder, "data"), file)
+        return
+    target = Path(os.path.realpath(file)) if file.is_symlink() else file
+    fresh = target.with_name(f".{target.name}.{os.getpid()}")
     try:
-        file.parent.mkdir(parents=True, exist_ok=True)
+        target.parent.mkdir(parents=True, exist_ok=True)
         yield fresh
-        fresh.replace(file)
+        fresh.replace(target)
     finally:
         with contextlib.suppress(OSError):
             fresh.unlink()
+
+
+def _mode(file: Path) -> int:
+    """The kind of a file, or of the file that a link names; a missing one will be regular."""
+    try:
+        return file.stat().st_mode
+    except FileNotFoundError:
+        return stat.S_IFREG
+
+
+def _send(source: Path, target: Path) -> None:
+    """Write a file's content into a pipe or a character device; never into a disk."""
+    # Without O_NONBLOCK, opening a pipe that nothing reads would wait for ever.
+    descriptor = os.open(target, os.O_WRONLY | os.O_CLOEXEC | os.O_NOCTTY | os.O_NONBLOCK)
+    with os.fdopen(descriptor, "wb") as stream:
+        mode = os.fstat(descriptor).st_mode
+        if not (stat.S_ISFIFO(mode) or stat.S_ISCHR(mode)):
+            raise OSError(errno.EINVAL, "it is neither a file, a pipe nor a device", str(target))
+        os.set_blocking(descriptor, True)
+        with source.open("rb") as data:
+            shutil.copyfileobj(data, stream)
 
 
 def put(file: Path, data: bytes) -> None:
@@ -71,10 +106,13 @@ def read(file: Path) -> bytes:
     """Read a whole file.
 
     Raises:
-        OSError: The file cannot be read, or is not a regular file.
+        OSError: The file cannot be read, is not a regular file, or is too large.
     """
     with opened(file) as stream:
-        return stream.read()
+        if os.fstat(stream.fileno()).st_size > LARGEST_BYTES:
+            raise OSError(errno.EFBIG, f"it is larger than {LARGEST_BYTES >> 30} GiB", str(file))
+        # A file of the kernel of which nothing is ready gives None.
+        return stream.read() or b""
 
 
 def make_folder(folder: Path) -> None:

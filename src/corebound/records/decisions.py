@@ -321,7 +321,7 @@ def append_decisions(decisions: Sequence[Decision], status: Path) -> None:
         where=status,
         fix="Name a writable file with --status.",
     ):
-        before = status.read_text("utf-8") if status.exists() else HEAD
+        before = atomic_write.read(status).decode("utf-8") if status.exists() else HEAD
         after = before + ("" if before.endswith("\n") else "\n")
         after += "".join(map(entry, decisions))
         previous, _ = read_decisions(before.encode(), str(status))
@@ -332,5 +332,4 @@ def append_decisions(decisions: Sequence[Decision], status: Path) -> None:
                 where=str(status),
                 fix="Make `decisions:` the last key, and start each decision with `  - `.",
             )
-        # Write through a symbolic link instead of replacing it.
-        atomic_write.put(status.resolve(), after.encode())
+        atomic_write.put(status, after.encode())

@@ -13,7 +13,7 @@ from jinja2 import FileSystemBytecodeCache
 from jinja2.bccache import Bucket
 from msgspec.structs import replace
 
-from corebound.records import cache, codec
+from corebound.records import atomic_write, cache, codec
 from corebound.records.history import HistoryPoints, Series
 
 _NO_POINTS = HistoryPoints.of(())
@@ -66,7 +66,7 @@ class PageCache:
 
     def _is_unchanged(self, path: str, digest: str) -> bool:
         try:
-            return cache.digest((self._out / path).read_bytes()) == digest
+            return cache.digest(atomic_write.read(self._out / path)) == digest
         except OSError:
             return False
 

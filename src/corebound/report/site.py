@@ -437,7 +437,7 @@ class SiteDirectory:
         self.at = at
         self._before: dict[str, str] = {}
         with contextlib.suppress(OSError, msgspec.DecodeError):
-            self._before = msgspec.json.decode((at / FILE_LIST).read_bytes(), type=dict[str, str])
+            self._before = msgspec.json.decode(atomic_write.read(at / FILE_LIST), type=dict[str, str])
         self._now: dict[str, str] = {}
 
     def put(self, name: str, data: bytes) -> None:
@@ -498,13 +498,13 @@ class SiteDirectory:
 
 def _write_if_changed(file: Path, data: bytes) -> None:
     with contextlib.suppress(FileNotFoundError):
-        if file.read_bytes() == data:
+        if atomic_write.read(file) == data:
             return
     atomic_write.put(file, data)
 
 
 def _digest(file: Path) -> str:
-    return cache.digest(file.read_bytes())
+    return cache.digest(atomic_write.read(file))
 
 
 def write(

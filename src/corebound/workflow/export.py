@@ -256,7 +256,7 @@ def _benchmarks(out: Path) -> dict[str, Any]:
     """Read the existing benchmarks.json, so that asv's own benchmarks are kept."""
     file = out / asv_export.BENCHMARKS
     try:
-        content = parse_json(file.read_bytes())
+        content = parse_json(atomic_write.read(file))
     except FileNotFoundError:
         return {}
     except (OSError, Unreadable) as error:

@@ -69,7 +69,7 @@ def read_fleet(file: Path) -> FleetFile:
         ScenarioFaults: It cannot be read, or is invalid.
     """
     try:
-        with file.open("rb") as stream:
+        with atomic_write.opened(file) as stream:
             data = stream.read(_MOST_BYTES + 1)
     except OSError as error:
         what = f"the file cannot be read: {error.strerror}."

@@ -20,7 +20,7 @@ from corebound.analysis.host_comparison import (
 )
 from corebound.analysis.scenario_result import analyse_scenario
 from corebound.errors import Fault, InputError, ScenarioFaults, encodable, report_os_errors
-from corebound.records import cache, jsonl
+from corebound.records import atomic_write, cache, jsonl
 from corebound.records.run_record import Run
 from corebound.scenario.loader import load
 from corebound.workflow.projects import Notify
@@ -174,5 +174,5 @@ def _scenario_name(file: Path) -> str:
     with report_os_errors(
         "the scenario cannot be read", where=file, fix="Name a scenario's YAML file."
     ):
-        data = file.read_bytes()
+        data = atomic_write.read(file)
     return load(data, str(file)).name

@@ -18,6 +18,7 @@ from msgspec import Struct
 
 from corebound import git
 from corebound.errors import InputError, report_os_errors
+from corebound.records import atomic_write
 
 # What `install_command` names if corebound's address is unknown.
 NO_ADDRESS = "PATH-OR-URL-OF-COREBOUND"
@@ -90,7 +91,7 @@ def inspect_repository(folder: Path) -> Repository:
 def _project_name(folder: Path) -> str | None:
     """The name in pyproject.toml; None without one, or if the file is not TOML."""
     try:
-        project = tomllib.loads((folder / "pyproject.toml").read_text("utf-8")).get("project", {})
+        project = tomllib.loads(atomic_write.read(folder / "pyproject.toml").decode()).get("project", {})
     except (OSError, ValueError):
         return None
     name = project.get("name") if isinstance(project, dict) else None
@@ -180,8 +181,8 @@ def find_function(label: str, repository: Path) -> TimedFunction:
 
 def _check_function(label: str, name: str, file: Path) -> None:
     try:
-        tree = ast.parse(file.read_bytes(), filename=str(file))
-    except (SyntaxError, ValueError) as error:
+        tree = ast.parse(atomic_write.read(file), filename=str(file))
+    except (OSError, SyntaxError, ValueError) as error:
         raise _function_error(label, f"{file} cannot be read: {error}.", "Fix it first.") from None
     node = next((node for node in tree.body if name in _bound_names(node)), None)
     if node is None:

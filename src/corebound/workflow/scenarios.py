@@ -24,6 +24,7 @@ from corebound.planning.duplicates import mark_duplicates
 from corebound.planning.models import CannotRun, HugePageSupport, QuotaSupport
 from corebound.planning.placement import TOOLS
 from corebound.planning.plan import COMPILER, HostCapabilities, plan_cells
+from corebound.records import atomic_write
 from corebound.records.codec import canonical
 from corebound.records.run_record import Run, ScenarioSource
 from corebound.runner import Task
@@ -199,7 +200,7 @@ def _exists(folder: Path, file: str) -> bool:
 
 def _read_file(path: Path) -> bytes:
     try:
-        with path.open("rb") as stream:
+        with atomic_write.opened(path) as stream:
             data = stream.read(MAX_FILE_BYTES + 1)
         if len(data) <= MAX_FILE_BYTES:
             return data

@@ -16,7 +16,7 @@ from corebound.planning.artefacts import Artefact, ArtefactKind, artefacts
 from corebound.planning.commands import WORKER
 from corebound.planning.models import Command
 from corebound.planning.plan import PlannedCell
-from corebound.records import documents, jsonl
+from corebound.records import atomic_write, documents, jsonl
 from corebound.records.launch_record import Launch
 from corebound.records.run_record import Run
 from corebound.runner import Task
@@ -44,8 +44,7 @@ def write_artefacts(planned: PlannedCell, kinds: Sequence[ArtefactKind], folder:
         with report_os_errors(
             "the file cannot be written", where=file, fix="Choose another folder with --out."
         ):
-            file.parent.mkdir(parents=True, exist_ok=True)
-            file.write_text(artefact.text)
+            atomic_write.put(file, artefact.text.encode())
 
 
 def _artefacts(planned: PlannedCell, kinds: Sequence[ArtefactKind]) -> tuple[Artefact, ...]:

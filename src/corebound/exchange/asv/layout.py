@@ -196,7 +196,7 @@ def _is_repository(folder: Path) -> bool:
 def _configuration(file: Path) -> Mapping[str, Any]:
     """Read asv.conf.json, which may contain comments; asv also accepts JSON 5."""
     try:
-        data = file.read_bytes()
+        data = atomic_write.read(file)
     except OSError as error:
         raise _unreadable(file, error.strerror or str(error)) from error
     try:

@@ -21,7 +21,7 @@ from corebound.exchange.asv.reader import Unread
 from corebound.exchange.asv.series import Project, SeriesBuilder
 from corebound.exchange.history_import import deduplicate
 from corebound.exchange.reading import Progress, Unreadable
-from corebound.records import cache, history_files
+from corebound.records import atomic_write, cache, history_files
 from corebound.records.commits import origin, read_commits
 from corebound.records.history import Series
 from corebound.records.run_record import Commit
@@ -230,7 +230,7 @@ def _commits(
 def _settings(project_layout: AsvLayout, repo: Path | None, merge_options: MergeOptions) -> str:
     """A hash of everything besides the file that determines a point."""
     files = [layout.benchmarks_file(project_layout.results), project_layout.configuration]
-    contents = [file.read_bytes() if file and file.is_file() else b"" for file in files]
+    contents = [atomic_write.read(file) if file and file.is_file() else b"" for file in files]
     options = [
         repr(repo and str(repo)),
         repr(merge_options.machine),
