@@ -25,6 +25,7 @@ _NO_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _COMMAND = re.compile(r"(?m)^(?:[^\S\n]|\x1b\[[\d;]*m)*:(?=:)|#(?=#\w*\[)")
 # The start of a formula, including characters that a spreadsheet strips (OWASP, CSV Injection).
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
+_WEB_ADDRESS = re.compile(r"https?://[^\s\x00-\x20\"'<>\\^`{|}]+", re.IGNORECASE)
 # Everything except the characters that are safe in file names everywhere. A tilde is safe too,
 # but it is reserved for the digest.
 _NOT_IN_A_FILE_NAME = re.compile(r"[^A-Za-z0-9._-]+")
@@ -143,6 +144,17 @@ def spreadsheet(value: object) -> object:
     ("'=1+1", 'a=1', -1)
     """
     return f"'{value}" if isinstance(value, str) and value.startswith(_FORMULA) else value
+
+
+def web_address(url: object) -> str | None:
+    """For a link on a page: the address if it is one of the web, else None.
+
+    An address from a file may be a script, which would run in the reader's browser.
+
+    >>> web_address("https://example.org/x"), web_address("javascript:alert(1)")
+    ('https://example.org/x', None)
+    """
+    return url if isinstance(url, str) and _WEB_ADDRESS.fullmatch(url) else None
 
 
 def path_component(text: str) -> str:

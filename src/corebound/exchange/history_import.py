@@ -12,13 +12,14 @@ from typing import Any, NamedTuple, TypeAlias
 from msgspec import Struct, structs
 from msgspec.structs import replace
 
-from corebound.errors import InputError
+from corebound.errors import Fault, InputError
 from corebound.exchange.asv.series import (
     complete_environments,
     known_environment,
     moment_key,
     sort_points,
 )
+from corebound.exchange.measures import measure_of
 from corebound.records import cache, history_files
 from corebound.records.codec import UnreadableError
 from corebound.records.history import (
@@ -61,6 +62,87 @@ def merge(
         else:
             by_id[series.id] = _merge_pair(earlier, series)
     return tuple(by_id[id_] for id_ in sorted(by_id))
+
+
+def separate_units(
+    stored: Iterable[Series],
+    fresh: Iterable[Series],
+    removed: Container[str],
+    changes: list[Fault],
+) -> tuple[Sequence[Series], Sequence[Series]]:
+    """Give results of one benchmark that measure different things a series each.
+
+    Units of one measure are converted to the latest one. Of several measures, the stored one, or
+    else the first one, keeps the name. The unit of a removed benchmark is a guess, and stays.
+
+    Returns:
+        The stored series, and the new ones with distinct ids; `changes` gets a warning for each
+        series that begins because a unit changed.
+    """
+    stored_by_id = {series.id: series for series in deduplicate(stored)}
+    parts_by_id: dict[str, list[Series]] = {}
+    for series in fresh:
+        parts_by_id.setdefault(series.id, []).append(series)
+    result: list[Series] = []
+    for id_, parts in parts_by_id.items():
+        known = [stored_by_id[id_]] if id_ in stored_by_id else []
+        units = {(each.unit, each.more_is_better) for each in (*known, *parts)}
+        if len(units) == 1 or parts[0].scenario in removed:
+            result += parts
+            continue
+        parts.sort(key=lambda part: moment_key(part.points.moments[0]))
+        first = parts[0]
+        for earlier in known:
+            del stored_by_id[id_]
+            if points := _not_replaced(earlier, parts):
+                first = stored_by_id[id_] = replace(earlier, points=points)
+        for measure in dict.fromkeys(map(_measure, parts)):
+            same = [part for part in parts if _measure(part) == measure]
+            unit = max(same, key=lambda part: moment_key(part.points.moments[-1])).unit
+            cell = first.cell if measure == _measure(first) else _cell_of(same[0], first)
+            (one,) = deduplicate(replace(_in_unit(part, unit), cell=cell) for part in same)
+            if one.id in stored_by_id:
+                stored_by_id[one.id] = _in_unit(stored_by_id[one.id], unit)
+            elif one.id != id_:
+                changes.append(_unit_change(first, one))
+            result.append(one)
+    return [*stored_by_id.values()], result
+
+
+def _measure(series: Series) -> tuple[str, str]:
+    direction = "more is better" if series.more_is_better else "less is better"
+    return measure_of(series.unit).name, direction
+
+
+def _not_replaced(stored: Series, parts: Sequence[Series]) -> HistoryPoints:
+    """The stored points that the new series do not have only under another measure."""
+    of_measure: dict[bool, set[str]] = {True: set(), False: set()}
+    for part in parts:
+        of_measure[_measure(part) == _measure(stored)].update(map(_key, part.points.moments))
+    replaced = of_measure[False] - of_measure[True]
+    moments = enumerate(stored.points.moments)
+    return stored.points.select(at for at, moment in moments if _key(moment) not in replaced)
+
+
+def _in_unit(series: Series, unit: str) -> Series:
+    """A series in another unit of the same measure."""
+    factor = measure_of(series.unit).scale / measure_of(unit).scale
+    points = series.points if factor == 1 else series.points.scaled(factor)
+    return replace(series, unit=unit, points=points)
+
+
+def _cell_of(series: Series, first: Series) -> str:
+    """The cell of a series that measures something else than the first one of its benchmark."""
+    name, direction = _measure(series)
+    words = f"{name} ({direction})" if name == _measure(first)[0] else name
+    axis = f"unit={words.replace(',', ';')}"
+    return axis if series.cell == "default" else f"{axis},{series.cell}"
+
+
+def _unit_change(first: Series, other: Series) -> Fault:
+    units = "; ".join(f"{one.unit}, {_measure(one)[1]}" for one in (first, other))
+    fix = "Each is a series of its own."
+    return Fault(file=first.id, line=None, what=f"its units do not convert: {units}.", fix=fix)
 
 
 def deduplicate(all_series: Iterable[Series]) -> Iterable[Series]:
@@ -128,10 +210,12 @@ class ImportSummary(HistoryCounts, frozen=True, kw_only=True):
     Attributes:
         file: The history's file.
         added: How many points are new.
+        unit_changes: Series that begin now, because a benchmark's unit changed.
     """
 
     file: Path
     added: int
+    unit_changes: tuple[Fault, ...] = ()
 
     @property
     def document(self) -> dict[str, Any]:
@@ -173,15 +257,18 @@ def keep(
     if not fresh and (known := _known_counts(file, records)) is not None:
         return _summary(file, known, added=0)
     stored = _read_stored(file)
+    unit_changes: list[Fault] = []
     if not fresh and stored is not None:
         history, before = stored, _points(stored)
     else:
         before = _points(stored or ())
-        history = merge([*rename(stored or ())], fresh, removed=removed)
+        separated = separate_units(rename(stored or ()), fresh, removed, unit_changes)
+        history = merge(*separated, removed=removed)
         history_files.keep(project, history, records)
     counts = _count(history)
     cache.keep(counts, records, _counts_name(file), version=_version(file))
-    return _summary(file, counts, added=counts.points - before)
+    summary = _summary(file, counts, added=counts.points - before)
+    return replace(summary, unit_changes=tuple(unit_changes))
 
 
 def _known_counts(file: Path, records: Path) -> HistoryCounts | None:

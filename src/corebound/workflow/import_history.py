@@ -86,7 +86,7 @@ def import_asv(
         removed=source.removed,
     )
     asv_project.keep_sources(records, source)
-    faults = [*source.faults]
+    faults = [*source.faults, *history.unit_changes]
     if merge_options.machine is None:
         faults += _warn_of_machines(folder, source, history)
     if not merge_options.under_test:

@@ -303,9 +303,9 @@ def test_a_project_is_named_by_its_folder_its_configuration_or_its_results(
 @pytest.mark.parametrize(
     ("data", "says"),
     [
-        (b"", "invalid JSON"),
-        (b'{"commit_hash": "a', "invalid JSON"),
-        (b"\xff\xfe", "invalid JSON"),
+        (b"", "is empty"),
+        (b'{"commit_hash": "a', "truncated JSON"),
+        (b"\xff\xfe", "is empty"),
         (b"[]", "no result file"),
         (b"{}", "no result file"),
         (json.dumps(result_file({}, version=3)).encode(), "version 3"),

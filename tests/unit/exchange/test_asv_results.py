@@ -392,7 +392,7 @@ def test_repeated_warnings_are_counted(
     said = import_asv(tree).stderr.splitlines()
 
     assert len(said) == 4
-    assert said[-1] == "warning: 17 more files like the last; --json lists them all"
+    assert said[-1] == "warning: 17 more like the last; --json lists them all"
     assert len(json.loads(import_asv(tree, "--json").stdout)["faults"]) == 20
 
 

@@ -356,3 +356,29 @@ def test_a_new_parameter_value_is_not_matched_with_an_unmeasured_one(tmp_path: P
     then(tree, about("k"), *nights(range(5, 6), params=("3", "4")))
 
     assert kept(tree) == {"k=1": 5, "k=2": 5, "k=3": 1, "k=4": 1}
+
+
+def test_a_stored_series_in_another_unit_is_converted(tmp_path: Path) -> None:
+    # As versions stored it that did not understand the unit.
+    old = a_series([50.0, 51.0], project="trees", unit="median ms")
+    later = [a_point(52e6, day=3), a_point(53e6, day=4)]
+    new = replace(a_series([], project="trees"), points=HistoryPoints.of(later))
+    history_import.keep("trees", [old], tmp_path)
+
+    kept = history_import.keep("trees", [new], tmp_path)
+
+    (series,) = history_files.read(kept.file)
+    assert series.unit == "ns"
+    assert series.points.measured == pytest.approx((50e6, 51e6, 52e6, 53e6))
+    assert not kept.unit_changes
+
+
+def test_a_corrected_unit_replaces_the_stored_one(tmp_path: Path) -> None:
+    # All points are read again, so none is left in the old unit.
+    old = a_series([50.0, 51.0], project="trees", unit="points")
+    history_import.keep("trees", [old], tmp_path)
+
+    kept = history_import.keep("trees", [replace(old, unit="bytes")], tmp_path)
+
+    (series,) = history_files.read(kept.file)
+    assert (series.unit, series.cell, series.points.measured) == ("bytes", old.cell, (50.0, 51.0))

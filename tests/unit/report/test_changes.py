@@ -17,7 +17,7 @@ from corebound.analysis.commit_comparison import compare_commits
 from corebound.analysis.triage import change_status
 from corebound.analysis.wording import plain
 from corebound.cli.app import app
-from corebound.exchange.asv.results import more_is_better
+from corebound.exchange.measures import more_is_better
 from corebound.records import history_files
 from corebound.records.decisions import Decision
 from corebound.records.history import Series

@@ -179,5 +179,5 @@ def _warnings(faults: Sequence[Fault]) -> Iterator[str]:
     for similar in kinds.values():
         yield from map(str, similar[:_MAX_SIMILAR])
         if len(similar) > _MAX_SIMILAR:
-            more = NamedCount(len(similar) - _MAX_SIMILAR, "more files", "more file")
-            yield f"{more} like the last; --json lists them all"
+            more = len(similar) - _MAX_SIMILAR
+            yield f"{more:,} more like the last; --json lists them all"

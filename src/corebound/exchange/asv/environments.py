@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import itertools
 import re
 from collections import Counter
@@ -14,7 +13,7 @@ from msgspec.structs import replace
 
 from corebound.errors import Fault, InputError
 from corebound.exchange.asv.results import ResultFile
-from corebound.exchange.reading import clean
+from corebound.exchange.reading import label
 from corebound.records.history import Series
 
 _QUOTED = re.compile(r"""^u?'(.+)'$|^<class '(.+)'>$""")
@@ -64,15 +63,6 @@ def _strip_notation(value: str) -> str:
     value = _PADDED.sub("", value) if "[" in value else value
     quoted = _QUOTED.match(value)
     return (quoted.group(1) or quoted.group(2)) if quoted else value
-
-
-def label(text: str) -> str:
-    """A text that can be displayed; shortened or repaired texts still differ from each other."""
-    cleaned = clean(text)
-    if cleaned == text:
-        return text
-    digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
-    return f"{cleaned} #{digest[:6]}"
 
 
 # Key: machine and name. Value: the first name that the environment had.

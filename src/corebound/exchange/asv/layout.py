@@ -17,6 +17,7 @@ from corebound.exchange.asv.results import hashes_in
 from corebound.exchange.reading import Unreadable, clean, parse_json
 from corebound.records import atomic_write
 from corebound.records.validate import MOST_MARGIN
+from corebound.text import web_address
 
 CONFIGURATION = "asv.conf.json"
 BENCHMARKS = "benchmarks.json"
@@ -171,13 +172,9 @@ def _is_only_a_folder(folder: Path) -> bool:
 
 
 def _commit_url(url: object) -> str | None:
-    """Accept only a web address; nothing else may become a link on a page.
-
-    An address with a `$` is an unfilled template.
-    """
-    if not isinstance(url, str) or not url.startswith(("https://", "http://")):
-        return None
-    return url if url.isprintable() and not {" ", "$"} & {*url} else None
+    """Accept only a web address; one with a `$` is an unfilled template."""
+    address = web_address(url)
+    return None if address is None or "$" in address else address
 
 
 def commit_url_of(address: object) -> str | None:

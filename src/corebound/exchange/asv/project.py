@@ -14,13 +14,12 @@ from corebound.exchange.asv.environments import (
     MergeOptions,
     Requirements,
     Source,
-    label,
 )
 from corebound.exchange.asv.layout import CONFIGURATION, AsvLayout
 from corebound.exchange.asv.reader import Unread
 from corebound.exchange.asv.series import Project, SeriesBuilder
 from corebound.exchange.history_import import deduplicate
-from corebound.exchange.reading import Progress, Unreadable
+from corebound.exchange.reading import Progress, Unreadable, label
 from corebound.records import atomic_write, cache, history_files
 from corebound.records.commits import origin, read_commits
 from corebound.records.history import Series

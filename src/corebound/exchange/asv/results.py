@@ -60,15 +60,6 @@ def _memory_gib(text: str) -> float | None:
 # Units of asv's own kinds of benchmark, by the start of their names: for trees without
 # benchmarks.json. Source: asv's documentation, "Benchmark types and attributes".
 _UNITS = (("time", "seconds"), ("mem", "bytes"), ("peakmem", "bytes"))
-# A longer unit is a sentence, which can contain anything.
-_LONGEST_UNIT = 100
-# A word for a time, as in rates: `particles / second`, `rows per s`, `it s⁻¹`.
-_TIME = r"(?:[nmuµ]s|s|secs?|seconds?|mins?|minutes?|h|hrs?|hours?)"
-_RATE = re.compile(rf"(.*?\S)(?:\s*/\s*|\s+per\s+){_TIME}|(.*?\S)\s+s⁻¹", re.IGNORECASE)
-# `FLOPS` is a rate, `FLOPs` is not; a speed-up contains no time.
-_UNITLESS_RATES = re.compile(r"[kMGTPE]?FLOPS|[Ss]peed-?up")
-# A time per time is a share.
-_TIMES = re.compile(_TIME, re.IGNORECASE)
 
 
 class BenchmarkEntry(Struct, frozen=True, kw_only=True):
@@ -101,21 +92,6 @@ def parse_benchmarks(document: Any) -> dict[str, BenchmarkEntry]:
         if isinstance(entry, dict)
         for names, code in ((entry.get("param_names"), entry.get("code")),)
     }
-
-
-def more_is_better(unit: str) -> bool:
-    """Whether a unit, in words, is a rate: an amount per time.
-
-    >>> more_is_better("particles / second"), more_is_better("seconds"), more_is_better("ms per op")
-    (True, False, False)
-    """
-    unit = unit.strip()
-    if len(unit) > _LONGEST_UNIT:
-        return False
-    if _UNITLESS_RATES.fullmatch(unit):
-        return True
-    found = _RATE.fullmatch(unit)
-    return found is not None and not _TIMES.fullmatch(found.group(1) or found.group(2))
 
 
 def unit_of(benchmark: str) -> str:

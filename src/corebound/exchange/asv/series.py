@@ -18,16 +18,16 @@ from msgspec import Struct
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
-from corebound.exchange.asv.environments import cells_of, host_of, label
+from corebound.exchange.asv.environments import cells_of, host_of
 from corebound.exchange.asv.results import (
     DAMAGES,
     BenchmarkEntry,
     ResultFile,
     Row,
-    more_is_better,
     unit_of,
 )
-from corebound.exchange.reading import clean
+from corebound.exchange.measures import more_is_better
+from corebound.exchange.reading import clean, label
 from corebound.records.history import EnvironmentKey, HistoryPoints, Moment, Series, incomparable
 from corebound.records.run_record import Commit
 
