@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
+import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -470,10 +472,99 @@ def test_an_invalid_time_is_rejected(tmp_path: Path, value: str) -> None:
     assert "is not a time." in refused_text(tmp_path, f"[{event}]")
 
 
+# An event before, of 78 bytes with its comma, and one after whatever is tried.
+BEFORE = '{"ph":"X","cat":"cpu_op","name":"aten::mm","pid":1,"tid":1,"ts":1,"dur":2},\n'
+AFTER = BEFORE.strip(",\n").replace('"ts":1', '"ts":9')
+ODD_EVENT = '{"ph":"X","cat":"cpu_op","name":"odd","pid":1,"tid":1,"ts":5,"dur":2,"args":%s}'
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        '{"a": inf}', '{"a": -inf, "b": "inf"}', '{"a": NaN}', '{"a": nan}', '{"a": [Infinity]}',
+        '{"a": "line\nend\ttab"}', '{"a": "\udcff\udc80"}',
+    ],
+)  # fmt: skip
+def test_what_is_beside_the_times_of_an_event_is_not_needed(tmp_path: Path, args: str) -> None:
+    text = f"[{BEFORE}{ODD_EVENT % args},{AFTER}]"
+    (tmp_path / "a.json").write_bytes(text.encode(errors="surrogateescape"))
+
+    (profile,) = imported(tmp_path / "a.json")
+
+    assert {each.type: each.calls for each in profile.profile.operators} == {
+        "aten::mm": 2, "odd": 1,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("ts", ["inf", "nan", "NaN", "-Infinity"])
+def test_a_time_that_is_no_number_is_not_read_as_one(tmp_path: Path, ts: str) -> None:
+    event = ODD_EVENT.replace('"ts":5', f'"ts":{ts}') % "{}"
+
+    assert "is not a time" in refused_text(tmp_path, f"[{BEFORE}{event}]")
+
+
+@pytest.mark.parametrize("end", ["", ",", ",\n", "\n", "]", " ] "])
+def test_a_list_of_events_needs_no_end(tmp_path: Path, end: str) -> None:
+    # Trace Event Format, "JSON Array Format": the closing bracket is optional.
+    (tmp_path / "a.json").write_text(f"[{BEFORE}{AFTER}{end}")
+
+    (profile,) = imported(tmp_path / "a.json")
+
+    assert [each.calls for each in profile.profile.operators] == [2]
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        '{"a": "torch\\cuda"}', '{"a": "x"y"}', '{"a: 1}', '{a": 1}', '{"a": 1,5}', '{"a": 2%}',
+        '{"a" 1}', '{"a": 1 "b": 2}', "{'a': 1}", '{"a": 0x10}', '{"a": 1};',
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("before", [0, 3, 20_000])
+def test_invalid_json_of_a_profiler_is_named_with_event_and_byte(
+    tmp_path: Path, fault: str, before: int
+) -> None:
+    text = f'{{"é": "ü", "traceEvents": [{BEFORE * before}{ODD_EVENT % fault},{AFTER}]}}'
+    at = len(text[: text.index(fault)].encode())
+
+    said = refused_text(tmp_path, text)
+
+    found = re.search(r"event ([\d,]+), byte ([\d,]+): ", said)
+    assert found is not None
+    event, byte = (int(number.replace(",", "")) for number in found.groups())
+    # A quote that is missing shows only where the next one is.
+    assert before + 1 <= event <= before + 2
+    assert at <= byte <= at + len(fault) + 60
+    assert "truncated" not in said
+    assert "copy" not in said
+
+
+@given(share=st.floats(0.05, 0.99))
+def test_a_truncated_trace_is_called_truncated(
+    tmp_path_factory: pytest.TempPathFactory, share: float
+) -> None:
+    whole = f'{{"traceEvents": [{BEFORE * 5}{ODD_EVENT % "{}"}], "more": [1.5, true]}}'
+    folder = tmp_path_factory.mktemp("cut")
+
+    assert "it is truncated" in refused_text(folder, whole[: int(len(whole) * share)])
+
+
+def test_damage_after_the_events_says_how_many_there_were(tmp_path: Path) -> None:
+    text = f'{{"traceEvents": [{BEFORE * 40}{AFTER}], "INFO": ["cuda "event": 64"]}}'
+
+    assert "after event 41, " in refused_text(tmp_path, text)
+
+
+def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "fifo.json")
+
+    assert "not a regular file" in refused(tmp_path / "fifo.json")[0]
+
+
 def test_deep_nesting_is_rejected(tmp_path: Path) -> None:
     said = refused_text(tmp_path, '{"traceEvents": [' + "[" * 100_000)
 
-    assert said.startswith("incomplete or damaged trace")
+    assert "damaged trace, in event 1" in said
 
 
 def test_a_truncated_gzip_is_rejected(tmp_path: Path) -> None:
@@ -525,7 +616,7 @@ def test_names_are_cleaned(tmp_path: Path, name: str) -> None:
 
     (shown,) = (each.type for each in profile.profile.operators if each.type != "aten::mm")
     assert shown.isprintable()
-    assert len(shown) <= 200
+    assert len(shown) < 220
     documents.keep_profile(profile, tmp_path / "records", rename=False)
     assert documents.read_profiles(tmp_path / "records") == ((profile,), ())
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any, NoReturn
 
 from corebound.exchange.profiles.parts import Names, Timeline, collect_spans, nanoseconds
-from corebound.exchange.reading import Unknown, Unreadable
+from corebound.exchange.reading import InvalidJson, Unknown, Unreadable, decode_json
 from corebound.worker.operator_table import Span
 
 Event = dict[str, Any]
@@ -20,8 +20,12 @@ Event = dict[str, Any]
 _LONGEST_VALUE = 64 << 20
 # Text that was read is released in pieces, not after each event.
 _RELEASED_CHARACTERS = 1 << 20
-_SPACE = " \t\r\n"
+# With the byte order mark.
+_SPACE = " \t\r\n\ufeff"
 _DAMAGED = "Export or copy the file again."
+_OWN_FAULT = "The profiler wrote this. Export again with another version, or correct this place."
+# An error so close to the end of what was read may only be a word that was cut.
+_LONGEST_WORD = 64
 
 
 def trace_events(pieces: Iterable[bytes]) -> Iterator[Event]:
@@ -31,18 +35,18 @@ def trace_events(pieces: Iterable[bytes]) -> Iterator[Event]:
 
     Raises:
         Unknown: The data is JSON, but not a Chrome trace.
-        Unreadable: The data is truncated or not JSON.
+        Unreadable: The data is truncated or not JSON; says in which event, and at which byte.
     """
     text = _Text(pieces)
     opening = text.next()
     if opening == "[":
-        yield from _events(text)
+        yield from _events(text, may_be_open=True)
     elif opening == "{":
         yield from _document(text)
     else:
         text.fail("not JSON")
     if text.next():
-        text.fail("data after the end of the JSON")
+        text.fail("data after the end of the JSON", fix=_OWN_FAULT)
 
 
 def _document(text: _Text) -> Iterator[Event]:
@@ -66,27 +70,41 @@ def _document(text: _Text) -> Iterator[Event]:
         )
 
 
-def _events(text: _Text) -> Iterator[Event]:
+def _events(text: _Text, *, may_be_open: bool = False) -> Iterator[Event]:
+    """Yield the events of a list; a list without an object around it may lack its end."""
     text.expect("[")
-    while text.next() != "]":
+    text.is_in_events = True
+    while text.next() != "]" and not (may_be_open and not text.next()):
         value = text.value()
+        text.events += 1
         if isinstance(value, dict) and value.get("ph") is not None:
             yield value
-        if text.next() != "]":
+        if text.next() and text.next() != "]":
             text.expect(",")
-    text.expect("]")
+    text.is_in_events = False
+    if text.next() or not may_be_open:
+        text.expect("]")
 
 
 class _Text:
-    """A window on the text that advances as values are consumed."""
+    """A window on the text that advances as values are consumed.
+
+    Attributes:
+        events: How many events were read.
+        is_in_events: Whether the next value is an event.
+    """
 
     def __init__(self, pieces: Iterable[bytes]) -> None:
         self._pieces = iter(pieces)
-        self._utf8 = codecs.getincrementaldecoder("utf-8-sig")()
-        self._json = json.JSONDecoder(parse_float=str, parse_constant=_reject_constant)
+        # Bytes that are no UTF-8 become lone surrogates, so that positions stay right.
+        self._utf8 = codecs.getincrementaldecoder("utf-8")("surrogateescape")
+        self._json = json.JSONDecoder(parse_float=str, strict=False)
         self._window = ""
         self._at = 0
+        self._bytes_before = 0
         self._ended = False
+        self.events = 0
+        self.is_in_events = False
 
     def next(self) -> str:
         """Peek at the next character that is not white space; empty at the end."""
@@ -101,10 +119,10 @@ class _Text:
     def expect(self, expected: str) -> None:
         """Consume one character, which must be this one."""
         character = self.next()
+        if not character:
+            self.fail("it is truncated")
         if character != expected:
-            self.fail(
-                f"`{expected}` expected, found `{character}`" if character else "it is truncated"
-            )
+            self.fail(f"`{expected}` expected, found {character!r}", fix=_OWN_FAULT)
         self._at += 1
 
     def value(self) -> Any:
@@ -112,44 +130,49 @@ class _Text:
         self.next()
         while True:
             try:
-                value, end = self._json.raw_decode(self._window, self._at)
-            except (ValueError, RecursionError) as error:
-                if isinstance(error, RecursionError):
-                    self.fail("nested too deeply")
-                if len(self._window) - self._at > _LONGEST_VALUE or not self._more():
-                    self.fail("it is truncated" if self._ended else "not JSON")
-                continue
+                value, end, self._window = decode_json(self._window, self._at, self._json)
+            except InvalidJson as error:
+                pending = len(self._window)
+                may_go_on = error.is_truncated or pending - error.at < _LONGEST_WORD
+                if may_go_on and pending - self._at <= _LONGEST_VALUE and self._more():
+                    continue
+                self._at = error.at
+                if error.is_truncated:
+                    self.fail("it is truncated" if self._ended else "a value is too long")
+                self.fail(f"invalid JSON near `{error.near}`: {error}", fix=_OWN_FAULT)
             # A number at the end of the window may continue in the next piece.
             if end == len(self._window) and self._more():
                 continue
             self._at = end
             return value
 
-    def fail(self, what: str) -> NoReturn:
-        """Raise an error for this input."""
-        raise Unreadable(f"incomplete or damaged trace: {what}.", _DAMAGED) from None
+    def fail(self, what: str, *, fix: str = _DAMAGED) -> NoReturn:
+        """Raise an error for this place of the input."""
+        byte = self._bytes_before + _size(self._window[: self._at])
+        number = self.events + self.is_in_events
+        event = f"{'in' if self.is_in_events else 'after'} event {number:,}, " if number else ""
+        raise Unreadable(f"damaged trace, {event}byte {byte:,}: {what}.", fix) from None
 
     def _more(self) -> bool:
         """Read at least as much again as is pending; False at the end."""
         if self._at >= _RELEASED_CHARACTERS:
+            self._bytes_before += _size(self._window[: self._at])
             self._window, self._at = self._window[self._at :], 0
         needed = max(1, len(self._window) - self._at)
         decoded = []
-        try:
-            while needed > 0 and not self._ended:
-                piece = next(self._pieces, None)
-                self._ended = piece is None
-                decoded.append(self._utf8.decode(piece or b"", final=piece is None))
-                needed -= len(decoded[-1])
-        except UnicodeDecodeError:
-            self.fail("not UTF-8 text")
+        while needed > 0 and not self._ended:
+            piece = next(self._pieces, None)
+            self._ended = piece is None
+            decoded.append(self._utf8.decode(piece or b"", final=piece is None))
+            needed -= len(decoded[-1])
         text = "".join(decoded)
         self._window += text
         return bool(text)
 
 
-def _reject_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is not JSON")
+def _size(text: str) -> int:
+    """How many bytes the text had in the file."""
+    return len(text.encode("utf-8", "surrogateescape"))
 
 
 SOURCE = "corebound, Chrome trace"

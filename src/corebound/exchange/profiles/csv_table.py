@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from msgspec import Struct
 
 from corebound.exchange.profiles.parts import nanoseconds, text_lines
-from corebound.exchange.reading import Unreadable, clean
+from corebound.exchange.reading import Unreadable, label
 
 _HEADING = re.compile(r"(.*?)\s*\(([^()]*)\)")
 _UNITS_NS = {"ns": 1, "us": 1000, "μs": 1000, "µs": 1000, "ms": 1_000_000, "s": 1_000_000_000}
@@ -76,7 +76,7 @@ class Row(Struct, frozen=True, kw_only=True):
         index, _ = self.table.columns[name]
         if index >= len(self.fields):
             raise Unreadable(f"row {self.number} ends before `{name}`.", _FIX)
-        return clean(self.fields[index].strip())
+        return label(self.fields[index].strip())
 
     def optional(self, name: str | None) -> str | None:
         """A field; None if its value or its column is absent."""

@@ -8,7 +8,7 @@ from decimal import Decimal
 
 from msgspec import Struct
 
-from corebound.exchange.reading import Unreadable, clean
+from corebound.exchange.reading import Unreadable, label
 from corebound.worker.operator_table import Span
 
 # Some ninety years: a longer time, or a later moment, means that the file is damaged.
@@ -89,7 +89,7 @@ class Names:
         """The name to display."""
         cleaned = self._known.get(name)
         if cleaned is None:
-            cleaned = self._known[name] = clean(name)
+            cleaned = self._known[name] = label(name)
         return cleaned
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import zlib
 from bisect import bisect_right
@@ -18,6 +19,7 @@ from corebound.exchange.profiles import detect
 from corebound.exchange.profiles.mindspore import TRACE, TYPES
 from corebound.exchange.profiles.parts import Iterations, Part, Sum, Sums, Timeline
 from corebound.exchange.reading import Unknown, Unreadable, clean
+from corebound.records import atomic_write
 from corebound.records.launch_record import PROFILE_SCHEMA, ImportedProfile, OperatorProfile
 from corebound.worker.operator_table import Operator, Span, Step, steps_of, tabulate
 
@@ -285,8 +287,8 @@ def _read_file(file: Path, progress: FileProgress) -> tuple[Part, ...]:
 
 
 def _pieces(file: Path, progress: FileProgress) -> Iterator[bytes]:
-    with file.open("rb") as source:
-        size = file.stat().st_size
+    with atomic_write.opened(file) as source:
+        size = os.fstat(source.fileno()).st_size
         bytes_read = 0
         progress(file, bytes_read, size)
         while piece := source.read(_PIECE_BYTES):

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from corebound.exchange.profiles.parts import Timeline, collect_spans
 from corebound.exchange.profiles.tensorflow import operator_type
-from corebound.exchange.reading import Unreadable, clean
+from corebound.exchange.reading import Unreadable, label
 from corebound.worker.operator_table import Span
 
 SOURCE = "TensorFlow profiler, XPlane"
@@ -46,7 +46,7 @@ def read(pieces: Iterable[bytes]) -> Timeline:
             if number == 1
             for span in _plane(_bytes(plane), marks)
         )
-    except (IndexError, UnicodeDecodeError):
+    except IndexError:
         raise Unreadable(
             "incomplete or damaged XSpace data.", "Copy the file or profile again."
         ) from None
@@ -96,7 +96,7 @@ def _read_plane(data: memoryview) -> _Plane:
             fields = {field: content for field, content in _fields(meta) if field in {2, 4}}
             full, displayed = _text(fields.get(2, b"")), _text(fields.get(4, b""))
             type_ = operator_type(displayed, full)
-            plane.types[key] = None if type_ is None else clean(type_)
+            plane.types[key] = None if type_ is None else label(type_)
         elif number == 5:
             key, meta = _entry(value)
             plane.stats[key] = next(
@@ -189,4 +189,4 @@ def _bytes(value: Value) -> memoryview:
 def _text(value: Value | bytes) -> str:
     if isinstance(value, int):
         raise IndexError
-    return bytes(value).decode()
+    return bytes(value).decode(errors="surrogateescape")
