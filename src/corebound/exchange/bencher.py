@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
-from corebound.exchange.reading import Unreadable, parse_json, reporting_damage
-from corebound.exchange.result_files import Context, key_of, point_of, series_of
+from corebound.exchange.reading import Unreadable
+from corebound.exchange.result_files import Context, each_row, key_of, read_json, series_of
 from corebound.records.history import Series
 
 # Bencher's own measures: the unit, its factor, and whether more is better.
@@ -18,7 +19,7 @@ _MEASURES = {
 }
 
 
-def read(path: Path, context: Context) -> Sequence[Series]:
+def read(path: Path, context: Context) -> Iterable[Series | Unreadable]:
     """Read every measure of every benchmark of a file.
 
     Each value is of one report, so it is one launch; the lower and upper values have no common
@@ -28,35 +29,31 @@ def read(path: Path, context: Context) -> Sequence[Series]:
     Raises:
         Unreadable: The file is damaged or in another format.
     """
-    content = parse_json(path.read_bytes())
-    with reporting_damage():
-        if not isinstance(content, dict) or not all(
-            isinstance(metric, dict) and "value" in metric
-            for measures in content.values()
-            for metric in (measures.values() if isinstance(measures, dict) else [None])
-        ):
-            raise Unreadable(
-                "not Bencher Metric Format.",
-                "See https://bencher.dev/docs/reference/bencher-metric-format/.",
-            )
-        series = []
-        for name, measures in content.items():
-            for measure, metric in measures.items():
-                unit, scale, is_rate = _MEASURES.get(measure, (measure, 1.0, False))
-                point = point_of(
-                    [float(metric["value"]) * scale],
-                    at=context.moment(None),
-                    commit=context.commit,
-                )
-                series.append(
-                    series_of(
-                        context,
-                        [point],
-                        host=context.host_name(None),
-                        scenario=name,
-                        cell=key_of({"measure": measure}),
-                        unit=unit,
-                        more_is_better=is_rate,
-                    )
-                )
-        return series
+    content = read_json(path)
+    benchmarks = content.items() if isinstance(content, dict) else ()
+    rows = [
+        (name, measure, metric)
+        for name, measures in benchmarks
+        if isinstance(measures, dict)
+        for measure, metric in measures.items()
+    ]
+    if not any(isinstance(metric, dict) and "value" in metric for _, _, metric in rows):
+        raise Unreadable(
+            "not Bencher Metric Format.",
+            "See https://bencher.dev/docs/reference/bencher-metric-format/.",
+        )
+    return each_row(rows, lambda row: _series(row, context), what="measure")
+
+
+def _series(row: tuple[str, str, Any], context: Context) -> Series:
+    name, measure, metric = row
+    unit, scale, is_rate = _MEASURES.get(measure, (measure, 1.0, False))
+    value = metric.get("value") if isinstance(metric, dict) else None
+    return series_of(
+        context,
+        [context.point([value], scale=scale)],
+        scenario=name,
+        cell=key_of({"measure": measure}),
+        unit=unit,
+        more_is_better=is_rate,
+    )

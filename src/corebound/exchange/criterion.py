@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from msgspec.structs import replace
 
-from corebound.exchange.reading import Unreadable, parse_json, reporting_damage
-from corebound.exchange.result_files import Context, key_of, point_of, series_of, utc
+from corebound.exchange.reading import Unreadable, reporting_damage
+from corebound.exchange.result_files import Context, key_of, read_json, series_of, utc
 from corebound.records.history import Series
 
 
-def read(path: Path, context: Context) -> Sequence[Series]:
+def read(path: Path, context: Context) -> Iterable[Series | Unreadable]:
     """Read the latest result of every benchmark below a folder.
 
     All samples of a benchmark are from one process, so Criterion's median is one launch; its
@@ -26,7 +26,7 @@ def read(path: Path, context: Context) -> Sequence[Series]:
         context: What the user says about it.
 
     Raises:
-        Unreadable: A file is damaged, or there is none.
+        Unreadable: There is no result.
     """
     files = sorted(path.glob("**/new/estimates.json")) if path.is_dir() else []
     if not files:
@@ -34,28 +34,25 @@ def read(path: Path, context: Context) -> Sequence[Series]:
             "no results of Criterion (new/estimates.json) in this folder.",
             "Name `target/criterion` after `cargo bench`.",
         )
-    return [_series(file, path, context) for file in files]
+    return (_series_or_error(file, path, context) for file in files)
+
+
+def _series_or_error(file: Path, folder: Path, context: Context) -> Series | Unreadable:
+    try:
+        with reporting_damage():
+            return _series(file, folder, context)
+    except Unreadable as error:
+        return Unreadable(f"{file.relative_to(folder)}: {error.what}", error.fix)
 
 
 def _series(file: Path, folder: Path, context: Context) -> Series:
-    estimates = parse_json(file.read_bytes())
+    estimates = read_json(file)
     written = datetime.fromtimestamp(file.stat().st_mtime, UTC).isoformat()
     context = replace(context, modified_at=utc(written))
-    with reporting_damage():
-        scenario, parameters = _name(file, folder)
-        return series_of(
-            context,
-            [
-                point_of(
-                    [float(estimates["median"]["point_estimate"])],
-                    at=context.moment(None),
-                    commit=context.commit,
-                )
-            ],
-            host=context.host_name(None),
-            scenario=scenario,
-            cell=key_of(parameters),
-        )
+    scenario, parameters = _name(file, folder)
+    median = estimates["median"]
+    value = median.get("point_estimate") if isinstance(median, Mapping) else None
+    return series_of(context, [context.point([value])], scenario=scenario, cell=key_of(parameters))
 
 
 def _name(file: Path, folder: Path) -> tuple[str, dict[str, Any]]:
@@ -63,7 +60,7 @@ def _name(file: Path, folder: Path) -> tuple[str, dict[str, Any]]:
     about_file = file.with_name("benchmark.json")
     if not about_file.exists():
         return file.parent.parent.relative_to(folder).as_posix(), {}
-    about = parse_json(about_file.read_bytes())
+    about = read_json(about_file)
     parts = (about["group_id"], about.get("function_id"))
     value = about.get("value_str")
     return "/".join(str(part) for part in parts if part), {} if value is None else {"input": value}

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from corebound.exchange.reading import Unreadable, clean, parse_json, reporting_damage
+from corebound.exchange.reading import DAMAGED, Unreadable, clean, reporting_damage
 from corebound.exchange.result_files import (
     Context,
     commit_of,
     environment_of,
     key_of,
+    median_of,
     point_of,
+    read_json,
     series_of,
 )
 from corebound.records.history import Series
@@ -23,7 +24,7 @@ _NS = {"ns": 1.0, "us": 1e3, "ms": 1e6, "s": 1e9}
 _AGGREGATES = ("median", "mean")
 
 
-def read(path: Path, context: Context) -> Sequence[Series]:
+def read(path: Path, context: Context) -> Iterator[Series | Unreadable]:
     """Read every benchmark of a file.
 
     All repetitions run in one process, so the median of their real times is one launch.
@@ -31,70 +32,86 @@ def read(path: Path, context: Context) -> Sequence[Series]:
     Raises:
         Unreadable: The file is damaged or in another format.
     """
-    content = parse_json(path.read_bytes())
+    content = read_json(path)
+    about = content.get("context") if isinstance(content, dict) else None
+    if not isinstance(about, dict) or not isinstance(content.get("benchmarks"), list):
+        raise Unreadable(
+            "not a file of Google Benchmark.",
+            "Write it with `--benchmark_out=FILE --benchmark_out_format=json`.",
+        )
+    groups: dict[str, list[Mapping[str, Any]]] = {}
+    for number, row in enumerate(content["benchmarks"], start=1):
+        name = (row.get("run_name") or row.get("name")) if isinstance(row, dict) else None
+        if name:
+            groups.setdefault(str(name), []).append(row)
+        else:
+            yield Unreadable(f"benchmark {number}: damaged: no name.", DAMAGED)
     with reporting_damage():
-        about = content.get("context") if isinstance(content, dict) else None
-        if not isinstance(about, dict) or "benchmarks" not in content:
-            raise Unreadable(
-                "not a file of Google Benchmark.",
-                "Write it with `--benchmark_out=FILE --benchmark_out_format=json`.",
-            )
-        at = context.moment(about.get("date"))
-        groups: dict[str, list[Mapping[str, Any]]] = {}
-        for row in content["benchmarks"]:
-            groups.setdefault(str(row.get("run_name") or row["name"]), []).append(row)
-        values = {name: _value(rows) for name, rows in groups.items()}
-        return [
-            series_of(
-                context,
-                [
-                    point_of(
-                        launches,
-                        at=at,
-                        # Written by `--benchmark_context=commit=HASH`.
-                        commit=context.commit or commit_of(about.get("commit"), at=at),
-                        environment_key=environment_of(
-                            {
-                                "cpus": about.get("num_cpus"),
-                                "library build": about.get("library_build_type"),
-                            }
-                        ),
-                        missing=missing,
-                    )
-                ],
-                host=context.host_name(about.get("host_name")),
-                scenario=name.partition("/")[0],
-                cell=_cell(name),
-            )
-            for name, (launches, missing) in values.items()
-            if launches or missing
-        ]
+        for name, rows in groups.items():
+            if (series := _series(name, rows, about, context)) is not None:
+                yield series
 
 
-def _value(rows: Sequence[Mapping[str, Any]]) -> tuple[list[float], str | None]:
+def _series(
+    name: str, rows: Sequence[Mapping[str, Any]], about: Mapping[str, Any], context: Context
+) -> Series | None:
+    launches, missing = _value(rows)
+    if not launches and missing is None:
+        return None
+    at = context.moment(about.get("date"))
+    point = point_of(
+        launches,
+        at=at,
+        # Written by `--benchmark_context=commit=HASH`.
+        commit=context.commit or commit_of(about.get("commit"), at=at),
+        environment_key=environment_of(
+            {"cpus": about.get("num_cpus"), "library build": about.get("library_build_type")}
+        ),
+        missing=missing,
+    )
+    scenario, host = name.partition("/")[0], about.get("host_name")
+    return series_of(context, [point], scenario=scenario, cell=_cell(name), host=host)
+
+
+def _value(rows: Sequence[Mapping[str, Any]]) -> tuple[list[object], str | None]:
     """The value of one benchmark's process, or why there is none; neither for a fit of O(n)."""
-    failed = [row for row in rows if row.get("error_occurred")]
+    failures = [failure for row in rows if (failure := _failure(row))]
     repetitions = [
-        row for row in rows if row.get("run_type", "iteration") == "iteration" and row not in failed
+        row for row in rows if row.get("run_type", "iteration") == "iteration" and not _failure(row)
     ]
     if repetitions:
-        return [statistics.median(map(_real_time_ns, repetitions))], None
+        return [median_of([*map(_real_time_ns, repetitions)])], None
     for name in _AGGREGATES:
         for row in rows:
-            if row.get("aggregate_name") == name:
+            if row.get("aggregate_name") == name and not _failure(row):
                 return [_real_time_ns(row)], None
-    if failed:
-        return [], f"failed: {clean(str(failed[0].get('error_message') or 'no reason'))}"
-    return [], None
+    return [], next(iter(failures), None)
 
 
-def _real_time_ns(row: Mapping[str, Any]) -> float:
-    return float(row["real_time"]) * _NS[row.get("time_unit", "ns")]
+def _failure(row: Mapping[str, Any]) -> str | None:
+    """Why a run did not count, in the words of its benchmark; None if it did."""
+    for key, message, word in (
+        ("error_occurred", "error_message", "failed"),
+        ("skipped", "skip_message", "skipped"),
+    ):
+        if row.get(key):
+            return f"{word}: {clean(str(row.get(message) or 'no reason'))}"
+    return None
+
+
+def _real_time_ns(row: Mapping[str, Any]) -> Any:
+    """The real time of a run; anything but a float is not a time."""
+    time, unit = row.get("real_time"), row.get("time_unit", "ns")
+    if isinstance(time, bool) or not isinstance(time, int | float):
+        return time
+    return float(time) * _NS[unit] if unit in _NS else f"{time} {unit}"
 
 
 def _cell(name: str) -> str:
     """The arguments of a benchmark: `BM_sort/1024/threads:2` has 1024 and threads."""
     parts = name.split("/")[1:]
+    named = [part.partition(":")[::2] for part in parts if ":" in part]
+    if len(dict(named)) < len(named):
+        return key_of({"arguments": "/".join(parts)})
     plain = "/".join(part for part in parts if ":" not in part)
-    named = dict(part.split(":", 1) for part in parts if ":" in part)
-    return key_of({**({"arguments": plain} if plain else {}), **named})
+    return key_of({**({"arguments": plain} if plain else {}), **dict(named)})

@@ -8,18 +8,18 @@ import io
 import json
 import re
 import shlex
-import statistics
 import tokenize
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
 from msgspec.structs import replace
 
-from corebound.exchange.reading import Unreadable, clean, parse_json
-from corebound.exchange.result_files import MARGIN, point_of
+from corebound.exchange.reading import Unreadable, clean, label, parse_json
+from corebound.exchange.result_files import MARGIN, each_row, median_of, point_of
 from corebound.exchange.run_export import ExportedCell
+from corebound.records import atomic_write
 from corebound.records.history import HistoryPoint, HistoryPoints, Series
 from corebound.records.launch_record import Launch
 from corebound.records.run_record import Commit
@@ -126,7 +126,7 @@ def _displayable(text: str) -> str:
 
 _GZIP = b"\x1f\x8b"
 _UNITS = {"second": ("ns", 1e9), "byte": ("bytes", 1.0), "integer": ("count", 1.0)}
-_NAMED = re.compile(r"^(?P<scenario>[^\[\]]+)\[(?P<cell>.+)\]$")
+_NAMED = re.compile(r"^(?P<scenario>[^\[\]]+)\[(?P<cell>.+)\]$", re.DOTALL)
 # Circumstances besides the commit that can change a result, by pyperf's names.
 _ENVIRONMENT = (
     "cpu_model_name", "platform", "python_implementation", "python_version", "python_compiler",
@@ -135,18 +135,13 @@ _ENVIRONMENT = (
 _EXPORT = "Export the results from pyperf again, with metadata."
 
 
-def read(data: bytes, project: str) -> tuple[Series, ...]:
+def read(data: bytes, project: str) -> Iterator[Series | Unreadable]:
     """Read every benchmark of a file, which may be gzip-compressed.
 
     Raises:
-        Unreadable: The file is damaged, in another format, or lacks the time of measurement.
+        Unreadable: The file is damaged or in another format.
     """
-    if data.startswith(_GZIP):
-        try:
-            data = gzip.decompress(data)
-        except (OSError, EOFError, zlib.error) as error:
-            raise Unreadable(f"damaged gzip data: {error}.", "Copy the file again.") from None
-    content = parse_json(data)
+    content = parse_json(_unpacked(data) if data.startswith(_GZIP) else data)
     if not isinstance(content, dict) or not content.get("benchmarks"):
         raise Unreadable("not a pyperf file.", "Name a file written by `pyperf -o`.")
     if content.get("version") != "1.0":
@@ -154,13 +149,20 @@ def read(data: bytes, project: str) -> tuple[Series, ...]:
             f"unsupported format {content.get('version')!r}; only '1.0' is supported.",
             "Write it with pyperf 1.0 or later: `pyperf convert`.",
         )
+    common = content.get("metadata") or {}
+    return each_row(content["benchmarks"], lambda benchmark: _series(benchmark, common, project))
+
+
+def _unpacked(data: bytes) -> bytes:
     try:
-        common = content.get("metadata") or {}
-        return tuple(_series(benchmark, common, project) for benchmark in content["benchmarks"])
-    except (AttributeError, KeyError, TypeError, ValueError, OverflowError) as error:
-        if isinstance(error, Unreadable):
-            raise
-        raise Unreadable(f"damaged: {error!r}.", "Copy the file again.") from None
+        with gzip.open(io.BytesIO(data)) as stream:
+            unpacked = stream.read(atomic_write.LARGEST_BYTES + 1)
+    except (OSError, EOFError, zlib.error) as error:
+        raise Unreadable(f"damaged gzip data: {error}.", "Copy the file again.") from None
+    if len(unpacked) > atomic_write.LARGEST_BYTES:
+        size = f"{atomic_write.LARGEST_BYTES >> 30} GiB"
+        raise Unreadable(f"its content is larger than {size}.", "Name a file with fewer results.")
+    return unpacked
 
 
 def _series(benchmark: Mapping[str, Any], common: Mapping[str, Any], project: str) -> Series:
@@ -171,17 +173,17 @@ def _series(benchmark: Mapping[str, Any], common: Mapping[str, Any], project: st
     if not runs:
         raise Unreadable("a benchmark has no runs.", _EXPORT)
     metadata = (measured or runs)[0][1]
-    name = clean(str(metadata.get("name", "unnamed")))
+    name = str(metadata.get("name", "unnamed"))
     unit, scale = _UNITS[str(metadata.get("unit", "second"))]
     name_match = _NAMED.match(name)
-    host = clean(str(metadata.get("corebound_host") or metadata.get("hostname") or "unnamed"))
+    host = label(str(metadata.get("corebound_host") or metadata.get("hostname") or "unnamed"))
     return Series(
         project=project,
         host=host,
         host_name=clean(str(metadata.get("hostname") or host)),
-        scenario=name_match["scenario"] if name_match else name,
+        scenario=label(name_match["scenario"] if name_match else name),
         title=clean(str(metadata.get("description") or name)),
-        cell=name_match["cell"] if name_match else "default",
+        cell=label(name_match["cell"]) if name_match else "default",
         unit=unit,
         margin=MARGIN,
         reproduce=command_of(metadata),
@@ -190,11 +192,11 @@ def _series(benchmark: Mapping[str, Any], common: Mapping[str, Any], project: st
 
 
 def _point(
-    runs: Sequence[Sequence[float]], scale: float, metadata: Mapping[str, Any]
+    runs: Sequence[Sequence[object]], scale: float, metadata: Mapping[str, Any]
 ) -> HistoryPoint:
-    launches = [float(statistics.median(map(float, values))) * scale for values in runs]
     point = point_of(
-        launches,
+        [*map(median_of, runs)],
+        scale=scale,
         at=_at(metadata),
         commit=_commit(metadata),
         environment_key=tuple(

@@ -2,26 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from corebound.exchange.reading import Unreadable, parse_json, reporting_damage
+from corebound.exchange.reading import Unreadable, reporting_damage
 from corebound.exchange.result_files import (
     Context,
     commit_of,
+    committed_at,
+    each_row,
     environment_of,
     key_of,
     point_of,
+    read_json,
     series_of,
 )
 from corebound.records.history import EnvironmentKey, Series
 from corebound.records.run_record import Commit
 
 _S = 1e9
+# How pytest-benchmark writes a value that JSON does not have, with its address.
+_UNWRITABLE = "UNSERIALIZABLE["
 
 
-def read(path: Path, context: Context) -> Sequence[Series]:
+def read(path: Path, context: Context) -> Iterable[Series | Unreadable]:
     """Read every benchmark of a file.
 
     All rounds of a benchmark run in one process, so the median of its rounds is one launch.
@@ -29,50 +35,52 @@ def read(path: Path, context: Context) -> Sequence[Series]:
     Raises:
         Unreadable: The file is damaged or in another format.
     """
-    content = parse_json(path.read_bytes())
+    content = read_json(path)
+    machine = content.get("machine_info") if isinstance(content, dict) else None
+    if not isinstance(machine, dict):
+        raise Unreadable(
+            "not a file of pytest-benchmark.", "Write it with `pytest --benchmark-json FILE`."
+        )
     with reporting_damage():
-        if not isinstance(content, dict) or "machine_info" not in content:
-            raise Unreadable(
-                "not a file of pytest-benchmark.", "Write it with `pytest --benchmark-json FILE`."
-            )
         at = context.moment(content.get("datetime"))
-        commit = context.commit or _commit(content.get("commit_info") or {}, at)
-        machine = content["machine_info"]
-        host = context.host_name(machine.get("node"))
-        return [
-            _series(benchmark, context, host, at=at, commit=commit, machine=machine)
-            for benchmark in content["benchmarks"]
-        ]
+        commit = _commit(content.get("commit_info") or {}, at)
+    benchmarks = content.get("benchmarks")
+    rows = benchmarks if isinstance(benchmarks, list) else []
+    keys = Counter(_key(row) for row in rows if isinstance(row, dict) and "name" in row)
+
+    def series(benchmark: Mapping[str, Any]) -> Series:
+        key = _key(benchmark)
+        scenario, cell = key if keys[key] == 1 else _key(benchmark, by_id=True)
+        stats = benchmark.get("stats")
+        failed = "failed" if benchmark.get("has_error") else None
+        point = point_of(
+            [] if failed else [stats.get("median") if isinstance(stats, Mapping) else None],
+            scale=_S,
+            at=at,
+            commit=context.commit or commit,
+            environment_key=_environment(machine, benchmark.get("options") or {}),
+            missing=failed,
+        )
+        host = machine.get("node")
+        return series_of(context, [point], scenario=scenario, cell=cell, host=host)
+
+    return each_row(benchmarks, series)
 
 
-def _series(
-    benchmark: Mapping[str, Any],
-    context: Context,
-    host: str,
-    *,
-    at: str,
-    commit: Commit | None,
-    machine: Mapping[str, Any],
-) -> Series:
-    name = str(benchmark.get("fullname") or benchmark["name"])
-    params = benchmark.get("params") or (
-        {"param": benchmark["param"]} if benchmark.get("param") else {}
+def _key(benchmark: Mapping[str, Any], *, by_id: bool = False) -> tuple[str, str]:
+    """The test, and its parameters: their values, or pytest's id of them.
+
+    pytest-benchmark cannot write every value, and different values can look alike.
+    """
+    test, _, in_brackets = str(benchmark.get("fullname") or benchmark["name"]).partition("[")
+    param = benchmark.get("param") or in_brackets.removesuffix("]")
+    params = benchmark.get("params")
+    is_written = isinstance(params, dict) and not any(
+        str(value).startswith(_UNWRITABLE) for value in params.values()
     )
-    stats = benchmark["stats"]
-    return series_of(
-        context,
-        [
-            point_of(
-                [float(stats["median"]) * _S],
-                at=at,
-                commit=commit,
-                environment_key=_environment(machine, benchmark.get("options") or {}),
-            )
-        ],
-        host=host,
-        scenario=name.partition("[")[0],
-        cell=key_of(params),
-    )
+    if params and is_written and not by_id:
+        return test, key_of(params)
+    return test, key_of({"param": param} if param else {})
 
 
 def _environment(machine: Mapping[str, Any], options: Mapping[str, Any]) -> EnvironmentKey:
@@ -96,4 +104,8 @@ def _environment(machine: Mapping[str, Any], options: Mapping[str, Any]) -> Envi
 
 def _commit(commit: Mapping[str, Any], at: str) -> Commit | None:
     # `time` has the author's or the committer's zone, and may be absent.
-    return commit_of(commit.get("id"), at=at, dirty=bool(commit.get("dirty")))
+    return commit_of(
+        commit.get("id"),
+        at=committed_at(commit.get("time"), at),
+        dirty=bool(commit.get("dirty")),
+    )

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Literal
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
-from corebound.errors import InputError
+from corebound.errors import Fault, HostError, InputError
 from corebound.exchange import (
     bencher,
     criterion,
@@ -22,9 +23,11 @@ from corebound.exchange import (
     result_files,
 )
 from corebound.exchange.history_import import ImportSummary
-from corebound.exchange.reading import Progress, Unreadable, clean
+from corebound.exchange.reading import Progress, Unreadable, clean, label
 from corebound.exchange.result_files import Context, Reader, ResultFiles
+from corebound.records import atomic_write
 from corebound.records.commits import read_commits
+from corebound.records.history import HistoryPoints, Series
 from corebound.records.run_record import Commit
 from corebound.workflow.resolve_refs import resolve_revision
 
@@ -43,7 +46,7 @@ READERS: Mapping[Tool, Reader] = {
     "github-action-benchmark": github_action_benchmark.read,
     "google-benchmark": google_benchmark.read,
     "hyperfine": hyperfine.read,
-    "pyperf": lambda path, context: pyperf.read(path.read_bytes(), context.project),
+    "pyperf": lambda path, context: pyperf.read(atomic_write.read(path), context.project),
     "pytest-benchmark": pytest_benchmark.read,
 }
 
@@ -56,13 +59,18 @@ class ImportedResults(Struct, frozen=True, kw_only=True):
     history: ImportSummary
 
     @property
+    def faults(self) -> tuple[Fault, ...]:
+        """What could not be read, and which series begin because a unit changed."""
+        return (*self.source.faults, *self.history.unit_changes)
+
+    @property
     def document(self) -> dict[str, Any]:
         """The same as plain data, as `--json` prints it."""
         return {
             "project": self.project,
             "files": self.source.files,
             **self.history.document,
-            "faults": [asdict(fault) for fault in self.source.faults],
+            "faults": [asdict(fault) for fault in self.faults],
         }
 
 
@@ -95,13 +103,14 @@ def import_results(
         InputError: No file can be read, or the commit or the date is invalid.
     """
     context = Context(
-        project=clean(project or tool),
-        host=clean(host) if host else None,
+        project=label(project or tool),
+        host=host,
         commit=_commit(commit) if commit else None,
         at=_date(date) if date else None,
     )
     files = paths if tool == "criterion" else [file for path in paths for file in _files_at(path)]
     source = result_files.read_all(files, READERS[tool], context, progress)
+    source = structs.replace(source, series=_with_subjects(source.series))
     history = history_import.keep(context.project, source.series, records)
     return ImportedResults(project=context.project, source=source, history=history)
 
@@ -130,6 +139,29 @@ def _commit(name: str) -> Commit:
             fix="Run this in a clone of the project, and name a hash, a tag or a branch.",
         )
     return commit
+
+
+def _with_subjects(all_series: Sequence[Series]) -> tuple[Series, ...]:
+    """The series, with what the repository of the current folder says about their commits."""
+    moments = (moment for series in all_series for moment in series.points.moments)
+    unknown = {each.commit.sha for each in moments if each.commit and not each.commit.subject}
+    # Nobody has said that this folder is a clone of the project.
+    with contextlib.suppress(InputError, HostError):
+        known = read_commits(Path(), unknown) if unknown else {}
+        return tuple(_with_commits(series, known) for series in all_series)
+    return tuple(all_series)
+
+
+def _with_commits(series: Series, known: Mapping[str, Commit]) -> Series:
+    moments = series.points.moments
+    if not any(moment.commit and moment.commit.sha in known for moment in moments):
+        return series
+    points = []
+    for point in series.points:
+        own, commit = point.commit, known.get(point.commit.sha) if point.commit else None
+        own = structs.replace(commit, dirty=own.dirty) if own and commit else own
+        points.append(structs.replace(point, commit=own))
+    return structs.replace(series, points=HistoryPoints.of(points))
 
 
 def _date(text: str) -> str:

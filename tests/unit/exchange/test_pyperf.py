@@ -15,7 +15,7 @@ from corebound.exchange import pyperf
 from corebound.exchange.pyperf import command_of
 from corebound.exchange.reading import Unreadable
 from corebound.exchange.run_export import exported_cells
-from corebound.records.history import HistoryPoint
+from corebound.records.history import HistoryPoint, Series
 from corebound.scenario.matrix import expand
 from support.build import a_launch, a_run, a_scenario
 
@@ -29,8 +29,16 @@ def a_suite(*runs: dict[str, Any], **metadata: Any) -> dict[str, Any]:
 
 
 def the_point(told: dict[str, Any]) -> HistoryPoint:
-    ((series,)) = pyperf.read(json.dumps(told).encode(), "p")
+    (series,) = read(json.dumps(told).encode())
     return series.points[0]
+
+
+def read(data: bytes) -> list[Series]:
+    """All series of a file; the first error of a row is raised."""
+    items = [*pyperf.read(data, "p")]
+    for error in (item for item in items if isinstance(item, Unreadable)):
+        raise error
+    return [item for item in items if isinstance(item, Series)]
 
 
 def test_a_run_gives_the_median_of_its_values_and_the_benchmark_their_geometric_mean() -> None:
@@ -69,7 +77,7 @@ def test_the_commit_comes_from_the_metadata() -> None:
 @pytest.mark.parametrize(
     ("data", "says"),
     [
-        (b"{", "invalid JSON"),
+        (b"{", "truncated JSON"),
         (b"version https://git-lfs.github.com/spec/v1\noid sha256:0\n", "pointer of Git LFS"),
         (b'{"a": 1}', "not a pyperf file"),
         (b'{"version": "1.0", "benchmarks": []}', "not a pyperf file"),
@@ -78,14 +86,13 @@ def test_the_commit_comes_from_the_metadata() -> None:
         (b"\x1f\x8b\x08torn", "damaged gzip"),
         (gzip.compress(b"[" * 10, mtime=0)[:-4], "damaged gzip"),
         (json.dumps(a_suite({"values": [1.0]}, date="once")).encode(), "time of measurement"),
-        (json.dumps(a_suite({"values": ["x"]})).encode(), "damaged"),
         (json.dumps(a_suite({"values": [1.0]}, unit="parsec")).encode(), "damaged"),
         (json.dumps(a_suite()).encode(), "no run"),
     ],
 )
 def test_an_unreadable_file_is_rejected_with_a_reason(data: bytes, says: str) -> None:
     with pytest.raises(Unreadable, match=says):
-        pyperf.read(data, "p")
+        read(data)
 
 
 @given(
@@ -101,7 +108,7 @@ def test_any_file_is_read_or_rejected(value: object, key: str) -> None:
     benchmark = told["benchmarks"][0]
     (benchmark["runs"][0] if key == "values" else benchmark)[key] = value
     try:
-        pyperf.read(json.dumps(told).encode(), "p")
+        read(json.dumps(told).encode())
     except Unreadable:
         return
 
@@ -171,7 +178,7 @@ def test_an_imported_benchmark_has_its_command() -> None:
     about = {"name": "timeit", "date": "2026-01-02 03:04:05", "timeit_stmt": "'a'"}
     told = {"version": "1.0", "benchmarks": [{"metadata": about, "runs": [{"values": [1.0]}]}]}
 
-    (series,) = pyperf.read(json.dumps(told).encode(), "p")
+    (series,) = read(json.dumps(told).encode())
 
     assert series.reproduce == ("python", "-m", "pyperf", "timeit", "--", "a")
 
@@ -182,7 +189,7 @@ def test_an_export_of_corebound_is_reproduced_by_corebound() -> None:
     launches = tuple(a_launch(cell=cell) for cell in expand(scenario, "a.yaml"))
 
     text = pyperf.suite([*exported_cells(run, launches)])
-    one, _ = pyperf.read(text.encode(), "p")
+    one, _ = read(text.encode())
 
     assert shlex.join(one.reproduce) == (
         f"corebound run {run.scenarios[0].path} --only binding=none"

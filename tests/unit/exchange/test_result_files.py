@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import random
 import shutil
+import subprocess
+from collections.abc import Callable
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +19,10 @@ from hypothesis import strategies as st
 
 from corebound.errors import InputError
 from corebound.exchange import result_files
-from corebound.exchange.reading import Unreadable
+from corebound.exchange.reading import Unreadable, label, parse_json
 from corebound.exchange.result_files import Context
-from corebound.records.history import Series
+from corebound.records import history_files
+from corebound.records.history import Series, is_failure
 from corebound.workflow.import_results import READERS, Tool
 from support.commands import corebound
 from support.paths import ROOT
@@ -317,9 +322,463 @@ def test_any_value_anywhere_is_read_or_rejected(
     file.write_text(json.dumps(document[0]))
 
     try:
-        series = READERS[tool](folder, Context(project="p", modified_at="2026-01-02T03:04:05Z"))
+        items = [*READERS[tool](folder, Context(project="p", modified_at="2026-01-02T03:04:05Z"))]
     except Unreadable:
         return
-    for one in series:
+    for one in (item for item in items if isinstance(item, Series)):
         assert one.scenario.isprintable()
         assert all(point.value is None or point.value > 0 for point in one.points)
+
+
+def history(tmp_path: Path, *units: tuple[str, str, float]) -> Path:
+    """A data.js with 20 commits for each (tool, unit, value)."""
+    entries = []
+    for number, (tool, unit, value) in enumerate(one for one in units for _ in range(20)):
+        commit = {"id": f"{number:040x}", "message": "m", "timestamp": at(number)}
+        benches = [{"name": "sum", "unit": unit, "value": value * (1 + number % 5 / 1000)}]
+        moment = datetime.fromisoformat(at(number)).timestamp() * 1000
+        entries.append({"commit": commit, "date": moment, "tool": tool, "benches": benches})
+    file = tmp_path / "data.js"
+    file.write_text(f"window.BENCHMARK_DATA = {json.dumps({'entries': {'S': entries}})}")
+    return file
+
+
+def at(number: int) -> str:
+    return f"2026-{1 + number // 28:02}-{1 + number % 28:02}T03:00:00+00:00"
+
+
+SMALLER, BIGGER = "customSmallerIsBetter", "customBiggerIsBetter"
+
+
+@pytest.mark.parametrize(
+    "units",
+    [
+        ((SMALLER, "median ms", 50.0), (SMALLER, "ms", 50.0)),
+        ((SMALLER, "ms", 50.0), (SMALLER, "median ms", 50.0)),
+        ((SMALLER, "us", 5e4), (SMALLER, "s", 0.05)),
+        ((SMALLER, "B", 1e6), (SMALLER, "KiB", 1e6 / 1024)),
+        ((SMALLER, "B", 1e6), (SMALLER, "KB", 1e6 / 1024)),
+        ((SMALLER, "MB", 1.0), (SMALLER, "MiB", 1e6 / 2**20)),
+        ((BIGGER, "ops/s", 2e5), (BIGGER, "kops/sec", 200.0)),
+        ((BIGGER, "MB/s", 1.0), (BIGGER, "B/s", 1e6)),
+    ],
+)
+def test_a_unit_that_converts_continues_its_series(
+    tmp_path: Path, units: tuple[tuple[str, str, float], ...]
+) -> None:
+    history(tmp_path, *units)
+
+    imported = imports(tmp_path, "github-action-benchmark", "data.js")
+    again = imports(tmp_path, "github-action-benchmark", "data.js")
+
+    assert (imported["series"], imported["figures"], imported["faults"]) == (1, 40, [])
+    assert (again["series"], again["added"]) == (1, 0)
+    assert not changes(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "units",
+    [
+        ((BIGGER, "ops/s", 20.0), (SMALLER, "ms", 50.0)),
+        ((SMALLER, "points", 20.0), (SMALLER, "ms", 50.0)),
+        ((SMALLER, "points", 20.0), (BIGGER, "points", 50.0)),
+        ((SMALLER, "Mb", 20.0), (SMALLER, "MB", 50.0)),
+    ],
+)
+def test_a_unit_that_does_not_convert_begins_a_series_and_is_said_once(
+    tmp_path: Path, units: tuple[tuple[str, str, float], ...]
+) -> None:
+    history(tmp_path, *units)
+
+    imported = imports(tmp_path, "github-action-benchmark", "data.js")
+    again = imports(tmp_path, "github-action-benchmark", "data.js")
+
+    assert (imported["series"], imported["figures"], len(imported["faults"])) == (2, 40, 1)
+    assert "do not convert" in imported["faults"][0]["what"]
+    assert (again["series"], again["added"], again["faults"]) == (2, 0, [])
+    assert not changes(tmp_path)
+
+
+def test_a_history_that_was_cut_continues_the_series_of_its_unit(tmp_path: Path) -> None:
+    whole = ((BIGGER, "ops/s", 20.0), (SMALLER, "ms", 50.0))
+    history(tmp_path, *whole)
+    imports(tmp_path, "github-action-benchmark", "data.js")
+    document = json.loads((tmp_path / "data.js").read_text().partition("=")[2])
+    document["entries"]["S"] = document["entries"]["S"][30:]
+    (tmp_path / "data.js").write_text(json.dumps(document))
+
+    cut = imports(tmp_path, "github-action-benchmark", "data.js")
+
+    assert (cut["series"], cut["points"], cut["faults"]) == (2, 40, [])
+
+
+def test_two_units_of_one_name_in_every_run_stay_two_series(tmp_path: Path) -> None:
+    file = history(tmp_path, (SMALLER, "B/op", 300.0), (SMALLER, "B/op", 300.0))
+    document = json.loads(file.read_text().partition("=")[2])
+    entries = document["entries"]["S"]
+    for number, entry in enumerate(entries):
+        other = {"name": "sum", "unit": "ns/op", "value": 50.0}
+        entry["benches"].insert(number % 2, other)
+    file.write_text(json.dumps(document))
+    first = imports(tmp_path, "github-action-benchmark", "data.js")
+    document["entries"]["S"] = entries[11:]
+    file.write_text(json.dumps(document))
+
+    again = imports(tmp_path, "github-action-benchmark", "data.js")
+
+    assert (first["series"], first["figures"], len(first["faults"])) == (2, 80, 1)
+    assert (again["series"], again["figures"], again["faults"]) == (2, 80, [])
+    assert not changes(tmp_path)
+
+
+def imports(folder: Path, tool: str, *arguments: str) -> Any:
+    done = corebound(folder, "import", tool, *arguments, "--json", in_process=True)
+    return json.loads(done.out)
+
+
+def changes(folder: Path) -> Any:
+    return json.loads(corebound(folder, "regressions", "--all", "--json", in_process=True).out)[
+        "commits"
+    ]
+
+
+LONG = "x" * 250
+
+
+def hyperfine(command: str, **more: Any) -> dict[str, Any]:
+    return {"command": command, "times": [0.1, 0.11], **more}
+
+
+def pytest_row(name: str, **more: Any) -> dict[str, Any]:
+    stats = {"median": 0.1}
+    return {"name": name, "fullname": f"t.py::{name}", "options": {}, "stats": stats, **more}
+
+
+def gbench_row(name: str, **more: Any) -> dict[str, Any]:
+    return {"name": name, "run_name": name, "real_time": 10.0, "time_unit": "ns", **more}
+
+
+def document_of(tool: Tool, rows: list[Any]) -> Any:
+    """A file of a tool with these rows."""
+    match tool:
+        case "hyperfine":
+            return {"results": rows}
+        case "pytest-benchmark":
+            info = {"id": "a" * 40, "time": "2026-01-01T00:00:00+01:00"}
+            machine = {"node": "box"}
+            moment = "2026-01-02T03:04:05"
+            return {
+                "machine_info": machine, "commit_info": info, "benchmarks": rows,
+                "datetime": moment,
+            }  # fmt: skip
+        case "google-benchmark":
+            return {"context": {"host_name": "box"}, "benchmarks": rows}
+        case "pyperf":
+            return {"version": "1.0", "benchmarks": rows}
+        case "bencher":
+            return dict(rows)
+        case _:
+            commit = {"id": "a" * 40, "message": "m"}
+            entry = {"commit": commit, "date": 1.7e12, "tool": "cargo", "benches": rows}
+            return {"entries": {"S": [entry]}}
+
+
+def read_document(tmp_path: Path, document: Any, tool: Tool) -> result_files.ResultFiles:
+    file = tmp_path / "f.json"
+    file.write_text(json.dumps(document))
+    return result_files.read_all(
+        [file], READERS[tool], Context(project="p"), lambda _done, _of: None
+    )
+
+
+def rows_of(tool: Tool, *names: str) -> list[Any]:
+    """A row of a tool for each name."""
+    date = "2026-01-02 03:04:05"
+    makers: dict[str, Callable[[str], Any]] = {
+        "hyperfine": hyperfine,
+        "pytest-benchmark": lambda name: pytest_row(f"test[{name}]"),
+        "google-benchmark": gbench_row,
+        "pyperf": lambda name: {
+            "metadata": {"name": name, "date": date}, "runs": [{"values": [0.1]}],
+        },
+        "bencher": lambda name: (name, {"latency": {"value": 3.0}}),
+        "github-action-benchmark": lambda name: {"name": name, "unit": "ns", "value": 3.0},
+    }  # fmt: skip
+    return [*map(makers[tool], names)]
+
+
+ROWS: tuple[Tool, ...] = (
+    "hyperfine", "pytest-benchmark", "google-benchmark", "pyperf", "bencher",
+    "github-action-benchmark",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("tool", ROWS)
+@pytest.mark.parametrize(
+    "pair",
+    [
+        (f"{LONG}one", f"{LONG}two"),
+        ("a\x1bb", "a\x07b"),
+        (f"{'y' * 199}a", f"{'y' * 199}b"),
+        (f"A/{LONG}1", f"A/{LONG}2"),
+    ],
+)
+def test_names_that_differ_anywhere_are_different_series(
+    tmp_path: Path, tool: Tool, pair: tuple[str, str]
+) -> None:
+    files = read_document(tmp_path, document_of(tool, rows_of(tool, *pair)), tool)
+
+    assert len({series.id for series in files.series}) == 2
+    assert all(len(series.id) < 600 and series.id.isprintable() for series in files.series)
+
+
+@given(names=st.sets(st.text(min_size=1, max_size=6).map(lambda end: LONG + end), min_size=2))
+def test_labels_differ_as_names_do(names: set[str]) -> None:
+    assert len(set(map(label, names))) == len(names)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ({"a": "x,y"}, {"a": "x;y"}),
+        ({"a": "x=y"}, {"a": "x:y"}),
+        ({"a": "x;y,z"}, {"a": "x;y;z"}),
+        ({"a": "1,b=2"}, {"a": "1", "b": "2"}),
+    ],
+)
+def test_parameters_that_differ_are_different_cells(
+    one: dict[str, str], other: dict[str, str]
+) -> None:
+    assert result_files.key_of(one) != result_files.key_of(other)
+
+
+def test_parameters_of_pytest_that_look_alike_are_told_apart_by_their_ids(tmp_path: Path) -> None:
+    rows = [
+        pytest_row("t[a]", params={"x": "same"}, param="a"),
+        pytest_row("t[b]", params={"x": "same"}, param="b"),
+        pytest_row("u[f0]", params={"f": "UNSERIALIZABLE[<f at 0x7f01>]"}, param="f0"),
+        pytest_row("v[1]", params={"n": 1}, param="1"),
+    ]
+
+    files = read_document(tmp_path, document_of("pytest-benchmark", rows), "pytest-benchmark")
+
+    assert {series.cell for series in files.series} == {"param=a", "param=b", "param=f0", "n=1"}
+
+
+def test_a_repeated_argument_name_of_google_benchmark_is_no_loss(tmp_path: Path) -> None:
+    rows = rows_of("google-benchmark", "BM/n:1/n:3", "BM/n:2/n:3")
+
+    files = read_document(tmp_path, document_of("google-benchmark", rows), "google-benchmark")
+
+    assert len(files.series) == 2
+
+
+@pytest.mark.parametrize("tool", ROWS)
+@pytest.mark.parametrize("bad", [None, 3, "x", [], {}, {"name": []}])
+def test_a_row_that_is_none_does_not_cost_the_others(tmp_path: Path, tool: Tool, bad: Any) -> None:
+    rows = rows_of(tool, "good", "fine")
+    rows.insert(1, ("bad", bad) if tool == "bencher" else bad)
+
+    files = read_document(tmp_path, document_of(tool, rows), tool)
+
+    values = [series for series in files.series if series.points.value_count]
+    assert len(values) == 2
+    assert files.files == 1
+    # Bencher's measures are an object, and an empty one has none to miss.
+    assert len(files.faults) == 1 or (tool == "bencher" and not isinstance(bad, dict)) or bad == {}
+
+
+@pytest.mark.parametrize("tool", ROWS)
+@pytest.mark.parametrize("value", [None, "fast", [], {}, float("nan"), float("inf"), 0, -1, True])
+def test_a_value_that_is_none_is_a_missing_point_with_a_reason(
+    tmp_path: Path, tool: Tool, value: Any
+) -> None:
+    rows = rows_of(tool, "good", "bad")
+    bad: Any = rows[1]
+    match tool:
+        case "hyperfine":
+            bad["times"] = [0.1, value]
+        case "pytest-benchmark":
+            bad["stats"]["median"] = value
+        case "google-benchmark":
+            bad["real_time"] = value
+        case "pyperf":
+            bad["runs"][0]["values"] = [0.1, value, 0.1]
+        case "bencher":
+            bad[1]["latency"]["value"] = value
+        case _:
+            bad["value"] = value
+
+    files = read_document(tmp_path, document_of(tool, rows), tool)
+
+    names = {series.points[0].value is not None for series in files.series}
+    odd = value != 0 and not isinstance(value, int) and value != math.inf
+    if value is True or (tool == "pyperf" and value in (0, -1)):
+        return  # Python's JSON has no other number for true, and a median may leave these out
+    assert len(files.series) == 2
+    assert names == {True, False}
+    (missing,) = (one.points[0].missing for one in files.series if one.points[0].missing)
+    assert is_failure(missing) == (value not in (0, -1) if isinstance(value, int) else True)
+    assert [("bad" in fault.what) for fault in files.faults] == ([True] if odd else [])
+
+
+@pytest.mark.parametrize(
+    ("codes", "reason"),
+    [
+        ([0, 0], None),
+        ([], None),
+        (None, None),
+        ([1, 1], "exit code 1"),
+        ([0, 2], "exit code 2 in 1 of 2 runs"),
+        ([None, 0], "ended by a signal in 1 of 2 runs"),
+        ([139, None], "exit code 139"),
+    ],
+)
+def test_a_command_of_hyperfine_that_failed_has_no_result(
+    tmp_path: Path, codes: object, reason: str | None
+) -> None:
+    document = document_of("hyperfine", [hyperfine("a", exit_codes=codes)])
+
+    (point,) = read_document(tmp_path, document, "hyperfine").series[0].points
+
+    assert point.missing == reason
+    assert (point.value is None) == (reason is not None)
+
+
+@pytest.mark.parametrize(
+    ("more", "missing"),
+    [
+        ({"skipped": True, "skip_message": "no AVX512", "real_time": 0.0}, "skipped: no AVX512"),
+        ({"error_occurred": True, "error_message": "lost"}, "failed: lost"),
+        ({"error_occurred": True}, "failed: no reason"),
+    ],
+)
+def test_a_benchmark_that_google_benchmark_left_out_keeps_its_reason(
+    tmp_path: Path, more: dict[str, Any], missing: str
+) -> None:
+    rows = [gbench_row("BM_a"), gbench_row("BM_b", **more)]
+
+    files = read_document(tmp_path, document_of("google-benchmark", rows), "google-benchmark")
+
+    assert [series.points[0].missing for series in files.series] == [None, missing]
+    assert not files.faults
+
+
+@pytest.mark.parametrize(
+    ("text", "position"),
+    [
+        ('{"results": [\n{"iterations": 1,000,000}]}', "line 2 column 18"),
+        ('{"a": 1,5e+01}', "line 1 column 9"),
+        ('{"rms": 2%}', "line 1 column 10"),
+        ('{"a": b}', "line 1 column 7"),
+    ],
+)
+def test_what_a_tool_wrote_wrongly_is_not_called_a_bad_copy(text: str, position: str) -> None:
+    with pytest.raises(Unreadable, match=position) as caught:
+        parse_json(text.encode())
+
+    assert "opy" not in caught.value.fix
+
+
+@given(cut=st.integers(1, 60))
+def test_a_truncated_document_is_called_truncated(cut: int) -> None:
+    whole = b'{"a": [1.5e-3, true, null, "b\\u00e9\\n", {"c": -12, "d": []}], "e": 1}'
+
+    with pytest.raises(Unreadable, match="truncated"):
+        parse_json(whole[: -min(cut, len(whole) - 1)])
+
+
+@pytest.mark.parametrize("number", ["nan", "-nan", "inf", "-inf", "NaN", "-Infinity", "-nan(ind)"])
+def test_numbers_that_json_does_not_have_are_read(number: str) -> None:
+    document = parse_json(f'{{"a": {number}, "b": [{number}, 1], "{number}": "nan, inf"}}'.encode())
+
+    assert not math.isfinite(document["a"])
+    assert document["b"][1] == 1
+    assert document[number] == "nan, inf"
+
+
+@pytest.mark.parametrize("text", ["{nan: 1}", "[1 nan]", "{inf: NaN}", "nan nan", "[Infinity: 2]"])
+def test_such_a_number_in_the_wrong_place_is_invalid(text: str) -> None:
+    with pytest.raises(Unreadable, match="JSON"):
+        parse_json(text.encode())
+
+
+def test_bytes_that_are_no_text_do_not_cost_a_file() -> None:
+    assert parse_json(b'{"caf\xe9": 1}') == {"caf\ufffd": 1}
+
+
+@pytest.mark.parametrize("tool", READERS)
+def test_a_pipe_or_a_device_is_an_error_at_once(tmp_path: Path, tool: Tool) -> None:
+    folder = tmp_path / "criterion" / "new"
+    folder.mkdir(parents=True)
+    os.mkfifo(tmp_path / "fifo")
+    (tmp_path / "zero").symlink_to("/dev/zero")
+    os.mkfifo(folder / "estimates.json")
+
+    for name in ("fifo", "zero", "criterion"):
+        if (name == "criterion") == (tool == "criterion"):
+            with pytest.raises(InputError, match="not a regular file"):
+                read(tool, tmp_path / name)
+
+
+def test_a_pipe_in_a_folder_does_not_cost_the_other_files(tmp_path: Path) -> None:
+    shutil.copy(DATA / FILES["hyperfine"], tmp_path / "times.json")
+    os.mkfifo(tmp_path / "fifo.json")
+
+    imported = imports(tmp_path, "hyperfine", ".")
+
+    assert (imported["files"], len(imported["faults"])) == (1, 1)
+
+
+@pytest.mark.parametrize("url", ["javascript:alert(1)", "data:text/html,x", "https://a b", 3, None])
+def test_only_addresses_of_the_web_become_links(tmp_path: Path, url: object) -> None:
+    rows = rows_of("github-action-benchmark", "a")
+    document = {"repoUrl": url, **document_of("github-action-benchmark", rows)}
+
+    (series,) = read_document(tmp_path, document, "github-action-benchmark").series
+
+    assert series.commit_url is None
+
+
+def test_a_commit_of_pytest_benchmark_has_its_own_time(tmp_path: Path) -> None:
+    document = document_of("pytest-benchmark", rows_of("pytest-benchmark", "a"))
+
+    (point,) = read_document(tmp_path, document, "pytest-benchmark").series[0].points
+
+    assert point.at == "2026-01-02T03:04:05Z"
+    assert point.commit is not None
+    assert point.commit.committed_at == "2025-12-31T23:00:00Z"
+
+
+def test_a_clone_in_the_current_folder_gives_commits_their_subjects(tmp_path: Path) -> None:
+    sha = a_repository(tmp_path)
+    document = document_of("pytest-benchmark", rows_of("pytest-benchmark", "a", "b"))
+    document["commit_info"] = {"id": sha, "dirty": True}
+    (tmp_path / "f.json").write_text(json.dumps(document))
+
+    stored = imports(tmp_path, "pytest-benchmark", "f.json")["file"]
+
+    for series in history_files.read(tmp_path / stored):
+        commit = series.points[0].commit
+        assert commit is not None
+        assert (commit.sha, commit.subject, commit.dirty) == (sha, "Fuse the loops", True)
+        assert commit.committed_at == "2026-01-01T00:00:00Z"
+
+
+def a_repository(folder: Path) -> str:
+    environment = {
+        "PATH": os.environ["PATH"], "GIT_COMMITTER_DATE": "2026-01-01T00:00:00Z",
+        "GIT_CONFIG_GLOBAL": "/dev/null",
+    }  # fmt: skip
+    for name in ("AUTHOR", "COMMITTER"):
+        environment |= {f"GIT_{name}_NAME": "a", f"GIT_{name}_EMAIL": "a@b"}
+
+    def git(*arguments: str) -> str:
+        return subprocess.run(
+            ["git", "-C", str(folder), *arguments],
+            env=environment, check=True, capture_output=True, text=True,
+        ).stdout.strip()  # fmt: skip
+
+    git("init", "-q")
+    git("commit", "-q", "--allow-empty", "-m", "Fuse the loops")
+    return git("rev-parse", "HEAD")

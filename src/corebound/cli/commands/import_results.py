@@ -193,6 +193,5 @@ def _import(
     if as_json:
         print_json(imported.document)
         return
-    source = imported.source
-    counts = (NamedCount(source.files, "files", "file"),)
-    print_import(imported.project, counts, imported.history, source.faults)
+    counts = (NamedCount(imported.source.files, "files", "file"),)
+    print_import(imported.project, counts, imported.history, imported.faults)
