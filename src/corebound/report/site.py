@@ -437,7 +437,8 @@ class SiteDirectory:
         self.at = at
         self._before: dict[str, str] = {}
         with contextlib.suppress(OSError, msgspec.DecodeError):
-            self._before = msgspec.json.decode(atomic_write.read(at / FILE_LIST), type=dict[str, str])
+            data = atomic_write.read(at / FILE_LIST)
+            self._before = msgspec.json.decode(data, type=dict[str, str])
         self._now: dict[str, str] = {}
 
     def put(self, name: str, data: bytes) -> None:

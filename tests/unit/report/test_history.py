@@ -581,6 +581,13 @@ def test_a_change_says_its_levels_and_leads_to_all_commits_of_its_range() -> Non
     assert elsewhere.commits.link == f"https://forge.example/?id={bad}"
 
 
+@pytest.mark.parametrize("url", ["javascript:alert(1)//", "data:text/html,x", "//evil/commit/", ""])
+def test_a_stored_address_that_is_none_of_the_web_is_no_link(url: str) -> None:
+    (row,) = panel_of(stepped(1.5, commit_url=url)).changes
+
+    assert not row.commits.link
+
+
 def test_a_change_that_is_not_clear_ends_a_level_and_stands_in_the_table_without_a_number() -> None:
     series = stepped(1.5)
     history = known_of(series)

@@ -21,6 +21,7 @@ from corebound.analysis.triage import group_overlapping
 from corebound.analysis.wording import Label, Tone, VerdictWord, and_more, day, display_unit
 from corebound.records.history import HistoryPoint, Series
 from corebound.stats.history.regressions import Change
+from corebound.text import web_address
 from corebound.units import significant
 
 # The address part of a commit at forges that can also compare commits.
@@ -58,9 +59,13 @@ class CommitRange(Struct, frozen=True, kw_only=True):
 
 def commit_link(series: Series, point: HistoryPoint) -> str:
     """The address of a point's commit; empty if unknown."""
-    if series.commit_url is None or point.commit is None:
-        return ""
-    return f"{series.commit_url}{point.commit.sha}"
+    url = _commit_url(series)
+    return f"{url}{point.commit.sha}" if url and point.commit else ""
+
+
+def _commit_url(series: Series) -> str:
+    """The prefix of addresses of commits; empty if unknown. An import may be from anybody."""
+    return web_address(series.commit_url) or ""
 
 
 def _range_link(series: Series, last_good: HistoryPoint, first_bad: HistoryPoint) -> str:
@@ -70,7 +75,7 @@ def _range_link(series: Series, last_good: HistoryPoint, first_bad: HistoryPoint
     result is the address of the last commit. Empty if no address is known.
     """
     end, good, bad = commit_link(series, first_bad), last_good.commit, first_bad.commit
-    url = series.commit_url or ""
+    url = _commit_url(series)
     if good is None or bad is None or not url.endswith(_COMMIT):
         return end
     return f"{url.removesuffix(_COMMIT)}/compare/{good.sha}...{bad.sha}"
