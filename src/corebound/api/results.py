@@ -215,19 +215,22 @@ class Results:
 
         return tables.operators(self._scenario_results())
 
-    def compare(self, before: str | Axes, after: str | Axes) -> Comparison:
+    def compare(
+        self, before: str | Axes, after: str | Axes, *, project: str | None = None
+    ) -> Comparison:
         """Compare two runs or commits, or two configurations.
 
         Args:
             before: A run (its id, the start of it, or its file) or a commit (its hash, a tag or a
                 branch); or a configuration by its axes: `{"threads": 1}`.
             after: What to compare with it, of the same kind.
+            project: The imported project whose commits to compare, if several have both.
 
         Raises:
             InputError: A name matches nothing or several, or no configuration is comparable.
         """
         if isinstance(before, str) and isinstance(after, str):
-            return self._compare_recorded(before, after)
+            return self._compare_recorded(before, after, project)
         if isinstance(before, str) or isinstance(after, str):
             raise InputError(
                 what=f"{before!r} and {after!r} are of different kinds.",
@@ -287,9 +290,9 @@ class Results:
             )
         return self._records
 
-    def _compare_recorded(self, before: str, after: str) -> Comparison:
+    def _compare_recorded(self, before: str, after: str, project: str | None) -> Comparison:
         folder = self._folder("compare")
-        result = compare_recorded(before, after, folder, _warn, _no_status)
+        result = compare_recorded(before, after, folder, _warn, _no_status, project=project)
         if isinstance(result, CommitComparison):
             return compared.of_commits(result)
         if isinstance(result, CompareCommitsResult):

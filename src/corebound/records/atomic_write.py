@@ -12,9 +12,8 @@ from collections.abc import Iterator
 from io import BufferedReader
 from pathlib import Path
 
-
 # No file that is read as a whole is this large: parsing it would take several times the memory.
-LARGEST_BYTES = 4 << 30
+LARGEST_BYTES = 2 << 30
 
 
 @contextlib.contextmanager
@@ -54,7 +53,7 @@ def _mode(file: Path) -> int:
 
 def _send(source: Path, target: Path) -> None:
     """Write a file's content into a pipe or a character device; never into a disk."""
-    # Without O_NONBLOCK, opening a pipe that nothing reads would wait for ever.
+    # Without O_NONBLOCK, opening a pipe that nothing reads would wait for ever; so it is ENXIO.
     descriptor = os.open(target, os.O_WRONLY | os.O_CLOEXEC | os.O_NOCTTY | os.O_NONBLOCK)
     with os.fdopen(descriptor, "wb") as stream:
         mode = os.fstat(descriptor).st_mode

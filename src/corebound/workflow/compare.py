@@ -41,6 +41,8 @@ def compare_recorded(
     records: Path,
     notify: Notify,
     status: Callable[[str], AbstractContextManager[object]],
+    *,
+    project: str | None = None,
 ) -> ComparedRuns | CommitComparison | CompareCommitsResult:
     """Compare two runs, two commits that were measured interleaved, or two of an imported project.
 
@@ -50,12 +52,17 @@ def compare_recorded(
         records: The folder of records.
         notify: Called with a warning for each thing that cannot be read.
         status: Shows a text while a long step runs.
+        project: The imported project whose commits to compare; None compares runs first, then the
+            commits of the only project that has both.
 
     Raises:
         InputError: A name matches nothing, or several runs or commits.
     """
     faults: list[Fault] = []
     runs = [StoredRun(file=file, run=run) for file, run in jsonl.runs(records, faults)]
+    if project is not None:
+        # Only imported histories have projects, so no run can be meant.
+        runs = []
     if (interleaved := resolve_measured_commits(before, after, runs)) is not None:
         stored, base, head = interleaved
         _warn(notify, *faults)
@@ -66,7 +73,7 @@ def compare_recorded(
     except InputError:
         imported, damaged = history_files.read_all(records)
         _warn(notify, *faults, *damaged)
-        commits = resolve_commits(before, after, imported)
+        commits = resolve_commits(before, after, imported, project=project)
         if commits is None:
             raise
         series = (one for one in imported if one.project == commits[0])

@@ -91,7 +91,8 @@ def inspect_repository(folder: Path) -> Repository:
 def _project_name(folder: Path) -> str | None:
     """The name in pyproject.toml; None without one, or if the file is not TOML."""
     try:
-        project = tomllib.loads(atomic_write.read(folder / "pyproject.toml").decode()).get("project", {})
+        text = atomic_write.read(folder / "pyproject.toml").decode()
+        project = tomllib.loads(text).get("project", {})
     except (OSError, ValueError):
         return None
     name = project.get("name") if isinstance(project, dict) else None

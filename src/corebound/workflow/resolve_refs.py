@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 from pathlib import Path
@@ -183,7 +184,7 @@ _MIN_PREFIX = 4
 
 
 def resolve_commits(
-    before: str, after: str, series: Iterable[Series]
+    before: str, after: str, series: Iterable[Series], *, project: str | None = None
 ) -> tuple[str, str, str] | None:
     """Resolve two names to a project and two hashes; None if no project has either commit.
 
@@ -192,33 +193,46 @@ def resolve_commits(
             the current folder knows.
         after: The second name.
         series: All imported series.
+        project: The project to look in; None looks in all.
 
     Raises:
-        InputError: A prefix is ambiguous, several projects have both commits, or one has only one.
+        InputError: A prefix is ambiguous, several projects have both commits, one has only one, or
+            there is no such project.
     """
     # Cached because it starts git, whose answer is the same for every project.
     resolve = cache(resolve_revision)
+    commits_by_project = commits_of(series)
+    if project is not None and project not in commits_by_project:
+        imported = ", ".join(sorted(commits_by_project))
+        raise InputError(
+            what=f"no project `{project}` is imported.",
+            where="--project",
+            fix=f"Name one of {imported}." if imported else "Import its results first.",
+        )
     projects, incomplete = [], []
-    for project, commits in commits_of(series).items():
+    for each, commits in commits_by_project.items():
+        if project not in {None, each}:
+            continue
         before_shas, after_shas = (
             _matching_commits(name, commits, resolve) for name in (before, after)
         )
         for name, shas in ((before, before_shas), (after, after_shas)):
             if before_shas and after_shas and len(shas) > 1:
                 raise InputError(
-                    what=f"several commits of {project} match: {', '.join(shas[:5])}.",
+                    what=f"several commits of {each} match: {', '.join(shas[:5])}.",
                     where=name,
                     fix="Give more letters of the hash.",
                 )
         if before_shas and after_shas:
-            projects.append((project, before_shas[0], after_shas[0]))
+            projects.append((each, before_shas[0], after_shas[0]))
         elif before_shas or after_shas:
-            incomplete.append((project, after if before_shas else before))
+            incomplete.append((each, after if before_shas else before))
     if len(projects) > 1:
         raise InputError(
             what=f"several projects have both: {', '.join(match[0] for match in projects)}.",
             where=f"{before}, {after}",
-            fix="Use --records to name a folder with one of them.",
+            fix=f"Name one of them, such as `corebound compare {before} {after}"
+            f" --project {shlex.quote(projects[0][0])}`.",
         )
     if incomplete and not projects:
         raise _unmeasured_error(*incomplete[0], resolve)

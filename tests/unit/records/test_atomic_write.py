@@ -105,5 +105,5 @@ def test_only_regular_files_are_read(tmp_path: Path) -> None:
         stream.truncate(atomic_write.LARGEST_BYTES + 1)
 
     for file in (fifo, link, sparse):
-        with pytest.raises(OSError, match="regular file|larger"):
+        with pytest.raises(OSError, match=r"regular file|larger"):
             atomic_write.read(file)

@@ -178,6 +178,21 @@ def test_the_beginning_of_a_hash_is_enough_where_it_is_one_s_alone() -> None:
         resolve_commits("aaaaa", "bbbb", [series, replace(series, project="woods")])
 
 
+def test_a_project_decides_between_two_that_share_commits() -> None:
+    commit = a_point(day=1).commit
+    assert commit is not None
+    points = HistoryPoints.of(
+        replace(a_point(1.0, day=day), commit=replace(commit, sha=sha * 40))
+        for day, sha in enumerate("ab")
+    )
+    both = [a_series([], project=name, points=points) for name in ("trees", "woods")]
+
+    assert resolve_commits("aaaa", "bbbb", both, project="woods") == ("woods", "a" * 40, "b" * 40)
+    with pytest.raises(InputError, match="no project `lakes`") as caught:
+        resolve_commits("aaaa", "bbbb", both, project="lakes")
+    assert "trees, woods" in caught.value.fix
+
+
 def test_our_own_history_is_no_imported_project() -> None:
     assert resolve_commits(EARLY, LATE, [a_history(project=None)]) is None
 

@@ -36,7 +36,7 @@ from corebound.analysis.serialize import (
 from corebound.analysis.series_names import short_series_names
 from corebound.analysis.wording import compared_bounds, count, value_text
 from corebound.cli.commands.compare_commits import formatted as formatted_commits
-from corebound.cli.options import Json, Quiet, Records, notifier
+from corebound.cli.options import Json, ProjectName, Quiet, Records, notifier
 from corebound.cli.output.console import Console, print_table
 from corebound.cli.output.hosts_text import By, markdown_hosts, print_hosts
 from corebound.cli.output.json import print_json
@@ -74,6 +74,7 @@ def compare(
     by: Annotated[
         By | None, typer.Option("--by", help="Compare all hosts of the records, or their classes.")
     ] = None,
+    project: ProjectName = None,
     records: Records = RECORDS,
     quiet: Quiet = False,
     as_json: Json = False,
@@ -107,7 +108,9 @@ def compare(
             fix="Name two, such as `corebound compare 1f0c 9be1`, or compare hosts with --by.",
         )
     before, after = names
-    compared = compare_recorded(before, after, records, notifier(console), console.status)
+    compared = compare_recorded(
+        before, after, records, notifier(console), console.status, project=project
+    )
     if isinstance(compared, CompareCommitsResult):
         typer.echo(formatted_commits(compared, "json" if as_json else form))
         return
