@@ -90,6 +90,7 @@ def a_host(
             for node in range(nodes)
         ),
         caches=tuple(Cache(level=3, size_bytes=32 << 20, cpus=cpus_) for cpus_ in on),
+        memory_bytes=nodes * (8 << 30),
     )
 
 

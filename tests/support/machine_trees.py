@@ -146,8 +146,8 @@ def a_tree(
     return {path: text for path, text in files.items() if text}
 
 
-_CPU = "sys/devices/system/cpu"
-_NODE = "sys/devices/system/node"
+CPU = "sys/devices/system/cpu"
+NODE = "sys/devices/system/node"
 
 
 def _half(cpu: int) -> range:
@@ -158,10 +158,10 @@ def _pair(cpu: int) -> tuple[int, int]:
     return (cpu // 2 * 2, cpu // 2 * 2 + 1)
 
 
-def _without_topology(*cpus: int) -> dict[str, str]:
+def without_topology(*cpus: int) -> dict[str, str]:
     """What takes the topology of some CPUs away, as the kernel does when they go offline."""
     names = ("physical_package_id", "core_id", "thread_siblings", "core_siblings")
-    return {f"{_CPU}/cpu{cpu}/topology/{name}": "" for cpu in cpus for name in names}
+    return {f"{CPU}/cpu{cpu}/topology/{name}": "" for cpu in cpus for name in names}
 
 
 def _cgroup(mount: str, kind: str, options: str, group: str) -> dict[str, str]:
@@ -176,16 +176,16 @@ _TWO_NODES = {0: range(4), 1: range(4, 8)}
 UNUSUAL_MACHINES: dict[str, dict[str, str]] = {
     "masks only, no `online` file": a_tree(),
     "an offline CPU known by its own file": a_tree(
-        extra={**_without_topology(2), f"{_CPU}/cpu2/online": "0\n", f"{_CPU}/cpu1/online": "1\n"}
+        extra={**without_topology(2), f"{CPU}/cpu2/online": "0\n", f"{CPU}/cpu1/online": "1\n"}
     ),
     "an offline CPU known by its missing topology": a_tree(
-        cpus=range(8), siblings=_pair, extra=_without_topology(3, 4)
+        cpus=range(8), siblings=_pair, extra=without_topology(3, 4)
     ),
     "CPU 0 offline, its node without CPUs": a_tree(
         cpus=range(8),
         online="4-7",
         nodes=_TWO_NODES,
-        extra=_without_topology(0, 1, 2, 3),
+        extra=without_topology(0, 1, 2, 3),
     ),
     "CPU numbers with gaps": a_tree(cpus=(0, 4, 8, 12), online="0,4,8,12"),
     "more than 64 CPUs": a_tree(
@@ -200,8 +200,8 @@ UNUSUAL_MACHINES: dict[str, dict[str, str]] = {
     "core numbers that repeat in each die": a_tree(
         cpus=range(8),
         core=lambda cpu: cpu % 4,
-        extra={f"{_CPU}/cpu{cpu}/topology/die_id": f"{cpu // 4}\n" for cpu in range(8)}
-        | {f"{_CPU}/cpu{cpu}/topology/die_cpus": f"{cpu_mask(_half(cpu))}\n" for cpu in range(8)},
+        extra={f"{CPU}/cpu{cpu}/topology/die_id": f"{cpu // 4}\n" for cpu in range(8)}
+        | {f"{CPU}/cpu{cpu}/topology/die_cpus": f"{cpu_mask(_half(cpu))}\n" for cpu in range(8)},
     ),
     "numbers that are all -1": a_tree(
         cpus=range(8), package=lambda _: -1, core=lambda _: -1, siblings=_pair, in_package=_half
@@ -229,9 +229,9 @@ UNUSUAL_MACHINES: dict[str, dict[str, str]] = {
         siblings=_pair,
         core=lambda cpu: cpu // 2,
         cache=lambda _: range(8),
-        extra={f"{_CPU}/cpu{cpu}/cache/index0/size": "0K\n" for cpu in range(8)}
+        extra={f"{CPU}/cpu{cpu}/cache/index0/size": "0K\n" for cpu in range(8)}
         | {
-            f"{_CPU}/cpu{cpu}/cache/index1/{name}": f"{value}\n"
+            f"{CPU}/cpu{cpu}/cache/index1/{name}": f"{value}\n"
             for cpu in range(8)
             for name, value in (
                 ("level", 2),
@@ -258,15 +258,15 @@ UNUSUAL_MACHINES: dict[str, dict[str, str]] = {
         memory_kb={1: 0, 3: 0},
     ),
     "a node that has gone": a_tree(
-        cpus=range(8), nodes={0: range(4), 2: range(4, 8)}, extra={f"{_NODE}/online": "0,2\n"}
+        cpus=range(8), nodes={0: range(4), 2: range(4, 8)}, extra={f"{NODE}/online": "0,2\n"}
     ),
     "texts that end in NUL": a_tree(
         cpus=range(8),
         nodes=_TWO_NODES,
         extra={
-            f"{_NODE}/node0/cpulist": "0-3\n\0",
-            f"{_NODE}/node1/cpulist": "4-7\n\0",
-            f"{_NODE}/node1/cpumap": "000000f0\n\0",
+            f"{NODE}/node0/cpulist": "0-3\n\0",
+            f"{NODE}/node1/cpulist": "4-7\n\0",
+            f"{NODE}/node1/cpumap": "000000f0\n\0",
         },
     ),
     "a cpuset of its own file system": a_tree(
@@ -323,8 +323,6 @@ UNUSUAL_MACHINES: dict[str, dict[str, str]] = {
     ),
 }
 
-
-CPU = "sys/devices/system/cpu"
 THP = "sys/kernel/mm/transparent_hugepage"
 OWN_PID = 77
 

@@ -191,7 +191,8 @@ def _host_cell(key: str, name: str, cell: CellResult) -> HostCell:
 def host_facts(run: Run) -> dict[str, str]:
     """What may differ between hosts of one class, by name; what a host does not show is absent."""
     host, topology = run.host, run.host.topology
-    nodes = [round((node.memory_bytes or 0) / 2**30) for node in topology.nodes]
+    sizes = [node.memory_bytes for node in topology.nodes if node.memory_bytes is not None]
+    nodes = [round(size_bytes / 2**30) for size_bytes in sizes]
     facts = {
         "microcode": host.microcode,
         "kernel": host.kernel,
@@ -209,7 +210,9 @@ def host_facts(run: Run) -> dict[str, str]:
         **{
             check.check: check.value
             for check in run.preflight or ()
-            if check.group in {"processor", "memory", "kernel"} and check.state != "unavailable"
+            if check.group in {"processor", "memory", "kernel"}
+            and check.state != "unavailable"
+            and check.check != "memory"
         },
         **{f"label {name}": value for name, value in run.labels.items() if name != CLASS_LABEL},
     }

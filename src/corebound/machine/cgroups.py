@@ -115,8 +115,24 @@ _USUAL = (
 )
 
 
-def allowed(tree: Tree) -> tuple[frozenset[CpuId] | None, frozenset[CpuId] | None]:
-    """The CPUs and memory nodes that our cgroup may use; None if they are not limited.
+class Cpuset(Struct, frozen=True, kw_only=True):
+    """The CPUs and memory nodes that a cgroup may use; None if they are not limited.
+
+    `is_effective`: whether the kernel lists only what is online.
+    """
+
+    cpus: frozenset[CpuId] | None = None
+    nodes: frozenset[CpuId] | None = None
+    is_effective: bool = False
+
+    @property
+    def effective_cpus(self) -> frozenset[CpuId]:
+        """The CPUs that are certainly online; empty if there are none."""
+        return self.cpus if self.is_effective and self.cpus else frozenset()
+
+
+def cpuset(tree: Tree) -> Cpuset:
+    """The CPUs and memory nodes that our cgroup may use.
 
     A group without its own file has its parent's limits. This happens in cgroup v2 if the
     controller is not delegated, and in containers whose mount begins below the
@@ -124,7 +140,7 @@ def allowed(tree: Tree) -> tuple[frozenset[CpuId] | None, frozenset[CpuId] | Non
     """
     mount = next(_cpuset_mounts(tree), None)
     if mount is None:
-        return None, None
+        return Cpuset()
     folders = _folders(mount, _cpuset_group(tree, mount))
     file = _cpuset_file(mount)
     cpus, nodes = (
@@ -138,7 +154,7 @@ def allowed(tree: Tree) -> tuple[frozenset[CpuId] | None, frozenset[CpuId] | Non
         )
         for resource in ("cpus", "mems")
     )
-    return cpus, nodes
+    return Cpuset(cpus=cpus, nodes=nodes, is_effective=mount.kind == "cgroup2")
 
 
 def _cpuset_mounts(tree: Tree) -> Iterator[_Mount]:

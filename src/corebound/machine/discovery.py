@@ -5,16 +5,17 @@ from __future__ import annotations
 import os
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from itertools import pairwise
+from itertools import chain, pairwise
 from pathlib import Path
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from corebound.errors import HostError
 from corebound.machine import procfs
-from corebound.machine.cgroups import allowed, quota_cpus
+from corebound.machine.cgroups import Cpuset, cpuset, quota_cpus
 from corebound.machine.sysfs import (
     LIVE,
     Files,
@@ -36,8 +37,10 @@ from corebound.machine.topology import (
     Node,
     NodeId,
     Topology,
+    cpu_list,
     parse_cpu_list,
 )
+from corebound.units import size
 
 # Cores of one kind differ by up to this ratio in their maximum frequency, because some
 # boost further than others; hwloc uses the same limit.
@@ -109,25 +112,21 @@ _CPUS = "sys/devices/system/cpu"
 _NODES = "sys/devices/system/node"
 
 
-def topology(
-    tree: Tree,
-    *,
-    where: str,
-    affinity: frozenset[int] | None = None,
-    memory_nodes: frozenset[int] | None = None,
-) -> Topology:
+def topology(tree: Tree, *, where: str, affinity: frozenset[int] | None = None) -> Topology:
     """Read a machine's topology.
 
     Args:
         tree: The machine's files.
         where: The tree's name in errors.
-        affinity: CPUs that our process is bound to, if it runs on this machine.
-        memory_nodes: Nodes on which our process may allocate memory, likewise.
+        affinity: CPUs that our process is bound to, if it runs on this machine; a saved machine
+            has those of its /proc/self/status.
 
     Raises:
         HostError: the tree shows no online CPU.
     """
-    online, offline = _online(tree)
+    group = cpuset(tree)
+    found = _find_cpus(tree, affinity, group)
+    online = found.online
     if not online:
         raise HostError(
             what=f"{_CPUS} shows no CPU that is online.",
@@ -136,14 +135,13 @@ def topology(
         )
     cores = _cores(tree, online)
     caches = _caches(tree, online, cores)
-    group_cpus, group_nodes = allowed(tree)
-    limits = [limit for limit in (group_cpus, affinity) if limit is not None]
-    may = frozenset(online).intersection(*limits)
-    node_limits = [limit for limit in (group_nodes, memory_nodes) if limit is not None]
-    nodes = _nodes(tree, frozenset(online), node_limits)
+    listed = _cpus_by_node(tree)
+    limits = [limit for limit in (group.nodes, _own_list(tree, b"Mems_allowed_list")) if limit]
+    nodes = _nodes(tree, listed, frozenset(online), limits)
     node_of = {cpu: node.id for node in reversed(nodes) for cpu in node.cpus}
     cache_of = {cpu: index for index, cache in enumerate(caches) for cpu in cache.cpus}
     kinds = core_kinds(tree, online)
+    total_bytes, memory_note = _total_memory(tree, nodes)
     return Topology(
         cpus=tuple(
             Cpu(
@@ -152,14 +150,17 @@ def topology(
                 node=node_of.get(cpu),
                 cache=cache_of.get(cpu),
                 kind=kinds.get(cpu),
-                allowed=cpu in may,
+                allowed=cpu in found.allowed,
             )
             for cpu in online
         ),
-        offline=offline,
-        nodes=nodes,
+        offline=found.offline,
+        nodes=_nodes_within(nodes, total_bytes) if memory_note else nodes,
         caches=caches,
         cpu_quota=quota_cpus(tree),
+        memory_bytes=total_bytes,
+        memory_note=memory_note,
+        notes=(*found.notes, *_contradictions(tree, nodes, listed, found)),
     )
 
 
@@ -174,21 +175,72 @@ def _entries(tree: Tree, folder: str, prefix: str) -> tuple[int, ...]:
     return tuple(entry for entry in numbered_entries(tree, folder, prefix) if entry < MOST_CPUS)
 
 
-def _online(tree: Tree) -> tuple[tuple[CpuId, ...], tuple[CpuId, ...]]:
-    """The online CPUs and the offline CPUs, each by number."""
-    present = frozenset(map(CpuId, _entries(tree, _CPUS, "cpu")))
-    online = read_cpu_list(tree, f"{_CPUS}/online")
-    if online is None:
-        online = frozenset(
-            cpu for cpu in present if read_text(tree, f"{_CPUS}/cpu{cpu}/online") != "0"
-        )
-    elif present:
-        online &= present
+class _FoundCpus(Struct, frozen=True, kw_only=True):
+    """The CPUs by number, those of them that we may use, and whether /sys contradicts them."""
+
+    online: tuple[CpuId, ...]
+    offline: tuple[CpuId, ...]
+    allowed: frozenset[CpuId]
+    notes: tuple[str, ...]
+
+
+def _find_cpus(tree: Tree, affinity: frozenset[int] | None, group: Cpuset) -> _FoundCpus:
+    """Find the CPUs that are online; our affinity and cpuset win over a /sys that denies them.
+
+    All CPUs of the affinity of a running process and of a cpuset's effective list are online. A
+    saved affinity and a cpuset's other lists may also contain CPUs that are offline.
+    """
+    folders = frozenset(map(CpuId, _entries(tree, _CPUS, "cpu")))
     # The kernel removes the topology of a CPU that goes offline. On kernels without an
     # `online` file this is the only sign.
-    described = frozenset(cpu for cpu in online if tree.names(f"{_CPUS}/cpu{cpu}/topology"))
-    usable = described or online
-    return tuple(sorted(usable)), tuple(sorted(present - usable))
+    described = frozenset(cpu for cpu in folders if tree.names(f"{_CPUS}/cpu{cpu}/topology"))
+    listed = read_cpu_list(tree, f"{_CPUS}/online") or frozenset()
+    switches = {cpu: read_text(tree, f"{_CPUS}/cpu{cpu}/online") for cpu in folders}
+    down = (read_cpu_list(tree, f"{_CPUS}/offline") or frozenset()) - {
+        cpu for cpu, switch in switches.items() if switch == "1"
+    } | {cpu for cpu, switch in switches.items() if switch == "0"}
+    present = read_cpu_list(tree, f"{_CPUS}/present") or frozenset()
+    shown = (described or folders or present) - down
+    own = _own_list(tree, b"Cpus_allowed_list") if affinity is None else affinity
+    limits = [frozenset(map(CpuId, limit)) for limit in (own, group.cpus) if limit]
+    if affinity is not None:
+        running = frozenset(map(CpuId, affinity))
+    else:
+        running = group.effective_cpus - ((folders | down) - shown)
+    has_list = tree.read(f"{_CPUS}/online") is not None
+    believed = listed & (folders or listed) if has_list else shown
+    believed = believed & described or believed
+    online = believed
+    denied = frozenset().union(*limits) & described - down | running
+    if not denied <= online or not all(online & limit for limit in limits) or not online:
+        online = shown | running
+        for limit in limits:
+            known = (limit & cpus - down for cpus in (listed, folders, present, limit))
+            online |= frozenset() if online & limit else next(filter(None, known), limit)
+    if not tree.names(_CPUS):
+        online = frozenset()  # there is no such machine
+    may = online.intersection(*limits) or online.intersection(*limits[:1])
+    said = f"lists {cpu_list(listed) or 'none'}" if has_list else "is missing"
+    note = (
+        f"/{_CPUS} does not show that CPUs {cpu_list(online)} are online (`online` {said}): it is"
+        " virtual, as in containers with lxcfs, or incomplete. Affinity and cpuset decide which"
+        " CPUs are used; cores and caches may be wrong."
+    )
+    return _FoundCpus(
+        online=tuple(sorted(online)),
+        offline=tuple(sorted(folders - online)),
+        allowed=may,
+        notes=() if online == believed else (note,),
+    )
+
+
+def _own_list(tree: Tree, name: bytes) -> frozenset[CpuId] | None:
+    """A list in /proc/self/status; None if it is absent or malformed."""
+    text = procfs.line_value((tree.read("proc/self/status") or "").encode(), name)
+    try:
+        return frozenset(parse_cpu_list(text.decode())) if text else None
+    except ValueError:
+        return None
 
 
 class _Ids(Struct, frozen=True, kw_only=True):
@@ -366,20 +418,30 @@ def _last_level(tree: Tree, cpu: CpuId) -> _LastLevel | None:
     return None
 
 
+def _cpus_by_node(tree: Tree) -> dict[NodeId, frozenset[CpuId]]:
+    """The CPUs that each node lists."""
+    numbers = read_cpu_list(tree, f"{_NODES}/online") or _entries(tree, _NODES, "node")
+    listed = {}
+    for node in map(NodeId, sorted(numbers)):
+        cpus = read_cpu_list(tree, f"{_NODES}/node{node}/cpulist")
+        if cpus is None:
+            cpus = read_cpu_mask(tree, f"{_NODES}/node{node}/cpumap")
+        if cpus is not None:
+            listed[node] = cpus
+    return listed
+
+
 def _nodes(
-    tree: Tree, cpus: frozenset[CpuId], limits: Sequence[frozenset[int]]
+    tree: Tree,
+    listed: Mapping[NodeId, frozenset[CpuId]],
+    online: frozenset[CpuId],
+    limits: Sequence[frozenset[int]],
 ) -> tuple[Node, ...]:
+    nodes = []
     numbers = read_cpu_list(tree, f"{_NODES}/online") or _entries(tree, _NODES, "node")
     ids = tuple(NodeId(node) for node in sorted(numbers))
-    nodes = []
-    for node in ids:
+    for node, cpus in listed.items():
         folder = f"{_NODES}/node{node}"
-        on = read_cpu_list(tree, f"{folder}/cpulist")
-        if on is None:
-            on = read_cpu_mask(tree, f"{folder}/cpumap")
-        if on is None:
-            continue
-        total = re.search(r"MemTotal:\s+([0-9]{1,18}) kB", tree.read(f"{folder}/meminfo") or "")
         distances = (read_text(tree, f"{folder}/distance") or "").split()
         # One distance for each online node, in order, without gaps.
         has_distances = len(distances) == len(ids) and all(
@@ -388,8 +450,8 @@ def _nodes(
         nodes.append(
             Node(
                 id=node,
-                cpus=tuple(sorted(on & cpus)),
-                memory_bytes=int(total[1]) << 10 if total else None,
+                cpus=tuple(sorted(cpus & online)),
+                memory_bytes=_memory_bytes(tree, f"{folder}/meminfo"),
                 distances=tuple(zip(ids, map(int, distances), strict=True))
                 if has_distances
                 else (),
@@ -397,6 +459,67 @@ def _nodes(
             )
         )
     return tuple(nodes)
+
+
+def _memory_bytes(tree: Tree, path: str) -> int | None:
+    total = re.search(r"MemTotal:\s+([0-9]{1,15}) kB", tree.read(path) or "")
+    return int(total[1]) << 10 if total else None
+
+
+# Older kernels count the memory that describes memory in a node, 1.6 %, but not in the total.
+_MOST_MISSING = 0.05
+
+
+def _total_memory(tree: Tree, nodes: Sequence[Node]) -> tuple[int | None, str | None]:
+    """The memory of the machine in bytes, and why that is not the sum of its nodes."""
+    total = _memory_bytes(tree, "proc/meminfo")
+    sizes = [node.memory_bytes for node in nodes if node.memory_bytes is not None]
+    on_nodes = sum(sizes)
+    if total is None or len(sizes) < len(nodes) or not nodes:
+        return total or on_nodes or None, None
+    if abs(total - on_nodes) <= _MOST_MISSING * max(total, on_nodes):
+        return total, None
+    reason = (
+        "memory that was added while the machine ran is missing there"
+        if on_nodes < total
+        else "the rest is reserved, or above a container's limit"
+    )
+    return total, f"The nodes in /sys have {size(on_nodes)}: {reason}."
+
+
+def _nodes_within(nodes: Sequence[Node], total_bytes: int | None) -> tuple[Node, ...]:
+    """Nodes whose sizes are wrong: the only one with memory has the total, others are unknown."""
+    stocked = [node for node in nodes if node.memory_bytes] or nodes
+    known = total_bytes if len(stocked) == 1 else None
+    return tuple(replace(node, memory_bytes=known) if node in stocked else node for node in nodes)
+
+
+def _contradictions(
+    tree: Tree,
+    nodes: Sequence[Node],
+    listed: Mapping[NodeId, frozenset[CpuId]],
+    found: _FoundCpus,
+) -> Iterator[str]:
+    """What the tables of the nodes contradict."""
+    counts = Counter(chain.from_iterable(listed.values()))
+    if several := [cpu for cpu, count in counts.items() if count > 1]:
+        yield f"CPUs {cpu_list(several)} are listed by several nodes; the first node counts."
+    if unknown := counts.keys() - {*found.online, *found.offline}:
+        yield f"The nodes list CPUs {cpu_list(unknown)}, which this machine does not have."
+    if nodes and (without := set(found.online) - counts.keys()):
+        yield f"No node lists CPUs {cpu_list(without)}."
+    stocked = {node.id for node in nodes if node.memory_bytes}
+    unsized = {node.id for node in nodes if node.memory_bytes is None}
+    with_memory = read_cpu_list(tree, f"{_NODES}/has_memory")
+    if with_memory is not None and (wrong := (with_memory ^ stocked) - unsized):
+        yield f"/{_NODES}/has_memory and the nodes' sizes contradict each other: {cpu_list(wrong)}."
+    if len(nodes) > 1 and (bare := [node.id for node in nodes if not node.distances]):
+        yield f"No valid distances for nodes {cpu_list(bare)}."
+    distance = {(node.id, other): far for node in nodes for other, far in node.distances}
+    if one_way := {
+        node for (node, other), far in distance.items() if distance.get((other, node), far) != far
+    }:
+        yield f"Distances depend on the direction for nodes {cpu_list(one_way)}."
 
 
 def saved_topology(root: Path) -> Topology:
@@ -424,11 +547,4 @@ def live_topology() -> Topology:
     Raises:
         HostError: `/sys` is missing, as in some containers.
     """
-    status = (LIVE.read("proc/self/status") or "").encode()
-    memory_nodes = procfs.line_value(status, b"Mems_allowed_list")
-    return topology(
-        LIVE,
-        where="/",
-        affinity=frozenset(os.sched_getaffinity(0)),
-        memory_nodes=frozenset(parse_cpu_list(memory_nodes.decode())) if memory_nodes else None,
-    )
+    return topology(LIVE, where="/", affinity=frozenset(os.sched_getaffinity(0)))

@@ -75,7 +75,7 @@ def host(topology: Topology) -> Host:
         cpu_model=cpu_model,
         kernel=f"{platform.system()} {platform.release()}",
         os=_os_name(),
-        memory_bytes=_memory_bytes(),
+        memory_bytes=topology.memory_bytes,
         topology=topology,
         gpus=gpus(Path("/"), os.environ.get("CUDA_VISIBLE_DEVICES")),
         peak=peak(Path("/")),
@@ -132,13 +132,6 @@ def _os_name() -> str:
         return platform.freedesktop_os_release()["PRETTY_NAME"]
     except (OSError, KeyError):
         return platform.platform()
-
-
-def _memory_bytes() -> int | None:
-    try:
-        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    except (ValueError, OSError):
-        return None
 
 
 _GPU_DEVICE = re.compile(r"nvidia(0|[1-9][0-9]{0,3})")

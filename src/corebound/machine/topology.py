@@ -81,7 +81,12 @@ class Node(Struct, frozen=True, kw_only=True):
 class Topology(Struct, frozen=True, kw_only=True):
     """All online CPUs with their location, and the numbers of the offline CPUs.
 
-    `cpu_quota` is the CPU time that our cgroups allow us, in CPUs; None without a quota.
+    Attributes:
+        cpu_quota: The CPU time that our cgroups allow us, in CPUs; None without a quota.
+        memory_bytes: The memory of the machine, as far as the kernel manages it; None if unknown.
+        memory_note: Why that is not the sum of the nodes. The sizes of several nodes are then
+            unknown.
+        notes: What the machine's files contradict, and what follows from it, in sentences.
     """
 
     cpus: tuple[Cpu, ...]
@@ -89,6 +94,9 @@ class Topology(Struct, frozen=True, kw_only=True):
     nodes: tuple[Node, ...]
     caches: tuple[Cache, ...]
     cpu_quota: Positive | None = None
+    memory_bytes: Count | None = None
+    memory_note: str | None = None
+    notes: tuple[str, ...] = ()
 
     @property
     def allowed(self) -> tuple[Cpu, ...]:

@@ -4,18 +4,25 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import Struct
 
 from corebound.errors import HostError
 from corebound.machine.discovery import instructions as instruction_sets
 from corebound.machine.discovery import live_topology, saved_topology, topology
 from corebound.machine.topology import MOST_CPUS, Node, Topology, cpu_list
+from corebound.planning.models import Placement
+from corebound.planning.placement import place
+from corebound.scenario.cell import Binding, NamedMode
+from support.build import a_cell
 from support.hwloc import HWLOC_ANSWERS, agree, our_answers
 from support.machine_trees import (
+    CPU,
+    NODE,
     UNUSUAL_MACHINES,
     MemoryTree,
     a_tree,
@@ -23,6 +30,7 @@ from support.machine_trees import (
     machine_files,
     memory_tree,
     saved_machines,
+    without_topology,
     write_files,
 )
 
@@ -112,6 +120,135 @@ def test_this_machine_has_an_allowed_cpu() -> None:
     assert live_topology().allowed
 
 
+class Disguised(Struct, frozen=True, kw_only=True):
+    """A machine's files, in part virtual or missing, and the truth of its kernel."""
+
+    files: dict[str, str]
+    online: frozenset[int]
+    affinity: frozenset[int]
+
+
+@st.composite
+def disguised(draw: st.DrawFn) -> Disguised:
+    """A machine whose /sys is virtual in one of the ways of containers, or is not."""
+    count = draw(st.integers(1, 12))
+    present = frozenset(range(count))
+    online = draw(st.frozensets(st.sampled_from(sorted(present)), min_size=1))
+    effective = draw(st.frozensets(st.sampled_from(sorted(online)), min_size=1))
+    affinity = draw(st.frozensets(st.sampled_from(sorted(effective)), min_size=1))
+    some = draw(st.frozensets(st.sampled_from(sorted(present))))
+    siblings = draw(st.sampled_from([_alone, _pair]))
+    files = a_tree(cpus=online, siblings=siblings, nodes={0: present})
+    files |= {f"{CPU}/cpu{cpu}/crash_notes": "0\n" for cpu in present}
+    if draw(st.booleans()):
+        files |= {f"{CPU}/cpu{cpu}/online": f"{cpu in online:d}\n" for cpu in present - {0}}
+    files |= {
+        f"{CPU}/online": draw(
+            st.sampled_from([cpu_list(online), cpu_list(some), "", "0\n", "\n", "?", "0-3"])
+        ),
+        f"{CPU}/offline": cpu_list(present - online),
+        f"{CPU}/possible": f"0-{count + 3}\n",
+        f"{CPU}/present": f"0-{count - 1}\n",
+        **draw(
+            st.sampled_from(
+                [
+                    {},
+                    {"sys/fs/cgroup/cpuset.cpus.effective": cpu_list(effective)},
+                    {"sys/fs/cgroup/cpuset/cpuset.cpus": cpu_list(effective | (present - online))},
+                ]
+            )
+        ),
+        # A task that nobody bound is allowed on all CPUs that could be plugged in.
+        "proc/self/status": "Cpus_allowed_list:\t"
+        + (f"0-{count + 3}" if affinity == online else cpu_list(affinity))
+        + "\n",
+    }
+    match draw(st.sampled_from(["whole", "few folders", "no topology", "no list", "no /proc"])):
+        case "few folders":
+            hidden = tuple(f"{CPU}/cpu{cpu}/" for cpu in some)
+            files = {path: text for path, text in files.items() if not path.startswith(hidden)}
+        case "no topology":
+            files = {path: text for path, text in files.items() if "/topology/" not in path}
+        case "no list":
+            del files[f"{CPU}/online"]
+        case "no /proc":
+            del files["proc/self/status"]
+            files[f"{CPU}/online"] = cpu_list(online)
+    return Disguised(files=files, online=online, affinity=affinity)
+
+
+def _alone(cpu: int) -> tuple[int, ...]:
+    return (cpu,)
+
+
+def _pair(cpu: int) -> tuple[int, ...]:
+    return (cpu // 2 * 2, cpu // 2 * 2 + 1)
+
+
+@given(disguised())
+def test_affinity_decides_which_cpus_of_this_machine_are_used(machine: Disguised) -> None:
+    host = topology(MemoryTree(machine.files), where="", affinity=machine.affinity)
+
+    assert {cpu.id for cpu in host.allowed} == machine.affinity
+
+
+@given(disguised(), st.sampled_from(get_args(NamedMode)))
+def test_no_cpu_of_a_saved_machine_is_planned_that_is_offline_or_not_allowed(
+    machine: Disguised, mode: NamedMode
+) -> None:
+    host = topology(MemoryTree(machine.files), where="")
+    placement = place(a_cell(binding=Binding(mode=mode)), host)
+
+    assert host.allowed
+    if isinstance(placement, Placement):
+        assert machine.online.issuperset(*(slot.cpus for slot in placement.slots))
+        if "proc/self/status" in machine.files:
+            assert machine.affinity.issuperset(*(slot.cpus for slot in placement.slots))
+
+
+@pytest.mark.parametrize(
+    ("online", "extra"),
+    [
+        ("0", {"proc/self/status": "Cpus_allowed_list:\t6\n"}),
+        ("0", {"sys/fs/cgroup/cpuset.cpus.effective": "6\n"}),
+        ("0-3", {"proc/self/status": "Cpus_allowed_list:\t6-7\n"}),
+        ("\n", {"proc/self/status": "Cpus_allowed_list:\t6\n"}),
+        # lxcfs numbers the folders anew.
+        ("0", {"proc/self/status": "Cpus_allowed_list:\t9\n"}),
+    ],
+)
+def test_a_virtual_sys_is_named_and_does_not_hide_allowed_cpus(
+    online: str, extra: dict[str, str]
+) -> None:
+    host = topology(
+        MemoryTree(a_tree(cpus=range(8), extra={f"{CPU}/online": online, **extra})), where=""
+    )
+
+    allowed = extra.get("proc/self/status", "6").rpartition("\t")[2].strip()
+    assert cpu_list(cpu.id for cpu in host.allowed) == allowed
+    assert "virtual" in host.notes[0]
+
+
+def test_a_cpu_that_is_offline_stays_unused_whatever_the_limits_list() -> None:
+    files = a_tree(
+        cpus=range(8),
+        online="0-5",
+        extra={
+            **without_topology(6),
+            f"{CPU}/cpu6/online": "0\n",
+            f"{CPU}/cpu7/online": "0\n",
+            "proc/self/status": "Cpus_allowed_list:\t0-63\n",
+            "sys/fs/cgroup/cpuset/cpuset.cpus": "0-7\n",
+        },
+    )
+
+    host = topology(MemoryTree(files), where="")
+
+    assert cpu_list(cpu.id for cpu in host.allowed) == "0-5"
+    assert host.offline == (6, 7)
+    assert not host.notes
+
+
 RECORDED: dict[str, Any] = json.loads(HWLOC_ANSWERS.read_text(encoding="utf-8"))
 
 
@@ -171,9 +308,6 @@ def test_offline_cpus_are_listed_as_offline() -> None:
     assert host.offline == (0, 1, 2, 3, 21, 22, 23)
     assert host.cpus[0].id == 4
     assert host.cpus[0].node is None  # the kernel took node 0 away with its memory
-
-
-CPU = "sys/devices/system/cpu"
 
 
 def read_shape(files: dict[str, str]) -> Topology:
@@ -272,6 +406,66 @@ def test_nodes_may_have_no_cpus_or_no_memory() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("changes", "named"),
+    [
+        ({f"{NODE}/node1/cpumap": cpu_mask(range(3, 8))}, "CPUs 3"),
+        ({f"{NODE}/node1/cpumap": cpu_mask(range(4, 10))}, "CPUs 8-9"),
+        ({f"{NODE}/node1/cpumap": cpu_mask(range(5, 8))}, "CPUs 4"),
+        ({f"{NODE}/has_memory": "0\n"}, "has_memory"),
+        ({f"{NODE}/has_memory": "0-2\n"}, "has_memory"),
+        ({f"{NODE}/node1/distance": ""}, "nodes 1"),
+        ({f"{NODE}/node1/distance": "20 10 20\n"}, "nodes 1"),
+        ({f"{NODE}/node1/distance": "30 10\n"}, "direction"),
+    ],
+)
+def test_contradictory_tables_of_nodes_are_named(changes: dict[str, str], named: str) -> None:
+    right = {
+        f"{NODE}/node0/distance": "10 20\n",
+        f"{NODE}/node1/distance": "20 10\n",
+        f"{NODE}/has_memory": "0-1\n",
+    }
+    nodes = {0: range(4), 1: range(4, 8)}
+
+    assert not read_shape(a_tree(cpus=range(8), nodes=nodes, extra=right)).notes
+    (note,) = read_shape(a_tree(cpus=range(8), nodes=nodes, extra={**right, **changes})).notes
+    assert named in note
+
+
+def memory(total_kb: int, *nodes_kb: int) -> Topology:
+    return read_shape(
+        a_tree(
+            cpus=range(8),
+            nodes={node: (2 * node, 2 * node + 1) for node in range(len(nodes_kb))},
+            memory_kb=dict(enumerate(nodes_kb)),
+            extra={"proc/meminfo": f"MemTotal: {total_kb} kB\n"} if total_kb else {},
+        )
+    )
+
+
+@given(st.integers(1, 1 << 40), st.lists(st.integers(0, 1 << 40), max_size=4))
+def test_a_machine_has_one_size_of_memory_and_nodes_that_do_not_contradict_it(
+    total_kb: int, nodes_kb: list[int]
+) -> None:
+    host = memory(total_kb, *nodes_kb)
+
+    sizes = [node.memory_bytes for node in host.nodes]
+    assert host.memory_bytes == total_kb << 10
+    assert [size == 0 for size in sizes] == [kb == 0 and any(nodes_kb) for kb in nodes_kb]
+    known = [size for size in sizes if size is not None]
+    if len(known) == len(sizes) and any(known):
+        assert sum(known) == pytest.approx(host.memory_bytes, rel=0.06)
+
+
+def test_hot_plugged_memory_is_the_only_nodes_and_the_reason_is_given() -> None:
+    plugged = memory(132_000_000, 4_700_000)
+
+    assert [node.memory_bytes for node in plugged.nodes] == [132_000_000 << 10]
+    assert plugged.memory_note
+    assert memory(0, 4_700_000).memory_bytes == 4_700_000 << 10
+    assert not memory(132_000_000, 130_000_000).memory_note  # what the kernel reserves
+
+
 def test_texts_may_end_in_nul() -> None:
     assert shape("texts that end in NUL")["nodes"] == {"0": "0-3", "1": "4-7"}
 
@@ -342,9 +536,14 @@ def test_a_group_outside_our_namespace_has_the_mount_s_limits() -> None:
 
 
 def test_affinity_and_cpuset_both_limit() -> None:
-    tree = MemoryTree(UNUSUAL_MACHINES["a cgroup v2 cpuset"])
+    tree = MemoryTree(
+        {
+            **UNUSUAL_MACHINES["a cgroup v2 cpuset"],
+            "proc/self/status": "Mems_allowed_list:\t0-1\n",
+        }
+    )
 
-    host = topology(tree, where="", affinity=frozenset({5, 6}), memory_nodes=frozenset({0, 1}))
+    host = topology(tree, where="", affinity=frozenset({5, 6}))
 
     assert [cpu.id for cpu in host.allowed] == [5]
     assert [node.id for node in host.nodes if node.allowed] == [1]

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from corebound.machine.doctor.checks_system import PROGRAMS
 from corebound.machine.doctor.result import SettingChange, command, printable
@@ -529,3 +530,13 @@ def test_commands_write_exactly_these_settings(values: Mapping[str, str], writte
 
 def test_long_external_text_is_truncated() -> None:
     assert len(printable("x" * 1000)) == 60
+
+
+def test_a_contradictory_topology_and_memory_that_does_not_add_up_are_named() -> None:
+    host = replace(a_host(), notes=("No node lists CPUs 3.",), memory_note="The nodes have 4 GiB.")
+
+    found = check_results(host=host)
+
+    assert found["topology"].host_check.state == "warning"
+    assert "CPUs 3" in found["topology"].host_check.value
+    assert found["memory"].host_check.value == "8.0 GiB. The nodes have 4 GiB."

@@ -167,7 +167,8 @@ def _placement_text(placement: Placement) -> str:
 
 def describe(host: Topology) -> str:
     """Render the machine as a tree: packages, nodes, caches, cores with their CPUs."""
-    return "\n".join((_headline(host), *_packages(host), *_without_cpus(host)))
+    notes = (f"note: {note}" for note in (host.memory_note, *host.notes) if note)
+    return "\n".join((_headline(host), *_packages(host), *_without_cpus(host), *notes))
 
 
 def _headline(host: Topology) -> str:
@@ -178,6 +179,8 @@ def _headline(host: Topology) -> str:
         count(len(host.cpus), "CPU"),
     ]
     parts.append("SMT" if host.has_smt else "no SMT")
+    if host.memory_bytes is not None:
+        parts.append(units.size(host.memory_bytes))
     if len(host.allowed) < len(host.cpus):
         parts.append(f"allowed {cpu_list(cpu.id for cpu in host.allowed)}")
     if host.cpu_quota is not None:

@@ -130,6 +130,26 @@ def _smt(facts: HostFacts) -> CheckResult:
     return _SMT.warning("on", fix=f"echo off > {path}", undo=f"echo on > {path}")
 
 
+_TOPOLOGY = Subject(
+    check="topology",
+    group="processor",
+    why="CPUs may share other cores, caches or nodes than corebound assumes, so a binding may not"
+    " be what its name says",
+)
+
+
+def check_topology(facts: HostFacts) -> Iterator[CheckResult]:
+    """Check whether the machine's files agree about its CPUs and nodes."""
+    if facts.topology is None:
+        yield _TOPOLOGY.unavailable("this host shows no CPUs")
+    elif notes := facts.topology.notes:
+        yield _TOPOLOGY.warning(
+            " ".join(notes), fix="measure outside the container, or mount the host's own /sys there"
+        )
+    else:
+        yield _TOPOLOGY.ok("consistent")
+
+
 _IRQS = "proc/irq"
 _IRQ_FILES = frozenset(
     {

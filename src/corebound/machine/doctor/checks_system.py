@@ -118,6 +118,7 @@ _BALANCING = "proc/sys/kernel/numa_balancing"
 _LEAST_SWAPPY = "1"
 _MOST_SWAPPY = 10
 
+_SIZE = Subject(check="memory", group="memory", why="scenarios may need more memory than that")
 _SWAP = Subject(
     check="swap",
     group="memory",
@@ -152,13 +153,21 @@ _NUMA = Subject(
 
 
 def check_memory(facts: HostFacts) -> Iterator[CheckResult]:
-    """Check swap, huge pages, page merging and NUMA balancing."""
+    """Check size, swap, huge pages, page merging and NUMA balancing."""
+    yield _size(facts)
     yield _swap(facts)
     yield _swappiness(facts)
     yield _huge_pages(facts, "enabled", _THP)
     yield _huge_pages(facts, "defrag", _DEFRAG)
     yield _merging(facts)
     yield _balancing(facts)
+
+
+def _size(facts: HostFacts) -> CheckResult:
+    if facts.topology is None or facts.topology.memory_bytes is None:
+        return _SIZE.unavailable("this host does not show its memory")
+    total, note = size(facts.topology.memory_bytes), facts.topology.memory_note
+    return _SIZE.ok(f"{total}. {note}" if note else total)
 
 
 def _swaps(facts: HostFacts) -> tuple[int, int] | None:

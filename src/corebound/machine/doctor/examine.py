@@ -15,6 +15,7 @@ SNAPSHOT_INTERVAL_S = 0.5
 
 CHECKS: tuple[Callable[[HostFacts], Iterator[CheckResult]], ...] = (
     checks_cpu.check_processor,
+    checks_cpu.check_topology,
     checks_cpu.check_interrupts,
     checks_cpu.check_quota,
     checks_system.check_load,

@@ -115,6 +115,8 @@ def host_facts(run: Run) -> tuple[Fact, ...]:
     """The machine of a run."""
     host = run.host
     memory = "unavailable" if host.memory_bytes is None else size(host.memory_bytes)
+    if host.topology.memory_note is not None:
+        memory += f". {host.topology.memory_note}"
     optional = {
         "Microcode": host.microcode or "",
         "Governor": ", ".join(host.governors or ()),
@@ -125,6 +127,7 @@ def host_facts(run: Run) -> tuple[Fact, ...]:
         Fact(term="Host", value=host.name),
         Fact(term="CPU", value=host.cpu_model),
         Fact(term="Topology", value=topology_text(host.topology)),
+        *(Fact(term="Topology is unreliable", value=note) for note in host.topology.notes),
         Fact(term="Memory", value=memory),
         Fact(term="GPUs", value=_gpus(host)),
         Fact(term="Computed peak", value=_peak(host)),
