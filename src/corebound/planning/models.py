@@ -38,6 +38,7 @@ class Placement(Struct, frozen=True, kw_only=True):
         memory: The memory policy applied to `memory_nodes`.
         moment: Whether workers are bound before they start or once they are ready.
         bound: Whether a thread seen outside its slot makes the launch invalid.
+        notes: What the binding does that its name does not say, in sentences.
     """
 
     slots: tuple[Slot, ...]
@@ -47,6 +48,7 @@ class Placement(Struct, frozen=True, kw_only=True):
     moment: BindMoment
     bound: bool
     omp: Count | None = None
+    notes: tuple[str, ...] = ()
 
 
 class Command(Struct, frozen=True, kw_only=True):

@@ -3,10 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
+from itertools import chain
 from typing import Literal
 
-from corebound.machine.topology import CpuId, NodeId, Topology
-from corebound.planning.cpu_selection import UNBOUND, nearest, select_cpus, server_binds_workers
+from corebound.machine.topology import CpuId, NodeId, Topology, cpu_list
+from corebound.planning.cpu_selection import (
+    UNBOUND,
+    WorkerCpus,
+    nearest,
+    select_cpus,
+    server_binds_workers,
+)
 from corebound.planning.models import CannotRun, Placement, Slot
 from corebound.scenario.builtin_workloads import (
     LAUNCHERS,
@@ -31,6 +39,9 @@ def place(cell: Cell, host: Topology, tools: frozenset[str] = TOOLS) -> Placemen
       memory if those have none.
     - `remote`: the nearest other node.
     - `interleave`: all allowed nodes.
+
+    Nodes without CPUs hold the memory of a GPU, or slower memory. They are used only if
+    `memory_nodes` names them, or if no allowed node has both CPUs and memory.
 
     The number of threads is one of:
 
@@ -79,7 +90,19 @@ def place(cell: Cell, host: Topology, tools: frozenset[str] = TOOLS) -> Placemen
         moment=binding.moment if bound else "before-start",
         bound=bound or server_binds_workers(cell),
         omp=_omp_threads(cell, host),
+        notes=() if binding.mode == "none" else tuple(_notes(worker_cpus, host)),
     )
+
+
+def _notes(worker_cpus: WorkerCpus, host: Topology) -> Iterator[str]:
+    """What a binding does that its name does not say: workers and kinds of core that it mixes."""
+    workers = Counter(chain.from_iterable(worker_cpus))
+    if shared := [cpu for cpu, count in workers.items() if count > 1]:
+        yield f"Workers share CPUs {cpu_list(shared)}: up to {max(workers.values())} on each."
+    kinds = Counter({cpu.core: cpu.kind for cpu in host.cpus if cpu.id in workers}.values())
+    if len(kinds) > 1:
+        mixed = " and ".join(f"{count} {kind or 'other'}" for kind, count in kinds.items())
+        yield f"It mixes {mixed} cores; `core_kind` selects one kind."
 
 
 def _server_conflict(cell: Cell) -> CannotRun | None:
@@ -207,7 +230,12 @@ def _memory(
     """The nodes of one worker's memory policy, by number; empty for the kernel's default."""
     if binding.memory == "default":
         return ()
-    usable_nodes = [node.id for node in host.nodes if node.allowed and node.memory_bytes != 0]
+    with_memory = [node for node in host.nodes if node.allowed and node.memory_bytes != 0]
+    if binding.memory_nodes:
+        return _named_nodes(binding, [node.id for node in with_memory])
+    usable_nodes = [node.id for node in with_memory if node.cpus] or [
+        node.id for node in with_memory
+    ]
     if not usable_nodes:
         return CannotRun(
             what=f"`memory: {binding.memory}` needs a NUMA node with available memory,"
@@ -231,6 +259,17 @@ def _memory(
     )
 
 
+def _named_nodes(binding: Binding, usable: list[NodeId]) -> tuple[NodeId, ...] | CannotRun:
+    named = binding.memory_nodes
+    if missing := set(named) - set(usable):
+        return CannotRun(
+            what=f"`memory_nodes: {cpu_list(named)}` includes nodes without memory that corebound"
+            f" may use here: {cpu_list(missing)}.",
+            fix=f"Choose among nodes {cpu_list(usable) or '(none)'}.",
+        )
+    return named[:1] if binding.memory == "preferred" else named
+
+
 _NO_LAUNCHER = CannotRun(
     what="`binding: launcher` needs a launcher, and the cell's framework has none.",
     fix=f"Use it with {' or '.join(sorted({*LAUNCHERS, *PINNING_SERVERS}))}.",
@@ -238,5 +277,5 @@ _NO_LAUNCHER = CannotRun(
 _NO_OTHER_NODE = CannotRun(
     what="`memory: remote` needs memory on a node other than the CPUs' own,"
     " and this host has no such node.",
-    fix="Remove `memory: remote` here, or bind to fewer nodes.",
+    fix="Remove `memory: remote` here, bind to fewer nodes, or name others in `memory_nodes`.",
 )

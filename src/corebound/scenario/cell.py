@@ -9,7 +9,7 @@ from msgspec import Struct, field
 from msgspec.structs import astuple, replace
 
 from corebound.bounded_numbers import Count, Positive
-from corebound.machine.topology import CpuId
+from corebound.machine.topology import CpuId, NodeId
 
 Scalar = str | int | float | bool
 
@@ -119,7 +119,8 @@ class Threads(Struct, frozen=True, kw_only=True):
 class Binding(Struct, frozen=True, kw_only=True):
     """The CPUs and memory that a cell requests, before the host is known.
 
-    `cpus` is set for the mode `cpus` only. `smt` False uses one CPU of each core, True
+    `cpus` is set for the mode `cpus` only. `memory_nodes` are the only nodes for `memory`; empty
+    uses those that the placement chooses. `smt` False uses one CPU of each core, True
     uses all of them, and None uses the mode's default.
     """
 
@@ -129,6 +130,7 @@ class Binding(Struct, frozen=True, kw_only=True):
     avoid_cpu0: bool = False
     core_kind: CoreKindWanted = None
     memory: MemoryPolicy = "default"
+    memory_nodes: tuple[NodeId, ...] = ()
     backend: Backend = "auto"
     moment: BindMoment = "before-start"
 

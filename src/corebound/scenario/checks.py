@@ -88,7 +88,7 @@ def check_scenario(
 
 def check_point(point: Point, scenario: Scenario, invalid_keys: frozenset[str]) -> Iterator[Flaw]:
     """Check one point of the matrix; `invalid_keys` as for `check_scenario`."""
-    if not invalid_keys & {"binding", "bind", "backend", "smt", "memory"}:
+    if not invalid_keys & {"binding", "bind", "backend", "smt", "memory", "memory_nodes"}:
         yield from _binding(point.settings)
     if not invalid_keys & {"workload", "environment", "framework"}:
         yield from _framework(point.settings, scenario)
@@ -251,7 +251,10 @@ def _binding(settings: Mapping[str, LocatedValue]) -> Iterator[Flaw]:
     if mode == "smt-siblings" and settings["smt"].value is False:
         what = "`smt: false` leaves no siblings for `binding: smt-siblings`."
         yield settings["smt"].path, what, "Remove one, or exclude that cell."
-    memory = settings["memory"]
+    memory, nodes = settings["memory"], settings["memory_nodes"]
+    if nodes.value is not None and memory.value in {"default", "local"}:
+        what = f"`memory_nodes: {nodes.text}` does nothing with `memory: {memory.value}`."
+        yield nodes.path, what, "Write `memory: bind`, `interleave`, `preferred` or `remote`."
     if (
         backend.value == "taskset"
         and memory.value != "default"

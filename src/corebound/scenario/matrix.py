@@ -279,7 +279,11 @@ def environment_name(environment: LocatedValue) -> str:
     return HOST if environment.value is None else environment.text
 
 
-def _resolved_binding(mode: NamedMode | ExplicitCpus, **options: Any) -> Binding:
+def _resolved_binding(
+    mode: NamedMode | ExplicitCpus, memory_nodes: str | int | None, **options: Any
+) -> Binding:
+    if memory_nodes is not None:
+        options["memory_nodes"] = parse_cpu_list(str(memory_nodes))
     if isinstance(mode, ExplicitCpus):
         return Binding(mode="cpus", cpus=parse_cpu_list(str(mode.cpus)), **options)
     return Binding(mode=mode, **options)

@@ -25,7 +25,6 @@ from pydantic import (
     StrictInt,
     StrictStr,
     Tag,
-    field_validator,
     model_validator,
 )
 
@@ -129,19 +128,20 @@ OPENMP_LIBRARIES: Mapping[OpenmpRuntime, str] = {
 Blocktime = Literal["infinite"] | Annotated[StrictInt, Field(ge=0, le=86_400_000)]
 
 
+def _checked_list(numbers: str | int) -> str | int:
+    if not parse_cpu_list(str(numbers)):
+        raise ValueError("the list is empty")
+    return numbers
+
+
+# CPUs or nodes, in the kernel's list format.
+NumberList = Annotated[StrictStr | Annotated[StrictInt, Field(ge=0)], AfterValidator(_checked_list)]
+
+
 class ExplicitCpus(StrictModel):
     """Exactly these CPUs, in the kernel's list format."""
 
-    cpus: StrictStr | Annotated[StrictInt, Field(ge=0)] = Field(
-        description="CPU numbers and ranges, such as 0-3,8"
-    )
-
-    @field_validator("cpus")
-    @classmethod
-    def _is_a_list(cls, cpus: str | int) -> str | int:
-        if not parse_cpu_list(str(cpus)):
-            raise ValueError("the list is empty")
-        return cpus
+    cpus: NumberList = Field(description="CPU numbers and ranges, such as 0-3,8")
 
 
 BindingWanted = Annotated[
@@ -208,6 +208,15 @@ class Settings(StrictModel):
         MemoryPolicy,
         Setting(field="binding.memory", expected=one_of("a memory policy", get_args(MemoryPolicy))),
     ] = Field("default", description="the nodes from which memory is allocated")
+    memory_nodes: Annotated[
+        NumberList | None,
+        Setting(
+            field="binding.memory_nodes",
+            expected=Expected(noun="memory nodes", fix="Write numbers and ranges, such as 0,2-3."),
+            is_nullable=True,
+            read=lambda cell: cpu_list(cell.binding.memory_nodes) or None,
+        ),
+    ] = Field(None, description="exactly these nodes for `memory`, such as those without CPUs")
     backend: Annotated[
         Backend, Setting(field="binding.backend", expected=one_of("a backend", get_args(Backend)))
     ] = Field("auto", description="the tool that binds")

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from corebound.machine.discovery import topology
-from corebound.machine.topology import CpuId, Topology, cpu_list
+from corebound.machine.topology import CpuId, Topology, cpu_list, parse_cpu_list
 from corebound.planning.models import CannotRun, Placement, Slot
 from corebound.planning.placement import place, threads_within_quota
 from corebound.scenario.cell import Binding, BindingMode, Cell, ThreadRule, Threads
@@ -350,6 +350,36 @@ def test_remote_memory_needs_another_node() -> None:
     assert (
         "on a node other" in unfit(cell_with(a_binding("logical-cpus"), memory="remote"), DUAL).what
     )
+
+
+GPU_NODES = topology(
+    MemoryTree(a_tree(cpus=range(8), nodes={0: range(4), 8: range(4, 8), 252: (), 255: ()})),
+    where="",
+)
+
+
+@pytest.mark.parametrize(
+    ("mode", "memory", "named", "nodes"),
+    [
+        ("none", "interleave", "", "0,8"),
+        ("node", "remote", "", "8"),
+        ("none", "bind", "", "0,8"),
+        ("none", "remote", "", None),
+        ("none", "remote", "252", "252"),
+        ("node", "interleave", "0,255", "0,255"),
+        ("node", "preferred", "252,255", "252"),
+        ("node", "bind", "0-1", None),
+    ],
+)
+def test_nodes_without_cpus_are_used_only_if_they_are_named(
+    mode: BindingMode, memory: str, named: str, nodes: str | None
+) -> None:
+    cell = cell_with(a_binding(mode), memory=memory, memory_nodes=parse_cpu_list(named))
+
+    placement = place(cell, GPU_NODES)
+
+    taken = cpu_list(placement.slots[0].memory_nodes) if isinstance(placement, Placement) else None
+    assert taken == nodes
 
 
 def test_memory_needs_nodes() -> None:

@@ -83,6 +83,7 @@ def cells(draw: st.DrawFn, modes: tuple[BindingMode, ...] = get_args(BindingMode
         avoid_cpu0=draw(st.booleans()),
         core_kind=draw(st.sampled_from([None, None, *get_args(get_args(CoreKindWanted)[0])])),
         memory=draw(st.sampled_from(["default", *get_args(MemoryPolicy)])),
+        memory_nodes=tuple(map(NodeId, draw(st.sampled_from([(), (), (0,), (3, 20)])))),
         backend=draw(st.sampled_from(["auto", *get_args(Backend)])),
         moment=draw(st.sampled_from(get_args(BindMoment))),
     )
@@ -109,12 +110,30 @@ def test_any_cell_on_any_host_is_placed_or_rejected_with_reason_and_fix(
         return
     allowed = {cpu.id for cpu in host.allowed}
     stocked = {node.id for node in host.nodes if node.allowed and node.memory_bytes != 0}
+    local = {node.id for node in host.nodes if node.id in stocked and node.cpus}
+    if cell.binding.memory_nodes:
+        stocked &= set(cell.binding.memory_nodes)
+    elif local:  # nodes without CPUs are used only if they are named, or the only ones
+        stocked = local
     assert len(placement.slots) == cell.workers
     for index, slot in enumerate(placement.slots):
         assert set(slot.cpus) <= allowed
         assert list(slot.cpus) == sorted(set(slot.cpus))
         assert set(slot.memory_nodes) <= stocked
         assert command(cell, placement, index, "python").argv[-2:] == ("-m", "corebound.worker")
+
+
+@given(cells(), hosts())
+def test_workers_that_share_cpus_and_mixed_kinds_of_core_are_noted(
+    cell: Cell, host: Topology
+) -> None:
+    placement = place(cell, host)
+
+    if isinstance(placement, Placement) and cell.binding.mode != "none":
+        taken = [cpu for slot in placement.slots for cpu in slot.cpus]
+        kinds = {cpu.kind for cpu in host.cpus if cpu.id in taken}
+        assert any("share" in note for note in placement.notes) == (len(taken) > len(set(taken)))
+        assert any("core_kind" in note for note in placement.notes) == (len(kinds) > 1)
 
 
 @given(cells(("physical-cores", "per-worker")), hosts())

@@ -97,7 +97,10 @@ def test_more_workers_than_cores_share_them_evenly() -> None:
     cell = a_server(binding=Binding(mode="launcher"), workers=4)
     two_cores = a_host(nodes=1, cores_per_node=2, cpus_per_core=1)
 
-    assert [slot.cpus for slot in placed(cell, two_cores).slots] == [(0,), (0,), (1,), (1,)]
+    placement = placed(cell, two_cores)
+
+    assert [slot.cpus for slot in placement.slots] == [(0,), (0,), (1,), (1,)]
+    assert "share CPUs 0-1" in placement.notes[0]
 
 
 @pytest.mark.parametrize(("workers", "threads"), [(1, 4), (2, 2), (3, 1), (8, 1)])

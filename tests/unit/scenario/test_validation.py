@@ -298,6 +298,17 @@ Remove one, or exclude that cell.
 f.yaml:9: `backend: taskset` cannot do `memory: bind`. \
 Write `backend: auto` or `backend: numactl`.""",
     ),
+    "memory nodes without a policy, and a list that is none": (
+        FUNCTION + "matrix:\n  memory: [default, bind]\n  memory_nodes: ['0,8', 'zero']\n",
+        "f.yaml:8: `memory_nodes: \"zero\"` is not memory nodes. Write numbers and ranges, such as"
+        " 0,2-3.",
+    ),
+    "memory nodes that nothing uses": (
+        FUNCTION + "memory_nodes: 0,8\n",
+        """\
+f.yaml:6: `memory_nodes: 0,8` does nothing with `memory: default`. \
+Write `memory: bind`, `interleave`, `preferred` or `remote`.""",
+    ),
     "openmp after the start": (
         FUNCTION + "binding: node\nbackend: openmp\nbind: after-start\n",
         (

@@ -144,6 +144,7 @@ def _lines(planned: PlannedCell) -> Iterator[str]:
         quota = planned.cell.cpu_quota
         limit = "" if quota is None else f", CPU quota of {units.cpu_quota(quota)}"
         yield f"  {_placement_text(planned.placement)}{limit}"
+        yield from (f"  note: {note}" for note in planned.placement.notes)
     if planned.duplicate_of is not None:
         yield f"  same as {planned.duplicate_of.key} on this host, which is measured"
         return

@@ -399,7 +399,8 @@ def _details(result: ScenarioResult, cell: CellResult, *, show_peak: bool) -> It
     placement = cell.placement
     if placement is not None:
         cpus = "; ".join(dict.fromkeys(cpu_list(slot.cpus) for slot in placement.slots))
-        yield Detail(term="CPUs", value=cpus)
+        notes = f". {' '.join(placement.notes)}" if placement.notes else ""
+        yield Detail(term="CPUs", value=f"{cpus}{notes}")
 
 
 def _launches_text(cell: CellResult) -> str:
