@@ -164,7 +164,8 @@ def find_function(target: str) -> Callable[..., object]:
         if error.name and not module_name.startswith(error.name):
             raise WorkloadError(
                 what=f"`{module_name}` needs `{error.name}`, which this environment lacks.",
-                fix=f"Add it to the environment's requirements file: {error.name}==VERSION.",
+                fix="If it is your own code, put it next to the scenario file or into the project's"
+                " package. Otherwise add the package that provides it to the environment.",
             ) from error
         raise WorkloadError(
             what=f"no module `{module_name}` was found.",

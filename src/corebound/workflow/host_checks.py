@@ -23,18 +23,21 @@ from corebound.machine import discovery, sysfs
 from corebound.machine.doctor import tuning
 from corebound.machine.doctor.checks_system import PROGRAMS
 from corebound.machine.doctor.examine import SNAPSHOT_INTERVAL_S, examine
-from corebound.machine.doctor.result import CheckResult, HostCheck
+from corebound.machine.doctor.result import CheckResult, HostCheck, Subject
 from corebound.machine.doctor.tuning import SavedSetting
 from corebound.machine.topology import Topology
+from corebound.planning.models import CannotRun
 from corebound.planning.placement import TOOLS
 from corebound.records import atomic_write
 from corebound.scenario.cell import is_project
 from corebound.serving.servers import find_java
+from corebound.workflow import projects
 from corebound.workflow.execute import Reporter
 from corebound.workflow.prepare import PreparedRun
 from corebound.workflow.scenarios import (
     JAVA,
     LoadedScenario,
+    all_cells,
     find_environments,
     host_capabilities,
     load_scenarios,
@@ -48,10 +51,14 @@ _REPORTED_BY_RUN = {"tools", "environments"}
 
 
 class SuiteNeeds(Struct, frozen=True, kw_only=True):
-    """The programs and the environments that scenarios need."""
+    """The programs and the environments that scenarios need.
+
+    `project` says why the project under test cannot be built; None if it can or is not needed.
+    """
 
     programs: frozenset[str]
     environments: Mapping[str, Environment | None]
+    project: CannotRun | None = None
 
 
 def needs_of(files: Sequence[Path]) -> SuiteNeeds:
@@ -70,7 +77,8 @@ def needs_of(files: Sequence[Path]) -> SuiteNeeds:
     else:
         found = [path for folder in _SUITE_FOLDERS for path in sorted(folder.glob("*.yaml"))]
         loaded = tuple(scenario for path in found for scenario in _load_if_valid(path))
-    made = find_environments(loaded, Path.cwd())
+    project = projects.find(all_cells(loaded), projects.CONFIG)
+    made = find_environments(loaded, Path.cwd(), project)
     capabilities = host_capabilities(made, loaded)
     everything = replace(
         capabilities,
@@ -90,6 +98,7 @@ def needs_of(files: Sequence[Path]) -> SuiteNeeds:
     return SuiteNeeds(
         programs=frozenset(Path(program).name for program in programs) & PROGRAMS,
         environments={name: made[name] for name in made if not is_project(name)},
+        project=next(iter(project.unmade.values()), None),
     )
 
 
@@ -155,7 +164,7 @@ def check_host(
         needs: The tools and environments to check on this host; None checks none.
     """
     is_live = root == LIVE
-    return examine(
+    checks = examine(
         sysfs.Files(root),
         topology=topology,
         wait=_wait if is_live else _no_wait,
@@ -167,6 +176,12 @@ def check_host(
         if needs
         else None,
     )
+    if needs is None or needs.project is None:
+        return checks
+    return (*checks, _PROJECT.warning(needs.project.what, fix=needs.project.fix))
+
+
+_PROJECT = Subject(check="project", group="environments", why="its configurations are skipped")
 
 
 def preflight(prepared: PreparedRun, reporter: Reporter) -> PreparedRun:

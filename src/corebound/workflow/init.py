@@ -180,6 +180,32 @@ def find_function(label: str, repository: Path) -> TimedFunction:
     raise _function_error(label, f"no module {module} in {repository}.", f"Searched: {searched}.")
 
 
+def _require_packaged(target: TimedFunction, repository: Repository) -> None:
+    """Refuse a function that pip certainly does not install with the project.
+
+    Raises:
+        InputError: The function's module is at the top of the repository, the project's package is
+            elsewhere, and no file by which pip installs mentions the module.
+    """
+    top, folder = target.module.partition(".")[0], repository.folder
+    texts = [
+        (folder / name).read_text("utf-8", errors="replace")
+        for name in _INSTALLABLE
+        if (folder / name).is_file()
+    ]
+    is_found = (folder / top / "__init__.py").is_file() and "find" in "".join(texts)
+    if target.root or is_found or re.search(rf"\b{top}\b", "\n".join(texts)):
+        return
+    name = re.sub(r"[-.]+", "_", repository.project)
+    packages = [folder / root / file for root in SOURCE_ROOTS for file in (name, f"{name}.py")]
+    if any(package.exists() for package in (*packages, *folder.glob("src/*/__init__.py"))):
+        raise _function_error(
+            target.label,
+            f"`{top}` is outside the package that pip installs, so builds of commits lack it.",
+            "Move the function into the package, or add its module to the package's configuration.",
+        )
+
+
 def _check_function(label: str, name: str, file: Path) -> None:
     try:
         tree = ast.parse(atomic_write.read(file), filename=str(file))
@@ -415,8 +441,8 @@ def init_repository(
         dry_run: Whether to write nothing.
 
     Raises:
-        InputError: There is no such folder, it cannot be written, or the function is missing or
-            needs arguments.
+        InputError: There is no such folder, it cannot be written, or the function is missing,
+            needs arguments or is not part of the package.
     """
     if not folder.is_dir():
         raise InputError(
@@ -427,9 +453,12 @@ def init_repository(
     repository = inspect_repository(folder)
     if integrations is None:
         integrations = _integrations(repository, choose)
+    target = None if function is None else find_function(function, repository.folder)
+    if target is not None and repository.is_built:
+        _require_packaged(target, repository)
     request = InitRequest(
         repository=repository,
-        target=None if function is None else find_function(function, repository.folder),
+        target=target,
         name=name,
         install=install or install_command(),
         systemd=systemd,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,13 +11,15 @@ from msgspec.structs import replace
 
 from corebound.analysis.forecast import Forecast
 from corebound.machine import discovery, identity
+from corebound.machine.sysfs import Files
 from corebound.machine.topology import Topology
-from corebound.planning.models import CannotRun, HugePageSupport, QuotaSupport
+from corebound.planning.models import CannotRun
 from corebound.planning.placement import TOOLS
-from corebound.planning.plan import PlannedCell
+from corebound.planning.plan import COMPILER, HostCapabilities, PlannedCell
 from corebound.records.run_record import ScenarioSource
 from corebound.runner import Task
 from corebound.scenario.cell import cell_identity
+from corebound.scenario.settings import OPENMP_LIBRARIES
 from corebound.workflow import projects, scenarios
 from corebound.workflow.forecast import forecast_tasks
 from corebound.workflow.prepare import RunRequest
@@ -98,11 +100,15 @@ def plan_suite(
 
 
 class CheckedScenario(Struct, frozen=True, kw_only=True):
-    """A valid scenario: its name, its cells, and how many of them are the same on this host."""
+    """A valid scenario: its name, its cells, and how many of them are the same on this host.
+
+    `missing` says why the project that it measures cannot be built; None if it can, or has none.
+    """
 
     scenario: str
     cells: int
     duplicates: int
+    missing: CannotRun | None = None
 
 
 def check_suite(files: Sequence[Path]) -> tuple[CheckedScenario, ...]:
@@ -112,23 +118,36 @@ def check_suite(files: Sequence[Path]) -> tuple[CheckedScenario, ...]:
         ScenarioFaults: The files have errors.
         InputError: A file cannot be read, or an environment or commit does not exist.
     """
+    plan = _plan(RunRequest(files=tuple(files)), None)
     return tuple(
         CheckedScenario(
             scenario=task.scenario.name,
             cells=len(task.planned),
             duplicates=len(task.duplicates),
+            missing=next(
+                (
+                    plan.unmade[planned.cell.environment]
+                    for planned in task.planned
+                    if planned.cell.environment in plan.unmade
+                ),
+                None,
+            ),
         )
-        for task in _plan(RunRequest(files=tuple(files)), None).tasks
+        for task in plan.tasks
     )
 
 
 class _Plan(Struct, frozen=True, kw_only=True):
-    """Scenarios with their tasks on a host, and why environments do not exist yet."""
+    """Scenarios with their tasks on a host, and why environments do not exist yet.
+
+    `unmade` are the reasons why environments of the project cannot be built.
+    """
 
     loaded: tuple[LoadedScenario, ...]
     tasks: tuple[Task, ...]
     topology: Topology
     missing: tuple[CannotRun, ...]
+    unmade: Mapping[str, CannotRun]
 
 
 def _plan(request: RunRequest, sysfs: Path | None) -> _Plan:
@@ -139,22 +158,16 @@ def _plan(request: RunRequest, sysfs: Path | None) -> _Plan:
     else:
         project = projects.use_existing(cells, request.python)
     environments = scenarios.find_environments(loaded, Path.cwd(), project)
-    live = scenarios.host_capabilities(environments, loaded)
     # The command of a cell is known before its environment exists.
     pythons = {
         name: str(scenarios.python_of(name, environment, loaded))
         for name, environment in environments.items()
     }
-    host = replace(live, pythons=pythons)
-    if sysfs is not None:
-        host = replace(
-            host,
-            topology=read_topology(sysfs),
-            tools=TOOLS | {scenarios.JAVA},
-            gpus=tuple(gpu.id for gpu in identity.gpus(sysfs, None)),
-            quota=QuotaSupport(),
-            huge_pages=HugePageSupport(),
-        )
+    if sysfs is None:
+        live = scenarios.host_capabilities(environments, loaded, project.unmade)
+        host = replace(live, pythons=pythons)
+    else:
+        host = _saved_capabilities(sysfs, pythons)
     return _Plan(
         loaded=loaded,
         tasks=tuple(
@@ -162,12 +175,30 @@ def _plan(request: RunRequest, sysfs: Path | None) -> _Plan:
             for scenario in loaded
         ),
         topology=host.topology,
-        # `run` builds the project under test itself.
+        # `run` builds the project under test itself, if there is one.
         missing=tuple(
-            live.build_failures[name]
-            for name, environment in environments.items()
-            if environment is None and name not in project.made
+            dict.fromkeys(
+                host.build_failures[name]
+                for name, environment in environments.items()
+                if environment is None
+                and name in host.build_failures
+                and (name not in project.made or name in project.unmade)
+            )
         ),
+        unmade=project.unmade,
+    )
+
+
+def _saved_capabilities(sysfs: Path, pythons: Mapping[str, str]) -> HostCapabilities:
+    """A saved machine's capabilities; it is taken to have the programs and libraries."""
+    preloaded: dict[str, str] = {name: f"{stem}so" for name, stem in OPENMP_LIBRARIES.items()}
+    return HostCapabilities(
+        topology=read_topology(sysfs),
+        tools=TOOLS | {scenarios.JAVA, COMPILER},
+        pythons=pythons,
+        gpus=tuple(gpu.id for gpu in identity.gpus(sysfs, None)),
+        instructions=discovery.instructions(Files(sysfs)),
+        openmp=dict.fromkeys(pythons, preloaded),
     )
 
 

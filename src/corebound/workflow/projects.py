@@ -60,15 +60,15 @@ class ProjectEnvironments(Struct, frozen=True, kw_only=True):
     unmade: dict[str, CannotRun]
 
 
-def find(cells: Iterable[Cell], config: Path) -> ProjectEnvironments:
+def find(cells: Sequence[Cell], config: Path) -> ProjectEnvironments:
     """Find environments that are already built; build and store nothing.
 
     Raises:
         InputError: A revision or the project cannot be identified.
     """
     revisions = _revisions(cells)
-    if not revisions:
-        return ProjectEnvironments(made={}, unmade={})
+    if not revisions or not _has_project(config):
+        return _without_project(cells, config)
     project = open_project(config, _silent)
     with tempfile.TemporaryDirectory(prefix="corebound-plan-") as folder:
         made = {
@@ -84,7 +84,7 @@ def find(cells: Iterable[Cell], config: Path) -> ProjectEnvironments:
 
 
 def build(
-    cells: Iterable[Cell],
+    cells: Sequence[Cell],
     config: Path,
     notify: Notify,
     *,
@@ -106,8 +106,8 @@ def build(
     revisions = _revisions(cells)
     made: dict[str, Environment | None] = {}
     unmade: dict[str, CannotRun] = {}
-    if not revisions:
-        return ProjectEnvironments(made=made, unmade=unmade)
+    if not revisions or not _has_project(config):
+        return _without_project(cells, config)
     project = open_project(config, notify)
     for name, revision in revisions.items():
         if revision is None and not committed:
@@ -124,6 +124,28 @@ def build(
             made[name] = None
             unmade[name] = CannotRun(what=error.what, fix=error.fix, cause="build")
     return ProjectEnvironments(made=made, unmade=unmade)
+
+
+def _has_project(config: Path) -> bool:
+    """Whether the file exists, or has a name that only the user can have given."""
+    return config.exists() or config.name != CONFIG.name
+
+
+def _without_project(cells: Sequence[Cell], config: Path) -> ProjectEnvironments:
+    """The environments that cannot be built because there is no project."""
+    of_project = [cell for cell in cells if is_project(cell.environment)]
+    names = ", ".join(dict.fromkeys(f"`{cell.scenario}`" for cell in of_project))
+    reason = CannotRun(
+        what=f"{names} measures a project, and there is no {config}.",
+        fix="Write an asv.conf.json with project, repo, pythons and environment_type, or name"
+        " another with --config.",
+        cause="environment",
+    )
+    environments_of_project = [cell.environment for cell in of_project]
+    return ProjectEnvironments(
+        made=dict.fromkeys(environments_of_project),
+        unmade=dict.fromkeys(environments_of_project, reason),
+    )
 
 
 def use_existing(cells: Iterable[Cell], python: Path) -> ProjectEnvironments:

@@ -11,7 +11,10 @@ from corebound.analysis.forecast import Forecast
 from corebound.cli.commands.plan import check, describe, plan
 from corebound.cli.output.plan_notes import forecast_lines
 from corebound.machine import discovery
+from corebound.workflow import scenarios
+from corebound.workflow.host_checks import needs_of
 from support.build import a_host
+from support.machine_trees import a_tree, write_files
 
 SCENARIO = """\
 schema: 1
@@ -73,6 +76,41 @@ def test_plan_and_check_count_the_duplicates(
 
     check([Path(scenario)])
     assert capsys.readouterr().out == ("OK: nothing, 6 cells, 3 the same as another on this host\n")
+
+
+def test_scenarios_without_their_project_are_named_and_do_not_stop_the_others(
+    scenario: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "of-project.yaml").write_text(
+        SCENARIO.replace("name: nothing", "name: of-project") + "environment: project\n"
+    )
+    files = [Path(scenario), Path("of-project.yaml")]
+
+    check(files)
+    plan(files)
+
+    checked, planned = capsys.readouterr().out.split("nothing[", 1)
+    assert "OK: nothing" in checked
+    assert "`of-project`" in checked
+    assert "`of-project`" in planned
+    assert needs_of(files).project is not None
+    assert needs_of([Path(scenario)]).project is None
+
+
+def test_a_saved_machine_is_not_judged_by_the_programs_and_processor_of_this_host(
+    scenario: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    write_files({path: text.encode() for path, text in a_tree().items()}, tmp_path / "saved")
+    (tmp_path / scenario).write_text(SCENARIO + "openmp: llvm\n")
+    monkeypatch.delattr(scenarios, "host_capabilities")
+
+    plan([Path(scenario)], sysfs=tmp_path / "saved", as_json=True)
+
+    cells = json.loads(capsys.readouterr().out)["results"]
+    assert [cell["skipped"] for cell in cells] == [None] * len(cells)
 
 
 def test_a_machine_is_described_from_package_to_cpu() -> None:

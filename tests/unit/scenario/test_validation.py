@@ -300,8 +300,9 @@ Write `backend: auto` or `backend: numactl`.""",
     ),
     "memory nodes without a policy, and a list that is none": (
         FUNCTION + "matrix:\n  memory: [default, bind]\n  memory_nodes: ['0,8', 'zero']\n",
-        "f.yaml:8: `memory_nodes: \"zero\"` is not memory nodes. Write numbers and ranges, such as"
-        " 0,2-3.",
+        """\
+f.yaml:8: `memory_nodes: "zero"` is not memory nodes. \
+Write numbers and ranges, such as 0,2-3.""",
     ),
     "memory nodes that nothing uses": (
         FUNCTION + "memory_nodes: 0,8\n",

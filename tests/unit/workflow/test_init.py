@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from corebound import git
+from corebound.errors import InputError
 from corebound.workflow import init
 from corebound.workflow.init import inspect_repository, install_command
 from support import repositories
@@ -144,3 +145,40 @@ def test_options_select_what_is_written(
 
     optional = {".github", ".gitlab", ".gitlab-ci.yml", "Makefile", "corebound.mk"}
     assert optional & {file.name for file in checkout.iterdir()} == written
+
+
+@pytest.mark.parametrize(
+    ("function", "files", "is_refused"),
+    [
+        ("shop.prices:total", {"shop/__init__.py": ""}, False),
+        ("shop.prices:total", {"src/shop/__init__.py": ""}, False),
+        ("tools.bench:total", {"shop/__init__.py": ""}, True),
+        ("helper:total", {"src/shop/__init__.py": ""}, True),
+        ("helper:total", {"shop.py": ""}, True),
+        ("helper:total", {"src/store/__init__.py": ""}, True),
+        ("helper:total", {"shop/__init__.py": "", "setup.py": "py_modules=['helper']"}, False),
+        ("parts.x:total", {"shop.py": "", "parts/__init__.py": "", "setup.py": "find()"}, False),
+        # It cannot be known what pip installs.
+        ("helper:total", {"store/__init__.py": ""}, False),
+    ],
+)
+def test_a_function_that_builds_would_lack_is_refused(
+    tmp_path: Path, function: str, files: dict[str, str], is_refused: bool
+) -> None:
+    module = function.partition(":")[0].replace(".", "/")
+    root = "src/" if any(name.startswith(f"src/{module}"[:8]) for name in files) else ""
+    for name, text in {
+        "pyproject.toml": '[project]\nname = "shop"\n',
+        f"{root}{module}.py": "def total(): ...\n",
+        **files,
+    }.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    repositories.git(tmp_path, "init", "--quiet", "--initial-branch", "main")
+    repositories.git(tmp_path, "commit", "--quiet", "--allow-empty", "--message", "first")
+
+    if is_refused:
+        with pytest.raises(InputError, match="outside"):
+            init.init_repository(tmp_path, function, integrations=(), dry_run=True)
+    else:
+        assert init.init_repository(tmp_path, function, integrations=(), dry_run=True).files

@@ -71,6 +71,8 @@ def check(files: Files, *, as_json: Json = False) -> None:
     for one in checked:
         same = f", {one.duplicates} the same as another on this host" if one.duplicates else ""
         typer.echo(f"OK: {one.scenario}, {count(one.cells, 'cell')}{same}")
+        if one.missing is not None:
+            typer.echo(f"  `corebound run` would skip cells: {one.missing.what}")
 
 
 def schema(
