@@ -526,6 +526,8 @@ def total_time(value_ns: float) -> str:
     >>> total_time(90e9), total_time(3_660e9)
     ('90.0 s', '61 minutes')
     """
+    if not value_ns:
+        return "0 s"
     minutes = value_ns / 60e9
     return duration(value_ns) if minutes < 2 else count(round(minutes), "minute")
 

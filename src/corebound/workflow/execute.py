@@ -27,7 +27,7 @@ from corebound.analysis.serialize import cell_document, findings_document
 from corebound.errors import NO_ANSWER, HostError, LaunchError
 from corebound.launch import scratch
 from corebound.machine.doctor.result import HostCheck
-from corebound.machine.lock import host_lock
+from corebound.machine.lock import host_lock, is_held
 from corebound.planning.models import CannotRun
 from corebound.records import documents, jsonl, traces
 from corebound.records.calibration import Calibration, Noise
@@ -160,6 +160,7 @@ def hold_host(
     *,
     unlocked: bool = False,
     wait_s: float = 0.0,
+    validate: Callable[[], object] = lambda: None,
 ) -> None:
     """Hold the host's lock until the stack ends.
 
@@ -168,6 +169,8 @@ def hold_host(
         notify: Called once if another run holds the lock.
         unlocked: Whether to measure beside other runs, without the lock.
         wait_s: How long to wait for another run to end, in seconds.
+        validate: Called if another run holds the lock: what is wrong with the user's input comes
+            before that.
 
     Raises:
         HostError: Another run holds the lock, or this process may not open enough files.
@@ -181,6 +184,8 @@ def hold_host(
             fix="Raise the limit: `ulimit -n 1024`.",
         )
     if not unlocked:
+        if is_held():
+            validate()
         stack.enter_context(
             host_lock(
                 wait_s=wait_s, waiting=lambda holder: notify(f"Waiting for the run of {holder}")

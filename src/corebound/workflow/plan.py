@@ -20,9 +20,9 @@ from corebound.records.run_record import ScenarioSource
 from corebound.runner import Task
 from corebound.scenario.cell import cell_identity
 from corebound.scenario.settings import OPENMP_LIBRARIES
-from corebound.workflow import projects, scenarios
+from corebound.workflow import scenarios
 from corebound.workflow.forecast import forecast_tasks
-from corebound.workflow.prepare import RunRequest
+from corebound.workflow.prepare import RunRequest, find_inputs
 from corebound.workflow.scenarios import LoadedScenario
 
 
@@ -151,13 +151,8 @@ class _Plan(Struct, frozen=True, kw_only=True):
 
 
 def _plan(request: RunRequest, sysfs: Path | None) -> _Plan:
-    loaded = scenarios.load_scenarios(request.files, request.only, request.profile, env=request.env)
-    cells = scenarios.all_cells(loaded)
-    if request.python is None:
-        project = projects.find(cells, request.config)
-    else:
-        project = projects.use_existing(cells, request.python)
-    environments = scenarios.find_environments(loaded, Path.cwd(), project)
+    inputs = find_inputs(request)
+    loaded, environments, project = inputs.loaded, inputs.environments, inputs.project
     # The command of a cell is known before its environment exists.
     pythons = {
         name: str(scenarios.python_of(name, environment, loaded))

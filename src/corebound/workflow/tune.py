@@ -118,7 +118,13 @@ def tune_scenario(
         CoreboundError: The scenario or the host does not allow it.
     """
     with ExitStack() as stack:
-        hold_host(stack, reporter.notify, unlocked=unlocked, wait_s=wait_s)
+        hold_host(
+            stack,
+            reporter.notify,
+            unlocked=unlocked,
+            wait_s=wait_s,
+            validate=lambda: load_one(request),
+        )
         return race(request, reporter)
 
 

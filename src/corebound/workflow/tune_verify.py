@@ -100,7 +100,13 @@ def verify_recommendations(
         CoreboundError: The host does not allow the runs.
     """
     with ExitStack() as stack:
-        hold_host(stack, reporter.notify, unlocked=unlocked, wait_s=wait_s)
+        hold_host(
+            stack,
+            reporter.notify,
+            unlocked=unlocked,
+            wait_s=wait_s,
+            validate=lambda: _races(request, objective, reporter.notify),
+        )
         races = _races(request, objective, reporter.notify)
         verified, errors = [], []
         for race in races:

@@ -10,6 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from corebound.cli.app import COMMANDS, app, main
+from corebound.machine import lock
 
 
 @pytest.mark.parametrize("words", [("check",), ("import", "asv"), ("report", "--records")])
@@ -53,6 +54,30 @@ def test_a_crash_has_its_own_exit_code_and_its_traceback_is_saved(
     assert "Traceback (most recent call last)" in kept
     assert "https://chat.example/…" in kept
     assert "key" not in kept
+
+
+@pytest.mark.parametrize(
+    "words",
+    [("run",), ("run", "--resume"), ("calibrate",), ("tune",), ("tune", "--verify")],
+)
+def test_a_wrong_path_is_reported_even_if_another_run_is_measuring(
+    words: tuple[str, ...],
+    rejection_of: Callable[..., str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv(lock.LOCK_VARIABLE, str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+
+    with lock.host_lock():
+        assert rejection_of(*words, "nowhere.yaml").startswith("nowhere.yaml: ")
+
+
+@pytest.mark.parametrize("command", ["plan", "check", "calibrate", "tune"])
+def test_a_missing_argument_is_explained_by_its_help_and_an_example(
+    command: str, rejection_of: Callable[..., str]
+) -> None:
+    assert f"`corebound {command} " in rejection_of(command).splitlines()[-1]
 
 
 def test_an_invalid_choice_lists_the_choices(

@@ -127,7 +127,13 @@ def run(
         Console(stderr=True, quiet=quiet), resume_command="corebound run --resume"
     )
     with ExitStack() as stack:
-        hold_host(stack, reporter.notify, unlocked=unlocked, wait_s=wait_s)
+        hold_host(
+            stack,
+            reporter.notify,
+            unlocked=unlocked,
+            wait_s=wait_s,
+            validate=lambda: prepare.find_inputs(request) if request.files else None,
+        )
         if resume:
             prepared = prepare.resume_run(request, records, reporter.notify, operators=operators)
         else:
