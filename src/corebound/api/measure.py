@@ -27,7 +27,8 @@ from corebound.workflow.measure_functions import (
     describe_function,
     measure_functions,
 )
-from corebound.workflow.prepare import RunRequest, find_inputs, prepare_run
+from corebound.workflow.plan import plan_suite
+from corebound.workflow.prepare import RunRequest, prepare_run
 
 
 class Measurement(Comparison, frozen=True, kw_only=True):
@@ -150,7 +151,7 @@ def run(
     )
     reporter = CallReporter(notify)
     with contextlib.ExitStack() as stack:
-        hold_host(stack, reporter.notify, wait_s=wait_s, validate=lambda: find_inputs(request))
+        hold_host(stack, reporter.notify, wait_s=wait_s, validate=lambda: plan_suite(request, None))
         prepared = preflight(prepare_run(request, request.records, reporter.notify), reporter)
         result = execute_run(prepared, budget_s, reporter, stack, operators=True)
     return _results_of(result)

@@ -115,7 +115,7 @@ _USUAL = (
 )
 
 
-class Cpuset(Struct, frozen=True, kw_only=True):
+class Cpuset(NamedTuple):
     """The CPUs and memory nodes that a cgroup may use; None if they are not limited.
 
     `is_effective`: whether the kernel lists only what is online.
@@ -124,11 +124,6 @@ class Cpuset(Struct, frozen=True, kw_only=True):
     cpus: frozenset[CpuId] | None = None
     nodes: frozenset[CpuId] | None = None
     is_effective: bool = False
-
-    @property
-    def effective_cpus(self) -> frozenset[CpuId]:
-        """The CPUs that are certainly online; empty if there are none."""
-        return self.cpus if self.is_effective and self.cpus else frozenset()
 
 
 def cpuset(tree: Tree) -> Cpuset:

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from itertools import chain, pairwise
 from pathlib import Path
+from typing import NamedTuple
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -141,7 +142,7 @@ def topology(tree: Tree, *, where: str, affinity: frozenset[int] | None = None) 
     node_of = {cpu: node.id for node in reversed(nodes) for cpu in node.cpus}
     cache_of = {cpu: index for index, cache in enumerate(caches) for cpu in cache.cpus}
     kinds = core_kinds(tree, online)
-    total_bytes, memory_note = _total_memory(tree, nodes)
+    sized, total_bytes, memory_note = _with_total(nodes, _memory_bytes(tree, "proc/meminfo"))
     return Topology(
         cpus=tuple(
             Cpu(
@@ -155,7 +156,7 @@ def topology(tree: Tree, *, where: str, affinity: frozenset[int] | None = None) 
             for cpu in online
         ),
         offline=found.offline,
-        nodes=_nodes_within(nodes, total_bytes) if memory_note else nodes,
+        nodes=sized,
         caches=caches,
         cpu_quota=quota_cpus(tree),
         memory_bytes=total_bytes,
@@ -175,8 +176,8 @@ def _entries(tree: Tree, folder: str, prefix: str) -> tuple[int, ...]:
     return tuple(entry for entry in numbered_entries(tree, folder, prefix) if entry < MOST_CPUS)
 
 
-class _FoundCpus(Struct, frozen=True, kw_only=True):
-    """The CPUs by number, those of them that we may use, and whether /sys contradicts them."""
+class _FoundCpus(NamedTuple):
+    """The CPUs by number, those that we may use, and what /sys denies."""
 
     online: tuple[CpuId, ...]
     offline: tuple[CpuId, ...]
@@ -203,10 +204,9 @@ def _find_cpus(tree: Tree, affinity: frozenset[int] | None, group: Cpuset) -> _F
     shown = (described or folders or present) - down
     own = _own_list(tree, b"Cpus_allowed_list") if affinity is None else affinity
     limits = [frozenset(map(CpuId, limit)) for limit in (own, group.cpus) if limit]
-    if affinity is not None:
-        running = frozenset(map(CpuId, affinity))
-    else:
-        running = group.effective_cpus - ((folders | down) - shown)
+    running = limits[0] if affinity else frozenset()
+    if affinity is None and group.is_effective and group.cpus:
+        running = group.cpus - ((folders | down) - shown)
     has_list = tree.read(f"{_CPUS}/online") is not None
     believed = listed & (folders or listed) if has_list else shown
     believed = believed & described or believed
@@ -226,12 +226,8 @@ def _find_cpus(tree: Tree, affinity: frozenset[int] | None, group: Cpuset) -> _F
         " virtual, as in containers with lxcfs, or incomplete. Affinity and cpuset decide which"
         " CPUs are used; cores and caches may be wrong."
     )
-    return _FoundCpus(
-        online=tuple(sorted(online)),
-        offline=tuple(sorted(folders - online)),
-        allowed=may,
-        notes=() if online == believed else (note,),
-    )
+    notes = () if online == believed else (note,)
+    return _FoundCpus(tuple(sorted(online)), tuple(sorted(folders - online)), may, notes)
 
 
 def _own_list(tree: Tree, name: bytes) -> frozenset[CpuId] | None:
@@ -470,28 +466,26 @@ def _memory_bytes(tree: Tree, path: str) -> int | None:
 _MOST_MISSING = 0.05
 
 
-def _total_memory(tree: Tree, nodes: Sequence[Node]) -> tuple[int | None, str | None]:
-    """The memory of the machine in bytes, and why that is not the sum of its nodes."""
-    total = _memory_bytes(tree, "proc/meminfo")
-    sizes = [node.memory_bytes for node in nodes if node.memory_bytes is not None]
-    on_nodes = sum(sizes)
-    if total is None or len(sizes) < len(nodes) or not nodes:
-        return total or on_nodes or None, None
+def _with_total(
+    nodes: tuple[Node, ...], total: int | None
+) -> tuple[tuple[Node, ...], int | None, str | None]:
+    """The nodes, the memory of the machine in bytes, and why that is not the sum of the nodes.
+
+    If it is not, the only node with memory has all of it, and the sizes of several are unknown.
+    """
+    sizes = [node.memory_bytes for node in nodes]
+    on_nodes = sum(filter(None, sizes))
+    if not nodes or total is None or None in sizes:
+        return nodes, total or on_nodes or None, None
     if abs(total - on_nodes) <= _MOST_MISSING * max(total, on_nodes):
-        return total, None
-    reason = (
-        "memory that was added while the machine ran is missing there"
-        if on_nodes < total
-        else "the rest is reserved, or above a container's limit"
-    )
-    return total, f"The nodes in /sys have {size(on_nodes)}: {reason}."
-
-
-def _nodes_within(nodes: Sequence[Node], total_bytes: int | None) -> tuple[Node, ...]:
-    """Nodes whose sizes are wrong: the only one with memory has the total, others are unknown."""
+        return nodes, total, None
+    why = "the rest is reserved, or above a container's limit"
+    if on_nodes < total:
+        why = "memory that was added while the machine ran is missing there"
     stocked = [node for node in nodes if node.memory_bytes] or nodes
-    known = total_bytes if len(stocked) == 1 else None
-    return tuple(replace(node, memory_bytes=known) if node in stocked else node for node in nodes)
+    known = total if len(stocked) == 1 else None
+    within = (replace(node, memory_bytes=known) if node in stocked else node for node in nodes)
+    return tuple(within), total, f"The nodes in /sys have {size(on_nodes)}: {why}."
 
 
 def _contradictions(
@@ -508,10 +502,9 @@ def _contradictions(
         yield f"The nodes list CPUs {cpu_list(unknown)}, which this machine does not have."
     if nodes and (without := set(found.online) - counts.keys()):
         yield f"No node lists CPUs {cpu_list(without)}."
-    stocked = {node.id for node in nodes if node.memory_bytes}
-    unsized = {node.id for node in nodes if node.memory_bytes is None}
-    with_memory = read_cpu_list(tree, f"{_NODES}/has_memory")
-    if with_memory is not None and (wrong := (with_memory ^ stocked) - unsized):
+    has_memory = read_cpu_list(tree, f"{_NODES}/has_memory")
+    stocked = {node.id for node in nodes if node.memory_bytes != 0}
+    if has_memory is not None and (wrong := has_memory ^ stocked):
         yield f"/{_NODES}/has_memory and the nodes' sizes contradict each other: {cpu_list(wrong)}."
     if len(nodes) > 1 and (bare := [node.id for node in nodes if not node.distances]):
         yield f"No valid distances for nodes {cpu_list(bare)}."

@@ -24,7 +24,8 @@ from corebound.scenario.matrix import baseline_of
 from corebound.stats.noise_floor import COPIES, COPY_AXIS, LEAST_PAIRS, calibrated
 from corebound.workflow.execute import Reporter, RunResult, execute_run, hold_host
 from corebound.workflow.host_checks import preflight
-from corebound.workflow.prepare import PreparedRun, RunRequest, find_inputs, plan_run
+from corebound.workflow.plan import plan_suite
+from corebound.workflow.prepare import PreparedRun, RunRequest, plan_run
 from corebound.workflow.scenarios import LoadedScenario, load_scenarios
 
 
@@ -40,7 +41,7 @@ def calibrate_scenarios(
         wait_s: How long to wait for another run on this host, in seconds.
     """
     with ExitStack() as stack:
-        hold_host(stack, reporter.notify, wait_s=wait_s, validate=lambda: find_inputs(request))
+        hold_host(stack, reporter.notify, wait_s=wait_s, validate=lambda: plan_suite(request, None))
         prepared = preflight(_prepare(request, reporter), reporter)
         result = execute_run(prepared, budget_s, reporter, stack)
     calibrations = []

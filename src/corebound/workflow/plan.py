@@ -20,9 +20,9 @@ from corebound.records.run_record import ScenarioSource
 from corebound.runner import Task
 from corebound.scenario.cell import cell_identity
 from corebound.scenario.settings import OPENMP_LIBRARIES
-from corebound.workflow import scenarios
+from corebound.workflow import projects, scenarios
 from corebound.workflow.forecast import forecast_tasks
-from corebound.workflow.prepare import RunRequest, find_inputs
+from corebound.workflow.prepare import RunRequest
 from corebound.workflow.scenarios import LoadedScenario
 
 
@@ -118,51 +118,48 @@ def check_suite(files: Sequence[Path]) -> tuple[CheckedScenario, ...]:
         ScenarioFaults: The files have errors.
         InputError: A file cannot be read, or an environment or commit does not exist.
     """
-    plan = _plan(RunRequest(files=tuple(files)), None)
     return tuple(
         CheckedScenario(
             scenario=task.scenario.name,
             cells=len(task.planned),
             duplicates=len(task.duplicates),
-            missing=next(
-                (
-                    plan.unmade[planned.cell.environment]
-                    for planned in task.planned
-                    if planned.cell.environment in plan.unmade
-                ),
-                None,
-            ),
+            missing=next((one.unfit for one in task.planned if _has_no_project(one)), None),
         )
-        for task in plan.tasks
+        for task in _plan(RunRequest(files=tuple(files)), None).tasks
     )
 
 
-class _Plan(Struct, frozen=True, kw_only=True):
-    """Scenarios with their tasks on a host, and why environments do not exist yet.
+def _has_no_project(planned: PlannedCell) -> bool:
+    return planned.unfit is not None and planned.unfit.cause == "environment"
 
-    `unmade` are the reasons why environments of the project cannot be built.
-    """
+
+class _Plan(Struct, frozen=True, kw_only=True):
+    """Scenarios with their tasks on a host, and why environments do not exist yet."""
 
     loaded: tuple[LoadedScenario, ...]
     tasks: tuple[Task, ...]
     topology: Topology
     missing: tuple[CannotRun, ...]
-    unmade: Mapping[str, CannotRun]
 
 
 def _plan(request: RunRequest, sysfs: Path | None) -> _Plan:
-    inputs = find_inputs(request)
-    loaded, environments, project = inputs.loaded, inputs.environments, inputs.project
+    loaded = scenarios.load_scenarios(request.files, request.only, request.profile, env=request.env)
+    cells = scenarios.all_cells(loaded)
+    if request.python is None:
+        project = projects.find(cells, request.config)
+    else:
+        project = projects.use_existing(cells, request.python)
+    environments = scenarios.find_environments(loaded, Path.cwd(), project)
     # The command of a cell is known before its environment exists.
     pythons = {
-        name: str(scenarios.python_of(name, environment, loaded))
-        for name, environment in environments.items()
+        name: None if name in project.unmade else str(scenarios.python_of(name, made, loaded))
+        for name, made in environments.items()
     }
     if sysfs is None:
         live = scenarios.host_capabilities(environments, loaded, project.unmade)
         host = replace(live, pythons=pythons)
     else:
-        host = _saved_capabilities(sysfs, pythons)
+        host = _saved_capabilities(sysfs, pythons, project.unmade)
     return _Plan(
         loaded=loaded,
         tasks=tuple(
@@ -170,21 +167,18 @@ def _plan(request: RunRequest, sysfs: Path | None) -> _Plan:
             for scenario in loaded
         ),
         topology=host.topology,
-        # `run` builds the project under test itself, if there is one.
+        # `run` builds the project under test itself.
         missing=tuple(
-            dict.fromkeys(
-                host.build_failures[name]
-                for name, environment in environments.items()
-                if environment is None
-                and name in host.build_failures
-                and (name not in project.made or name in project.unmade)
-            )
+            host.build_failures[name]
+            for name, environment in environments.items()
+            if environment is None and name not in project.made and sysfs is None
         ),
-        unmade=project.unmade,
     )
 
 
-def _saved_capabilities(sysfs: Path, pythons: Mapping[str, str]) -> HostCapabilities:
+def _saved_capabilities(
+    sysfs: Path, pythons: Mapping[str, str | None], unmade: Mapping[str, CannotRun]
+) -> HostCapabilities:
     """A saved machine's capabilities; it is taken to have the programs and libraries."""
     preloaded: dict[str, str] = {name: f"{stem}so" for name, stem in OPENMP_LIBRARIES.items()}
     return HostCapabilities(
@@ -192,6 +186,7 @@ def _saved_capabilities(sysfs: Path, pythons: Mapping[str, str]) -> HostCapabili
         tools=TOOLS | {scenarios.JAVA, COMPILER},
         pythons=pythons,
         gpus=tuple(gpu.id for gpu in identity.gpus(sysfs, None)),
+        build_failures=unmade,
         instructions=discovery.instructions(Files(sysfs)),
         openmp=dict.fromkeys(pythons, preloaded),
     )

@@ -299,31 +299,6 @@ def _request_of(run: Run, request: RunRequest) -> RunRequest:
     )
 
 
-class Inputs(Struct, frozen=True, kw_only=True):
-    """The scenarios of a request, and their environments as far as they have been made."""
-
-    loaded: tuple[LoadedScenario, ...]
-    environments: Mapping[str, Environment | None]
-    project: projects.ProjectEnvironments
-
-
-def find_inputs(request: RunRequest) -> Inputs:
-    """Find what a request names; build and store nothing.
-
-    Raises:
-        ScenarioFaults: The files have errors.
-        InputError: A file cannot be read, or an environment or commit does not exist.
-    """
-    loaded = _load(request)
-    cells = scenarios.all_cells(loaded)
-    if request.python is None:
-        project = projects.find(cells, request.config)
-    else:
-        project = projects.use_existing(cells, request.python)
-    made = scenarios.find_environments(loaded, Path.cwd(), project)
-    return Inputs(loaded=loaded, environments=made, project=project)
-
-
 def _load(request: RunRequest) -> tuple[LoadedScenario, ...]:
     return scenarios.load_scenarios(request.files, request.only, request.profile, env=request.env)
 

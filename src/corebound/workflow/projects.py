@@ -66,9 +66,8 @@ def find(cells: Sequence[Cell], config: Path) -> ProjectEnvironments:
     Raises:
         InputError: A revision or the project cannot be identified.
     """
-    revisions = _revisions(cells)
-    if not revisions or not _has_project(config):
-        return _without_project(cells, config)
+    if (nothing := _without_project(cells, config)) is not None:
+        return nothing
     project = open_project(config, _silent)
     with tempfile.TemporaryDirectory(prefix="corebound-plan-") as folder:
         made = {
@@ -78,7 +77,7 @@ def find(cells: Sequence[Cell], config: Path) -> ProjectEnvironments:
                 else project.working_tree(_silent, outputs=OUTPUTS, store=Path(folder)),
                 name,
             )
-            for name, revision in revisions.items()
+            for name, revision in _revisions(cells).items()
         }
     return ProjectEnvironments(made=made, unmade={})
 
@@ -103,13 +102,12 @@ def build(
     Raises:
         InputError: A revision, the project or asv's environment cannot be identified.
     """
-    revisions = _revisions(cells)
+    if (nothing := _without_project(cells, config)) is not None:
+        return nothing
     made: dict[str, Environment | None] = {}
     unmade: dict[str, CannotRun] = {}
-    if not revisions or not _has_project(config):
-        return _without_project(cells, config)
     project = open_project(config, notify)
-    for name, revision in revisions.items():
+    for name, revision in _revisions(cells).items():
         if revision is None and not committed:
             commit = project.working_tree(notify, outputs=(*OUTPUTS, *outputs))
         else:
@@ -126,14 +124,12 @@ def build(
     return ProjectEnvironments(made=made, unmade=unmade)
 
 
-def _has_project(config: Path) -> bool:
-    """Whether the file exists, or has a name that only the user can have given."""
-    return config.exists() or config.name != CONFIG.name
-
-
-def _without_project(cells: Sequence[Cell], config: Path) -> ProjectEnvironments:
-    """The environments that cannot be built because there is no project."""
+def _without_project(cells: Sequence[Cell], config: Path) -> ProjectEnvironments | None:
+    """The environments that cannot be built, if there is no project or none is needed."""
     of_project = [cell for cell in cells if is_project(cell.environment)]
+    # Another name is the user's own.
+    if of_project and (config.exists() or config.name != CONFIG.name):
+        return None
     names = ", ".join(dict.fromkeys(f"`{cell.scenario}`" for cell in of_project))
     reason = CannotRun(
         what=f"{names} measures a project, and there is no {config}.",
@@ -141,11 +137,8 @@ def _without_project(cells: Sequence[Cell], config: Path) -> ProjectEnvironments
         " another with --config.",
         cause="environment",
     )
-    environments_of_project = [cell.environment for cell in of_project]
-    return ProjectEnvironments(
-        made=dict.fromkeys(environments_of_project),
-        unmade=dict.fromkeys(environments_of_project, reason),
-    )
+    unmade = dict.fromkeys((cell.environment for cell in of_project), reason)
+    return ProjectEnvironments(made=dict.fromkeys(unmade), unmade=unmade)
 
 
 def use_existing(cells: Iterable[Cell], python: Path) -> ProjectEnvironments:

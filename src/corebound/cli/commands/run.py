@@ -56,6 +56,7 @@ from corebound.workflow import prepare, projects
 from corebound.workflow.execute import Reporter, RunResult, execute_run, hold_host
 from corebound.workflow.forecast import forecast_tasks
 from corebound.workflow.host_checks import new_today, preflight
+from corebound.workflow.plan import plan_suite
 from corebound.workflow.prepare import PreparedRun, RunRequest
 
 
@@ -132,7 +133,7 @@ def run(
             reporter.notify,
             unlocked=unlocked,
             wait_s=wait_s,
-            validate=lambda: prepare.find_inputs(request) if request.files else None,
+            validate=lambda: plan_suite(request, None) if request.files else None,
         )
         if resume:
             prepared = prepare.resume_run(request, records, reporter.notify, operators=operators)

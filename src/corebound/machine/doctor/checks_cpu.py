@@ -133,21 +133,19 @@ def _smt(facts: HostFacts) -> CheckResult:
 _TOPOLOGY = Subject(
     check="topology",
     group="processor",
-    why="CPUs may share other cores, caches or nodes than corebound assumes, so a binding may not"
-    " be what its name says",
+    why="a binding may share other cores, caches or nodes than its name says",
 )
 
 
 def check_topology(facts: HostFacts) -> Iterator[CheckResult]:
     """Check whether the machine's files agree about its CPUs and nodes."""
-    if facts.topology is None:
-        yield _TOPOLOGY.unavailable("this host shows no CPUs")
-    elif notes := facts.topology.notes:
-        yield _TOPOLOGY.warning(
-            " ".join(notes), fix="measure outside the container, or mount the host's own /sys there"
-        )
-    else:
+    if facts.topology is not None and facts.topology.notes:
+        fix = "measure outside the container, or mount the host's own /sys there"
+        yield _TOPOLOGY.warning(" ".join(facts.topology.notes), fix=fix)
+    elif facts.topology is not None:
         yield _TOPOLOGY.ok("consistent")
+    else:
+        yield _TOPOLOGY.unavailable("this host shows no CPUs")
 
 
 _IRQS = "proc/irq"
