@@ -479,9 +479,9 @@ def _with_total(
         return nodes, total or on_nodes or None, None
     if abs(total - on_nodes) <= _MOST_MISSING * max(total, on_nodes):
         return nodes, total, None
-    why = "the rest is reserved, or above a container's limit"
+    why = "the rest may be reserved, or above a container's limit"
     if on_nodes < total:
-        why = "memory that was added while the machine ran is missing there"
+        why = "memory that was added while the machine ran may be missing there"
     stocked = [node for node in nodes if node.memory_bytes] or nodes
     known = total if len(stocked) == 1 else None
     within = (replace(node, memory_bytes=known) if node in stocked else node for node in nodes)
@@ -505,7 +505,7 @@ def _contradictions(
     has_memory = read_cpu_list(tree, f"{_NODES}/has_memory")
     stocked = {node.id for node in nodes if node.memory_bytes != 0}
     if has_memory is not None and (wrong := has_memory ^ stocked):
-        yield f"/{_NODES}/has_memory and the nodes' sizes contradict each other: {cpu_list(wrong)}."
+        yield f"/{_NODES}/has_memory and the nodes' sizes disagree about nodes {cpu_list(wrong)}."
     if len(nodes) > 1 and (bare := [node.id for node in nodes if not node.distances]):
         yield f"No valid distances for nodes {cpu_list(bare)}."
     distance = {(node.id, other): far for node in nodes for other, far in node.distances}
