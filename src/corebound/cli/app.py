@@ -299,9 +299,10 @@ def _usage_error(error: Any) -> int:
     error.show()
     command = error.ctx.command_path if error.ctx is not None else "corebound"
     fix = f"Run `{command} --help` to see its usage."
-    if meaning := getattr(getattr(error, "param", None), "help", None):
+    meaning = getattr(getattr(error, "param", None), "help", None)
+    if meaning and type(error).__name__ == "MissingParameter":
         _, _, examples = error.ctx.command.help.partition("Examples:")
-        fix = f"{meaning} For example: `{examples.strip().splitlines()[0]}`."
+        fix = f"{meaning} For example: `{examples.strip().splitlines()[0]}`. {fix}"
         typer.echo(f"  {fix}", err=True)
     _print_as_json(InputError(what=error.format_message(), where=command, fix=fix))
     return int(error.exit_code)
