@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from html import escape
+from itertools import groupby
 
 from msgspec import Struct
 
@@ -44,6 +45,8 @@ def _x(axis: Axis, value: float) -> int:
 
 
 _SIZE = 1000
+# A column is at most a few pixels wide; with many rows, the file size limits their number.
+_MOST_COLUMNS, _LEAST_COLUMNS, _MOST_CELLS = 250, 40, 5_000
 
 
 class CpuStay(Struct, frozen=True, kw_only=True):
@@ -55,11 +58,19 @@ class CpuStay(Struct, frozen=True, kw_only=True):
 
 
 class ThreadTrack(Struct, frozen=True, kw_only=True):
-    """The CPUs of one thread over time; `colour` numbers its class, `name` is its title."""
+    """The CPUs of one thread over time.
+
+    Attributes:
+        colour: The number of its colour. The threads of one colour are drawn as one.
+        name: The title of its colour; that of the first thread counts.
+        stretches: Where it was seen; it used CPU time in all of them.
+        share: Its CPU time as a share of its stretches. 1 if it is unknown.
+    """
 
     colour: int
     name: str
     stretches: tuple[CpuStay, ...]
+    share: float = 1.0
 
 
 class ThreadStrip(Struct, frozen=True, kw_only=True):
@@ -80,71 +91,102 @@ class ThreadStrip(Struct, frozen=True, kw_only=True):
 
 
 def threads_svg(strip: ThreadStrip) -> str:
-    """Draw a strip; threads on one CPU at the same time share the height of its row."""
+    """Draw a strip: the filled share of a row is the share of time for which its CPU was used.
+
+    Threads that use a CPU at the same time are stacked from the bottom of its row. A CPU without
+    idle time fills its row, whatever the number of its threads.
+    """
+    columns = max(_LEAST_COLUMNS, min(_MOST_COLUMNS, _MOST_CELLS // strip.rows))
     height = _SIZE / strip.rows
-    paths: dict[int, list[str]] = {index: [] for index in range(len(strip.tracks))}
-    for row in range(strip.rows):
-        runs = [
-            (round(stretch.begin * _SIZE), round(stretch.end * _SIZE), index)
-            for index, track in enumerate(strip.tracks)
-            for stretch in track.stretches
-            if stretch.row == row
-        ]
-        for begin, end, index, lane, lanes in _lanes(_joined(runs)):
-            top = row * height + lane * height / lanes
-            paths[index].append(f"M{begin} {top:.1f}h{end - begin}v{height / lanes:.1f}H{begin}z")
+    names = {track.colour: track.name for track in reversed(strip.tracks)}
+    paths: dict[int, list[str]] = {colour: [] for colour in sorted(names)}
+    by_row: dict[int, list[tuple[ThreadTrack, CpuStay]]] = {}
+    for track in strip.tracks:
+        for stretch in track.stretches:
+            by_row.setdefault(stretch.row, []).append((track, stretch))
+    for row, stays in by_row.items():
+        tops = [(row + 1) * height] * columns
+        for colour, heights in _stacked(stays, columns).items():
+            bottoms = tops
+            tops = [y - share * height for y, share in zip(bottoms, heights, strict=True)]
+            paths[colour] += _blocks(bottoms, tops)
     drawn = "".join(
-        f'<path class="h{track.colour}" aria-hidden="true" d="{"".join(paths[index])}">'
-        f"<title>{escape(track.name)}</title></path>"
-        for index, track in enumerate(strip.tracks)
-        if paths[index]
+        f'<path class="h{colour}" aria-hidden="true" d="{"".join(blocks)}">'
+        f"<title>{escape(names[colour])}</title></path>"
+        for colour, blocks in paths.items()
+        if blocks
     )
     return (
-        f'<svg viewBox="0 0 {_SIZE} {_SIZE}" preserveAspectRatio="none"'
+        f'<svg viewBox="0 0 {columns} {_SIZE}" preserveAspectRatio="none"'
         f"{img_attributes(strip.alt_text)}>{drawn}"
-        f"{_rules('core', strip.cores, height)}{_rules('node', strip.nodes, height)}</svg>"
+        f"{_rules('core', strip.cores, height, columns)}"
+        f"{_rules('node', strip.nodes, height, columns)}</svg>"
     )
 
 
-def _joined(runs: Iterable[tuple[int, int, int]]) -> list[tuple[int, int, int]]:
-    """Segments in order of time; adjacent segments of one thread are joined.
+def _stacked(stays: Sequence[tuple[ThreadTrack, CpuStay]], columns: int) -> dict[int, list[float]]:
+    """The share of each column of one CPU's row that each colour fills.
 
-    Segments narrower than a thousandth of the width get that width, so that nothing disappears. A
-    strip therefore has at most a thousand segments per row and thread.
+    The CPU time of a thread is known in total only, so that threads may seem to use more than a CPU
+    at one time and less at another. What exceeds the CPU is moved to the times at which these
+    threads were seen there as well.
     """
-    joined: list[tuple[int, int, int]] = []
-    last: dict[int, int] = {}
-    for begin, seen_until, index in sorted(runs):
-        end = max(seen_until, begin + 1)
-        at = last.get(index)
-        if at is not None and joined[at][1] >= begin:
-            joined[at] = (joined[at][0], max(end, joined[at][1]), index)
-        else:
-            last[index] = len(joined)
-            joined.append((begin, end, index))
-    return joined
+    by_colour: dict[int, list[float]] = {}
+    for track, stay in sorted(stays, key=lambda pair: pair[0].colour):
+        heights = by_colour.setdefault(track.colour, [0.0] * columns)
+        _spread(heights, stay.begin, stay.end, track.share)
+    used = [sum(heights) for heights in zip(*by_colour.values(), strict=True)]
+    seen = _seen([stay for _, stay in stays], columns)
+    factor = _factor(used, seen)
+    scales = [min(most / use, factor) if use else 0.0 for use, most in zip(used, seen, strict=True)]
+    return {
+        colour: [height * scale for height, scale in zip(heights, scales, strict=True)]
+        for colour, heights in by_colour.items()
+    }
 
 
-def _lanes(runs: Sequence[tuple[int, int, int]]) -> Iterable[tuple[int, int, int, int, int]]:
-    """Give overlapping segments a lane each: (begin, end, thread, lane, lanes)."""
-    cluster: list[tuple[int, int, int, int]] = []
-    lane_ends: list[int] = []
-    for begin, end, index in runs:
-        if lane_ends and begin >= max(lane_ends):
-            yield from ((*run, len(lane_ends)) for run in cluster)
-            cluster, lane_ends = [], []
-        free = next((lane for lane, until in enumerate(lane_ends) if until <= begin), None)
-        if free is None:
-            free = len(lane_ends)
-            lane_ends.append(end)
-        else:
-            lane_ends[free] = end
-        cluster.append((begin, end, index, free))
-    yield from ((*run, len(lane_ends)) for run in cluster)
+def _spread(heights: list[float], begin: float, end: float, weight: float) -> None:
+    """Add a weight to the columns between two times, by the part of each that lies between them."""
+    columns = len(heights)
+    for column in range(int(begin * columns), min(columns, int(end * columns) + 1)):
+        part = min(end * columns, column + 1) - max(begin * columns, column)
+        heights[column] += max(0.0, part) * weight
 
 
-def _rules(kind: str, rows: Sequence[int], height: float) -> str:
+def _seen(stays: Iterable[CpuStay], columns: int) -> list[float]:
+    """The part of each column in which any thread was seen on the CPU."""
+    seen, until = [0.0] * columns, 0.0
+    for stay in sorted(stays, key=lambda stay: stay.begin):
+        if stay.end > until:
+            _spread(seen, max(stay.begin, until), stay.end, 1.0)
+            until = stay.end
+    return seen
+
+
+def _factor(used: Sequence[float], seen: Sequence[float]) -> float:
+    """By what to multiply the columns so that they keep their sum if none exceeds `seen`."""
+    pairs = sorted((most / use, most, use) for use, most in zip(used, seen, strict=True) if use)
+    left, room = sum(used), sum(used)
+    for most_factor, most, use in pairs:
+        if left <= most_factor * room:
+            return left / room
+        left, room = left - most, room - use
+    return pairs[-1][0] if pairs else 0.0
+
+
+def _blocks(bottoms: Sequence[float], tops: Sequence[float]) -> Iterable[str]:
+    """Rectangles between two lines; columns of equal height are one."""
+    at = 0
+    ends = zip((round(y, 2) for y in bottoms), (round(y, 2) for y in tops), strict=True)
+    for (bottom, top), group in groupby(ends):
+        width = sum(1 for _ in group)
+        if bottom > top:
+            yield f"M{at} {top:g}h{width}V{bottom:g}H{at}z"
+        at += width
+
+
+def _rules(kind: str, rows: Sequence[int], height: float, columns: int) -> str:
     if not rows:
         return ""
-    path = "".join(f"M0 {row * height:.1f}H{_SIZE}" for row in rows)
+    path = "".join(f"M0 {row * height:.1f}H{columns}" for row in rows)
     return f'<path class="{kind}" d="{path}"/>'

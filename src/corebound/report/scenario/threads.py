@@ -19,9 +19,16 @@ from corebound.analysis.launch_metrics import (
 from corebound.analysis.scenario_result import CellResult, ScenarioResult, typical_launch
 from corebound.analysis.server_workers import worker_activity, worker_stays
 from corebound.analysis.wording import Fact, Label, binding_name, capital, count, full_name, label
-from corebound.diagnosis.evidence import remote_share, spin_share, total, wait_share
+from corebound.diagnosis.evidence import (
+    remote_share,
+    spin_share,
+    threads_of,
+    total,
+    wait_share,
+)
 from corebound.machine.topology import Cpu, CpuId, NodeId, cpu_list
-from corebound.records.launch_record import Launch, Stay, ThreadEvidence
+from corebound.records.launch_record import Launch, Stay
+from corebound.records.telemetry import sum_known
 from corebound.report.charts.axis import linear_axis, plain_tick
 from corebound.report.charts.strips import CpuStay, ThreadStrip, ThreadTrack
 from corebound.report.charts.topology import Box, topology_boxes
@@ -146,17 +153,17 @@ def thread_activity(
     result: ScenarioResult, shown: Sequence[TypicalLaunch]
 ) -> ThreadActivity | None:
     """CPU × time of the shown launches; None if no thread of them was seen on a CPU."""
-    cells = [(typical.cell, typical.launch) for typical in shown if _tracks(typical.launch)]
+    cells = [(typical.cell, typical.launch) for typical in shown if _subjects(typical.launch)]
     if not cells:
         return None
     rows = _used_cpus(result, [launch for _, launch in cells])
     if not rows:
         return None
-    tracks = max(len(_tracks(launch)) for _, launch in cells)
+    tracks = max(len(_subjects(launch)) for _, launch in cells)
     noun = "thread" if cells[0][1].served is None else "worker"
     key = [(index, f"{noun} {index}") for index in range(min(tracks, _COLOURS))]
     if tracks > _COLOURS:
-        key.append((_COLOURS, f"{tracks - _COLOURS} more {noun}s"))
+        key.append((_COLOURS, f"other {noun}s"))
     nodes = {cpu.id: cpu.node for cpu in result.run.host.topology.cpus}
     return ThreadActivity(
         title=f"{capital(noun)}s on CPUs",
@@ -169,28 +176,31 @@ def thread_activity(
     )
 
 
-def _active_threads(launch: Launch) -> tuple[ThreadEvidence, ...]:
-    """Threads that ran after timing began, busiest first."""
-    threads = [
-        thread
-        for worker in launch.workers
-        for thread in worker.threads
-        if any(stay.to_ms > 0 for stay in thread.stays)
+# The name of a thread of a launch or of a server's worker, where it was seen, and its CPU time.
+_Subject = tuple[str, Sequence[Stay], int | None]
+
+
+def _subjects(launch: Launch) -> list[_Subject]:
+    """Those that ran after timing began: threads, the busiest first, or a server's workers."""
+    if launch.served is not None:
+        return [
+            (f"worker {worker.slot}", stays, sum_known(thread.run_ns for thread in worker.threads))
+            for worker in launch.workers
+            if (stays := worker_stays(worker))
+        ]
+    threads = (thread for worker in launch.workers for thread in worker.threads)
+    seen = [thread for thread in threads if any(stay.to_ms > 0 for stay in thread.stays)]
+    busiest = sorted(seen, key=lambda thread: (-(thread.run_ns or 0), thread.tid))
+    return [
+        (f"thread {index}: {thread.name}", thread.stays, thread.run_ns)
+        for index, thread in enumerate(busiest)
     ]
-    return tuple(sorted(threads, key=lambda thread: (-_busy_ms(thread), thread.tid)))
 
 
-def _tracks(launch: Launch) -> tuple[tuple[str, tuple[Stay, ...]], ...]:
-    """CPUs over time by name: of the threads of a launch, or of a server's workers."""
-    if launch.served is None:
-        threads = enumerate(_active_threads(launch))
-        return tuple((f"thread {index}: {thread.name}", thread.stays) for index, thread in threads)
-    stays = [(worker.slot, worker_stays(worker)) for worker in launch.workers]
-    return tuple((f"worker {slot}", seen) for slot, seen in stays if seen)
-
-
-def _busy_ms(thread: ThreadEvidence) -> int:
-    return sum(stay.to_ms - max(stay.from_ms, 0) for stay in thread.stays if stay.to_ms > 0)
+def _share(stays: Sequence[Stay], run_ns: int | None) -> float:
+    """CPU time as a share of the time of the stays; 1 if it is unknown."""
+    seen_ms = sum(stay.to_ms - max(stay.from_ms, 0) for stay in stays if stay.to_ms > 0)
+    return 1.0 if run_ns is None else run_ns / (seen_ms * 1e6)
 
 
 def _activity_lead(cells: Sequence[CellResult], result: ScenarioResult, noun: str) -> str:
@@ -213,20 +223,42 @@ def _activity_lead(cells: Sequence[CellResult], result: ScenarioResult, noun: st
     return shown
 
 
+_COMPUTE_THREADS = (
+    "Compute threads",
+    (
+        "Of each process, the threads that its library reports, or more if more were seen to"
+        " compute at once. The diagnosis counts only these."
+    ),
+)
+
+
 def _reading(noun: str) -> tuple[tuple[str, str], ...]:
     return (
         ("Stripe", f"A {noun} on the CPU of its row while it used CPU time."),
         ("Unbroken stripe", f"The {noun} did not move."),
-        ("Thin stripes", f"The {noun}s that share a CPU share the height of its row."),
+        (
+            "Height",
+            (
+                f"The share of the CPU that the {noun} used, by its CPU time: a full row is a CPU"
+                " without idle time."
+            ),
+        ),
+        *((_COMPUTE_THREADS,) if noun == "thread" else ()),
         ("Counts and shares", "Of that one launch, so they have no interval."),
         ("CPU time, spin-wait", "Of all launches."),
     )
 
 
-def _samples_text(samples: int) -> str:
-    """The number of samples: with only a few, neither moves nor their absence can be seen."""
-    text = count(samples, "sample")
-    return text if samples >= _MIN_SAMPLES else f"{text}: too short to detect migrations"
+def _seen_text(launch: Launch, threads: int) -> str:
+    """The samples and threads of a launch, and how many threads the diagnosis counts."""
+    text = count(launch.looks, "sample")
+    if launch.looks < _MIN_SAMPLES:
+        # With only a few, neither moves nor their absence can be seen.
+        text += ": too short to detect migrations"
+    pools = [number for worker in launch.workers if (number := threads_of(worker)) is not None]
+    if launch.served is not None or sum(pools) in {0, threads}:
+        return text
+    return f"{text}, {count(threads, 'thread')} seen, {count(sum(pools), 'compute thread')}"
 
 
 def _used_cpus(result: ScenarioResult, launches: Sequence[Launch]) -> tuple[Cpu, ...]:
@@ -254,13 +286,14 @@ def _strip_panel(
     cpus: Sequence[Cpu],
     nodes: Mapping[CpuId, NodeId | None],
 ) -> StripPanel:
-    tracks_by_name = _tracks(launch)
-    end_ms = max(stay.to_ms for _, stays in tracks_by_name for stay in stays)
+    subjects = _subjects(launch)
+    end_ms = max(stay.to_ms for _, stays, _ in subjects for stay in stays)
     row_of = {cpu.id: row for row, cpu in enumerate(cpus)}
     tracks = tuple(
         ThreadTrack(
             colour=min(index, _COLOURS),
-            name=name,
+            name=name if index < _COLOURS else f"{len(subjects) - _COLOURS:,} others",
+            share=_share(stays, run_ns),
             stretches=tuple(
                 CpuStay(
                     row=row_of[stay.cpu],
@@ -271,9 +304,9 @@ def _strip_panel(
                 if stay.to_ms > 0 and stay.cpu in row_of
             ),
         )
-        for index, (name, stays) in enumerate(tracks_by_name)
+        for index, (name, stays, run_ns) in enumerate(subjects)
     )
-    shares = cpu_shares(tracks_by_name)
+    shares = cpu_shares([(name, stays) for name, stays, _ in subjects])
     breaks = range(1, len(cpus))
     spin = spin_share(cell.summary, [other.summary for other in result.cells])
     moves = migration_facts(launch, result.run.host.topology)
@@ -283,7 +316,7 @@ def _strip_panel(
         values = (*worker_values(worker_activity(cell, result.run.host)), *values)
     return StripPanel(
         label=label(cell.cell),
-        caption=f"launch {launch.id}, {_samples_text(launch.looks)}",
+        caption=f"launch {launch.id}, {_seen_text(launch, len(subjects))}",
         strip=ThreadStrip(
             rows=len(cpus),
             tracks=tracks,

@@ -302,7 +302,7 @@ def test_a_strip_shows_the_number_of_samples(looks: int, said: str) -> None:
     shown = thread_activity(result, typical_launches(result))
 
     assert shown is not None
-    assert all(panel.caption.endswith(f", {said}") for panel in shown.panels)
+    assert all(f", {said}" in panel.caption for panel in shown.panels)
 
 
 def test_the_binding_check_counts_the_samples_of_the_launch_with_fewest() -> None:
