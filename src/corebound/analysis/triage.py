@@ -257,8 +257,16 @@ def commit_entries(assessed: Iterable[AssessedChange]) -> tuple[CommitEntry, ...
 
 
 def _entry(changes: Sequence[AssessedChange]) -> CommitEntry:
-    good = max((each.change.last_good for each in changes), key=_moment)
     bad = min((each.change.first_bad for each in changes), key=_moment)
+    goods = [each.change.last_good for each in changes]
+    # Hosts measure a commit at different times, and one may find a change a commit late: then the
+    # first bad commit is still good there.
+    earlier = [
+        good
+        for good in goods
+        if good.commit is None or bad.commit is None or good.commit.sha != bad.commit.sha
+    ]
+    good = max(earlier or goods, key=_moment)
     is_known = bad.commit is not None and (good.commit is None or good.commit.sha != bad.commit.sha)
     name = bad.commit.sha[:_SHORT_SHA] if is_known and bad.commit else bad.at[:10]
     return CommitEntry(

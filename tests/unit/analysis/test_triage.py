@@ -367,3 +367,19 @@ def test_an_improvement_that_was_undone_is_reverted_and_not_fixed() -> None:
 
     assert (gain.is_regression, gain.status) == (False, "reverted")
     assert (regression.is_regression, regression.status) == (True, "new")
+
+
+def test_a_host_that_finds_a_change_a_commit_late_does_not_clear_the_commits() -> None:
+    early = a_stepped_series("a", 1.5, at=40, host="h1", host_name="one")
+    late = a_stepped_series("a", 1.5, at=41, host="h2", host_name="two")
+    # It measures each commit before the other does, and the first slow one by chance fast.
+    sooner = [replace(point, at=point.at.replace("T02", "T01")) for point in late.points]
+    late = replace(late, points=HistoryPoints.of(sooner))
+
+    entries = [each for each in entries_of(early, late) if len(each.changes) == 2]
+
+    (entry,) = entries
+    assert entry.is_of_commits
+    assert entry.last_good.commit is not None
+    assert entry.first_bad.commit is not None
+    assert entry.last_good.commit.sha < entry.first_bad.commit.sha

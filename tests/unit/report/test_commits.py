@@ -86,6 +86,9 @@ def test_commits_beyond_what_a_page_holds_are_counted(monkeypatch: pytest.Monkey
     page = page_of(*(a_stepped_series(f"b{at}", 1.2, at=at) for at in (32, 40, 48)))
 
     assert (len(page.commits), len(page.older)) == (1, 1)
+    # What the headline counts is what the list shows and what it says is below.
+    assert "3 commits" in plain(page.hero.verdict)
+    assert page.more.startswith("2 more commits")
     assert page.hidden == "Only in the CSV: 1 older commit."
 
 

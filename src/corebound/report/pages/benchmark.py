@@ -125,7 +125,7 @@ class UnchartedSeries(Struct, frozen=True, kw_only=True):
     Attributes:
         rows: Those with a value, as many as a page holds.
         interval: What the brackets below their values contain.
-        unshown: Names of the series beyond that limit.
+        unshown: The series beyond that limit, with their names.
         without_values: Series without any value.
         summary: The numbers of rows and of series beyond the limit, in words.
         without_values_summary: The number of series without a value, in words.
@@ -133,7 +133,7 @@ class UnchartedSeries(Struct, frozen=True, kw_only=True):
 
     rows: tuple[UnchartedRow, ...]
     interval: str
-    unshown: tuple[str, ...]
+    unshown: tuple[tuple[Series, str], ...]
     without_values: tuple[SeriesWithoutValues, ...]
     summary: str
     without_values_summary: str
@@ -174,7 +174,8 @@ def uncharted_series(benchmark: ImportedBenchmark, uncharted: Sequence[Series]) 
                 )
             )
         else:
-            unshown.append(f"{name}, on {series.host_name}" if name else f"on {series.host_name}")
+            text = f"{name}, on {series.host_name}" if name else f"on {series.host_name}"
+            unshown.append((series, text))
     return UnchartedSeries(
         rows=tuple(rows),
         interval=interval_name(uncharted),

@@ -119,6 +119,8 @@ def _cells(all_series: Sequence[Series]) -> str:
 
 # The latest commits; the CSV has all of their changes.
 _MOST_COMMITS = 150
+# Commits of which nothing is left to decide.
+_SETTLED = frozenset[Status]({"kept", "reverted", "retired"})
 # The commits that are not folded.
 _MOST_UNFOLDED = 25
 _MOST_UNCLEAR = 50
@@ -130,6 +132,7 @@ class HistoryPage(Struct, frozen=True, kw_only=True):
     Attributes:
         timelines: The latest commits of each project.
         commits: Those with changes that need attention or did, the latest first.
+        more: How many more of these there are; empty if there are none.
         older: Further ones, and improvements that are not new, in short.
         hidden: How many further commits are only in the CSV; empty if there are none.
         unclear: Commits with changes that are not significant, or that a re-run did not confirm.
@@ -145,6 +148,7 @@ class HistoryPage(Struct, frozen=True, kw_only=True):
     hero: Hero
     timelines: tuple[CommitTimeline, ...]
     commits: tuple[EntryRow, ...]
+    more: str
     older: tuple[EntryRow, ...]
     hidden: str
     unclear: tuple[EntryRow, ...]
@@ -188,8 +192,9 @@ def history_page(context: PageContext) -> HistoryPage:
     history = context.history
     entries = triage(history.assessed.values())
     on_page = _most_urgent(entries, _MOST_COMMITS)
-    needed = [entry for entry in on_page if entry.status not in {"kept", "reverted", "retired"}]
+    needed = [entry for entry in on_page if entry.status not in _SETTLED]
     unfolded = {entry.id for entry in _most_urgent(needed, _MOST_UNFOLDED)}
+    folded = sum(entry.status not in _SETTLED for entry in entries) - len(unfolded)
     rows = entry_rows(on_page, history, detailed=unfolded)
     links = {
         entry.first_bad.commit.sha: entry_anchor(entry)
@@ -219,6 +224,7 @@ def history_page(context: PageContext) -> HistoryPage:
         timelines=commit_timelines(on_page, history),
         commits=tuple(row for row in rows if row.entry.id in unfolded),
         older=tuple(row for row in rows if row.entry.id not in unfolded),
+        more=f"{count(folded, 'more commit')} below or in the CSV." if folded else "",
         hidden=f"Only in the CSV: {count(hidden, 'older commit')}." if hidden else "",
         unclear=entry_rows(unclear[:_MOST_UNCLEAR], history),
         more_unclear=and_more(len(unclear) - _MOST_UNCLEAR),
