@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from typing import Literal
 
 from msgspec import Struct
+from msgspec.structs import replace
 
-from corebound.analysis.scenario_result import ScenarioResult, compare_cells
+from corebound.analysis.scenario_result import CellResult, ScenarioResult, compare_cells
 from corebound.analysis.selection import title_of, varying_axes
 from corebound.analysis.wording import count, launches_to_decide
 from corebound.machine.identity import Host
@@ -15,6 +16,7 @@ from corebound.scenario.cell import Cell
 from corebound.scenario.matrix import claim_pairs
 from corebound.scenario.models import Claim
 from corebound.stats.comparison import Comparison
+from corebound.stats.multiplicity import suite_findings
 
 Judgement = Literal["reproduces", "does not", "undecided", "not measured", "needs"]
 
@@ -44,12 +46,37 @@ class ClaimResult(Struct, frozen=True, kw_only=True):
 
 
 def judge_claims(result: ScenarioResult) -> tuple[ClaimResult, ...]:
-    """The results of a scenario's claims, one for each pair of cells that a claim covers."""
-    return tuple(
+    """The results of a scenario's claims, one for each pair of cells that a claim covers.
+
+    A difference counts only if it is decided after the correction for many comparisons: that of the
+    run for a cell and its baseline, that of the scenario's claims for other pairs.
+    """
+    judged = [
         claim_result
         for claim in result.scenario.claims
         for claim_result in _judge_claim(result, claim)
+    ]
+    # The cell that a claim compares with its own baseline; None for other pairs.
+    own = [_own_cell(result.find(each.faster), result.find(each.than), result) for each in judged]
+    pairs = zip(judged, own, strict=True)
+    others = suite_findings([None if cell else each.comparison for each, cell in pairs])
+    return tuple(
+        replace(each, judgement="undecided", detail="not significant after correction")
+        if each.comparison is not None
+        and each.comparison.verdict in {"faster", "slower"}
+        and not (is_decided or cell in result.decided)
+        else each
+        for each, cell, is_decided in zip(judged, own, others, strict=True)
     )
+
+
+def _own_cell(
+    one: CellResult | None, other: CellResult | None, result: ScenarioResult
+) -> str | None:
+    for cell, than in ((one, other), (other, one)):
+        if cell is not None and than is not None and result.find(cell.baseline) is than:
+            return cell.cell.id
+    return None
 
 
 def _judge_claim(result: ScenarioResult, claim: Claim) -> Iterator[ClaimResult]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Container, Sequence
+from collections.abc import Container, Iterable, Sequence
 
 from msgspec import Struct
 
@@ -13,6 +13,9 @@ from corebound.records.history import HistoryPoint, Series
 from corebound.records.launch_record import ImportedProfile, Launch
 from corebound.records.run_record import Commit, Run, ScenarioSource
 from corebound.scenario.cell import PROJECT, Cell
+from corebound.scenario.compared_axis import compared_axis, key_without_axis
+from corebound.scenario.loader import load_document
+from corebound.scenario.matrix import Key, expand
 
 # Used if another tool measured the values and its file does not include the command.
 NO_COMMAND = "The import contains no command."
@@ -61,7 +64,8 @@ def reproduce_command(result: ScenarioResult, cells: Sequence[Cell]) -> CommandL
 
 def plan_command(result: ScenarioResult, cell: Cell) -> CommandLine:
     """The command that shows where a cell is placed and how it is started, without launching it."""
-    arguments = ["corebound", "plan", result.source.path, "--only", cell.key]
+    axis = compared_axis(result.source.document)
+    arguments = ["corebound", "plan", result.source.path, *_only([cell], axis)]
     if result.run.profile is not None:
         arguments += ["--profile", result.run.profile]
     return CommandLine(shlex.join(arguments))
@@ -90,10 +94,10 @@ def cell_command(result: ScenarioResult, cell: CellResult) -> CommandLine:
 def deciding_command(result: ScenarioResult, cell: CellResult) -> CommandLine | None:
     """The command that launches a cell and its baseline as often as would decide their comparison.
 
-    None if it is decided, or if the number of launches is unknown.
+    None if it is decided, or if the number of launches is unknown or cannot be set.
     """
     needed = cell.comparison.launches_needed if cell.comparison else None
-    if needed is None or needed > MOST_LAUNCHES:
+    if needed is None or needed > MOST_LAUNCHES or compared_axis(result.source.document):
         return None
     return CommandLine(f"{cell_command(result, cell).line} --launches {needed}")
 
@@ -102,8 +106,7 @@ def launch_command(run: Run, launch: Launch) -> CommandLine:
     """The command that repeats one launch of a cell.
 
     For a launch that counted, the command also compares the new result with the recorded one. For a
-    launch without a result, the command launches the cell again. If that cell's commit had to be
-    built, it is the command of the whole run.
+    launch without a result, the command launches the cell again.
     """
     if launch.kind == "measure" and launch.status == "ok":
         return CommandLine(shlex.join(("corebound", "reproduce", run.id, "--cell", launch.cell.id)))
@@ -126,12 +129,13 @@ def cells_command(run: Run, cells: Sequence[Cell]) -> CommandLine:
 
     Args:
         run: The run.
-        cells: At least one, all of one scenario. If commits were built for them, or the run does
-            not have their scenario, the result is the command of the whole run.
+        cells: At least one, all of one scenario. If the run does not have their scenario, the
+            result is the command of the whole run.
     """
     source = run.source_of(cells[0].scenario)
+    is_compared = source is not None and compared_axis(source.document) is not None
     # `corebound run` does not build commits.
-    if source is None or any(cell.commit is not None for cell in cells):
+    if source is None or (not is_compared and any(cell.commit is not None for cell in cells)):
         return original_command(run)
     return _run(run, source, cells)
 
@@ -384,10 +388,44 @@ def compare_again_command(before: Run, after: Run, cell: Cell) -> CommandLine:
 
 
 def _run(run: Run, source: ScenarioSource, cells: Sequence[Cell]) -> CommandLine:
-    arguments = ["corebound", "run", source.path]
-    for cell in cells:
-        arguments += ["--only", cell.key]
+    axis = compared_axis(source.document)
+    if axis is not None:
+        return _compare_sides(run, source, axis, cells)
+    arguments = ["corebound", "run", source.path, *_only(cells, None)]
     return CommandLine(shlex.join([*arguments, *_run_options(run)]))
+
+
+def _only(cells: Iterable[Cell], axis: Key | None) -> list[str]:
+    """The options that select cells in a scenario's file, which lacks the compared axis."""
+    keys = [cell.key if axis is None else key_without_axis(cell, axis) for cell in cells]
+    # A cell without other axes is the only one.
+    keys = [key for key in dict.fromkeys(keys) if axis is None or key != "default"]
+    return [word for key in keys for word in ("--only", key)]
+
+
+def _compare_sides(
+    run: Run, source: ScenarioSource, axis: Key, cells: Sequence[Cell]
+) -> CommandLine:
+    """The command that compares two sides of some cells again: `corebound run` has no sides.
+
+    If no pair of sides can be named, it is the command of the whole run.
+    """
+    scenario = load_document(source.document, source.path)
+    every = expand(scenario, source.path, run.profile)
+    names = tuple(dict.fromkeys(dict(cell.axes)[axis[-1]] for cell in every))
+    base, *others = names
+    heads = {dict(cell.axes).get(axis[-1]) for cell in cells} - {base} or set(others)
+    built = (run.lock_of(cell.environment) for cell in every)
+    if len(heads) != 1 or any(lock and lock.commit and lock.commit.tree for lock in built):
+        return original_command(run)
+    prefix = "" if axis == ("commit",) else f"{'.'.join(axis)}="
+    arguments = ["corebound", "compare-commits", *(f"{prefix}{side}" for side in (base, *heads))]
+    arguments += [source.path, *_only(cells, axis)]
+    if not cells:
+        arguments += [word for key in run.only for word in ("--only", key)]
+    if run.profile is not None:
+        arguments += ["--profile", run.profile]
+    return CommandLine(shlex.join([*arguments, *run.config_option]))
 
 
 def _run_options(run: Run) -> list[str]:

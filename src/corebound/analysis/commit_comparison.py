@@ -2,21 +2,34 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from msgspec import Struct
 
 from corebound.analysis.change_history import ChangeHistory, environment_difference
 from corebound.analysis.run_comparison import Compared, apply_fdr
+from corebound.analysis.scenario_result import BaselineComparison, ScenarioResult
 from corebound.analysis.series_names import series_name
-from corebound.analysis.wording import relative_speed
+from corebound.analysis.wording import (
+    Text,
+    TextSpan,
+    axis_value,
+    headline_speed,
+    relative_speed,
+    rich,
+    strong,
+    verdict_word,
+)
 from corebound.errors import InputError
 from corebound.records.history import HistoryPoint, Series
 from corebound.records.run_record import Commit
+from corebound.scenario.compared_axis import compared_axis
 from corebound.stats.comparison import Comparison, Verdict
 from corebound.stats.history.pairwise import compare_points
 from corebound.stats.history.regressions import arrays_of
 from corebound.stats.multiplicity import benjamini_hochberg
+from corebound.units import percent
 
 COMMITS_CAVEAT = (
     "Each commit was measured once, at its own time. Intervals show the variation between points "
@@ -236,3 +249,40 @@ def _verdict(pair: CellAtCommits, *, is_finding: bool) -> CellVerdict:
         verdict = "undecided"
     is_regression = verdict == "slower" and comparison.speedup_ratio < 1 / (1 + pair.margin)
     return CellVerdict(pair=pair, verdict=verdict, is_regression=is_regression)
+
+
+def sides_verdict(result: ScenarioResult) -> Text:
+    """The verdict between the sides of a comparison, in a sentence; empty without a comparison.
+
+    Args:
+        result: The result of a scenario that was measured at several commits, or other sides.
+    """
+    if not result.ranked:
+        return ()
+    axis = (compared_axis(result.source.document) or ("commit",))[-1]
+    if len(result.ranked) > 1:
+        verdicts = Counter(_decided(result, pair) for pair in result.ranked)
+        parts = ", ".join(
+            f"{number} {verdict_word(verdict).word}" for verdict, number in verdicts.items()
+        )
+        return rich(strong(parts), f": {len(result.ranked)} comparisons by {axis}.")
+    (pair,) = result.ranked
+    head, base = (
+        dict(cell.cell.axes)[axis] if axis == "commit" else axis_value(cell.cell, axis)
+        for cell in (pair.cell, pair.baseline)
+    )
+    verdict = _decided(result, pair)
+    if verdict == "equivalent":
+        margin = percent(result.measure.margin, 0)
+        return rich(strong(head), f" is as fast as {base}, within ±{margin}.")
+    if verdict == "undecided":
+        looks = relative_speed(pair.comparison.speedup_ratio)
+        return rich(strong(head), f" looks {looks} than {base}. This is not decided yet.")
+    speed = TextSpan(headline_speed(pair.comparison), "good" if verdict == "faster" else "bad")
+    return rich(strong(head), " is ", speed, f" than {base}.")
+
+
+def _decided(result: ScenarioResult, pair: BaselineComparison) -> Verdict:
+    verdict = pair.comparison.verdict
+    is_decided = verdict == "equivalent" or pair.cell.cell.id in result.decided
+    return verdict if is_decided else "undecided"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import statistics
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 
 from msgspec import Struct
 
@@ -13,7 +13,7 @@ from corebound.analysis.wording import Fact, capital, count
 from corebound.diagnosis.evidence import moves, total
 from corebound.machine.topology import Topology
 from corebound.records.launch_record import CONTINUES, Launch, Status
-from corebound.records.telemetry import HostCounter, HostOverTime, QuotaUse
+from corebound.records.telemetry import Cause, HostCounter, HostOverTime, QuotaUse
 from corebound.stats.interference import is_mostly_disturbed, is_refused, select_undisturbed
 from corebound.stats.launch_summary import CellSummary, is_too_short
 from corebound.stats.server_summary import BY_P90, BY_TAIL
@@ -106,7 +106,7 @@ def peak_rss_bytes(launch: Launch) -> int | None:
 
 def median_of(cell: CellResult, metric: Callable[[Launch], float | None]) -> float | None:
     """The median of a value over the launches behind the cell's value."""
-    counts = [metric(launch) for launch in _behind(cell)]
+    counts = [metric(launch) for launch in _select_behind(cell.launches)]
     available = [number for number in counts if number is not None]
     return statistics.median(available) if available else None
 
@@ -122,15 +122,16 @@ def span_of(
 
     Source: Le Boudec, Performance Evaluation (2010), theorem 2.1.
     """
-    counts = [metric(launch) for launch in _behind(cell)]
+    counts = [metric(launch) for launch in _select_behind(cell.launches)]
     available = [number for number in counts if number is not None]
     ends = (min(available), max(available)) if len(available) > 1 else (0, 0)
     return None if ends[0] == ends[1] else ends
 
 
-def _behind(cell: CellResult) -> list[Launch]:
+def _select_behind(launches: Iterable[Launch]) -> list[Launch]:
+    """Those of a cell's launches that its value is computed from."""
     return select_undisturbed(
-        [launch for launch in cell.launches if launch.status == "ok"], is_mostly_disturbed
+        [launch for launch in launches if launch.status == "ok"], is_mostly_disturbed
     )
 
 
@@ -152,24 +153,16 @@ def disturbed(cell: CellResult) -> tuple[Launch, ...]:
     return tuple(launch for launch in cell.launches if launch.id in ids)
 
 
-def left_out(cell: CellResult) -> tuple[Launch, ...]:
-    """The disturbed launches that are left out of a cell's value because it has enough others."""
-    ids = {summary.launch for summary in cell.summary.left_out}
-    return tuple(launch for launch in cell.launches if launch.id in ids)
-
-
 def disturbed_note(*summaries: CellSummary) -> str:
-    """How many launches of these values were disturbed or left out; empty if none were."""
+    """How many launches of these values were disturbed or discarded; empty if none were."""
     disturbed_count = sum(summary.disturbed for summary in summaries)
     total = sum(len(summary.launches) for summary in summaries)
-    left_out_count = sum(len(summary.left_out) for summary in summaries)
-    parts = (
-        [f"{disturbed_count} of {count(total, 'launch', 'launches')} disturbed"]
-        if disturbed_count
-        else []
-    )
-    if left_out_count:
-        parts.append(f"{count(left_out_count, 'disturbed launch', 'disturbed launches')} left out")
+    made = sum(summary.attempts - summary.count("skipped") for summary in summaries)
+    parts = []
+    if disturbed_count:
+        parts.append(f"{disturbed_count} of {count(total, 'launch', 'launches')} disturbed")
+    if made > total:
+        parts.append(f"{made - total:,} of {count(made, 'launch', 'launches')} discarded")
     return ", ".join(parts)
 
 
@@ -298,9 +291,6 @@ def counter_facts(launch: Launch) -> tuple[Fact, ...]:
     )
 
 
-_STATUSES: tuple[Status, ...] = ("ok", "dropped", "invalid", "failed", "timed-out", "skipped")
-
-
 def reason_of(launch: Launch) -> str:
     """Why a launch is not `ok`, as a sentence; empty if it is `ok`."""
     return capital(launch.reason or "")
@@ -331,19 +321,6 @@ def fix_of(launch: Launch, others: Iterable[Launch]) -> str:
     return f"{outcome} {fix.removeprefix(CONTINUES).lstrip()}".rstrip()
 
 
-def status_counts(launches: Sequence[Launch]) -> tuple[str, ...]:
-    """The number of launches per status, such as `88 ok` and `3 skipped`.
-
-    Profiling launches are counted separately.
-    """
-    counts = Counter(launch.status for launch in launches if launch.kind == "measure")
-    parts = [f"{counts[status]:,} {status}" for status in _STATUSES if counts[status]]
-    profiled = sum(launch.kind == "profile" for launch in launches)
-    if profiled:
-        parts.append(f"{profiled:,} more that profiled operators")
-    return tuple(parts)
-
-
 def first_reason(launches: Iterable[Launch]) -> str:
     """The reason of the first discarded launch, else of the first skipped one; may be empty."""
     skipped = ""
@@ -360,36 +337,98 @@ _NOT_COUNTED: dict[Status, str] = {
     "failed": "failed",
     "timed-out": "timed out",
 }
+_DISTURBED: dict[Cause, str] = {
+    "steal": "disturbed by the hypervisor",
+    "throttling": "throttled by a quota",
+    "foreign load": "disturbed by other programs",
+    "suspension": "suspended",
+}
+
+
+def discarded_launches(launches: Iterable[Launch]) -> list[tuple[Launch, str]]:
+    """The launches that do not count, and why in few words: all pages and the terminal use it.
+
+    Skipped and profiling launches are not included: they are not meant to count.
+
+    Args:
+        launches: All launches of some cells of one or more runs.
+    """
+    by_cell: dict[tuple[str, str], list[Launch]] = {}
+    for launch in launches:
+        if launch.kind == "measure" and launch.status != "skipped":
+            by_cell.setdefault((launch.run, launch.cell.id), []).append(launch)
+    return [
+        (launch, _discarded_as(launch))
+        for made in by_cell.values()
+        for counted in [_select_behind(made)]
+        for launch in made
+        if not any(launch is other for other in counted)
+    ]
+
+
+def _discarded_as(launch: Launch) -> str:
+    disturbance = launch.disturbance
+    if disturbance is None or not (disturbance.refused or launch.status == "ok"):
+        return _NOT_COUNTED.get(launch.status, launch.status)
+    if disturbance.by:
+        return _DISTURBED[disturbance.by[0]]
+    # Nothing disturbed the launch itself.
+    if disturbance.evidence:
+        return "busy threads differed from the baseline"
+    return "alternated with a disturbed launch"
 
 
 class LaunchCounts(Struct, frozen=True, kw_only=True):
-    """How many launches count, and how many were discarded for each reason, most first."""
+    """How many launches count, and how many do not.
+
+    Attributes:
+        counted: The launches behind values.
+        discarded: (reason, how many) of those that do not count, most first.
+        skipped, profiled: Records of launches that were not meant to count.
+    """
 
     counted: int
     discarded: tuple[tuple[str, int], ...]
+    skipped: int
+    profiled: int
 
     @property
     def total_discarded(self) -> int:
         """How many do not count, whatever the reason."""
         return sum(number for _, number in self.discarded)
 
+    @property
+    def headline(self) -> str:
+        """How many do not count: `44 of 56 launches discarded`, `3 launches, none discarded`."""
+        lost = self.total_discarded
+        made = count(self.counted + lost, "launch", "launches")
+        return f"{lost:,} of {made} discarded" if lost else f"{made}, none discarded"
 
-def launch_counts(cells: Iterable[CellResult]) -> LaunchCounts:
-    """The launches behind the values of these cells, and those that were discarded.
+    @property
+    def reasons(self) -> str:
+        """Why: `3 failed, 1 timed out`; one reason has no number. Empty if all count."""
+        if len(self.discarded) == 1:
+            return self.discarded[0][0]
+        return ", ".join(f"{number:,} {reason}" for reason, number in self.discarded)
 
-    Skipped cells have no launches; profiling launches are not counted.
-    """
-    counted = 0
-    reasons: Counter[str] = Counter()
-    for cell in cells:
-        unused = {launch.id for launch in left_out(cell)}
-        for launch in cell.launches:
-            if launch.status == "skipped":
-                continue
-            if launch.id in unused or is_refused(launch):
-                reasons["disturbed from outside"] += 1
-            elif launch.status == "ok":
-                counted += 1
-            else:
-                reasons[_NOT_COUNTED[launch.status]] += 1
-    return LaunchCounts(counted=counted, discarded=tuple(reasons.most_common()))
+    @property
+    def says(self) -> str:
+        """All of it: `4 of 9 launches discarded: 3 failed, 1 timed out; 2 skipped`."""
+        parts = [": ".join(filter(None, (self.headline, self.reasons)))]
+        parts += [f"{self.skipped:,} skipped"] if self.skipped else []
+        parts += [f"{self.profiled:,} more that profiled operators"] if self.profiled else []
+        return "; ".join(parts)
+
+
+def launch_counts(launches: Iterable[Launch]) -> LaunchCounts:
+    """Count launches by whether and why they do not count."""
+    every = [*launches]
+    reasons = Counter(reason for _, reason in discarded_launches(every))
+    measuring = [launch for launch in every if launch.kind == "measure"]
+    skipped = sum(launch.status == "skipped" for launch in measuring)
+    return LaunchCounts(
+        counted=len(measuring) - skipped - reasons.total(),
+        discarded=tuple(sorted(reasons.items(), key=lambda pair: (-pair[1], pair[0]))),
+        skipped=skipped,
+        profiled=len(every) - len(measuring),
+    )

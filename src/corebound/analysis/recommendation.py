@@ -9,23 +9,33 @@ from __future__ import annotations
 
 import math
 import shlex
-from collections.abc import Container, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import combinations
 from typing import Literal
 
 from msgspec import Struct
 
-from corebound.analysis.commands import CommandLine
+from corebound.analysis.commands import CommandLine, original_command, reproduce_command
+from corebound.analysis.commit_comparison import sides_verdict
 from corebound.analysis.scenario_result import (
     CellResult,
     ScenarioResult,
     compare_cells,
-    differing_cells,
 )
 from corebound.analysis.selection import title_of, varying_axes
 from corebound.analysis.what_to_set import WhatToSet, what_to_set
-from corebound.analysis.wording import compared_with, differing_axes, doing, instruction
+from corebound.analysis.wording import (
+    compared_bounds,
+    compared_with,
+    count,
+    differing_axes,
+    doing,
+    headline_speed,
+    instruction,
+    plain,
+)
 from corebound.scenario.cell import Binding, Cell, Threads
+from corebound.scenario.compared_axis import compared_axis
 from corebound.scenario.settings import SETTINGS
 from corebound.stats.comparison import Comparison
 from corebound.stats.multiplicity import suite_findings
@@ -123,6 +133,13 @@ class Effect(Struct, frozen=True, kw_only=True):
         return instruction(self.cell.cell, self.other.cell)
 
 
+class Race(Struct, frozen=True, kw_only=True):
+    """What a race of `corebound tune` decided: a sentence, and what it is based on."""
+
+    says: str
+    basis: str
+
+
 class Advice(Struct, frozen=True, kw_only=True):
     """What is known about one scenario, and what to do.
 
@@ -136,6 +153,8 @@ class Advice(Struct, frozen=True, kw_only=True):
         best: The best alternative to the baseline, whatever its verdict; None without one.
         set: What to set; only for `use`, and None if no line expresses it.
         command: What to run; only for `measure`.
+        race: What a race of the scenario decided on its host. It tried more and launched anew, so
+            that it overrides the scenario's own advice.
     """
 
     result: ScenarioResult
@@ -146,6 +165,7 @@ class Advice(Struct, frozen=True, kw_only=True):
     best: Effect | None = None
     set: WhatToSet | None = None
     command: CommandLine | None = None
+    race: Race | None = None
 
     @property
     def kept(self) -> CellResult | None:
@@ -155,17 +175,19 @@ class Advice(Struct, frozen=True, kw_only=True):
     @property
     def says(self) -> str:
         """The advice in one or two sentences."""
+        if self.race is not None:
+            return f"{self.race.says} {self.race.basis}"
+        if compared_axis(self.result.source.document) == ("commit",):
+            return plain(sides_verdict(self.result))
         if self.use is not None:
-            return f"{self.use.instruction}."
+            return f"{self.use.instruction}{_compared_libraries(self.use)}."
         if self.kind == "measure":
             return "Too little data to decide." if self.best else "Not measured yet."
         if self.best is None:
             return "No other configuration differs here."
-        keep = f"Keep {self.best.reference}."
-        if self.avoid is None:
-            return keep
-        avoided = self.avoid.instruction
-        return f"{keep} Do not {avoided[:1].lower()}{avoided[1:]}."
+        avoided = self.avoid.instruction if self.avoid else ""
+        avoid = f" Do not {avoided[:1].lower()}{avoided[1:]}." if avoided else ""
+        return f"Keep {self.best.reference}.{avoid}"
 
     @property
     def same(self) -> tuple[Cell, ...]:
@@ -181,24 +203,27 @@ class Advice(Struct, frozen=True, kw_only=True):
         return (*self.kept.duplicates, *equivalent)
 
 
-def advise(results: Sequence[ScenarioResult]) -> tuple[Advice, ...]:
-    """What to do in each scenario.
+def _compared_libraries(use: Effect) -> str:
+    """How two libraries compare: no row of a table compares two baselines. Empty for others."""
+    if not use.between_libraries:
+        return ""
+    pairs = count(use.comparison.pairs, "paired launch", "paired launches")
+    bounds = compared_bounds(use.comparison)
+    return f": {headline_speed(use.comparison)} (95 % CI {bounds}, {pairs})"
 
-    What is significant is decided over the comparisons of all scenarios together, and over those
-    between libraries.
+
+def advise(
+    results: Sequence[ScenarioResult], races: Mapping[tuple[str, str], Race] | None = None
+) -> tuple[Advice, ...]:
+    """What to do in each scenario; it does not depend on the other scenarios.
 
     Args:
         results: One result per scenario.
+        races: What races decided, by the scenario's name and the host's id.
     """
-    significant = differing_cells(results)
-    libraries: dict[str, list[Effect]] = {result.scenario.name: [] for result in results}
-    between = [(result, effect) for result in results for effect in _between_libraries(result)]
-    findings = suite_findings([effect.comparison for _, effect in between])
-    for (result, effect), is_finding in zip(between, findings, strict=True):
-        if is_finding:
-            libraries[result.scenario.name].append(effect)
     return tuple(
-        _advise(result, significant, libraries[result.scenario.name]) for result in results
+        _advise(result, (races or {}).get((result.scenario.name, result.run.host.id)))
+        for result in results
     )
 
 
@@ -260,11 +285,12 @@ def is_oversubscribed(cell: CellResult) -> bool:
     return any(threads > len(slot.cpus) for slot in placement.slots)
 
 
-def _advise(
-    result: ScenarioResult, significant: Container[str], libraries: Sequence[Effect]
-) -> Advice:
+def _advise(result: ScenarioResult, race: Race | None) -> Advice:
+    between = [*_between_libraries(result)]
+    findings = suite_findings([effect.comparison for effect in between])
+    libraries = [effect for effect, is_found in zip(between, findings, strict=True) if is_found]
     ranked = [_effect(result, *pair) for pair in _alternatives(result)]
-    effects = [effect for effect in ranked if effect.cell.cell.id in significant]
+    effects = [effect for effect in ranked if effect.cell.cell.id in result.decided]
     winner = result.winner
     faster = [
         *(effect for effect in effects if winner and effect.cell.cell.key == winner.cell.cell.key),
@@ -290,8 +316,9 @@ def _advise(
         use=use,
         avoid=_largest(slower),
         best=_effect(result, leader.cell, leader.baseline, leader.comparison) if leader else None,
-        set=what_to_set(use.cell, use.other) if use else None,
-        command=_more_data(result) if kind == "measure" else None,
+        set=what_to_set(use.cell, use.other) if use and race is None else None,
+        command=_more_data(result) if kind == "measure" and race is None else None,
+        race=race,
     )
 
 
@@ -358,6 +385,10 @@ def _between_libraries(result: ScenarioResult) -> Iterator[Effect]:
 def _more_data(result: ScenarioResult) -> CommandLine:
     """The command that is most likely to decide what the result leaves open."""
     run = result.run
+    if compared_axis(result.source.document) is not None:
+        if result.incomplete is None:
+            return reproduce_command(result, ())
+        return CommandLine(f"{original_command(run).line} --resume")
     if result.incomplete is None and run.profile is None and result.ranked:
         return CommandLine(
             shlex.join(("corebound", "run", result.source.path, "--favour-doubtful"))

@@ -127,6 +127,8 @@ class ScenarioResult(Struct, frozen=True, kw_only=True):
             them.
         incomplete: What an interrupted run left incomplete; None if it is complete.
         profiles_before: Profiles of the same cells in comparable earlier runs, the latest first.
+        decided: The ids of cells that differ from their baseline, after correction across the
+            scenarios of the run: those of `decide_together`.
     """
 
     run: Run
@@ -139,6 +141,7 @@ class ScenarioResult(Struct, frozen=True, kw_only=True):
     profiles: tuple[Launch, ...]
     incomplete: IncompleteRun | None
     profiles_before: Profiles = ()
+    decided: frozenset[str] = frozenset()
 
     @property
     def cells(self) -> tuple[CellResult, ...]:
@@ -284,7 +287,7 @@ def analyse_scenario(
                 cells[key] = replace(
                     cell_result, comparison=replace(cell_result.comparison, launches_needed=None)
                 )
-    return ScenarioResult(
+    result = ScenarioResult(
         run=run,
         source=source,
         scenario=scenario,
@@ -301,6 +304,21 @@ def analyse_scenario(
             budget=spent_budget(run, launches),
         ),
     )
+    return decide_together([result])[0]
+
+
+def decide_together(results: Sequence[ScenarioResult]) -> tuple[ScenarioResult, ...]:
+    """The results, with the cells that are decided in all scenarios of their run together."""
+    decided: dict[str, frozenset[str]] = {}
+    for run in {result.run.id for result in results}:
+        cells = [cell for result in results if result.run.id == run for cell in result.cells]
+        significant = suite_findings([cell.comparison for cell in cells])
+        decided[run] = frozenset(
+            cell.cell.id
+            for cell, is_significant in zip(cells, significant, strict=True)
+            if is_significant
+        )
+    return tuple(replace(result, decided=decided[result.run.id]) for result in results)
 
 
 def _ranked(cells: Mapping[str, CellResult]) -> tuple[BaselineComparison, ...]:
@@ -342,6 +360,11 @@ def compare_cells(result: ScenarioResult, cell: Cell, other: Cell) -> Comparison
         pairs, margin=measure.margin, adaptive=measure.launches.follow_spread
     )
     return comparison
+
+
+def same_configurations(result: ScenarioResult) -> int:
+    """How many configurations have the same CPUs and threads on the host as an earlier one."""
+    return sum(len(cell.duplicates) + (cell.equivalent_cell is not None) for cell in result.cells)
 
 
 def typical_launch(cell: CellResult) -> tuple[Launch, LaunchSummary] | None:
@@ -425,17 +448,6 @@ def cell_profiles(result: ScenarioResult) -> tuple[CellProfile, ...]:
                 )
             )
     return tuple(profiles)
-
-
-def differing_cells(results: Iterable[ScenarioResult]) -> frozenset[str]:
-    """The ids of cells that differ from their baseline, after correction across the whole run."""
-    cells = [cell for result in results for cell in result.cells]
-    significant = suite_findings([cell.comparison for cell in cells])
-    return frozenset(
-        cell.cell.id
-        for cell, is_significant in zip(cells, significant, strict=True)
-        if is_significant
-    )
 
 
 def findings(result: ScenarioResult) -> tuple[Finding, ...]:

@@ -13,6 +13,7 @@ from corebound.analysis.scenario_result import (
     Profiles,
     ScenarioResult,
     analyse_scenario,
+    decide_together,
 )
 from corebound.analysis.wording import axis_value
 from corebound.records.launch_record import Launch
@@ -42,9 +43,11 @@ def latest_results(records: Sequence[tuple[Run, Sequence[Launch]]]) -> tuple[Sce
             if launched or candidate is None:
                 latest[name] = _Candidate(run, source, launches, launched)
     ordered = (latest[name] for name in sorted(latest))
-    return tuple(
-        analyse_scenario(candidate.run, candidate.source, candidate.launches)
-        for candidate in ordered
+    return decide_together(
+        [
+            analyse_scenario(candidate.run, candidate.source, candidate.launches)
+            for candidate in ordered
+        ]
     )
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
+from corebound.analysis.recommendation import Race
 from corebound.analysis.tuning import Standing, TuneResult
 from corebound.analysis.wording import (
     NO_ESTIMATE,
@@ -216,3 +217,25 @@ def race_line(now: Standing, cells: Sequence[Cell], default: str | None) -> str:
     if now.finalists is not None:
         text += f". Confirming with fresh launches of {len(now.finalists.keys)}"
     return f"{text}."
+
+
+def races(results: Iterable[TuneResult]) -> dict[tuple[str, str], Race]:
+    """What races for latency decided, by the scenario's name and the host's id.
+
+    A scenario with several loads has a race for each; none of them is about all of it.
+
+    Args:
+        results: The latest races that still hold.
+    """
+    return {
+        (str(result.source.document["name"]), result.run.host.id): Race(
+            says=headline(result, bounds=False),
+            basis=f"A race of {count(len(result.contest.cells), 'configuration')} decided this on"
+            f" {result.run.started_at[:10]}; it overrides the comparison of this run.",
+        )
+        for result in results
+        if result.tuning.objective == "latency"
+        and not result.tuning.load
+        and result.recommended is not None
+        and result.advice != "inconclusive"
+    }

@@ -9,6 +9,7 @@ from msgspec import Struct, field
 from corebound.analysis.change_history import EMPTY_HISTORY, ChangeHistory
 from corebound.analysis.host_comparison import HostComparison
 from corebound.analysis.host_records import Record
+from corebound.analysis.recommendation import Race
 from corebound.analysis.run_comparison import PastResults
 from corebound.analysis.scenario_result import Profiles
 from corebound.analysis.tuning import TuneResult
@@ -101,8 +102,10 @@ class PageContext(Struct, frozen=True, kw_only=True):
         now: ISO timestamp to put on the pages.
         history: All series with their changes, and the decisions about them.
         calibrations: Calibrations of any host and scenario.
+        races: What races of `corebound tune` decided, by the scenario's name and the host's id.
     """
 
     now: str
     history: ChangeHistory = EMPTY_HISTORY
     calibrations: Sequence[Calibration] = ()
+    races: Mapping[tuple[str, str], Race] = field(default_factory=dict)

@@ -25,6 +25,7 @@ from corebound.analysis.scenario_result import ScenarioResult, findings
 from corebound.analysis.selection import latest_results, with_profiles_before
 from corebound.analysis.serialize import hosts_document, json_file
 from corebound.analysis.tuning_document import tune_document
+from corebound.analysis.tuning_text import races
 from corebound.errors import InputError, report_os_errors
 from corebound.records import atomic_write, cache, jsonl
 from corebound.records.history import Series
@@ -124,7 +125,13 @@ def render_pages(
         mapper=inputs.mapper,
         progress=partial(inputs.progress, "searching for changes in series"),
     )
-    context = PageContext(now=inputs.now, history=history, calibrations=inputs.calibrations)
+    lost = {run for run, checked in inputs.verifications.items() if checked.answer == "lost"}
+    context = PageContext(
+        now=inputs.now,
+        history=history,
+        calibrations=inputs.calibrations,
+        races=races(result for result, _ in inputs.tunings if result.run.id not in lost),
+    )
     groups = choice_groups(
         inputs.records, history.histories, tuple(_scenario_points(results, history))
     )

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from msgspec.structs import replace
+
 from corebound.errors import Fault, ScenarioFaults
-from corebound.scenario.cell import Scalar, is_project
+from corebound.scenario.cell import Cell, Scalar, is_project
 from corebound.scenario.loader import load_document
 from corebound.scenario.matrix import Key, expand
 from corebound.scenario.models import Scenario
@@ -108,8 +110,21 @@ def _matrix(matrix: dict[str, Any], axis: Key, values: Sequence[Scalar]) -> dict
     return {**_with(varied_axes, axis, list(values)), **includes_and_excludes}
 
 
-# A separate name, so that a comparison never replaces the page of the nightly runs.
-COMMITS_SUFFIX = ".commits"
+# Separate names, so that a comparison never replaces the page of the nightly runs.
+COMMITS_SUFFIX, SIDES_SUFFIX = ".commits", ".sides"
+
+
+def compared_axis(document: dict[str, Any]) -> Key | None:
+    """The axis that was added to a scenario to compare its values; None for any other scenario."""
+    if not str(document.get("name")).endswith((COMMITS_SUFFIX, SIDES_SUFFIX)):
+        return None
+    ((key, value),) = document["baseline"].items()
+    return (key, *value) if isinstance(value, dict) else (key,)
+
+
+def key_without_axis(cell: Cell, axis: Key) -> str:
+    """A cell's key without an axis: that of the cell in the scenario's file."""
+    return replace(cell, axes=tuple(pair for pair in cell.axes if pair[0] != axis[-1])).key
 
 
 def runs_in_project(scenario: Scenario) -> bool:

@@ -23,7 +23,7 @@ from corebound.records.jsonl import Stored
 from corebound.records.run_record import Commit
 from corebound.runner import Ending
 from corebound.scenario.cell import PROJECT
-from corebound.scenario.compared_axis import COMMITS_SUFFIX
+from corebound.scenario.compared_axis import COMMITS_SUFFIX, SIDES_SUFFIX, key_without_axis
 from corebound.workflow import comparison_sides as sides
 from corebound.workflow import projects, scenarios
 from corebound.workflow.calibrate import noise_notes
@@ -202,13 +202,13 @@ def _exit_code(verdicts: Sequence[CellVerdict], result: RunResult) -> int:
 def _pairs(result: ScenarioResult, both: Sides) -> Iterator[CellAtCommits]:
     """Pair each cell of a scenario across both sides."""
     by_side: dict[tuple[str, str | None], CellResult] = {
-        (sides.key_without_axis(cell.cell, both.axis), sides.side_of(cell.cell, both.axis)): cell
+        (key_without_axis(cell.cell, both.axis), sides.side_of(cell.cell, both.axis)): cell
         for cell in result.cells
     }
     for key in dict.fromkeys(key for key, _ in by_side):
         base, head = (by_side.get((key, name)) for name in both.names)
         yield CellAtCommits(
-            scenario=result.scenario.name.removesuffix(COMMITS_SUFFIX).removesuffix(sides.SUFFIX),
+            scenario=result.scenario.name.removesuffix(COMMITS_SUFFIX).removesuffix(SIDES_SUFFIX),
             cell=key,
             base_ns=base.summary.median_ns if base else None,
             head_ns=head.summary.median_ns if head else None,

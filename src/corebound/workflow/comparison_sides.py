@@ -9,7 +9,6 @@ from pathlib import Path
 
 import yaml
 from msgspec import Struct
-from msgspec.structs import replace
 
 from corebound.errors import CoreboundError, InputError
 from corebound.launch import environments
@@ -17,6 +16,8 @@ from corebound.planning.models import CannotRun
 from corebound.records.run_record import Commit
 from corebound.scenario.cell import PROJECT, Cell, Scalar, is_project
 from corebound.scenario.compared_axis import (
+    SIDES_SUFFIX,
+    key_without_axis,
     runs_in_project,
     with_compared_axis,
     with_compared_commits,
@@ -29,8 +30,6 @@ from corebound.workflow.prepare import RunRequest
 from corebound.workflow.projects import Notify
 from corebound.workflow.scenarios import LoadedScenario
 
-# The end of the name of a scenario whose sides are not commits.
-SUFFIX = ".sides"
 # The length of a hash abbreviated by git, with room for large repositories.
 SHORT = 10
 _VERSION = re.compile(r"([A-Za-z0-9][A-Za-z0-9._-]*)==([A-Za-z0-9][A-Za-z0-9._+!-]*)")
@@ -86,12 +85,6 @@ def sides_of_commits(project: str, base: Commit, head: Commit) -> Sides:
         for commit in (base, head)
     )
     return Sides(subject=project, axis=("commit",), base=base_side, head=head_side)
-
-
-def key_without_axis(cell: Cell, axis: Key) -> str:
-    """A cell's key without the axis on which the sides differ."""
-    axes = tuple(pair for pair in cell.axes if pair[0] != axis[-1])
-    return replace(cell, axes=axes).key
 
 
 def side_of(cell: Cell, axis: Key) -> str | None:
@@ -191,7 +184,11 @@ def repeat_for_values(
         ScenarioFaults: A scenario does not support that axis.
     """
     add_sides = partial(
-        with_compared_axis, axis=values.axis, values=values.values, suffix=SUFFIX, margin=margin
+        with_compared_axis,
+        axis=values.axis,
+        values=values.values,
+        suffix=SIDES_SUFFIX,
+        margin=margin,
     )
     return _repeat(loaded, values.axis, request.profile, add_sides)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import resource
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from pathlib import Path
 from typing import Any, Protocol
@@ -20,7 +20,7 @@ from corebound.analysis.scenario_result import (
     CellResult,
     ScenarioResult,
     analyse_scenario,
-    differing_cells,
+    decide_together,
     findings,
 )
 from corebound.analysis.serialize import cell_document, findings_document
@@ -98,10 +98,11 @@ class RunResult(Struct, frozen=True, kw_only=True):
         is_too_short = self.ending == "out of time" and "ok" not in statuses
         return NO_ANSWER if is_too_short else 0
 
-    def scenario_results(self) -> Iterator[ScenarioResult]:
+    def scenario_results(self) -> tuple[ScenarioResult, ...]:
         """The result of each scenario of the run."""
-        for source in self.run.scenarios:
-            yield analyse_scenario(self.run, source, self.launches)
+        return decide_together(
+            [analyse_scenario(self.run, source, self.launches) for source in self.run.scenarios]
+        )
 
     @property
     def environments(self) -> set[str]:
@@ -119,8 +120,8 @@ class RunResult(Struct, frozen=True, kw_only=True):
     @property
     def document(self) -> dict[str, Any]:
         """Everything that `corebound run` prints of the result, as plain data."""
-        results = tuple(self.scenario_results())
-        differing, calibrations = differing_cells(results), self.calibrations()
+        calibrations = self.calibrations()
+        results = self.scenario_results()
         snapshot = self.run.snapshot_in(self.environments)
         return {
             "run": self.run.id,
@@ -134,7 +135,7 @@ class RunResult(Struct, frozen=True, kw_only=True):
                 cell_document(
                     cell,
                     self.run.host,
-                    is_finding=cell.cell.id in differing,
+                    is_finding=cell.cell.id in result.decided,
                     noise=_noise(cell, calibration_for(calibrations, result.run, result.source)),
                 )
                 for result in results

@@ -141,7 +141,7 @@ def test_disturbed_launches_are_named_in_their_row_and_in_json() -> None:
     )
     one = replace(one, launches=launches)
 
-    (row,) = [line for line in shown(one).splitlines() if "1 disturbed launch left out" in line]
+    (row,) = [line for line in shown(one).splitlines() if "1 of 6 launches discarded" in line]
     assert "faster" in row
     cells = one.document["cells"]
     assert [set(cell["left_out_launches"]) for cell in cells] == [set(), hit]

@@ -304,7 +304,7 @@ def words_of(page: str) -> str:
         # Of several launches, where the table that bounds them is another.
         (
             "scenario/resnet50-inference.html",
-            "Medians over launches, or of the one launch that is named;",
+            "Those of a named launch are its own.",
         ),
         # Of others, who gave none.
         ("claims.html", "Published values are quoted from their source, without an interval."),

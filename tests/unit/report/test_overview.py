@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from corebound.analysis.change_history import build_change_history
 from corebound.analysis.scenario_result import ScenarioResult
 from corebound.analysis.selection import latest_results
+from corebound.analysis.tuning_text import headline, races
 from corebound.analysis.wording import plain
 from corebound.errors import Fault
 from corebound.records import jsonl
@@ -18,10 +19,12 @@ from corebound.records.telemetry import Disturbance
 from corebound.report import site
 from corebound.report.inputs import PageContext, SiteInputs
 from corebound.report.pages.overview import OverviewPage, overview_page
+from corebound.report.scenario.page import scenario_page
 from corebound.scenario.matrix import expand
 from support.build import a_launch, a_run, a_scenario, a_series, a_worker
 from support.report_sample import NOW, pages_of
 from support.results import a_result
+from support.tuning import a_tuned_scenario, a_tuning
 
 NONE, ONE_CPU = "binding=none", "binding=one-cpu"
 LATER = "2026-03-15T08:00:00+00:00"
@@ -183,11 +186,11 @@ def test_launches_are_counted_with_the_reasons_of_those_that_were_discarded() ->
     page = page_of(latest_results([(a_run(scenarios=(scenario,)), launches)])[0])
 
     assert page.launches == (
-        "6 valid launches. 4 were discarded:"
-        " 2 not run as requested, 1 failed, 1 disturbed from outside."
+        "4 of 10 launches discarded: 2 not run as requested, 1 disturbed by the hypervisor,"
+        " 1 failed; 1 skipped"
     )
-    assert [(scenario.name, reasons) for scenario, reasons in page.discarded] == [
-        ("a-scenario", "2 not run as requested, 1 failed, 1 disturbed from outside")
+    assert [(scenario.name, counts) for scenario, counts in page.discarded] == [
+        ("a-scenario", page.launches)
     ]
 
 
@@ -281,3 +284,33 @@ def test_a_damaged_record_is_told_on_the_overview_and_on_its_runs_page(tmp_path:
     assert text in (tmp_path / "index.html").read_text()
     assert text in (tmp_path / "run" / "r1.html").read_text()
     assert text not in (tmp_path / "run" / "r2.html").read_text()
+
+
+def test_a_race_overrides_the_advice_of_its_scenario_on_every_page_and_says_so() -> None:
+    tuned, _ = a_tuning()
+    slower = {"binding=none,threads=default": 20.0, "binding=none,threads=1": 10.0}
+    run = replace(a_run(scenarios=(a_tuned_scenario(),)), host=tuned.run.host)
+    result = a_result(a_tuned_scenario(), slower, run=run)
+    context = PageContext(now=NOW, races=races([tuned]))
+
+    overview = overview_page([result], context)
+    page = scenario_page(result, context, findings=(), records_file="r.jsonl")
+    alone = overview_page([result], PageContext(now=NOW))
+
+    (row,) = overview.rows
+    assert row.advice.says == page.advice
+    assert row.advice.says.startswith(headline(tuned, bounds=False))
+    assert "overrides" in row.advice.says
+    assert (overview.action, page.action, row.advice.set) == (None, None, None)
+    assert alone.rows[0].advice.says not in page.advice
+    assert headline(tuned, bounds=False) in plain(overview.hero.verdict)
+
+
+def test_a_race_on_another_host_says_nothing_about_this_one() -> None:
+    tuned, _ = a_tuning()
+    elsewhere = replace(tuned, run=replace(tuned.run, host=replace(tuned.run.host, id="other")))
+    result = a_result(a_tuned_scenario(), {"binding=none,threads=default": 20.0})
+
+    (row,) = overview_page([result], PageContext(now=NOW, races=races([elsewhere]))).rows
+
+    assert row.advice.race is None

@@ -8,6 +8,7 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
+from corebound.analysis.launch_metrics import launch_counts
 from corebound.analysis.wording import count
 from corebound.cli.commands.run import print_run
 from corebound.cli.options import Json, Records, notifier
@@ -45,19 +46,21 @@ def list_(
     """
     stored = list_runs(records, notifier(Console(stderr=True)))
     shown = stored if every else stored[:_NEWEST]
-    runs = [recorded_run(jsonl.read(one.file)) for one in shown]
+    runs = [
+        (recorded_run(one), launch_counts(one.launches))
+        for one in (jsonl.read(each.file) for each in shown)
+    ]
     if as_json:
-        print_json(runs)
+        print_json([run for run, _ in runs])
         return
     console = Console()
     table = Table(box=None, padding=(0, 1))
     for heading in ("run", "started", "scenarios", "launches", "commit"):
         table.add_column(heading, no_wrap=heading in {"run", "started"}, overflow="fold")
-    for run in runs:
+    for run, counts in runs:
         started = run.started_at.replace("T", " ")[:16]
-        counts = ", ".join(f"{number} {status}" for status, number in run.launches.items())
         names = Text(", ".join(run.scenarios))
-        table.add_row(run.run, started, names, counts or "none", Text(run.commit or "-"))
+        table.add_row(run.run, started, names, counts.says, Text(run.commit or "-"))
     print_table(table, console)
     if hidden := len(stored) - len(shown):
         console.print(Text(f"{count(hidden, 'older run')} not shown: `corebound list --all`."))

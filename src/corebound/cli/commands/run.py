@@ -15,11 +15,11 @@ from rich.text import Text
 
 from corebound import units
 from corebound.analysis.duplicate_names import short_names
-from corebound.analysis.launch_metrics import disturbed_note
+from corebound.analysis.launch_metrics import disturbed_note, launch_counts
 from corebound.analysis.launch_modes import mode_notes, regime_note
 from corebound.analysis.noise_floor import calibration_for, noise_floor_note
-from corebound.analysis.scenario_result import CellResult, ScenarioResult, differing_cells
-from corebound.analysis.wording import NO_BASELINE, compared_bounds, relative_speed
+from corebound.analysis.scenario_result import CellResult, ScenarioResult
+from corebound.analysis.wording import NO_BASELINE, capital, compared_bounds, relative_speed
 from corebound.cli.options import (
     Budget,
     Committed,
@@ -175,11 +175,10 @@ def _announce(
 
 def print_run(result: RunResult, console: Console) -> None:
     """Print one table for each scenario, then notes and the locations of files."""
-    results = tuple(result.scenario_results())
-    differing = differing_cells(results)
+    results = result.scenario_results()
     calibrations = result.calibrations()
     for scenario_result in results:
-        print_table(_table(scenario_result, differing), console)
+        print_table(_table(scenario_result), console)
         calibration = calibration_for(calibrations, scenario_result.run, scenario_result.source)
         for note in mode_notes(scenario_result):
             console.print(Text(note))
@@ -196,12 +195,13 @@ def print_run(result: RunResult, console: Console) -> None:
             Text("Run `corebound calibrate` to see the smallest difference this host can detect.")
         )
     cells = [cell for scenario_result in results for cell in scenario_result.cells]
-    if any(_differs_by_itself(cell) and cell.cell.id not in differing for cell in cells):
+    decided = {cell for scenario_result in results for cell in scenario_result.decided}
+    if any(_differs_by_itself(cell) and cell.cell.id not in decided for cell in cells):
         compared = sum(cell.comparison is not None for cell in cells)
         console.print(
             Text(f"Brackets: not significant after correcting for {compared} comparisons.")
         )
-    console.print(Text(_counts_text(result)))
+    console.print(Text(f"{capital(launch_counts(result.launches).says)}."))
     if (snapshot := result.run.snapshot_in(result.environments)) is not None:
         console.print(
             Text(f"Measured with uncommitted changes, {snapshot.name}: not part of the history."),
@@ -210,16 +210,6 @@ def print_run(result: RunResult, console: Console) -> None:
     if result.ending == "out of time":
         console.print(Text("The budget ran out. To continue: `corebound run --resume`."))
     console.print(Text(f"Records: {result.file}"), soft_wrap=True)
-
-
-def _counts_text(result: RunResult) -> str:
-    text = ", ".join(
-        f"{number} {status}" for status, number in result.launches_by_status("measure").items()
-    )
-    if profiles := result.launches_by_status("profile"):
-        profiled = ", ".join(f"{number} {status}" for status, number in profiles.items())
-        text += f"; operators: {profiled}"
-    return text
 
 
 def _fewest_launches(result: ScenarioResult) -> int:
@@ -231,7 +221,7 @@ def _differs_by_itself(cell: CellResult) -> bool:
     return cell.comparison is not None and cell.comparison.verdict in {"faster", "slower"}
 
 
-def _table(result: ScenarioResult, differing: frozenset[str]) -> Table:
+def _table(result: ScenarioResult) -> Table:
     table = Table(title=result.scenario.title, title_justify="left", box=None, padding=(0, 1))
     axes = ", ".join(axis for axis, _ in result.cells[0].cell.visible_axes) if result.cells else ""
     table.add_column(axes or "cell", overflow="fold")
@@ -241,11 +231,11 @@ def _table(result: ScenarioResult, differing: frozenset[str]) -> Table:
     table.add_column("95 % CI", justify="right", min_width=len("−15 to +15 %"))
     table.add_column("verdict", min_width=VERDICT_WIDTH)
     for cell in result.cells:
-        table.add_row(*_row(cell, differing))
+        table.add_row(*_row(cell, result.decided))
     return table
 
 
-def _row(cell: CellResult, differing: frozenset[str]) -> Sequence[str]:
+def _row(cell: CellResult, decided: frozenset[str]) -> Sequence[str]:
     median_ns, comparison = cell.summary.median_ns, cell.comparison
     label = short_names((cell.cell, *cell.duplicates)) if cell.duplicates else cell.cell.label
     if median_ns is None:
@@ -255,7 +245,7 @@ def _row(cell: CellResult, differing: frozenset[str]) -> Sequence[str]:
         word = "baseline" if cell.baseline is None else NO_BASELINE.word
         return label, units.duration(median_ns), "", "", "; ".join(filter(None, (word, disturbed)))
     verdict = "; ".join(filter(None, (verdict_text(comparison), disturbed)))
-    if _differs_by_itself(cell) and cell.cell.id not in differing:
+    if _differs_by_itself(cell) and cell.cell.id not in decided:
         verdict = f"({verdict})"
     return (
         label,

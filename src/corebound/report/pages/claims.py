@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections import Counter
 from collections.abc import Sequence
 
 from msgspec import Struct
@@ -11,9 +12,9 @@ from corebound.analysis.claims import ClaimResult, Judgement, judge_claims
 from corebound.analysis.commands import CommandLine, reproduce_command
 from corebound.analysis.scenario_result import ScenarioResult
 from corebound.analysis.wording import (
-    Text,
     TextSpan,
     VerdictWord,
+    capital,
     count,
     day,
     rich,
@@ -163,20 +164,16 @@ def _groups(
 
 
 def _hero(scenario_results: Sequence[ScenarioResult], results: Sequence[ClaimResult]) -> Hero:
-    counts = {
-        word: sum(result.judgement == word for result in results) for word in (*_WORDS, "needs")
-    }
-    tried = counts["reproduces"] + counts["does not"]
-    verdict: Text
-    if tried:
-        held = TextSpan(f"{counts['reproduces']} of {tried}", "strong")
-        verdict = rich(held, " published claims with a conclusive result here reproduce.")
-    else:
-        verdict = rich("No published claim has a conclusive result here.")
+    counts = Counter(result.judgement for result in results)
+    held = counts["reproduces"]
+    verdict = rich(
+        TextSpan(f"{held:,} of {count(len(results), 'published claim')}", "strong"),
+        f" {'reproduces' if held == 1 else 'reproduce'} here.",
+    )
     rest = {
+        f"{'does' if counts['does not'] == 1 else 'do'} not": counts["does not"],
         "inconclusive": counts["undecided"],
-        "not measured": counts["not measured"],
-        f"{'needs' if counts['needs'] == 1 else 'need'} another host": counts["needs"],
+        "not testable": counts["not measured"] + counts["needs"],
     }
     others = ", ".join(f"{number} {word}" for word, number in rest.items() if number)
     hosts = list(
@@ -188,7 +185,7 @@ def _hero(scenario_results: Sequence[ScenarioResult], results: Sequence[ClaimRes
         question="Do published claims hold on this host?",
         context="",
         verdict=verdict,
-        support=rich(f"On {location}. {f'Others: {others}.' if others else ''}".strip()),
+        support=rich(f"On {location}. {capital(others)}{'.' if others else ''}".strip()),
         flags=(),
     )
 

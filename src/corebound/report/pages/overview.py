@@ -13,7 +13,7 @@ from corebound.analysis.claims import judge_claims
 from corebound.analysis.commands import FIRST, RESUME, CommandLine, reproduce_command
 from corebound.analysis.duplicate_names import long_names
 from corebound.analysis.host_records import Record
-from corebound.analysis.launch_metrics import LaunchCounts, first_reason, launch_counts, metric_of
+from corebound.analysis.launch_metrics import first_reason, launch_counts, metric_of
 from corebound.analysis.noise_floor import calibration_for
 from corebound.analysis.recommendation import (
     Advice,
@@ -281,7 +281,7 @@ def overview_page(
         faults: Records that could not be read.
     """
     history = context.history
-    advices = advise(results)
+    advices = advise(results, context.races)
     news = whats_new(history, records)
     top = _headline(advices)
     if news and (news.is_news or not results):
@@ -317,7 +317,9 @@ def overview_page(
         ticks=effect_ticks(axis, NARROW_COLUMN) if axis else (),
         news=news,
         rows=tuple(rows),
-        launches=_launches(results),
+        launches=launch_counts(launch for result in results for launch in result.launches).says
+        if results
+        else "",
         discarded=_discarded(results),
         situations=_situations(advices),
         tunings=tuple(tunings),
@@ -347,6 +349,11 @@ def _headline(advices: Sequence[Advice]) -> _Headline:
             action=Action(prompt="Run", line=FIRST[0]),
         )
     top = headline(advices)
+    if top is not None and top.race is not None:
+        return _Headline(
+            verdict=rich(f"{top.result.scenario.title}: ", strong(top.race.says)),
+            support=rich(top.race.basis),
+        )
     if top is not None and top.largest is not None:
         return _Headline(
             verdict=_effect_sentence(top.result, top.largest),
@@ -534,28 +541,9 @@ def _measured_on(results: Sequence[ScenarioResult]) -> str:
     return f"on {where}, last measured {day(newest)}"
 
 
-def _launches(results: Sequence[ScenarioResult]) -> str:
-    counts = launch_counts(cell for result in results for cell in result.cells)
-    total = counts.total_discarded
-    if not counts.counted and not total:
-        return ""
-    if not total:
-        return f"{count(counts.counted, 'launch', 'launches')}, none discarded."
-    text = f"{count(counts.counted, 'valid launch', 'valid launches')}."
-    if total == 1:
-        return f"{text} One was discarded: {counts.discarded[0][0]}."
-    return f"{text} {total:,} were discarded: {_reasons(counts)}."
-
-
-def _reasons(counts: LaunchCounts) -> str:
-    return ", ".join(f"{number:,} {reason}" for reason, number in counts.discarded)
-
-
 def _discarded(results: Sequence[ScenarioResult]) -> tuple[tuple[Scenario, str], ...]:
-    by_scenario = [(result.scenario, launch_counts(result.cells)) for result in results]
-    return tuple(
-        (scenario, _reasons(counts)) for scenario, counts in by_scenario if counts.discarded
-    )
+    by_scenario = [(result.scenario, launch_counts(result.launches)) for result in results]
+    return tuple((scenario, counts.says) for scenario, counts in by_scenario if counts.discarded)
 
 
 # Fewer scenarios are seen at once; more are found with the search.

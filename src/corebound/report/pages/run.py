@@ -13,11 +13,19 @@ from corebound.analysis.commands import (
     original_command,
     scenario_command,
 )
-from corebound.analysis.launch_metrics import evidence_of, fix_of, reason_of, status_counts
+from corebound.analysis.launch_metrics import (
+    LaunchCounts,
+    discarded_launches,
+    evidence_of,
+    fix_of,
+    launch_counts,
+    reason_of,
+)
 from corebound.analysis.wording import (
     Text,
     TextSpan,
     Tone,
+    capital,
     count,
     day,
     rich,
@@ -65,7 +73,7 @@ class RunPage(Struct, frozen=True, kw_only=True):
         command: The command that started it.
         scenarios: (title, address, its launches in words, command to measure it again) of each.
         checks: The doctor's results; None if it did not run.
-        uncounted_launches: Launches that are neither ok nor skipped; `launches` are all.
+        uncounted_launches: Launches that were discarded or failed; `launches` are all.
         fixes: What to do about them: each advice once, with the number of launches it is for.
         launch_counts: The number of launches of each kind.
     """
@@ -100,8 +108,15 @@ def run_page(
     ordered = sorted(
         launches, key=lambda launch: (launch.kind, launch.block, launch.position, launch.id)
     )
-    rows = tuple(_launch(run, launch) for launch in ordered)
-    uncounted = tuple(row for row in rows if row.launch.status not in {"ok", "skipped"})
+    discarded = {launch.id: reason for launch, reason in discarded_launches(launches)}
+    rows = tuple(_launch(run, launch, discarded.get(launch.id, "")) for launch in ordered)
+    # A profile that failed is shown, too.
+    uncounted = tuple(
+        row
+        for row in rows
+        if row.launch.id in discarded or row.launch.status not in {"ok", "skipped"}
+    )
+    counts = launch_counts(launches)
     return RunPage(
         address=run_file(run),
         head=Head(
@@ -114,8 +129,8 @@ def run_page(
             title=f"Run {run.id}",
             question="",
             context=f"on {run.host.name}, {day(run.started_at)}",
-            verdict=_verdict(launches),
-            support=rich(_support(run, launches)),
+            verdict=_verdict(counts),
+            support=rich(_support(run, launches, counts)),
             flags=() if flag is None else (flag,),
         ),
         host=f"../{host_file(run.host.id)}",
@@ -127,50 +142,27 @@ def run_page(
         uncounted_launches=uncounted,
         fixes=_fixes(uncounted, launches),
         launches=rows,
-        launch_counts=_count_words(launches),
+        launch_counts=counts.says,
     )
 
 
-def _verdict(launches: Sequence[Launch]) -> Text:
-    started = _started(launches)
-    lost = [launch for launch in started if launch.status != "ok"]
-    if not launches:
-        return rich("No launch was recorded.")
-    if not started:
-        return rich("No launch was made.")
-    if not lost:
+def _verdict(counts: LaunchCounts) -> Text:
+    if not counts.counted and not counts.discarded:
+        return rich("No launch was made." if counts.skipped else "No launch was recorded.")
+    if not counts.total_discarded:
         return rich("Every launch ", TextSpan("counts", "good"), ".")
-    text = f"{len(lost)} of {count(len(started), 'launch', 'launches')}"
-    return rich(
-        text, " ", TextSpan("do not count" if len(lost) > 1 else "does not count", "bad"), "."
+    return rich(TextSpan(counts.headline, "bad"), ".")
+
+
+def _support(run: Run, launches: Sequence[Launch], counts: LaunchCounts) -> str:
+    spent_ns = sum(
+        launch.duration_ns
+        for launch in launches
+        if launch.kind == "measure" and launch.status != "skipped"
     )
-
-
-def _started(launches: Sequence[Launch]) -> list[Launch]:
-    """Measuring launches that were made: neither skipped ones nor profiling ones."""
-    return [
-        launch for launch in launches if launch.kind == "measure" and launch.status != "skipped"
-    ]
-
-
-def _count_words(launches: Sequence[Launch]) -> str:
-    """The number of launch records of each kind."""
-    skipped = sum(launch.kind == "measure" and launch.status == "skipped" for launch in launches)
-    profiled = sum(launch.kind == "profile" for launch in launches)
-    parts = [count(len(_started(launches)), "launch", "launches")]
-    if profiled:
-        parts.append(f"{profiled:,} that profiled operators")
-    if skipped:
-        parts.append(f"{skipped:,} skipped")
-    return ", ".join(parts)
-
-
-def _support(run: Run, launches: Sequence[Launch]) -> str:
-    parts = ", ".join(status_counts(launches)) or "no launch"
-    spent_ns = sum(launch.duration_ns for launch in _started(launches))
     scenarios = count(len(run.scenarios), "scenario")
     took = f" The launches took {total_time(spent_ns)} together." if spent_ns else ""
-    return f"{scenarios}; {parts}.{took}"
+    return f"{scenarios}; {counts.says}.{took}"
 
 
 def _facts(run: Run) -> tuple[Fact, ...]:
@@ -213,13 +205,11 @@ def _scenarios(
     cells_of = [launch.cell for launch in launches]
     for source in run.scenarios:
         name = str(source.document.get("name", ""))
-        text = ", ".join(
-            status_counts([launch for launch in launches if launch.cell.scenario == name])
-        )
+        text = launch_counts(launch for launch in launches if launch.cell.scenario == name).says
         title = str(source.document.get("title") or name)
         cells = tuple({cell.id: cell for cell in cells_of if cell.scenario == name}.values())
         command = scenario_command(run, source, cells)
-        rows.append((title, f"../scenario/{name}.html", text or "no launch", command))
+        rows.append((title, f"../scenario/{name}.html", text, command))
     return tuple(rows)
 
 
@@ -243,8 +233,8 @@ def _fixes(
     )
 
 
-def _launch(run: Run, launch: Launch) -> RunLaunch:
-    notes = [reason_of(launch), *evidence_of(launch)]
+def _launch(run: Run, launch: Launch, discarded: str) -> RunLaunch:
+    notes = [reason_of(launch) or capital(discarded), *evidence_of(launch)]
     if launch.leftover_processes:
         notes.append(
             f"left running by its worker, and ended: {', '.join(launch.leftover_processes)}"

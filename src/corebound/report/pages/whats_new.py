@@ -324,7 +324,7 @@ def _support(
         parts += [strong(f"{count(doubts, 'configuration')} inconclusive", "#undecided"), ". "]
     if failed:
         parts += [
-            strong(f"{count(failed, 'configuration')} had discarded launches", "#failed"),
+            strong(f"{count(failed, 'configuration')} failed in the latest run", "#failed"),
             ". ",
         ]
     if failing:

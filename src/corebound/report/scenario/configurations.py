@@ -19,6 +19,7 @@ from corebound.analysis.launch_metrics import (
     context_switches,
     disturbed_note,
     fix_of,
+    launch_counts,
     median_of,
     metric_of,
     migrations,
@@ -28,7 +29,11 @@ from corebound.analysis.launch_metrics import (
     total_wall_ns,
 )
 from corebound.analysis.launch_modes import mode_notes, modes_by_launch, regime_note
-from corebound.analysis.scenario_result import CellResult, ScenarioResult
+from corebound.analysis.scenario_result import (
+    CellResult,
+    ScenarioResult,
+    same_configurations,
+)
 from corebound.analysis.throughput import is_peak_plausible, peak_share_text, throughput
 from corebound.analysis.wording import (
     NO_BASELINE,
@@ -245,9 +250,10 @@ def _number_text(result: ScenarioResult) -> str:
     if incomplete is not None and incomplete.never:
         total = count(number + incomplete.never, "configuration")
         return f"{number:,} of {total}; the others were never launched"
-    duplicates = sum(len(cell.duplicates) for cell in result.cells)
-    if duplicates:
-        return f"{number:,} distinct of {count(number + duplicates, 'configuration')}"
+    same = same_configurations(result)
+    every = number + sum(len(cell.duplicates) for cell in result.cells)
+    if same:
+        return f"{count(every, 'configuration')}, {every - same:,} distinct on this host"
     return count(number, "configuration")
 
 
@@ -404,12 +410,12 @@ def _details(result: ScenarioResult, cell: CellResult, *, show_peak: bool) -> It
 
 
 def _launches_text(cell: CellResult) -> str:
-    """How many launches count, and how many of each status do not: `5, and 1 invalid`."""
-    others = ", ".join(
-        f"{number} {status}" for status, number in cell.summary.counts if status != "ok" and number
-    )
-    number = f"{len(cell.summary.launches):,}"
-    return f"{number}, and {others}" if others else number
+    """How many launches count, and how many do not: `5, and 1 discarded: failed`."""
+    counts = launch_counts(cell.launches)
+    number = f"{counts.counted:,}"
+    if not counts.discarded:
+        return number
+    return f"{number}, and {counts.total_discarded:,} discarded: {counts.reasons}"
 
 
 def _over_launches(cell: CellResult) -> Iterator[Detail]:

@@ -10,10 +10,10 @@ from msgspec import Struct
 
 from corebound.analysis.commands import CommandLine, launch_command, reproduce_command
 from corebound.analysis.launch_metrics import (
+    discarded_launches,
     evidence_of,
     fix_of,
     reason_of,
-    status_counts,
 )
 from corebound.analysis.scenario_result import CellResult, ScenarioResult, typical_launch
 from corebound.analysis.wording import Label, Tone, capital, count, full_name, label, mode_class
@@ -255,9 +255,6 @@ _LOG_CHARACTERS = 2_000
 _OK_LOG_CHARACTERS = 400
 
 
-_DISCARDED = "Disturbed from outside, and left out of the configuration's value."
-
-
 _TONES: dict[str, Tone] = {"ok": "good", "skipped": "plain"}
 
 
@@ -292,18 +289,17 @@ class LaunchRow(Struct, frozen=True, kw_only=True):
 
 def launch_rows(result: ScenarioResult) -> tuple[LaunchRow, ...]:
     """Every launch in the order they ran; those that are not `ok` with the end of their log."""
-    discarded = {
-        summary.launch: summary for cell in result.cells for summary in cell.summary.left_out
+    discarded = {launch.id: reason for launch, reason in discarded_launches(result.launches)}
+    summaries = {
+        summary.launch: summary
+        for cell in result.cells
+        for summary in (*cell.summary.launches, *cell.summary.left_out)
     }
-    counted = {
-        summary.launch: summary for cell in result.cells for summary in cell.summary.launches
-    }
-    summaries = counted | discarded
     return tuple(
         LaunchRow(
             launch=launch,
             summary=summary,
-            reason=_DISCARDED if launch.id in discarded else reason_of(launch),
+            reason=reason_of(launch) or capital(discarded.get(launch.id, "")),
             fix=fix_of(launch, result.launches),
             evidence=launch.disturbance.evidence
             if launch.disturbance and summary and summary.disturbed
@@ -331,8 +327,3 @@ def log_tail(launch: Launch, *, even_ok: bool = False) -> str:
     max_characters = _OK_LOG_CHARACTERS if launch.status == "ok" else _LOG_CHARACTERS
     log = launch.log.strip()
     return log if len(log) <= max_characters else f"…{log[-max_characters:]}"
-
-
-def launch_counts(result: ScenarioResult) -> str:
-    """The number of launches per status: `88 ok, 1 invalid, 3 skipped`."""
-    return ", ".join(status_counts(result.launches))

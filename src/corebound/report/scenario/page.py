@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
 
+from corebound.analysis.launch_metrics import launch_counts
 from corebound.analysis.recommendation import advise
 from corebound.analysis.scenario_result import ScenarioResult
 from corebound.analysis.wording import day, plain
@@ -19,7 +20,6 @@ from corebound.report.scenario.history import ScenarioHistory, scenario_history
 from corebound.report.scenario.launches import (
     LaunchRow,
     Warmup,
-    launch_counts,
     launch_rows,
     typical_launches,
     warmup,
@@ -85,7 +85,7 @@ def scenario_page(
     """
     shown = typical_launches(result)
     table = configurations(result)
-    (advice,) = advise([result])
+    (advice,) = advise([result], context.races)
     origin = provenance(result, records_file=records_file)
     evaluated = [check for check in origin.checks if check.passed is not None]
     verdict_section = hero(
@@ -106,7 +106,8 @@ def scenario_page(
         run=run_file(result.run),
         host=host_file(result.run.host.id),
         hero=verdict_section,
-        advice=advice.says,
+        # That of a comparison of commits is the headline.
+        advice=advice.says if advice.says != plain(verdict_section.verdict) else "",
         action=action_of(advice, prompt=advice.says),
         heat_map=heat_map(result, table.anchors),
         configurations=table,
@@ -120,6 +121,6 @@ def scenario_page(
         warmup=warmup(result, shown),
         claims=claim_rows(result),
         launches=launch_rows(result),
-        launch_counts=launch_counts(result),
+        launch_counts=launch_counts(result.launches).says,
         provenance=origin,
     )

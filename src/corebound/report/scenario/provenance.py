@@ -15,6 +15,7 @@ from corebound.machine.identity import Host
 from corebound.machine.peak_flops import Peak
 from corebound.machine.topology import Topology, cpu_list
 from corebound.records.run_record import EnvironmentLock, Run
+from corebound.scenario.compared_axis import compared_axis
 from corebound.units import cpu_quota, significant, size
 
 
@@ -58,13 +59,15 @@ def provenance(result: ScenarioResult, *, records_file: str) -> Provenance:
 
 def _command_comment(result: ScenarioResult) -> str:
     """What the command does, and how long it took here, as far as the run got."""
+    is_compared = compared_axis(result.source.document) is not None
+    what = f"measures {'the two sides' if is_compared else 'every configuration'}"
     spent_ns = sum(launch.duration_ns for launch in result.launches)
     if not spent_ns:
-        return "measures every configuration"
+        return what
     spent = total_time(spent_ns)
     if result.incomplete is None:
-        return f"measures every configuration again; its launches took {spent} here"
-    return f"measures every configuration; the launches until the run ended took {spent} here"
+        return f"{what} again; its launches took {spent} here"
+    return f"{what}; the launches until the run ended took {spent} here"
 
 
 def _run_facts(result: ScenarioResult, records_file: str) -> tuple[Fact, ...]:

@@ -2,12 +2,25 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
+from corebound.analysis.commit_comparison import sides_verdict
 from corebound.analysis.incomplete_run import IncompleteRun
-from corebound.analysis.launch_metrics import disturbed, first_reason, left_out, metric_of
+from corebound.analysis.launch_metrics import (
+    LaunchCounts,
+    disturbed,
+    first_reason,
+    launch_counts,
+    metric_of,
+)
 from corebound.analysis.noise_floor import calibration_for, noise_floor_note
-from corebound.analysis.scenario_result import BaselineComparison, CellResult, ScenarioResult
+from corebound.analysis.scenario_result import (
+    BaselineComparison,
+    CellResult,
+    ScenarioResult,
+    same_configurations,
+)
 from corebound.analysis.wording import (
     Flag,
     Text,
@@ -31,6 +44,7 @@ from corebound.records.calibration import Calibration
 from corebound.records.launch_record import Launch
 from corebound.report.elements import Hero
 from corebound.scenario.cell import Scalar
+from corebound.scenario.compared_axis import compared_axis
 from corebound.stats.comparison import Comparison
 from corebound.stats.launch_summary import CellSummary
 from corebound.units import duration, percent
@@ -52,8 +66,7 @@ def flags(result: ScenarioResult, checks_passed: int, checks: int) -> tuple[Flag
         uncommitted_flag((result,)),
         _ended_early(result),
         _disturbed_launches(result),
-        _discarded_launches(result),
-        _lost_launches(result),
+        discarded_flag(launch_counts(result.launches)),
         _unsteady_launches(result),
         _skipped_cells(result),
     ]
@@ -143,16 +156,11 @@ def _disturbed_launches(result: ScenarioResult) -> Flag | None:
     )
 
 
-def _discarded_launches(result: ScenarioResult) -> Flag | None:
-    discarded_pairs = [(cell, launch) for cell in result.cells for launch in left_out(cell)]
-    if not discarded_pairs:
+def discarded_flag(counts: LaunchCounts) -> Flag | None:
+    """A warning that launches do not count, with the reasons."""
+    if not counts.total_discarded:
         return None
-    total = sum(cell.summary.count("ok") for cell in result.cells)
-    return Flag.warning(
-        title=f"{count(len(discarded_pairs), 'disturbed launch', 'disturbed launches')} left out",
-        detail=f"of {total}, by {_causes(discarded_pairs)}: {_cell_names(discarded_pairs)}",
-        link="#launches",
-    )
+    return Flag.warning(title=counts.headline, detail=counts.reasons, link="#launches")
 
 
 def _causes(pairs: Sequence[tuple[CellResult, Launch]]) -> str:
@@ -164,22 +172,6 @@ def _cell_names(pairs: Sequence[tuple[CellResult, Launch]]) -> str:
     names = list(dict.fromkeys(full_name(cell.cell) for cell, _ in pairs))
     more = f" and {len(names) - 1:,} more" if len(names) > 1 else ""
     return f"{names[0]}{more}"
-
-
-def _lost_launches(result: ScenarioResult) -> Flag | None:
-    counts = {
-        status: sum(cell.summary.count(status) for cell in result.cells)
-        for status in ("invalid", "failed", "timed-out")
-    }
-    discarded = sum(counts.values())
-    if not discarded:
-        return None
-    total = sum(cell.summary.attempts - cell.summary.count("skipped") for cell in result.cells)
-    return Flag.warning(
-        title=f"{discarded:,} of {count(total, 'launch', 'launches')} discarded",
-        detail=", ".join(f"{number:,} {status}" for status, number in counts.items() if number),
-        link="#launches",
-    )
 
 
 def _unsteady_launches(result: ScenarioResult) -> Flag | None:
@@ -252,9 +244,20 @@ def hero(
         question=result.scenario.question,
         context=", ".join((*context, f"on {result.run.host.name}")),
         verdict=verdict,
-        support=(*support, *rich(f" {noise_text}")) if noise_text else support,
+        support=(
+            *support,
+            *rich(*(f" {text}" for text in (_lost_text(result), noise_text) if text)),
+        ),
         flags=flags(result, checks_passed, checks),
     )
+
+
+def _lost_text(result: ScenarioResult) -> str:
+    """How many launches were discarded and why, if they are most or the sides are compared."""
+    counts = launch_counts(result.launches)
+    is_compared = compared_axis(result.source.document) is not None
+    is_told = counts.total_discarded > counts.counted or (is_compared and counts.discarded)
+    return f"{counts.headline}: {counts.reasons}." if is_told else ""
 
 
 def _launches_per_cell(result: ScenarioResult) -> int:
@@ -283,6 +286,8 @@ def verdict_of(result: ScenarioResult) -> tuple[Text, Text]:
     measured = [cell for cell in result.cells if cell.is_measured]
     if not measured:
         return _no_result(result)
+    if result.ranked and compared_axis(result.source.document) is not None:
+        return _compared_sides(result)
     if result.winner is not None:
         return _faster(result, result.winner)
     if result.leader is not None:
@@ -293,6 +298,14 @@ def verdict_of(result: ScenarioResult) -> tuple[Text, Text]:
         rich("No comparison: the baseline has no valid launch."),
         rich("The launch table below shows the reasons."),
     )
+
+
+def _compared_sides(result: ScenarioResult) -> tuple[Text, Text]:
+    """The verdict between the sides of a comparison, and the values of the largest difference."""
+    largest = max(result.ranked, key=lambda pair: abs(math.log(pair.comparison.speedup_ratio)))
+    name = "" if len(result.ranked) == 1 else f"Largest: {full_name(largest.cell.cell)}. "
+    spans = _value_spans(largest.cell, largest.baseline, largest.comparison)
+    return sides_verdict(result), rich(name, *spans)
 
 
 def _faster(result: ScenarioResult, winner: BaselineComparison) -> tuple[Text, Text]:
@@ -373,12 +386,9 @@ def _none_faster(result: ScenarioResult, nearest: BaselineComparison) -> tuple[T
     if comparison.launches_needed:
         needed = count(comparison.launches_needed, "launch", "launches")
         support.append(f" At this noise about {needed} of each would decide it.")
-    duplicates = sum(
-        1 for alternative in result.ranked if alternative.cell.equivalent_cell is not None
-    ) + sum(len(cell_result.duplicates) for cell_result in result.cells)
-    if duplicates:
-        same = "configuration has" if duplicates == 1 else "configurations have"
-        support.append(f" {duplicates} {same} the same CPUs and threads as another on this host.")
+    if same := same_configurations(result):
+        have = "configuration has" if same == 1 else "configurations have"
+        support.append(f" {same} {have} the same CPUs and threads as another on this host.")
     return verdict, rich(*support)
 
 

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 
+from corebound.analysis.scenario_result import same_configurations
+from corebound.analysis.selection import latest_results
 from corebound.analysis.wording import plain
 from corebound.report.downloads import cells_json
 from corebound.report.scenario.configurations import configurations
 from corebound.report.scenario.scaling import scaling
 from corebound.report.scenario.verdict import verdict_of
 from support.duplicates import DUPLICATES, result_with_duplicates
+from support.report_sample import a_sample
 
 SAME = "unbound or one node with one thread a core; one node with 2 threads"
 
@@ -20,7 +23,7 @@ def test_one_row_names_all_configurations_that_it_was_measured_for() -> None:
     table = configurations(result)
 
     assert [row.same for row in table.rows] == [SAME, "", ""]
-    assert table.lead.startswith("3 distinct of 6 configurations")
+    assert table.lead.startswith("6 configurations, 3 distinct")
     assert table.absent == ""
     first = table.rows[0].anchor
     assert {table.anchors[key] for key in DUPLICATES} == {first}
@@ -32,6 +35,16 @@ def test_the_verdict_counts_the_duplicates() -> None:
 
     assert "3 configurations have the same CPUs" in plain(verdict_of(slower)[1])
     assert "3 other configurations have the same CPUs" in plain(verdict_of(faster)[1])
+
+
+def test_the_verdict_and_the_table_count_the_same_configurations() -> None:
+    # One of the launched cells is also the same as another.
+    (result,) = latest_results([a_sample()])
+
+    same = same_configurations(result)
+
+    assert same == sum(cell.equivalent_cell is not None for cell in result.cells) > 0
+    assert f"{len(result.cells) - same} distinct" in configurations(result).lead
 
 
 def test_configurations_that_are_all_the_same_have_one_result() -> None:

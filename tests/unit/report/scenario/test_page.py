@@ -338,7 +338,7 @@ def test_an_invalid_launch_is_flagged_and_discarded() -> None:
 
     assert any(flag.title == "1 of 90 launches discarded" for flag in page.hero.flags)
     row = row_of(page, "one node, one thread a core")
-    assert row.details[0].value == "5, and 1 invalid"
+    assert row.details[0].value == "5, and 1 discarded: not run as requested"
 
 
 def test_a_much_slower_configuration_is_flagged() -> None:
@@ -705,7 +705,7 @@ def test_a_retried_launch_has_not_failed_and_a_cell_counts_once() -> None:
         (1, "failed", "no disk"),
     ]
     assert tonight is not None
-    assert "1 configuration had discarded launches" in plain(tonight.support)
+    assert "1 configuration failed in the latest run" in plain(tonight.support)
     # Nothing replaced it.
     assert len(failed_rows(run, (disturbed,))) == 1
 

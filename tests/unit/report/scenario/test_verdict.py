@@ -267,10 +267,10 @@ def test_a_disturbed_launch_of_a_cell_with_enough_others_is_discarded_and_flagge
     host = tuple(cell for cell in FITTING if cell.environment == "host")
     first, *launches = (launched(cell, block) for block in range(4) for cell in host)
 
-    flag = flag_of(studied(replace(first, disturbance=OUTSIDE), *launches), "disturbed")
+    flag = flag_of(studied(replace(first, disturbance=OUTSIDE), *launches), "discarded")
 
-    assert (flag.tone, flag.title) == ("warn", "1 disturbed launch left out")
-    assert flag.detail == "of 8, by foreign load: unbound, environment host"
+    assert (flag.tone, flag.title) == ("warn", "1 of 8 launches discarded")
+    assert flag.detail == "disturbed by other programs"
 
 
 def test_values_based_on_disturbed_launches_are_flagged() -> None:
@@ -294,16 +294,13 @@ def test_rows_show_disturbed_and_discarded_launches() -> None:
     table = configurations(studied(*launches))
 
     assert {row.cell.cell.binding.mode: row.notes for row in table.rows} == {
-        "none": ("1 disturbed launch left out",),
+        "none": ("1 of 4 launches discarded",),
         "one-cpu": ("same CPUs and threads as unbound", "3 of 3 launches disturbed"),
     }
     medians_ns = [row.cell.summary.median_ns for row in table.rows]
     assert medians_ns == pytest.approx([8e6, 10e6])
     by_id = {row.launch.id: row for row in launch_rows(studied(*launches))}
-    assert (
-        by_id[launches[-1].id].reason
-        == "Disturbed from outside, and left out of the configuration's value."
-    )
+    assert by_id[launches[-1].id].reason == "Disturbed by other programs"
 
 
 def test_the_verdict_mentions_a_disturbed_launch_it_is_based_on() -> None:

@@ -1,0 +1,184 @@
+"""The page of a comparison of two commits, or of two values of a setting."""
+
+from __future__ import annotations
+
+import itertools
+import re
+import shlex
+from html import unescape
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+
+from corebound.analysis.launch_metrics import launch_counts
+from corebound.analysis.scenario_result import ScenarioResult, analyse_scenario
+from corebound.analysis.wording import plain
+from corebound.records.telemetry import Disturbance
+from corebound.report.inputs import PageContext
+from corebound.report.pages.overview import overview_page
+from corebound.report.render import Renderer
+from corebound.report.scenario.page import ScenarioPage, scenario_page
+from corebound.scenario.compared_axis import (
+    SIDES_SUFFIX,
+    with_compared_axis,
+    with_compared_commits,
+)
+from corebound.scenario.loader import load_document
+from corebound.scenario.matrix import expand
+from corebound.scenario.models import Scenario
+from corebound.scenario.select import select
+from support.build import a_run, a_scenario
+from support.paths import ROOT
+from support.report_sample import NOW
+from support.results import a_result
+
+BASE, HEAD = "1f0c1f0c1f", "caf92a7000"
+OUTSIDE = Disturbance(share=1.0, by=("foreign load",), evidence=("all of it",), refused=True)
+FILE = "scenarios/hashing.yaml"
+
+
+def a_file(**changes: object) -> Scenario:
+    """The scenario as its file has it."""
+    return a_scenario(**{"matrix": {"binding": ["none"]}, "environment": "project"} | changes)
+
+
+def compared(
+    ms: dict[str, float], scenario: Scenario | None = None, *, spread: float = 0.01
+) -> ScenarioResult:
+    """A comparison of two commits, by the time of each side's iterations."""
+    both = with_compared_commits(scenario or a_file(), [BASE, HEAD], FILE)
+    times = {
+        cell.key: ms[cell.commit or ""] for cell in expand(both, FILE) if (cell.commit or "") in ms
+    }
+    run = replace(
+        a_run(scenarios=(both,)),
+        argv=("corebound", "compare-commits", "main", "HEAD", FILE, "--budget", "60s"),
+    )
+    return a_result(both, times, run=run, spread=spread)
+
+
+def disturbed(result: ScenarioResult, number: int) -> ScenarioResult:
+    """The same with so many more launches that other programs disturbed."""
+    launches = result.launches
+    refused = [
+        replace(
+            launch,
+            id=f"{launch.id}-{at}",
+            status="invalid",
+            reason="disturbed",
+            disturbance=OUTSIDE,
+        )
+        for at, launch in enumerate((launches * number)[:number])
+    ]
+    return analyse_scenario(result.run, result.source, (*launches, *refused))
+
+
+def page_of(result: ScenarioResult) -> ScenarioPage:
+    return scenario_page(result, PageContext(now=NOW), findings=(), records_file="r.jsonl")
+
+
+def commands_of(result: ScenarioResult) -> set[str]:
+    """Every command on the page of a scenario."""
+    renderer = Renderer(
+        {path.name: path.read_text("utf-8") for path in (ROOT / "reports" / "templates").iterdir()}
+    )
+    html = unescape(renderer.page("scenario", page_of(result)))
+    return set(re.findall(r"corebound [a-z][^<\"]+", html))
+
+
+@pytest.mark.parametrize(
+    ("ms", "word"), [(16.0, "1.60× slower"), (5.0, "2.00× faster"), (10.0, "as fast as")]
+)
+def test_the_headline_is_the_verdict_between_the_commits(ms: float, word: str) -> None:
+    verdict = plain(page_of(compared({BASE: 10.0, HEAD: ms}, spread=0.001)).hero.verdict)
+
+    assert verdict.startswith(HEAD)
+    assert word in verdict
+    assert verdict.endswith(f"{BASE}.") or "within" in verdict
+
+
+def test_a_difference_that_is_not_decided_is_not_stated_as_one() -> None:
+    verdict = plain(page_of(compared({BASE: 10.0, HEAD: 16.0}, spread=0.9)).hero.verdict)
+
+    assert "looks" in verdict
+    assert "not decided" in verdict
+
+
+def test_what_was_left_out_and_why_is_at_the_top() -> None:
+    result = disturbed(compared({BASE: 10.0, HEAD: 16.0}), 36)
+    counts = launch_counts(result.launches)
+
+    support = plain(page_of(result).hero.support)
+
+    assert counts.total_discarded == 36
+    assert f"36 of {36 + counts.counted} launches discarded: disturbed by other programs" in support
+
+
+def test_its_commands_compare_the_commits_again_and_select_cells_of_the_file() -> None:
+    scenario = a_file(matrix={"binding": ["none", "one-cpu"], "threads": [1, 2]})
+    result = compared({BASE: 10.0, HEAD: 16.0}, scenario)
+    in_file = expand(scenario, FILE)
+
+    commands = commands_of(result)
+
+    assert any(line.startswith("corebound compare-commits") for line in commands)
+    for line in commands:
+        words = shlex.split(line)
+        assert words[1] in {"compare-commits", "reproduce", "plan"}
+        assert "--launches" not in words
+        chosen = [after for word, after in itertools.pairwise(words) if word == "--only"]
+        assert not chosen or select(in_file, chosen)
+        if words[1] == "compare-commits":
+            assert {BASE, HEAD} <= set(words) or line.startswith(
+                "corebound compare-commits main HEAD"
+            )
+
+
+def test_a_comparison_of_settings_has_the_command_that_names_both_values() -> None:
+    both = with_compared_axis(
+        a_scenario(parameters={"size": 1}, matrix={"binding": ["none", "one-cpu"]}),
+        ("parameters", "size"),
+        (64, 128),
+        FILE,
+        suffix=SIDES_SUFFIX,
+    )
+    times = {cell.key: 10.0 + index for index, cell in enumerate(expand(both, FILE))}
+
+    page = page_of(a_result(both, times))
+
+    command = page.configurations.rows[-1].command.line
+    assert "compare-commits parameters.size=64 parameters.size=128" in command
+    assert "size=" not in command.partition("--only")[2]
+
+
+def test_a_search_over_many_commits_names_its_own_command() -> None:
+    commits = [f"{at:010x}" for at in range(3)]
+    both = with_compared_commits(a_file(), commits, FILE)
+    run = replace(a_run(scenarios=(both,)), argv=("corebound", "bisect", "v1", "v2"))
+    result = a_result(both, {cell.key: 10.0 for cell in expand(both, FILE)}, run=run)
+
+    page = page_of(result)
+
+    assert page.provenance.command.line == "corebound bisect v1 v2"
+    # One commit of it can be compared with the first.
+    assert f"{commits[0]} {commits[2]}" in page.configurations.rows[-1].command.line
+
+
+def test_the_overview_gives_no_advice_to_set_a_commit() -> None:
+    result = compared({BASE: 10.0, HEAD: 16.0})
+
+    (row,) = overview_page([result], PageContext(now=NOW)).rows
+
+    assert HEAD in row.advice.says
+    assert "slower" in row.advice.says
+    assert not row.command or "--only commit" not in row.command.line
+
+
+def test_a_page_of_a_scenario_of_its_own_is_no_comparison() -> None:
+    scenario = load_document(a_scenario().document(), "s.yaml")
+
+    page = page_of(a_result(scenario, {"binding=none": 10.0, "binding=one-cpu": 20.0}))
+
+    assert page.provenance.command.line.startswith("corebound run")
+    assert Path(FILE).name not in page.provenance.command.line
