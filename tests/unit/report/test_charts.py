@@ -224,7 +224,8 @@ def used(strip: ThreadStrip, row: int) -> float:
     ran, seen = 0.0, set[int]()
     for track in strip.tracks:
         for stay in track.stretches:
-            if stay.row == row:
+            # A thread without CPU time fills nothing.
+            if stay.row == row and track.share:
                 moments = range(round(stay.begin * MOMENTS), round(stay.end * MOMENTS))
                 seen.update(moments)
                 ran += len(moments) * track.share
