@@ -161,7 +161,7 @@ def log_interval(
         confidence: Coverage wanted, in (0, 1).
     """
     reach = standard_error * student_quantile(freedom, (1 + confidence) / 2)
-    return Interval(low=math.exp(middle - reach), high=_exp(middle + reach), confidence=confidence)
+    return Interval(low=exp(middle - reach), high=exp(middle + reach), confidence=confidence)
 
 
 def share_interval(count: int, total: int, *, confidence: float = CONFIDENCE) -> Interval:
@@ -185,7 +185,7 @@ def share_interval(count: int, total: int, *, confidence: float = CONFIDENCE) ->
     )
 
 
-def _exp(power: float) -> float:
+def exp(power: float) -> float:
     """The exponential, infinite instead of an overflow: two launches can give a huge interval."""
     try:
         return math.exp(power)

@@ -25,7 +25,7 @@ from msgspec.structs import replace
 
 from corebound.records.tuning import RaceRule
 from corebound.stats.distributions import student_quantiles
-from corebound.stats.intervals import middles
+from corebound.stats.intervals import exp, middles
 from corebound.stats.shared_variance import share_variances
 
 # The spread of one block is unknown.
@@ -90,7 +90,7 @@ class Race(Struct, frozen=True, kw_only=True):
         dropped: Those that left, in order.
         ending: Why it ended; None: the next block launches `remaining`.
         faster_at_most: How much faster than the leader another one can be, as a share; infinite
-            after one block.
+            after one block, or where the launches differ too much for a bound.
     """
 
     blocks: int
@@ -213,7 +213,7 @@ def _after_next_block(race: Race, by_key: Mapping[str, Entrant], rule: RaceRule)
             key=key,
             block=block,
             by=remaining[0],
-            ratio=(math.exp(gap.middle), math.exp(gap.low)),
+            ratio=(exp(gap.middle), exp(gap.low)),
         )
         for key, gap in leaving.items()
     )
@@ -267,7 +267,9 @@ def _faster_at_most(
         if compares and low < -room and one.by != leader:
             low = max(low, _low_when_dropped(one, leader, by_key, rule))
         lows[one.key] = low
-    return math.expm1(max(0.0, *(-low for low in lows.values())))
+    # After two blocks, one odd launch can leave bounds beyond the range of floats.
+    with np.errstate(over="ignore"):
+        return float(np.expm1(max(0.0, *(-low for low in lows.values()))))
 
 
 def _low_when_dropped(

@@ -199,6 +199,36 @@ def test_everyone_remains_or_was_dropped_once(seed: int, order: list[float]) -> 
     assert all(one.block < race.blocks for one in race.dropped)
 
 
+@settings(max_examples=60)
+@given(
+    candidates=st.sampled_from([2, 12, 16, 40]),
+    odd=st.dictionaries(st.integers(0, 39), st.floats(-12, 12), max_size=3),
+    block=st.integers(0, 3),
+    seed=st.integers(0, 1_000),
+)
+@example(candidates=16, odd={3: 1.3}, block=1, seed=1)
+@example(candidates=12, odd={0: 1.7}, block=1, seed=1)
+def test_any_ratio_of_launches_has_an_ending(
+    candidates: int, odd: dict[int, float], block: int, seed: int
+) -> None:
+    entrants = a_field({str(index): 1.0 for index in range(candidates)}, blocks=6, seed=seed)
+    for index, digits in odd.items():
+        entrant = entrants[index % candidates]
+        log = entrant.log_costs[block] + digits * math.log(10)
+        entrants[index % candidates] = replace(
+            entrant, log_costs={**entrant.log_costs, block: log}
+        )
+    rule = RaceRule(max_blocks=6)
+
+    race = replay(entrants, rule)
+    chosen = finalists(race, entrants, rule, always=["0"])
+
+    assert race.ending is not None
+    assert race.faster_at_most >= 0
+    assert chosen is not None
+    assert all(low <= middle for one in race.dropped for middle, low in [one.ratio or (1, 1)])
+
+
 @settings(max_examples=30)
 @given(seed=st.integers(0, 10_000))
 @example(seed=17)
