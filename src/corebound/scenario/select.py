@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import re
 from collections.abc import Sequence
 from fnmatch import fnmatchcase
 
 from corebound.errors import InputError
+from corebound.machine.topology import cpu_list, parse_cpu_list
 from corebound.scenario.cell import Cell
+from corebound.scenario.matrix import axis_text
 from corebound.scenario.wording import closest
+from corebound.scenario.yaml_reader import as_data, read_yaml
 
 # A comma separates terms only if another term follows: CPU lists contain commas too.
 _SEPARATOR = re.compile(r",(?=[A-Za-z_][\w.-]*!?=)")
@@ -68,8 +73,23 @@ def _term_holds(cell: Cell, term: str) -> bool:
     if axis == "scenario":
         is_equal = fnmatchcase(cell.scenario, value)
     else:
-        is_equal = dict(cell.axes).get(axis) == value
+        is_equal = dict(cell.axes).get(axis) in (value, _as_in_file(value))
     return is_equal == (operator == "=")
+
+
+@functools.lru_cache(maxsize=1024)
+def _as_in_file(written: str) -> str:
+    """The text of a value that is written as in a scenario file: `default` for `null`."""
+    node, faults = read_yaml(written.encode(errors="surrogateescape"), "--only")
+    if node is None or faults:
+        return written
+    value = as_data(node)
+    if isinstance(value, dict) and len(value) == 1:
+        ((key, own),) = value.items()  # of `binding` or `environment`
+        with contextlib.suppress(ValueError):  # no list of CPUs, so no cell has it
+            own = cpu_list(parse_cpu_list(str(own))) if key == "cpus" else own
+        value = f"{key}:{own}"
+    return axis_text(value)
 
 
 def _check_expression(cells: Sequence[Cell], expression: str) -> None:
@@ -98,7 +118,7 @@ def _check_term(cells: Sequence[Cell], expression: str, term: str) -> None:
         valid_values = {
             own_value for cell in cells for name, own_value in cell.axes if name == axis
         }
-        is_valid = value in valid_values
+        is_valid = not valid_values.isdisjoint((value, _as_in_file(value)))
     if not valid_values:
         names = dict.fromkeys(name for cell in cells for name, _ in cell.axes)
         raise _error(

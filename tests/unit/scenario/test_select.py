@@ -48,6 +48,38 @@ def test_only_selects_cells(only: list[str], expected: list[str]) -> None:
 
 
 @pytest.mark.parametrize(
+    ("axis", "value", "written"),
+    [
+        ("wait_policy", None, ["null", "~", "default"]),
+        ("smt", True, ["true", "True"]),
+        ("binding", {"cpus": "0-3"}, ["{cpus: 0-3}", "{cpus: '0,1,2-3'}", "cpus:0-3"]),
+        ("threads", "default", ["default", "'default'", '"default"']),
+        ("size", 1.5, ["1.5", "1.50", "15e-1"]),
+        ("size", "a,b", ["a,b", "'a,b'"]),
+        ("size", "null", ["'null'", "null"]),
+        ("mode", False, ["false", "FALSE"]),
+    ],
+)
+def test_every_value_can_be_selected_as_its_file_has_it(
+    axis: str, value: object, written: list[str]
+) -> None:
+    is_setting = axis in {"wait_policy", "smt", "binding", "threads"}
+    values = [value, {"smt": False, "threads": 1, "wait_policy": "active"}.get(axis, "none")]
+    own = {axis: values} if is_setting else {"parameters": {axis: values}}
+    cells = cells_of(workload="m:f", matrix=own)
+
+    for text in written:
+        assert select(cells, [f"{axis}={text}"]) == cells[:1]
+        assert select(cells, [f"{axis}!={text}"]) == cells[1:]
+
+
+@given(st.text(max_size=12))
+def test_any_text_of_a_value_is_selected_or_refused(text: str) -> None:
+    with suppress(InputError):
+        select(CELLS, [f"binding={text}", f"binding={{cpus: {text}}}"])
+
+
+@pytest.mark.parametrize(
     ("only", "message"),
     [
         (
