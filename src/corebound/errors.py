@@ -125,6 +125,37 @@ class Fault:
         return f"{where}: {self.what} {self.fix}"
 
 
+@contextmanager
+def collect_fault(
+    file: Path, faults: list[Fault], *, what: str = "this run", fix: str | None = None
+) -> Iterator[None]:
+    """Skip what cannot be read or analysed: the block's error becomes a fault of its file.
+
+    One file must not cost the results of all others, whatever its analysis raises.
+
+    Args:
+        file: The file that the block reads.
+        faults: Receives the fault.
+        what: What is skipped, for the message.
+        fix: How to fix a file that cannot be read; None: as the error says.
+    """
+    try:
+        yield
+    except CoreboundError as error:
+        line = 1 if error.where.endswith(":1") else None
+        text = f"{what} was skipped: {error.what}"
+        faults.append(Fault(file=str(file), line=line, what=text, fix=fix or error.fix))
+    except Exception as error:  # noqa: BLE001  # a bug, but in the analysis of this file only
+        faults.append(analysis_fault(str(file), error, what=what))
+
+
+def analysis_fault(file: str, error: Exception, *, what: str = "this run") -> Fault:
+    """The fault of something recorded whose analysis raised an error that is a bug."""
+    kind = f"{type(error).__name__}: {error}".partition("\n")[0][:200]
+    text = f"{what} was skipped, because its analysis failed: {kind}. This is a bug in corebound."
+    return Fault(file=file, line=None, what=text, fix="Please report it together with this file.")
+
+
 class ScenarioFaults(InputError):
     """All faults of one or more scenario files."""
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TypeVar
 
-from corebound.errors import Fault, report_os_errors
+from corebound.errors import Fault, analysis_fault, report_os_errors
 from corebound.records import atomic_write, codec, validate
 from corebound.records.calibration import CALIBRATION_SCHEMA, Calibration
 from corebound.records.decisions import CONFIRMATION_SCHEMA, Confirmation
@@ -69,6 +69,8 @@ def read_all(
         except (OSError, codec.UnreadableError) as error:
             message = f"{what} cannot be read and was skipped: {error}."
             faults.append(Fault(file=str(file), line=None, what=message, fix=fix))
+        except Exception as error:  # noqa: BLE001  # one document must not cost the others
+            faults.append(analysis_fault(str(file), error, what=what))
     return documents, tuple(faults)
 
 

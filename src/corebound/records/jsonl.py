@@ -12,7 +12,7 @@ from typing import overload
 
 from msgspec import Struct
 
-from corebound.errors import Fault, HostError, InputError, report_os_errors
+from corebound.errors import Fault, HostError, InputError, collect_fault, report_os_errors
 from corebound.machine import lock
 from corebound.records import atomic_write, codec
 from corebound.records.launch_record import Launch
@@ -240,18 +240,9 @@ def runs(folder: Path, faults: list[Fault]) -> list[tuple[Path, Run]]:
     """
     stored = []
     for file in files(folder):
-        try:
+        with collect_fault(file, faults):
             stored.append((file, read_run(file)))
-        except InputError as error:
-            faults.append(skipped_fault(file, error))
     return stored
-
-
-def skipped_fault(file: Path, error: InputError) -> Fault:
-    """The fault for a record file that cannot be read and is skipped."""
-    line = 1 if error.where.endswith(":1") else None
-    what = f"this run was skipped: {error.what}"
-    return Fault(file=str(file), line=line, what=what, fix=error.fix)
 
 
 def read_run(file: Path) -> Run:

@@ -572,6 +572,14 @@ def write(
     return out / INDEX
 
 
+def rehearse(inputs: SiteInputs) -> None:
+    """Render every page and write none, to see which part of the inputs raises an error."""
+    results = latest_results(inputs.records)
+    pages = render_pages(inputs, results, _renderer(inputs), lambda *_: False, traces={}, raw=False)
+    for _ in pages:
+        pass
+
+
 def _renderer(inputs: SiteInputs, cache_folder: Path | None = None) -> Renderer:
     return Renderer(
         {

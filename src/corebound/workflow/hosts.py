@@ -19,7 +19,14 @@ from corebound.analysis.host_comparison import (
     summarise_scenario,
 )
 from corebound.analysis.scenario_result import analyse_scenario
-from corebound.errors import Fault, InputError, ScenarioFaults, encodable, report_os_errors
+from corebound.errors import (
+    Fault,
+    InputError,
+    ScenarioFaults,
+    collect_fault,
+    encodable,
+    report_os_errors,
+)
 from corebound.records import atomic_write, cache, jsonl
 from corebound.records.run_record import Run
 from corebound.scenario.loader import load
@@ -77,14 +84,11 @@ def _read_host(
     runs: dict[str, _HostRun] = {}
     for file in files:
         known = cached.get(encodable(file.name))
-        try:
+        with collect_fault(file, faults):
             stamp = jsonl.stamp(file)
             run = known if known and known.stamp == stamp else _read_run(file, stamp)
-        except InputError as error:
-            faults.append(jsonl.skipped_fault(file, error))
-            continue
-        runs[encodable(file.name)] = run
-        faults += run.faults
+            runs[encodable(file.name)] = run
+            faults += run.faults
     if runs != cached:
         cache.keep(runs, records, name, version=version)
     if not runs:

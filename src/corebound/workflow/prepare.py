@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from corebound import __version__, clock
 from corebound.analysis.forecast import Forecast
 from corebound.analysis.scenario_result import CellResult, ScenarioResult, analyse_scenario
-from corebound.errors import CoreboundError, InputError, ScenarioFaults
+from corebound.errors import CoreboundError, Fault, InputError, ScenarioFaults, collect_fault
 from corebound.launch.environments import Environment
 from corebound.machine import discovery, identity
 from corebound.planning.models import CannotRun
@@ -150,7 +150,7 @@ def resume_run(
         )
     # Do not fall back to older runs while the latest one can still be continued.
     if refusal is None or _has_everything(latest, file, operators=operators):
-        resumable = find_resumable(runs, planner.plan_like, operators=operators)
+        resumable = find_resumable(runs, planner.plan_like, notify, operators=operators)
         if resumable is not None:
             return resumable
     if refusal is not None:
@@ -187,7 +187,7 @@ def prepare_comparison(
         run = replace(run, commit=None)
     if resume:
         runs = recorded_runs(records / run.host.id, notify)
-        resumable = find_resumable(runs, lambda _run: (run, tasks), operators=False)
+        resumable = find_resumable(runs, lambda _run: (run, tasks), notify, operators=False)
         if resumable is not None:
             return resumable
     return PreparedRun(run=run, file=jsonl.file_of(run, records), tasks=tasks)
@@ -221,6 +221,7 @@ def recorded_runs(folder: Path, notify: Notify) -> Sequence[tuple[Path, Run]]:
 def find_resumable(
     runs: Iterable[tuple[Path, Run]],
     plan_like: Callable[[Run], tuple[Run, tuple[Task, ...]]],
+    notify: Notify,
     *,
     operators: bool,
 ) -> PreparedRun | None:
@@ -229,6 +230,7 @@ def find_resumable(
     Args:
         runs: Runs and their files, last written first.
         plan_like: Plans a run anew under the current conditions.
+        notify: Called with a warning for each run that cannot be read.
         operators: Whether to profile operators.
 
     Returns:
@@ -242,9 +244,17 @@ def find_resumable(
             continue  # such as a scenario file that no longer exists
         if difference(run, now) is not None:
             continue
-        done = jsonl.read(file).launches
+        faults: list[Fault] = []
+        done: Sequence[Launch] = ()
+        is_whole = False
+        with collect_fault(file, faults):
+            done = jsonl.read(file).launches
+            is_whole = is_complete(run, tasks, done, operators=operators)
+        if faults:
+            notify(f"warning: {faults[0]}")
+            continue
         prepared = PreparedRun(run=run, file=file, tasks=tasks, done=done)
-        if not is_complete(run, tasks, done, operators=operators):
+        if not is_whole:
             note = f"Resuming the run of {run.started_at}: {file} has {len(done)} launches."
             return replace(prepared, note=note)
         complete.append(prepared)

@@ -16,7 +16,7 @@ from corebound.analysis.host_comparison import HostComparison, compare_hosts
 from corebound.analysis.host_records import Record
 from corebound.analysis.tuning import TuneResult
 from corebound.analysis.tuning_verification import latest_verification
-from corebound.errors import Fault, InputError, encodable
+from corebound.errors import Fault, InputError, collect_fault, encodable
 from corebound.launch.environments import cache_dir
 from corebound.records import documents, history_files, jsonl
 from corebound.records.decisions import read_decisions_file
@@ -28,6 +28,7 @@ from corebound.report import site
 from corebound.report.inputs import Progress, RequestedComparison, SiteInputs
 from corebound.stats.history.pooled import pooled_series
 from corebound.workflow.change_point_cache import cached_change_points
+from corebound.workflow.faulty_parts import write_without_faulty
 from corebound.workflow.hosts import read_hosts
 from corebound.workflow.process_pool import forked_map
 from corebound.workflow.projects import Notify
@@ -116,11 +117,12 @@ def write_site(
     races = [result for result, _ in tunings]
     checks = stored_checks(records, races, faults)
     loads = loads_of(races, checks)
-    verifications = {
-        race.run.id: verified
-        for race in races
-        if (verified := latest_verification(race, checks.get(race.run.id, ()))) is not None
-    }
+    verifications = {}
+    for race in races:
+        with collect_fault(records, faults, what=f"the check of race {race.run.id}"):
+            verified = latest_verification(race, checks.get(race.run.id, ()))
+            if verified is not None:
+                verifications[race.run.id] = verified
     past = EarlierResults((*folders, *auxiliary_folders(records, faults)))
     for fault in (
         *faults,
@@ -144,45 +146,42 @@ def write_site(
         only,
     )
     with cached_change_points(records, all_series=not only) as cache:
-        index = site.write(
-            SiteInputs(
-                records=content.records,
-                now=now,
-                recorded=recorded,
-                profiles=content.profiles,
-                series=content.series,
-                past=past,
-                decisions=decisions,
-                confirmations=confirmations,
-                calibrations=calibrations,
-                memory=cache,
-                # With a selection, some launches of a run may be missing.
-                stamps={} if only else {run.summary.id: run.summary.stamp for run in runs},
-                profiled={run.summary.id: run.summary.profiles for run in runs},
-                records_folder="" if records == RECORDS else encodable(str(records)),
-                address=address,
-                only=only,
-                tunings=[
-                    (result, files)
-                    for result, files in tunings
-                    if not only or _matches(str(result.source.document["name"]), only)
-                ],
-                verifications=verifications,
-                loads=loads,
-                hosts=_hosts(records, content.records, tunings, only),
-                compared=[
-                    _pair(argument, [run for run, _ in content.records], imported, records)
-                    for argument in compare
-                ],
-                faults=faults,
-                mapper=forked_map,
-                progress=progress,
-                warn=warn,
-            ),
-            out,
-            records=records,
-            cache_folder=cache_dir(),
+        inputs = SiteInputs(
+            records=content.records,
+            now=now,
+            recorded=recorded,
+            profiles=content.profiles,
+            series=content.series,
+            past=past,
+            decisions=decisions,
+            confirmations=confirmations,
+            calibrations=calibrations,
+            memory=cache,
+            # With a selection, some launches of a run may be missing.
+            stamps={} if only else {run.summary.id: run.summary.stamp for run in runs},
+            profiled={run.summary.id: run.summary.profiles for run in runs},
+            records_folder="" if records == RECORDS else encodable(str(records)),
+            address=address,
+            only=only,
+            tunings=[
+                (result, files)
+                for result, files in tunings
+                if not only or _matches(str(result.source.document["name"]), only)
+            ],
+            verifications=verifications,
+            loads=loads,
+            hosts=_hosts(records, content.records, tunings, only),
+            compared=[
+                _pair(argument, [run for run, _ in content.records], imported, records)
+                for argument in compare
+            ],
+            faults=faults,
+            mapper=forked_map,
+            progress=progress,
+            warn=warn,
         )
+        write = partial(site.write, out=out, records=records, cache_folder=cache_dir())
+        index = write_without_faulty(inputs, write, records)
     # A warning is for every report, so the next one has to read everything again.
     if not compare and not warnings:
         stamp.keep()

@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from corebound.analysis.host_comparison import hardware_class
 from corebound.analysis.run_comparison import PastResult, PastResults, past_results
 from corebound.analysis.scenario_result import Profiles, profiles_of
-from corebound.errors import Fault, InputError, ScenarioFaults, encodable
+from corebound.errors import Fault, InputError, ScenarioFaults, collect_fault, encodable
 from corebound.records import cache, documents, history_files, jsonl
 from corebound.records.cache import Pinned
 from corebound.records.history import (
@@ -243,16 +243,13 @@ def _summaries(
             if previous:
                 runs[name] = previous
             continue
-        try:
+        with collect_fault(file, faults):
             stamp = jsonl.stamp(file)
             if previous and previous.stamp == stamp:
                 runs[name] = previous
                 continue
             runs[name], new = _summarise_run(read(file), stamp)
-        except InputError as error:
-            faults.append(jsonl.skipped_fault(file, error))
-            continue
-        series += new
+            series += new
     return runs, series
 
 

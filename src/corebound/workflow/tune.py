@@ -180,7 +180,7 @@ def _prepare(request: TuneRequest, notify: Notify) -> PreparedRun:
             and run.tuning.recommended is None
             and run.tuning.objective == request.objective
         ]
-        resumable = find_resumable(same, plan.like, operators=False)
+        resumable = find_resumable(same, plan.like, notify, operators=False)
         if resumable is not None:
             return resumable
         notify("Starting a new race: no interrupted one has the same candidates.")

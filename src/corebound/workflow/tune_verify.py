@@ -14,7 +14,7 @@ from corebound.analysis.tuning import TuneResult, analyse_tuning
 from corebound.analysis.tuning_document import finalists_document
 from corebound.analysis.tuning_loads import load_text
 from corebound.analysis.tuning_verification import Verification, verification
-from corebound.errors import Fault, InputError
+from corebound.errors import Fault, InputError, ScenarioFaults, collect_fault
 from corebound.machine import discovery, identity
 from corebound.records import documents, jsonl
 from corebound.records.run_record import Run
@@ -129,7 +129,12 @@ def _measure_again(
     Raises:
         InputError: The race recommends nothing, or was written by another version of corebound.
     """
-    before = analyse_tuning(stored.run, jsonl.read(stored.file).launches)
+    faults: list[Fault] = []
+    before = None
+    with collect_fault(stored.file, faults, what="this race"):
+        before = analyse_tuning(stored.run, jsonl.read(stored.file).launches)
+    if faults or before is None:
+        raise ScenarioFaults(tuple(faults))
     recommended = before.recommended
     if recommended is None or before.standing.finalists is None:
         raise InputError(

@@ -10,7 +10,7 @@ from msgspec import Struct
 from corebound.analysis.tuning import TuneResult, analyse_tuning
 from corebound.analysis.tuning_loads import LoadsResult, loads_result
 from corebound.analysis.tuning_proofs import Proof, launched_proof
-from corebound.errors import Fault, InputError
+from corebound.errors import Fault, collect_fault
 from corebound.planning.artefacts import artefacts
 from corebound.records import documents, jsonl
 from corebound.records.launch_record import Launch
@@ -47,12 +47,12 @@ def tuning_results(
 ) -> Iterator[tuple[TuneResult, Sequence[Proof]]]:
     """The results of the latest races, each with the files that set its recommendation."""
     for stored in latest_tunings(records, faults):
-        try:
+        found = None
+        with collect_fault(stored.file, faults):
             result = analyse_tuning(stored.run, jsonl.read(stored.file).launches)
-        except InputError as error:
-            faults.append(jsonl.skipped_fault(stored.file, error))
-            continue
-        yield result, _proofs(result, records, faults)
+            found = result, _proofs(result, records, faults)
+        if found is not None:
+            yield found
 
 
 def stored_checks(
@@ -65,12 +65,9 @@ def stored_checks(
         of = run.tuning.verifies if run.tuning is not None else None
         if of is None or of not in ids:
             continue
-        try:
+        with collect_fault(file, faults):
             check = analyse_tuning(run, jsonl.read(file).launches)
-        except InputError as error:
-            faults.append(jsonl.skipped_fault(file, error))
-            continue
-        checks.setdefault(of, []).append(check)
+            checks.setdefault(of, []).append(check)
     return checks
 
 

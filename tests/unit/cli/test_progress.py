@@ -9,8 +9,10 @@ import pytest
 from corebound.analysis.forecast import TimeLeft
 from corebound.cli.output.console import Console
 from corebound.cli.output.progress import RunProgress, clock, warning_lines
+from corebound.planning.plan import PlannedCell
 from corebound.records.launch_record import Launch
-from support.build import a_launch, a_worker
+from corebound.runner import Job
+from support.build import a_cell, a_launch, a_scenario, a_worker
 from support.machine_trees import checks_of_a_busy_laptop
 
 
@@ -37,6 +39,35 @@ def printed(*launches: Launch) -> list[str]:
     for launch in launches:
         progress.ended(launch)
     return stream.getvalue().splitlines()
+
+
+def test_the_number_of_iterations_is_said_of_the_launch_that_has_it() -> None:
+    stream = io.StringIO()
+    progress = RunProgress(
+        Console(file=stream, width=200), done=0, budget_s=None, time_left=TimeLeft({})
+    )
+    planned = PlannedCell(
+        cell=a_cell(),
+        measure=a_scenario().measure,
+        placement=None,
+        commands=(),
+        requests=(),
+        unfit=None,
+    )
+
+    for iterations in (1_335, 27):  # those of the next launch follow from one more
+        job = Job(
+            name="a",
+            kind="measure",
+            block=2,
+            position=0,
+            planned=planned,
+            iterations=iterations,
+        )
+        progress.started(job, left={})
+
+    (line,) = stream.getvalue().splitlines()
+    assert line.endswith("this one 1,335.")
 
 
 def test_a_line_shows_the_time_of_a_step_and_how_far_the_run_is() -> None:

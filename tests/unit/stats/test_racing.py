@@ -215,9 +215,7 @@ def test_any_ratio_of_launches_has_an_ending(
     for index, digits in odd.items():
         entrant = entrants[index % candidates]
         log = entrant.log_costs[block] + digits * math.log(10)
-        entrants[index % candidates] = replace(
-            entrant, log_costs={**entrant.log_costs, block: log}
-        )
+        entrants[index % candidates] = replace(entrant, log_costs={**entrant.log_costs, block: log})
     rule = RaceRule(max_blocks=6)
 
     race = replay(entrants, rule)

@@ -18,7 +18,6 @@ from rich.text import Text
 
 from corebound import units
 from corebound.analysis.forecast import TimeLeft
-from corebound.analysis.wording import count
 from corebound.cli import crash
 from corebound.cli.output.console import Console
 from corebound.machine.doctor.result import HostCheck
@@ -135,8 +134,8 @@ class RunProgress:
         if job.iterations is not None and self._is_new("iterations", scenario):
             self._console.print(
                 Text(
-                    f"{scenario}: launches have {count(job.iterations, 'iteration')} from now on,"
-                    " about as many as the first ones show to be worth their time."
+                    f"{scenario}: the launches so far now decide how many iterations each later one"
+                    f" has, at most; this one {job.iterations:,}."
                 ),
                 soft_wrap=True,
             )
