@@ -5,12 +5,18 @@ search therefore never relies on one trial: it pools the trials of each rate, ma
 monotone (isotonic regression), and repeats the trials next to the crossing while requests are left.
 The first trials of all rates have the same arrivals, only faster or slower, so that a higher rate
 is not better by chance; each repetition has others.
+
+Requests of one trial are not independent: a short stall of the host makes all of them late that
+wait meanwhile. So a trial that ended early counts with the requests that it was to send, and one
+that its repetitions contradict does not count.
 """
 
 from __future__ import annotations
 
 import math
 from itertools import groupby
+
+from msgspec.structs import replace
 
 from corebound.scenario.traffic import HighestRate, RateTrial
 
@@ -36,6 +42,12 @@ _GROW, _SHRINK = 1.5, 0.5
 # A number of requests over the bound is no chance if it is this many standard deviations above the
 # share, as of a Poisson distribution: 4 of 100. At the share itself, 1.8 % of trials have so many.
 _DEVIATIONS = 3.0
+# One trial says little if so many of its requests were late, or if it is the first of all, on which
+# the whole search depends. It is repeated at once, and does not count if two repetitions contradict
+# it: with a share of late requests up to the limit, or for the first trial to a quarter of that.
+# Simulations of queues with and without stalls chose these: `benchmarks.simulation rates`.
+_MOSTLY_LATE = 0.25
+_CALM = 0.25
 
 
 def most_by_chance(requests: int) -> int:
@@ -63,6 +75,9 @@ class RateSearch:
             least_per_s: The search ends once no rate from this one on can be within the bound.
         """
         self.trials: list[RateTrial] = []
+        # The trials as they count, and how many requests the next one is to send.
+        self._counted: list[RateTrial] = []
+        self._planned = 0
         self._capacity_per_s = capacity_per_s
         self._least_per_s = least_per_s or 0.0
         self._left = requests
@@ -78,11 +93,17 @@ class RateSearch:
             return None
         requests = min(self._left, max(LEAST_TRIAL, round(self._sent * TRIAL_GROWTH)))
         # The last trial has the rest, so that none is too short.
-        return rate_per_s, self._left if self._left - requests < LEAST_TRIAL else requests
+        self._planned = self._left if self._left - requests < LEAST_TRIAL else requests
+        return rate_per_s, self._planned
 
     def add(self, trial: RateTrial) -> None:
         """Note the result of a trial."""
         self.trials.append(trial)
+        if trial.requests < self._planned:
+            over = min(trial.over, most_by_chance(self._planned) + 1)
+            self._counted.append(replace(trial, requests=self._planned, over=over))
+        else:
+            self._counted.append(trial)
         self._left -= trial.requests
         self._sent += trial.requests
 
@@ -106,10 +127,14 @@ class RateSearch:
 
         A lower one is clearly over it, or is all that the saturated server answers.
         """
+        if self._needs_repetition():
+            return False
         over = [rate_per_s for rate_per_s in self._rates() if self._is_clearly_over(rate_per_s)]
         return min([self._capacity_per_s, *over]) < self._least_per_s
 
     def _next_rate_per_s(self) -> float:
+        if self._needs_repetition():
+            return self.trials[-1].rate_per_s
         within, over = self._bracket()
         if within is None and over is None:
             return FIRST_LOAD * self._capacity_per_s
@@ -122,9 +147,41 @@ class RateSearch:
         return min((within, over), key=self._requests_at)
 
     def _is_clearly_over(self, rate_per_s: float) -> bool:
-        tried = [trial for trial in self.trials if trial.rate_per_s == rate_per_s]
+        tried = [trial for trial in self._kept() if trial.rate_per_s == rate_per_s]
         requests = sum(trial.requests for trial in tried)
         return sum(trial.over for trial in tried) > most_by_chance(requests)
+
+    def _needs_repetition(self) -> bool:
+        """Whether the rate of the last trial has one odd trial, not yet decided by two more."""
+        if not self.trials:
+            return False
+        ended, whole = self._split(self.trials[-1].rate_per_s)
+        return len(ended) == 1 and len(whole) < 2 and self._may_be_odd(ended[0], whole)
+
+    def _split(self, rate_per_s: float) -> tuple[list[RateTrial], list[RateTrial]]:
+        """The trials of a rate that ended early, and the others."""
+        parts: tuple[list[RateTrial], list[RateTrial]] = ([], [])
+        for trial, counted in zip(self.trials, self._counted, strict=True):
+            if trial.rate_per_s == rate_per_s:
+                parts[trial.requests == counted.requests].append(trial)
+        return parts
+
+    def _may_be_odd(self, trial: RateTrial, whole: list[RateTrial]) -> bool:
+        is_mostly_late = trial.over > _MOSTLY_LATE * trial.requests
+        if not is_mostly_late and trial is not self.trials[0]:
+            return False
+        most = SHARE * (1.0 if is_mostly_late else _CALM)
+        return sum(each.over for each in whole) <= most * sum(each.requests for each in whole)
+
+    def _is_odd(self, trial: RateTrial) -> bool:
+        """Whether a trial does not count: more trials of its rate contradict it than agree."""
+        ended, whole = self._split(trial.rate_per_s)
+        return trial in ended and len(whole) > len(ended) and self._may_be_odd(trial, whole)
+
+    def _kept(self) -> list[RateTrial]:
+        """The trials that count."""
+        both = zip(self.trials, self._counted, strict=True)
+        return [counted for trial, counted in both if not self._is_odd(trial)]
 
     def _rates(self) -> set[float]:
         return {trial.rate_per_s for trial in self.trials}
@@ -134,7 +191,7 @@ class RateSearch:
 
     def _bracket(self) -> tuple[float | None, float | None]:
         """The highest rate within the bound by the monotone shares, and the lowest one over it."""
-        shares = monotone_shares(self.trials)
+        shares = monotone_shares(self._kept())
         within = [rate for rate, share in shares if share <= SHARE]
         over = [rate for rate, share in shares if share > SHARE]
         return (within[-1] if within else None, over[0] if over else None)

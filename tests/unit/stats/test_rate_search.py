@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from scipy.stats import binom
 
 from corebound.scenario.traffic import HighestRate, RateTrial
@@ -114,6 +117,46 @@ def test_one_unlucky_trial_does_not_decide() -> None:
         search.add(RateTrial(rate_per_s=rate_per_s, requests=requests, over=over))
 
     assert search.highest().within_per_s == pytest.approx(80.0, rel=0.06)
+
+
+@pytest.mark.parametrize("requests", [700, 1950, 6000])
+@pytest.mark.parametrize("disturbed", [(8, 8), (54, 8)])
+@pytest.mark.parametrize("at", [0, 1])
+def test_a_trial_that_a_stall_made_late_does_not_rule_the_search(
+    requests: int, disturbed: tuple[int, int], at: int
+) -> None:
+    """A server of 85 requests/s; one trial has 8 late requests, all in a row."""
+    search = RateSearch(capacity_per_s=90.0, requests=requests)
+    while (following := search.next()) is not None:
+        rate_per_s, count = following
+        sent, over = (count, 0) if rate_per_s < 85 else (20, 6)
+        if len(search.trials) == at and (at == 0 or disturbed == (8, 8)):
+            sent, over = disturbed
+        search.add(RateTrial(rate_per_s=rate_per_s, requests=sent, over=over))
+
+    assert search.highest().within_per_s == pytest.approx(85, rel=0.2)
+
+
+@given(
+    outcomes=st.lists(st.tuples(st.floats(0, 1), st.floats(0, 1)), min_size=1, max_size=40),
+    requests=st.integers(1, 10_000),
+    least=st.sampled_from([None, 1.0, 60.0]),
+)
+def test_any_trials_end_within_the_requests(
+    outcomes: list[tuple[float, float]], requests: int, least: float | None
+) -> None:
+    search = RateSearch(capacity_per_s=100.0, requests=requests, least_per_s=least)
+    for sent, late in itertools.cycle(outcomes):
+        if (following := search.next()) is None:
+            break
+        rate_per_s, count = following
+        sent_ = max(1, round(sent * count))
+        search.add(RateTrial(rate_per_s=rate_per_s, requests=sent_, over=round(late * sent_)))
+
+    found = search.highest()
+    assert sum(trial.requests for trial in found.trials) <= requests
+    if found.within_per_s is not None and found.over_per_s is not None:
+        assert found.within_per_s < found.over_per_s
 
 
 def a_search(*trials: tuple[float, int, int], least_per_s: float | None = None) -> RateSearch:
