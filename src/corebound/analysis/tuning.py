@@ -296,6 +296,11 @@ class TuneResult(Struct, frozen=True, kw_only=True):
         return self.cells[key]
 
     @property
+    def to_set(self) -> Cell | None:
+        """The configuration that files set; None unless something is better than the default."""
+        return self.recommended if self.advice == "change" else None
+
+    @property
     def launched_fresh(self) -> frozenset[str]:
         """The keys of the finalists that have fresh launches."""
         return frozenset(one.cell.key for one in self.confirmed if one.summary.launches)

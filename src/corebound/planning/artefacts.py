@@ -6,6 +6,7 @@ Each artefact gives a program the CPUs, memory nodes and variables that a launch
 from __future__ import annotations
 
 import math
+import re
 import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pprint import pformat
@@ -191,17 +192,41 @@ def _shell(launched: _Launched) -> Iterator[Artefact]:
 
 
 def _env(launched: _Launched) -> Iterator[Artefact]:
-    text = "".join(f"{name}={shlex.quote(value)}\n" for name, value in launched.env.items())
+    text = _variables(launched.env)
     note = ""
     if launched.is_bound:
         cpus = "; ".join(cpu_list(slot.cpus) for slot in launched.placement.slots)
         note = f"It sets no CPUs. Bind each process to: {cpus}."
+    elif launched.cell.binding.mode == "launcher":
+        note = "It cannot set the launcher, which sets CPUs and threads: use the shell script."
+    note += _if_quoted(launched.env)
     yield Artefact(
         kind="env",
         title="Environment file",
         file="corebound.env",
         text=text or "# This configuration sets no variables.\n",
         note=note,
+    )
+
+
+def _variables(env: Mapping[str, str]) -> str:
+    """Variables as `NAME=value` lines, quoted only where a shell would change the value."""
+    return "".join(f"{name}={_in_env_file(value)}\n" for name, value in env.items())
+
+
+def _in_env_file(value: str) -> str:
+    # Shells and systemd read these characters as they are, and so do containers.
+    is_plain = re.fullmatch(r"[\w@%+=:,./{}^-]*", value, re.ASCII)
+    return value if is_plain else shlex.quote(value)
+
+
+def _if_quoted(env: Mapping[str, str]) -> str:
+    quoted = [name for name, value in env.items() if _in_env_file(value) != value]
+    if not quoted:
+        return ""
+    return (
+        " Docker and Podman do not remove quotes: with `--env-file`, pass"
+        f" {', '.join(quoted)} with `--env` instead."
     )
 
 
@@ -274,11 +299,14 @@ def _docker(launched: _Launched) -> Iterator[Artefact]:
     yield Artefact(kind="docker", title="Docker", file="docker-run.sh", text=text)
 
 
+_MEMORY = "4Gi"
+
+
 def _kubernetes(launched: _Launched) -> Iterator[Artefact]:
     cpus = str(max(len(slot.cpus) for slot in launched.placement.slots))
     if launched.quota is not None:
         cpus = f"{math.ceil(launched.quota * 1000)}m"
-    resources = {"cpu": cpus, "memory": "4Gi"}
+    resources = {"cpu": cpus, "memory": _MEMORY}
     # The CPU manager chooses the CPUs, and Kubernetes replaces $(NAME) by another variable.
     env = [
         {"name": name, "value": value.replace("$(", "$$(")}
@@ -294,7 +322,7 @@ def _kubernetes(launched: _Launched) -> Iterator[Artefact]:
     pod = {
         "apiVersion": "v1",
         "kind": "Pod",
-        "metadata": {"name": "NAME"},
+        "metadata": {"name": "name"},
         "spec": {"containers": [container]},
     }
     workers = len(launched.commands)
@@ -303,7 +331,9 @@ def _kubernetes(launched: _Launched) -> Iterator[Artefact]:
         kind="kubernetes",
         title="Kubernetes",
         file="pod.yaml",
-        text=yaml.safe_dump(pod, sort_keys=False),
+        text=yaml.safe_dump(pod, sort_keys=False).replace(
+            _MEMORY, f"{_MEMORY}  # placeholder: what the program needs"
+        ),
         note="With the static CPU manager a pod has whole CPUs for itself, but cannot"
         f" name them. Set the memory that the program needs.{replicas}",
     )
@@ -425,8 +455,8 @@ def _vllm(launched: _Launched) -> Iterator[Artefact]:
         kind="vllm",
         title="vLLM",
         file="corebound-vllm.env",
-        text="".join(f"{name}={shlex.quote(value)}\n" for name, value in env.items()),
-        note=note.strip() + _binds_no_memory(launched),
+        text=_variables(env),
+        note=(note + _if_quoted(env)).strip() + _binds_no_memory(launched),
     )
 
 

@@ -19,9 +19,10 @@ DEFAULTS: Choice = {"binding": "none", "threads": "default", "wait_policy": None
 
 # Nothing binds, and what this changes most: SMT, the number of cores, and how far they are apart.
 _BINDINGS = ("none", "physical-cores", "logical-cpus", "node", "socket", "cache")
-# Frameworks whose threads wait as OMP_WAIT_POLICY says.
+# Frameworks whose threads wait as OMP_WAIT_POLICY says. NumPy's wheels have OpenBLAS with threads
+# of its own, which do not read it.
 _OPENMP: frozenset[Framework] = frozenset(
-    {"pytorch", "mindspore", "numpy", "scikit-learn", "xgboost", "lightgbm", "llama-cpp"}
+    {"pytorch", "mindspore", "scikit-learn", "xgboost", "lightgbm", "llama-cpp"}
 )
 
 

@@ -45,7 +45,7 @@ _DEVIATIONS = 3.0
 # One trial says little if so many of its requests were late, or if it is the first of all, on which
 # the whole search depends. It is repeated at once, and does not count if two repetitions contradict
 # it: with a share of late requests up to the limit, or for the first trial to a quarter of that.
-# Simulations of queues with and without stalls chose these: `benchmarks.simulation rates`.
+# Simulations of queues with and without stalls chose these.
 _MOSTLY_LATE = 0.25
 _CALM = 0.25
 

@@ -15,7 +15,7 @@ from corebound.analysis.forecast import GUESS_FACTOR, TimeLeft, guess
 from corebound.analysis.tuning import Standing, TuneResult, analyse_tuning, standing
 from corebound.analysis.tuning_document import tune_document
 from corebound.analysis.tuning_proofs import Proof
-from corebound.analysis.tuning_text import name_of, race_line
+from corebound.analysis.tuning_text import headline, name_of, race_line
 from corebound.analysis.wording import capital, count, day
 from corebound.errors import InputError
 from corebound.machine import discovery
@@ -145,8 +145,10 @@ def race(request: TuneRequest, reporter: Reporter) -> TuneOutcome:
         launched = execute_run(prepared, request.budget_s, shown, running)
     result = analyse_tuning(launched.run, launched.launches)
     proofs: tuple[Proof, ...] = ()
-    if request.emit and result.recommended is not None:
-        recommended = next(one for one in task.planned if one.cell.key == result.recommended.key)
+    if request.emit and result.to_set is None:
+        reporter.notify(f"No file was written. {headline(result)}")
+    if request.emit and result.to_set is not None:
+        recommended = next(one for one in task.planned if one.cell.key == result.to_set.key)
         framework = recommended.cell.framework
         for kind in request.emit:
             if not fits(kind, framework):
@@ -158,7 +160,7 @@ def race(request: TuneRequest, reporter: Reporter) -> TuneOutcome:
         proofs = prove(
             result.run,
             task,
-            result.recommended,
+            result.to_set,
             request.emit,
             records=request.run.records,
             folder=request.out,

@@ -90,11 +90,9 @@ def loads_of(
 
 
 def _proofs(result: TuneResult, records: Path, faults: list[Fault]) -> tuple[Proof, ...]:
-    recommended = result.recommended
+    recommended = result.to_set
     example = result.examples.get(recommended.key) if recommended is not None else None
-    # To keep the default, nothing has to be set.
-    is_default = result.advice == "keep the default"
-    if is_default or recommended is None or example is None or example.placement is None:
+    if recommended is None or example is None or example.placement is None:
         return ()
     measure = load_document(result.source.document, result.source.path).measure
     proofs = [

@@ -205,6 +205,31 @@ def test_the_environment_file_has_a_variable_a_line() -> None:
     assert "0-1,4" in env.note
 
 
+@pytest.mark.parametrize(
+    ("value", "is_quoted"),
+    [
+        ("", False),
+        ("{0},{1}", False),
+        ("a=b:c", False),
+        ("a b", True),
+        ("$HOME", True),
+        ("~", True),
+    ],
+)
+def test_an_environment_file_has_quotes_only_where_a_shell_needs_them(
+    value: str, is_quoted: bool
+) -> None:
+    (env,) = written("env", env=(("MY_VALUE", value),))
+
+    line = next(one for one in env.text.splitlines() if one.startswith("MY_VALUE="))
+    read = subprocess.run(
+        ["sh", "-c", f'{line}\nprintf %s "$MY_VALUE"'], capture_output=True, text=True, check=True
+    )
+    assert read.stdout == value
+    assert (line != f"MY_VALUE={value}") == is_quoted
+    assert ("MY_VALUE" in env.note) == is_quoted
+
+
 def test_the_python_code_binds_before_it_imports_the_framework() -> None:
     (python,) = written("python")
 

@@ -119,7 +119,6 @@ class TunePage(Struct, frozen=True, kw_only=True):
         summary: What the overview says of it: its headline, or that this no longer holds.
         command: The command of the race.
         value: What the values of the rows are.
-        is_conclusive: Whether the winner, which the files set, is clearly better than the default.
         files: The artefacts, with what is known of each.
         rows: The configurations, best first.
         axis: The axis of the comparisons; None without any.
@@ -141,7 +140,6 @@ class TunePage(Struct, frozen=True, kw_only=True):
     hero: Hero
     command: CommandLine
     value: str
-    is_conclusive: bool
     files: tuple[Proof, ...]
     rows: tuple[RaceRow, ...]
     axis: Axis | None
@@ -203,7 +201,6 @@ def tune_page(
         ),
         command=original_command(run),
         value=VALUES[result.tuning.objective],
-        is_conclusive=result.advice != "inconclusive",
         files=tuple(files),
         rows=rows,
         axis=axis,
