@@ -290,8 +290,8 @@ class Answered(Struct, frozen=True, kw_only=True):
         mlperf: MLPerf's judgement; only for MLPerf's shapes.
         search: The highest rate within the bound; only for `rate-search`.
         streamed: The tokens, if the traffic is `streaming`. Streams have more kinds of errors:
-            `not a stream`, `stream error` (it reports one), `cut off` (it has no end) and
-            `no tokens`.
+            `not a stream`, `stream error` (it reports one), `cut off` (it has no end),
+            `no tokens` and `wrong token count` (it reports more than were asked for).
     """
 
     kind: Literal["answered"] = "answered"

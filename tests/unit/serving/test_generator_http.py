@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -67,6 +69,23 @@ def test_a_truncated_response_is_not_complete(answer: bytes) -> None:
 
 def test_a_response_to_head_has_no_body() -> None:
     assert Response(to_head=True).feed(b"HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\n")
+
+
+@pytest.mark.parametrize("headers", [b"", b"Upgrade: websocket\r\nConnection: Upgrade\r\n"])
+def test_a_change_of_protocol_ends_the_response_and_the_connection(headers: bytes) -> None:
+    response = Response()
+
+    assert response.feed(b"HTTP/1.1 101 Switching Protocols\r\n" + headers + b"\r\n")
+    assert (response.status, response.keeps) == (101, False)
+
+
+@given(st.sampled_from([b"", b"HTTP/1.1 101 ", b"HTTP/1.1 200 OK\r\n"]), st.binary())
+def test_arbitrary_data_is_read_or_refused(beginning: bytes, data: bytes) -> None:
+    response = Response()
+
+    with suppress(MalformedError):
+        response.feed(beginning + data)
+    assert not response.complete or response.status >= 101
 
 
 def test_the_status_is_read() -> None:

@@ -33,7 +33,7 @@ def token(text: str = "a") -> bytes:
 
 def read(pieces: Sequence[bytes]) -> TokenStream:
     """Read pieces that arrive at 100, 110, 120, ... ns."""
-    stream = TokenStream(itertools.count(100, 10).__next__)
+    stream = TokenStream(itertools.count(100, 10).__next__, most_tokens=7)
     for piece in pieces:
         stream.feed(piece)
     return stream
@@ -102,11 +102,19 @@ def test_a_stream_may_arrive_in_any_pieces(cuts: list[int]) -> None:
         ([b'data: {"choices": 3}\n\n', DONE], "not a stream"),
         ([b"data: \xff\n\n", DONE], "not a stream"),
         ([b"x" * (MOST_LINE_BYTES + 1)], "not a stream"),
+        ([b'data: {"error": ' + b"[" * 9999 + b"]" * 9999 + b"}\n\n", DONE], "not a stream"),
         ([token(), b'data: {"usage": {"completion_tokens": 0}}\n\n', DONE], "no tokens"),
     ],
 )
 def test_an_incomplete_stream_is_an_error(pieces: list[bytes], error: str) -> None:
     assert read(pieces).error == error
+
+
+@given(st.integers())
+def test_a_server_cannot_report_more_tokens_than_were_asked_for(reported: int) -> None:
+    usage = f'data: {{"usage": {{"completion_tokens": {reported}}}}}\n\n'.encode()
+
+    assert (read([token(), usage, DONE]).error is None) == (1 <= reported <= 7)
 
 
 @given(st.lists(st.binary(max_size=60)))

@@ -115,12 +115,13 @@ def _target(order: GeneratorOrder) -> Target:
             where=f"{order.method} {order.path}",
             fix="Percent-encode spaces and non-ASCII letters in the path, such as %20.",
         ) from error
+    streaming = order.traffic.streaming
     return Target(
         host=str(address[0]),
         port=order.port,
         requests=requests,
         is_head=order.method == "HEAD",
-        streams=order.traffic.streaming is not None,
+        most_tokens=None if streaming is None else streaming.output_tokens.most,
     )
 
 

@@ -63,8 +63,11 @@ class Response:
             self._head_bytes += len(data)
         try:
             self._parser.feed_data(data)
-        except httptools.HttpParserError as error:
-            raise MalformedError(str(error)) from error
+        except (httptools.HttpParserError, httptools.HttpParserUpgrade) as error:
+            # The parser stops at a change of protocol, which ends the response.
+            if self.status != 101:
+                raise MalformedError(str(error)) from error
+            self.complete = True
         if not self._has_head and self._head_bytes > MOST_HEAD_BYTES:
             raise MalformedError("the head is too long")
         return self.complete
@@ -155,15 +158,15 @@ class Target(Struct, frozen=True, kw_only=True):
     """The address of the server and the requests to send.
 
     `host` is an address, not a name: a name lookup would count as latency. `requests` gives
-    the next request to send. If it `streams`, answers are read as streams of tokens, and each has
-    a connection of its own.
+    the next request to send. `most_tokens` is the most tokens that a request asks for, whose
+    answers are streams of tokens, each over a connection of its own; None for other answers.
     """
 
     host: str
     port: int
     requests: Iterator[bytes]
     is_head: bool
-    streams: bool = False
+    most_tokens: int | None = None
 
 
 class _Connection(asyncio.Protocol):
@@ -185,7 +188,10 @@ class _Connection(asyncio.Protocol):
 
     def send(self, deadline_ns: int) -> asyncio.Future[Answer]:
         """Send the request; the returned future never raises."""
-        self._stream = TokenStream(self._clock_ns) if self._target.streams else None
+        most_tokens = self._target.most_tokens
+        self._stream = (
+            None if most_tokens is None else TokenStream(self._clock_ns, most_tokens=most_tokens)
+        )
         self._response = Response(
             to_head=self._target.is_head, receive=self._stream.feed if self._stream else None
         )
@@ -219,7 +225,7 @@ class _Connection(asyncio.Protocol):
             return
         if complete:
             # llama-server announces that it keeps a connection after a stream, but closes it.
-            keeps = self._response.keeps and not self._target.streams
+            keeps = self._response.keeps and self._stream is None
             self._end(_error(self._response.status), keeps=keeps)
 
     def eof_received(self) -> None:

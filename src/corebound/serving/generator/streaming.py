@@ -72,7 +72,7 @@ class TokenTimes(Struct, frozen=True, kw_only=True):
 
 
 class _Choice(Struct):
-    text: str = ""
+    text: str | None = None
     finish_reason: str | None = None
 
 
@@ -87,6 +87,8 @@ class _Event(Struct):
 
 
 _decode = msgspec.json.Decoder(_Event).decode
+# The last is of a document that is nested thousands of levels deep.
+_UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 
 def streamed_text(answer: bytes) -> str | None:
@@ -102,17 +104,23 @@ def streamed_text(answer: bytes) -> str | None:
     )
     try:
         choices = [_decode(event).choices for event in events if event != b"[DONE]"]
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except _UNREADABLE:
         return None
-    return "".join(choice.text for each in choices for choice in each) if choices else None
+    return "".join(choice.text or "" for each in choices for choice in each) if choices else None
 
 
 class TokenStream:
     """Reads one answer incrementally, in pieces of any size."""
 
-    def __init__(self, clock_ns: Clock) -> None:
-        """Prepare to read an answer; `clock_ns` is read when a piece of it arrives."""
+    def __init__(self, clock_ns: Clock, *, most_tokens: int) -> None:
+        """Prepare to read an answer.
+
+        Args:
+            clock_ns: Read when a piece of the answer arrives.
+            most_tokens: The most tokens that were asked for.
+        """
         self._clock_ns = clock_ns
+        self._most_tokens = most_tokens
         self._rest = b""
         self._error: str | None = None
         self._done = False
@@ -138,13 +146,16 @@ class TokenStream:
             return
         try:
             event = _decode(document)
-        except (msgspec.DecodeError, UnicodeDecodeError):
+        except _UNREADABLE:
             self._error = "not a stream"
             return
         if event.error is not None:
             self._error = "stream error"
         if event.usage is not None:
             self._reported = event.usage.completion_tokens
+            if self._reported > self._most_tokens:
+                # A rate computed from it would be as wrong as the count.
+                self._error = "wrong token count"
         # The last event may only say why the answer ended. A token may be without text,
         # such as a part of a character.
         if any(choice.text or choice.finish_reason is None for choice in event.choices):
