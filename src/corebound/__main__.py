@@ -2,20 +2,9 @@
 
 from __future__ import annotations
 
-import signal
 import sys
-import threading
-from typing import NoReturn
 
-from corebound.cli import crash
-
-
-class _Interrupted(KeyboardInterrupt):
-    """Ctrl-C.
-
-    If a plain KeyboardInterrupt leaves code that was compiled from a string, such as the code
-    that creates dataclasses, CPython ends by the signal even if the exception was caught.
-    """
+from corebound.cli import interrupts
 
 
 def main() -> None:
@@ -24,10 +13,12 @@ def main() -> None:
     Ctrl-C and SIGTERM shut it down cleanly: it ends the processes that it started and keeps what
     it has measured. Crashes during import and crashes of threads are reported like all others.
     """
-    # A shell that starts us in the background sets SIGINT to be ignored.
-    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
-        signal.signal(signal.SIGINT, _interrupt)
-    signal.signal(signal.SIGTERM, _terminate)
+    interrupts.exit_at_once()
+    # Imported here, after the handlers are set.
+    import threading  # noqa: PLC0415
+
+    from corebound.cli import crash  # noqa: PLC0415
+
     of_threads: list[int] = []
 
     def of_thread(failed: threading.ExceptHookArgs) -> None:
@@ -47,17 +38,7 @@ def main() -> None:
     except Exception as error:  # noqa: BLE001  # the last handler, for failing imports
         sys.exit(crash.report(error))
     finally:
-        # The command has ended: ignore signals so that Python's shutdown prints no traceback.
-        for number in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(number, signal.SIG_IGN)
-
-
-def _interrupt(_number: int, _frame: object) -> NoReturn:
-    raise _Interrupted
-
-
-def _terminate(number: int, _frame: object) -> NoReturn:
-    sys.exit(128 + number)
+        interrupts.ignore()
 
 
 if __name__ == "__main__":

@@ -120,6 +120,42 @@ def test_a_crash_during_import_is_reported_the_same_way(tmp_path: Path) -> None:
     assert "internal error: ImportError: broken" in result.stderr
 
 
+@pytest.mark.parametrize(("name", "code"), [("SIGINT", 130), ("SIGTERM", 143)])
+@pytest.mark.parametrize("place", ["{}", "weakref.finalize(type('T', (), {{}})(), lambda: {})"])
+def test_an_interrupt_while_modules_load_ends_at_once(
+    name: str, code: int, place: str, tmp_path: Path
+) -> None:
+    signalled = place.format(f"os.kill(os.getpid(), signal.{name})")
+    (tmp_path / "typer.py").write_text(f"import os, signal, weakref\n{signalled}\n1 / 0")
+    result = subprocess.run(
+        COREBOUND,
+        env={**os.environ, "PYTHONPATH": str(tmp_path), "XDG_STATE_HOME": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert (result.returncode, result.stderr) == (code, "")
+
+
+def test_an_interrupt_that_a_library_replaces_is_no_crash(tmp_path: Path) -> None:
+    crash = (
+        "import os, signal\n"
+        "    try: os.kill(os.getpid(), signal.SIGINT)\n"
+        "    except KeyboardInterrupt: pass\n"
+        "    raise SystemError"
+    )
+    result = subprocess.run(
+        (sys.executable, "-c", CRASH.format(crash=crash)),
+        env={**os.environ, "XDG_STATE_HOME": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert (result.returncode, result.stderr) == (130, "")
+
+
 def test_a_crash_is_reported_when_its_traceback_cannot_be_saved() -> None:
     crash = "import tempfile; tempfile.tempdir = '/proc/nowhere'; raise KeyError('::error::')"
     result = subprocess.run(

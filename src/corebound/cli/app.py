@@ -22,7 +22,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from corebound import __version__
-from corebound.cli import crash
+from corebound.cli import crash, interrupts
 from corebound.cli.output.streams import neutralised_streams
 from corebound.errors import CRASHED, CoreboundError, HostError, InputError
 
@@ -142,6 +142,7 @@ class Group(TyperGroup):
         else:
             module, _, name = location.partition(":")
             function = getattr(_import(f"corebound.cli.commands.{module}"), name)
+            interrupts.raise_exceptions()
             parent.command(cmd_name, help=_help(function))(function)
         return typer.main.get_group(parent).commands[cmd_name]
 

@@ -17,6 +17,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from corebound import __version__, clock
+from corebound.cli import interrupts
 from corebound.errors import CRASHED
 from corebound.text import lines, one_line, uncommanded
 
@@ -30,11 +31,14 @@ _FALLBACK_MESSAGE = (
 def report(error: BaseException) -> int:
     """Save the traceback of a bug and report it on standard error in one line.
 
-    If the traceback cannot be saved, it follows that line.
+    If the traceback cannot be saved, it follows that line. After an interrupt nothing is
+    reported: libraries that are written in C replace it by an error of their own.
 
     Returns:
         The exit code.
     """
+    if interrupts.received:
+        return interrupts.received[0]
     try:
         text = _report_text(error)
         file = _save(text)
