@@ -138,9 +138,13 @@ def __getattr__(name: str) -> object:
     if name not in _API:
         message = f"module 'corebound' has no attribute {name!r}"
         raise AttributeError(message)
-    import importlib  # noqa: PLC0415  # see above
+    # Imported here: see above.
+    import importlib  # noqa: PLC0415
+    import inspect  # noqa: PLC0415
 
     value = getattr(importlib.import_module(_API[name]), name)
+    if inspect.isfunction(value):
+        value = importlib.import_module("corebound.api.arguments").checked(value)
     globals()[name] = value
     return value
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
@@ -172,3 +173,32 @@ class ScenarioFaults(InputError):
 
     def __str__(self) -> str:
         return "\n".join(str(fault) for fault in self.faults)
+
+
+# Errors of the system for an invalid or forbidden path. A missing path is reported elsewhere;
+# here it would be a file of corebound's own, and so a bug.
+_PATH_ERRORS = {
+    errno.ENAMETOOLONG,
+    errno.EACCES,
+    errno.EPERM,
+    errno.ENOTDIR,
+    errno.EISDIR,
+    errno.ELOOP,
+}
+_DISK_ERRORS = {errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EFBIG, errno.EIO}
+_RESOURCE_ERRORS = {errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EAGAIN}
+
+
+def user_error(error: OSError) -> CoreboundError | None:
+    """Convert an error of the system into a user error, if it is not a bug."""
+    what = f"{error.strerror}."
+    if error.errno in _PATH_ERRORS and error.filename is not None:
+        fix = "Check the path and its permissions."
+        return InputError(what=what, where=str(error.filename), fix=fix)
+    if error.errno in _DISK_ERRORS:
+        fix = "Free some space, or check the disk."
+        return InputError(what=what, where=str(error.filename or "corebound"), fix=fix)
+    if error.errno in _RESOURCE_ERRORS:
+        fix = "Close other programs, or raise the limit that `ulimit -a` shows."
+        return HostError(what=what, where=str(error.filename or "corebound"), fix=fix)
+    return None

@@ -5,7 +5,6 @@ docs/reference/commands.md lists the exit codes.
 
 from __future__ import annotations
 
-import errno
 import gc
 import importlib
 import inspect
@@ -24,7 +23,7 @@ from typer.core import TyperCommand, TyperGroup
 from corebound import __version__
 from corebound.cli import crash, interrupts
 from corebound.cli.output.streams import neutralised_streams
-from corebound.errors import CRASHED, CoreboundError, HostError, InputError
+from corebound.errors import CRASHED, CoreboundError, InputError, user_error
 
 
 class CommandGroup(NamedTuple):
@@ -95,20 +94,6 @@ COMMANDS: Mapping[str, str | CommandGroup] = {
     ),
     "completion": "completion:completion",
 }
-
-
-# Errors of the system for an invalid or forbidden path. A missing path is reported elsewhere;
-# here it would be a file of corebound's own, and so a bug.
-_PATH_ERRORS = {
-    errno.ENAMETOOLONG,
-    errno.EACCES,
-    errno.EPERM,
-    errno.ENOTDIR,
-    errno.EISDIR,
-    errno.ELOOP,
-}
-_DISK_ERRORS = {errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EFBIG, errno.EIO}
-_RESOURCE_ERRORS = {errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EAGAIN}
 
 
 class _Uncaught(Exception):
@@ -282,14 +267,14 @@ def _exit_code(error: BaseException | None) -> int:
         case typer.TyperException() | typer.Abort():
             return _usage_error(error)
         case CoreboundError():
-            user_error = error
-        case OSError() if (converted := _user_error(error)) is not None:
-            user_error = converted
+            explained = error
+        case OSError() if (converted := user_error(error)) is not None:
+            explained = converted
         case _:
             return crash.report(error)
-    importlib.import_module("corebound.cli.output.console").print_error(str(user_error))
-    _print_as_json(user_error)
-    return user_error.exit_code
+    importlib.import_module("corebound.cli.output.console").print_error(str(explained))
+    _print_as_json(explained)
+    return explained.exit_code
 
 
 def _usage_error(error: Any) -> int:
@@ -327,21 +312,6 @@ def command_words(arguments: Sequence[str]) -> tuple[str, ...]:
             is_group = isinstance(location, CommandGroup)
             return (word, *following) if is_group else (word,)
     return ()
-
-
-def _user_error(error: OSError) -> CoreboundError | None:
-    """Convert an error of the system into a user error, if it is not a bug."""
-    what = f"{error.strerror}."
-    if error.errno in _PATH_ERRORS and error.filename is not None:
-        fix = "Check the path and its permissions."
-        return InputError(what=what, where=str(error.filename), fix=fix)
-    if error.errno in _DISK_ERRORS:
-        fix = "Free some space, or check the disk."
-        return InputError(what=what, where=str(error.filename or "corebound"), fix=fix)
-    if error.errno in _RESOURCE_ERRORS:
-        fix = "Close other programs, or raise the limit that `ulimit -a` shows."
-        return HostError(what=what, where=str(error.filename or "corebound"), fix=fix)
-    return None
 
 
 def _import(module: str) -> ModuleType:
