@@ -84,6 +84,17 @@ def percent(share: float, digits: int = 1) -> str:
     return f"{share * 100:.{digits}f} %"
 
 
+def systemd_quota(cpus: float) -> str:
+    """Format a CPU quota of 0.01 CPUs or more for `CPUQuota=`.
+
+    systemd ignores a percentage with more than two decimals, and one with an exponent.
+
+    >>> systemd_quota(1.5), systemd_quota(1 / 3), systemd_quota(0.01), systemd_quota(65536)
+    ('150%', '33.33%', '1%', '6553600%')
+    """
+    return f"{100 * cpus:.2f}".rstrip("0").rstrip(".") + "%"
+
+
 def cpu_quota(cpus: float | None) -> str:
     """Format a CPU quota; None means that there is none.
 

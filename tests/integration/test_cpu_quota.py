@@ -69,7 +69,7 @@ def _leaves_no_cgroup(_needs_cgroups: None) -> Iterator[None]:
 def cgroups() -> set[Path]:
     group = cpu_group(LIVE)
     assert group is not None
-    return set((Path("/") / group.folder).glob("corebound-????????"))
+    return set((Path("/") / group.folders[0]).glob("corebound-????????"))
 
 
 def corebound(*arguments: str) -> tuple[str, ...]:
@@ -132,7 +132,7 @@ def test_a_killed_run_leaves_no_cgroup(tmp_path: Path) -> None:
 def test_the_next_run_removes_what_a_run_killed_with_its_supervisor_left(tmp_path: Path) -> None:
     group = cpu_group(LIVE)
     assert group is not None
-    (Path("/") / group.folder / "corebound-0123abcd").mkdir()
+    (Path("/") / group.folders[0] / "corebound-0123abcd").mkdir()
 
     subprocess.run(
         RUN, cwd=written(tmp_path, "counts", iterations=2), capture_output=True, check=True

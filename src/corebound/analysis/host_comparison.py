@@ -202,7 +202,7 @@ def host_facts(run: Run) -> dict[str, str]:
         "memory": f"{round(host.memory_bytes / 2**30)} GiB" if host.memory_bytes else None,
         "memory speed": host.memory_speed,
         "memory of nodes": " + ".join(map(str, nodes)) + " GiB" if len(nodes) > 1 else None,
-        "CPU quota": cpu_quota(topology.cpu_quota) if topology.cpu_quota is not None else "none",
+        "CPU quota": cpu_quota(topology.cpu_quota) if not topology.quota_unknown else "unknown",
         "allowed CPUs": str(len(topology.allowed)),
         "OS": host.os,
         "commit": run.commit.name if run.commit is not None else None,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Iterator
+from collections.abc import Sequence
 
 from corebound.diagnosis.evidence import (
     POOLS,
@@ -74,7 +74,7 @@ def throttled(cell: CellEvidence, evidence: Evidence) -> Finding | None:
         evidence=(
             throttled_text(quota),
             *(() if threads is None else (_threads_text(threads, workers, quota.cpus),)),
-            *_hidden_by_the_median(cell),
+            *((hidden,) if (hidden := stops_hidden_by_the_median(cell.launches)) else ()),
             *(disturbed.evidence if disturbed else ()),
         ),
         fix=(
@@ -101,19 +101,29 @@ def _threads_text(threads: int, workers: int, quota: float) -> str:
     return f"{text}{of_workers} for {cpu_quota(quota)}"
 
 
-def _hidden_by_the_median(cell: CellEvidence) -> Iterator[str]:
-    """That iterations are too short for their median to show how long threads were stopped."""
+def stops_hidden_by_the_median(launches: Sequence[Launch]) -> str | None:
+    """That iterations are too short for their median to show how long a quota stopped threads.
+
+    Args:
+        launches: Those of a cell.
+    """
+    stopped = [
+        one
+        for one in launches
+        if one.status == "ok" and (_throttled_share(one) or 0.0) >= LEAST_THROTTLED
+    ]
     walls_ns = [
-        wall_ns for launch in cell.ok for worker in launch.workers for wall_ns in worker.wall_ns[1:]
+        wall_ns for launch in stopped for worker in launch.workers for wall_ns in worker.wall_ns[1:]
     ]
     if not walls_ns:
-        return
+        return None
     mean_ns, median_ns = statistics.fmean(walls_ns), statistics.median(walls_ns)
-    if mean_ns > _HIDDEN_RATIO * median_ns:
-        yield (
-            f"time per iteration: mean {duration(mean_ns)}, median {duration(median_ns)}, because"
-            " few iterations are stopped"
-        )
+    if mean_ns <= _HIDDEN_RATIO * median_ns:
+        return None
+    return (
+        f"time per iteration: mean {duration(mean_ns)}, median {duration(median_ns)}, because"
+        " few iterations are stopped"
+    )
 
 
 def foreign_load(cell: CellEvidence, _: Evidence) -> Finding | None:

@@ -473,7 +473,7 @@ def _total_us(descriptor: int) -> int | None:
 
 def _cpu_stats() -> list[int]:
     """Descriptors of cpu.stat of this process's cgroup and its ancestors that have a quota."""
-    descriptors = (_open_readable(f"/{quota.folder}/cpu.stat") for quota in quotas(LIVE) or ())
+    descriptors = (_open_readable(f"/{quota.folder}/cpu.stat") for quota in quotas(LIVE).known)
     return [descriptor for descriptor in descriptors if descriptor is not None]
 
 

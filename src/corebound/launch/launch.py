@@ -207,6 +207,7 @@ class _Session:
         self._was_paused = False
         self._libraries: list[tuple[str, ...]] = []
         self._huge_pages: list[HugePages | None] = []
+        self._quota: float | None = None
         self._open = ExitStack()
 
     def run(self) -> LaunchResult:
@@ -269,6 +270,7 @@ class _Session:
             (work / name).symlink_to(file)
         with self._log.open("ab") as log:
             limit = self._open.enter_context(cpu_quota.limited(self._spec.cpu_quota))
+            self._quota = limit.cpus
             for command, request in zip(self._spec.commands, self._spec.requests, strict=True):
                 env = worker_environment(
                     command, python_path=self._spec.python_path, scratch=self._spec.scratch
@@ -461,7 +463,7 @@ class _Session:
         affinities = [connection.allowed for connection in self._connections]
         host = self._monitor.host
         of_quota = verification.quota_violations(
-            self._spec.cpu_quota,
+            self._quota,
             self._monitor.quota,
             ran_ns=host.total("ran_ns") if host else None,
             timed_ns=host.duration_ms * 1_000_000 if host else 0,

@@ -59,7 +59,7 @@ def quota_violations(
     """Every sign that a launch's CPU quota was not in force; none if the cell sets no quota.
 
     Args:
-        requested: The quota in CPUs; None if the cell sets none.
+        requested: The quota that was set, in CPUs; None if the cell sets none.
         use: The quota that was read back from the cgroups of the workers.
         ran_ns: CPU time of the launch's processes while they were timed, if known.
         timed_ns: For how long they were timed.

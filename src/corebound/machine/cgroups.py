@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from msgspec import Struct
@@ -27,8 +27,13 @@ class _Mount(Struct, frozen=True, kw_only=True):
     controllers: tuple[str, ...] = ()
 
 
-def _mounts(tree: Tree) -> Iterator[_Mount]:
-    """The mounted hierarchies; saved machines may have only /proc/mounts, which shows no roots."""
+def _mounts(tree: Tree) -> Iterable[_Mount]:
+    """The mounted hierarchies. A mount hides those that were mounted on its folder before."""
+    return {mount.folder: mount for mount in _all_mounts(tree)}.values()
+
+
+def _all_mounts(tree: Tree) -> Iterator[_Mount]:
+    """Every mount; saved machines may have only /proc/mounts, which shows no roots."""
     for line in (tree.read("proc/self/mountinfo") or "").splitlines():
         head, _, tail = line.partition(" - ")
         fields, kind = head.split(), tail.split()
@@ -54,8 +59,7 @@ def _unescaped(path: str) -> str:
 
 
 def _parts(path: str) -> list[str]:
-    """The parts of a path; `..` appears if a namespace hides the rest."""
-    return [part for part in path.split("/") if part not in {"", ".", ".."}]
+    return [part for part in path.split("/") if part not in {"", "."}]
 
 
 def _groups(text: str) -> dict[str, str]:
@@ -73,10 +77,12 @@ def _folders(mount: _Mount, group: str) -> tuple[str, ...]:
     """The folder of a cgroup below a mount, then those of its ancestors up to the mount.
 
     A container often mounts only its own cgroup, so the mount's root is removed from the path.
+    Empty if the mount does not show the cgroup. In a path or a root outside of our cgroup
+    namespace, `..` stands for names that the kernel hides.
     """
     parts, root = _parts(group), _parts(mount.root)
-    if ".." in group.split("/") or parts[: len(root)] != root:
-        parts, root = [], []  # outside what is mounted
+    if ".." in (*parts, *root) or parts[: len(root)] != root:
+        return ()
     below = parts[len(root) :]
     return tuple("/".join((mount.folder, *below[:end])) for end in range(len(below), -1, -1))
 
@@ -91,7 +97,7 @@ def cgroup_folders(
         controller: For example `cpu` or `freezer`; version 2 has one hierarchy for all.
         process: The process's id.
     """
-    return tuple(folders for _, folders in _hierarchies(tree, controller, process))
+    return tuple(folders for _, folders in _hierarchies(tree, controller, process) if folders)
 
 
 def _hierarchies(
@@ -136,7 +142,7 @@ def cpuset(tree: Tree) -> Cpuset:
     mount = next(_cpuset_mounts(tree), None)
     if mount is None:
         return Cpuset()
-    folders = _folders(mount, _cpuset_group(tree, mount))
+    folders = _folders(mount, _cpuset_group(tree, mount)) or (mount.folder,)
     file = _cpuset_file(mount)
     cpus, nodes = (
         next(
@@ -180,23 +186,49 @@ def _cpuset_group(tree: Tree, mount: _Mount) -> str:
 
 
 class CpuGroup(Struct, frozen=True, kw_only=True):
-    """The cgroup that limits a process's CPU time: its folder, and the version of cgroups."""
+    """The cgroup that limits a process's CPU time.
 
-    folder: str
+    Attributes:
+        folders: Its folder, then those of its ancestors as far as they are mounted.
+        is_v2: Whether the hierarchy is of version 2 of cgroups.
+    """
+
+    folders: tuple[str, ...]
     is_v2: bool
 
 
 def cpu_group(tree: Tree) -> CpuGroup | None:
-    """Our cgroup in the hierarchy of the CPU controller; None if none is mounted.
+    """Our cgroup in the hierarchy of the CPU controller; None if no mount shows it."""
+    return next(iter(_cpu_groups(tree, "self")[0]), None)
 
-    With both versions mounted, one of them has the controller.
-    """
-    for mount, folders in _hierarchies(tree, "cpu"):
-        is_v2 = mount.kind == "cgroup2"
-        controllers = (tree.read(f"{folders[0]}/cgroup.controllers") or "").split()
-        if not is_v2 or "cpu" in controllers:
-            return CpuGroup(folder=folders[0], is_v2=is_v2)
-    return None
+
+def hidden_group(tree: Tree, *, process: str = "self") -> str | None:
+    """Why no mount shows the cgroup that limits a process's CPU time; None if one does."""
+    return _cpu_groups(tree, process)[1]
+
+
+def _cpu_groups(tree: Tree, process: str) -> tuple[list[CpuGroup], str | None]:
+    """A process's cgroup in each mount that shows it, or why none does."""
+    groups = _groups(tree.read(f"proc/{process}/cgroup") or "")
+    # A controller belongs to one hierarchy at a time.
+    is_v2 = "cpu" not in groups
+    mounted = [
+        (mount, folders)
+        for mount, folders in _hierarchies(tree, "cpu", process)
+        if (mount.kind == "cgroup2") == is_v2
+    ]
+    shown = [CpuGroup(folders=folders, is_v2=is_v2) for _, folders in mounted if folders]
+    if shown:
+        return shown, None
+    if not groups:
+        return [], f"/proc/{process}/cgroup: shows no cgroup"
+    if not mounted:
+        return [], "/proc/self/mountinfo: no cgroup with the CPU controller is mounted"
+    path, root = groups["" if is_v2 else "cpu"], mounted[0][0].root
+    return [], (
+        f"/proc/self/mountinfo: the mount of {root!r} does not show {path!r}, the cgroup in"
+        f" /proc/{process}/cgroup"
+    )
 
 
 class Quota(Struct, frozen=True, kw_only=True):
@@ -219,46 +251,78 @@ class Quota(Struct, frozen=True, kw_only=True):
     unlimited: str
 
 
-def quotas(tree: Tree, *, process: str = "self") -> list[Quota] | None:
-    """All quotas that apply to a process; None if no cgroup with the CPU controller is mounted.
+class Quotas(Struct, frozen=True, kw_only=True):
+    """The CPU-time quotas that apply to a process.
+
+    Attributes:
+        known: Those that can be read, the process's own cgroup first.
+        unknown: Why there may be others: a file, and what is wrong with it; None if there are none.
+    """
+
+    known: tuple[Quota, ...]
+    unknown: str | None
+
+    @property
+    def tightest(self) -> Quota | None:
+        """The smallest. Groups are nested, and it limits all of them."""
+        return min(self.known, key=lambda quota: quota.cpus, default=None)
+
+
+def quotas(tree: Tree, *, process: str = "self") -> Quotas:
+    """All quotas that apply to a process.
 
     Args:
         tree: The machine's files.
         process: The process's id.
     """
-    hierarchies = list(_hierarchies(tree, "cpu", process))
-    if not hierarchies:
-        return None
-    return [
-        quota
-        for mount, folders in hierarchies
-        for folder in folders
-        if (quota := _quota(tree, folder, is_v2=mount.kind == "cgroup2"))
-    ]
+    groups, unknown = _cpu_groups(tree, process)
+    known: list[Quota] = []
+    for group in groups:
+        for folder in group.folders:
+            try:
+                quota = _quota(tree, folder, is_v2=group.is_v2)
+            except ValueError as error:
+                unknown = unknown or str(error)
+            else:
+                known += () if quota is None else (quota,)
+    return Quotas(known=tuple(known), unknown=unknown)
 
 
 def quota_cpus(tree: Tree) -> float | None:
-    """The CPU time that our groups allow, in CPUs; None without a quota.
+    """The CPU time that our groups allow, in CPUs; None if no quota is known."""
+    tightest = quotas(tree).tightest
+    return tightest.cpus if tightest else None
 
-    Groups are nested, and the smallest quota on the path limits all of them.
-    """
-    return min((quota.cpus for quota in quotas(tree) or ()), default=None)
+
+# What the kernel accepts for a quota and its period, in microseconds, and its default period.
+# Source: Linux, kernel/sched/core.c, `max_bw_quota_period_us` and `tg_set_cfs_bandwidth`.
+_QUOTA_US = range(1_000, 1 << 44)
+_PERIOD_US = range(1_000, 1_000_001)
+_DEFAULT_PERIOD = "100000"
 
 
 def _quota(tree: Tree, folder: str, *, is_v2: bool) -> Quota | None:
-    """The quota of one group; None if it has none, like the hierarchy's root."""
-    if is_v2:
-        file, unlimited = f"{folder}/cpu.max", "max"
-        value = read_text(tree, file) or ""
-        fields = value.split()
-        quota_us, period_us = map(parse_integer, fields) if len(fields) == 2 else (None, None)
-    else:
-        file, unlimited = f"{folder}/cpu.cfs_quota_us", "-1"
-        quota_us = read_integer(tree, file)
-        period_us = read_integer(tree, f"{folder}/cpu.cfs_period_us")
-        value = str(quota_us)
-    if quota_us is None or period_us is None or quota_us <= 0 or period_us <= 0:
+    """The quota of one group; None if it has none, like the hierarchy's root.
+
+    Raises:
+        ValueError: a file contains what no kernel writes.
+    """
+    file, unlimited = ("cpu.max", "max") if is_v2 else ("cpu.cfs_quota_us", "-1")
+    file = f"{folder}/{file}"
+    if tree.read(file) is None:
         return None
+    value = read_text(tree, file) or ""
+    fields = value.split()
+    if not is_v2:
+        fields.append(read_text(tree, f"{folder}/cpu.cfs_period_us") or "")
+    elif len(fields) == 1 and value != unlimited:
+        fields.append(_DEFAULT_PERIOD)  # some container runtimes show the quota alone
+    numbers = map(parse_integer, fields) if len(fields) == 2 else (None, None)
+    quota_us, period_us = (number or 0 for number in numbers)
+    if period_us in _PERIOD_US and fields[0] == unlimited:
+        return None
+    if quota_us not in _QUOTA_US or period_us not in _PERIOD_US:
+        raise ValueError(f"/{file} is malformed: {' '.join(fields)[:40]!r}")
     return Quota(
         cpus=quota_us / period_us,
         period_us=period_us,

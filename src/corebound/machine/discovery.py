@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from corebound.errors import HostError
 from corebound.machine import procfs
-from corebound.machine.cgroups import Cpuset, cpuset, quota_cpus
+from corebound.machine.cgroups import Cpuset, cpuset, quotas
 from corebound.machine.sysfs import (
     LIVE,
     Files,
@@ -143,6 +143,7 @@ def topology(tree: Tree, *, where: str, affinity: frozenset[int] | None = None) 
     cache_of = {cpu: index for index, cache in enumerate(caches) for cpu in cache.cpus}
     kinds = core_kinds(tree, online)
     sized, total_bytes, memory_note = _with_total(nodes, _memory_bytes(tree, "proc/meminfo"))
+    limits_on_time = quotas(tree)
     return Topology(
         cpus=tuple(
             Cpu(
@@ -158,7 +159,9 @@ def topology(tree: Tree, *, where: str, affinity: frozenset[int] | None = None) 
         offline=found.offline,
         nodes=sized,
         caches=caches,
-        cpu_quota=quota_cpus(tree),
+        cpu_quota=tightest.cpus if (tightest := limits_on_time.tightest) else None,
+        # Without /proc, as in a saved /sys, there is nothing to say about it.
+        quota_unknown=limits_on_time.unknown if tree.read("proc/self/cgroup") else None,
         memory_bytes=total_bytes,
         memory_note=memory_note,
         notes=(*found.notes, *_contradictions(tree, nodes, listed, found)),

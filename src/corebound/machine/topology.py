@@ -82,7 +82,8 @@ class Topology(Struct, frozen=True, kw_only=True):
     """All online CPUs with their location, and the numbers of the offline CPUs.
 
     Attributes:
-        cpu_quota: The CPU time that our cgroups allow us, in CPUs; None without a quota.
+        cpu_quota: The CPU time that our cgroups allow us, in CPUs; None if no quota is known.
+        quota_unknown: Why there may be another quota; None if there is none.
         memory_bytes: The memory of the machine, as far as the kernel manages it; None if unknown.
         memory_note: Why that is not the sum of the nodes. The sizes of several nodes are then
             unknown.
@@ -97,6 +98,7 @@ class Topology(Struct, frozen=True, kw_only=True):
     memory_bytes: Count | None = None
     memory_note: str | None = None
     notes: tuple[str, ...] = ()
+    quota_unknown: str | None = None
 
     @property
     def allowed(self) -> tuple[Cpu, ...]:

@@ -21,7 +21,7 @@ from corebound.planning.commands import CONFIGURATION, binder, intra_op, torchse
 from corebound.planning.models import Command, Placement, Slot
 from corebound.scenario.builtin_workloads import LAUNCHERS, SERVERS
 from corebound.scenario.cell import Cell, Framework, MemoryPolicy
-from corebound.units import cpu_quota
+from corebound.units import cpu_quota, systemd_quota
 
 ArtefactKind = Literal[
     "shell",
@@ -265,7 +265,7 @@ def _systemd(launched: _Launched) -> Iterator[Artefact]:
             if launched.placement.memory != "local":
                 lines.append(f"NUMAMask={cpu_list(slot.memory_nodes)}")
         if launched.quota is not None:
-            lines.append(f"CPUQuota={100 * launched.quota:g}%")
+            lines.append(f"CPUQuota={systemd_quota(launched.quota)}")
         lines += [f'Environment="{name}={_in_unit(value)}"' for name, value in command.env]
         unit = f"NAME@{number}" if several else "NAME"
         yield Artefact(

@@ -70,11 +70,12 @@ class QuotaSupport(Struct, frozen=True, kw_only=True):
 
     Attributes:
         tool: `cgroup`: by making a cgroup; `systemd-run`: by a scope of systemd; None: not.
-        reason: Why neither works, in words.
+        reason: Why neither works, in words, and how to fix it, in a sentence.
     """
 
     tool: QuotaTool | None = "cgroup"
     reason: str = ""
+    fix: str = ""
 
 
 class HugePageSupport(Struct, frozen=True, kw_only=True):

@@ -256,8 +256,7 @@ def _impossible_quota(cell: Cell, host: HostCapabilities) -> CannotRun | None:
     if support.tool is None:
         return CannotRun(
             what=f"`cpu_quota: {quota:g}` cannot be set on this host: {support.reason}.",
-            fix="Run corebound as root, or where it may make cgroups (a delegated cgroup v2, or"
-            " systemd's user manager).",
+            fix=support.fix,
         )
     if support.tool == "systemd-run" and (cell.workers > 1 or cell.framework in SERVERS):
         return CannotRun(

@@ -120,6 +120,7 @@ class _Session:
         self._connection = GeneratorConnection()
         self._monitor = self._new_monitor(())
         self._served: Served | None = None
+        self._quota: float | None = None
         self._open = ExitStack()
 
     def run(self) -> LaunchResult:
@@ -173,7 +174,7 @@ class _Session:
         host = self._monitor.host
         return tuple(
             verification.quota_violations(
-                self._spec.cpu_quota,
+                self._quota,
                 self._monitor.quota,
                 ran_ns=cpu_ns,
                 timed_ns=host.duration_ms * 1_000_000 if host else 0,
@@ -194,6 +195,7 @@ class _Session:
         }
         started_ns = time.monotonic_ns()
         limit = self._open.enter_context(cpu_quota.limited(self._spec.cpu_quota))
+        self._quota = limit.cpus
         root = self._processes.spawn(self._spec.command, needs=needs, cgroup=limit.procs)
         try:
             ready = await_workers(

@@ -5,28 +5,28 @@ tests/integration/test_cpu_quota.py has a real one.
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
+import re
+import shutil
 from collections.abc import Mapping
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from corebound.errors import LaunchError
 from corebound.launch import cpu_quota
 from corebound.launch.cpu_quota import QuotaMeter, limited, quota_support, remove_abandoned
 from corebound.planning.models import QuotaSupport
-from support.machine_trees import V1, V2, ChangingTree
+from support.fake_cgroups import FakeCgroups, below, words
+from support.machine_trees import V1, ChangingTree
 
 V1_GROUP = "sys/fs/cgroup/cpu,cpuacct"
-V2_GROUP = "sys/fs/cgroup/session"
 ON_V1 = {"proc/self/mountinfo": V1, "proc/self/cgroup": "4:cpu,cpuacct:/\n0::/\n"}
-ON_V2 = {
-    "proc/self/mountinfo": V2,
-    "proc/self/cgroup": "0::/session\n",
-    f"{V2_GROUP}/cgroup.controllers": "cpu pids\n",
-    f"{V2_GROUP}/cgroup.subtree_control": "pids\n",
-}
 
 
 def recorded(root: Path, files: Mapping[str, str], group: str) -> Path:
@@ -51,8 +51,9 @@ def test_a_cell_without_a_quota_gets_no_cgroup(tmp_path: Path) -> None:
         assert list(group.iterdir()) == []
 
 
-def test_cgroup_v1_gets_quota_and_period(tmp_path: Path) -> None:
+def test_cgroup_v1_gets_quota_and_period(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     group = recorded(tmp_path, ON_V1, V1_GROUP)
+    monkeypatch.setattr(cpu_quota, "_write", lambda file, text: file.write_text(text))
 
     with limited(1.5, root=tmp_path) as limit:
         assert limit.procs is not None
@@ -62,18 +63,223 @@ def test_cgroup_v1_gets_quota_and_period(tmp_path: Path) -> None:
         assert (folder / "cpu.cfs_period_us").read_text() == "100000"
 
 
-def test_cgroup_v2_gets_the_controller_from_our_group(tmp_path: Path) -> None:
-    group = recorded(tmp_path, ON_V2, V2_GROUP)
+@pytest.fixture
+def fake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeCgroups:
+    return FakeCgroups(tmp_path, monkeypatch)
 
-    with limited(0.5, root=tmp_path) as limit:
+
+# What was run in the booted machine by hand, and where corebound's process is: see tests/numa.
+NESTED: dict[str, tuple[str, dict[str, str]]] = {
+    "in a group that has the controller": ("leaf", {"": "cpu"}),
+    "below a group that does not pass it on": ("api/0a1b", {"": "cpu memory"}),
+    "below a root that does not pass it on": ("api/0a1b", {}),
+    "below three of them": ("api/0a1c/x/y", {"": "cpu"}),
+    "below a group that passes memory on": ("pm/x", {"": "cpu memory", "pm": "memory"}),
+    "with a controller from its parent": ("dg/s", {"": "cpu", "dg": "cpu"}),
+}
+
+
+@pytest.mark.parametrize(("path", "enabled"), NESTED.values(), ids=NESTED.keys())
+def test_a_nested_group_gets_the_controller_for_the_launch_only(
+    fake: FakeCgroups, path: str, enabled: dict[str, str]
+) -> None:
+    own = fake.enter(path)
+    for parent, controllers in enabled.items():
+        fake.enable(parent, controllers)
+    before = fake.enabled()
+
+    with limited(0.5, root=fake.root) as limit:
         assert limit.procs is not None
-        assert limit.procs.parent.parent == group
-        assert (limit.procs.parent / "cpu.max").read_text() == "50000 100000"
-        assert (group / "cgroup.subtree_control").read_text() == "+cpu"
-        # The kernel's files go with the folder.
-        (limit.procs.parent / "cpu.max").unlink()
-    assert not any(path.is_dir() for path in group.iterdir())
-    assert (group / "cgroup.subtree_control").read_text() == "-cpu"
+        folder = limit.procs.parent
+        assert folder.parent == own
+        assert words(folder / "cpu.max") == ["50000", "100000"]
+        assert words(folder / "cgroup.type") == ["threaded"]
+        assert limit.cpus == 0.5
+
+    assert fake.enabled() == before
+    assert below(own) == []
+
+
+def test_at_the_root_the_launch_gets_a_group_below_it(fake: FakeCgroups) -> None:
+    fake.enter(".", shown="/")
+
+    with limited(0.5, root=fake.root) as limit:
+        assert limit.procs is not None
+        assert limit.procs.parent.parent == fake.mount
+        assert words(limit.procs.parent / "cgroup.type") == ["domain"]
+    assert fake.enabled() == set()
+
+
+def with_busy_child(fake: FakeCgroups) -> Path:
+    own = fake.enter("parent/mix")
+    fake.group("parent/mix/child", processes=True)
+    return own
+
+
+def test_where_the_kernel_refuses_the_controller_a_group_above_is_used(fake: FakeCgroups) -> None:
+    own = with_busy_child(fake)
+
+    with limited(0.5, root=fake.root) as limit:
+        assert limit.procs is not None
+        assert limit.procs.parent.parent == own.parent
+        assert words(limit.procs.parent / "cpu.max") == ["50000", "100000"]
+    assert fake.enabled() == set()
+    assert below(own.parent) == [own]
+
+
+def test_the_nearest_group_above_that_the_kernel_lets_have_it_is_used(fake: FakeCgroups) -> None:
+    fake.group("bp", processes=True)
+    fake.enter("bp/x")
+
+    with limited(0.5, root=fake.root) as limit:
+        assert limit.procs is not None
+        assert limit.procs.parent.parent == fake.mount
+
+
+@pytest.mark.parametrize(
+    ("file", "text"),
+    [
+        ("memory.max", "2097152000"),
+        ("memory.high", "1000"),
+        ("memory.swap.max", "0"),
+        ("cpuset.cpus", "0-1"),
+        ("cpuset.mems", "0"),
+        ("pids.max", "100"),
+        ("cpu.max", "200000 100000"),
+        ("io.max", "8:0 rbps=1000 wbps=max riops=max wiops=max"),
+    ],
+)
+@pytest.mark.parametrize("level", ["parent/mix", "parent"])
+def test_no_launch_is_moved_out_of_a_limit(
+    fake: FakeCgroups, level: str, file: str, text: str
+) -> None:
+    own = with_busy_child(fake)
+    fake.refused[own.parent] = errno.EACCES
+    fake.enable("", "cpu memory")
+    (fake.mount / level / file).write_text(text)
+
+    support = quota_support(root=fake.root)
+
+    assert support.tool is None
+    assert "EACCES" in support.reason or "EBUSY" in support.reason
+    assert str(fake.mount / level / file) in support.reason
+    assert not list(fake.mount.glob("**/corebound-*"))
+
+
+@pytest.mark.parametrize(
+    ("file", "text"),
+    [
+        *(("memory.max", "max"), ("pids.max", "max"), ("cpuset.cpus", ""), ("io.max", "")),
+        ("cpu.max", "max 100000"),
+    ],
+)
+def test_what_is_unlimited_keeps_no_launch(fake: FakeCgroups, file: str, text: str) -> None:
+    own = with_busy_child(fake)
+    (own / file).write_text(text)
+
+    assert quota_support(root=fake.root).tool == "cgroup"
+
+
+def test_a_group_that_cannot_be_seen_may_have_limits(fake: FakeCgroups) -> None:
+    own = fake.enter("parent/gone")
+    shutil.rmtree(own)
+
+    support = quota_support(root=fake.root)
+
+    assert support.tool is None
+    assert str(own) in support.reason
+
+
+@pytest.mark.parametrize("number", [errno.EACCES, errno.EPERM, errno.EROFS, errno.EINVAL])
+def test_a_refusal_names_its_file_and_errno(fake: FakeCgroups, number: int) -> None:
+    own = fake.enter("dg/s")
+    for folder in (own, own.parent, fake.mount):
+        fake.refused[folder] = number
+
+    support = quota_support(root=fake.root)
+
+    assert support.tool is None
+    assert support.reason.startswith(f"{fake.mount}/cgroup.subtree_control: ")
+    assert errno.errorcode[number] in support.reason
+    assert support.fix
+    with pytest.raises(LaunchError, match="subtree_control"), limited(0.5, root=fake.root):
+        pass
+
+
+def test_a_group_that_may_not_be_made_is_refused_with_its_parent(fake: FakeCgroups) -> None:
+    own = fake.enter("leaf")
+    fake.enable("", "cpu")
+    fake.enable("leaf", "cpu")
+    fake.refused.update({own: errno.EACCES, fake.mount: errno.EACCES})
+
+    assert quota_support(root=fake.root).reason.startswith(f"{own}: ")
+
+
+def test_a_namespace_without_the_controller_names_the_file(fake: FakeCgroups) -> None:
+    fake.enter(".", root="/api/ns4", shown="/api/ns4")
+    (fake.mount / "cgroup.controllers").write_text("")
+
+    support = quota_support(root=fake.root)
+
+    assert support.tool is None
+    assert support.reason.startswith(f"{fake.mount}/cgroup.controllers: ")
+
+
+@pytest.mark.parametrize(
+    ("root", "shown"), [("/..", "/"), ("/../..", "/"), ("/", "/../ns6b"), ("/..", "/../x")]
+)
+def test_a_launch_never_leaves_limits_that_no_mount_shows(
+    fake: FakeCgroups, monkeypatch: pytest.MonkeyPatch, root: str, shown: str
+) -> None:
+    fake.enter("box", root=root, shown=shown)
+    fake.enable("", "cpu")
+    # A scope of systemd would leave them too.
+    with_systemd(fake.root, monkeypatch)
+
+    support = quota_support(root=fake.root)
+
+    assert support.tool is None
+    assert "/proc/self/mountinfo" in support.reason
+    assert not list(fake.mount.glob("**/corebound-*"))
+    with pytest.raises(LaunchError, match="mountinfo"), limited(0.5, root=fake.root):
+        pass
+
+
+def test_a_kernel_without_quotas_says_so(fake: FakeCgroups) -> None:
+    fake.enter("leaf")
+    fake.has_quotas = False
+
+    support = quota_support(root=fake.root)
+
+    assert (support.tool, "ENOENT" in support.reason) == (None, True)
+    assert fake.enabled() == set()
+    assert not list(fake.mount.glob("**/corebound-*"))
+
+
+def test_another_process_keeps_the_controller_that_it_needs(fake: FakeCgroups) -> None:
+    own = fake.enter("api/0a1b")
+    with ExitStack() as first, ExitStack() as second:
+        first.enter_context(limited(0.5, root=fake.root))
+        fake.enter("api/0a1c")
+        limit = second.enter_context(limited(0.2, root=fake.root))
+
+        first.close()
+
+        assert limit.procs is not None
+        assert words(limit.procs.parent / "cpu.max") == ["20000", "100000"]
+        assert str(own.relative_to(fake.mount)) not in fake.enabled()
+    assert "api/0a1c" not in fake.enabled()
+
+
+def test_the_quota_of_another_program_keeps_the_controller(fake: FakeCgroups) -> None:
+    own = fake.enter("api/0a1b")
+    other = fake.group("api/other")
+
+    with limited(0.5, root=fake.root):
+        (other / "cpu.max").write_text("30000 100000")
+
+    assert words(other / "cpu.max") == ["30000", "100000"]
+    assert own.name not in fake.enabled()
 
 
 def test_a_host_without_the_controller_says_so(tmp_path: Path) -> None:
@@ -81,7 +287,8 @@ def test_a_host_without_the_controller_says_so(tmp_path: Path) -> None:
 
     support = quota_support(root=tmp_path)
 
-    assert support == QuotaSupport(tool=None, reason="no cgroup with the CPU controller is mounted")
+    assert support.tool is None
+    assert support.reason.startswith("/proc/self/mountinfo: no cgroup")
     with (
         pytest.raises(LaunchError, match=r"cpu_quota: 0\.5.*no cgroup"),
         limited(0.5, root=tmp_path),
@@ -92,12 +299,14 @@ def test_a_host_without_the_controller_says_so(tmp_path: Path) -> None:
 def test_a_refused_quota_leaves_no_cgroup(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     group = recorded(tmp_path, ON_V1, V1_GROUP)
 
-    def refuse(*_: object) -> None:
-        raise PermissionError(13, "Permission denied", "cpu.cfs_quota_us")
+    def refuse(file: Path, _: str) -> None:
+        raise PermissionError(13, "Permission denied", str(file))
 
-    monkeypatch.setattr(cpu_quota, "_write_quota", refuse)
+    monkeypatch.setattr(cpu_quota, "_write", refuse)
 
-    assert quota_support(root=tmp_path).reason == "cpu.cfs_quota_us: Permission denied"
+    assert quota_support(root=tmp_path).reason.endswith(
+        "cpu.cfs_period_us: Permission denied (EACCES)"
+    )
     assert list(group.iterdir()) == []
 
 
@@ -117,6 +326,14 @@ def test_only_cgroups_of_ended_processes_are_removed(tmp_path: Path) -> None:
     assert {folder.name for folder in group.iterdir()} == {"corebound-00000000", "docker"}
 
 
+@pytest.fixture
+def refusing(fake: FakeCgroups) -> FakeCgroups:
+    """A machine where nobody may make a cgroup."""
+    fake.enter(".", shown="/")
+    fake.refused[fake.mount] = errno.EACCES
+    return fake
+
+
 SYSTEMD_RUN = """\
 #!/bin/sh
 while [ "$1" != -- ]; do shift; done
@@ -133,14 +350,13 @@ def with_systemd(folder: Path, monkeypatch: pytest.MonkeyPatch, *, wrapper: str 
     program.chmod(0o755)
     monkeypatch.setenv("PATH", f"{program.parent}:/usr/bin:/bin")
     monkeypatch.setattr(cpu_quota, "_SYSTEMD", folder)
-    recorded(folder, {"proc/self/mountinfo": "", "proc/self/cgroup": "0::/\n"}, "sys")
     return folder
 
 
 def test_where_no_cgroup_can_be_made_systemd_starts_the_worker_in_a_scope(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    refusing: FakeCgroups, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    root = with_systemd(tmp_path, monkeypatch)
+    root = with_systemd(refusing.root, monkeypatch)
     monkeypatch.setenv("XDG_RUNTIME_DIR", "/run/user/7")
 
     assert quota_support(root=root) == QuotaSupport(tool="systemd-run")
@@ -153,14 +369,32 @@ def test_where_no_cgroup_can_be_made_systemd_starts_the_worker_in_a_scope(
 
 
 def test_a_systemd_that_refuses_is_named_in_the_reason(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    refusing: FakeCgroups, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    root = with_systemd(tmp_path, monkeypatch, wrapper="false")
+    root = with_systemd(refusing.root, monkeypatch, wrapper="false")
 
     support = quota_support(root=root)
 
     assert support.tool is None
-    assert support.reason.endswith("is mounted; systemd-run: exit code 1")
+    assert "EACCES" in support.reason
+    assert support.reason.endswith("; systemd-run: exit code 1")
+
+
+@given(st.floats(0.01, 65_536))
+def test_systemd_gets_a_percentage_that_it_reads_and_the_launch_is_compared_with_it(
+    cpus: float,
+) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(cpu_quota, "_SYSTEMD", Path("/"))
+        patch.setattr(shutil, "which", lambda _: "/bin/systemd-run")
+        limit = cpu_quota._scope(cpus, cpu_quota._Refused("", ""))
+
+    assert limit is not None
+    (percentage,) = [word for word in limit.prefix if word.startswith("CPUQuota=")]
+    number = re.fullmatch(r"CPUQuota=([0-9]+(?:\.[0-9]{1,2})?)%", percentage)
+    assert number is not None
+    assert limit.cpus == float(number[1]) / 100 >= 0.01
+    assert abs(limit.cpus - cpus) <= 0.00005 + 1e-9
 
 
 def metered(before: Mapping[str, str], after: Mapping[str, str]) -> QuotaMeter:

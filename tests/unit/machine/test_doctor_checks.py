@@ -344,14 +344,16 @@ def test_the_tightest_quota_is_shown_and_all_are_lifted() -> None:
     assert (found.fix or "").count("echo max") == 2
 
 
-def test_a_group_outside_the_mount_has_the_limits_of_the_mount() -> None:
+def test_a_group_outside_the_mount_has_an_unknown_quota() -> None:
     files = {
         "proc/self/mountinfo": V2,
         "proc/self/cgroup": "0::/../other\n",
         "sys/fs/cgroup/cpu.max": "100000 100000\n",
     }
 
-    assert check_results(files)["CPU quota"].host_check.value == "1.00 CPUs in /sys/fs/cgroup"
+    found = check_results(files)["CPU quota"].host_check
+    assert found.state == "unavailable"
+    assert "/../other" in found.value
 
 
 def test_busy_processes_are_named_with_their_share_of_a_cpu() -> None:

@@ -188,6 +188,8 @@ def _headline(host: Topology) -> str:
         parts.append(f"allowed {cpu_list(cpu.id for cpu in host.allowed)}")
     if host.cpu_quota is not None:
         parts.append(f"CPU quota of {units.cpu_quota(host.cpu_quota)}")
+    if host.quota_unknown is not None:
+        parts.append(f"CPU quota unknown ({host.quota_unknown})")
     return ", ".join(parts)
 
 

@@ -283,16 +283,14 @@ _QUOTA = Subject(
 def check_quota(facts: HostFacts) -> Iterator[CheckResult]:
     """Check the tightest CPU-time quota that applies to us."""
     applicable = quotas(facts.tree)
-    if applicable is None:
-        yield _QUOTA.unavailable("no cgroup with the CPU controller is mounted here")
+    tightest = applicable.tightest
+    if tightest is None:
+        unknown = applicable.unknown
+        yield _QUOTA.ok("none") if unknown is None else _QUOTA.unavailable(unknown)
         return
-    if not applicable:
-        yield _QUOTA.ok("none")
-        return
-    tightest = min(applicable, key=lambda quota: quota.cpus)
     throttled = "" if tightest.throttled is None else f", throttled {tightest.throttled} times"
     yield _QUOTA.warning(
         f"{significant(tightest.cpus)} CPUs in /{tightest.folder}{throttled}",
-        fix="; ".join(command([(quota.file, quota.unlimited)]) for quota in applicable),
-        undo="; ".join(command([(quota.file, quota.value)]) for quota in applicable),
+        fix="; ".join(command([(quota.file, quota.unlimited)]) for quota in applicable.known),
+        undo="; ".join(command([(quota.file, quota.value)]) for quota in applicable.known),
     )

@@ -215,6 +215,8 @@ def topology_text(topology: Topology) -> str:
         text += f"; allowed CPUs {cpu_list(cpu.id for cpu in allowed)}"
     if topology.cpu_quota is not None:
         text += f"; CPU quota of {cpu_quota(topology.cpu_quota)}"
+    if topology.quota_unknown is not None:
+        text += f"; CPU quota unknown ({topology.quota_unknown})"
     if topology.offline:
         text += f"; offline CPUs {cpu_list(topology.offline)}"
     return text

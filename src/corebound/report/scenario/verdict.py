@@ -40,6 +40,7 @@ from corebound.analysis.wording import (
     time_text,
     within,
 )
+from corebound.diagnosis.host import stops_hidden_by_the_median
 from corebound.records.calibration import Calibration
 from corebound.records.launch_record import Launch
 from corebound.report.elements import Hero
@@ -68,6 +69,7 @@ def flags(result: ScenarioResult, checks_passed: int, checks: int) -> tuple[Flag
         _disturbed_launches(result),
         discarded_flag(launch_counts(result.launches)),
         _unsteady_launches(result),
+        _short_iterations(result),
         _skipped_cells(result),
     ]
     if checks:
@@ -183,6 +185,18 @@ def _unsteady_launches(result: ScenarioResult) -> Flag | None:
         title=f"{count(unsettled, 'launch', 'launches')} did not reach steady state",
         detail=f"of {total}; included, to avoid bias",
         link="#launches",
+    )
+
+
+def _short_iterations(result: ScenarioResult) -> Flag | None:
+    """A warning that medians do not contain the time for which a CPU quota stops threads."""
+    short = [cell for cell in result.cells if stops_hidden_by_the_median(cell.launches)]
+    if not short:
+        return None
+    return Flag.warning(
+        title=f"Iterations of {count(len(short), 'configuration')} are too short for the CPU quota",
+        detail="it stops few of them, but for long; medians leave that out, so make an iteration"
+        " longer than the quota's period (100 ms)",
     )
 
 

@@ -247,6 +247,24 @@ def test_refused_launches_without_retry_leave_a_cell_incomplete() -> None:
 
 
 @pytest.mark.parametrize(
+    ("stopped_ms", "throttled", "is_said"), [(95.0, 80, True), (5.5, 80, False), (95.0, 3, False)]
+)
+def test_iterations_too_short_for_their_quota_are_said_beside_the_verdict(
+    stopped_ms: float, throttled: int, is_said: bool
+) -> None:
+    # Seven steps of 5 ms use up the quota; the eighth waits for the next period.
+    worker = a_worker(wall_ns=tuple(round(ms * 1e6) for ms in (*[5.0] * 7, stopped_ms) * 4))
+    launches = [
+        replace(launch, workers=(worker,), quota=build.a_quota_use(throttled=throttled))
+        for launch in every_cell(4)
+    ]
+
+    said = [flag for flag in flags(studied(*launches), 0, 0) if "quota" in flag.title]
+
+    assert [flag.tone for flag in said] == (["warn"] if is_said else [])
+
+
+@pytest.mark.parametrize(
     ("passed", "title", "detail"),
     [
         (8, "8 fairness checks passed", "evaluated from the records"),
