@@ -11,6 +11,7 @@ import numpy as np
 from benchmarks.simulation import (
     allocation,
     coverage,
+    disturbances,
     few,
     fleets,
     histories,
@@ -35,6 +36,7 @@ def main() -> None:
         "verdicts": _verdicts,
         "coverage": _coverage,
         "few": _few,
+        "disturbances": _disturbances,
         "allocation": _allocation,
         "percentiles": _percentiles,
         "stopping": _stopping,
@@ -99,6 +101,10 @@ def _fleets(options: argparse.Namespace) -> None:
 
 def _few(options: argparse.Namespace) -> None:
     few.held(np.random.default_rng(options.seed), max(options.trials // 10, 1))
+
+
+def _disturbances(options: argparse.Namespace) -> None:
+    disturbances.judged(np.random.default_rng(options.seed), max(options.trials // 200, 1))
 
 
 def _allocation(options: argparse.Namespace) -> None:

@@ -356,6 +356,8 @@ def a_window(
     rested_ms: int | None = 0,
     steal_ms: int | None = 0,
     throttled_ms: int | None = 0,
+    most_waited_ms: int | None = None,
+    most_stolen_ms: int | None = None,
     **changes: Any,
 ) -> HostWindow:
     """Half a second in which nothing disturbed a launch."""
@@ -371,6 +373,8 @@ def a_window(
         rested_ns=ns(rested_ms),
         waited_ns=ns(waited_ms),
         throttled_ns=ns(throttled_ms),
+        most_waited_ns=ns(most_waited_ms),
+        most_stolen_ns=ns(most_stolen_ms),
         **changes,
     )
 

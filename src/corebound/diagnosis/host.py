@@ -17,7 +17,7 @@ from corebound.diagnosis.evidence import (
 from corebound.planning.placement import threads_within_quota
 from corebound.records.launch_record import Launch
 from corebound.records.telemetry import Cause, QuotaUse
-from corebound.stats.interference import LEAST_LOST_CPUS, MOST_DISTURBED, lost_cpus
+from corebound.stats.interference import LEAST_LOST_CPUS, MOST_DISTURBED, Loss, lost_cpus
 from corebound.units import counted, cpu_quota, duration, percent
 
 # Fewer throttled periods cost little: the work in a period that just exceeds its quota is done at
@@ -31,6 +31,7 @@ _LIMITS = (
 )
 # A larger share of lost CPU time would give an implausible ratio.
 _MOST_LOST = 0.95
+_NO_LOSS = Loss(0.0)
 
 
 def throttled_text(quota: QuotaUse) -> str:
@@ -183,15 +184,16 @@ def _is_hit(launch: Launch, cause: Cause) -> bool:
     disturbance, host = launch.disturbance, launch.host
     if disturbance is None or host is None or disturbance.share <= MOST_DISTURBED:
         return False
-    return lost_cpus(host).get(cause, 0.0) >= LEAST_LOST_CPUS
+    return lost_cpus(host).get(cause, _NO_LOSS).cpus >= LEAST_LOST_CPUS
 
 
 def _lost_share(launch: Launch, cause: Cause) -> float:
-    """CPU time lost to a cause, as a share of the capacity of the launch's CPUs."""
+    """CPU time lost to a cause: share of all the launch's CPUs, or of the one that lost most."""
     host = launch.host
     if host is None or not host.duration_ms:
         return 0.0
-    return min(1.0, lost_cpus(host).get(cause, 0.0) / len(host.cpus))
+    loss = lost_cpus(host).get(cause, _NO_LOSS)
+    return min(1.0, max(loss.cpus / len(host.cpus), loss.most))
 
 
 def _counted(number: int, what: str) -> tuple[str, ...]:

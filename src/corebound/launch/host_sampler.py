@@ -9,6 +9,7 @@ import math
 import os
 import time
 from collections.abc import Callable, Iterable, Sequence
+from itertools import chain
 from typing import Any
 
 from msgspec import Struct, field
@@ -18,7 +19,7 @@ from corebound.machine.cgroups import Throttling, quotas, throttling
 from corebound.machine.procfs import CpuTicks, ResourceUsage, resource_usage
 from corebound.machine.sysfs import LIVE, read_cpu_list
 from corebound.machine.topology import CpuId
-from corebound.records.telemetry import GpuUse, HostOverTime, HostWindow
+from corebound.records.telemetry import GPU_PERIODS_MS, GpuUse, HostOverTime, HostWindow
 
 # Run-queue wait is known only for sampled threads. If they account for less than this share
 # of the CPU time, too many threads started and ended between two samples.
@@ -32,11 +33,12 @@ _UNSAMPLED_CPUS = 0.01
 class ThreadTotals(Struct, frozen=True, kw_only=True):
     """Totals over the sampled threads since they started.
 
-    Counts that are unavailable are None.
+    Counts that are unavailable are None. `waited_by_thread` has `waited_ns` by thread id.
     """
 
     ran_ns: int
     waited_ns: int
+    waited_by_thread: dict[int, int] = field(default_factory=dict)
     voluntary: int | None = None
     involuntary: int | None = None
     migrations: int | None = None
@@ -50,6 +52,9 @@ def total_threads(totals: Sequence[ThreadTotals | None]) -> ThreadTotals | None:
     return ThreadTotals(
         ran_ns=sum(total.ran_ns for total in counted),
         waited_ns=sum(total.waited_ns for total in counted),
+        waited_by_thread=dict(
+            chain.from_iterable(total.waited_by_thread.items() for total in counted)
+        ),
         voluntary=_sum([total.voluntary for total in counted]),
         involuntary=_sum([total.involuntary for total in counted]),
         migrations=_sum([total.migrations for total in counted]),
@@ -114,7 +119,9 @@ def window_between(
         steal_ns=_steal_ns(before, now),
         foreign_ns=_foreign_ns(before, now, cpus),
         rested_ns=_resting_ns(before, now),
-        waited_ns=_waited_ns(before, now),
+        waited_ns=(waited_ns := _waited_ns(before, now)),
+        most_stolen_ns=_most_stolen_ns(before, now),
+        most_waited_ns=None if waited_ns is None else _most_waited_ns(before, now),
         throttled_ns=throttled_ns,
         throttled_periods=periods,
         suspended_ns=_increase(before.suspended_ns, now.suspended_ns),
@@ -170,6 +177,22 @@ def _steal_ns(before: HostSnapshot, now: HostSnapshot) -> int | None:
     if before.ticks is None or now.ticks is None:
         return None
     return max(0, now.ticks.steal - before.ticks.steal) * now.tick_ns
+
+
+def _most_stolen_ns(before: HostSnapshot, now: HostSnapshot) -> int | None:
+    if before.ticks is None or now.ticks is None:
+        return None
+    each = zip(before.ticks.steal_of_each, now.ticks.steal_of_each, strict=True)
+    most = max((later - earlier for earlier, later in each), default=None)
+    return None if most is None else max(0, most) * now.tick_ns
+
+
+def _most_waited_ns(before: HostSnapshot, now: HostSnapshot) -> int | None:
+    if before.threads is None or now.threads is None:
+        return None
+    earlier_ns = before.threads.waited_by_thread
+    waits_ns = now.threads.waited_by_thread.items()
+    return max((wait_ns - earlier_ns.get(tid, 0) for tid, wait_ns in waits_ns), default=None)
 
 
 def _waited_ns(before: HostSnapshot, now: HostSnapshot) -> int | None:
@@ -430,6 +453,8 @@ class HostSampler:
             reasons["memory by node"] = "the host has one node"
         if self.gpus.reason is not None:
             reasons["GPU use"] = self.gpus.reason
+        elif not any(window.to_ms >= GPU_PERIODS_MS for window in self._windows):
+            reasons["GPU use"] = f"the launch was timed for less than {GPU_PERIODS_MS // 1000} s"
         return reasons
 
 

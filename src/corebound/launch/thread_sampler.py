@@ -151,12 +151,14 @@ class ThreadSampler:
     @property
     def threads(self) -> ThreadTotals | None:
         """Totals over all its threads, including ended ones; None where unknown."""
-        totals = [thread.last for thread in self._all_threads() if "run_ns" in thread.last]
+        known = [thread for thread in self._all_threads() if "run_ns" in thread.last]
+        totals = [thread.last for thread in known]
         if not totals:
             return None
         return ThreadTotals(
             ran_ns=sum(last["run_ns"] for last in totals),
             waited_ns=sum(last["wait_ns"] for last in totals),
+            waited_by_thread={thread.tid: thread.last["wait_ns"] for thread in known},
             voluntary=sum_known(total.get("voluntary") for total in totals),
             involuntary=sum_known(total.get("involuntary") for total in totals),
             migrations=sum_known(total.get("migrations") for total in totals),

@@ -278,7 +278,8 @@ class CpuTicks(NamedTuple):
     """CPU time since the machine started, in clock ticks summed over `cpus` CPUs.
 
     `busy` is user, nice and system time, `idle` includes waiting for I/O. `steal` is the time
-    that the hypervisor gave to other guests.
+    that the hypervisor gave to other guests; `steal_of_each` is that of each CPU, in the order of
+    the file, and empty for a sum over the whole host.
     """
 
     cpus: int
@@ -286,6 +287,7 @@ class CpuTicks(NamedTuple):
     interrupts: int
     idle: int
     steal: int
+    steal_of_each: tuple[int, ...] = ()
 
     @property
     def resting(self) -> int:
@@ -315,9 +317,10 @@ def cpu_ticks(stat: bytes, cpus: Collection[int] | None = None) -> CpuTicks | No
         None if a CPU is missing (offline) or the content is malformed.
 
     >>> cpu_ticks(b"cpu 9 9\ncpu0 1 2 3 40 5 6 7 8 0 0\ncpu1 0 0 0 9 0 0 0 1\nintr 5", {0, 1})
-    CpuTicks(cpus=2, busy=6, interrupts=13, idle=54, steal=9)
+    CpuTicks(cpus=2, busy=6, interrupts=13, idle=54, steal=9, steal_of_each=(8, 1))
     """
-    busy = interrupts = idle = steal = listed = counted = 0
+    busy = interrupts = idle = listed = 0
+    steal: list[int] = []
     try:
         for line in stat.split(b"\n"):
             if not line.startswith(b"cpu"):
@@ -329,22 +332,22 @@ def cpu_ticks(stat: bytes, cpus: Collection[int] | None = None) -> CpuTicks | No
             columns = rest.split(maxsplit=8)
             if len(columns) < 8:
                 continue
-            counted += 1
             ticks = [int(column) for column in columns[:8]]
             busy += ticks[0] + ticks[1] + ticks[2]
             idle += ticks[3] + ticks[4]
             interrupts += ticks[5] + ticks[6]
-            steal += ticks[7]
+            steal.append(ticks[7])
     except ValueError:
         return None
-    if not listed or counted != (1 if cpus is None else len(cpus)):
+    if not listed or len(steal) != (1 if cpus is None else len(cpus)):
         return None
     return CpuTicks(
-        cpus=listed if cpus is None else counted,
+        cpus=listed if cpus is None else len(steal),
         busy=busy,
         interrupts=interrupts,
         idle=idle,
-        steal=steal,
+        steal=sum(steal),
+        steal_of_each=() if cpus is None else tuple(steal),
     )
 
 

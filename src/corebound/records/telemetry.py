@@ -33,6 +33,10 @@ HostCounter = Literal[
 ]
 
 
+# NVML's utilization is that of the driver's latest whole sampling period, which may last up to 1 s
+# and may have ended up to 1 s ago: only a reading this long after the start knows nothing older.
+GPU_PERIODS_MS = 2_000
+
 # CPUs that a launch may use while it is paused, and what stopping it may take: a launch of a few
 # short iterations is hardly paused for longer. 46 of 349 µs were seen.
 _MOST_WHILE_PAUSED = 0.02
@@ -73,7 +77,8 @@ class GpuUse(Struct, frozen=True, kw_only=True):
     Attributes:
         id: NVML's index of it, in the order of the PCI bus.
         busy_share: Share of the driver's latest sampling period, a sixth of a second to a
-            second, in which a kernel of any process ran on it.
+            second, in which a kernel of any process ran on it. The first readings of a launch
+            include time before it (`HostOverTime.gpu_busy_shares`).
         memory_bytes: Memory in use on it, by any process.
     """
 
@@ -91,7 +96,9 @@ class HostWindow(Struct, frozen=True, kw_only=True):
         foreign_ns: CPU time on the launch's CPUs of other processes, neither the launch's nor
             corebound's own; a lower bound.
         rested_ns: Idle time of these CPUs, summed.
-        waited_ns: How long the launch's threads were ready to run and waited for a CPU.
+        waited_ns: How long the launch's threads were ready to run and waited for a CPU, summed.
+        most_stolen_ns: Steal of the CPU that lost most; most_waited_ns: the wait of the thread
+            that waited most. None in older records.
         throttled_ns: How long a cgroup's quota stopped threads; throttled_periods: in
             how many of its periods.
         suspended_ns: How long the launch's processes were kept from running by a signal such
@@ -116,6 +123,8 @@ class HostWindow(Struct, frozen=True, kw_only=True):
     foreign_ns: Count | None = None
     rested_ns: Count | None = None
     waited_ns: Count | None = None
+    most_stolen_ns: Count | None = None
+    most_waited_ns: Count | None = None
     throttled_ns: Count | None = None
     throttled_periods: Count | None = None
     suspended_ns: Count | None = None
@@ -176,8 +185,15 @@ class HostOverTime(Struct, frozen=True, kw_only=True):
 
     @property
     def gpu_busy_shares(self) -> tuple[float, ...]:
-        """The busy share of the busiest GPU at each reading; empty without GPUs."""
-        all_shares = ([gpu.busy_share for gpu in window.gpus] for window in self.windows)
+        """The busy share of the busiest GPU at each reading that covers only the launch.
+
+        Empty without GPUs, and for a launch shorter than `GPU_PERIODS_MS`.
+        """
+        all_shares = (
+            [gpu.busy_share for gpu in window.gpus]
+            for window in self.windows
+            if window.to_ms >= GPU_PERIODS_MS
+        )
         known = ([share for share in shares if share is not None] for shares in all_shares)
         return tuple(max(shares) for shares in known if shares)
 
@@ -223,6 +239,11 @@ class DisturbedIterations(Struct, frozen=True, kw_only=True):
     by: tuple[Cause, ...]
 
 
+# Why a launch is refused: something outside disturbed it, or a launch that it alternated with; or
+# the launch and its baseline alternated although they kept different numbers of threads busy.
+Refusal = Literal["disturbed", "partner disturbed", "unlike threads"]
+
+
 class Disturbance(Struct, frozen=True, kw_only=True):
     """The disturbances of a launch.
 
@@ -232,12 +253,15 @@ class Disturbance(Struct, frozen=True, kw_only=True):
         by: The causes, the strongest first.
         evidence: The same in words, with values.
         refused: Whether the launch is invalid because of it and had to be repeated.
+        refusal: Why it was refused; None if it was not, and in older records
+            (`stats.interference.refusal_of` tells it for both).
     """
 
     share: Amount
     by: tuple[Cause, ...]
     evidence: tuple[str, ...]
     refused: bool = False
+    refusal: Refusal | None = None
 
 
 class Counters(Struct, frozen=True, kw_only=True):

@@ -9,8 +9,14 @@ from msgspec.structs import replace
 from corebound.analysis.wording import count
 from corebound.launch.launch import LaunchResult
 from corebound.records.launch_record import CONTINUES, Kind
-from corebound.records.telemetry import Disturbance
-from corebound.stats.interference import busy_threads, disturbance, disturbed_ranges, is_too_much
+from corebound.records.telemetry import Disturbance, Refusal
+from corebound.stats.interference import (
+    BusyThreads,
+    busy_threads,
+    disturbance,
+    disturbed_ranges,
+    is_too_much,
+)
 from corebound.stats.launch_summary import Warmup, first_used_iteration
 
 # A launch's result, and how it was disturbed.
@@ -91,7 +97,8 @@ def compare_busy_threads(
     for at, (result, _) in enumerate(screened):
         if not (_has_alternated(result) and _has_alternated(reference)):
             continue
-        busy = busy_threads(result.workers, reference.workers)
+        cpus = len(result.host.cpus) if result.host else None
+        busy = busy_threads(result.workers, reference.workers, cpus=cpus)
         if busy is not None:
             compared[at] = _unlike_baseline(result, compared[at][1], busy, may_refuse=may_refuse)
     if may_refuse and compared != list(screened):
@@ -109,7 +116,7 @@ def _has_alternated(result: LaunchResult) -> bool:
 def _unlike_baseline(
     result: LaunchResult,
     disturbance: Disturbance | None,
-    busy: tuple[int, int],
+    busy: tuple[BusyThreads, BusyThreads],
     *,
     may_refuse: bool,
 ) -> Screened:
@@ -121,8 +128,9 @@ def _unlike_baseline(
     own, of_baseline = busy
     return _refused_as(
         result,
-        f"it alternated with its baseline, but kept {count(own, 'thread')} busy and the baseline"
-        f" {of_baseline}; its further launches do not alternate",
+        f"it alternated with its baseline, but kept {count(own.threads, 'thread')} busy on"
+        f" {own.cpus:.1f} CPUs and the baseline {of_baseline.threads} on {of_baseline.cpus:.1f};"
+        " its further launches do not alternate",
     )
 
 
@@ -131,7 +139,9 @@ def _refused_as(result: LaunchResult, reason: str) -> Screened:
     refused = replace(
         result, status="invalid", reason=f"{reason}.", fix=_ALONE_FIX, evidence=(reason,)
     )
-    return refused, Disturbance(share=0.0, by=(), evidence=(reason,), refused=True)
+    return refused, Disturbance(
+        share=0.0, by=(), evidence=(reason,), refused=True, refusal="unlike threads"
+    )
 
 
 def _is_too_disturbed(result: LaunchResult, disturbance: Disturbance | None, kind: Kind) -> bool:
@@ -159,4 +169,5 @@ def _refused(result: LaunchResult, disturbance: Disturbance | None, kind: Kind) 
         fix=_REFUSED_FIX,
         evidence=disturbance.evidence,
     )
-    return refused, replace(disturbance, refused=True)
+    why: Refusal = "disturbed" if is_too_disturbed else "partner disturbed"
+    return refused, replace(disturbance, refused=True, refusal=why)

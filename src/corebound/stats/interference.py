@@ -6,7 +6,7 @@ import itertools
 import math
 from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from corebound.records.launch_record import Kind, Launch, TimeSlice, Worker
 from corebound.records.telemetry import (
@@ -15,24 +15,26 @@ from corebound.records.telemetry import (
     DisturbedIterations,
     HostOverTime,
     HostWindow,
+    Refusal,
     sum_known,
 )
 from corebound.units import duration, percent
 
-# A tenth of a CPU. `corebound doctor` uses the same threshold for a busy host. A loss of this size
-# makes a thread on that CPU a ninth slower, several times what a comparison's margin allows.
+# A tenth of a CPU. `corebound doctor` uses the same threshold for a busy host. If one CPU loses so
+# much, its thread is a ninth slower, and so is a pool of any size that waits for it at barriers:
+# several times what a comparison's margin allows.
 LEAST_LOST_CPUS = 0.1
+
+# The same loss, spread over many CPUs, is their normal state: each loses up to 1 % to the kernel's
+# own threads and to other guests, in every launch alike. Other programs or guests have to take
+# this share of the time for which the CPUs are not idle. For up to four busy CPUs, that is less
+# than a tenth of a CPU (docs/explanation/statistics.md; `benchmarks.simulation disturbances`).
+LEAST_LOST_SHARE = 0.025
 
 # Idle time and steal are reported in ticks of 10 ms, so the difference of two readings is off by
 # up to one tick, with a standard deviation of 10/√6 = 4.1 ms per CPU and column (two columns
 # change). Three of these: 3 × 4.1 × √2 = 17 ms for a CPU, and √n times that for n.
 _BLUR_NS = 17_000_000
-
-# Foreign load counts only if the launch's threads waited: on CPUs that they left idle it
-# takes nothing from them. A wait of half the load is enough, because two competing threads take
-# turns, and a wait may fall into the next window. So is a wait that would count by itself, because
-# one thread on two busy CPUs waits for less than half of their combined load.
-_LEAST_WAITED = 0.5
 
 # A launch's value is its median. With more than half of the iterations disturbed, the median
 # is itself a disturbed iteration.
@@ -51,10 +53,11 @@ MOST_OF_PROFILE = 0.1
 # At least two readings apart, and longer than a scheduler keeps any thread from running.
 _LEAST_SUSPENDED_NS = 50_000_000
 
-# A thread is busy if it runs, or waits for a CPU, for so much of the time, and at rest below the
-# smaller share. Between them it may be either, so that a thread at the limit decides nothing.
-_BUSY_SHARE = 0.25
+# A thread that runs, or waits for a CPU, for less than this share of the time is at rest.
 _AT_REST_SHARE = 0.1
+# A CPU that was idle is slow for a while. So the CPU time of threads whose counterparts are at rest
+# matters, as a part of a CPU: that of a helper that is busy for a sixth of the time does not.
+_UNLIKE_CPUS = 0.25
 
 # An interval needs two launches. With this many undisturbed ones, a cell uses no others.
 _LEAST_UNDISTURBED = 2
@@ -64,12 +67,25 @@ T = TypeVar("T")
 _NAMES: dict[Cause, str] = {
     "steal": "the hypervisor gave {} of a CPU to other guests (steal)",
     "throttling": "a cgroup's quota took {} of a CPU from its threads (throttling)",
-    "foreign load": "other programs took {} of a CPU on its CPUs (foreign load)",
+    "foreign load": "other programs took {} of a CPU from its threads (foreign load)",
 }
 
 
-def causes(window: HostWindow, cpus: int) -> dict[Cause, float]:
-    """CPU time that a launch lost in this window, in CPUs, by cause; empty if it lost none.
+class Loss(NamedTuple):
+    """CPU time that a launch lost, in CPUs: on all its CPUs together, and on one of them at most.
+
+    `most` is 0 where it is not known.
+    """
+
+    cpus: float
+    most: float = 0.0
+
+
+def causes(window: HostWindow, cpus: int) -> dict[Cause, Loss]:
+    """CPU time that a launch lost in this window, by cause; empty if it lost too little to matter.
+
+    A loss matters if the CPU that lost most lost a tenth of its time, because a pool of threads
+    waits for its slowest; or if it is a share of all CPUs beyond what they always lose.
 
     For a suspension, which stops all CPUs, it is the share of the time.
 
@@ -81,30 +97,42 @@ def causes(window: HostWindow, cpus: int) -> dict[Cause, float]:
     if elapsed_ns <= 0:
         return {}
     least_ns = LEAST_LOST_CPUS * elapsed_ns
-    blurred_ns = max(least_ns, _BLUR_NS * math.sqrt(cpus))
-    foreign_ns = _competing_ns(window, least_waited_ns=blurred_ns)
-    lost_by_cause: dict[Cause, float] = {}
-    if foreign_ns >= blurred_ns:
-        lost_by_cause["foreign load"] = foreign_ns / elapsed_ns
-    if (window.steal_ns or 0) >= blurred_ns:
-        lost_by_cause["steal"] = (window.steal_ns or 0) / elapsed_ns
-    if (window.throttled_ns or 0) >= least_ns:
-        lost_by_cause["throttling"] = (window.throttled_ns or 0) / elapsed_ns
+    busy_ns = elapsed_ns * cpus - (window.rested_ns or 0)
+    least_of_all_ns = max(least_ns, LEAST_LOST_SHARE * busy_ns)
+    blur_ns = _BLUR_NS * math.sqrt(cpus)
+    lost_by_cause: dict[Cause, Loss] = {}
+    for cause, (lost_ns, most_ns) in _lost_ns(window).items():
+        is_blurred = {
+            "steal": lost_ns < blur_ns and most_ns < _BLUR_NS,
+            "foreign load": (window.foreign_ns or 0) < blur_ns,
+        }
+        is_much = most_ns >= least_ns or lost_ns >= least_of_all_ns
+        if is_much and not is_blurred.get(cause):
+            lost_by_cause[cause] = Loss(lost_ns / elapsed_ns, most_ns / elapsed_ns)
     if (window.suspended_ns or 0) >= _LEAST_SUSPENDED_NS:
-        lost_by_cause["suspension"] = (window.suspended_ns or 0) / elapsed_ns
+        lost_by_cause["suspension"] = Loss((window.suspended_ns or 0) / elapsed_ns)
     return lost_by_cause
 
 
-def _competing_ns(window: HostWindow, *, least_waited_ns: float) -> int:
-    """Foreign load that competed with the launch; 0 if it did not have to.
+def _lost_ns(window: HostWindow) -> dict[Cause, tuple[float, float]]:
+    """CPU time lost in this window on all CPUs, and on the one that lost most; 0 if unknown.
 
-    If the kernel does not report how long threads waited, the CPUs' idle time is subtracted,
-    because the foreign load could have run then.
+    Foreign load counts as far as the launch's threads waited: on CPUs that they leave idle it takes
+    nothing from them. Of the longest wait of a thread, it has the same part as of all waits: the
+    others are for threads of the launch itself. If the kernel does not report how long threads
+    waited, idle time is subtracted, because the foreign load could have run then.
     """
     foreign_ns, waited_ns = window.foreign_ns or 0, window.waited_ns
     if waited_ns is None:
-        return max(0, foreign_ns - (window.rested_ns or 0))
-    return foreign_ns if waited_ns >= min(_LEAST_WAITED * foreign_ns, least_waited_ns) else 0
+        foreign = (max(0, foreign_ns - (window.rested_ns or 0)), 0.0)
+    else:
+        competed_ns = min(foreign_ns, waited_ns)
+        foreign = (competed_ns, (window.most_waited_ns or 0) * competed_ns / max(1, waited_ns))
+    return {
+        "foreign load": foreign,
+        "steal": (window.steal_ns or 0, window.most_stolen_ns or 0),
+        "throttling": (window.throttled_ns or 0, 0),
+    }
 
 
 def disturbed_ranges(worker: Worker, host: HostOverTime) -> tuple[DisturbedIterations, ...]:
@@ -152,7 +180,7 @@ def _spans_ms(worker: Worker) -> Iterator[tuple[float, float]]:
 
 
 def _overlapping(
-    bad: Sequence[tuple[HostWindow, dict[Cause, float]]], end_ms: float
+    bad: Sequence[tuple[HostWindow, dict[Cause, Loss]]], end_ms: float
 ) -> tuple[Cause, ...]:
     """The causes that affect an iteration up to `end_ms`; `bad` has windows that end later."""
     by: set[Cause] = set()
@@ -180,7 +208,7 @@ def disturbance(
     lost_by_cause = lost_cpus(host)
     if not lost_by_cause:
         return None
-    by = sorted(lost_by_cause, key=lambda cause: -lost_by_cause[cause])
+    by = sorted(lost_by_cause, key=lambda cause: -lost_by_cause[cause].cpus)
     share = _share(workers, host, warm or [0] * len(workers))
     what = (
         "its iterations after the warm-up"
@@ -197,20 +225,26 @@ def disturbance(
     )
 
 
-def _describe(cause: Cause, share: float, host: HostOverTime) -> str:
+def _describe(cause: Cause, loss: Loss, host: HostOverTime) -> str:
     if cause == "suspension":
         suspended_ns = sum_known(window.suspended_ns for window in host.windows) or 0
         return f"its processes were suspended for {duration(suspended_ns)}"
-    return _NAMES[cause].format(percent(share, 0))
+    text = _NAMES[cause].format(percent(loss.cpus, 0))
+    if loss.most and len(host.cpus) > 1:
+        text += f", up to {percent(loss.most, 0)} of one of its {len(host.cpus)} CPUs"
+    return text
 
 
-def lost_cpus(host: HostOverTime) -> dict[Cause, float]:
+def lost_cpus(host: HostOverTime) -> dict[Cause, Loss]:
     """CPU time that disturbed windows took from a launch, in CPUs over its whole time, by cause."""
-    lost_by_cause: dict[Cause, float] = {}
+    lost_by_cause: dict[Cause, Loss] = {}
     for window in host.windows:
         part = (window.to_ms - window.from_ms) / host.duration_ms if host.duration_ms else 0.0
-        for cause, cpus in causes(window, len(host.cpus)).items():
-            lost_by_cause[cause] = lost_by_cause.get(cause, 0.0) + cpus * part
+        for cause, loss in causes(window, len(host.cpus)).items():
+            before = lost_by_cause.get(cause, Loss(0.0))
+            lost_by_cause[cause] = Loss(
+                before.cpus + loss.cpus * part, before.most + loss.most * part
+            )
     return lost_by_cause
 
 
@@ -218,23 +252,17 @@ def delay(host: HostOverTime | None) -> float:
     """The most that others can have slowed a launch beyond its own CPU time, as a logarithm.
 
     It counts the time for which threads waited for a CPU while other programs used it, and
-    the time for which a hypervisor or a quota stopped them. 0 if nothing is known.
+    the time for which a hypervisor or a quota stopped them: of all CPUs, or of the one that lost
+    most, for which the others may have waited. 0 if nothing is known.
     """
     ran_ns = host.total("ran_ns") if host else None
     if host is None or not ran_ns or ran_ns < 0:
         return 0.0
-    lost_ns = sum(
-        max(0, taken)
-        for window in host.windows
-        for taken in (_delayed_ns(window), window.steal_ns or 0, window.throttled_ns or 0)
-    )
-    return math.log1p(lost_ns / ran_ns)
-
-
-def _delayed_ns(window: HostWindow) -> int:
-    if window.waited_ns is None:
-        return _competing_ns(window, least_waited_ns=0.0)
-    return min(window.waited_ns, window.foreign_ns or 0)
+    losses_ns = [loss for window in host.windows for loss in _lost_ns(window).values()]
+    lost_ns, most_ns = (sum(each) for each in zip(*losses_ns, strict=True))
+    # To the CPU that lost most, at least 1 ms was left: the resolution of windows.
+    left_ns = max(host.duration_ms * 1_000_000 - most_ns, 1_000_000)
+    return math.log1p(max(lost_ns / ran_ns, most_ns / left_ns))
 
 
 def _share(workers: Sequence[Worker], host: HostOverTime, warm: Sequence[int]) -> float:
@@ -282,25 +310,39 @@ def is_too_much(
         return False
     if host is None:
         return True
-    lost_share = sum(lost_cpus(host).values())
+    lost_share = sum(loss.cpus for loss in lost_cpus(host).values())
     return host.duration_ms >= LEAST_SEEN_MS or lost_share >= LEAST_LOST_OF_SHORT
 
 
-def busy_threads(workers: Sequence[Worker], others: Sequence[Worker]) -> tuple[int, int] | None:
-    """How many threads each of two launches kept busy; None if they may be equally many.
+class BusyThreads(NamedTuple):
+    """How many threads of a launch are not at rest, and how many CPUs all of them need."""
 
-    Launches that keep different numbers of threads busy disturb each other if they alternate: a
-    CPU that was idle is slow for a while (docs/adr/0024).
+    threads: int
+    cpus: float
+
+
+def busy_threads(
+    workers: Sequence[Worker], others: Sequence[Worker], *, cpus: int | None = None
+) -> tuple[BusyThreads, BusyThreads] | None:
+    """What threads each of two launches kept busy; None if they need equally many CPUs.
+
+    Launches that keep different numbers of CPUs busy disturb each other if they alternate: a
+    CPU that was idle is slow for a while (docs/adr/0024). Threads are compared in the order of
+    their CPU time. That of threads whose counterparts are at rest is what makes the difference,
+    unless the others keep all CPUs busy already.
 
     Args:
         workers: The workers of a launch, timed iteration by iteration.
         others: The workers of a launch that it alternated with.
+        cpus: How many CPUs they have; None if this is not known.
     """
     first, second = _busy_shares(workers), _busy_shares(others)
-    pairs = itertools.zip_longest(first, second, fillvalue=0.0)
-    if all(max(pair) < _BUSY_SHARE or min(pair) >= _AT_REST_SHARE for pair in pairs):
+    pairs = list(itertools.zip_longest(first, second, fillvalue=0.0))
+    alone = [one - other for one, other in pairs if min(one, other) < _AT_REST_SHARE]
+    is_full = cpus is not None and len(pairs) - len(alone) >= cpus
+    if is_full or abs(sum(alone)) < _UNLIKE_CPUS:
         return None
-    return _count_busy(first), _count_busy(second)
+    return _busy(first), _busy(second)
 
 
 def _busy_shares(workers: Sequence[Worker]) -> list[float]:
@@ -317,8 +359,8 @@ def _busy_shares(workers: Sequence[Worker]) -> list[float]:
     )
 
 
-def _count_busy(shares: Sequence[float]) -> int:
-    return sum(share >= _BUSY_SHARE for share in shares)
+def _busy(shares: Sequence[float]) -> BusyThreads:
+    return BusyThreads(sum(share >= _AT_REST_SHARE for share in shares), sum(shares))
 
 
 def is_mostly_disturbed(launch: Launch) -> bool:
@@ -342,3 +384,14 @@ def select_undisturbed(launches: Sequence[T], is_disturbed: Callable[[T], bool])
 def is_refused(launch: Launch) -> bool:
     """Whether a launch was discarded because of a disturbance, and must be repeated."""
     return launch.disturbance is not None and launch.disturbance.refused
+
+
+def refusal_of(launch: Launch) -> Refusal | None:
+    """Why a launch was refused; None if it was not."""
+    disturbance = launch.disturbance
+    if disturbance is None or not disturbance.refused:
+        return None
+    if disturbance.refusal is not None or disturbance.by:
+        return disturbance.refusal or "disturbed"
+    # A record of an older version: only the comparison of threads gave evidence without a cause.
+    return "unlike threads" if disturbance.evidence else "partner disturbed"

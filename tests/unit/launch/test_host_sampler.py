@@ -157,6 +157,25 @@ def test_foreign_load_is_unknown_after_a_cpu_went_offline() -> None:
     assert (found.foreign_ns, found.steal_ns, found.rested_ns) == (None, None, None)
 
 
+def test_the_cpu_and_the_thread_that_lost_most_are_known_beside_the_sums() -> None:
+    stolen = CpuTicks(cpus=2, busy=0, interrupts=0, idle=30, steal=9, steal_of_each=(7, 2))
+    waits = {7: 12 * MS, 8: 30 * MS, 9: 5 * MS}  # 9 started in between
+    before = replace(
+        BEFORE,
+        ticks=stolen._replace(idle=0, steal=5, steal_of_each=(5, 0)),
+        threads=ThreadTotals(ran_ns=0, waited_ns=31 * MS, waited_by_thread={7: MS, 8: 30 * MS}),
+    )
+    threads = ThreadTotals(ran_ns=0, waited_ns=47 * MS, waited_by_thread=waits)
+    now = replace(before, at_ns=1500 * MS, ticks=stolen, threads=threads)
+
+    found = window_between(before, now, origin_ns=0, cpus=2)
+
+    assert (found.steal_ns, found.most_stolen_ns) == (40 * MS, 20 * MS)
+    assert (found.waited_ns, found.most_waited_ns) == (16 * MS, 11 * MS)
+    unknown = half_a_second(ticks=None, threads=None)
+    assert (unknown.most_stolen_ns, unknown.most_waited_ns) == (None, None)
+
+
 def test_use_counts_between_samples_and_memory_at_the_sample() -> None:
     found = half_a_second(
         launch=used(300, user_ns=200 * MS, system_ns=100 * MS, rss_bytes=4096, minor_faults=7),

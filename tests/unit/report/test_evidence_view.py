@@ -83,7 +83,7 @@ def test_the_busiest_gpu_is_told_over_the_whole_launch() -> None:
         uses = (
             GpuUse(id=str(at), busy_share=value, memory_bytes=1) for at, value in enumerate(shares)
         )
-        return a_window(gpus=tuple(uses))
+        return a_window(to_ms=2_500, gpus=tuple(uses))
 
     def gpu(*windows: HostWindow) -> str | None:
         figures = told(host_facts(replace(a_launch(), host=a_host_over_time(*windows))))
@@ -91,6 +91,9 @@ def test_the_busiest_gpu_is_told_over_the_whole_launch() -> None:
 
     assert gpu(busy(0.1, 0.9), busy(0.5, 0.2)) == "70 %"
     assert gpu(busy(None)) == "unavailable"
+    # A reading before that may be of the time before the launch, in which no kernel ran.
+    assert gpu(replace(busy(0.0), to_ms=500), replace(busy(0.0), to_ms=1_900)) == "unavailable"
+    assert gpu(replace(busy(0.0), to_ms=500), busy(0.8)) == "80 %"
     assert gpu(a_window()) is None
 
 

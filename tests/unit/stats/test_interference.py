@@ -2,32 +2,47 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from corebound.records.launch_record import TimeSlice, Worker
-from corebound.records.telemetry import DisturbedIterations, HostOverTime
+from corebound.records.telemetry import (
+    Cause,
+    Disturbance,
+    DisturbedIterations,
+    HostOverTime,
+    HostWindow,
+)
 from corebound.stats.interference import (
     busy_threads,
     causes,
+    delay,
     disturbance,
     disturbed_ranges,
     is_too_much,
+    refusal_of,
 )
-from support.build import a_host_over_time, a_thread, a_window, a_worker
+from support.build import a_host_over_time, a_launch, a_thread, a_window, a_worker
 
 MS = 1_000_000
 
 
+def lost(window: HostWindow, cpus: int) -> dict[Cause, float]:
+    """CPUs lost by cause."""
+    return {cause: loss.cpus for cause, loss in causes(window, cpus).items()}
+
+
 def test_losing_a_tenth_of_a_cpu_is_a_disturbance_but_less_is_not() -> None:
     # 50 of 500 ms, and 49: the ticks' blur of 17 ms is below both.
-    assert causes(a_window(foreign_ms=50, waited_ms=50), 1) == {"foreign load": 0.1}
-    assert causes(a_window(foreign_ms=49, waited_ms=49), 1) == {}
-    assert causes(a_window(steal_ms=50), 1) == {"steal": 0.1}
-    assert causes(a_window(throttled_ms=50), 1) == {"throttling": 0.1}
-    assert causes(a_window(), 1) == {}
+    assert lost(a_window(foreign_ms=50, waited_ms=50), 1) == {"foreign load": 0.1}
+    assert lost(a_window(foreign_ms=49, waited_ms=49), 1) == {}
+    assert lost(a_window(steal_ms=50), 1) == {"steal": 0.1}
+    assert lost(a_window(throttled_ms=50), 1) == {"throttling": 0.1}
+    assert lost(a_window(), 1) == {}
 
 
 def test_a_short_window_is_not_judged_by_the_ticks_of_its_clock() -> None:
@@ -37,27 +52,74 @@ def test_a_short_window_is_not_judged_by_the_ticks_of_its_clock() -> None:
 
 def test_the_error_of_a_sum_grows_with_the_root_of_its_cpus() -> None:
     # 17 ms × √64 = 136 ms.
-    assert causes(a_window(foreign_ms=130, waited_ms=500), 64) == {}
-    assert causes(a_window(foreign_ms=140, waited_ms=500), 64) == {"foreign load": 0.28}
+    for most_ms, found in ((130, {}), (140, {"foreign load": 0.28})):
+        window = a_window(foreign_ms=most_ms, waited_ms=500, most_waited_ms=500)
+        assert lost(window, 64) == found
+
+
+@pytest.mark.parametrize("cpus", [1, 2, 16, 64])
+@pytest.mark.parametrize(
+    "on_one",
+    [
+        {"foreign_ms": 200, "waited_ms": 200, "most_waited_ms": 190},
+        {"steal_ms": 200, "most_stolen_ms": 190},
+    ],
+)
+def test_a_program_or_guest_on_one_of_any_number_of_cpus_is_found(
+    cpus: int, on_one: dict[str, int]
+) -> None:
+    # A pool waits for its slowest thread, however many there are.
+    assert list(lost(a_window(**on_one), cpus).values()) == [0.4]
+
+
+@pytest.mark.parametrize("cpus", [8, 16, 64, 256])
+@given(share=st.floats(0, 0.024), most=st.floats(0, 0.09))
+def test_what_a_host_always_takes_of_all_its_cpus_is_no_disturbance(
+    cpus: int, share: float, most: float
+) -> None:
+    each_ms = int(500 * share * cpus)
+    most_ms = min(each_ms, int(500 * most))
+
+    assert not causes(a_window(steal_ms=each_ms, most_stolen_ms=most_ms), cpus)
+    waits = a_window(foreign_ms=each_ms, waited_ms=each_ms, most_waited_ms=most_ms)
+    assert not causes(waits, cpus)
+
+
+@pytest.mark.parametrize("cpus", [1, 2, 16, 64, 256])
+def test_a_twentieth_of_all_cpus_is_a_disturbance_but_not_of_the_idle_ones(cpus: int) -> None:
+    steal_ms = max(50, 25 * cpus)
+
+    assert lost(a_window(steal_ms=steal_ms, most_stolen_ms=25), cpus)
+    # One busy CPU lost a tenth. It may have been on each of them for a while.
+    assert lost(a_window(to_ms=5_000, steal_ms=500, rested_ms=5_000 * (cpus - 1)), cpus)
+
+
+def test_threads_that_wait_for_one_another_are_not_disturbed() -> None:
+    # 192 threads on 16 CPUs beside the 0.4 % of each CPU that is always foreign.
+    crowded = a_window(foreign_ms=32, waited_ms=88_000, most_waited_ms=480)
+
+    assert causes(replace(crowded, foreign_ns=80 * MS), 16) == {}
+    assert causes(crowded, 16) == {}
 
 
 def test_load_on_idle_cpus_of_the_launch_is_no_disturbance() -> None:
-    assert causes(a_window(foreign_ms=400, waited_ms=10), 4) == {}
-    assert causes(a_window(foreign_ms=400, waited_ms=200), 4) == {"foreign load": 0.8}
+    assert lost(a_window(foreign_ms=400, waited_ms=10), 4) == {}
+    # Another program takes what the launch's threads wait for.
+    assert lost(a_window(foreign_ms=400, waited_ms=200), 4) == {"foreign load": 0.4}
 
 
 def test_one_thread_on_several_busy_cpus_waits_for_less_than_half_of_their_load() -> None:
     # Three programs on each of two CPUs leave it a quarter of one.
-    assert causes(a_window(foreign_ms=875, waited_ms=375), 2) == {"foreign load": 1.75}
-    assert causes(a_window(foreign_ms=875, waited_ms=50), 2) == {"foreign load": 1.75}
-    assert causes(a_window(foreign_ms=875, waited_ms=49), 2) == {}
+    assert lost(a_window(foreign_ms=875, waited_ms=375), 2) == {"foreign load": 0.75}
+    assert lost(a_window(foreign_ms=875, waited_ms=50), 2) == {"foreign load": 0.1}
+    assert lost(a_window(foreign_ms=875, waited_ms=49), 2) == {}
 
 
 def test_without_waiting_times_foreign_load_beyond_idle_time_counts() -> None:
     busy = a_window(foreign_ms=200, waited_ms=None, rested_ms=0)
 
-    assert causes(busy, 1) == {"foreign load": 0.4}
-    assert causes(replace(busy, rested_ns=1500 * MS), 4) == {}
+    assert lost(busy, 1) == {"foreign load": 0.4}
+    assert lost(replace(busy, rested_ns=1500 * MS), 4) == {}
 
 
 def test_unknown_values_are_no_disturbance() -> None:
@@ -200,7 +262,7 @@ def test_any_suspension_of_a_launch_is_too_much() -> None:
 
 def test_a_short_gap_between_samples_is_no_suspension() -> None:
     assert causes(a_window(suspended_ns=49 * MS), 1) == {}
-    assert causes(a_window(suspended_ns=50 * MS), 1) == {"suspension": 0.1}
+    assert lost(a_window(suspended_ns=50 * MS), 1) == {"suspension": 0.1}
 
 
 def test_a_profile_is_too_much_disturbed_from_a_tenth_of_its_time_on() -> None:
@@ -249,9 +311,15 @@ def with_shares(*shares: float) -> tuple[Worker, ...]:
         ((0.99,), (0.98, 0.02), None),
         ((0.99,), (0.98, 0.5), (1, 2)),
         ((0.05, 0.9, 0.9), (1.0,), (2, 1)),
-        # A thread at the limit decides nothing.
+        # A helper matters by its CPU time, not by which side of a limit it is on.
         ((0.99, 0.24), (0.99, 0.26), None),
-        ((0.99, 0.09), (0.99, 0.24), None),
+        ((0.99, 0.09), (0.99, 0.3), None),
+        ((0.97,) * 16 + (0.26,), (0.99,) * 16 + (0.09,), None),
+        ((0.97,) * 16 + (0.4,), (0.99,) * 16, (17, 16)),
+        # Eight loaders that are each busy for a sixth of the time need more than one CPU.
+        ((0.99,), (0.99,) + (0.16,) * 8, (1, 9)),
+        # Threads that live for one iteration, and one that lives for all.
+        ((0.9, *(0.01,) * 90), (0.9, 0.9), None),
         # A step that sleeps keeps no thread busy.
         ((0.01,), (0.02,), None),
     ],
@@ -259,7 +327,17 @@ def with_shares(*shares: float) -> tuple[Worker, ...]:
 def test_launches_are_compared_by_the_threads_that_they_keep_busy(
     first: tuple[float, ...], second: tuple[float, ...], busy: tuple[int, int] | None
 ) -> None:
-    assert busy_threads(with_shares(*first), with_shares(*second)) == busy
+    found = busy_threads(with_shares(*first), with_shares(*second))
+
+    assert (found and tuple(each.threads for each in found)) == busy
+
+
+def test_a_helper_beside_threads_on_all_cpus_leaves_no_cpu_idle() -> None:
+    # On more CPUs, the one of the helper would be idle meanwhile.
+    pools = with_shares(*(0.95,) * 16, 0.7), with_shares(*(0.99,) * 16)
+
+    assert busy_threads(*pools, cpus=16) is None
+    assert busy_threads(*pools, cpus=17) is not None
 
 
 def test_waiting_for_a_cpu_counts_as_busy_and_an_unobserved_launch_has_no_threads() -> None:
@@ -271,3 +349,33 @@ def test_waiting_for_a_cpu_counts_as_busy_and_an_unobserved_launch_has_no_thread
 
     assert busy_threads(waiting, with_shares(0.9)) is None
     assert busy_threads((), ()) is None
+
+
+@pytest.mark.parametrize(
+    ("disturbance", "kind"),
+    [
+        (None, None),
+        (Disturbance(share=0.9, by=("steal",), evidence=("x",)), None),
+        (
+            Disturbance(share=0.9, by=(), evidence=(), refused=True, refusal="disturbed"),
+            "disturbed",
+        ),
+        # Older records do not say why.
+        (Disturbance(share=0.9, by=("steal",), evidence=("x",), refused=True), "disturbed"),
+        (Disturbance(share=0.0, by=(), evidence=(), refused=True), "partner disturbed"),
+        (Disturbance(share=0.0, by=(), evidence=("x",), refused=True), "unlike threads"),
+    ],
+)
+def test_a_refused_launch_says_why_in_records_of_any_version(
+    disturbance: Disturbance | None, kind: str | None
+) -> None:
+    assert refusal_of(replace(a_launch(), disturbance=disturbance)) == kind
+
+
+@pytest.mark.parametrize("cpus", [1, 2, 16])
+def test_a_launch_may_be_delayed_as_much_as_its_slowest_thread(cpus: int) -> None:
+    window = a_window(
+        foreign_ms=250, waited_ms=250, most_waited_ms=250, ran_ns=(500 * cpus - 250) * MS
+    )
+
+    assert delay(a_host_over_time(window, cpus=tuple(range(cpus)))) == pytest.approx(math.log(2))
