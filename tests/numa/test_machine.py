@@ -144,6 +144,7 @@ cd /suite/placement && python3.11 -m corebound run pages.yaml wandering.yaml
 for cpu in 3 6; do echo 0 > /sys/devices/system/cpu/cpu$cpu/online; done
 cd /suite/offline && python3.11 -m corebound run offline.yaml
 for cpu in 3 6; do echo 1 > /sys/devices/system/cpu/cpu$cpu/online; done
+sh /files/quotas.sh > /suite/quotas.jsonl
 cd /suite/limited && python3.11 -m corebound run limited.yaml
 ls -d /sys/fs/cgroup/corebound-* > left.txt || true
 # A container's limit: the processes of corebound are in a cgroup with a quota of its own.
@@ -382,6 +383,97 @@ def test_a_quota_of_cgroup_v2_limits_a_launch_and_is_proven(machine: Path) -> No
         # One thread computes all the time, which half a CPU does not allow.
         assert (throttled > 0) == (launch.cell.cpu_quota == 0.5)
     assert (machine / "limited" / "left.txt").read_text() == ""
+
+
+# Where a process may be in cgroup v2, and below which cgroup its launch must be.
+SET = {
+    "root": "/",
+    "root-all": "/",
+    "leaf": "/leaf",
+    "nested": "/api/0a1b",
+    "nested-deep": "/api/x/y/z",
+    "nested-memory": "/pm/x",
+    "empty-child": "/empty",
+    "threaded": "/th/t1",
+    "own-limit": "/lm",
+    "together": "/api/0a1c",
+    # The kernel refuses the controller in the process's own cgroup.
+    "busy-child": "/",
+    "busy-parent": "/",
+    "namespace": "/",
+    "own-mount": "/ns/5",
+    "delegated": "/dg",
+    "delegated-nested": "/dg2/s",
+    "delegated-with": "/dg3/s",
+}
+# And where none can be set: the file, and the kernel's error.
+REFUSED = {
+    "busy-child-limit": ("/sys/fs/cgroup/lb/cgroup.subtree_control", "EBUSY"),
+    "old-mount": ("/proc/self/mountinfo", ""),
+    "stacked-mount": ("/proc/self/mountinfo", ""),
+    "old-mount-quota": ("/proc/self/mountinfo", ""),
+    "read-only": ("/sys/fs/cgroup/cgroup.subtree_control", "EROFS"),
+    "namespace-without": ("/sys/fs/cgroup/cgroup.controllers", ""),
+    "out-of-tree": ("/proc/self/mountinfo", ""),
+    "no-mount": ("/proc/self/mountinfo", ""),
+    "user-root": ("/sys/fs/cgroup", "EACCES"),
+    "user-leaf": ("/sys/fs/cgroup/leaf/cgroup.subtree_control", "EACCES"),
+    "rootless": ("/proc/self/mountinfo", ""),
+}
+
+
+@pytest.fixture(scope="module")
+def situations(machine: Path) -> dict[str, dict[str, Any]]:
+    lines = map(json.loads, (machine / "quotas.jsonl").read_text().splitlines())
+    return {line["name"]: line for line in lines}
+
+
+def test_every_situation_was_tried_and_left_as_it_was(
+    situations: dict[str, dict[str, Any]],
+) -> None:
+    assert set(situations) == {*SET, *REFUSED, "killed"}
+    assert [name for name, seen in situations.items() if not seen["is_restored"]] == []
+
+
+@pytest.mark.parametrize(("name", "parent"), SET.items())
+def test_a_quota_is_set_below_the_process_s_own_limits(
+    situations: dict[str, dict[str, Any]], name: str, parent: str
+) -> None:
+    seen = situations[name]
+
+    assert Path(seen["group"]).parent == Path(parent)
+    assert seen["max"] == "50000 100000"
+    assert seen["throttled"] > 0
+
+
+@pytest.mark.parametrize(("name", "file", "error"), [(k, *v) for k, v in REFUSED.items()])
+def test_where_none_can_be_set_the_file_and_the_error_are_named(
+    situations: dict[str, dict[str, Any]], name: str, file: str, error: str
+) -> None:
+    seen = situations[name]
+
+    assert seen["tool"] is None
+    assert "group" not in seen
+    assert seen["reason"].startswith(f"{file}: ")
+    assert error in seen["reason"]
+    assert seen["reason"] in seen["error"]
+    assert seen["fix"]
+
+
+@pytest.mark.parametrize("name", ["old-mount", "old-mount-quota", "out-of-tree", "no-mount"])
+def test_a_cgroup_that_is_not_shown_has_an_unknown_quota(
+    situations: dict[str, dict[str, Any]], name: str
+) -> None:
+    assert (situations[name]["known"], bool(situations[name]["unknown"])) == ([], True)
+
+
+def test_what_a_killed_process_left_is_removed(situations: dict[str, dict[str, Any]]) -> None:
+    seen = situations["killed"]
+
+    assert len(seen["before"]["left"]) == 1
+    assert "/sys/fs/cgroup/api" in seen["before"]["enabled"]
+    assert seen["after"]["left"] == []
+    assert "/sys/fs/cgroup/api" not in seen["after"]["enabled"]
 
 
 def test_a_container_s_quota_of_cgroup_v2_limits_what_is_planned(machine: Path) -> None:

@@ -41,6 +41,12 @@ class FakeCgroups:
         monkeypatch.setattr(Path, "mkdir", mkdir)
         monkeypatch.setattr(Path, "rmdir", rmdir)
         monkeypatch.setattr(cpu_quota, "_write", self.write)
+        marks: dict[tuple[Path, str], bytes] = {}
+        monkeypatch.setattr(
+            os, "setxattr", lambda path, name, value: marks.update({(path, name): value})
+        )
+        monkeypatch.setattr(os, "getxattr", lambda path, name: marks.get((path, name), b""))
+        monkeypatch.setattr(os, "removexattr", lambda path, name: marks.pop((path, name)))
 
     def group(self, path: str, *, processes: bool = False, **files: str) -> Path:
         """A cgroup below the root; its parents are made too."""

@@ -297,19 +297,18 @@ def _enable_controller(folders: Sequence[Path], stack: contextlib.ExitStack) -> 
     one. Its children must then be threaded.
 
     Args:
-        folders: The cgroup, then its ancestors.
+        folders: The cgroup, then all its ancestors. Those that have the controller already may
+            have it for another process only.
         stack: Disables it where corebound enabled it, unless another process needs it then.
 
     Raises:
-        OSError: none of them has the controller, or the kernel refuses it.
+        OSError: the last has no controller to give, or the kernel refuses it.
 
     Source: Linux, Documentation/admin-guide/cgroup-v2.rst, "Threads".
     """
-    files = [folder / "cgroup.controllers" for folder in folders]
-    having = next((depth for depth, file in enumerate(files) if "cpu" in _words(file)), None)
-    if having is None:
-        raise OSError(None, "has no `cpu`", str(files[-1]))
-    for folder in reversed(folders[: having + 1]):
+    if "cpu" not in _words(available := folders[-1] / "cgroup.controllers"):
+        raise OSError(None, "has no `cpu`", str(available))
+    for folder in reversed(folders):
         lock = stack.enter_context(_locked(folder, fcntl.LOCK_SH))
         control = folder / "cgroup.subtree_control"
         if "cpu" not in _words(control):

@@ -268,7 +268,36 @@ def test_another_process_keeps_the_controller_that_it_needs(fake: FakeCgroups) -
         assert limit.procs is not None
         assert words(limit.procs.parent / "cpu.max") == ["20000", "100000"]
         assert str(own.relative_to(fake.mount)) not in fake.enabled()
-    assert "api/0a1c" not in fake.enabled()
+    # The last one takes back what the first had enabled.
+    assert fake.enabled() == set()
+
+
+def test_what_an_administrator_enabled_stays(fake: FakeCgroups) -> None:
+    fake.enter("api/0a1b")
+    for path in ("", "api", "api/0a1b"):
+        fake.enable(path, "cpu")
+
+    with limited(0.5, root=fake.root):
+        pass
+
+    assert fake.enabled() == {".", "api", "api/0a1b"}
+
+
+def test_what_a_killed_process_left_is_removed(fake: FakeCgroups) -> None:
+    own = fake.enter("api/0a1b")
+    # A killed process no longer holds its locks, and undoes nothing.
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(cpu_quota, "_remove", lambda _: None)
+        patch.setattr(cpu_quota, "_disable_controller", lambda *_: None)
+        with limited(0.5, root=fake.root):
+            pass
+    assert len(below(own)) == 1
+    assert fake.enabled() == {".", "api", "api/0a1b"}
+
+    remove_abandoned(root=fake.root)
+
+    assert below(own) == []
+    assert fake.enabled() == set()
 
 
 def test_the_quota_of_another_program_keeps_the_controller(fake: FakeCgroups) -> None:
