@@ -14,7 +14,12 @@ from corebound.diagnosis.evidence import moves, total
 from corebound.machine.topology import Topology
 from corebound.records.launch_record import CONTINUES, Launch, Status
 from corebound.records.telemetry import Cause, HostCounter, HostOverTime, QuotaUse
-from corebound.stats.interference import is_mostly_disturbed, is_refused, select_undisturbed
+from corebound.stats.interference import (
+    is_mostly_disturbed,
+    is_refused,
+    refusal_of,
+    select_undisturbed,
+)
 from corebound.stats.launch_summary import CellSummary, is_too_short
 from corebound.stats.server_summary import BY_P90, BY_TAIL
 from corebound.units import cpu_quota, duration, percent, ratio, size
@@ -370,12 +375,12 @@ def _discarded_as(launch: Launch) -> str:
     disturbance = launch.disturbance
     if disturbance is None or not (disturbance.refused or launch.status == "ok"):
         return _NOT_COUNTED.get(launch.status, launch.status)
-    if disturbance.by:
-        return _DISTURBED[disturbance.by[0]]
-    # Nothing disturbed the launch itself.
-    if disturbance.evidence:
+    refusal = refusal_of(launch)
+    if refusal == "unlike threads":
         return "busy threads differed from the baseline"
-    return "alternated with a disturbed launch"
+    if refusal == "partner disturbed" or not disturbance.by:
+        return "alternated with a disturbed launch"
+    return _DISTURBED[disturbance.by[0]]
 
 
 class LaunchCounts(Struct, frozen=True, kw_only=True):
