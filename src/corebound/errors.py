@@ -83,7 +83,7 @@ def report_os_errors(what: str, *, where: Path, fix: str) -> Iterator[None]:
         yield
     except OSError as error:
         raise InputError(
-            what=f"{what}: {error.strerror}.", where=str(error.filename or where), fix=fix
+            what=f"{what}: {error.strerror or error}.", where=str(error.filename or where), fix=fix
         ) from error
 
 

@@ -175,7 +175,8 @@ def read_report(file: Path) -> ShardReport | None:
     """The report of a shard; None if there is none, or it is damaged."""
     try:
         return msgspec.json.decode(atomic_write.read(file), type=ShardReport)
-    except (OSError, msgspec.DecodeError):
+    except (OSError, msgspec.DecodeError, ValueError, RecursionError):
+        # The last two are of bytes that are not UTF-8, and of values nested thousands deep.
         return None
 
 

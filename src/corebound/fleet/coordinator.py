@@ -23,6 +23,7 @@ MOST_ATTEMPTS = 3
 _SKEW_S = 60.0
 _IN_FLIGHT = frozenset({"queued", "running"})
 # Why a report does not count.
+DAMAGED = "its report is damaged or half copied: copy its folder again"
 UNSIGNED = "its report is not signed with the key of this plan: it is of another one, or changed"
 
 

@@ -22,11 +22,13 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
+import pydantic
 from msgspec import Struct, to_builtins
 from msgspec.structs import replace
 
 from corebound.errors import HostError, InputError, report_os_errors
-from corebound.fleet.plan import SCHEMA, Plan, Shard
+from corebound.fleet.file import FleetFile
+from corebound.fleet.plan import SCHEMA, Plan, Shard, freeze
 from corebound.machine.lock import flock_holder
 from corebound.records import atomic_write
 from corebound.records.codec import UnreadableError, canonical, decoder, encode_document
@@ -129,6 +131,27 @@ def _no_check(_document: object) -> None:
     """Everything that its types allow is consistent."""
 
 
+def _check_plan(document: _PlanFile) -> None:
+    """Check that nothing was changed by hand: a plan is frozen, and its ids are hashes."""
+    plan = document.plan
+    try:
+        FleetFile.model_validate(plan.document)
+    except pydantic.ValidationError as error:
+        raise ValueError(f"its document is no fleet file: {error.errors()[0]['msg']}") from None
+    frozen = freeze(
+        document=plan.document,
+        round_name=plan.round,
+        created_at=plan.created_at,
+        corebound=plan.corebound,
+        commit=plan.commit,
+        source=plan.source,
+        scenarios=plan.scenarios,
+        hosts=plan.hosts,
+    )
+    if (frozen.id, frozen.shards) != (plan.id, plan.shards):
+        raise ValueError("it was changed after it was planned")
+
+
 class _PlanFile(Struct, frozen=True, kw_only=True):
     schema: int
     plan: Plan
@@ -144,7 +167,7 @@ class _HostsFile(Struct, frozen=True, kw_only=True):
     ids: dict[str, str]
 
 
-_read_plan = decoder(_PlanFile, SCHEMA, _no_check)
+_read_plan = decoder(_PlanFile, SCHEMA, _check_plan)
 _read_state = decoder(_StateFile, SCHEMA, _no_check)
 _read_hosts = decoder(_HostsFile, SCHEMA, _no_check)
 _T = TypeVar("_T")
@@ -247,7 +270,10 @@ class PlanFolder:
             PlanHeldError: Another command holds it.
             InputError: The folder cannot be written.
         """
-        with report_write_errors(self.path), (self.path / "lock").open("ab") as stream:
+        with report_write_errors(self.path):
+            stream = (self.path / "lock").open("ab")
+        # Errors of the caller's block are not those of this file.
+        with stream:
             try:
                 fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:

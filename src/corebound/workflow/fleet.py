@@ -20,6 +20,7 @@ from corebound.errors import CoreboundError, Fault, InputError, ScenarioFaults
 from corebound.fleet import agent, folder
 from corebound.fleet.collect import Collected, collect_shard, read_local
 from corebound.fleet.coordinator import (
+    DAMAGED,
     UNSIGNED,
     Coordinator,
     assignment_of,
@@ -442,13 +443,14 @@ def _take_copied_reports(plan_folder: PlanFolder, copies: _Copies, notify: Notif
     for shard in plan_folder.plan.shards:
         report = copies.report(shard, plan_folder.key)
         state = plan_folder.state_of(shard)
-        if report is None or is_done(state):
+        if not copies.has(shard) or is_done(state):
             continue
-        if report.is_signed(plan_folder.key):
+        if report is not None and report.is_signed(plan_folder.key):
             plan_folder.write_state(shard, replace(state, report=report, problem=""))
         else:
-            notify(f"{shard.host}, {shard.scenario}: {UNSIGNED}")
-            plan_folder.write_state(shard, replace(state, problem=UNSIGNED))
+            problem = DAMAGED if report is None else UNSIGNED
+            notify(f"{shard.host}, {shard.scenario}: {problem}")
+            plan_folder.write_state(shard, replace(state, problem=problem))
 
 
 def open_or_plan(request: FleetRequest, notify: Notify) -> PlanFolder:

@@ -115,7 +115,8 @@ def main() -> None:
     else:
         seen = tried()
     seen |= {"name": name, "is_restored": state() == before}
-    print(json.dumps(seen), flush=True)
+    sys.stdout.write(json.dumps(seen) + "\n")
+    sys.stdout.flush()
 
 
 main()

@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from corebound.errors import InputError
-from corebound.fleet.folder import Attempt, PlanHeldError, ShardState, open_folder
+from corebound.fleet.folder import Attempt, PlanHeldError, ShardState, open_folder, open_path
 from corebound.fleet.plan import PlannedHost, Source
 from support.fleets import SHA, a_plan, a_plan_folder, scenario_named
 
@@ -95,3 +95,30 @@ def test_one_command_at_a_time_changes_a_plan(tmp_path: Path) -> None:
 
     with folder.lock(), pytest.raises(PlanHeldError, match="another command"), folder.lock():
         pass
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        (b'"host":"n1"', b'"host":"n9"'),
+        (b'"round":"1"', b'"round":"2"'),
+        (b'"document":{', b'"document":{"unknown":1,'),
+        (b'"engine":"dask"', b'"engine":"slurm"'),
+        (b'"path":"', b'"path":"other/'),
+    ],
+)
+def test_a_plan_that_was_changed_by_hand_is_damaged(old: bytes, new: bytes, tmp_path: Path) -> None:
+    folder = a_plan_folder(tmp_path)
+    file = folder.path / "plan.json"
+    assert old in file.read_bytes()
+    file.write_bytes(file.read_bytes().replace(old, new))
+
+    with pytest.raises(InputError, match="damaged"):
+        open_path(folder.path)
+
+
+def test_an_error_while_a_plan_is_held_is_not_one_of_its_folder(tmp_path: Path) -> None:
+    folder = a_plan_folder(tmp_path)
+
+    with pytest.raises(OSError, match="of something else"), folder.lock():
+        raise OSError("of something else")

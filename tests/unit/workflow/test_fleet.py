@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import msgspec
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
@@ -74,6 +75,34 @@ def test_a_report_of_another_key_is_refused_until_the_right_one_arrives(tmp_path
 
     assert not result.has_refused
     assert len(list(jsonl.files(tmp_path / "records"))) == 1
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"{}",
+        b'{"shard": "s", "ho',
+        b'{"shard": "\xff", "host": "n1", "state": "done"}',
+        b"[" * 3000 + b"]" * 3000,
+    ],
+)
+def test_a_damaged_report_is_named_and_costs_only_its_own_shard(
+    content: bytes, tmp_path: Path
+) -> None:
+    folder = a_plan_folder(tmp_path)
+    damaged, whole = folder.plan.shards[:2]
+    for shard in (damaged, whole):
+        copy_shard(folder, shard, tmp_path / "copies")
+    file = tmp_path / "copies" / folder.plan.id / damaged.host / damaged.id / "report.json"
+    file.write_bytes(content)
+    said: list[str] = []
+
+    result = collect(folder, tmp_path, tmp_path / "copies", said=said)
+
+    assert list(result.merged) == [whole.id]
+    assert result.has_refused
+    assert damaged.host in said[0]
 
 
 @given(
