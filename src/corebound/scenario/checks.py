@@ -176,6 +176,27 @@ def _files(scenario: Scenario) -> Iterator[Flaw]:
             yield ("files", index), f"{what} `{printable(linked)}`.", "Keep one of them."
 
 
+def check_points_files(
+    scenario: Scenario, points: Sequence[Point], exists: FileFinder
+) -> Iterator[Flaw]:
+    """Check that models exist, and interpreters whose framework could be found in no other way."""
+    built_in = BUILT_IN.get(scenario.workload) if isinstance(scenario.workload, str) else None
+    named: dict[Path, tuple[str, str]] = {}
+    for point in points:
+        environment, framework = point.settings["environment"], point.settings["framework"]
+        # A command needs no framework. Only a shell's `~` is not found beside the file.
+        has_none = framework.value is None and isinstance(scenario.workload, str)
+        if has_none and environment.text.startswith("python:") and "~" not in environment.text:
+            named[environment.path] = "interpreter at", environment.text.partition(":")[2]
+        for name in built_in.files if built_in else ():
+            if (parameter := point.parameters.get(name)) is not None:
+                named[parameter.path] = "file", parameter.text
+    for path, (kind, file) in named.items():
+        if not exists(file):
+            fix = "Paths are relative to this file."
+            yield path, f"there is no {kind} `{printable(file)}`.", fix
+
+
 def check_files(scenario: Scenario, exists: FileFinder) -> Iterator[Flaw]:
     """Check that `files` and the programs that are named by a path exist."""
     for index, file in enumerate(scenario.files):

@@ -45,7 +45,7 @@ def load(
     find = None if find is None else cache(find)
 
     def check(scenario: Scenario, removed: tuple[Path, ...]) -> Iterator[Flaw]:
-        yield from _check_meaning(_with_framework(scenario, find), removed, find)
+        yield from _check_meaning(_with_framework(scenario, find), removed, find, find_file)
         if find_file is not None:
             yield from checks.check_files(scenario, find_file)
 
@@ -125,7 +125,10 @@ def _sorted(faults: Iterable[Fault]) -> tuple[Fault, ...]:
 
 
 def _check_meaning(
-    scenario: Scenario, removed: tuple[Path, ...], find: ModuleFinder | None
+    scenario: Scenario,
+    removed: tuple[Path, ...],
+    find: ModuleFinder | None,
+    find_file: FileFinder | None,
 ) -> Iterator[Flaw]:
     """Check the meaning of the valid part of a scenario; `removed` are the invalid parts."""
     invalid_keys = frozenset(part for path in removed for part in path if isinstance(part, str))
@@ -140,6 +143,8 @@ def _check_meaning(
     points = {profile: points_of(scenario, matrix, profile) for profile in PROFILES}
     for point in points[None]:
         yield from checks.check_point(point, scenario, invalid_keys)
+    if find_file is not None:
+        yield from checks.check_points_files(scenario, points[None], find_file)
     yield from matrix_checks.check_excludes(matrix, scenario, invalid_keys)
     if not axis_flaws and not any(path[:1] == ("matrix",) for path in removed):
         yield from matrix_checks.check_includes(matrix, scenario, points[None])

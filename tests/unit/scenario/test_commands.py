@@ -122,3 +122,27 @@ def test_a_linked_file_stays_below_the_working_directory(file: str) -> None:
 
     assert not name.startswith("/")
     assert ".." not in name.split("/")
+
+
+@pytest.mark.parametrize(
+    ("setting", "line", "missing"),
+    [
+        ("parameters: {model: gone.onnx}", 7, "gone.onnx"),
+        ("matrix: {parameters: {model: [a.onnx, gone.onnx]}}", 7, "gone.onnx"),
+    ],
+)
+def test_models_must_exist(setting: str, line: int, missing: str) -> None:
+    text = f"{HEAD}workload: onnx-inference\nenvironment: openvino\n{setting}\n"
+
+    told = faults(text, existing=("a.onnx",))
+
+    assert f"f.yaml:{line}: " in told
+    assert missing in told
+    assert "a.onnx`" not in told.replace(missing, "")
+
+
+def test_an_interpreter_without_a_framework_must_exist() -> None:
+    text = f"{HEAD}workload: module:function\nenvironment: {{python: gone}}\n"
+
+    assert "no interpreter at `gone`" in faults(text)
+    assert "no interpreter" not in faults(text, existing=("gone",))
