@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from msgspec import Struct
@@ -10,6 +11,7 @@ from corebound.analysis.scenario_result import ScenarioResult
 from corebound.analysis.throughput import peak_share
 from corebound.analysis.wording import count
 from corebound.records.launch_record import Launch
+from corebound.records.thread_use import proof
 from corebound.stats.interference import is_refused
 from corebound.units import percent
 
@@ -62,6 +64,9 @@ _BINDING = _Rule(holds="All threads stayed on their CPUs", fails="Some threads r
 _THREADS = _Rule(
     holds="Thread counts match the configuration",
     fails="Thread counts differ from the configuration",
+)
+_NOT_PROVEN = _Rule(
+    holds="Thread counts are not proven for every configuration", fails=_THREADS.fails
 )
 _ORDER = _Rule(
     holds="Cells ran in random order, block by block",
@@ -137,21 +142,24 @@ def _counts(launch: Launch, from_ms: int) -> bool:
 
 
 def _threads(launches: Sequence[Launch]) -> Check:
-    workers_known = [
-        worker
+    proofs = Counter(
+        state
         for launch in launches
+        if not is_refused(launch)
         for worker in launch.workers
-        if worker.threads_asked is not None and worker.threads_used is not None
-    ]
-    if not workers_known:
-        return _THREADS.judged(
-            "no cell sets a number, or the framework does not report one", passed=None
-        )
-    same = sum(worker.threads_asked == worker.threads_used for worker in workers_known)
-    number = count(len(workers_known), "worker")
-    return _THREADS.judged(
-        f"requested and used numbers agree in {same} of {number}", passed=same == len(workers_known)
+        if (state := proof(launch, worker)) is not None
     )
+    if not proofs:
+        return _THREADS.judged("no cell sets a number", passed=None)
+    evidence = f"as many threads as requested were seen to compute in {proofs['proven']} of"
+    evidence += f" {count(proofs.total(), 'worker')}"
+    if proofs["contradicted"]:
+        evidence += f"; {count(proofs['contradicted'], 'worker')} had another number"
+        return _THREADS.judged(evidence, passed=False)
+    if proofs["not proven"]:
+        evidence += "; the others computed with fewer, or too little was seen"
+        return _NOT_PROVEN.judged(evidence, passed=None)
+    return _THREADS.judged(evidence, passed=True)
 
 
 def _order(launches: Sequence[Launch], result: ScenarioResult) -> Check:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import statistics
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping
 from itertools import chain, pairwise
 from typing import Literal
 
@@ -12,8 +12,9 @@ from msgspec import Struct
 
 from corebound.machine.topology import Cpu, CpuId, NodeId, Topology
 from corebound.planning.models import Placement
-from corebound.records.launch_record import Launch, OperatorProfile, ThreadEvidence, Worker
+from corebound.records.launch_record import Launch, OperatorProfile, Worker
 from corebound.records.telemetry import sum_known
+from corebound.records.thread_use import computing
 from corebound.scenario.cell import Cell
 from corebound.stats.comparison import compare
 from corebound.stats.launch_summary import CellSummary
@@ -49,11 +50,6 @@ class Finding(Struct, frozen=True, kw_only=True):
 
 
 ThreadCounter = Literal["migrations", "voluntary", "involuntary", "run_ns", "wait_ns"]
-
-# A thread counts as computing if it has at least this share of the CPU time of its process's
-# busiest thread. The threads of a pool use about the same time; those of a profiler or a
-# logger use next to nothing.
-_LEAST_BUSY_SHARE = 0.25
 
 
 def total(launch: Launch, field: ThreadCounter) -> int | None:
@@ -122,41 +118,6 @@ def _distance(before: Cpu, after: Cpu) -> str:
     if before.core != after.core:
         return "across_cores"
     return "within_cores" if before.id != after.id else "nowhere"
-
-
-def computing(worker: Worker) -> int | None:
-    """Threads of the worker's busiest process that compute at once; None if not sampled.
-
-    Threads that a worker starts anew for each iteration follow one another, so only those
-    that exist at the same time count.
-    """
-    by_process: dict[int, list[ThreadEvidence]] = {}
-    for thread in worker.threads:
-        if thread.run_ns is not None and any(stay.to_ms > 0 for stay in thread.stays):
-            by_process.setdefault(thread.pid, []).append(thread)
-    if not by_process:
-        return None
-    busiest = max(by_process.values(), key=_run_ns)
-    longest_ns = max(thread.run_ns or 0 for thread in busiest)
-    return _most_at_once(
-        [thread for thread in busiest if (thread.run_ns or 0) >= _LEAST_BUSY_SHARE * longest_ns]
-    )
-
-
-def _run_ns(threads: Iterable[ThreadEvidence]) -> int:
-    return sum(thread.run_ns or 0 for thread in threads)
-
-
-def _most_at_once(threads: Sequence[ThreadEvidence]) -> int:
-    """The maximum number of threads whose spans from first to last sample overlap."""
-    spans = [
-        (min(stay.from_ms for stay in stays), max(stay.to_ms for stay in stays))
-        for thread in threads
-        if (stays := [stay for stay in thread.stays if stay.to_ms > 0])
-    ]
-    return max(
-        (sum(begin <= moment < end for begin, end in spans) for moment, _ in spans), default=0
-    )
 
 
 def threads_of(worker: Worker) -> int | None:

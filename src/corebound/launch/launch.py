@@ -23,6 +23,7 @@ from corebound.launch.worker_connection import WorkerConnection
 from corebound.planning.models import Command, Placement
 from corebound.records.launch_record import HugePages, Served, Status, Worker
 from corebound.records.telemetry import Counters, HostOverTime, Pauses, QuotaUse
+from corebound.records.thread_use import timed_ns
 from corebound.scenario.cell import HugePageMode, OpenmpRuntime
 from corebound.worker import protocol
 
@@ -469,12 +470,20 @@ class _Session:
             timed_ns=host.duration_ms * 1_000_000 if host else 0,
             cpus=len(host.cpus) if host else 0,
         )
+        pauses = self._spec.role.pauses if self._spec.role else None
+        request = self._spec.requests[0]
         of_binding = verification.binding_violations(
             self._spec.placement,
             self._spec.commands,
             workers,
             affinities,
-            pauses=self._spec.role.pauses if self._spec.role else None,
+            pauses=pauses,
+            framework=request.framework,
+            inter_op=request.inter_op,
+            # The profiler has threads of its own, and a command its own processes.
+            elapsed_ns=0
+            if request.operators is not None or request.command is not None
+            else timed_ns(host, pauses),
         )
         of_settings = chain.from_iterable(
             (

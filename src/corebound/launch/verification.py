@@ -8,6 +8,7 @@ from corebound.machine.topology import CpuId, cpu_list
 from corebound.planning.models import Command, Placement
 from corebound.records.launch_record import ThreadEvidence, Worker
 from corebound.records.telemetry import Pauses, QuotaUse
+from corebound.records.thread_use import contradictions
 from corebound.scenario.cell import HugePageMode, OpenmpRuntime
 from corebound.scenario.settings import ALLOCATORS, OPENMP_LIBRARIES
 from corebound.units import cpu_quota, duration, size
@@ -22,6 +23,10 @@ def binding_violations(
     workers: Sequence[Worker],
     of_commands: Sequence[Allowed],
     pauses: Pauses | None = None,
+    *,
+    framework: str = "none",
+    inter_op: int | None = None,
+    elapsed_ns: int = 0,
 ) -> tuple[str, ...]:
     """Every way in which a launch deviated from its request; empty if there is none.
 
@@ -32,13 +37,17 @@ def binding_violations(
         of_commands: For each worker, the CPU affinity sets observed for the external command
             it timed; empty if it timed none.
         pauses: How it was paused while others ran; None if it did not alternate.
+        framework: The framework of each worker.
+        inter_op: The inter-op threads that each worker was asked for; None: the default.
+        elapsed_ns: For how long its threads were observed, as from `thread_use.timed_ns`. 0: the
+            number of its busy threads is not judged.
     """
     of_workers = (
         fault
         for worker, command, allowed in zip(workers, commands, of_commands, strict=True)
         for fault in (
             *_off_slot(placement, worker, allowed),
-            *_wrong_thread_count(worker),
+            *contradictions(worker, elapsed_ns, framework=framework, inter_op=inter_op),
             *_wrong_environment(command, worker),
         )
     )
@@ -170,12 +179,6 @@ def _off_slot(placement: Placement, worker: Worker, of_command: Allowed) -> Iter
 
 def _thread_name(thread: ThreadEvidence) -> str:
     return f"thread {thread.tid} ({thread.name})"
-
-
-def _wrong_thread_count(worker: Worker) -> Iterator[str]:
-    requested, used = worker.threads_asked, worker.threads_used
-    if requested is not None and used is not None and requested != used:
-        yield f"{requested} threads were requested, but the framework uses {used}"
 
 
 def _wrong_environment(command: Command, worker: Worker) -> Iterator[str]:

@@ -249,6 +249,7 @@ class WorkerConnection(ChildConnection):
             ),
             phases=dict(self._phases),
             profile=_recorded(self._profile) if self._profile else None,
+            threads_after=self.end.threads_after if self.end else None,
         )
 
     def _decode(self, line: bytes) -> object:

@@ -227,6 +227,16 @@ def intra_op(cell: Cell, placement: Placement) -> int | None:
     return placement.threads if cell.threads.intra_op is None else cell.threads.intra_op
 
 
+def inter_op(cell: Cell, placement: Placement) -> int | None:
+    """Inter-op threads to set in the framework; None leaves its default.
+
+    TensorFlow's default is a thread for each CPU, so `threads: 1` would compute with all of them.
+    """
+    if cell.threads.inter_op is None and cell.threads.intra_op is None:
+        return placement.threads if cell.framework == "tensorflow" else None
+    return cell.threads.inter_op
+
+
 def binder(placement: Placement, slot: Slot) -> tuple[str, ...]:
     """The words before a command that bind it to a slot; empty if nothing binds it."""
     cpus = cpu_list(slot.cpus)
@@ -288,7 +298,7 @@ def _environment(
     }
     if cell.framework == "tensorflow":
         counts["TF_NUM_INTRAOP_THREADS"] = intra_op(cell, placement)
-        counts["TF_NUM_INTEROP_THREADS"] = cell.threads.inter_op
+        counts["TF_NUM_INTEROP_THREADS"] = inter_op(cell, placement)
     if cell.framework == "jax":
         counts["NPROC"] = intra_op(cell, placement)
     env = {name: str(count) for name, count in counts.items() if count is not None}

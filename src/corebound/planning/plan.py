@@ -9,7 +9,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from corebound.machine.topology import Topology
-from corebound.planning.commands import command, intra_op, traffic_of
+from corebound.planning.commands import command, inter_op, intra_op, traffic_of
 from corebound.planning.models import CannotRun, Command, HugePageSupport, Placement, QuotaSupport
 from corebound.planning.placement import place
 from corebound.scenario.builtin_workloads import BUILT_IN, SERVERS
@@ -421,7 +421,7 @@ def _request(
         parameters=_parameters(workload, cell, folder),
         framework=cell.framework,
         intra_op=intra_op(cell, placement),
-        inter_op=cell.threads.inter_op,
+        inter_op=inter_op(cell, placement),
         iterations=dropped + _PILOT_ITERATIONS if is_pilot else measure.requests,
         enough_ns=dropped_ns + _PILOT_NS if is_pilot else None,
         least_iterations=dropped + _LEAST_PILOT_ITERATIONS if is_pilot else 1,

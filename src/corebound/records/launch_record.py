@@ -171,7 +171,9 @@ class Worker(Struct, frozen=True, kw_only=True):
     first, in order; empty if the launch did not alternate with others. `pins_threads` is
     whether the framework binds each thread to a part of the worker's CPUs. `libraries` are the
     OpenMP runtimes and allocators that it has loaded, by the names of their files. `huge_pages`
-    is None if its cell does not set them.
+    is None if its cell does not set them. `threads_used` and `inter_op_used` are the sizes of
+    the framework's pools that it reported after the first iteration, `threads_after` the number
+    of threads set at the end; None if it reported none.
     """
 
     slot: Count
@@ -196,6 +198,7 @@ class Worker(Struct, frozen=True, kw_only=True):
     pins_threads: bool = False
     libraries: tuple[str, ...] = ()
     huge_pages: HugePages | None = None
+    threads_after: Count | None = None
 
 
 class Launch(Struct, frozen=True, kw_only=True):

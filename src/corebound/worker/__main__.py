@@ -82,8 +82,13 @@ def _time_first(workload: Workload, timings: Timings) -> None:
     workload.check(results[0])
 
 
-def _ready(adapter: ModuleType, workload: Workload, environment: dict[str, str]) -> protocol.Ready:
+def _ready(
+    adapter: ModuleType, workload: Workload, environment: dict[str, str], *, is_command: bool
+) -> protocol.Ready:
     described = adapter.describe()
+    if is_command:
+        # This process's pools are not the command's.
+        described.update(threads_used=None, inter_op_used=None)
     return protocol.Ready(
         threads_used=described["threads_used"],
         inter_op_used=described["inter_op_used"],
@@ -194,7 +199,8 @@ def work(request: protocol.Request, orders: BinaryIO, reply: MessageWriter) -> N
     # Collect the garbage of the setup now, so that it is not collected during a timed step.
     gc.collect()
     gc.freeze()
-    reply.send(_ready(adapter, workload, environment))
+    is_command = request.command is not None
+    reply.send(_ready(adapter, workload, environment, is_command=is_command))
     if not (order := orders.readline()):
         return  # the runner has abandoned the launch
     alternates = protocol.decode_go(order)
@@ -207,8 +213,11 @@ def work(request: protocol.Request, orders: BinaryIO, reply: MessageWriter) -> N
         _send(reply, timings)
     reply.during = "teardown"
     allowed = workload.allowed()
+    # A step may have changed it. The numbers of other adapters are those of threads that exist.
+    reads = None if is_command else getattr(adapter, "threads_set", None)
+    threads_after = reads() if reads is not None else None
     workload.teardown()
-    reply.send(protocol.End(allowed=allowed))
+    reply.send(protocol.End(allowed=allowed, threads_after=threads_after))
 
 
 def _pipe(descriptor: int, flags: int) -> int:

@@ -262,10 +262,13 @@ class End(Struct):
     Attributes:
         allowed: For a command, every distinct CPU affinity set that its process
             had when it ended; None otherwise.
+        threads_after: The framework's setting of intra-op threads after the last iteration;
+            None if it has none that can be read.
     """
 
     kind: Literal["end"] = "end"
     allowed: list[list[int]] | None = None
+    threads_after: int | None = None
 
 
 class Failure(Struct):

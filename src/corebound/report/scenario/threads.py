@@ -29,6 +29,7 @@ from corebound.diagnosis.evidence import (
 from corebound.machine.topology import Cpu, CpuId, NodeId, cpu_list
 from corebound.records.launch_record import Launch, Stay
 from corebound.records.telemetry import sum_known
+from corebound.records.thread_use import proof
 from corebound.report.charts.axis import linear_axis, plain_tick
 from corebound.report.charts.strips import CpuStay, ThreadStrip, ThreadTrack
 from corebound.report.charts.topology import Box, topology_boxes
@@ -355,12 +356,13 @@ def _panel_values(
     if remote is not None:
         values.append(Fact(value=percent(remote, 0), says="of memory on another node"))
     worker = launch.workers[0]
-    if worker.threads_used is not None:
-        requested = (
-            "default" if worker.threads_asked is None else f"{worker.threads_asked} requested"
-        )
-        text = "thread used" if worker.threads_used == 1 else "threads used"
-        values.append(Fact(value=f"{worker.threads_used}", says=f"{text} ({requested})"))
+    if worker.threads_used is not None or worker.threads_asked is not None:
+        text = "thread reported" if worker.threads_used == 1 else "threads reported"
+        state = proof(launch, worker)
+        asked = worker.threads_asked
+        requested = "default" if asked is None else f"{asked} requested, {state}"
+        used = "–" if worker.threads_used is None else f"{worker.threads_used}"
+        values.append(Fact(value=used, says=f"{text} ({requested})"))
     values.extend(cpu_of(cell))
     if spin is not None:
         values.append(Fact(value=percent(spin, 0), says="spin-wait (upper bound)"))

@@ -22,11 +22,16 @@ def prepare(*, seed: int, intra_op: int | None, inter_op: int | None) -> None:
         _blas().limit(limits=intra_op)
 
 
+def threads_set() -> int | None:
+    """The size of the BLAS's pool, which a step may have changed; None without a BLAS."""
+    return max((pool["num_threads"] for pool in _blas().info()), default=None)
+
+
 def describe() -> dict[str, Any]:
     """The versions in use, the name and version of the BLAS, and the size of its pool."""
     pools = _blas().info()
     return {
-        "threads_used": max((pool["num_threads"] for pool in pools), default=None),
+        "threads_used": threads_set(),
         "inter_op_used": None,
         "versions": {"numpy": np.__version__},
         "blas": ", ".join(

@@ -37,6 +37,11 @@ def prepare(*, seed: int, intra_op: int | None, inter_op: int | None) -> None:
         torch.set_num_interop_threads(inter_op)
 
 
+def threads_set() -> int:
+    """The size of the intra-op pool, which a step may have changed."""
+    return int(torch.get_num_threads())
+
+
 def describe() -> dict[str, Any]:
     """The versions in use, the BLAS that PyTorch was built with, and its pool sizes."""
     config = torch.__config__.show()

@@ -65,6 +65,12 @@ def prepare(*, seed: int, intra_op: int | None, inter_op: int | None) -> None:
         ThreadpoolController().limit(limits=intra_op)
 
 
+def threads_set() -> int | None:
+    """OpenMP's limit, which a function may have lowered; None without OpenMP."""
+    pools = ThreadpoolController().select(user_api="openmp").info()
+    return min((pool["num_threads"] for pool in pools), default=None)
+
+
 def describe() -> dict[str, Any]:
     """The versions in use, the BLAS, and how many threads have really run.
 
