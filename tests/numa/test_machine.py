@@ -410,7 +410,6 @@ SET = {
 REFUSED = {
     "busy-child-limit": ("/sys/fs/cgroup/lb/cgroup.subtree_control", "EBUSY"),
     "old-mount": ("/proc/self/mountinfo", ""),
-    "stacked-mount": ("/proc/self/mountinfo", ""),
     "old-mount-quota": ("/proc/self/mountinfo", ""),
     "read-only": ("/sys/fs/cgroup/cgroup.subtree_control", "EROFS"),
     "namespace-without": ("/sys/fs/cgroup/cgroup.controllers", ""),

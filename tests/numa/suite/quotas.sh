@@ -36,7 +36,6 @@ mkdir -p $R/ns/1 $R/ns/2 $R/ns/3 $R/ns/4 $R/ns/5 $R/ns/6/in $R/ns/6b $R/ns/8 /tm
 echo +cpu > $R/ns/cgroup.subtree_control
 (in_group ns/1; unshare -C -m sh -c "$B umount $R; $B mount -t cgroup2 cg $R; $TRY namespace tried")
 (in_group ns/2; unshare -C -m sh -c "$TRY old-mount tried")
-(in_group ns/2; unshare -C -m sh -c "$B mount -t cgroup2 cg $R; $TRY stacked-mount tried")
 (in_group ns/3; unshare -C -m sh -c "$B umount $R; $B mount -t cgroup2 -o ro cg $R; $TRY read-only tried")
 (in_group api/0a1b; unshare -C -m sh -c "$B umount $R; $B mount -t cgroup2 cg $R; $TRY namespace-without tried")
 (in_group ns/5; unshare -m sh -c "$B mount --bind $R/ns/5 /tmp/m; $B umount -l $R; $B mount --bind /tmp/m $R; $TRY own-mount tried")

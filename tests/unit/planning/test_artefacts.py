@@ -91,6 +91,15 @@ def test_what_limits_cpu_time_has_the_quota_and_the_others_say_that_they_lack_it
     assert not any("quota" in one.note for one in (systemd, docker, kubernetes))
 
 
+@pytest.mark.parametrize(
+    ("quota", "percentage"), [(0.333333, "33.33%"), (0.01, "1%"), (12345.678, "1234567.8%")]
+)
+def test_systemd_gets_a_percentage_that_it_reads(quota: float, percentage: str) -> None:
+    (systemd,) = written("systemd", quota=quota)
+
+    assert f"CPUQuota={percentage}" in systemd.text.splitlines()
+
+
 def test_a_quota_that_several_processes_share_is_left_to_the_reader() -> None:
     several = written("systemd", "docker", slots=((0,), (1,)), quota=1.5)
 
