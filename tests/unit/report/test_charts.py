@@ -240,7 +240,8 @@ def _moments(noise: random.Random, number: int) -> list[float]:
 def strips(draw: st.DrawFn) -> ThreadStrip:
     """Up to 384 threads that move between CPUs."""
     rows, number = draw(st.sampled_from([1, 2, 16])), draw(st.sampled_from([1, 2, 16, 384]))
-    noise = draw(st.randoms(use_true_random=False))
+    # Drawn as a seed: thousands of single draws take minutes.
+    noise = random.Random(draw(st.integers(0, 2**32)))  # no secret
     most = draw(st.floats(0.05, 4.0))
     tracks = []
     for at in range(number):
@@ -251,7 +252,7 @@ def strips(draw: st.DrawFn) -> ThreadStrip:
     return a_strip(*tracks, rows=rows)
 
 
-@settings(max_examples=40)
+@settings(max_examples=20)
 @given(strip=strips())
 def test_the_filled_share_of_a_row_is_the_share_of_time_its_cpu_was_used(
     strip: ThreadStrip,
