@@ -31,14 +31,14 @@ _SLICE_S = 0.7
 def main() -> None:
     """Print the ratio of the medians, and the share of the time that a thread waited at most."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.competitor", description=__doc__)
-    parser.add_argument("library", choices=("numpy", "torch"))
+    parser.add_argument("framework", choices=("numpy", "torch"))
     parser.add_argument("threads", type=int)
     parser.add_argument("--busy", type=float, nargs="+", default=[0.1, 0.2, 0.4, 1.0])
     parser.add_argument("--rounds", type=int, default=4)
     options = parser.parse_args()
     cpus = sorted(os.sched_getaffinity(0))[-options.threads :]
     os.sched_setaffinity(0, cpus)
-    step = _step(options.library, options.threads)
+    step = _step(options.framework, options.threads)
     for _ in range(20):
         step()
     for busy in options.busy:

@@ -317,7 +317,7 @@ def key_of(parameters: Mapping[str, Any]) -> str:
 
 def _part(value: object) -> str:
     text = str(value)
-    # A comma becomes a semicolon, so a text with semicolons of its own is told apart.
+    # A comma becomes a semicolon, so a text with semicolons of its own needs another name.
     return f"{text.replace(',', ';')} {digest_of(text)}" if ";" in text else text.replace(",", ";")
 
 

@@ -83,7 +83,7 @@ def write_without_faulty(
     Halving finds those parts: each of them raises an error by itself.
 
     Args:
-        inputs: What the site is made from; its `warn` is told of each part that is left out.
+        inputs: What the site is made from; its `warn` is called with each part that is left out.
         write: Writes the site, and returns its first page.
         records: The folder of records.
 
