@@ -19,6 +19,7 @@ from benchmarks.simulation import (
     modes,
     nights,
     percentiles,
+    rates,
     recorded,
     regimes,
     runs,
@@ -39,6 +40,7 @@ def main() -> None:
         "disturbances": _disturbances,
         "allocation": _allocation,
         "percentiles": _percentiles,
+        "rates": _rates,
         "stopping": _stopping,
         "suites": _suites,
         "history": _history,
@@ -113,6 +115,10 @@ def _allocation(options: argparse.Namespace) -> None:
 
 def _percentiles(options: argparse.Namespace) -> None:
     percentiles.tails(np.random.default_rng(options.seed), options.trials)
+
+
+def _rates(options: argparse.Namespace) -> None:
+    rates.rates(options.seed, options.trials)
 
 
 def _stopping(options: argparse.Namespace) -> None:
