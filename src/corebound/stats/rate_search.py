@@ -39,6 +39,7 @@ LEAST_LOAD = 1 / 128
 ALONE = 50
 MOST_OVER_ALONE = 0.1
 _GROW, _SHRINK = 1.5, 0.5
+_STEEPNESS = 0.25
 # A number of requests over the bound is no chance if it is this many standard deviations above the
 # share, as of a Poisson distribution: 4 of 100. At the share itself, 1.8 % of trials have so many.
 _DEVIATIONS = 3.0
@@ -141,10 +142,15 @@ class RateSearch:
         if over is None:
             return min((within or 0.0) * _GROW, self._capacity_per_s)
         if within is None:
-            return over * _SHRINK
+            return over * self._shrinkage(over)
         if over / within > 1 + RESOLUTION:
             return math.sqrt(within * over)
         return min((within, over), key=self._requests_at)
+
+    def _shrinkage(self, over_per_s: float) -> float:
+        """How far to go down from the lowest rate, which is over the bound: less if it is close."""
+        share = dict(monotone_shares(self._kept()))[over_per_s]
+        return min(max((SHARE / share) ** _STEEPNESS, _SHRINK), 1 / (1 + RESOLUTION) ** 2)
 
     def _is_clearly_over(self, rate_per_s: float) -> bool:
         tried = [trial for trial in self._kept() if trial.rate_per_s == rate_per_s]

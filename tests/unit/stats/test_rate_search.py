@@ -184,8 +184,15 @@ def test_a_search_ends_where_the_saturated_server_is_below_the_least_rate() -> N
 
 
 def test_a_search_ends_once_a_rate_below_the_least_one_is_clearly_over_the_bound() -> None:
-    assert next_rate(a_search((50.0, 100, 3), least_per_s=60.0)) == 25.0
+    assert next_rate(a_search((50.0, 100, 3), least_per_s=60.0)) is not None
     assert next_rate(a_search((50.0, 60, 4), least_per_s=60.0)) is None
+
+
+def test_the_rate_below_one_that_is_just_over_the_bound_is_near_it() -> None:
+    close, far = next_rate(a_search((50.0, 200, 3))), next_rate(a_search((50.0, 60, 30)))
+
+    assert close == pytest.approx(50 * (1 / 1.5) ** 0.25)
+    assert far == 25.0
 
 
 def test_no_trial_is_made_of_the_few_requests_that_ended_trials_leave() -> None:
