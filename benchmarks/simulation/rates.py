@@ -90,9 +90,9 @@ def rates(seed: int, trials: int) -> None:
     Two configurations in one block get the same arrivals.
     """
     print(
-        f"Found over true rate, {trials} searches a row: its tenths, and how often below 0.7. Then the"
+        f"Found over true rate, {trials} searches a row: its tenths, and how often below 0.7. Then"
     )
-    print("median and the 90 % point of the ratio of two equal servers, the larger above.\n")
+    print("the median and the 90 % point of the ratio of two equal servers, the larger above.\n")
     print(
         f"{'service':<22}{'bound':>8}{'requests':>10}{'first':>7}{'10 %':>8}{'50 %':>6}{'90 %':>6}"
         f"{'< 0.7':>8}{'ratio':>10}{'90 %':>6}"
