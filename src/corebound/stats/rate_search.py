@@ -61,6 +61,46 @@ def most_by_chance(requests: int) -> int:
     return math.ceil(expected + _DEVIATIONS * math.sqrt(expected)) - 1
 
 
+class _TrialsOfRate:
+    """The trials of one rate: those that ended early, and the others."""
+
+    def __init__(self) -> None:
+        # With each as it counts, and whether it is the first trial of all.
+        self.ended: list[tuple[RateTrial, RateTrial, bool]] = []
+        self.whole: list[RateTrial] = []
+
+    @property
+    def requests(self) -> int:
+        """How many requests were sent."""
+        ended = sum(trial.requests for trial, _, _ in self.ended)
+        return ended + sum(trial.requests for trial in self.whole)
+
+    @property
+    def needs_repetition(self) -> bool:
+        """Whether one trial is odd, not yet decided by two more."""
+        return len(self.ended) == 1 and len(self.whole) < 2 and self._may_be_odd(0)
+
+    def kept(self) -> list[RateTrial]:
+        """The trials that count: without one that more of them contradict than agree with."""
+        is_outvoted = len(self.whole) > len(self.ended)
+        ended = [
+            counted
+            for index, (_, counted, _) in enumerate(self.ended)
+            if not (is_outvoted and self._may_be_odd(index))
+        ]
+        return ended + self.whole
+
+    def _may_be_odd(self, index: int) -> bool:
+        trial, _, is_first = self.ended[index]
+        is_mostly_late = trial.over > _MOSTLY_LATE * trial.requests
+        if not is_mostly_late and not is_first:
+            return False
+        most = SHARE * (1.0 if is_mostly_late else _CALM)
+        return sum(each.over for each in self.whole) <= most * sum(
+            each.requests for each in self.whole
+        )
+
+
 class RateSearch:
     """Chooses the rate of each trial; sends nothing itself."""
 
@@ -76,8 +116,8 @@ class RateSearch:
             least_per_s: The search ends once no rate from this one on can be within the bound.
         """
         self.trials: list[RateTrial] = []
-        # The trials as they count, and how many requests the next one is to send.
-        self._counted: list[RateTrial] = []
+        self._by_rate: dict[float, _TrialsOfRate] = {}
+        # How many requests the next trial is to send.
         self._planned = 0
         self._capacity_per_s = capacity_per_s
         self._least_per_s = least_per_s or 0.0
@@ -99,18 +139,21 @@ class RateSearch:
 
     def add(self, trial: RateTrial) -> None:
         """Note the result of a trial."""
-        self.trials.append(trial)
+        of_rate = self._by_rate.setdefault(trial.rate_per_s, _TrialsOfRate())
         if trial.requests < self._planned:
             over = min(trial.over, most_by_chance(self._planned) + 1)
-            self._counted.append(replace(trial, requests=self._planned, over=over))
+            counted = replace(trial, requests=self._planned, over=over)
+            of_rate.ended.append((trial, counted, not self.trials))
         else:
-            self._counted.append(trial)
+            of_rate.whole.append(trial)
+        self.trials.append(trial)
         self._left -= trial.requests
         self._sent += trial.requests
 
     def times_tried(self, rate_per_s: float) -> int:
         """How many trials had this rate."""
-        return sum(trial.rate_per_s == rate_per_s for trial in self.trials)
+        of_rate = self._by_rate.get(rate_per_s, _TrialsOfRate())
+        return len(of_rate.ended) + len(of_rate.whole)
 
     def highest(self) -> HighestRate:
         """The result so far."""
@@ -130,7 +173,11 @@ class RateSearch:
         """
         if self._needs_repetition():
             return False
-        over = [rate_per_s for rate_per_s in self._rates() if self._is_clearly_over(rate_per_s)]
+        over = [
+            rate_per_s
+            for rate_per_s, of_rate in self._by_rate.items()
+            if _is_clearly_over(of_rate.kept())
+        ]
         return min([self._capacity_per_s, *over]) < self._least_per_s
 
     def _next_rate_per_s(self) -> float:
@@ -150,50 +197,18 @@ class RateSearch:
     def _shrinkage(self, over_per_s: float) -> float:
         """How far to go down from the lowest rate, which is over the bound: less if it is close."""
         share = dict(monotone_shares(self._kept()))[over_per_s]
-        return min(max((SHARE / share) ** _STEEPNESS, _SHRINK), 1 / (1 + RESOLUTION) ** 2)
-
-    def _is_clearly_over(self, rate_per_s: float) -> bool:
-        tried = [trial for trial in self._kept() if trial.rate_per_s == rate_per_s]
-        requests = sum(trial.requests for trial in tried)
-        return sum(trial.over for trial in tried) > most_by_chance(requests)
+        return min(max(math.pow(SHARE / share, _STEEPNESS), _SHRINK), 1 / (1 + RESOLUTION) ** 2)
 
     def _needs_repetition(self) -> bool:
         """Whether the rate of the last trial has one odd trial, not yet decided by two more."""
-        if not self.trials:
-            return False
-        ended, whole = self._split(self.trials[-1].rate_per_s)
-        return len(ended) == 1 and len(whole) < 2 and self._may_be_odd(ended[0], whole)
-
-    def _split(self, rate_per_s: float) -> tuple[list[RateTrial], list[RateTrial]]:
-        """The trials of a rate that ended early, and the others."""
-        parts: tuple[list[RateTrial], list[RateTrial]] = ([], [])
-        for trial, counted in zip(self.trials, self._counted, strict=True):
-            if trial.rate_per_s == rate_per_s:
-                parts[trial.requests == counted.requests].append(trial)
-        return parts
-
-    def _may_be_odd(self, trial: RateTrial, whole: list[RateTrial]) -> bool:
-        is_mostly_late = trial.over > _MOSTLY_LATE * trial.requests
-        if not is_mostly_late and trial is not self.trials[0]:
-            return False
-        most = SHARE * (1.0 if is_mostly_late else _CALM)
-        return sum(each.over for each in whole) <= most * sum(each.requests for each in whole)
-
-    def _is_odd(self, trial: RateTrial) -> bool:
-        """Whether a trial does not count: more trials of its rate contradict it than agree."""
-        ended, whole = self._split(trial.rate_per_s)
-        return trial in ended and len(whole) > len(ended) and self._may_be_odd(trial, whole)
+        return bool(self.trials) and self._by_rate[self.trials[-1].rate_per_s].needs_repetition
 
     def _kept(self) -> list[RateTrial]:
         """The trials that count."""
-        both = zip(self.trials, self._counted, strict=True)
-        return [counted for trial, counted in both if not self._is_odd(trial)]
-
-    def _rates(self) -> set[float]:
-        return {trial.rate_per_s for trial in self.trials}
+        return [trial for of_rate in self._by_rate.values() for trial in of_rate.kept()]
 
     def _requests_at(self, rate_per_s: float) -> int:
-        return sum(trial.requests for trial in self.trials if trial.rate_per_s == rate_per_s)
+        return self._by_rate[rate_per_s].requests
 
     def _bracket(self) -> tuple[float | None, float | None]:
         """The highest rate within the bound by the monotone shares, and the lowest one over it."""
@@ -201,6 +216,12 @@ class RateSearch:
         within = [rate for rate, share in shares if share <= SHARE]
         over = [rate for rate, share in shares if share > SHARE]
         return (within[-1] if within else None, over[0] if over else None)
+
+
+def _is_clearly_over(trials: list[RateTrial]) -> bool:
+    return sum(trial.over for trial in trials) > most_by_chance(
+        sum(trial.requests for trial in trials)
+    )
 
 
 def monotone_shares(trials: list[RateTrial]) -> list[tuple[float, float]]:

@@ -150,7 +150,8 @@ def test_any_trials_end_within_the_requests(
         if (following := search.next()) is None:
             break
         rate_per_s, count = following
-        sent_ = max(1, round(sent * count))
+        # A trial does not end before one request more than chance allows was late.
+        sent_ = max(min(most_by_chance(count) + 1, count), round(sent * count))
         search.add(RateTrial(rate_per_s=rate_per_s, requests=sent_, over=round(late * sent_)))
 
     found = search.highest()
