@@ -140,7 +140,7 @@ def _scored(index: int, *, draw: Draw, seed: int) -> tuple[float, float]:
     rng = np.random.default_rng((seed, index))
     logs = draw(rng, NIGHTS)
     at = int(rng.integers(2 * EDGE, NIGHTS - 2 * EDGE + 1))
-    rho = CutEvaluator(logs, np.zeros(NIGHTS), threshold=THRESHOLD, seed=0).noise((at,)).rho
+    rho = CutEvaluator(logs, np.zeros(NIGHTS), threshold=THRESHOLD).noise((at,)).rho
     least = min((step.p_value for step in find_steps(logs)), default=math.inf)
     return score(CutSides(logs[:at], logs[at:]), rho=rho, own_error=0.0), least
 

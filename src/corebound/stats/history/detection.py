@@ -36,8 +36,6 @@ from corebound.stats.intervals import CONFIDENCE, Array, Interval
 THRESHOLD = 0.02
 # A change that began longer ago is not new, even on the first look at the history.
 RECENT_POINTS = 30
-# Seed of the permutation test, fixed so that results are reproducible.
-_SEED = 0
 
 
 def change_points_of(
@@ -74,7 +72,6 @@ def change_points_of(
         history,
         deduplicate_change_points(by_segment),
         threshold=threshold,
-        seed=_SEED,
         cache=cache,
     )
     merged = deduplicate_change_points(
@@ -116,7 +113,6 @@ def measured_segments(
                 values=history.logs[present],
                 errors=history.errors[present],
                 threshold=threshold,
-                seed=_SEED,
             ),
         )
 
@@ -252,7 +248,6 @@ def change_points_across_segments(
     change_points: Sequence[ChangePoint],
     *,
     threshold: float,
-    seed: int,
     cache: SegmentCache,
 ) -> Mapping[int, Sequence[ChangePoint]]:
     """Find the change points that the current segments show together.
@@ -264,7 +259,6 @@ def change_points_across_segments(
         history: The history.
         change_points: The change points found in single segments, in time order.
         threshold: Least change that matters, as a ratio minus 1.
-        seed: Seed of the permutations.
         cache: Results of earlier analyses; new ones are added.
 
     Returns:
@@ -288,7 +282,7 @@ def change_points_across_segments(
     order = all_places.argsort()
     places = all_places[order]
     result = analyse_segment(
-        Segment(values=off[order], errors=history.errors[places], threshold=threshold, seed=seed),
+        Segment(values=off[order], errors=history.errors[places], threshold=threshold),
         cache,
     )
     by_segment: dict[int, list[ChangePoint]] = {}

@@ -1,4 +1,4 @@
-"""Decide whether a cut is a change point, by the votes of five complementary detectors."""
+"""Decide whether a cut is a change point, by the votes of three complementary detectors."""
 
 from __future__ import annotations
 
@@ -9,34 +9,23 @@ from typing import Literal
 
 import numpy as np
 from msgspec import Struct
-from msgspec.structs import replace
 from numpy.typing import ArrayLike, NDArray
 
 from corebound.stats.distributions import binomial_above
 from corebound.stats.history.location import likelihood_gain
 from corebound.stats.history.shift_tests import (
-    RankSum,
     Trimmed,
     hodges_lehmann_shift,
     inflation,
-    least_rank_p_value,
     median,
-    rank_p_value,
-    rank_sum,
     shift_at_least,
     t_p_value,
     trimmed,
 )
 from corebound.stats.intervals import Array
 
-# Permutations per batch, so that a clear absence of change stops early.
-_BATCH = 25
-# Besag & Clifford, "Sequential Monte Carlo p-values" (1991): after this many results that are as
-# extreme, more permutations would only refine a p-value that is too large.
-_ENOUGH_EXTREME = 5
 # How much is compared at once: data beyond the processor's cache is slow to sum.
 _ROWS = 64
-_SERIES = 8
 _BEFORE = np.tri(_ROWS, k=-1)
 
 
@@ -59,110 +48,52 @@ def best_split(series: Array, *, least: int) -> tuple[int, float]:
     """
     if least < 1 or series.size < 2 * least:
         raise ValueError("each side of a cut has a value")
-    scores = _scores(series[np.newaxis])[0]
+    scores = _scores(series)
     cut = least + int(scores[least - 1 : series.size - least].argmax())
     return cut, float(scores[cut - 1])
 
 
 def _scores(series: Array) -> Array:
-    """The statistic of every cut: (m, n) series to (m, n - 1) scores."""
-    n = series.shape[1]
+    """The statistic of every cut: n numbers to n - 1 scores."""
+    n = series.size
     left = np.arange(1, n, dtype=np.float64)
     right = n - left
     # Sums over ordered pairs: within the left, across, within the right.
-    within_left = 2 * np.cumsum(_to_earlier(series), axis=1)[:, :-1]
-    upto = np.cumsum(_to_all(series), axis=1)
-    across = upto[:, :-1] - within_left
-    within_right = upto[:, -1:] - within_left - 2 * across
+    within_left = 2 * np.cumsum(_to_earlier(series))[:-1]
+    upto = np.cumsum(_to_all(series))
+    across = upto[:-1] - within_left
+    within_right = upto[-1] - within_left - 2 * across
     energy = 2 * across / (left * right) - within_left / left**2 - within_right / right**2
     scores: Array = left * right / n * energy
     return scores
 
 
 def _to_all(series: Array) -> Array:
-    """The sum of each value's distances to all values of its series; both (m, n).
+    """The sum of each value's distances to all values of the series.
 
     For a sorted series it follows from the sums of the values below and above.
     """
-    n = series.shape[1]
-    order = series.argsort(axis=1)
-    ordered = np.take_along_axis(series, order, axis=1)
-    upto = np.cumsum(ordered, axis=1)
+    n = series.size
+    order = series.argsort()
+    ordered = series[order]
+    upto = np.cumsum(ordered)
     below = np.arange(1, n + 1)
-    summed = ordered * (2 * below - n) + upto[:, -1:] - 2 * upto
     result = np.empty_like(series)
-    np.put_along_axis(result, order, summed, axis=1)
+    result[order] = ordered * (2 * below - n) + upto[-1] - 2 * upto
     return result
 
 
 def _to_earlier(series: Array) -> Array:
-    """The sum of each value's distances to earlier values of its series; both (m, n)."""
-    m, n = series.shape
+    """The sum of each value's distances to earlier values of the series."""
     result = np.empty_like(series)
     # A few rows at a time, so that the distances stay in the processor's cache.
-    for first in range(0, n, _ROWS):
-        last = min(first + _ROWS, n)
-        for begin in range(0, m, _SERIES):
-            some = series[begin : begin + _SERIES]
-            apart = some[:, first:last, np.newaxis] - some[:, np.newaxis, :last]
-            np.abs(apart, out=apart)
-            # Within the block, only earlier values count.
-            apart[:, :, first:] *= _BEFORE[: last - first, : last - first]
-            result[begin : begin + _SERIES, first:last] = apart.sum(axis=2)
+    for first in range(0, series.size, _ROWS):
+        last = min(first + _ROWS, series.size)
+        apart = np.abs(series[first:last, np.newaxis] - series[:last])
+        # Within the block, only earlier values count.
+        apart[:, first:] *= _BEFORE[: last - first, : last - first]
+        result[first:last] = apart.sum(axis=1)
     return result
-
-
-def split_p_value(
-    series: Array, *, least: int, correlation: float, permutations: int, rng: np.random.Generator
-) -> float:
-    """The probability that a series without a change has a cut as good as the best of this one.
-
-    The test does not permute the values, but the residuals of predicting each from the one
-    before, and rebuilds the series from them. Otherwise autocorrelated points would look like
-    changes. Without correlation it is the ordinary permutation test.
-
-    Args:
-        series: n numbers in time order, n at least twice `least`.
-        least: How many must lie on each side of a cut, at least 1.
-        correlation: From one value to the next, in [0, 1).
-        permutations: The maximum number; fewer if the result is clear.
-        rng: Generator of the permutations.
-
-    Returns:
-        A p-value in [1 / (permutations + 1), 1].
-        In [1 / (permutations + 1), 1].
-
-    Raises:
-        ValueError: The series is too short, or the correlation outside [0, 1).
-    """
-    if not 0 <= correlation < 1:
-        raise ValueError("a correlation that can be undone lies in [0, 1)")
-    _, observed = best_split(series, least=least)
-    centred = series - np.median(series)
-    # The first value has no predecessor; it is scaled to vary like the others.
-    surprises = centred.copy()
-    surprises[1:] -= correlation * centred[:-1]
-    surprises[0] *= np.sqrt(1 - correlation**2)
-    done = extreme = 0
-    while done < permutations and extreme < _ENOUGH_EXTREME:
-        size = min(_BATCH, permutations - done)
-        shuffled = rng.permuted(np.tile(surprises, (size, 1)), axis=1)
-        scores = _scores(_rebuilt(shuffled, correlation))[:, least - 1 : series.size - least]
-        # Values that differ only by rounding count as equal.
-        extreme += int(np.count_nonzero(scores.max(axis=1) >= observed * (1 - 1e-9)))
-        done += size
-    return (extreme + 1) / (done + 1)
-
-
-def _rebuilt(surprises: Array, correlation: float) -> Array:
-    """Rebuild (m, n) autocorrelated series from their residuals."""
-    if correlation == 0:
-        return surprises
-    series = surprises.copy()
-    series[:, 0] /= np.sqrt(1 - correlation**2)
-    for index in range(1, series.shape[1]):
-        series[:, index] += correlation * series[:, index - 1]
-    return series
 
 
 def potts_cuts(values: ArrayLike, *, penalty: float) -> tuple[int, ...]:
@@ -284,26 +215,23 @@ def _distances(values: NDArray[np.float64]) -> float:
     return float(np.abs(values - median(values)).sum())
 
 
-Detector = Literal["energy", "likelihood", "segmentation", "t", "ranks"]
+Detector = Literal["likelihood", "segmentation", "t"]
 
 # The levels were set by simulation (`python -m benchmarks.simulation history`). Each detector
-# alone gives false alarms now and then; three of them hardly ever do at once.
+# alone gives false alarms now and then; two of them hardly ever do at once.
 _T_LEVEL = 3e-3
-_RANK_LEVEL = 0.01
-_ENERGY_LEVEL = 0.005
-_PERMUTATIONS = 199
 # A natural logarithm: 3,000 times as likely with a change as without.
 _LIKELIHOOD_GAIN = 8.0
 # Required whatever the other votes. Only the likelihood models how this series varies, and
-# alternating modes that happen to form runs have misled the other four together.
+# alternating modes that happen to form runs have misled the others together.
 _LEAST_GAIN = 5.0
 # 22,000 times as likely. If points fall into two groups, a change can be this clear while means
-# and ranks hardly show it. These two then need only agree, which happens by chance 1 time in 10.
+# hardly show it. They then need only agree, which happens by chance 1 time in 10.
 _CLEAR_GAIN = 10.0
 _AGREED_LEVEL = 0.1
 # In standard deviations: what a cut must gain to justify one more piece.
 SEGMENT_PENALTY = 5.0
-_QUORUM = 3
+_QUORUM = 2
 # A run this short may be adjacent spikes.
 _SHORT = 8
 _SPIKES_LEVEL = 1e-4
@@ -318,10 +246,10 @@ REACH = 100
 
 
 class Vote(Struct, frozen=True, kw_only=True):
-    """The vote of one detector: yes, no, or None if there are too few points to tell."""
+    """The vote of one detector."""
 
     detector: Detector
-    found: bool | None
+    found: bool
 
 
 class CutSides:
@@ -382,11 +310,6 @@ class CutSides:
         """Both sides without their extremes."""
         return trimmed(self.left), trimmed(self.right)
 
-    @cached_property
-    def ranked(self) -> RankSum:
-        """Both sides by their ranks."""
-        return rank_sum(self.left, self.right)
-
     def may_pass(self) -> bool:
         """Whether a large shift could pass; autocorrelation of the noise only lowers the gain."""
         return self.likelihood >= _LEAST_GAIN
@@ -434,16 +357,15 @@ class CutDecision(Struct, frozen=True, kw_only=True):
     """The votes on one cut.
 
     Attributes:
-        votes: The vote of every detector that ran; the most expensive one runs only
-            if its vote decides.
+        votes: The vote of every detector; none if the shift is too small to ask.
         p_value: The `score` of this place.
-        elected: Whether enough votes are yes; None if the most expensive detector decides.
-        plain: Whether the likelihood is so clear that means and ranks need only agree.
+        elected: Whether enough votes are yes.
+        plain: Whether the likelihood is so clear that means need only agree.
     """
 
     votes: tuple[Vote, ...]
     p_value: float
-    elected: bool | None
+    elected: bool
     plain: bool = False
 
 
@@ -481,13 +403,13 @@ def score(sides: CutSides, *, rho: float, own_error: float) -> float:
     return min(1.0, 2 * min(_on_p_scale(gain), t_level))
 
 
-def poll(stretch: CutContext) -> CutDecision:
-    """Collect the votes on a cut, except that of the most expensive detector.
+def decide(stretch: CutContext) -> CutDecision:
+    """Vote on a cut.
 
-    At least three of five votes must be yes, and the likelihood must not be clearly against. If
-    the likelihood is clearly in favour and neither side is short, the t test and the rank test
-    use a looser level. The shift must be large. A short run must differ from the single points
-    that were outliers before.
+    At least two of three votes must be yes, and the likelihood must not be clearly against. If
+    the likelihood is clearly in favour and neither side is short, the t test uses a looser level.
+    The shift must be large. A short run must differ from the single points that were outliers
+    before.
     """
     sides, rho = stretch.sides, stretch.rho
     if not stretch.large or resembles_earlier_spikes(stretch):
@@ -500,46 +422,18 @@ def poll(stretch: CutContext) -> CutDecision:
         Vote(detector="likelihood", found=gain >= _LIKELIHOOD_GAIN),
         Vote(detector="segmentation", found=sides.closer > _penalty(stretch, nights)),
         Vote(detector="t", found=t_level <= (_AGREED_LEVEL if plain else _T_LEVEL)),
-        _rank_vote(sides, rho, _AGREED_LEVEL if plain else _RANK_LEVEL),
     )
-    yes = _yes(votes)
-    open_ = gain >= _LEAST_GAIN and yes == _QUORUM - 1
     return CutDecision(
         votes=votes,
         p_value=score(sides, rho=rho, own_error=stretch.own_error),
-        elected=None if open_ else gain >= _LEAST_GAIN and yes >= _QUORUM,
+        elected=gain >= _LEAST_GAIN and sum(vote.found for vote in votes) >= _QUORUM,
         plain=plain,
     )
-
-
-def decide(
-    polled: CutDecision, stretch: CutContext, *, least: int, rng: np.random.Generator
-) -> CutDecision:
-    """Run the most expensive detector too, if its vote decides."""
-    if polled.elected is not None:
-        return polled
-    vote = _energy_vote(stretch.sides.both, stretch.rho, least=least, rng=rng)
-    return replace(polled, votes=(*polled.votes, vote), elected=vote.found is True)
-
-
-def _yes(votes: tuple[Vote, ...]) -> int:
-    return sum(vote.found is True for vote in votes)
 
 
 def _penalty(stretch: CutContext, inflated: float) -> float:
     """What a cut must gain, as a distance; more if points are autocorrelated."""
     return SEGMENT_PENALTY * stretch.spread * inflated
-
-
-def _rank_vote(sides: CutSides, rho: float, level: float) -> Vote:
-    if least_rank_p_value(sides.left.size, sides.right.size, rho=rho) > level:
-        return Vote(detector="ranks", found=None)
-    return Vote(detector="ranks", found=rank_p_value(sides.ranked, rho=rho) <= level)
-
-
-def _energy_vote(both: Array, rho: float, *, least: int, rng: np.random.Generator) -> Vote:
-    p_value = split_p_value(both, least=least, correlation=rho, permutations=_PERMUTATIONS, rng=rng)
-    return Vote(detector="energy", found=p_value <= _ENERGY_LEVEL)
 
 
 def is_short(*lengths: int) -> bool:

@@ -39,8 +39,8 @@ from corebound.stats.intervals import CONFIDENCE, Array, Interval
 
 # After a change, this many points are few: all detectors run, whatever the values.
 _MIN_POINTS_TO_SKIP = 16
-# In standard errors of the rank test, for independent points. The rank detector votes at 2.58. In
-# a series without a change, the clearest of two hundred cuts rarely exceeds this value.
+# In standard errors of the rank test, for independent points. In a series without a change, the
+# clearest of two hundred cuts rarely exceeds this value.
 _CLEAR = 3.0
 # In standard deviations: two independent points rarely both lie this far off.
 _FAR = 2.0
@@ -98,18 +98,16 @@ class Segment(Struct, frozen=True, kw_only=True, dict=True):
         values: n logarithms in time order.
         errors: Their standard errors as the points report them; 0 if unknown.
         threshold: Least change that matters, as a ratio minus 1.
-        seed: Seed of the permutations.
     """
 
     values: Array
     errors: Array
     threshold: float
-    seed: int
 
     @cached_property
     def key(self) -> str:
         """A hash of all of it, as text."""
-        reported = hashlib.blake2b(f"{self.threshold!r} {self.seed}".encode(), digest_size=16)
+        reported = hashlib.blake2b(f"{self.threshold!r}".encode(), digest_size=16)
         reported.update(self.values.tobytes())
         reported.update(self.errors.tobytes())
         return reported.hexdigest()
@@ -268,7 +266,6 @@ def _analyse_whole(segment: Segment, proposed: ProposedCuts | None = None) -> Se
         segment.values,
         segment.believed,
         threshold=math.log1p(segment.threshold),
-        seed=segment.seed,
         proposed=proposed,
     )
     edges = (0, *(cut.at for cut in cuts), segment.values.size)
@@ -320,7 +317,6 @@ def _extend(
         segment.values,
         segment.believed,
         threshold=math.log1p(segment.threshold),
-        seed=segment.seed,
         settled=tuple(step.at for step in result.steps[:settled_count]),
         pending=result.places[settled_count:],
         since=since,

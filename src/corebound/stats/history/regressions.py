@@ -370,4 +370,4 @@ def min_values_to_detect() -> int:
 def _is_found(at: int, length: int) -> bool:
     noise = _NOISE * (np.arange(length) * _GOLDEN % 1)
     levels = np.repeat([0.0, _CLEAR_SHIFT], [at, length - at])
-    return bool(search(levels + noise, np.zeros(length), threshold=THRESHOLD, seed=0))
+    return bool(search(levels + noise, np.zeros(length), threshold=THRESHOLD))

@@ -20,7 +20,6 @@ from corebound.stats.history.detectors import (
     decide,
     is_short,
     p_value_of,
-    poll,
     potts_cuts_of_many,
     resembles_earlier_spikes,
 )
@@ -54,12 +53,11 @@ class CutEvaluator:
     A cut is the first index of the piece that follows it. Cuts are in order.
     """
 
-    def __init__(self, values: Array, own_errors: Array, *, threshold: float, seed: int) -> None:
+    def __init__(self, values: Array, own_errors: Array, *, threshold: float) -> None:
         """Take n logarithms in time order, their standard errors and the threshold."""
         self._values = values
         self._own_errors = own_errors
         self._threshold = threshold
-        self._seed = seed
         self._pieces: dict[tuple[int, int], tuple[float, Array]] = {}
         self._errors: dict[tuple[int, int], float] = {}
         self._large: dict[tuple[int, int, int], bool] = {}
@@ -68,11 +66,11 @@ class CutEvaluator:
         self._places: dict[tuple[int, int, int], LocationInterval] = {}
         self._splits: dict[tuple[int, int], int] = {}
         self._noises: dict[Cuts, SegmentNoise] = {}
-        self._polls: dict[tuple[Cuts, int], CutDecision] = {}
+        self._decisions: dict[tuple[Cuts, int], CutDecision] = {}
         self._p_values: dict[tuple[Cuts, int], float] = {}
 
     def p_value(self, cuts: Cuts, at: int) -> float:
-        """The likelihood's score alone, because `poll` takes much more work."""
+        """The likelihood's score alone, because `decide` takes much more work."""
         p_value = self._p_values.get((cuts, at))
         if p_value is None:
             p_value = self._p_values[cuts, at] = self._p_value(cuts, at)
@@ -86,24 +84,12 @@ class CutEvaluator:
             return 1.0
         return p_value_of(self._judged_sides(cuts, at), self.noise(cuts).rho)
 
-    def poll(self, cuts: Cuts, at: int) -> CutDecision:
-        """The votes on one of the cuts, given the others, without the most expensive detector."""
-        decision = self._polls.get((cuts, at))
-        if decision is None:
-            decision = poll(self._stretch(cuts, at))
-            self._polls[cuts, at] = decision
-        return decision
-
     def decide(self, cuts: Cuts, at: int) -> CutDecision:
-        """All votes on one of the cuts."""
-        polled = self.poll(cuts, at)
-        if polled.elected is None:
-            start, end = self._neighbours(cuts, at)
-            # A separate generator, so that no result depends on earlier calls.
-            rng = np.random.default_rng((self._seed, end - start))
-            polled = decide(polled, self._stretch(cuts, at), least=MIN_LEVEL_POINTS, rng=rng)
-            self._polls[cuts, at] = polled
-        return polled
+        """The votes on one of the cuts, given the others."""
+        decision = self._decisions.get((cuts, at))
+        if decision is None:
+            decision = self._decisions[cuts, at] = decide(self._stretch(cuts, at))
+        return decision
 
     def may_be_cut(self, cuts: Cuts, at: int) -> bool:
         """Whether an additional cut could be accepted, given the others, whatever the noise."""
@@ -296,7 +282,6 @@ def search(
     own_errors: Array,
     *,
     threshold: float,
-    seed: int,
     proposed: ProposedCuts | None = None,
 ) -> tuple[Cut, ...]:
     """Find the change points of a series from one host and one environment.
@@ -308,7 +293,6 @@ def search(
         values: n logarithms in time order.
         own_errors: Their standard errors if known, else 0.
         threshold: Least shift that matters, as a logarithm.
-        seed: Seed of the permutations; the same series and seed give the same cuts.
         proposed: Its cuts of `propose_cuts`, if they are known.
 
     Returns:
@@ -316,7 +300,7 @@ def search(
     """
     if values.size < 2 * MIN_LEVEL_POINTS + 1:
         return ()
-    evaluator = CutEvaluator(values, own_errors, threshold=threshold, seed=seed)
+    evaluator = CutEvaluator(values, own_errors, threshold=threshold)
     if proposed is None:
         (proposed,) = propose_cuts([values], [threshold])
     cuts = _relocate(evaluator, _drop_rejected(evaluator, proposed.clear, 0), 0)
@@ -329,7 +313,6 @@ def extend_search(
     own_errors: Array,
     *,
     threshold: float,
-    seed: int,
     settled: Cuts,
     pending: Cuts,
     since: int,
@@ -344,7 +327,6 @@ def extend_search(
         values: As in `search`.
         own_errors: As in `search`.
         threshold: As in `search`.
-        seed: As in `search`.
         settled: The fixed cuts, as reported (`Cut.at`), in order.
         pending: The later cuts that are voted on again (`Cut.likeliest`), in order, each at
             least `MIN_LEVEL_POINTS` after the one before it.
@@ -355,7 +337,7 @@ def extend_search(
     Returns:
         The cuts in time order, without the settled ones: each lies after all of them.
     """
-    evaluator = CutEvaluator(values, own_errors, threshold=threshold, seed=seed)
+    evaluator = CutEvaluator(values, own_errors, threshold=threshold)
     if proposed is None:
         (proposed,) = propose_later_cuts([values], [threshold], [since])
     first = len(settled)
@@ -473,7 +455,8 @@ def _clear_cut_near_split(evaluator: CutEvaluator, cuts: Cuts, since: int) -> in
         if evaluator.explains(cuts, split):
             at = evaluator.located(cuts, split).likeliest
             extended = _with_cut(cuts, at)
-            if evaluator.poll(extended, at).plain and evaluator.decide(extended, at).elected:
+            decision = evaluator.decide(extended, at)
+            if decision.plain and decision.elected:
                 return at
     return None
 

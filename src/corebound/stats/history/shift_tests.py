@@ -9,7 +9,7 @@ from functools import lru_cache
 import numpy as np
 from msgspec import Struct
 
-from corebound.stats.distributions import normal_below, normal_quantile, student_below
+from corebound.stats.distributions import normal_quantile, student_below
 from corebound.stats.intervals import Array
 
 # This many differences are held in memory; narrowing down further would take longer.
@@ -196,49 +196,6 @@ def t_p_value(left: Trimmed, right: Trimmed, *, rho: float, own_error: float) ->
     if error == 0:
         return 1.0 if difference == 0 else 0.0
     return min(1.0, 2 * student_below(freedom, -difference / error))
-
-
-class RankSum(Struct, frozen=True, kw_only=True):
-    """Two samples by their ranks.
-
-    Attributes:
-        m, n: Their numbers of values.
-        excess: How far the rank sum of one differs from its expected value.
-        variance: Variance of that, if all values were independent; ties reduce it.
-    """
-
-    m: int
-    n: int
-    excess: float
-    variance: float
-
-
-def rank_sum(left: Array, right: Array) -> RankSum:
-    """Rank both samples together."""
-    m, n = left.size, right.size
-    both = ranks(np.concatenate((left, right)))
-    _, counts = np.unique(both, return_counts=True)
-    ties = float(np.sum(counts**3 - counts)) / ((m + n) * (m + n - 1))
-    return RankSum(
-        m=m,
-        n=n,
-        excess=abs(float(both[:m].sum()) - m * (m + n + 1) / 2),
-        variance=m * n / 12 * (m + n + 1 - ties),
-    )
-
-
-def rank_p_value(known: RankSum, *, rho: float) -> float:
-    """Two-sided p-value of Mann and Whitney's rank test, with ties, by normal approximation."""
-    variance = known.variance * _pair_inflation(known.m, known.n, rho)
-    if variance <= 0:
-        return 1.0
-    return min(1.0, 2 * normal_below(-max(known.excess - 0.5, 0.0) / math.sqrt(variance)))
-
-
-def least_rank_p_value(m: int, n: int, *, rho: float) -> float:
-    """The p-value of sides that do not overlap at all: the least that the test can give."""
-    variance = m * n / 12 * (m + n + 1) * _pair_inflation(m, n, rho)
-    return 2 * normal_below(-(m * n / 2 - 0.5) / math.sqrt(variance))
 
 
 def _pair_inflation(m: int, n: int, rho: float) -> float:

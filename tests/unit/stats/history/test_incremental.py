@@ -26,7 +26,7 @@ Array = NDArray[np.float64]
 
 
 def a_segment(values: Array) -> Segment:
-    return Segment(values=values, errors=np.zeros(values.size), threshold=0.02, seed=0)
+    return Segment(values=values, errors=np.zeros(values.size), threshold=0.02)
 
 
 def nights(n: int, *steps: tuple[int, float], seed: int = 1) -> Array:
