@@ -53,19 +53,6 @@ def test_where_the_clipboard_is_closed_the_button_selects_the_line(
 
 
 @pytest.mark.parametrize("width", [PHONE, DESK])
-def test_a_question_leads_to_the_scenario_that_answers_it(
-    windows: Windows, sites: Path, width: int
-) -> None:
-    page = windows.open(sites / "past/index.html", width=width, scripts=False)
-    situation = page.locator(".asks details").first
-
-    situation.locator("summary").click()
-    situation.get_by_role("link").first.click()
-
-    assert "/scenario/" in page.url
-
-
-@pytest.mark.parametrize("width", [PHONE, DESK])
 def test_the_bars_beside_the_headline_are_on_one_scale(
     windows: Windows, sites: Path, width: int
 ) -> None:

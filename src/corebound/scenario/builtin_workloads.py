@@ -52,7 +52,6 @@ class BuiltIn(Struct, frozen=True, kw_only=True):
     """A workload that comes with corebound.
 
     Attributes:
-        situation: What somebody does who needs its results, in the first person.
         targets: For each framework, the `module:function` that sets the workload up.
         parameters: The function's parameters, each with its type.
         choices: The allowed values of some parameters.
@@ -69,7 +68,6 @@ class BuiltIn(Struct, frozen=True, kw_only=True):
             it does not support all of them.
     """
 
-    situation: str
     targets: dict[str, str]
     parameters: dict[str, Kind]
     choices: dict[str, tuple[str, ...]]
@@ -82,13 +80,6 @@ class BuiltIn(Struct, frozen=True, kw_only=True):
     files: frozenset[str] = frozenset()
     supported: dict[str, dict[str, tuple[str, ...]]] = field(default_factory=dict)
 
-
-_RUNS = "I run a trained network"
-_TRAINS = "I train a network"
-_SERVES = "I serve a network to others"
-_PREPARES = "I prepare images for training"
-_MULTIPLIES = "I multiply matrices"
-_TRAINS_TREES = "I train trees on tables"
 
 # The ways in which the runtimes of trained networks can run them, and which have each.
 _MODES = ("usual", "compiled", "no-spinning", "pinned", "unpinned", "throughput")
@@ -108,7 +99,6 @@ _ENCODER_RUNTIMES = _RUNTIMES | {
 
 BUILT_IN: dict[str, BuiltIn] = {
     "resnet50-inference": BuiltIn(
-        situation=_RUNS,
         targets={
             "pytorch": "corebound.worker.workloads.resnet50_pytorch:inference",
             "onnxruntime": "corebound.worker.workloads.inference_onnxruntime:resnet50",
@@ -121,7 +111,6 @@ BUILT_IN: dict[str, BuiltIn] = {
         supported=_RUNTIMES,
     ),
     "image-serving": BuiltIn(
-        situation=_SERVES,
         targets={
             "torchserve": "corebound.worker.workloads.served_classifier_torchserve:Handler",
             "litserve": "corebound.worker.workloads.served_classifier_litserve:Classifier",
@@ -151,7 +140,6 @@ BUILT_IN: dict[str, BuiltIn] = {
         supported={name: {"runtime": ("pytorch",)} for name in ("torchserve", "litserve")},
     ),
     "text-serving": BuiltIn(
-        situation=_SERVES,
         targets={
             "fastapi": "corebound.worker.workloads.served_decoder_fastapi:application",
             "llama-server": "corebound.worker.workloads.served_decoder_llama_server:main",
@@ -186,7 +174,6 @@ BUILT_IN: dict[str, BuiltIn] = {
         supported={"fastapi": {"dtype": ("float32",)}},
     ),
     "gemm": BuiltIn(
-        situation=_MULTIPLIES,
         targets={
             "numpy": "corebound.worker.workloads.gemm_numpy:product",
             "pytorch": "corebound.worker.workloads.gemm_pytorch:product",
@@ -197,21 +184,18 @@ BUILT_IN: dict[str, BuiltIn] = {
         gpus={"pytorch": 1},
     ),
     "gemm-blas": BuiltIn(
-        situation=_MULTIPLIES,
         targets={"numpy": "corebound.worker.workloads.gemm_blas_numpy:product"},
         parameters={"size": int, "dtype": str, "blas": str},
         choices={"dtype": ("float32", "float64"), "blas": ("openblas", "mkl")},
         least={"size": 1},
     ),
     "image-training": BuiltIn(
-        situation=_TRAINS,
         targets={"pytorch": "corebound.worker.workloads.image_training_pytorch:step"},
         parameters={"model": str, "batch": int, "image": int},
         choices={"model": ("small", "large")},
         least={"batch": 2, "image": 64},
     ),
     "image-pipeline": BuiltIn(
-        situation=_PREPARES,
         targets={"pytorch": "corebound.worker.workloads.image_pipeline_pytorch:step"},
         parameters={
             "model": str,
@@ -224,14 +208,12 @@ BUILT_IN: dict[str, BuiltIn] = {
         least={"loaders": 0, "batch": 2, "image": 64},
     ),
     "checkpoint-training": BuiltIn(
-        situation=_TRAINS,
         targets={"pytorch": "corebound.worker.workloads.checkpoint_pytorch:epoch"},
         parameters={"model": str, "steps": int, "every": int, "batch": int},
         choices={"model": ("small", "large")},
         least={"steps": 1, "every": 0, "batch": 2},
     ),
     "distributed-training": BuiltIn(
-        situation=_TRAINS,
         targets={"pytorch": "corebound.worker.workloads.distributed_pytorch:step"},
         parameters={"method": str, "processes": int, "model": str, "batch": int},
         choices={"method": ("ddp", "dp"), "model": ("small", "large")},
@@ -239,7 +221,6 @@ BUILT_IN: dict[str, BuiltIn] = {
         gpus={"pytorch": 64},
     ),
     "hourglass-training": BuiltIn(
-        situation=_TRAINS,
         targets={
             "pytorch": "corebound.worker.workloads.hourglass_pytorch:step",
             "tensorflow": "corebound.worker.workloads.hourglass_tensorflow:step",
@@ -249,14 +230,12 @@ BUILT_IN: dict[str, BuiltIn] = {
         least={"stacks": 1, "channels": 16, "image": 128, "batch": 2},
     ),
     "mobilenet-inference": BuiltIn(
-        situation=_RUNS,
         targets={"pytorch": "corebound.worker.workloads.mobilenet_pytorch:inference"},
         parameters={"batch": int, "image": int, "dtype": str, "mode": str},
         choices={"dtype": ("float32", "bfloat16"), "mode": ("usual", "compiled")},
         least={"batch": 1, "image": 1},
     ),
     "encoder-inference": BuiltIn(
-        situation=_RUNS,
         targets={
             "pytorch": "corebound.worker.workloads.encoder_pytorch:inference",
             "onnxruntime": "corebound.worker.workloads.inference_onnxruntime:encoder",
@@ -269,7 +248,6 @@ BUILT_IN: dict[str, BuiltIn] = {
         supported=_ENCODER_RUNTIMES,
     ),
     "onnx-inference": BuiltIn(
-        situation=_RUNS,
         targets={
             name: f"corebound.worker.workloads.inference_{name}:from_file"
             for name in ("onnxruntime", "openvino")
@@ -283,21 +261,18 @@ BUILT_IN: dict[str, BuiltIn] = {
         supported={name: {"mode": modes["mode"]} for name, modes in _RUNTIMES.items()},
     ),
     "lstm-inference": BuiltIn(
-        situation=_RUNS,
         targets={"pytorch": "corebound.worker.workloads.lstm_pytorch:inference"},
         parameters={"batch": int, "sequence": int, "dtype": str},
         choices={"dtype": ("float32", "bfloat16")},
         least={"batch": 1, "sequence": 1},
     ),
     "recommender-inference": BuiltIn(
-        situation=_RUNS,
         targets={"pytorch": "corebound.worker.workloads.recommender_pytorch:inference"},
         parameters={"batch": int, "dtype": str},
         choices={"dtype": ("float32", "bfloat16")},
         least={"batch": 1},
     ),
     "decoder-inference": BuiltIn(
-        situation=_RUNS,
         targets={
             "pytorch": "corebound.worker.workloads.decoder_pytorch:inference",
             "llama-cpp": "corebound.worker.workloads.decoder_llama_cpp:inference",
@@ -311,7 +286,6 @@ BUILT_IN: dict[str, BuiltIn] = {
         },
     ),
     "small-network-training": BuiltIn(
-        situation=_TRAINS,
         targets={
             "mindspore": "corebound.worker.workloads.small_network_mindspore:training",
             "tensorflow": "corebound.worker.workloads.small_network_tensorflow:training",
@@ -329,7 +303,6 @@ BUILT_IN: dict[str, BuiltIn] = {
         least={"batch": 1, "width": 1, "layers": 1, "dispatch_threads": 0},
     ),
     "tree-training": BuiltIn(
-        situation=_TRAINS_TREES,
         targets={
             "scikit-learn": "corebound.worker.workloads.trees_scikit_learn:training",
             "xgboost": "corebound.worker.workloads.trees_xgboost:training",
@@ -340,28 +313,24 @@ BUILT_IN: dict[str, BuiltIn] = {
         least={"rows": 1000, "columns": 5, "trees": 1},
     ),
     "checkpoint-saving": BuiltIn(
-        situation=_TRAINS,
         targets={"mindspore": "corebound.worker.workloads.checkpoint_mindspore:checkpointing"},
         parameters={"width": int, "layers": int, "steps": int, "asynchronous": bool},
         choices={},
         least={"width": 1, "layers": 1, "steps": 0},
     ),
     "rectangular-gemm": BuiltIn(
-        situation=_MULTIPLIES,
         targets={"mindspore": "corebound.worker.workloads.rectangular_gemm_mindspore:product"},
         parameters={"rows": int, "inner": int, "columns": int, "dtype": str},
         choices={"dtype": ("float32", "float16")},
         least={"rows": 1, "inner": 1, "columns": 1},
     ),
     "classifier-training": BuiltIn(
-        situation=_TRAINS,
         targets={"mindspore": "corebound.worker.workloads.classifier_mindspore:training"},
         parameters={"batch": int, "features": int, "classes": int},
         choices={},
         least={"batch": 1, "features": 1, "classes": 2},
     ),
     "dataset-pipeline": BuiltIn(
-        situation=_PREPARES,
         targets={"mindspore": "corebound.worker.workloads.dataset_mindspore:pipeline"},
         parameters={"batch": int, "image": int, "batches": int, "loaders": int, "autotune": bool},
         choices={},

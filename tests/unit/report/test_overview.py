@@ -209,16 +209,6 @@ def test_without_a_valid_launch_a_discarded_one_says_why_not_one_that_cannot_run
     assert plain(page.hero.support).endswith("others used its CPUs.")
 
 
-def test_one_scenario_needs_no_list_of_questions_and_several_have_one() -> None:
-    assert page_of(measured("one", 1)).situations == ()
-    assert [
-        (situation, [advice.result.scenario.name for advice in advices])
-        for situation, advices in page_of(measured("one", 1), measured("two", 1)).situations
-    ] == [("I run code of my own", ["one", "two"])]
-    # One without a value answers nothing.
-    assert page_of(measured("one", 1), measured("two")).situations[0][1][1:] == ()
-
-
 def test_a_history_without_changes_does_not_hide_the_largest_effect() -> None:
     result = a_result(a_scenario(title="Hashing"), {NONE: 10.0, ONE_CPU: 20.8})
     steady = a_series([1e6 + day % 3 for day in range(40)], scenario="a-scenario")

@@ -23,7 +23,6 @@ from corebound.analysis.recommendation import (
     headline,
 )
 from corebound.analysis.scenario_result import ScenarioResult, findings
-from corebound.analysis.situations import by_situation
 from corebound.analysis.wording import (
     NO_BASELINE,
     NOT_MEASURED,
@@ -240,7 +239,6 @@ class OverviewPage(Struct, frozen=True, kw_only=True):
         news: What is new, if there is a history.
         launches: How many launches count, in words; empty without any.
         discarded: For each scenario with discarded launches, how many for each reason.
-        situations: Scenarios by what a visitor does; empty if there are few or very many.
         tunings: (what was tuned, address, headline) of the results of `corebound tune`.
         projects, imported: The imported histories, and their benchmarks if few enough to read.
         first: The commands to run first.
@@ -256,7 +254,6 @@ class OverviewPage(Struct, frozen=True, kw_only=True):
     rows: tuple[OverviewRow, ...]
     launches: str
     discarded: tuple[tuple[Scenario, str], ...]
-    situations: tuple[tuple[str, tuple[Advice, ...]], ...]
     tunings: tuple[tuple[str, str, str], ...]
     projects: tuple[str, ...]
     imported: tuple[SeriesGroup, ...]
@@ -321,7 +318,6 @@ def overview_page(
         if results
         else "",
         discarded=_discarded(results),
-        situations=_situations(advices),
         tunings=tuple(tunings),
         projects=imported_projects(history),
         imported=imported_series(history),
@@ -544,24 +540,6 @@ def _measured_on(results: Sequence[ScenarioResult]) -> str:
 def _discarded(results: Sequence[ScenarioResult]) -> tuple[tuple[Scenario, str], ...]:
     by_scenario = [(result.scenario, launch_counts(result.launches)) for result in results]
     return tuple((scenario, counts.says) for scenario, counts in by_scenario if counts.discarded)
-
-
-# Fewer scenarios are seen at once; more are found with the search.
-_LEAST_ASKED, _MOST_ASKED = 2, 100
-
-
-def _situations(advices: Sequence[Advice]) -> tuple[tuple[str, tuple[Advice, ...]], ...]:
-    if not _LEAST_ASKED <= len(advices) <= _MOST_ASKED:
-        return ()
-    advice_of = {advice.result.scenario.name: advice for advice in advices}
-    return tuple(
-        (situation, tuple(advice_of[result.scenario.name] for result in results))
-        for situation, results in by_situation(
-            advice.result
-            for advice in advices
-            if any(cell.is_measured for cell in advice.result.cells)
-        )
-    )
 
 
 def _noise(results: Sequence[ScenarioResult], calibrations: Sequence[Calibration]) -> Text:

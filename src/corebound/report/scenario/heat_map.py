@@ -1,9 +1,6 @@
-"""The heat map: the configurations on the two axes that explain most of their differences.
+"""The heat map: the configurations on the first two axes on which they differ.
 
-The axes are chosen by the variation of the logarithm of time, relative to the baseline where there
-are several baselines. Of all pairs of axes, the one that explains the largest share of it is shown;
-with two axes that is all of it. Other axes have no place in the map: a cell of it is then the
-fastest of its configurations.
+Other axes have no place in the map: a cell of it is then the fastest of its configurations.
 """
 
 from __future__ import annotations
@@ -11,7 +8,6 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping, Sequence
-from itertools import combinations
 from typing import Literal
 
 from msgspec import Struct
@@ -29,8 +25,6 @@ from corebound.analysis.wording import (
 from corebound.scenario.cell import Cell
 from corebound.scenario.wording import join_words
 from corebound.stats.comparison import Comparison
-from corebound.stats.variance_explained import share_explained
-from corebound.units import percent
 
 State = Literal[
     "faster", "slower", "equivalent", "inconclusive", "baseline", "duplicate", "skipped", "absent"
@@ -73,7 +67,6 @@ class HeatMap(Struct, frozen=True, kw_only=True):
         columns: The values on the second axis.
         rows: (value on the first axis, its cells).
         states: The states that occur, for the legend.
-        chosen: How the axes were chosen.
     """
 
     title: str
@@ -82,7 +75,6 @@ class HeatMap(Struct, frozen=True, kw_only=True):
     columns: tuple[str, ...]
     rows: tuple[tuple[str, tuple[HeatCell, ...]], ...]
     states: frozenset[State]
-    chosen: str
 
 
 # A configuration and the result that stands for it, which a duplicate shares.
@@ -100,8 +92,7 @@ def heat_map(result: ScenarioResult, anchors: Mapping[str, str]) -> HeatMap | No
     axes = varying_axes([cell for cell, _ in shown])
     if len(axes) < 2 or not result.ranked:
         return None
-    pair, share = choose_axes(_log_times(result, shown), axes)
-    rows, columns = sorted(pair, key=lambda axis: (axis != _ROWS, axes.index(axis)))
+    rows, columns, *_ = sorted(axes, key=lambda axis: (axis != _ROWS, axes.index(axis)))
     by_place: dict[tuple[str, str], list[Shown]] = {}
     for cell, found in shown:
         by_place.setdefault((_value(cell, rows), _value(cell, columns)), []).append((cell, found))
@@ -120,7 +111,7 @@ def heat_map(result: ScenarioResult, anchors: Mapping[str, str]) -> HeatMap | No
         for row in dict.fromkeys(row for row, _ in by_place)
     )
     names = (axis_name(rows), axis_name(columns))
-    others = [axis_name(axis) for axis in axes if axis not in pair]
+    others = [axis_name(axis) for axis in axes if axis not in {rows, columns}]
     return HeatMap(
         title=f"{capital(names[0])} × {names[1]}",
         lead=_lead(result, others),
@@ -128,41 +119,7 @@ def heat_map(result: ScenarioResult, anchors: Mapping[str, str]) -> HeatMap | No
         columns=column_values,
         rows=table,
         states=frozenset(cell.state for _, cells in table for cell in cells),
-        chosen=_chosen_text(names, share, others),
     )
-
-
-def choose_axes(
-    log_times: Sequence[tuple[Cell, float]], axes: Sequence[str]
-) -> tuple[tuple[str, str], float]:
-    """The two axes that explain most of the variation, and the share that they explain.
-
-    Args:
-        log_times: Measured cells, each with the logarithm of its time.
-        axes: At least two axes on which cells vary; of equal pairs the first is chosen.
-    """
-
-    def explained(pair: tuple[str, str]) -> float:
-        groups: dict[tuple[str, ...], list[float]] = {}
-        for cell, log_time in log_times:
-            groups.setdefault(tuple(_value(cell, axis) for axis in pair), []).append(log_time)
-        return share_explained(list(groups.values()))
-
-    return max(
-        ((pair, explained(pair)) for pair in combinations(axes, 2)), key=lambda scored: scored[1]
-    )
-
-
-def _log_times(result: ScenarioResult, shown: Sequence[Shown]) -> list[tuple[Cell, float]]:
-    """The logarithm of each measured cell's time, relative to its baseline if there are several."""
-    logs = []
-    for cell, found in shown:
-        median_ns = found.summary.median_ns
-        base = found if found.baseline is None else result.find(found.baseline)
-        base_ns = base.summary.median_ns if base and len(result.baselines) > 1 else 1.0
-        if median_ns and base_ns:
-            logs.append((cell, math.log(median_ns / base_ns)))
-    return logs
 
 
 def axis_name(axis: str) -> str:
@@ -284,13 +241,3 @@ def _lead(result: ScenarioResult, others: Sequence[str]) -> str:
     against = full_name(baselines[0]) if len(baselines) == 1 else "each baseline"
     fastest = f", for the fastest {join_words(list(others), 'and')}" if others else ""
     return f"Speed against {against}{fastest}."
-
-
-def _chosen_text(names: tuple[str, str], share: float, others: Sequence[str]) -> str:
-    if not others:
-        return "The two axes on which the configurations differ."
-    explained = percent(max(share, 0.0), 0)
-    return (
-        f"Of all pairs of axes, {names[0]} and {names[1]} explain most of the variation of log"
-        f" time: {explained} (adjusted for the number of groups)."
-    )

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import math
-
 from corebound.analysis.scenario_result import ScenarioResult
 from corebound.analysis.selection import latest_results
 from corebound.records.launch_record import Launch
 from corebound.report.scenario.configurations import configurations
-from corebound.report.scenario.heat_map import HeatCell, HeatMap, choose_axes, heat_map
+from corebound.report.scenario.heat_map import HeatCell, HeatMap, heat_map
 from corebound.scenario.cell import Cell
 from corebound.scenario.matrix import expand
 from support.build import a_launch, a_placement, a_run, a_scenario, a_worker
@@ -151,31 +149,6 @@ def test_one_axis_needs_no_map() -> None:
     assert heat_map(result, configurations(result).anchors) is None
 
 
-def test_the_axes_are_those_that_explain_most_of_the_variation_of_log_time() -> None:
-    scenario = a_scenario(
-        matrix={
-            "binding": ["none", "one-cpu"],
-            "threads": [1, 2],
-            "parameters": {"size": [1, 2]},
-        },
-        parameters={"size": 1},
-    )
-    # The size decides most and the binding some; threads change nothing.
-    logs = [
-        (
-            cell,
-            math.log(8) * (dict(cell.axes)["size"] == "2")
-            + math.log(2) * (cell.binding.mode == "none"),
-        )
-        for cell in expand(scenario, "s.yaml")
-    ]
-
-    pair, share = choose_axes(logs, ("binding", "threads", "size"))
-
-    assert pair == ("binding", "size")
-    assert share == 1
-
-
 def test_a_cell_of_a_map_without_an_axis_is_the_fastest_of_its_configurations() -> None:
     scenario = a_scenario(
         matrix={
@@ -206,4 +179,3 @@ def test_a_cell_of_a_map_without_an_axis_is_the_fastest_of_its_configurations() 
     assert found.lead.endswith("for the fastest depth.")
     # 1/(2·3·0.9) of the speed with a depth of 2, less with 1.
     assert cells_of(found)["one CPU", "2"].text == "5.40×"
-    assert "99 %" in found.chosen
