@@ -31,7 +31,7 @@ def interpreter(name: str, suite: Path) -> Path | None:
     """
     kind, _, given = name.partition(":")
     if f"{kind}:" == PYTHON or "/" in given:
-        return _python_in(suite / Path(given).expanduser())
+        return _python_in(_path(given, suite))
     named = (folder for folder in conda_prefixes() if folder.name == given)
     base = (folder for folder in _conda_roots() if given == "base")
     return next(filter(None, map(_python_in, (*named, *base))), None)
@@ -42,7 +42,7 @@ def reason_missing(name: str, suite: Path) -> CannotRun:
     kind, _, given = name.partition(":")
     if f"{kind}:" == PYTHON or "/" in given:
         return CannotRun(
-            what=f"there is no Python interpreter at {suite / Path(given).expanduser()}.",
+            what=f"there is no Python interpreter at {_path(given, suite)}.",
             fix="Name the program, or the folder of a virtual environment. Paths are relative to"
             " the scenario file.",
             cause="environment",
@@ -53,6 +53,11 @@ def reason_missing(name: str, suite: Path) -> CannotRun:
         fix="Create it, or name its folder: {conda: /path/to/it}.",
         cause="environment",
     )
+
+
+def _path(given: str, suite: Path) -> Path:
+    # Unlike `Path.expanduser`, this leaves the home of an unknown user as it is. No name has a NUL.
+    return suite / os.path.expanduser(given.replace("\0", ""))  # noqa: PTH111
 
 
 def _python_in(path: Path) -> Path | None:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import shlex
 import subprocess
 import sys
 from pathlib import Path
 
 from corebound.launch.search_path import module_folders
+from corebound.planning.models import CannotRun
+from corebound.scenario.cell import Framework, package_and_module
 from corebound.scenario.function_checks import Module
 
 # The module counts as unknown if Python takes longer than this.
@@ -80,6 +83,27 @@ def find(
     if None in sources:
         return None
     return Module(source=b"\n".join(filter(None, sources)), missing=missing)
+
+
+def reason_without(framework: Framework, *, folder: Path, python: Path) -> CannotRun | None:
+    """Why an interpreter cannot run cells of a framework; None if it has it, or runs any program.
+
+    Args:
+        framework: The framework.
+        folder: The scenario file's folder.
+        python: The interpreter.
+    """
+    if framework == "none":
+        return None
+    package, name = package_and_module(framework)
+    module = find(name, folder=folder, python=python)
+    if module is None or module.missing is None:
+        return None
+    return CannotRun(
+        what=f"no module named {name} in {python}.",
+        fix=f"Install it: `{shlex.quote(str(python))} -m pip install {package}`.",
+        cause="environment",
+    )
 
 
 def _locate(

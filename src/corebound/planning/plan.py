@@ -92,6 +92,7 @@ class HostCapabilities(Struct, frozen=True, kw_only=True):
         instructions: The processor's instruction sets, by the kernel's names; empty if unknown.
         huge_pages: How transparent huge pages can be set.
         openmp: For each environment, what to preload for an OpenMP runtime.
+        without_framework: The environments that lack a framework of their cells, and why.
     """
 
     topology: Topology
@@ -103,6 +104,7 @@ class HostCapabilities(Struct, frozen=True, kw_only=True):
     instructions: frozenset[str] = frozenset()
     huge_pages: HugePageSupport = HugePageSupport()
     openmp: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    without_framework: Mapping[tuple[str, Framework], CannotRun] = field(default_factory=dict)
 
     def openmp_of(self, cell: Cell) -> str | None:
         """What to preload for a cell's OpenMP runtime; None if nothing is needed or known."""
@@ -382,7 +384,7 @@ def _missing_instructions(
 
 def _missing_environment(cell: Cell, host: HostCapabilities) -> CannotRun | None:
     if host.pythons[cell.environment] is not None:
-        return None
+        return host.without_framework.get((cell.environment, cell.framework))
     return host.build_failures.get(cell.environment) or CannotRun(
         what=f"environment `{cell.environment}` has not been made.",
         fix=f"Make it with `corebound environment make {cell.environment}`.",

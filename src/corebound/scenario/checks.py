@@ -23,7 +23,7 @@ from corebound.scenario.cell import (
     Framework,
     framework_of,
 )
-from corebound.scenario.files import FileFinder, name_in_working_directory
+from corebound.scenario.files import EnvironmentFinder, FileFinder, name_in_working_directory
 from corebound.scenario.matrix import (
     LocatedValue,
     Point,
@@ -86,12 +86,17 @@ def check_scenario(
             )
 
 
-def check_point(point: Point, scenario: Scenario, invalid_keys: frozenset[str]) -> Iterator[Flaw]:
+def check_point(
+    point: Point,
+    scenario: Scenario,
+    invalid_keys: frozenset[str],
+    find_environment: EnvironmentFinder,
+) -> Iterator[Flaw]:
     """Check one point of the matrix; `invalid_keys` as for `check_scenario`."""
     if not invalid_keys & {"binding", "bind", "backend", "smt", "memory", "memory_nodes"}:
         yield from _binding(point.settings)
     if not invalid_keys & {"workload", "environment", "framework"}:
-        yield from _framework(point.settings, scenario)
+        yield from _framework(point.settings, scenario, find_environment)
         yield from _supported(point, scenario)
     yield from _parameters(point.parameters, scenario)
     yield from _variables(point.env)
@@ -179,22 +184,18 @@ def _files(scenario: Scenario) -> Iterator[Flaw]:
 def check_points_files(
     scenario: Scenario, points: Sequence[Point], exists: FileFinder
 ) -> Iterator[Flaw]:
-    """Check that models exist, and interpreters whose framework could be found in no other way."""
+    """Check that models exist."""
     built_in = BUILT_IN.get(scenario.workload) if isinstance(scenario.workload, str) else None
-    named: dict[Path, tuple[str, str]] = {}
-    for point in points:
-        environment, framework = point.settings["environment"], point.settings["framework"]
-        # A command needs no framework. Only a shell's `~` is not found beside the file.
-        has_none = framework.value is None and isinstance(scenario.workload, str)
-        if has_none and environment.text.startswith("python:") and "~" not in environment.text:
-            named[environment.path] = "interpreter at", environment.text.partition(":")[2]
-        for name in built_in.files if built_in else ():
-            if (parameter := point.parameters.get(name)) is not None:
-                named[parameter.path] = "file", parameter.text
-    for path, (kind, file) in named.items():
+    named = {
+        parameter.path: parameter.text
+        for point in points
+        for name in (built_in.files if built_in else ())
+        if (parameter := point.parameters.get(name)) is not None
+    }
+    for path, file in named.items():
         if not exists(file):
             fix = "Paths are relative to this file."
-            yield path, f"there is no {kind} `{printable(file)}`.", fix
+            yield path, f"there is no file `{printable(file)}`.", fix
 
 
 def check_files(scenario: Scenario, exists: FileFinder) -> Iterator[Flaw]:
@@ -285,7 +286,9 @@ def _binding(settings: Mapping[str, LocatedValue]) -> Iterator[Flaw]:
         yield memory.path, what, "Write `backend: auto` or `backend: numactl`."
 
 
-def _framework(settings: Mapping[str, LocatedValue], scenario: Scenario) -> Iterator[Flaw]:
+def _framework(
+    settings: Mapping[str, LocatedValue], scenario: Scenario, find_environment: EnvironmentFinder
+) -> Iterator[Flaw]:
     environment, framework_setting = settings["environment"], settings["framework"]
     name = None if environment.value is None else environment.text
     if settings["commit"].value is not None and name != PROJECT:
@@ -306,15 +309,8 @@ def _framework(settings: Mapping[str, LocatedValue], scenario: Scenario) -> Iter
     if framework is None and isinstance(workload, CommandWorkload):
         framework = "none"
     if framework is None:
-        what = f"`environment: {printable(name or HOST)}` does not name its framework."
-        start = re.split(r"[-_.0-9]", name or HOST)[0]
-        # Names of environments are free, so only a typo is taken for a framework.
-        typo_of = closest(start, get_args(Framework), similarity=0.8)
-        meant = FRAMEWORK_ALIASES.get(start) or typo_of
-        fix = "Write `framework:` too (`none` without one)"
-        if isinstance(environment.value, str) and not meant:
-            fix += f", or a name that starts with it, such as pytorch-{name}"
-        yield environment.path, what, f"Did you mean `{meant}`? {fix}." if meant else f"{fix}."
+        name = name or HOST
+        yield environment.path, *(find_environment(name) or _unnamed_framework(name))
         return
     path = (framework_setting if framework_setting.value is not None else environment).path
     if framework in SERVERS and built_in is None:
@@ -333,6 +329,19 @@ def _framework(settings: Mapping[str, LocatedValue], scenario: Scenario) -> Iter
             settings["gpus"], str(workload), built_in.gpus.get(framework, 0), framework
         )
     yield from _framework_settings(settings, framework)
+
+
+def _unnamed_framework(environment: str) -> tuple[str, str]:
+    """What is wrong with an environment whose framework is unknown, and how to fix it."""
+    start = re.split(r"[-_.0-9]", environment)[0]
+    # Names of environments are free, so only a typo is taken for a framework.
+    typo_of = closest(start, get_args(Framework), similarity=0.8)
+    meant = FRAMEWORK_ALIASES.get(start) or typo_of
+    fix = "Write `framework:` too (`none` without one)"
+    if ":" not in environment and not meant:
+        fix += f", or a name that starts with it, such as pytorch-{environment}"
+    fix = f"Did you mean `{meant}`? {fix}." if meant else f"{fix}."
+    return f"`environment: {printable(environment)}` does not name its framework.", fix
 
 
 def _supported(point: Point, scenario: Scenario) -> Iterator[Flaw]:

@@ -9,7 +9,7 @@ from typing import Any
 from corebound.errors import Fault, ScenarioFaults
 from corebound.scenario import checks, function_checks, matrix_checks
 from corebound.scenario.cell import framework_of
-from corebound.scenario.files import FileFinder
+from corebound.scenario.files import EnvironmentFinder, FileFinder
 from corebound.scenario.function_checks import ModuleFinder, guess_framework
 from corebound.scenario.matrix import (
     axes_of,
@@ -28,6 +28,7 @@ def load(
     file: str,
     find: ModuleFinder | None = None,
     find_file: FileFinder | None = None,
+    find_environment: EnvironmentFinder | None = None,
 ) -> Scenario:
     """Read a scenario file.
 
@@ -36,6 +37,7 @@ def load(
         file: The file's name, for faults.
         find: Finds the module of a user-defined function; None skips that check.
         find_file: Whether the files and programs that the scenario names exist; likewise.
+        find_environment: What is wrong with an environment; likewise.
 
     Raises:
         ScenarioFaults: every fault in syntax, keys, values and their combinations, each with
@@ -43,13 +45,18 @@ def load(
     """
     # Each search starts an interpreter.
     find = None if find is None else cache(find)
+    why = cache(find_environment or _unknown)
 
     def check(scenario: Scenario, removed: tuple[Path, ...]) -> Iterator[Flaw]:
-        yield from _check_meaning(_with_framework(scenario, find), removed, find, find_file)
+        yield from _check_meaning(_with_framework(scenario, find), removed, find, find_file, why)
         if find_file is not None:
             yield from checks.check_files(scenario, find_file)
 
     return _with_framework(load_file(data, file, SCENARIO, check), find)
+
+
+def _unknown(_name: str) -> None:
+    return None
 
 
 def load_file(
@@ -129,6 +136,7 @@ def _check_meaning(
     removed: tuple[Path, ...],
     find: ModuleFinder | None,
     find_file: FileFinder | None,
+    find_environment: EnvironmentFinder,
 ) -> Iterator[Flaw]:
     """Check the meaning of the valid part of a scenario; `removed` are the invalid parts."""
     invalid_keys = frozenset(part for path in removed for part in path if isinstance(part, str))
@@ -142,7 +150,7 @@ def _check_meaning(
     matrix = expand_matrix(scenario.matrix, axes)
     points = {profile: points_of(scenario, matrix, profile) for profile in PROFILES}
     for point in points[None]:
-        yield from checks.check_point(point, scenario, invalid_keys)
+        yield from checks.check_point(point, scenario, invalid_keys, find_environment)
     if find_file is not None:
         yield from checks.check_points_files(scenario, points[None], find_file)
     yield from matrix_checks.check_excludes(matrix, scenario, invalid_keys)

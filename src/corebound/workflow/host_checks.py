@@ -19,6 +19,7 @@ from corebound import clock
 from corebound.errors import CoreboundError, HostError, InputError
 from corebound.launch import environments
 from corebound.launch.environments import Environment
+from corebound.launch.existing_environments import is_existing
 from corebound.machine import discovery, sysfs
 from corebound.machine.doctor import tuning
 from corebound.machine.doctor.checks_system import PROGRAMS
@@ -53,12 +54,13 @@ _REPORTED_BY_RUN = {"tools", "environments"}
 class SuiteNeeds(Struct, frozen=True, kw_only=True):
     """The programs and the environments that scenarios need.
 
-    `project` says why the project under test cannot be built; None if it can or is not needed.
+    `lacking` says why the project under test cannot be built, and what environments that corebound
+    does not make lack, by the name of the check.
     """
 
     programs: frozenset[str]
     environments: Mapping[str, Environment | None]
-    project: CannotRun | None = None
+    lacking: tuple[tuple[str, CannotRun], ...] = ()
 
 
 def needs_of(files: Sequence[Path]) -> SuiteNeeds:
@@ -84,6 +86,7 @@ def needs_of(files: Sequence[Path]) -> SuiteNeeds:
         capabilities,
         tools=TOOLS | {JAVA},
         pythons=dict.fromkeys(made, sys.executable),
+        without_framework={},
     )
     planned = [
         cell
@@ -97,8 +100,18 @@ def needs_of(files: Sequence[Path]) -> SuiteNeeds:
         programs.add("ab")
     return SuiteNeeds(
         programs=frozenset(Path(program).name for program in programs) & PROGRAMS,
-        environments={name: made[name] for name in made if not is_project(name)},
-        project=next(iter(project.unmade.values()), None),
+        environments={
+            name: made[name] for name in made if not (is_project(name) or is_existing(name))
+        },
+        lacking=(
+            *(("project", reason) for reason in [*project.unmade.values()][:1]),
+            *(
+                (name, reason)
+                for name, reason in capabilities.build_failures.items()
+                if is_existing(name)
+            ),
+            *((name, reason) for (name, _), reason in capabilities.without_framework.items()),
+        ),
     )
 
 
@@ -176,12 +189,15 @@ def check_host(
         if needs
         else None,
     )
-    if needs is None or needs.project is None:
-        return checks
-    return (*checks, _PROJECT.warning(needs.project.what, fix=needs.project.fix))
-
-
-_PROJECT = Subject(check="project", group="environments", why="its configurations are skipped")
+    lacking = needs.lacking if needs is not None else ()
+    why = "its configurations are skipped"
+    return (
+        *checks,
+        *(
+            Subject(check=name, group="environments", why=why).warning(reason.what, fix=reason.fix)
+            for name, reason in lacking
+        ),
+    )
 
 
 def preflight(prepared: PreparedRun, reporter: Reporter) -> PreparedRun:

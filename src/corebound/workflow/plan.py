@@ -10,6 +10,7 @@ from msgspec import Struct, to_builtins
 from msgspec.structs import replace
 
 from corebound.analysis.forecast import Forecast
+from corebound.launch.existing_environments import is_existing
 from corebound.machine import discovery, identity
 from corebound.machine.sysfs import Files
 from corebound.machine.topology import Topology
@@ -102,7 +103,7 @@ def plan_suite(
 class CheckedScenario(Struct, frozen=True, kw_only=True):
     """A valid scenario: its name, its cells, and how many of them are the same on this host.
 
-    `missing` says why the project that it measures cannot be built; None if it can, or has none.
+    `missing` says what its project or an environment of the user's lacks; None if nothing.
     """
 
     scenario: str
@@ -123,13 +124,13 @@ def check_suite(files: Sequence[Path]) -> tuple[CheckedScenario, ...]:
             scenario=task.scenario.name,
             cells=len(task.planned),
             duplicates=len(task.duplicates),
-            missing=next((one.unfit for one in task.planned if _has_no_project(one)), None),
+            missing=next((one.unfit for one in task.planned if _lacks_environment(one)), None),
         )
         for task in _plan(RunRequest(files=tuple(files)), None).tasks
     )
 
 
-def _has_no_project(planned: PlannedCell) -> bool:
+def _lacks_environment(planned: PlannedCell) -> bool:
     return planned.unfit is not None and planned.unfit.cause == "environment"
 
 
@@ -150,9 +151,11 @@ def _plan(request: RunRequest, sysfs: Path | None) -> _Plan:
     else:
         project = projects.use_existing(cells, request.python)
     environments = scenarios.find_environments(loaded, Path.cwd(), project)
-    # The command of a cell is known before its environment exists.
+    # The command of a cell is known before its environment is made.
     pythons = {
-        name: None if name in project.unmade else str(scenarios.python_of(name, made, loaded))
+        name: None
+        if name in project.unmade or (made is None and is_existing(name) and sysfs is None)
+        else str(scenarios.python_of(name, made, loaded))
         for name, made in environments.items()
     }
     if sysfs is None:
@@ -171,7 +174,7 @@ def _plan(request: RunRequest, sysfs: Path | None) -> _Plan:
         missing=tuple(
             host.build_failures[name]
             for name, environment in environments.items()
-            if environment is None and name not in project.made and sysfs is None
+            if environment is None and name not in project.made and pythons[name] and sysfs is None
         ),
     )
 

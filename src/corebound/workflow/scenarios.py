@@ -16,6 +16,7 @@ from corebound.errors import CoreboundError, Fault, InputError, ScenarioFaults, 
 from corebound.launch import environments, find_module
 from corebound.launch.cpu_quota import quota_support
 from corebound.launch.environments import Environment
+from corebound.launch.existing_environments import is_existing
 from corebound.launch.process_settings import huge_page_support, openmp_runtimes
 from corebound.launch.search_path import module_folders
 from corebound.machine import discovery
@@ -28,7 +29,7 @@ from corebound.records import atomic_write
 from corebound.records.codec import canonical
 from corebound.records.run_record import Run, ScenarioSource
 from corebound.runner import Task
-from corebound.scenario.cell import Cell, is_project
+from corebound.scenario.cell import HOST, Cell, Framework, is_project
 from corebound.scenario.checks import OWN_VARIABLES
 from corebound.scenario.function_checks import Module, ModuleFinder
 from corebound.scenario.loader import load, load_document
@@ -119,6 +120,7 @@ def load_scenarios(
                 display_path(path),
                 _module_finder(folder),
                 partial(_exists, folder),
+                partial(_why_unusable, folder),
             )
             loaded.append((path, _with_variables(scenario, env or {})))
         except ScenarioFaults as error:
@@ -196,6 +198,22 @@ def _with_variables(scenario: Scenario, env: Mapping[str, str]) -> Scenario:
 
 def _exists(folder: Path, file: str) -> bool:
     return (folder / file).exists()
+
+
+def _why_unusable(folder: Path, name: str) -> tuple[str, str] | None:
+    """What is wrong with an environment that corebound did not make, and the fix; None if nothing.
+
+    `find_environments` reports the others.
+    """
+    if not is_existing(name):
+        return None
+    try:
+        if environments.find(name, folder) is not None:
+            return None
+        reason = environments.reason_not_made(name, folder)
+    except InputError as error:
+        return error.what, error.fix
+    return reason.what, reason.fix
 
 
 def _read_file(path: Path) -> bytes:
@@ -329,7 +347,26 @@ def host_capabilities(
             for name, environment in made.items()
             if environment is not None
         },
+        without_framework={
+            key: reason
+            for key in {(cell.environment, cell.framework): None for cell in cells}
+            if (reason := _lacks_framework(*key, made, loaded)) is not None
+        },
     )
+
+
+def _lacks_framework(
+    name: str,
+    framework: Framework,
+    made: Mapping[str, Environment | None],
+    loaded: Sequence[LoadedScenario],
+) -> CannotRun | None:
+    """Why an environment lacks a framework; None if it has it, or has requirements of its own."""
+    environment = made[name]
+    if environment is None or not (name == HOST or is_existing(name)):
+        return None
+    folder = folder_of(name, loaded)
+    return find_module.reason_without(framework, folder=folder, python=environment.python)
 
 
 def plan_task(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from corebound.analysis.forecast import Forecast
 from corebound.cli.commands.plan import check, describe, plan
 from corebound.cli.output.plan_notes import forecast_lines
+from corebound.errors import ScenarioFaults
 from corebound.machine import discovery
 from corebound.workflow import scenarios
 from corebound.workflow.host_checks import needs_of
@@ -93,8 +95,50 @@ def test_scenarios_without_their_project_are_named_and_do_not_stop_the_others(
     assert "OK: nothing" in checked
     assert "`of-project`" in checked
     assert "`of-project`" in planned
-    assert needs_of(files).project is not None
-    assert needs_of([Path(scenario)]).project is None
+    assert [name for name, _ in needs_of(files).lacking] == ["project"]
+    assert needs_of([Path(scenario)]).lacking == ()
+
+
+@pytest.mark.parametrize(
+    ("environment", "lacks"),
+    [
+        ("{python: ~/nowhere}", "home/nowhere"),
+        ("{python: ~nobody-of-that-name/nowhere}", "nowhere"),
+        ("{conda: nowhere}", "`nowhere`"),
+        ("{python: own}", "own/bin/python -m pip install scikit-learn"),
+    ],
+)
+@pytest.mark.usefixtures("scenario")
+def test_what_an_environment_of_ones_own_lacks_is_said_before_a_launch(
+    environment: str,
+    lacks: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    own = f"environment: {environment}\n"
+    (tmp_path / "own" / "bin").mkdir(parents=True)
+    program = tmp_path / "own" / "bin" / "python"
+    # Not the packages of these tests.
+    program.write_text(f'#!/bin/sh\nexec {sys.executable} -S "$@"\n')
+    program.chmod(0o755)
+    text = SCENARIO.replace('{command: ["true"]}', "steps:short") + own
+    (tmp_path / "steps.py").write_text("def short():\n    return int\n")
+    (tmp_path / "own.yaml").write_text(f"{text}framework: scikit-learn\n")
+
+    check([Path("own.yaml")])
+    assert lacks in capsys.readouterr().out
+    plan([Path("own.yaml")])
+    assert lacks in capsys.readouterr().out
+    ((_, reason),) = needs_of([Path("own.yaml")]).lacking
+    assert lacks in reason.what + reason.fix
+
+    (tmp_path / "own.yaml").write_text(text)
+    with pytest.raises(ScenarioFaults) as caught:
+        check([Path("own.yaml")])
+    (fault,) = caught.value.faults
+    assert (lacks in fault.what) == ("nowhere" in environment)
 
 
 def test_a_saved_machine_is_not_judged_by_the_programs_and_processor_of_this_host(

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from corebound.errors import ScenarioFaults
-from corebound.scenario.files import name_in_working_directory
+from corebound.scenario.files import EnvironmentFinder, name_in_working_directory
 from corebound.scenario.loader import load
 from corebound.scenario.models import CommandWorkload
 
@@ -17,9 +17,11 @@ HEAD = "schema: 1\nname: a\ntitle: T\nquestion: Q?\n"
 SORT = HEAD + "workload: {command: [sort, '{file}']}\n"
 
 
-def faults(text: str, existing: tuple[str, ...] = ()) -> str:
+def faults(
+    text: str, existing: tuple[str, ...] = (), missing: EnvironmentFinder | None = None
+) -> str:
     with pytest.raises(ScenarioFaults) as caught:
-        load(text.encode(), "f.yaml", None, existing.__contains__)
+        load(text.encode(), "f.yaml", None, existing.__contains__, missing)
     return str(caught.value)
 
 
@@ -141,8 +143,15 @@ def test_models_must_exist(setting: str, line: int, missing: str) -> None:
     assert "a.onnx`" not in told.replace(missing, "")
 
 
-def test_an_interpreter_without_a_framework_must_exist() -> None:
-    text = f"{HEAD}workload: module:function\nenvironment: {{python: gone}}\n"
+@pytest.mark.parametrize("environment", ["{python: gone}", "{conda: gone}", "{python: ~/gone}"])
+@pytest.mark.parametrize("workload", ["module:function", "gemm"])
+def test_only_an_environment_that_is_there_is_asked_for_its_framework(
+    environment: str, workload: str
+) -> None:
+    text = f"{HEAD}workload: {workload}\nenvironment: {environment}\n"
 
-    assert "no interpreter at `gone`" in faults(text)
-    assert "no interpreter" not in faults(text, existing=("gone",))
+    assert "does not name its framework" in faults(text, missing=lambda _name: None)
+    told = faults(text, missing=lambda name: (f"there is no {name}.", "Create it."))
+    assert told.startswith("f.yaml:6: there is no ")
+    assert "gone. Create it." in told
+    assert "framework" not in told

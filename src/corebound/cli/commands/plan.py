@@ -73,6 +73,7 @@ def check(files: Files, *, as_json: Json = False) -> None:
         typer.echo(f"OK: {one.scenario}, {count(one.cells, 'cell')}{same}")
         if one.missing is not None:
             typer.echo(f"  `corebound run` would skip cells: {one.missing.what}")
+            typer.echo(f"  {one.missing.fix}")
 
 
 def schema(
