@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, get_args
 
 from corebound.machine.topology import Topology
@@ -19,15 +19,22 @@ DEFAULTS: Choice = {"binding": "none", "threads": "default", "wait_policy": None
 
 # Nothing binds, and what this changes most: SMT, the number of cores, and how far they are apart.
 _BINDINGS = ("none", "physical-cores", "logical-cpus", "node", "socket", "cache")
-# Frameworks whose threads wait as OMP_WAIT_POLICY says. NumPy's wheels have OpenBLAS with threads
-# of its own, which do not read it.
+# Frameworks whose threads wait as OMP_WAIT_POLICY says. NumPy's do if its BLAS is built so: its
+# wheels have OpenBLAS with threads of its own, conda's have MKL.
 _OPENMP: frozenset[Framework] = frozenset(
     {"pytorch", "mindspore", "scikit-learn", "xgboost", "lightgbm", "llama-cpp"}
 )
+# The threading layers of a BLAS that are OpenMP, as threadpoolctl names them.
+_OPENMP_LAYERS = frozenset({"openmp", "intel", "gnu", "pgi"})
 
 
 def choices(
-    topology: Topology, framework: Framework, *, vary_workers: bool, workers: int
+    topology: Topology,
+    framework: Framework,
+    *,
+    vary_workers: bool,
+    workers: int,
+    blas_layers: Collection[str] = (),
 ) -> tuple[Choice, ...]:
     """The choices of bindings, threads, wait policies and workers, without duplicates.
 
@@ -40,6 +47,7 @@ def choices(
         framework: What the workload runs in.
         vary_workers: Whether the number of workers may change, as for throughput.
         workers: The workload's own number of workers.
+        blas_layers: The threading layers of the BLAS that NumPy uses.
     """
     cores = len(cores_of(topology.allowed))
     default = {**DEFAULTS, "workers": workers}
@@ -55,7 +63,7 @@ def choices(
     found.append({**default, "binding": "one-cpu", "threads": 1})
     if vary_workers:
         found += _several_workers(default, cores, framework)
-    if framework in _OPENMP:
+    if framework in _OPENMP or not _OPENMP_LAYERS.isdisjoint(blas_layers):
         found += [
             {**choice, "wait_policy": policy}
             for policy in get_args(WaitPolicy)

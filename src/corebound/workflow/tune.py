@@ -18,6 +18,7 @@ from corebound.analysis.tuning_proofs import Proof
 from corebound.analysis.tuning_text import headline, name_of, race_line
 from corebound.analysis.wording import capital, count, day
 from corebound.errors import InputError
+from corebound.launch.process_settings import blas_layers
 from corebound.machine import discovery
 from corebound.machine.doctor.result import HostCheck
 from corebound.planning.artefacts import OF_FRAMEWORKS, ArtefactKind, fits
@@ -46,7 +47,12 @@ from corebound.workflow.prepare import (
     recorded_runs,
 )
 from corebound.workflow.projects import Notify
-from corebound.workflow.scenarios import LoadedScenario, display_path, load_scenarios
+from corebound.workflow.scenarios import (
+    LoadedScenario,
+    display_path,
+    find_environments,
+    load_scenarios,
+)
 from corebound.workflow.tune_artefacts import prove, write_artefacts
 from corebound.workflow.tunings import StoredTuning, latest_tunings
 
@@ -330,6 +336,7 @@ def _search_space(loaded: LoadedScenario, request: TuneRequest) -> _SearchSpace:
         baseline.framework,
         vary_workers=request.objective in {"throughput", "rate"},
         workers=baseline.workers,
+        blas_layers=_blas_layers(loaded) if baseline.framework == "numpy" else (),
     )
     in_keys = [{key: value for key, value in one.items() if key in keys} for one in planned]
     full = [{**base, **one} for one in in_keys]
@@ -350,6 +357,19 @@ def _search_space(loaded: LoadedScenario, request: TuneRequest) -> _SearchSpace:
     }
     return _SearchSpace(
         loaded=loaded, found=found, base=base, keys=keys, document=document, load=load
+    )
+
+
+def _blas_layers(loaded: LoadedScenario) -> tuple[str, ...]:
+    """How the BLAS of a scenario's NumPy makes threads."""
+    if any(dict(cell.parameters).get("blas") == "mkl" for cell in loaded.cells):
+        return ("intel",)  # a built-in workload loads it beside NumPy's own
+    made = find_environments((loaded,), Path.cwd())
+    return tuple(
+        layer
+        for environment in made.values()
+        if environment is not None
+        for layer in blas_layers(environment.python)
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -11,10 +12,15 @@ from support.build import a_host
 
 
 def of(
-    framework: Framework = "pytorch", *, nodes: int = 1, cores: int = 4, vary: bool = False
+    framework: Framework = "pytorch",
+    *,
+    nodes: int = 1,
+    cores: int = 4,
+    vary: bool = False,
+    layers: tuple[str, ...] = (),
 ) -> tuple[Choice, ...]:
     host = a_host(nodes=nodes, cores_per_node=cores)
-    return choices(host, framework, vary_workers=vary, workers=1)
+    return choices(host, framework, vary_workers=vary, workers=1, blas_layers=layers)
 
 
 def test_the_default_comes_first_and_the_launcher_second() -> None:
@@ -37,6 +43,26 @@ def test_thread_counts_are_halved_down_to_one() -> None:
 def test_wait_policies_are_tried_only_where_a_framework_reads_them() -> None:
     assert {choice["wait_policy"] for choice in of("pytorch")} == {None, "active", "passive"}
     assert {choice["wait_policy"] for choice in of("none")} == {None}
+
+
+@pytest.mark.parametrize(
+    ("layers", "reads"),
+    [
+        ((), False),
+        (("pthreads",), False),
+        (("sequential", "tbb"), False),
+        (("intel",), True),
+        (("gnu",), True),
+        (("pthreads", "intel"), True),
+        (("openmp",), True),
+    ],
+)
+def test_numpy_reads_wait_policies_if_its_blas_has_openmp(
+    layers: tuple[str, ...], *, reads: bool
+) -> None:
+    policies = {choice["wait_policy"] for choice in of("numpy", layers=layers)}
+
+    assert policies == ({None, "active", "passive"} if reads else {None})
 
 
 def test_workers_share_the_cores_only_for_throughput() -> None:
