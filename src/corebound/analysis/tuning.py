@@ -236,7 +236,7 @@ def _summary(
     return combine_launches(
         cell,
         [summary for summary in judged if summary is not None],
-        [launch.status for launch in launches],
+        launches,
     )
 
 

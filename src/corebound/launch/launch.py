@@ -66,6 +66,7 @@ class LaunchResult(Struct, frozen=True, kw_only=True):
     counters: Counters | None = None
     pauses: Pauses | None = None
     quota: QuotaUse | None = None
+    ended_by: protocol.EndedBy | None = None
 
 
 def timed_out(phase: str, timeout_s: float) -> tuple[str, str]:
@@ -214,6 +215,7 @@ class _Session:
     def run(self) -> LaunchResult:
         status: Status = "ok"
         reason: tuple[str | None, str | None] = (None, None)
+        ended_by: protocol.EndedBy | None = None
         try:
             self._start()
             if self._spec.role is not None:
@@ -225,7 +227,9 @@ class _Session:
         except _TimedOutError:
             status, reason = "timed-out", timed_out(self._phase(), self._spec.timeout_s)
         except _WorkerFailedError:
-            status, reason = "failed", self._failure()
+            failure = self._failure()
+            status, reason = "failed", (f"in `{failure.during}`: {failure.what}", failure.fix)
+            ended_by = failure.ended_by
         except LaunchError as error:
             status, reason = "failed", (error.what, error.fix)
         finally:
@@ -253,6 +257,7 @@ class _Session:
             counters=self._monitor.counters,
             pauses=self._spec.role.pauses if self._spec.role else None,
             quota=self._monitor.quota,
+            ended_by=ended_by,
         )
 
     def _trace(self) -> Path | None:
@@ -434,10 +439,10 @@ class _Session:
         phases = (connection.phase for connection in self._connections if connection.end is None)
         return next(phases, "exit")
 
-    def _failure(self) -> tuple[str, str | None]:
-        failures = (connection.failure for connection in self._connections)
-        failure = next(failure for failure in failures if failure is not None)
-        return f"in `{failure.during}`: {failure.what}", failure.fix
+    def _failure(self) -> protocol.Failure:
+        """Why the launch failed: the end of a killed worker may cause errors of others."""
+        failures = filter(None, (connection.failure for connection in self._connections))
+        return min(failures, key=lambda failure: failure.ended_by != "kill")
 
     def _workers(self) -> tuple[Worker, ...]:
         monitor = self._monitor

@@ -139,10 +139,10 @@ class ChildConnection(Pipes, ABC):
             ending = (
                 f"signal {-code} ({signal.strsignal(-code)})" if code < 0 else f"exit code {code}"
             )
-            self._fail(f"the {self.name} ended with {ending}.")
+            self._fail(f"the {self.name} ended with {ending}.", protocol.ended_by(code))
 
-    def _fail(self, what: str) -> None:
-        self.failure = protocol.Failure(during=self.phase, what=what, fix=None)
+    def _fail(self, what: str, ended_by: protocol.EndedBy = "error") -> None:
+        self.failure = protocol.Failure(during=self.phase, what=what, fix=None, ended_by=ended_by)
 
 
 class WorkerConnection(ChildConnection):

@@ -20,6 +20,7 @@ from corebound.records.telemetry import (
 from corebound.scenario.cell import Cell
 from corebound.scenario.traffic import Answered, Traffic, Warmed
 from corebound.worker.operator_table import Operator
+from corebound.worker.protocol import EndedBy
 
 # The schema of imported profiles, which are files of their own.
 PROFILE_SCHEMA = 1
@@ -236,6 +237,7 @@ class Launch(Struct, frozen=True, kw_only=True):
             corebound 0.2.
         quota: The CPU quota of its workers, set for the cell or found on the host; None without
             a quota, or if it was not read.
+        ended_by: How a worker failed; None if none did, or in records of earlier versions.
     """
 
     id: str
@@ -267,6 +269,7 @@ class Launch(Struct, frozen=True, kw_only=True):
     alternated: tuple[str, ...] = ()
     pauses: Pauses | None = None
     quota: QuotaUse | None = None
+    ended_by: EndedBy | None = None
 
     @property
     def faults_per_iteration(self) -> float | None:

@@ -196,24 +196,36 @@ class ScenarioProgress:
         """Whether its cells are raced."""
         return self._race is not None
 
-    def add(self, launch: Launch) -> None:
-        """Add a finished launch, if it belongs to this task."""
+    def add(self, launch: Launch, *, resumed: bool = False) -> None:
+        """Add a finished launch, if it belongs to this task.
+
+        Args:
+            launch: The launch.
+            resumed: Whether it was made before the run was resumed. One that was killed from
+                outside, such as by the OOM killer, is then repeated like a refused one.
+        """
+        is_repeated = is_refused(launch) or (resumed and launch.ended_by == "kill")
         if launch.cell.scenario != self.scenario.name or launch.cell.key not in self._launches:
             return
         if launch.kind == "profile":
-            if is_refused(launch):
+            if is_repeated:
                 self._refused_profiles[launch.cell.key] += 1
             else:
                 self._profiled.add(launch.cell.key)
             return
         if launch.pauses is not None and not launch.pauses.allow_alternation:
             self._alone.add(launch.cell.key)
-        if is_refused(launch):
+        if is_repeated:
             self._refused[launch.cell.key].append(launch.block)
             if launch.alternated:
                 self._alternated.add((launch.block, launch.cell.key))
         else:
             self._launches[launch.cell.key][launch.block] = launch
+
+    def would_fail_again(self, result: LaunchResult, job: Job) -> bool:
+        """Whether a launch failed by an error of its own, and no other of its cell succeeded."""
+        by_block = self._launches[job.planned.cell.key]
+        return result.ended_by == "error" and all(one.status != "ok" for one in by_block.values())
 
     def has_launched(self, block: int, key: str) -> bool:
         """Whether a cell has been launched in this block, not counting refused launches."""
@@ -398,7 +410,7 @@ class ScenarioProgress:
             if before is None or block < before
         ]
         summaries = [self._summarised(record) for record in launches if record.status == "ok"]
-        return combine_launches(cell, summaries, [record.status for record in launches])
+        return combine_launches(cell, summaries, launches)
 
     def _summarised(self, record: Launch) -> LaunchSummary:
         """The summary of an `ok` launch."""
@@ -425,6 +437,18 @@ def _with_own_limit(result: LaunchResult, job: Job, progress: ScenarioProgress) 
         fix="Earlier launches took a tenth of that or less: it seems to hang. Its output may show"
         " where.",
     )
+
+
+def _with_consequence(result: LaunchResult, job: Job, progress: ScenarioProgress) -> LaunchResult:
+    """The result; if it decides whether the cell is launched again, the fix says so."""
+    if progress.would_fail_again(result, job):
+        then = "It is not launched again, because it would fail again."
+    elif result.ended_by == "kill":
+        then = "Something outside killed it; `dmesg` shows whether memory was short. A resumed run"
+        then += " launches it again."
+    else:
+        return result
+    return replace(result, fix=f"{result.fix or ''} {then}".lstrip())
 
 
 class Observer(Protocol):
@@ -487,7 +511,7 @@ class Runner:
         self._blocks = [0 for _ in tasks]
         for launch_ in done:
             for progress in self._progress:
-                progress.add(launch_)
+                progress.add(launch_, resumed=True)
         self._append = append
         self._launch_all = launch
         self._observer = observer
@@ -635,7 +659,7 @@ class Runner:
         started_at = self._clock.now()
         began_s = self._clock.monotonic_s()
         results = tuple(
-            _with_own_limit(result, job, progress)
+            _with_own_limit(_with_consequence(result, job, progress), job, progress)
             for result, job in zip(self._launch_all(jobs), jobs, strict=True)
         )
         took_s = self._clock.monotonic_s() - began_s

@@ -120,18 +120,22 @@ class _Session:
         self._connection = GeneratorConnection()
         self._monitor = self._new_monitor(())
         self._served: Served | None = None
+        self._root: int | None = None
         self._quota: float | None = None
         self._open = ExitStack()
 
     def run(self) -> LaunchResult:
         status: Status = "ok"
         reason: tuple[str | None, str | None] = (None, None)
+        is_killed = False
         try:
             self._serve()
         except TimedOutError:
             status, reason = "timed-out", timed_out(self._phase, self._spec.timeout_s)
         except CoreboundError as error:
             status, reason = "failed", (f"in `{self._phase}`: {error.what}", error.fix)
+            code = self._processes.exit_code(self._root) if self._root is not None else None
+            is_killed = code is not None and protocol.ended_by(code) == "kill"
         finally:
             self._monitor.close()
             self._connection.close()
@@ -168,6 +172,7 @@ class _Session:
             host=self._monitor.host,
             counters=self._monitor.counters,
             quota=self._monitor.quota,
+            ended_by="kill" if is_killed else None,
         )
 
     def _quota_violations(self, cpu_ns: int) -> tuple[str, ...]:
@@ -197,6 +202,7 @@ class _Session:
         limit = self._open.enter_context(cpu_quota.limited(self._spec.cpu_quota))
         self._quota = limit.cpus
         root = self._processes.spawn(self._spec.command, needs=needs, cgroup=limit.procs)
+        self._root = root
         try:
             ready = await_workers(
                 server, self._processes, root=root, count=len(self._spec.placement.slots)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import statistics
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import chain
 from typing import Literal
 
@@ -160,6 +160,7 @@ class CellSummary(Struct, frozen=True, kw_only=True):
             their mean; None with fewer than two.
         unsettled: How many of `launches` used iterations that are not steady.
         left_out: Its other `ok` launches: disturbed ones, if enough others were not.
+        has_error: Whether a launch failed by an error of its own, which another would repeat.
     """
 
     cell: Cell
@@ -173,6 +174,7 @@ class CellSummary(Struct, frozen=True, kw_only=True):
     unsettled: int
     p99_interval: Interval | None = None
     left_out: tuple[LaunchSummary, ...] = ()
+    has_error: bool = False
 
     @property
     def disturbed(self) -> int:
@@ -292,11 +294,11 @@ def summarise(cell: Cell, launches: Iterable[Launch], warmup: Warmup) -> CellSum
         if launch.status == "ok"
         and (launch.served is not None or any(worker.wall_ns for worker in launch.workers))
     ]
-    return combine_launches(cell, summaries, [launch.status for launch in attempted])
+    return combine_launches(cell, summaries, attempted)
 
 
 def combine_launches(
-    cell: Cell, summaries: Iterable[LaunchSummary], statuses: Iterable[Status]
+    cell: Cell, summaries: Iterable[LaunchSummary], launches: Collection[Launch]
 ) -> CellSummary:
     """Combine launches that are already summarised.
 
@@ -308,7 +310,7 @@ def combine_launches(
     Args:
         cell: The cell.
         summaries: Its `ok` launches, in any order.
-        statuses: The statuses of all its launches.
+        launches: All its launches.
     """
     in_order = sorted(summaries, key=lambda summary: (summary.block, summary.launch))
     by_block = select_undisturbed(in_order, lambda summary: summary.disturbed)
@@ -321,7 +323,8 @@ def combine_launches(
     return CellSummary(
         cell=cell,
         launches=tuple(by_block),
-        counts=tuple(sorted(Counter(statuses).items())),
+        counts=tuple(sorted(Counter(launch.status for launch in launches).items())),
+        has_error=any(launch.ended_by == "error" for launch in launches),
         median_ns=geometric_mean(medians_ns) if medians_ns else None,
         interval=geometric_mean_interval(medians_ns),
         p99_ns=geometric_mean(p99s_ns) if p99s_ns else None,

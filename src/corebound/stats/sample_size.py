@@ -36,7 +36,8 @@ def unfinished(
     cell whose baseline cannot run.
 
     A cell without an `ok` launch is given up after two attempts. After a skipped launch it
-    is given up at once, because the host will not gain resources.
+    is given up at once, because the host will not gain resources, and after an error of its own,
+    because it would fail again.
 
     No cell is launched again and again until it happens to look different: at 99.9 %, looking
     after every block makes hardly any false alarm. All else depends on the width of an interval,
@@ -86,7 +87,8 @@ def is_given_up(summary: CellSummary) -> bool:
     """Whether a cell gets no more launches, because none was ever `ok`."""
     if summary.count("ok"):
         return False
-    return summary.count("skipped") > 0 or summary.attempts >= _ATTEMPTS_BEFORE_GIVING_UP
+    is_hopeless = summary.count("skipped") > 0 or summary.has_error
+    return is_hopeless or summary.attempts >= _ATTEMPTS_BEFORE_GIVING_UP
 
 
 def _certain(

@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 
-from corebound.worker.protocol import Request
+from corebound.worker.protocol import Request, ended_by
 from corebound.worker.workload import WorkloadError
 
 
@@ -136,6 +136,7 @@ def _require_success(words: list[str], code: int) -> None:
     raise WorkloadError(
         what=f"the command `{' '.join(words)}` {ending}.",
         fix="Its error messages are in the launch's log. A workload must exit with 0.",
+        ended_by=ended_by(code),
     )
 
 

@@ -26,6 +26,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import signal
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, BinaryIO, Literal, TypeVar, Union
@@ -271,6 +272,31 @@ class End(Struct):
     threads_after: int | None = None
 
 
+# How a process failed: by an error that it reported or an exit code of its own; by a signal for
+# what it did itself, such as SIGSEGV; or by a signal from outside, such as the OOM killer's.
+EndedBy = Literal["error", "crash", "kill"]
+# Source: signal(7), the signals whose action is to dump core, without those of a terminal or limit.
+_CRASHES = frozenset(
+    {
+        *(signal.SIGILL, signal.SIGTRAP, signal.SIGABRT, signal.SIGBUS),
+        *(signal.SIGFPE, signal.SIGSEGV, signal.SIGSYS),
+    }
+)
+# How a shell or a launcher passes on that its child got SIGKILL or SIGTERM.
+_PASSED_ON = frozenset({128 + signal.SIGKILL, 128 + signal.SIGTERM})
+
+
+def ended_by(code: int) -> EndedBy:
+    """How a process failed, by its exit code; negative: the signal that ended it.
+
+    >>> ended_by(1), ended_by(-11), ended_by(-9), ended_by(137)
+    ('error', 'crash', 'kill', 'kill')
+    """
+    if code >= 0:
+        return "kill" if code in _PASSED_ON else "error"
+    return "crash" if -code in _CRASHES else "kill"
+
+
 class Failure(Struct):
     """The worker failed; `fix` is the suggested fix, or None if the worker knows none.
 
@@ -281,6 +307,7 @@ class Failure(Struct):
     during: str
     what: str
     fix: str | None
+    ended_by: EndedBy = "error"
 
 
 Message = Union[Phase, Ready, Samples, TimeSlices, "Profile", End, Failure]
@@ -426,11 +453,13 @@ class ErrorBoundary:
         if error is None:
             return False
         description = self._describe(error)
+        # That of a command that the workload ran.
+        how: EndedBy = "error" if description is None else getattr(error, "ended_by", "error")
         if description is None:
             name = type(error).__name__
             description = f"{name}: {str(error) or name}", None
             sys.excepthook(type(error), error, error.__traceback__)
         what, fix = description
-        self._messages.send(Failure(during=self._messages.during, what=what, fix=fix))
+        self._messages.send(Failure(during=self._messages.during, what=what, fix=fix, ended_by=how))
         self.failed = True
         return True

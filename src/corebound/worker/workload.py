@@ -11,16 +11,20 @@ from collections.abc import Awaitable, Callable, Mapping
 from types import AsyncGeneratorType, CoroutineType, GeneratorType
 from typing import Protocol
 
-from corebound.worker.protocol import Request
+from corebound.worker.protocol import EndedBy, Request
 
 
 class WorkloadError(Exception):
-    """The workload cannot be run, for a reason that its author can fix."""
+    """The workload cannot be run, for a reason that its author can fix.
 
-    def __init__(self, *, what: str, fix: str) -> None:
+    `ended_by` is how a command of it failed.
+    """
+
+    def __init__(self, *, what: str, fix: str, ended_by: EndedBy = "error") -> None:
         super().__init__(what)
         self.what = what
         self.fix = fix
+        self.ended_by = ended_by
 
 
 class Workload(Protocol):

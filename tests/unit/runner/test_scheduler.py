@@ -23,6 +23,7 @@ from corebound.runner.launcher import requests
 from corebound.scenario.cell import Binding, Cell
 from corebound.scenario.matrix import expand
 from corebound.scenario.models import Alternating, Measure
+from corebound.worker.protocol import EndedBy
 from support.build import (
     a_host,
     a_host_over_time,
@@ -47,8 +48,11 @@ class Stopped(Exception):
     """Stands for a kill -9 of the runner."""
 
 
-def an_outcome(status: Status = "ok", *, median_ns: int = 1_000_000) -> LaunchResult:
+def an_outcome(
+    status: Status = "ok", *, median_ns: int = 1_000_000, ended_by: EndedBy | None = None
+) -> LaunchResult:
     return LaunchResult(
+        ended_by=ended_by,
         status=status,
         reason=None if status == "ok" else "it was so",
         fix=None,
@@ -228,6 +232,96 @@ def test_a_cell_that_keeps_failing_is_given_up() -> None:
     assert launched(kept).count((0, "binding=one-cpu")) == 1
     assert sum(key == "binding=one-cpu" for _, key in launched(kept)) == 2
     assert sum(key == "binding=none" for _, key in launched(kept)) == 6
+
+
+@pytest.mark.parametrize(
+    ("outcome", "times"),
+    [
+        (an_outcome("failed", ended_by="error"), 1),
+        (an_outcome("failed", ended_by="crash"), 2),
+        (an_outcome("failed", ended_by="kill"), 2),
+        (an_outcome("failed"), 2),
+        (an_outcome("timed-out"), 2),
+    ],
+)
+@pytest.mark.parametrize("alternate", ["never", "always"])
+def test_a_cell_whose_program_has_an_error_of_its_own_is_launched_once(
+    outcome: LaunchResult, times: int, alternate: Alternating
+) -> None:
+    kept: list[Launch] = []
+
+    def launch(job: Job) -> LaunchResult:
+        return outcome if side_of(job.planned.cell) == "b" else an_outcome()
+
+    a_runner(kept, two_alike(alternate=alternate, least=4, most=4), launch=launch).run()
+
+    failed = [one for one in kept if one.status != "ok"]
+    assert len(failed) == times
+    assert all(("not launched again" in (one.fix or "")) == (times == 1) for one in failed)
+    assert len(kept) == 4 + times
+
+
+@pytest.mark.parametrize("block", range(1, 4))
+def test_an_error_after_a_success_is_no_reason_to_give_up(block: int) -> None:
+    kept: list[Launch] = []
+
+    def launch(job: Job) -> LaunchResult:
+        fails = job.block == block
+        return an_outcome("failed", ended_by="error") if fails else an_outcome()
+
+    a_runner(kept, a_task(bindings=("none",), least=4, most=4), launch=launch).run()
+
+    assert [one.status for one in kept].count("failed") == 1
+    assert len(kept) == 4
+    assert not any(one.fix for one in kept)
+
+
+@pytest.mark.parametrize("alternate", ["never", "always"])
+@pytest.mark.parametrize(
+    ("outcome", "is_repeated"),
+    [
+        (an_outcome("failed", ended_by="kill"), True),
+        (an_outcome("failed", ended_by="crash"), False),
+        (an_outcome("failed", ended_by="error"), False),
+        (an_outcome("failed"), False),
+        (an_outcome("timed-out"), False),
+    ],
+)
+def test_a_resumed_run_repeats_what_was_killed_from_outside_and_nothing_else(
+    outcome: LaunchResult, alternate: Alternating, *, is_repeated: bool
+) -> None:
+    kept: list[Launch] = []
+    task = two_alike(alternate=alternate)
+
+    def launch(job: Job) -> LaunchResult:
+        return outcome if side_of(job.planned.cell) == "b" else an_outcome()
+
+    a_runner(kept, task, launch=launch).run()
+    before = len(kept)
+    assert is_complete(a_run(), (task,), kept, operators=True) == (not is_repeated)
+    a_runner(kept, task).run()
+
+    again = [(one.block, one.cell.key) for one in kept[before:]]
+    ids = [one.id for one in kept]
+    assert len(set(ids)) == len(ids)
+    assert bool(again) == is_repeated
+    assert is_complete(a_run(), (task,), kept, operators=True)
+    of_b = [one for one in kept if side_of(one.cell) == "b" and one.status == "ok"]
+    assert len(of_b) == (3 if is_repeated else 0)
+
+
+def test_a_killed_profile_is_made_again_by_a_resumed_run() -> None:
+    kept: list[Launch] = []
+    task = a_task(bindings=("none",), operators=5, environment="pytorch")
+    killed = an_outcome("failed", ended_by="kill")
+
+    a_runner(kept, task, launch=lambda job: killed if job.kind == "profile" else an_outcome()).run()
+    assert len(profiled(kept)) == 1
+    a_runner(kept, task).run()
+
+    assert len(profiled(kept)) == 2
+    assert len({one.id for one in kept}) == len(kept)
+    assert is_complete(a_run(), (task,), kept, operators=True)
 
 
 def test_no_launch_starts_after_the_budget() -> None:
@@ -668,7 +762,7 @@ def test_launches_that_do_not_count_say_nothing_of_when_to_stop() -> None:
 
 def two_alike(**asked: Any) -> Task:
     """Two cells that differ in a parameter alone, so that they may alternate."""
-    return a_task(bindings=("one-cpu",), sides=("a", "b"), alternate="auto", **asked)
+    return a_task(bindings=("one-cpu",), sides=("a", "b"), **{"alternate": "auto", **asked})
 
 
 def test_cells_that_alternate_are_launched_together_and_their_records_name_one_another() -> None:

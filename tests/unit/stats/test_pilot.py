@@ -14,7 +14,7 @@ from corebound.scenario.matrix import expand
 from corebound.stats.launch_summary import LaunchSummary, combine_launches
 from corebound.stats.pilot import PilotLaunches, worthwhile_iterations
 from corebound.stats.warmup import SteadyState
-from support.build import a_scenario
+from support.build import a_launch, a_scenario
 
 MS = 1_000_000
 BASELINE, CELL, OTHER = expand(a_scenario(matrix={"threads": [1, 2, 4]}), "f.yaml", None)
@@ -46,7 +46,7 @@ def a_pilot(
         for block, median_ns in enumerate(medians_ns)
     ]
     return PilotLaunches(
-        summary=combine_launches(cell, launches, ("ok" for _ in launches)),
+        summary=combine_launches(cell, launches, [a_launch()] * len(launches)),
         setup_ns=setup_ms * MS,
         iterations=start + used / workers,
         workers=workers,
@@ -96,7 +96,7 @@ def test_one_launch_that_varies_much_within_does_not_lengthen_the_next_ones() ->
     pilot = a_pilot(medians_ns, error=0.005)
     first, *others = pilot.summary.launches
     launches = [replace(first, error=0.5), *others]
-    summary = combine_launches(BASELINE, launches, ("ok" for _ in launches))
+    summary = combine_launches(BASELINE, launches, [a_launch()] * len(launches))
 
     assert worthwhile_iterations([replace(pilot, summary=summary)], {}) == worthwhile_iterations(
         [pilot], {}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from typing import Any
 
 import pytest
@@ -24,6 +25,7 @@ def a_profile() -> Profile:
         protocol.Samples(wall_ns=[1, 2], cpu_ns=[1, 1]),
         protocol.End(allowed=[[0, 1]]),
         protocol.Failure(during="setup", what="no module", fix=None),
+        protocol.Failure(during="loop", what="it was killed", fix=None, ended_by="kill"),
         a_profile(),
     ],
     ids=lambda message: message.kind,
@@ -58,3 +60,19 @@ def test_a_record_is_changed_only_as_a_copy() -> None:
 def test_another_line_is_no_message(line: bytes) -> None:
     with pytest.raises(protocol.WireError):
         protocol.decode_message(line)
+
+
+@pytest.mark.parametrize("number", sorted(set(signal.Signals)))
+def test_only_signals_for_what_a_process_did_itself_are_crashes(number: int) -> None:
+    # signal(7): the action "Core", without the terminal's SIGQUIT and the limits SIGXCPU, SIGXFSZ.
+    crashes = {"SIGILL", "SIGTRAP", "SIGABRT", "SIGBUS", "SIGFPE", "SIGSEGV", "SIGSYS"}
+    is_crash = signal.Signals(number).name in crashes
+
+    assert protocol.ended_by(-number) == ("crash" if is_crash else "kill")
+
+
+@pytest.mark.parametrize(
+    ("code", "how"), [(1, "error"), (3, "error"), (137, "kill"), (143, "kill")]
+)
+def test_a_shell_passes_on_that_its_child_was_killed(code: int, how: str) -> None:
+    assert protocol.ended_by(code) == how
