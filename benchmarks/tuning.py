@@ -89,7 +89,7 @@ def _row(result: TuneResult, race: Stored, everything: Stored) -> str:
         ]
         launches = [summary for summary in summaries if summary is not None]
         if launches:
-            judged[one.cell.key] = combine_launches(one.cell, launches, ["ok"] * len(launches))
+            judged[one.cell.key] = combine_launches(one.cell, launches, ())
     best = min(judged, key=lambda key: judged[key].median_ns or float("inf"))
     raced = sum(launch.status != "skipped" for launch in race.launches)
     text = f"{len(result.contest.cells)} candidates; {raced} launches of the race and"
