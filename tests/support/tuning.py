@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from corebound.analysis.tuning import TuneResult, analyse_tuning, contest, standing
 from corebound.analysis.tuning_proofs import Proof, launched_proof
+from corebound.analysis.tuning_text import provenance
 from corebound.planning.artefacts import artefacts
 from corebound.records.launch_record import Launch
 from corebound.records.run_record import Run
@@ -35,7 +36,8 @@ def a_tuning() -> tuple[TuneResult, tuple[Proof, ...]]:
     result = analyse_tuning(*a_tuned_run(times_ms, cpu_ms=cpu_ms))
     example = result.examples[BOUND]
     assert example.placement is not None
-    written = artefacts(example.cell, example.placement, example.commands)
+    about = provenance(result, "records/tunes/r1.jsonl")
+    written = artefacts(example.cell, example.placement, example.commands, about=about)
     proofs = tuple(launched_proof(artefact, (), warmup="auto", margin=0.02) for artefact in written)
     return result, proofs
 

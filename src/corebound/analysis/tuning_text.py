@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable, Mapping, Sequence
 
+from corebound.analysis.commands import CommandLine, original_command
 from corebound.analysis.recommendation import Race
 from corebound.analysis.tuning import Standing, TuneResult
 from corebound.analysis.wording import (
@@ -12,6 +14,7 @@ from corebound.analysis.wording import (
     binding_name,
     capital,
     count,
+    day,
     ends,
     relative_speed,
     speed_bounds,
@@ -90,6 +93,35 @@ def headline(result: TuneResult, *, bounds: bool = True) -> str:
     if not bounds:
         compared = compared.partition(" (")[0]
     return f"Use {name}: {compared} than the default."
+
+
+def provenance(result: TuneResult, record: str) -> tuple[str, ...]:
+    """What a file that sets the recommended configuration says of itself, a line each.
+
+    Args:
+        result: The race.
+        record: The file of its records.
+    """
+    run = result.run
+    return (
+        f"Scenario: {result.source.path} ({result.source.document['name']})",
+        f"Host: {run.host.name} ({run.host.id})",
+        f"Date: {day(run.started_at)}",
+        f"Gain: {headline(result)}",
+        f"Record: {record}, run {run.id}",
+        f"The race again: {original_command(run).line}",
+        f"Whether it still holds: {verify_command(result).line}",
+    )
+
+
+def verify_command(result: TuneResult) -> CommandLine:
+    """The command that checks a recommendation with new launches."""
+    words = ["corebound", "tune", result.source.path]
+    if result.tuning.load:
+        words += ["--only", ",".join(f"{name}={value}" for name, value in result.tuning.load)]
+    if result.tuning.objective != "latency":
+        words += ["--objective", result.tuning.objective]
+    return CommandLine(shlex.join([*words, "--verify"]))
 
 
 def inconclusive_winner(result: TuneResult) -> str:

@@ -16,11 +16,13 @@ import yaml
 from msgspec import Struct
 from msgspec.structs import replace
 
+from corebound.errors import encodable
 from corebound.machine.topology import cpu_list
 from corebound.planning.commands import CONFIGURATION, binder, intra_op, torchserve_workers
 from corebound.planning.models import Command, Placement, Slot
 from corebound.scenario.builtin_workloads import LAUNCHERS, SERVERS
 from corebound.scenario.cell import Cell, Framework, MemoryPolicy
+from corebound.text import one_line
 from corebound.units import cpu_quota, systemd_quota
 
 ArtefactKind = Literal[
@@ -75,6 +77,8 @@ class Artefact(Struct, frozen=True, kw_only=True):
         title: What it is, in a word or two.
         file: The name of its file.
         text: The content of the file.
+        readme: The content of a file beside it that says where it comes from, if it can have no
+            comments.
         note: What it cannot express, or needs; empty if there is nothing to say.
     """
 
@@ -82,6 +86,7 @@ class Artefact(Struct, frozen=True, kw_only=True):
     title: str
     file: str
     text: str
+    readme: str = ""
     note: str = ""
 
 
@@ -119,10 +124,12 @@ def artefacts(
     placement: Placement,
     commands: Sequence[Command],
     kinds: Sequence[ArtefactKind] | None = None,
+    *,
+    about: Sequence[str] = (),
 ) -> tuple[Artefact, ...]:
     """The artefacts of a configuration, in the order of `kinds`.
 
-    A kind has several files if each worker needs its own.
+    A kind has several files if each worker needs its own, and none if it has nothing to set.
 
     Args:
         cell: The configuration.
@@ -131,6 +138,7 @@ def artefacts(
         kinds: Which to write. Those of another framework are left out; a framework's launcher
             has only those that can start it. Default: all that fit, without those of programs
             that a command or a function may run, but need not.
+        about: Where the configuration comes from, as comments of each file, a line each.
     """
     if kinds is None:
         kinds = [kind for kind in KINDS if "none" not in OF_FRAMEWORKS.get(kind, ())]
@@ -139,11 +147,52 @@ def artefacts(
     )
     of_launcher = {"shell", "env", "torchserve"}
     return tuple(
-        _with_notes(artefact, launched)
+        _with_comments(_with_notes(artefact, launched), about)
         for kind in kinds
         if (cell.binding.mode != "launcher" or kind in of_launcher) and fits(kind, cell.framework)
+        if not _sets_nothing(kind, launched)
         for artefact in _WRITERS[kind](launched)
     )
+
+
+def _sets_nothing(kind: ArtefactKind, launched: _Launched) -> bool:
+    """Whether a kind of file could only say what holds without it."""
+    cell, placement = launched.cell, launched.placement
+    threads = intra_op(cell, placement)
+    # Cells without a GPU hide all GPUs.
+    has_variables = any(item != ("CUDA_VISIBLE_DEVICES", "") for item in launched.env.items())
+    if kind == "env":
+        return not has_variables
+    if kind == "onnxruntime":
+        return threads is None and dict(cell.parameters).get("mode", "usual") == "usual"
+    if kind == "llama.cpp":
+        return threads is None and not launched.is_bound
+    if kind == "python":
+        return not (has_variables or launched.is_bound or (threads and cell.framework == "pytorch"))
+    is_alone = len(launched.commands) == 1 and cell.binding.mode != "launcher"
+    is_limited = placement.memory != "default" or launched.quota is not None
+    is_plain = is_alone and not (has_variables or launched.is_bound or is_limited)
+    return is_plain and kind in {"shell", "systemd", "docker"}
+
+
+# A Python file may name its encoding in its first two lines, which a path of the race must not do.
+_WARNING = (
+    "Written by corebound. Valid for the host and the workload below, and for no others: measure",
+    "again after a change of the host, its kernel, the framework or the workload.",
+)
+
+
+def _with_comments(artefact: Artefact, about: Sequence[str]) -> Artefact:
+    """The artefact, with where it comes from: as comments, or beside a file that can have none."""
+    if not about:
+        return artefact
+    lines = (*_WARNING, *(one_line(encodable(line)) for line in about))
+    if artefact.kind == "llama.cpp":
+        # All of its words become arguments of a command.
+        return replace(artefact, readme="".join(f"{line}\n" for line in lines))
+    first, newline, rest = artefact.text.partition("\n")
+    shebang, text = (first + newline, rest) if first.startswith("#!") else ("", artefact.text)
+    return replace(artefact, text=shebang + "".join(f"# {line}\n" for line in lines) + text)
 
 
 def _without_own_variables(command: Command) -> Command:
@@ -192,7 +241,6 @@ def _shell(launched: _Launched) -> Iterator[Artefact]:
 
 
 def _env(launched: _Launched) -> Iterator[Artefact]:
-    text = _variables(launched.env)
     note = ""
     if launched.is_bound:
         cpus = "; ".join(cpu_list(slot.cpus) for slot in launched.placement.slots)
@@ -204,7 +252,7 @@ def _env(launched: _Launched) -> Iterator[Artefact]:
         kind="env",
         title="Environment file",
         file="corebound.env",
-        text=text or "# This configuration sets no variables.\n",
+        text=_variables(launched.env),
         note=note,
     )
 
@@ -331,8 +379,11 @@ def _kubernetes(launched: _Launched) -> Iterator[Artefact]:
         kind="kubernetes",
         title="Kubernetes",
         file="pod.yaml",
-        text=yaml.safe_dump(pod, sort_keys=False).replace(
-            _MEMORY, f"{_MEMORY}  # placeholder: what the program needs"
+        text=re.sub(
+            rf"^( +memory: {_MEMORY})$",
+            r"\1  # assumed: set what the program needs",
+            yaml.safe_dump(pod, sort_keys=False),
+            flags=re.MULTILINE,
         ),
         note="With the static CPU manager a pod has whole CPUs for itself, but cannot"
         f" name them. Set the memory that the program needs.{replicas}",
@@ -350,7 +401,7 @@ def _torchserve(launched: _Launched) -> Iterator[Artefact]:
         file=CONFIGURATION,
         text="".join(f"{name}={value}\n" for name, value in settings.items()),
         note="Add these lines to the server's configuration."
-        + (" Start it with the variables of `env`." if launched.env else ""),
+        + ("" if _sets_nothing("env", launched) else " Start it with the variables of `env`."),
     )
 
 
@@ -430,7 +481,6 @@ def _llama_cpp(launched: _Launched) -> Iterator[Artefact]:
         text="\n".join(lines) + "\n",
         note=note
         + (" One line for each process." if len(lines) > 1 else "")
-        + ("" if any(lines) else " This configuration needs none.")
         + _binds_no_memory(launched),
     )
 

@@ -82,7 +82,7 @@ def _systemd_problems(text: str) -> Iterable[str]:
 
 
 def _docker_problems(text: str) -> Iterable[str]:
-    for words in map(shlex.split, text.splitlines()):
+    for words in (shlex.split(line, comments=True) for line in text.splitlines()):
         for option in ("--cpuset-cpus", "--cpuset-mems"):
             if option in words and not parse_cpu_list(words[words.index(option) + 1]):
                 yield f"{option} is empty"
@@ -99,7 +99,7 @@ def _torchserve_problems(text: str) -> Iterable[str]:
     return (
         f"no setting: {line}"
         for line in text.splitlines()
-        if not re.fullmatch(r"[a-z_]+=\S.*", line)
+        if not re.fullmatch(r"#.*|[a-z_]+=\S.*", line)
     )
 
 
@@ -113,7 +113,7 @@ def _llama_cpp_problems(text: str) -> Iterable[str]:
 
 
 def _vllm_problems(text: str) -> Iterable[str]:
-    env = dict(line.split("=", 1) for line in shlex.split(text))
+    env = dict(line.split("=", 1) for line in shlex.split(text, comments=True))
     if not re.fullmatch(_CPU_LISTS, cpus := env["VLLM_CPU_OMP_THREADS_BIND"]):
         yield f"no CPU lists: {cpus}"
 

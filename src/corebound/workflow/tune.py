@@ -15,13 +15,13 @@ from corebound.analysis.forecast import GUESS_FACTOR, TimeLeft, guess
 from corebound.analysis.tuning import Standing, TuneResult, analyse_tuning, standing
 from corebound.analysis.tuning_document import tune_document
 from corebound.analysis.tuning_proofs import Proof
-from corebound.analysis.tuning_text import headline, name_of, race_line
+from corebound.analysis.tuning_text import headline, name_of, provenance, race_line
 from corebound.analysis.wording import capital, count, day
 from corebound.errors import InputError
 from corebound.launch.process_settings import blas_layers
 from corebound.machine import discovery
 from corebound.machine.doctor.result import HostCheck
-from corebound.planning.artefacts import OF_FRAMEWORKS, ArtefactKind, fits
+from corebound.planning.artefacts import ArtefactKind
 from corebound.planning.candidates import Choice, choices, distinct, include_entries
 from corebound.records import documents, jsonl
 from corebound.records.launch_record import Launch
@@ -155,19 +155,18 @@ def race(request: TuneRequest, reporter: Reporter) -> TuneOutcome:
         reporter.notify(f"No file was written. {headline(result)}")
     if request.emit and result.to_set is not None:
         recommended = next(one for one in task.planned if one.cell.key == result.to_set.key)
-        framework = recommended.cell.framework
-        for kind in request.emit:
-            if not fits(kind, framework):
-                names = [name for name in OF_FRAMEWORKS[kind] if name != "none"]
-                without = "commands and functions in an environment without a framework"
-                what = f"cells of {' and '.join(names)}" if names else without
-                reporter.notify(f"Not written: `{kind}` is for {what}.")
-        write_artefacts(recommended, request.emit, request.out)
+        written = write_artefacts(
+            recommended,
+            request.emit,
+            request.out,
+            about=provenance(result, str(launched.file)),
+            notify=reporter.notify,
+        )
         proofs = prove(
             result.run,
             task,
-            result.to_set,
-            request.emit,
+            recommended,
+            written,
             records=request.run.records,
             folder=request.out,
             reporter=reporter,

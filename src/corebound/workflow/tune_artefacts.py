@@ -5,6 +5,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 
 from msgspec.structs import replace
@@ -12,7 +13,13 @@ from msgspec.structs import replace
 from corebound import clock
 from corebound.analysis.tuning_proofs import DIRECT, THROUGH_AXIS, Proof, launched_proof
 from corebound.errors import report_os_errors
-from corebound.planning.artefacts import Artefact, ArtefactKind, artefacts
+from corebound.planning.artefacts import (
+    OF_FRAMEWORKS,
+    Artefact,
+    ArtefactKind,
+    artefacts,
+    fits,
+)
 from corebound.planning.commands import WORKER
 from corebound.planning.models import Command
 from corebound.planning.plan import PlannedCell
@@ -20,10 +27,10 @@ from corebound.records import atomic_write, documents, jsonl
 from corebound.records.launch_record import Launch
 from corebound.records.run_record import Run
 from corebound.runner import Task
-from corebound.scenario.cell import Cell
 from corebound.workflow.artefact_checks import check_artefact
 from corebound.workflow.execute import Reporter, execute_run
 from corebound.workflow.prepare import PreparedRun
+from corebound.workflow.projects import Notify
 
 _LAUNCHES = 4
 # Passes the variables of a file on.
@@ -33,31 +40,56 @@ _THEN_WORK = (
 )
 
 
-def write_artefacts(planned: PlannedCell, kinds: Sequence[ArtefactKind], folder: Path) -> None:
-    """Write the artefacts of a configuration into a folder.
+def write_artefacts(
+    planned: PlannedCell,
+    kinds: Sequence[ArtefactKind],
+    folder: Path,
+    *,
+    about: Sequence[str],
+    notify: Notify,
+) -> tuple[Artefact, ...]:
+    """Write the artefacts of a configuration into a folder, and return them.
+
+    Args:
+        planned: The configuration.
+        kinds: What to write.
+        folder: Where to.
+        about: Where the configuration comes from, a line each.
+        notify: Called with why a kind is not written.
 
     Raises:
         InputError: The folder cannot be written.
     """
-    for artefact in _artefacts(planned, kinds):
+    if planned.placement is None:
+        raise ValueError("a recommended configuration was launched")
+    found = partial(artefacts, planned.cell, planned.placement, planned.commands, about=about)
+    written = found(kinds)
+    can = ", ".join(dict.fromkeys(artefact.kind for artefact in written or found()))
+    for kind in kinds:
+        if not fits(kind, planned.cell.framework):
+            names = [name for name in OF_FRAMEWORKS[kind] if name != "none"]
+            without = "commands and functions in an environment without a framework"
+            what = f"cells of {' and '.join(names)}" if names else without
+            notify(f"Not written: `{kind}` is for {what}.")
+        elif all(artefact.kind != kind for artefact in written):
+            others = f" These do: {can}." if can else ""
+            notify(f"Not written: `{kind}` has nothing of this configuration to set.{others}")
+    for artefact in written:
         file = folder / artefact.file
         with report_os_errors(
             "the file cannot be written", where=file, fix="Choose another folder with --out."
         ):
             atomic_write.put(file, artefact.text.encode())
-
-
-def _artefacts(planned: PlannedCell, kinds: Sequence[ArtefactKind]) -> tuple[Artefact, ...]:
-    if planned.placement is None:
-        raise ValueError("a recommended configuration was launched")
-    return artefacts(planned.cell, planned.placement, planned.commands, kinds)
+            if artefact.readme:
+                atomic_write.put(file.with_name(f"{file.name}.README"), artefact.readme.encode())
+    return written
 
 
 def prove(
     run: Run,
     task: Task,
-    cell: Cell,
-    kinds: Sequence[ArtefactKind],
+    planned: PlannedCell,
+    written: Sequence[Artefact],
     *,
     records: Path,
     folder: Path,
@@ -68,14 +100,12 @@ def prove(
     Args:
         run: The run of the race.
         task: Its task.
-        cell: The configuration.
-        kinds: The artefacts to prove; they are already written.
+        planned: The configuration.
+        written: Its artefacts.
         records: The folder of records.
         folder: The folder of the artefacts.
         reporter: Shows the progress.
     """
-    planned = next(one for one in task.planned if one.cell.key == cell.key)
-    written = _artefacts(planned, kinds)
     through = {
         artefact.kind: command
         for artefact in written

@@ -10,6 +10,7 @@ from msgspec import Struct
 from corebound.analysis.tuning import TuneResult, analyse_tuning
 from corebound.analysis.tuning_loads import LoadsResult, loads_result
 from corebound.analysis.tuning_proofs import Proof, launched_proof
+from corebound.analysis.tuning_text import provenance
 from corebound.errors import Fault, collect_fault
 from corebound.planning.artefacts import artefacts
 from corebound.records import documents, jsonl
@@ -50,7 +51,7 @@ def tuning_results(
         found = None
         with collect_fault(stored.file, faults):
             result = analyse_tuning(stored.run, jsonl.read(stored.file).launches)
-            found = result, _proofs(result, records, faults)
+            found = result, _proofs(result, stored.file, records, faults)
         if found is not None:
             yield found
 
@@ -89,7 +90,9 @@ def loads_of(
     return tuple(loads_result(group, checks) for group in groups.values() if len(group) > 1)
 
 
-def _proofs(result: TuneResult, records: Path, faults: list[Fault]) -> tuple[Proof, ...]:
+def _proofs(
+    result: TuneResult, file: Path, records: Path, faults: list[Fault]
+) -> tuple[Proof, ...]:
     recommended = result.to_set
     example = result.examples.get(recommended.key) if recommended is not None else None
     if recommended is None or example is None or example.placement is None:
@@ -103,5 +106,10 @@ def _proofs(result: TuneResult, records: Path, faults: list[Fault]) -> tuple[Pro
     launches: Sequence[Launch] = jsonl.read(proofs[-1]).launches if proofs else ()
     return tuple(
         launched_proof(artefact, launches, warmup=measure.warmup, margin=measure.margin)
-        for artefact in artefacts(recommended, example.placement, example.commands)
+        for artefact in artefacts(
+            recommended,
+            example.placement,
+            example.commands,
+            about=provenance(result, str(file)),
+        )
     )

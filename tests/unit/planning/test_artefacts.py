@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import shlex
 import subprocess
 from pathlib import Path
@@ -10,6 +11,8 @@ from pathlib import Path
 import kubernetes_validate
 import pytest
 import yaml
+from hypothesis import given
+from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from corebound.machine.topology import CpuId, NodeId
@@ -30,10 +33,13 @@ def written(
     parameters: tuple[tuple[str, Scalar], ...] = (),
     env: tuple[tuple[str, str], ...] = (),
     quota: float | None = None,
-    threads: int = 3,
+    threads: int | None = 3,
+    about: tuple[str, ...] = (),
 ) -> tuple[Artefact, ...]:
     binding = Binding(mode=mode, memory=memory)
-    cell = replace(a_cell(binding=binding, threads=Threads(rule=threads)), framework=framework)
+    cell = replace(
+        a_cell(binding=binding, threads=Threads(rule=threads or "default")), framework=framework
+    )
     cell = replace(cell, parameters=parameters, env=env, cpu_quota=quota)
     if framework in SERVERS:
         cell = replace(cell, parameters=(("image", 224),))
@@ -54,7 +60,7 @@ def written(
     # A server is one command, which starts its workers.
     count = 1 if framework in SERVERS else len(slots)
     commands = [command(cell, placement, index, "/env/python") for index in range(count)]
-    return artefacts(cell, placement, commands, kinds or None)
+    return artefacts(cell, placement, commands, kinds or None, about=about)
 
 
 def test_there_is_one_of_each_kind() -> None:
@@ -356,4 +362,83 @@ def test_a_parameter_that_won_the_race_is_named_because_no_file_sets_it() -> Non
     files = artefacts(cell, placement, [command(cell, placement, 0, "/env/python")])
 
     assert files
+    assert {file.kind for file in files} == {"kubernetes"}
     assert all("jobs=4" in file.note and "rows" not in file.note for file in files)
+
+
+# What a path or the name of a host may have, and what some format takes for more than a comment.
+ODD_LINES = st.lists(
+    st.text()
+    | st.sampled_from(["coding: latin-9", "-*- coding=nonsense -*-", "'", '"', "a\\", "x\nexit 1"])
+)
+OF_ANY = {kind: names[0] if (names := OF_FRAMEWORKS.get(kind)) else "pytorch" for kind in KINDS}
+
+
+@given(about=ODD_LINES.filter(bool), kind=st.sampled_from(KINDS))
+def test_where_a_file_comes_from_is_said_in_comments_and_changes_nothing_else(
+    about: list[str], kind: ArtefactKind
+) -> None:
+    (plain,) = written(kind, framework=OF_ANY[kind])
+    (artefact,) = written(kind, framework=OF_ANY[kind], about=tuple(about))
+
+    if artefact.readme:
+        assert (kind, artefact.text) == ("llama.cpp", plain.text)
+        return
+    lines = artefact.text.split("\n")
+    added = 2 + len(about)
+    first = lines.index(next(line for line in lines if line.startswith("# ")))
+    assert all(line.startswith("# ") for line in lines[first : first + added])
+    assert "\n".join(lines[:first] + lines[first + added :]) == plain.text
+    if artefact.file.endswith(".py"):
+        assert ast.dump(ast.parse(artefact.text.encode())) == ast.dump(ast.parse(plain.text))
+    if kind == "kubernetes":
+        assert yaml.safe_load(artefact.text) == yaml.safe_load(plain.text)
+
+
+@given(about=ODD_LINES)
+def test_a_script_with_comments_is_the_same_for_a_shell(about: list[str]) -> None:
+    for kind in ("shell", "docker", "env"):
+        plain, commented = (written(kind, about=tuple(lines))[0].text for lines in ((), about))
+        of_plain, of_commented = (
+            shlex.split(text.replace("\n", " ;\n"), comments=True) for text in (plain, commented)
+        )
+        assert [word for word in of_commented if word != ";"] == [
+            word for word in of_plain if word != ";"
+        ]
+
+
+def test_a_pod_has_valid_names_and_its_memory_is_marked_as_an_assumption() -> None:
+    (pod,) = written("kubernetes", env=(("MEMORY", "4Gi"), ("NOTE", "a 4Gi b")))
+
+    manifest = yaml.safe_load(pod.text)
+    (container,) = manifest["spec"]["containers"]
+    # A label of RFC 1123.
+    for name in (manifest["metadata"]["name"], container["name"]):
+        assert re.fullmatch(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?", name)
+    of_memory = [line for line in pod.text.splitlines() if line.strip().startswith("memory:")]
+    assert len(of_memory) == 2
+    assert all("# assumed" in line for line in of_memory)
+    assert {"name": "NOTE", "value": "a 4Gi b"} in container["env"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_file_is_written_that_has_nothing_to_set(kind: ArtefactKind) -> None:
+    default = written(kind, framework=OF_ANY[kind], mode="none", threads=None)
+
+    # What these say holds only with them: a process's share of a node, a server's number of
+    # workers, one stream, and that vLLM must not bind.
+    assert bool(default) == (kind in {"kubernetes", "torchserve", "openvino", "vllm"})
+
+
+def test_torchserves_launcher_needs_no_variables() -> None:
+    files = written(
+        "torchserve",
+        "env",
+        slots=((0,), (1,)),
+        mode="launcher",
+        framework="torchserve",
+        threads=None,
+    )
+
+    assert [file.kind for file in files] == ["torchserve"]
+    assert "env" not in files[0].note

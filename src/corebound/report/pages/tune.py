@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
@@ -25,6 +24,7 @@ from corebound.analysis.tuning_text import (
     not_tried,
     same_as_others,
     times,
+    verify_command,
 )
 from corebound.analysis.tuning_verification import Answer, Verification
 from corebound.analysis.wording import Flag, Tone, capital, count, day, mode_class, rich
@@ -209,7 +209,7 @@ def tune_page(
         sure=certainty(result),
         not_tried=(*not_tried(result), *same_as_others(result)),
         changes=_changes(result),
-        verify=_verify_command(result),
+        verify=verify_command(result),
         loads=_loads(loads) if loads is not None else None,
         data=f"../data/{address.removesuffix('.html')}.json",
     )
@@ -227,15 +227,6 @@ def _verified_flag(verified: Verification) -> Flag:
     tone, sign = _SIGNS[verified.answer]
     title = f"Checked on {day(verified.now.run.started_at)}"
     return Flag(tone=tone, sign=sign, title=title, detail=verified.text)
-
-
-def _verify_command(result: TuneResult) -> CommandLine:
-    words = ["corebound", "tune", result.source.path]
-    if result.tuning.load:
-        words += ["--only", ",".join(f"{name}={value}" for name, value in result.tuning.load)]
-    if result.tuning.objective != "latency":
-        words += ["--objective", result.tuning.objective]
-    return CommandLine(shlex.join([*words, "--verify"]))
 
 
 def _loads(loads: LoadsResult) -> Loads:
