@@ -96,12 +96,7 @@ def headline(result: TuneResult, *, bounds: bool = True) -> str:
 
 
 def provenance(result: TuneResult, record: str) -> tuple[str, ...]:
-    """What a file that sets the recommended configuration says of itself, a line each.
-
-    Args:
-        result: The race.
-        record: The file of its records.
-    """
+    """What a file that sets a recommendation says of itself, by its file of records."""
     run = result.run
     return (
         f"Scenario: {result.source.path} ({result.source.document['name']})",

@@ -123,7 +123,7 @@ def _build(conf: Any, repo: Any, sha: str, folder: Path) -> Answer:
         environment.create()
         environment.install_project(conf, repo, sha)
         _mark(folder, environment.find_executable("python"), conf.project)
-    except (ProcessError, OSError) as error:
+    except (ProcessError, OSError, ValueError) as error:
         return {"failed": "\n".join(_messages(error))}
     except UserError as error:
         return {"refused": str(error)}

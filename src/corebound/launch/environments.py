@@ -27,7 +27,7 @@ from urllib.parse import unquote, urlsplit
 from msgspec import Struct
 
 from corebound.errors import HostError, InputError, LaunchError, report_os_errors
-from corebound.launch import existing_environments
+from corebound.launch import existing_environments, find_module
 from corebound.launch.search_path import folders_upward
 from corebound.planning.models import CannotRun
 from corebound.records.run_record import EnvironmentLock
@@ -181,6 +181,14 @@ def find(name: str, suite: Path) -> Environment | None:
         name=name, sha256=sha256, python=marker["python"], packages=tuple(marker["packages"])
     )
     return Environment(python=folder / "bin" / "python", lock=lock)
+
+
+def existing(name: str, suite: Path) -> Environment:
+    """An environment that corebound did not make; an InputError says what is wrong with it."""
+    if (environment := find(name, suite)) is not None:
+        return environment
+    missing = existing_environments.reason_missing(name, suite)
+    raise InputError(what=missing.what, where=name, fix=missing.fix)
 
 
 def reason_not_made(name: str, suite: Path) -> CannotRun:
@@ -344,11 +352,10 @@ def make(
         InputError: there is no requirements file of that name.
         LaunchError: the packages could not be installed.
     """
-    if name == HOST or existing_environments.is_existing(name):
-        if (existing := find(name, suite)) is not None:
-            return existing
-        missing = existing_environments.reason_missing(name, suite)
-        raise InputError(what=missing.what, where=name, fix=missing.fix)
+    if name == HOST:
+        return _host()
+    if existing_environments.is_existing(name):
+        return existing(name, suite)
     file = requirements(name, suite)
     for included, content in _included_files(file):
         if content is None:
@@ -397,7 +404,7 @@ def describe_python(python: Path, name: str) -> Environment:
     """
     try:
         version, packages_found = inspect_python(python)
-    except (OSError, subprocess.CalledProcessError, ValueError):
+    except ValueError:
         raise InputError(
             what="this is not a working Python interpreter.",
             where=str(python),
@@ -418,17 +425,9 @@ def inspect_python(python: Path) -> tuple[str, tuple[tuple[str, str], ...]]:
     """The version of an interpreter, and the name and version of each package it finds.
 
     Raises:
-        OSError: there is no such program.
-        subprocess.CalledProcessError: the program fails.
-        ValueError: the program is not a Python interpreter.
+        ValueError: the program is not a working Python interpreter.
     """
-    process = subprocess.run(
-        (str(python), "-I", "-c", _INSPECT),
-        check=True,
-        capture_output=True,
-        stdin=subprocess.DEVNULL,
-    )
-    version, packages = json.loads(process.stdout)
+    version, packages = find_module.answer(python, _INSPECT) or []
     return version, tuple((name, package_version) for name, package_version in packages)
 
 

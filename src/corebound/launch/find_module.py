@@ -1,4 +1,4 @@
-"""Finds the file of a module as a worker will, using its environment's Python without imports."""
+"""Finds out what an environment's Python has: modules, as a worker will find them, and a BLAS."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ import shlex
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 from corebound.launch.search_path import module_folders
 from corebound.planning.models import CannotRun
-from corebound.scenario.cell import Framework, package_and_module
+from corebound.scenario.cell import Framework
 from corebound.scenario.function_checks import Module
 
 # The module counts as unknown if Python takes longer than this.
@@ -85,19 +86,15 @@ def find(
     return Module(source=b"\n".join(filter(None, sources)), missing=missing)
 
 
-def reason_without(framework: Framework, *, folder: Path, python: Path) -> CannotRun | None:
-    """Why an interpreter cannot run cells of a framework; None if it has it, or runs any program.
+# The package of a framework, and its module, where they have another name.
+_PACKAGES = {"pytorch": "torch", "llama-cpp": "xllamacpp", "llama-server": "xllamacpp"}
+_MODULES = {**_PACKAGES, "scikit-learn": "sklearn", "torchserve": "ts"}
 
-    Args:
-        framework: The framework.
-        folder: The scenario file's folder.
-        python: The interpreter.
-    """
-    if framework == "none":
-        return None
-    package, name = package_and_module(framework)
-    module = find(name, folder=folder, python=python)
-    if module is None or module.missing is None:
+
+def reason_without(framework: Framework, *, folder: Path, python: Path) -> CannotRun | None:
+    """Why an interpreter cannot run cells of a framework; None if it can. As for `find`."""
+    name, package = _MODULES.get(framework, framework), _PACKAGES.get(framework, framework)
+    if framework == "none" or _locate(name, folder, python, is_project=False) != []:
         return None
     return CannotRun(
         what=f"no module named {name} in {python}.",
@@ -113,23 +110,42 @@ def _locate(
 
     None for a part without a file; an empty string for a namespace package.
     """
-    argv = [str(python or sys.executable), "-I", *(() if python else ("-S",)), "-c", _LOCATE]
+    place, others = ("last", ()) if is_project else ("first", module_folders(folder))
+    return answer(python, _LOCATE, str(folder), place, name, *map(str, others))
+
+
+def answer(python: Path | None, code: str, *arguments: str) -> list[Any] | None:
+    """The list that Python code prints as JSON; None if it fails.
+
+    Without an interpreter, this one runs it, without its packages.
+    """
+    argv = [str(python or sys.executable), "-I", *(() if python else ("-S",)), "-c", code]
     try:
         process = subprocess.run(
-            (
-                *(*argv, str(folder), "last" if is_project else "first", name),
-                *(() if is_project else map(str, module_folders(folder))),
-            ),
+            (*argv, *arguments),
             check=True,
             capture_output=True,
             stdin=subprocess.DEVNULL,
             timeout=_LONGEST_S,
         )
         # A package may print text when the interpreter starts, so take the last line.
-        files: list[str | None] = json.loads(process.stdout.splitlines()[-1])
+        found: list[Any] = json.loads(process.stdout.splitlines()[-1])
     except (OSError, subprocess.SubprocessError, ValueError, IndexError):
         return None
-    return files
+    return found
+
+
+_BLAS_LAYERS = """
+import json, numpy, threadpoolctl
+pools = threadpoolctl.threadpool_info()
+print()
+print(json.dumps([pool["threading_layer"] for pool in pools if pool["user_api"] == "blas"]))
+"""
+
+
+def blas_layers(python: Path) -> tuple[str, ...]:
+    """How the BLAS that an interpreter's NumPy loads makes threads, as threadpoolctl says it."""
+    return tuple(answer(python, _BLAS_LAYERS) or ())
 
 
 def _source(origin: str | None) -> bytes | None:

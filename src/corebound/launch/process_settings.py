@@ -6,8 +6,6 @@ What the host offers is found here, and what a worker really has is read from ou
 from __future__ import annotations
 
 import ctypes.util
-import json
-import subprocess
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -47,34 +45,6 @@ def openmp_runtimes(python: Path) -> dict[str, str]:
         **({"intel": str(intel)} if intel.is_file() else {}),
         **({"llvm": llvm} if llvm else {}),
     }
-
-
-_BLAS_LAYERS = """
-import json, numpy, threadpoolctl
-pools = threadpoolctl.threadpool_info()
-print()
-print(json.dumps([pool["threading_layer"] for pool in pools if pool["user_api"] == "blas"]))
-"""
-# It takes a tenth of a second on a quiet host.
-_LONGEST_S = 60.0
-
-
-def blas_layers(python: Path) -> tuple[str, ...]:
-    """How the BLAS that an interpreter's NumPy loads makes threads, in threadpoolctl's words.
-
-    Empty if it cannot be found out: a launch says why.
-    """
-    try:
-        said = subprocess.run(
-            (str(python), "-I", "-c", _BLAS_LAYERS),
-            check=True,
-            capture_output=True,
-            stdin=subprocess.DEVNULL,
-            timeout=_LONGEST_S,
-        )
-        return tuple(map(str, json.loads(said.stdout.splitlines()[-1])))
-    except (OSError, subprocess.SubprocessError, ValueError, IndexError):
-        return ()
 
 
 def loaded_libraries(processes: Iterable[int]) -> tuple[str, ...]:

@@ -161,18 +161,17 @@ def _sets_nothing(kind: ArtefactKind, launched: _Launched) -> bool:
     threads = intra_op(cell, placement)
     # Cells without a GPU hide all GPUs.
     has_variables = any(item != ("CUDA_VISIBLE_DEVICES", "") for item in launched.env.items())
-    if kind == "env":
-        return not has_variables
-    if kind == "onnxruntime":
-        return threads is None and dict(cell.parameters).get("mode", "usual") == "usual"
-    if kind == "llama.cpp":
-        return threads is None and not launched.is_bound
-    if kind == "python":
-        return not (has_variables or launched.is_bound or (threads and cell.framework == "pytorch"))
-    is_alone = len(launched.commands) == 1 and cell.binding.mode != "launcher"
-    is_limited = placement.memory != "default" or launched.quota is not None
-    is_plain = is_alone and not (has_variables or launched.is_bound or is_limited)
-    return is_plain and kind in {"shell", "systemd", "docker"}
+    of_process = has_variables or launched.is_bound
+    is_started_so = placement.memory != "default" or launched.quota or len(launched.commands) > 1
+    is_started_so = of_process or is_started_so or cell.binding.mode == "launcher"
+    sets: dict[ArtefactKind, object] = {
+        "env": has_variables,
+        "onnxruntime": threads or dict(cell.parameters).get("mode", "usual") != "usual",
+        "llama.cpp": threads or launched.is_bound,
+        "python": of_process or (threads and cell.framework == "pytorch"),
+        **dict.fromkeys(("shell", "systemd", "docker"), is_started_so),
+    }
+    return not sets.get(kind, True)
 
 
 # A Python file may name its encoding in its first two lines, which a path of the race must not do.
@@ -190,9 +189,9 @@ def _with_comments(artefact: Artefact, about: Sequence[str]) -> Artefact:
     if artefact.kind == "llama.cpp":
         # All of its words become arguments of a command.
         return replace(artefact, readme="".join(f"{line}\n" for line in lines))
-    first, newline, rest = artefact.text.partition("\n")
-    shebang, text = (first + newline, rest) if first.startswith("#!") else ("", artefact.text)
-    return replace(artefact, text=shebang + "".join(f"# {line}\n" for line in lines) + text)
+    comments = "".join(f"# {line}\n" for line in lines)
+    after_shebang = re.compile(r"\A(#!.*\n)?")
+    return replace(artefact, text=after_shebang.sub(lambda it: it[0] + comments, artefact.text))
 
 
 def _without_own_variables(command: Command) -> Command:

@@ -199,10 +199,7 @@ class ScenarioProgress:
     def add(self, launch: Launch, *, resumed: bool = False) -> None:
         """Add a finished launch, if it belongs to this task.
 
-        Args:
-            launch: The launch.
-            resumed: Whether it was made before the run was resumed. One that was killed from
-                outside, such as by the OOM killer, is then repeated like a refused one.
+        A run that was resumed repeats those that were killed from outside like refused ones.
         """
         is_repeated = is_refused(launch) or (resumed and launch.ended_by == "kill")
         if launch.cell.scenario != self.scenario.name or launch.cell.key not in self._launches:

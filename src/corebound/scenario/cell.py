@@ -79,25 +79,6 @@ FRAMEWORK_ALIASES: Mapping[str, Framework] = {
 }
 
 
-# The package that a framework is installed as, and the module that it is then, where they are not
-# called like the framework.
-_PACKAGES: Mapping[str, str] = {
-    "pytorch": "torch",
-    "llama-cpp": "xllamacpp",
-    "llama-server": "xllamacpp",
-}
-_MODULES: Mapping[str, str] = {**_PACKAGES, "scikit-learn": "sklearn", "torchserve": "ts"}
-
-
-def package_and_module(framework: Framework) -> tuple[str, str]:
-    """The package that has a framework, and the module to import.
-
-    >>> package_and_module("scikit-learn"), package_and_module("pytorch")
-    (('scikit-learn', 'sklearn'), ('torch', 'torch'))
-    """
-    return _PACKAGES.get(framework, framework), _MODULES.get(framework, framework)
-
-
 def is_project(environment: str) -> bool:
     """Whether an environment is one of the project under test, at any commit.
 

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, get_args
 
+from corebound.errors import InputError
 from corebound.scenario.builtin_workloads import (
     BUILT_IN,
     LAUNCHERS,
@@ -310,7 +311,7 @@ def _framework(
         framework = "none"
     if framework is None:
         name = name or HOST
-        yield environment.path, *(find_environment(name) or _unnamed_framework(name))
+        yield environment.path, *_unnamed_framework(name, find_environment)
         return
     path = (framework_setting if framework_setting.value is not None else environment).path
     if framework in SERVERS and built_in is None:
@@ -331,8 +332,12 @@ def _framework(
     yield from _framework_settings(settings, framework)
 
 
-def _unnamed_framework(environment: str) -> tuple[str, str]:
+def _unnamed_framework(environment: str, find: EnvironmentFinder) -> tuple[str, str]:
     """What is wrong with an environment whose framework is unknown, and how to fix it."""
+    try:
+        find(environment)
+    except InputError as error:
+        return error.what, error.fix
     start = re.split(r"[-_.0-9]", environment)[0]
     # Names of environments are free, so only a typo is taken for a framework.
     typo_of = closest(start, get_args(Framework), similarity=0.8)

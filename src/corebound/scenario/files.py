@@ -8,8 +8,8 @@ from pathlib import PurePosixPath
 
 # Whether a file exists; relative paths are relative to the scenario's folder.
 FileFinder = Callable[[str], bool]
-# What is wrong with an environment that corebound did not make, and how to fix it; None for others.
-EnvironmentFinder = Callable[[str], tuple[str, str] | None]
+# Raises an InputError if an environment that corebound did not make is not there.
+EnvironmentFinder = Callable[[str], object]
 
 
 def name_in_working_directory(file: str) -> str:

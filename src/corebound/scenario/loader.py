@@ -28,7 +28,7 @@ def load(
     file: str,
     find: ModuleFinder | None = None,
     find_file: FileFinder | None = None,
-    find_environment: EnvironmentFinder | None = None,
+    find_environment: EnvironmentFinder = lambda _name: None,
 ) -> Scenario:
     """Read a scenario file.
 
@@ -37,7 +37,7 @@ def load(
         file: The file's name, for faults.
         find: Finds the module of a user-defined function; None skips that check.
         find_file: Whether the files and programs that the scenario names exist; likewise.
-        find_environment: What is wrong with an environment; likewise.
+        find_environment: Finds an environment whose framework is not named.
 
     Raises:
         ScenarioFaults: every fault in syntax, keys, values and their combinations, each with
@@ -45,18 +45,15 @@ def load(
     """
     # Each search starts an interpreter.
     find = None if find is None else cache(find)
-    why = cache(find_environment or _unknown)
 
     def check(scenario: Scenario, removed: tuple[Path, ...]) -> Iterator[Flaw]:
-        yield from _check_meaning(_with_framework(scenario, find), removed, find, find_file, why)
+        yield from _check_meaning(
+            _with_framework(scenario, find), removed, find, find_file, cache(find_environment)
+        )
         if find_file is not None:
             yield from checks.check_files(scenario, find_file)
 
     return _with_framework(load_file(data, file, SCENARIO, check), find)
-
-
-def _unknown(_name: str) -> None:
-    return None
 
 
 def load_file(

@@ -276,14 +276,7 @@ class End(Struct):
 # what it did itself, such as SIGSEGV; or by a signal from outside, such as the OOM killer's.
 EndedBy = Literal["error", "crash", "kill"]
 # Source: signal(7), the signals whose action is to dump core, without those of a terminal or limit.
-_CRASHES = frozenset(
-    {
-        *(signal.SIGILL, signal.SIGTRAP, signal.SIGABRT, signal.SIGBUS),
-        *(signal.SIGFPE, signal.SIGSEGV, signal.SIGSYS),
-    }
-)
-# How a shell or a launcher passes on that its child got SIGKILL or SIGTERM.
-_PASSED_ON = frozenset({128 + signal.SIGKILL, 128 + signal.SIGTERM})
+_CRASHES = ("SIGILL", "SIGTRAP", "SIGABRT", "SIGBUS", "SIGFPE", "SIGSEGV", "SIGSYS")
 
 
 def ended_by(code: int) -> EndedBy:
@@ -292,9 +285,10 @@ def ended_by(code: int) -> EndedBy:
     >>> ended_by(1), ended_by(-11), ended_by(-9), ended_by(137)
     ('error', 'crash', 'kill', 'kill')
     """
-    if code >= 0:
-        return "kill" if code in _PASSED_ON else "error"
-    return "crash" if -code in _CRASHES else "kill"
+    # A shell or a launcher passes on that its child got SIGKILL or SIGTERM.
+    if code >= 0 and code not in {128 + signal.SIGKILL, 128 + signal.SIGTERM}:
+        return "error"
+    return "crash" if -code in {getattr(signal, name) for name in _CRASHES} else "kill"
 
 
 class Failure(Struct):

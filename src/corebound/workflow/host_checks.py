@@ -104,12 +104,8 @@ def needs_of(files: Sequence[Path]) -> SuiteNeeds:
             name: made[name] for name in made if not (is_project(name) or is_existing(name))
         },
         lacking=(
-            *(("project", reason) for reason in [*project.unmade.values()][:1]),
-            *(
-                (name, reason)
-                for name, reason in capabilities.build_failures.items()
-                if is_existing(name)
-            ),
+            *[("project", reason) for reason in project.unmade.values()][:1],
+            *(one for one in capabilities.build_failures.items() if is_existing(one[0])),
             *((name, reason) for (name, _), reason in capabilities.without_framework.items()),
         ),
     )

@@ -29,7 +29,7 @@ from corebound.records import atomic_write
 from corebound.records.codec import canonical
 from corebound.records.run_record import Run, ScenarioSource
 from corebound.runner import Task
-from corebound.scenario.cell import HOST, Cell, Framework, is_project
+from corebound.scenario.cell import HOST, Cell, is_project
 from corebound.scenario.checks import OWN_VARIABLES
 from corebound.scenario.function_checks import Module, ModuleFinder
 from corebound.scenario.loader import load, load_document
@@ -120,7 +120,7 @@ def load_scenarios(
                 display_path(path),
                 _module_finder(folder),
                 partial(_exists, folder),
-                partial(_why_unusable, folder),
+                partial(_require_existing, folder),
             )
             loaded.append((path, _with_variables(scenario, env or {})))
         except ScenarioFaults as error:
@@ -200,20 +200,10 @@ def _exists(folder: Path, file: str) -> bool:
     return (folder / file).exists()
 
 
-def _why_unusable(folder: Path, name: str) -> tuple[str, str] | None:
-    """What is wrong with an environment that corebound did not make, and the fix; None if nothing.
-
-    `find_environments` reports the others.
-    """
-    if not is_existing(name):
-        return None
-    try:
-        if environments.find(name, folder) is not None:
-            return None
-        reason = environments.reason_not_made(name, folder)
-    except InputError as error:
-        return error.what, error.fix
-    return reason.what, reason.fix
+def _require_existing(folder: Path, name: str) -> None:
+    """Check that an environment that corebound did not make is there."""
+    if is_existing(name):
+        environments.existing(name, folder)
 
 
 def _read_file(path: Path) -> bytes:
@@ -349,24 +339,17 @@ def host_capabilities(
         },
         without_framework={
             key: reason
-            for key in {(cell.environment, cell.framework): None for cell in cells}
-            if (reason := _lacks_framework(*key, made, loaded)) is not None
+            for key in dict.fromkeys((cell.environment, cell.framework) for cell in cells)
+            # The others have requirements of their own.
+            if (environment := made[key[0]]) is not None
+            and (key[0] == HOST or is_existing(key[0]))
+            and (
+                reason := find_module.reason_without(
+                    key[1], folder=folder_of(key[0], loaded), python=environment.python
+                )
+            )
         },
     )
-
-
-def _lacks_framework(
-    name: str,
-    framework: Framework,
-    made: Mapping[str, Environment | None],
-    loaded: Sequence[LoadedScenario],
-) -> CannotRun | None:
-    """Why an environment lacks a framework; None if it has it, or has requirements of its own."""
-    environment = made[name]
-    if environment is None or not (name == HOST or is_existing(name)):
-        return None
-    folder = folder_of(name, loaded)
-    return find_module.reason_without(framework, folder=folder, python=environment.python)
 
 
 def plan_task(

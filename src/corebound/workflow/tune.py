@@ -18,7 +18,7 @@ from corebound.analysis.tuning_proofs import Proof
 from corebound.analysis.tuning_text import headline, name_of, provenance, race_line
 from corebound.analysis.wording import capital, count, day
 from corebound.errors import InputError
-from corebound.launch.process_settings import blas_layers
+from corebound.launch.find_module import blas_layers
 from corebound.machine import discovery
 from corebound.machine.doctor.result import HostCheck
 from corebound.planning.artefacts import ArtefactKind
@@ -363,13 +363,8 @@ def _blas_layers(loaded: LoadedScenario) -> tuple[str, ...]:
     """How the BLAS of a scenario's NumPy makes threads."""
     if any(dict(cell.parameters).get("blas") == "mkl" for cell in loaded.cells):
         return ("intel",)  # a built-in workload loads it beside NumPy's own
-    made = find_environments((loaded,), Path.cwd())
-    return tuple(
-        layer
-        for environment in made.values()
-        if environment is not None
-        for layer in blas_layers(environment.python)
-    )
+    made = filter(None, find_environments((loaded,), Path.cwd()).values())
+    return tuple(layer for environment in made for layer in blas_layers(environment.python))
 
 
 def _values(point: Point, keys: Sequence[str]) -> dict[str, Any]:

@@ -48,14 +48,7 @@ def write_artefacts(
     about: Sequence[str],
     notify: Notify,
 ) -> tuple[Artefact, ...]:
-    """Write the artefacts of a configuration into a folder, and return them.
-
-    Args:
-        planned: The configuration.
-        kinds: What to write.
-        folder: Where to.
-        about: Where the configuration comes from, a line each.
-        notify: Called with why a kind is not written.
+    """Write the artefacts of a configuration into a folder, and say why a kind has none.
 
     Raises:
         InputError: The folder cannot be written.

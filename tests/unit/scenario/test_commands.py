@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from corebound.errors import ScenarioFaults
-from corebound.scenario.files import EnvironmentFinder, name_in_working_directory
+from corebound.errors import InputError, ScenarioFaults
+from corebound.scenario.files import name_in_working_directory
 from corebound.scenario.loader import load
 from corebound.scenario.models import CommandWorkload
 
@@ -17,11 +17,13 @@ HEAD = "schema: 1\nname: a\ntitle: T\nquestion: Q?\n"
 SORT = HEAD + "workload: {command: [sort, '{file}']}\n"
 
 
-def faults(
-    text: str, existing: tuple[str, ...] = (), missing: EnvironmentFinder | None = None
-) -> str:
+def faults(text: str, existing: tuple[str, ...] = (), missing: str | None = None) -> str:
+    def find_environment(name: str) -> None:
+        if missing is not None:
+            raise InputError(what=missing.format(name), where="", fix="Create it.")
+
     with pytest.raises(ScenarioFaults) as caught:
-        load(text.encode(), "f.yaml", None, existing.__contains__, missing)
+        load(text.encode(), "f.yaml", None, existing.__contains__, find_environment)
     return str(caught.value)
 
 
@@ -150,8 +152,8 @@ def test_only_an_environment_that_is_there_is_asked_for_its_framework(
 ) -> None:
     text = f"{HEAD}workload: {workload}\nenvironment: {environment}\n"
 
-    assert "does not name its framework" in faults(text, missing=lambda _name: None)
-    told = faults(text, missing=lambda name: (f"there is no {name}.", "Create it."))
+    assert "does not name its framework" in faults(text)
+    told = faults(text, missing="there is no {}.")
     assert told.startswith("f.yaml:6: there is no ")
     assert "gone. Create it." in told
     assert "framework" not in told

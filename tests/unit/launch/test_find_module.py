@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from corebound.launch.process_settings import blas_layers
+from corebound.launch.find_module import blas_layers
 
 
 @pytest.mark.parametrize(
