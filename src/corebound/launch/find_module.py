@@ -86,19 +86,30 @@ def find(
     return Module(source=b"\n".join(filter(None, sources)), missing=missing)
 
 
-# The package of a framework, and its module, where they have another name.
-_PACKAGES = {"pytorch": "torch", "llama-cpp": "xllamacpp", "llama-server": "xllamacpp"}
-_MODULES = {**_PACKAGES, "scikit-learn": "sklearn", "torchserve": "ts"}
+# The module of a framework, where it has another name, and the package of a module.
+_MODULES = {
+    "pytorch": "torch",
+    "llama-cpp": "xllamacpp",
+    "llama-server": "xllamacpp",
+    "scikit-learn": "sklearn",
+    "torchserve": "ts",
+}
+_PACKAGES = {"sklearn": "scikit-learn", "ts": "torchserve"}
+# Their adapters read the sizes of pools by threadpoolctl.
+_WITH_POOLS = frozenset({"numpy", "scikit-learn", "lightgbm"})
 
 
 def reason_without(framework: Framework, *, folder: Path, python: Path) -> CannotRun | None:
     """Why an interpreter cannot run cells of a framework; None if it can. As for `find`."""
-    name, package = _MODULES.get(framework, framework), _PACKAGES.get(framework, framework)
-    if framework == "none" or _locate(name, folder, python, is_project=False) != []:
+    modules = [] if framework == "none" else [_MODULES.get(framework, framework)]
+    modules += ["threadpoolctl"] if framework in _WITH_POOLS else []
+    missing = [name for name in modules if _locate(name, folder, python, is_project=False) == []]
+    if not missing:
         return None
+    packages = shlex.join(_PACKAGES.get(name, name) for name in missing)
     return CannotRun(
-        what=f"no module named {name} in {python}.",
-        fix=f"Install it: `{shlex.quote(str(python))} -m pip install {package}`.",
+        what=f"no module named {' or '.join(missing)} in {python}.",
+        fix=f"Install it: `{shlex.quote(str(python))} -m pip install {packages}`.",
         cause="environment",
     )
 

@@ -43,11 +43,15 @@ def check_artefact(artefact: Artefact, *, python: str) -> Proof:
     return Proof(artefact=artefact, state="checked", evidence=f"Not launched here; {checked}.")
 
 
-def _failure(argv: list[str], stdin: str = "") -> Iterable[str]:
-    """The last line that a program says if it fails."""
-    said = subprocess.run(
+def _said(argv: list[str], stdin: str = "") -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
         argv, input=stdin, capture_output=True, text=True, check=False, timeout=_TIMEOUT_S
     )
+
+
+def _failure(argv: list[str], stdin: str = "") -> Iterable[str]:
+    """The last line that a program says if it fails."""
+    said = _said(argv, stdin)
     if said.returncode:
         yield said.stderr.strip().splitlines()[-1]
 
@@ -71,13 +75,7 @@ def _systemd_problems(text: str) -> Iterable[str]:
     with tempfile.TemporaryDirectory() as folder:
         unit = Path(folder) / "checked.service"
         unit.write_text(f"{text}\n[Service]\nExecStart=/bin/true\n")
-        said = subprocess.run(
-            [program, "verify", str(unit)],
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=_TIMEOUT_S,
-        )
+        said = _said([program, "verify", str(unit)])
     yield from (line for line in said.stderr.splitlines() if line.startswith(f"{unit}:"))
 
 
