@@ -66,7 +66,7 @@ def write_artefacts(
             notify(f"Not written: `{kind}` is for {what}.")
         elif all(artefact.kind != kind for artefact in written):
             others = f" These do: {can}." if can else ""
-            notify(f"Not written: `{kind}` has nothing of this configuration to set.{others}")
+            notify(f"Not written: `{kind}` can set nothing of this configuration.{others}")
     for artefact in written:
         file = folder / artefact.file
         with report_os_errors(
