@@ -196,8 +196,10 @@ class RateSearch:
 
     def _shrinkage(self, over_per_s: float) -> float:
         """How far to go down from the lowest rate, which is over the bound: less if it is close."""
-        share = dict(monotone_shares(self._kept()))[over_per_s]
-        return min(max(math.pow(SHARE / share, _STEEPNESS), _SHRINK), 1 / (1 + RESOLUTION) ** 2)
+        tried = [trial for trial in self.trials if trial.rate_per_s == over_per_s]
+        share = sum(trial.over for trial in tried) / sum(trial.requests for trial in tried)
+        factor = math.pow(SHARE / max(share, SHARE), _STEEPNESS)
+        return min(max(factor, _SHRINK), 1 / (1 + RESOLUTION) ** 2)
 
     def _needs_repetition(self) -> bool:
         """Whether the rate of the last trial has one odd trial, not yet decided by two more."""
