@@ -171,19 +171,18 @@ def _planned_scenarios(fleet: FleetFile, suite: Path) -> tuple[PlannedScenario, 
 
 
 def _hosts(fleet: FleetFile, fleet_folder: Path, notify: Notify) -> tuple[PlannedHost, ...]:
-    """The hosts of a fleet: those named, and those that its engine selects."""
+    """The hosts that are named or selected, with the labels of all their entries, own first."""
     hosts: dict[str, dict[str, str]] = {}
-    for entry in fleet.entries():
+    for entry in sorted(fleet.entries(), key=lambda entry: entry.name is None):
         names = [entry.name] if entry.name is not None else []
         if entry.name is None:
-            engine = open_engine(fleet, (), fleet_folder / "engine")
-            try:
+            with contextlib.closing(open_engine(fleet, (), fleet_folder / "engine")) as engine:
                 names = list(engine.select(entry))
             finally:
                 engine.close()
             notify(f"{len(names)} hosts selected")
         for name in names:
-            hosts.setdefault(name, dict(entry.labels))
+            hosts[name] = {**entry.labels, **hosts.get(name, {})}
     return tuple(PlannedHost(name=name, labels=labels) for name, labels in hosts.items())
 
 
