@@ -42,7 +42,10 @@ from corebound.workflow import scenarios
 from corebound.workflow.projects import Notify
 
 FOLDER = Path("reports/fleet")
-_POLL_S = 1.0
+# The wait between two questions to an engine that has all its jobs grows to this.
+_POLL_S, _MOST_POLLS = 1.0, 30
+# `status` looks at the latest rounds for shards that are not collected.
+_MOST_ROUNDS = 30
 # A worker process that was killed is replaced within seconds.
 _GRACE_S = 10.0
 _MOST_BYTES = 1 << 20
@@ -231,7 +234,8 @@ def run_fleet(
         coordinator = Coordinator(plan_folder, fleet, engine, now=clock.timestamp, again=again)
         _cancel_marker(plan_folder).unlink(missing_ok=True)
         try:
-            _wait(coordinator, plan_folder, notify, detach=detach, sleep=sleep)
+            patient = not engine.one_at_a_time
+            _wait(coordinator, plan_folder, notify, detach=detach, patient=patient, sleep=sleep)
         except KeyboardInterrupt:
             if not engine.outlives_us:
                 coordinator.cancel()
@@ -243,12 +247,16 @@ def _wait(
     coordinator: Coordinator,
     plan_folder: PlanFolder,
     notify: Notify,
+    patient: bool,
     *,
     detach: bool,
     sleep: Callable[[float], None],
 ) -> None:
-    """Step until nothing is in flight, and absent hosts have had a moment to come back."""
-    idle_s, before = 0.0, ""
+    """Step until nothing is in flight, and absent hosts have had a moment to come back.
+
+    Steps become rare if that is `patient`: no host idles until the next one.
+    """
+    idle_s, before, waited = 0.0, "", 0
     while True:
         is_active = coordinator.step()
         status = fleet_status(plan_folder.plan, coordinator.states)
@@ -264,7 +272,14 @@ def _wait(
         idle_s = 0.0 if is_active else idle_s + _POLL_S
         if not is_active and (not coordinator.waiting or idle_s > _GRACE_S):
             return
-        sleep(_POLL_S)
+        # A quarter of the wait so far: the end is seen late by that at most.
+        polls = min(max(1, waited // 4), _MOST_POLLS) if patient and is_active else 1
+        for _ in range(polls):
+            if _cancel_marker(plan_folder).exists():
+                coordinator.cancel()
+                return
+            sleep(_POLL_S)
+        waited += polls
 
 
 def _cancel_marker(plan_folder: PlanFolder) -> Path:
