@@ -30,15 +30,6 @@ class RefusedError(Exception):
     """Records that may not be merged; the message says why."""
 
 
-def read_local(record: RecordFile) -> bytes | None:
-    """A file of records that a host and the collector share; None if they do not share it."""
-    try:
-        data = atomic_write.read(Path(record.path))
-    except OSError:
-        return None
-    return data if hashlib.sha256(data).hexdigest() == record.sha256 else None
-
-
 def checked(record: RecordFile, data: bytes | None, host: str) -> bytes:
     """A file, if it is what its agent reported.
 
@@ -85,14 +76,16 @@ def check_run(data: bytes, plan: Plan, shard: Shard, host_ids: Mapping[str, str]
     expected = host_ids.get(shard.host)
     if expected is not None and expected != run.host.id:
         raise RefusedError(
-            f"{shard.host} was {expected} and now is {run.host.id}: another machine, or its CPUs"
-            " have changed. Use another name for it"
+            f"{shard.host} was {expected} and now is {run.host.id}: its machine, machine-id or CPUs"
+            f" have changed. To accept it, run `corebound fleet hosts forget FILE {shard.host}` and"
+            " collect again"
         )
     owner = next((host for host, known in host_ids.items() if known == run.host.id), shard.host)
     if owner != shard.host:
         raise RefusedError(
             f"{shard.host} claims the id {run.host.id}, which belongs to {owner}. If both were"
-            " cloned from one image, give each its own /etc/machine-id"
+            " cloned from one image, give each its own /etc/machine-id and measure a new round."
+            f" Then, or if {owner} was renamed, run `corebound fleet hosts forget FILE {owner}`"
         )
     _check_contents(run, plan, shard)
     return run

@@ -97,7 +97,7 @@ def test_a_host_that_claims_the_id_of_another_is_refused() -> None:
 
 
 def test_a_host_whose_id_has_changed_is_refused() -> None:
-    with pytest.raises(RefusedError, match="another machine"):
+    with pytest.raises(RefusedError, match="fleet hosts forget FILE n1"):
         check_run(record_bytes(RUN), PLAN, SHARD, {"n1": "0123456789ab"})
 
 

@@ -17,7 +17,7 @@ from corebound.errors import HostError
 from corebound.fleet import agent
 from corebound.fleet.engines import JobState, answer_of, no_answer
 from corebound.fleet.file import FleetFile, HostEntry, Slurm, duration_s
-from corebound.fleet.folder import AttemptState, RecordFile
+from corebound.fleet.folder import AttemptState
 from corebound.fleet.plan import Assignment
 
 # States of squeue(1) in which a job has not ended.
@@ -168,10 +168,6 @@ class SlurmEngine:
         """Cancel jobs; what they have started ends with them."""
         if jobs:
             _slurm("scancel", *(job for _, job in jobs.values()))
-
-    def read(self, _host: str, _record: RecordFile) -> bytes | None:
-        """All nodes share a file system with us, so there is no other way to read."""
-        return None
 
     def close(self) -> None:
         """Nothing is open."""
