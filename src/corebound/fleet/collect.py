@@ -53,7 +53,13 @@ def checked(record: RecordFile, data: bytes | None, host: str) -> bytes:
     raise RefusedError(f"{name} is not the file that its agent reported: the digests differ")
 
 
-def check_run(data: bytes, plan: Plan, shard: Shard, host_ids: Mapping[str, str]) -> Run:
+def check_run(
+    data: bytes,
+    plan: Plan,
+    shard: Shard,
+    host_ids: Mapping[str, str],
+    owners: Mapping[str, str],
+) -> Run:
     """Check that a file holds the records of a shard, of the host that it is for.
 
     Args:
@@ -61,6 +67,7 @@ def check_run(data: bytes, plan: Plan, shard: Shard, host_ids: Mapping[str, str]
         plan: The plan.
         shard: The shard.
         host_ids: The ids that the fleet's hosts have shown before, by their names.
+        owners: The host of each id, also of those that are forgotten but in this plan's records.
 
     Raises:
         RefusedError: It does not.
@@ -80,7 +87,7 @@ def check_run(data: bytes, plan: Plan, shard: Shard, host_ids: Mapping[str, str]
             f" have changed. To accept it, run `corebound fleet hosts forget FILE {shard.host}` and"
             " collect again"
         )
-    owner = next((host for host, known in host_ids.items() if known == run.host.id), shard.host)
+    owner = owners.get(run.host.id, shard.host)
     if owner != shard.host:
         raise RefusedError(
             f"{shard.host} claims the id {run.host.id}, which belongs to {owner}. If both were"
@@ -174,6 +181,7 @@ def collect_shard(
     read: Callable[[RecordFile], bytes | None],
     records: Path,
     host_ids: Mapping[str, str],
+    owners: Mapping[str, str],
 ) -> Collected:
     """Merge the files of one shard.
 
@@ -184,6 +192,7 @@ def collect_shard(
         read: Reads one of them; None if it cannot be reached.
         records: The folder of records.
         host_ids: The ids that the fleet's hosts have shown before.
+        owners: As of `check_run`.
 
     Raises:
         InputError: The folder of records cannot be written.
@@ -194,7 +203,7 @@ def collect_shard(
     try:
         for record in files:
             data = checked(record, read(record), shard.host)
-            run = check_run(data, plan, shard, host_ids)
+            run = check_run(data, plan, shard, host_ids, owners)
             file, how = merge(data, run, records)
             names.append(str(file.relative_to(records)))
             merges.append(how)

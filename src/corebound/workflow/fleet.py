@@ -391,6 +391,11 @@ def collect_fleet(
         unasked = _refresh(plan_folder, arrived, notify)
         known = plan_folder.host_ids()
         ids = dict(known)
+        owners = {host_id: host for host, host_id in known.items()}
+        for shard in plan_folder.plan.shards:
+            # Files of records are in a folder of their host's id.
+            collected = plan_folder.state_of(shard).collected
+            owners.update({Path(file).parts[0]: shard.host for file in collected})
         # Once, at the end: with a thousand hosts their ids are a large file.
         arrived.callback(_keep_ids, plan_folder, ids, known)
         for shard in plan_folder.plan.shards:
@@ -404,13 +409,15 @@ def collect_fleet(
                 read=partial(arrived.read, shard.host),
                 records=records,
                 host_ids=ids,
+                owners=owners,
             )
             is_there = [(records / file).is_file() for file in state.collected]
             if result.problem and not state.problem and is_there and all(is_there):
                 # It was collected before; its host was cleaned up, renamed or replaced since.
                 continue
-            if result.host_id is not None:
-                ids.setdefault(shard.host, result.host_id)
+            # What was collected before may be of a machine that is forgotten since.
+            if result.host_id is not None and not state.collected:
+                owners[ids.setdefault(shard.host, result.host_id)] = shard.host
             if result.problem:
                 notify(f"{shard.host}, {shard.scenario}: {result.problem}")
             after = replace(state, collected=result.files, problem=result.problem)

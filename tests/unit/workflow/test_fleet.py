@@ -360,6 +360,8 @@ def test_a_host_with_a_new_machine_id_is_accepted_once_the_old_one_is_forgotten(
     assert "fleet hosts forget FILE n1" in result.merged[n1.id].problem
 
     assert forget_host(second, "n1") == a_machine(name="clone").id
+    # What was measured with one machine id stays apart.
+    assert collect(first, tmp_path, tmp_path / "copies").merged[n2.id].problem
     assert collect(second, tmp_path, tmp_path / "copies").status.counts == {"collected": 2}
     assert second.host_ids() == {name: a_machine(name=name).id for name in ("n1", "n2")}
 
