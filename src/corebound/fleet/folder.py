@@ -325,7 +325,9 @@ def plans(fleet_folder: Path) -> list[PlanFolder]:
     for file in fleet_folder.glob("*/plan.json"):
         with suppress(OSError, ValueError, RecursionError):
             plan = msgspec.json.decode(atomic_write.read(file), type=_PlanFile).plan
-            found.append(PlanFolder(file.parent, plan))
+            # A copy under another name is no plan of the fleet.
+            if plan.id == file.parent.name:
+                found.append(PlanFolder(file.parent, plan))
     return sorted(found, key=lambda one: (one.plan.created_at, one.plan.id))
 
 
