@@ -131,10 +131,6 @@ class ShardState(Struct, frozen=True, kw_only=True):
     absent: str = ""
 
 
-def _no_check(_document: object) -> None:
-    """Everything that its types allow is consistent."""
-
-
 def _check_plan(document: _PlanFile) -> None:
     """Check that nothing was changed by hand: a plan is frozen, and its ids are hashes."""
     plan = document.plan
@@ -172,8 +168,8 @@ class _HostsFile(Struct, frozen=True, kw_only=True):
 
 
 _read_plan = decoder(_PlanFile, SCHEMA, _check_plan)
-_read_state = decoder(_StateFile, SCHEMA, _no_check)
-_read_hosts = decoder(_HostsFile, SCHEMA, _no_check)
+_read_state = decoder(_StateFile, SCHEMA, lambda _document: None)
+_read_hosts = decoder(_HostsFile, SCHEMA, lambda _document: None)
 _T = TypeVar("_T")
 
 
@@ -218,11 +214,6 @@ class PlanFolder:
                 fix="Copy the whole folder of the plan, or delete it and plan again.",
             )
         return key
-
-    @property
-    def engine_files(self) -> Path:
-        """The folder for files of the engine."""
-        return self.path / "engine"
 
     def state_of(self, shard: Shard) -> ShardState:
         """The state of a shard; the initial one if nothing happened yet.

@@ -7,8 +7,8 @@ import hashlib
 import os
 import tempfile
 import time
-from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections import ChainMap, Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -195,7 +195,7 @@ def _connected(plan_folder: PlanFolder) -> Iterator[tuple[FleetFile, Engine]]:
     """The engine of a plan."""
     fleet = fleet_of(plan_folder.plan)
     hosts = tuple(host.name for host in plan_folder.plan.hosts)
-    with contextlib.closing(open_engine(fleet, hosts, plan_folder.engine_files)) as engine:
+    with contextlib.closing(open_engine(fleet, hosts, plan_folder.path / "engine")) as engine:
         yield fleet, engine
 
 
@@ -389,15 +389,14 @@ def collect_fleet(
             where = ", ".join(map(str, copied))
             notify(f"{where}: no copy of a shard of the plan {plan_folder.plan.id}")
         unasked = _refresh(plan_folder, arrived, notify)
-        known = plan_folder.host_ids()
-        ids = dict(known)
-        owners = {host_id: host for host, host_id in known.items()}
+        ids = ChainMap[str, str]({}, plan_folder.host_ids())
+        owners = {host_id: host for host, host_id in ids.items()}
         for shard in plan_folder.plan.shards:
             # Files of records are in a folder of their host's id.
             collected = plan_folder.state_of(shard).collected
             owners.update({Path(file).parts[0]: shard.host for file in collected})
         # Once, at the end: with a thousand hosts their ids are a large file.
-        arrived.callback(_keep_ids, plan_folder, ids, known)
+        arrived.callback(_keep_ids, plan_folder, ids.maps[0])
         for shard in plan_folder.plan.shards:
             state = plan_folder.state_of(shard)
             if state.report is None or not is_done(state):
@@ -430,8 +429,8 @@ def collect_fleet(
     return CollectResult(merged=merged, status=status)
 
 
-def _keep_ids(plan_folder: PlanFolder, ids: dict[str, str], before: dict[str, str]) -> None:
-    if learned := dict(ids.items() - before.items()):
+def _keep_ids(plan_folder: PlanFolder, learned: Mapping[str, str]) -> None:
+    if learned:
         # Meanwhile another round may have been collected.
         plan_folder.write_host_ids({**learned, **plan_folder.host_ids()})
 
