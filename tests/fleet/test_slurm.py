@@ -19,6 +19,7 @@ from fleet.conftest import (
     until,
     write_fleet,
 )
+from support import repositories
 from support.commands import corebound, output_of
 
 
@@ -108,3 +109,38 @@ def test_a_cancelled_fleet_leaves_no_job(suite: Path, slurm_fleet: SlurmFleet) -
 
     until(lambda: slurm_fleet.nodes("idle") == set(HOSTS), "the end of the jobs")
     assert set(words(suite).values()) == {"cancelled"}
+
+
+def test_a_round_is_collected_at_once_though_another_was_planned_since(
+    suite: Path, slurm_fleet: SlurmFleet
+) -> None:
+    slurm_suite(suite)
+    output_of(suite, "fleet", "plan", "fleet.yaml", "--round", "a")
+    assert corebound(suite, "fleet", "run", "fleet.yaml", "--detach").code == 0
+    repositories.git(suite, "commit", "--quiet", "--allow-empty", "--message", "next")
+    output_of(suite, "fleet", "plan", "fleet.yaml", "--round", "b")
+
+    assert "--round a" in output_of(suite, "fleet", "status", "fleet.yaml")
+    reports = suite.parent / "work"
+    until(lambda: len([*reports.glob("*/*/*/report.json")]) == len(HOSTS), "the end of round a")
+    output_of(suite, "fleet", "collect", "fleet.yaml", "--round", "a")
+
+    check_each_host_measured_once(suite)
+    assert "--round a" not in output_of(suite, "fleet", "status", "fleet.yaml")
+
+
+def test_a_job_that_slurm_has_forgotten_is_over_and_its_report_counts(
+    suite: Path, slurm_fleet: SlurmFleet
+) -> None:
+    slurm_suite(suite, hosts=["n1"])
+    assert corebound(suite, "fleet", "run", "fleet.yaml", "--detach").code == 0
+    until(lambda: words(suite) == {"n1": "done"}, "the end of n1")
+    (state,) = suite.glob("reports/fleet/lab/*/shards/*.json")
+    document = json.loads(state.read_text())
+    document["state"]["report"] = None
+    document["state"]["attempts"][0] |= {"job": "999_0", "state": "queued"}
+    state.write_text(json.dumps(document))
+
+    output_of(suite, "fleet", "collect", "fleet.yaml")
+
+    assert words(suite) == {"n1": "collected"}

@@ -104,11 +104,12 @@ def done(shard: Shard, *files: RecordFile, ended_at: str = "2026-01-02T03:05:00Z
 class FakeEngine:
     """An engine whose answers a test decides: `answer` is asked for each job, at each poll."""
 
-    outlives_us = False
-    one_at_a_time = True
-
-    def __init__(self, answer: Callable[[Assignment], JobState]) -> None:
+    def __init__(
+        self, answer: Callable[[Assignment], JobState], *, keeps_jobs: bool = False
+    ) -> None:
         self._answer = answer
+        self.outlives_us = keeps_jobs
+        self.one_at_a_time = not keeps_jobs
         self.delivered: list[Assignment] = []
         self.again: list[bool] = []
         self.cancelled: list[str] = []

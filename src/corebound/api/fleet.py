@@ -26,6 +26,7 @@ class Fleet:
         file: str | PathLike[str],
         *,
         folder: str | PathLike[str] = workflow.FOLDER,
+        round_name: str | None = None,
         notify: Callable[[str], object] | None = None,
     ) -> None:
         """Name the fleet file; nothing is read yet.
@@ -33,9 +34,10 @@ class Fleet:
         Args:
             file: The fleet file.
             folder: The folder of the plans of all fleets.
+            round_name: The round, or the id of the plan; default: what was planned last.
             notify: Called with each line about the progress; `print` shows them.
         """
-        self._request = FleetRequest(file=Path(file), folder=Path(folder))
+        self._request = FleetRequest(file=Path(file), folder=Path(folder), round_name=round_name)
         self._notify = CallReporter(notify).notify
 
     def plan(self, round_name: str = "1") -> dict[str, Any]:
@@ -98,3 +100,7 @@ class Fleet:
             How many were cancelled; None if a `run` in another process stops its own.
         """
         return workflow.cancel_fleet(self._request.open())
+
+    def forget_host(self, host: str) -> str:
+        """Forget which machine a host was; returns the host id that it had."""
+        return workflow.forget_host(self._request.open(), host)

@@ -12,7 +12,7 @@ import itertools
 import os
 import re
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import Annotated, Any, ClassVar, NamedTuple, NoReturn
@@ -27,10 +27,10 @@ from corebound.errors import CRASHED, CoreboundError, InputError, user_error
 
 
 class CommandGroup(NamedTuple):
-    """A group of commands: its help, and the location of each command."""
+    """A group of commands: its help, and the location of each command, or a group in it."""
 
     help: str
-    locations: Mapping[str, str]
+    locations: Mapping[str, str | CommandGroup]
 
 
 # The location of each command, by its name, in the order of the help.
@@ -81,7 +81,14 @@ COMMANDS: Mapping[str, str | CommandGroup] = {
     ),
     "export": "export:export",
     "fleet": CommandGroup(
-        help="Measure on many hosts, through Dask, Slurm or Kubernetes.",
+        help="""Measure on many hosts, through Dask, Slurm or Kubernetes.
+
+        Examples:
+            corebound fleet plan fleet.yaml
+            corebound fleet run fleet.yaml
+            corebound fleet status fleet.yaml
+            corebound fleet collect fleet.yaml
+        """,
         locations={
             "plan": "fleet:plan",
             "run": "fleet:run",
@@ -89,6 +96,14 @@ COMMANDS: Mapping[str, str | CommandGroup] = {
             "collect": "fleet:collect",
             "resume": "fleet:resume",
             "cancel": "fleet:cancel",
+            "hosts": CommandGroup(
+                help="""Change which machines the fleet knows.
+
+                Examples:
+                    corebound fleet hosts forget fleet.yaml n1
+                """,
+                locations={"forget": "fleet:forget"},
+            ),
             "agent": "fleet:agent",
         },
     ),
@@ -128,15 +143,12 @@ class Group(TyperGroup):
             module, _, name = location.partition(":")
             function = getattr(_import(f"corebound.cli.commands.{module}"), name)
             interrupts.raise_exceptions()
-            parent.command(cmd_name, help=_help(function))(function)
+            parent.command(cmd_name, help=_help(function.__doc__))(function)
         return typer.main.get_group(parent).commands[cmd_name]
 
     def format_commands(self, _ctx: Any, formatter: Any) -> None:
         """Write the list of commands, each with the first line of its docstring."""
-        rows = [
-            (name, entry.help if isinstance(entry, CommandGroup) else _summary(entry))
-            for name, entry in self.locations.items()
-        ]
+        rows = [(name, _summary(entry)) for name, entry in self.locations.items()]
         with formatter.section("Commands"):
             formatter.write_dl(rows)
 
@@ -170,13 +182,15 @@ class _RootGroup(Group):
 def _group(commands: CommandGroup) -> typer.Typer:
     """The Typer of a group of commands, such as `corebound import`."""
     group = type("_SubGroup", (Group,), {"locations": commands.locations})
-    typer_app = typer.Typer(help=commands.help, cls=group, no_args_is_help=True)
+    typer_app = typer.Typer(help=_help(commands.help), cls=group, no_args_is_help=True)
     typer_app.callback()(_no_options)
     return typer_app
 
 
-def _summary(location: str) -> str:
+def _summary(location: str | CommandGroup) -> str:
     """The first line of a command's docstring, read from its source: importing all takes long."""
+    if isinstance(location, CommandGroup):
+        return location.help.splitlines()[0]
     module, _, name = location.partition(":")
     source = (Path(__file__).parent / "commands" / f"{module}.py").read_text("utf-8")
     match = re.search(rf'^def {name}\(.*?^    """(.+?)(?:"""|$)', source, re.DOTALL | re.MULTILINE)
@@ -189,10 +203,10 @@ def _no_options() -> None:
     """Take no options."""
 
 
-def _help(function: Callable[..., object]) -> str:
-    """The help of a command: its docstring, with the lines of the examples as they are."""
+def _help(text: str | None) -> str:
+    """The help of a command or a group, with the lines of the examples as they are."""
     # Click reads the backspace as: do not wrap this paragraph.
-    return inspect.cleandoc(function.__doc__ or "").replace("Examples:\n", "\b\nExamples:\n")
+    return inspect.cleandoc(text or "").replace("Examples:\n", "\b\nExamples:\n")
 
 
 app = typer.Typer(
@@ -308,9 +322,10 @@ def command_words(arguments: Sequence[str]) -> tuple[str, ...]:
     """The command that was typed, such as `import asv`; empty if there is none."""
     for number, word in enumerate(arguments):
         if word in COMMANDS:
-            location, following = COMMANDS[word], arguments[number + 1 : number + 2]
-            is_group = isinstance(location, CommandGroup)
-            return (word, *following) if is_group else (word,)
+            location, end = COMMANDS[word], number + 1
+            while isinstance(location, CommandGroup) and end < len(arguments):
+                location, end = location.locations.get(arguments[end], ""), end + 1
+            return tuple(arguments[number:end])
     return ()
 
 

@@ -30,15 +30,6 @@ class RefusedError(Exception):
     """Records that may not be merged; the message says why."""
 
 
-def read_local(record: RecordFile) -> bytes | None:
-    """A file of records that a host and the collector share; None if they do not share it."""
-    try:
-        data = atomic_write.read(Path(record.path))
-    except OSError:
-        return None
-    return data if hashlib.sha256(data).hexdigest() == record.sha256 else None
-
-
 def checked(record: RecordFile, data: bytes | None, host: str) -> bytes:
     """A file, if it is what its agent reported.
 
@@ -62,7 +53,13 @@ def checked(record: RecordFile, data: bytes | None, host: str) -> bytes:
     raise RefusedError(f"{name} is not the file that its agent reported: the digests differ")
 
 
-def check_run(data: bytes, plan: Plan, shard: Shard, host_ids: Mapping[str, str]) -> Run:
+def check_run(
+    data: bytes,
+    plan: Plan,
+    shard: Shard,
+    host_ids: Mapping[str, str],
+    owners: Mapping[str, str],
+) -> Run:
     """Check that a file holds the records of a shard, of the host that it is for.
 
     Args:
@@ -70,6 +67,7 @@ def check_run(data: bytes, plan: Plan, shard: Shard, host_ids: Mapping[str, str]
         plan: The plan.
         shard: The shard.
         host_ids: The ids that the fleet's hosts have shown before, by their names.
+        owners: The host of each id, also of those that are forgotten but in this plan's records.
 
     Raises:
         RefusedError: It does not.
@@ -85,14 +83,16 @@ def check_run(data: bytes, plan: Plan, shard: Shard, host_ids: Mapping[str, str]
     expected = host_ids.get(shard.host)
     if expected is not None and expected != run.host.id:
         raise RefusedError(
-            f"{shard.host} was {expected} and now is {run.host.id}: another machine, or its CPUs"
-            " have changed. Use another name for it"
+            f"{shard.host} was {expected} and now is {run.host.id}: its machine, machine-id or CPUs"
+            f" have changed. To accept it, run `corebound fleet hosts forget FILE {shard.host}` and"
+            " collect again"
         )
-    owner = next((host for host, known in host_ids.items() if known == run.host.id), shard.host)
+    owner = owners.get(run.host.id, shard.host)
     if owner != shard.host:
         raise RefusedError(
             f"{shard.host} claims the id {run.host.id}, which belongs to {owner}. If both were"
-            " cloned from one image, give each its own /etc/machine-id"
+            " cloned from one image, give each its own /etc/machine-id and measure a new round."
+            f" Then, or if {owner} was renamed, run `corebound fleet hosts forget FILE {owner}`"
         )
     _check_contents(run, plan, shard)
     return run
@@ -181,6 +181,7 @@ def collect_shard(
     read: Callable[[RecordFile], bytes | None],
     records: Path,
     host_ids: Mapping[str, str],
+    owners: Mapping[str, str],
 ) -> Collected:
     """Merge the files of one shard.
 
@@ -191,6 +192,7 @@ def collect_shard(
         read: Reads one of them; None if it cannot be reached.
         records: The folder of records.
         host_ids: The ids that the fleet's hosts have shown before.
+        owners: As of `check_run`.
 
     Raises:
         InputError: The folder of records cannot be written.
@@ -201,7 +203,7 @@ def collect_shard(
     try:
         for record in files:
             data = checked(record, read(record), shard.host)
-            run = check_run(data, plan, shard, host_ids)
+            run = check_run(data, plan, shard, host_ids, owners)
             file, how = merge(data, run, records)
             names.append(str(file.relative_to(records)))
             merges.append(how)

@@ -53,7 +53,8 @@ def assignment_of(folder: PlanFolder, fleet: FleetFile, shard: Shard) -> Assignm
 
 def in_flight(state: ShardState) -> bool:
     """Whether the last delivery of a shard has not ended, as far as is known."""
-    return bool(state.attempts) and state.attempts[-1].state in _IN_FLIGHT
+    is_open = bool(state.attempts) and state.attempts[-1].state in _IN_FLIGHT
+    return is_open and not is_done(state)
 
 
 def is_done(state: ShardState) -> bool:

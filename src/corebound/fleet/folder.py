@@ -17,11 +17,13 @@ import os
 import re
 import secrets
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from functools import cached_property
 from pathlib import Path
+from shlex import quote
 from typing import Any, Literal, TypeVar
 
+import msgspec
 import pydantic
 from msgspec import Struct, to_builtins
 from msgspec.structs import replace
@@ -33,6 +35,8 @@ from corebound.machine.lock import flock_holder
 from corebound.records import atomic_write
 from corebound.records.codec import UnreadableError, canonical, decoder, encode_document
 
+# Of many rounds, an error lists the latest.
+_MOST_LISTED = 10
 _ID = re.compile(r"[0-9a-f]{12}", re.ASCII)
 # As many bytes as SHA-256 gives, which RFC 2104 recommends.
 _KEY_BYTES = 32
@@ -127,10 +131,6 @@ class ShardState(Struct, frozen=True, kw_only=True):
     absent: str = ""
 
 
-def _no_check(_document: object) -> None:
-    """Everything that its types allow is consistent."""
-
-
 def _check_plan(document: _PlanFile) -> None:
     """Check that nothing was changed by hand: a plan is frozen, and its ids are hashes."""
     plan = document.plan
@@ -168,8 +168,8 @@ class _HostsFile(Struct, frozen=True, kw_only=True):
 
 
 _read_plan = decoder(_PlanFile, SCHEMA, _check_plan)
-_read_state = decoder(_StateFile, SCHEMA, _no_check)
-_read_hosts = decoder(_HostsFile, SCHEMA, _no_check)
+_read_state = decoder(_StateFile, SCHEMA, lambda _document: None)
+_read_hosts = decoder(_HostsFile, SCHEMA, lambda _document: None)
 _T = TypeVar("_T")
 
 
@@ -214,11 +214,6 @@ class PlanFolder:
                 fix="Copy the whole folder of the plan, or delete it and plan again.",
             )
         return key
-
-    @property
-    def engine_files(self) -> Path:
-        """The folder for files of the engine."""
-        return self.path / "engine"
 
     def state_of(self, shard: Shard) -> ShardState:
         """The state of a shard; the initial one if nothing happened yet.
@@ -315,12 +310,48 @@ def _write_key(file: Path) -> None:
         stream.write(secrets.token_hex(_KEY_BYTES))
 
 
-def open_folder(fleet_folder: Path) -> PlanFolder:
-    """Open the current plan of a fleet.
+def plans(fleet_folder: Path) -> list[PlanFolder]:
+    """The plans of a fleet, the oldest first, unchecked; damaged ones are left out."""
+    found = []
+    for file in fleet_folder.glob("*/plan.json"):
+        with suppress(OSError, ValueError, RecursionError):
+            plan = msgspec.json.decode(atomic_write.read(file), type=_PlanFile).plan
+            # A copy under another name is no plan of the fleet.
+            if plan.id == file.parent.name:
+                found.append(PlanFolder(file.parent, plan))
+    return sorted(found, key=lambda one: (one.plan.created_at, one.plan.id))
+
+
+def _path_of(fleet_folder: Path, name: str) -> Path:
+    """The folder of the only plan of a round, or of the plan with this id.
+
+    Raises:
+        InputError: There is none, or the round was planned for several commits.
+    """
+    known = plans(fleet_folder)
+    rounds = [one.plan.round for one in known]
+    same = [one for one in known if one.plan.round == name]
+    found = same or [one for one in known if one.path.name == name]
+    if len(found) == 1:
+        return found[0].path
+    names = [f"`--round {one.path.name}` (commit {one.plan.commit.name})" for one in same]
+    names = names or [f"`--round {quote(one)}`" for one in dict.fromkeys(rounds)]
+    latest = ", ".join(reversed(names[-_MOST_LISTED:]))
+    raise InputError(
+        what=f"{len(same) or 'no'} plans have the round `{name}`.",
+        where=str(fleet_folder),
+        fix=f"Choose {latest or 'it with `corebound fleet plan FILE --round NAME`'}.",
+    )
+
+
+def open_folder(fleet_folder: Path, round_name: str | None = None) -> PlanFolder:
+    """Open the current plan of a fleet, or the one of a round or with an id.
 
     Raises:
         InputError: There is none, or it is damaged.
     """
+    if round_name is not None:
+        return open_path(_path_of(fleet_folder, round_name))
     try:
         current = (fleet_folder / "current").read_text(encoding="utf-8").strip()
     except (OSError, UnicodeDecodeError):

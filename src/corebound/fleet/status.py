@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from msgspec import Struct, to_builtins
 
@@ -15,11 +15,7 @@ from corebound.fleet.plan import Plan
 Word = Literal[
     "collected", "done", "running", "queued", "planned", "lost", "failed", "refused", "cancelled"
 ]
-WORDS: tuple[Word, ...] = (
-    "collected", "done", "running", "queued", "planned", "lost", "failed", "refused", "cancelled",
-)  # fmt: skip
-# Shards that `resume` delivers again, or that a person must look at.
-UNFINISHED: frozenset[Word] = frozenset({"planned", "lost", "failed", "refused", "cancelled"})
+WORDS: tuple[Word, ...] = get_args(Word)
 
 
 class ShardStatus(Struct, frozen=True, kw_only=True):
@@ -45,7 +41,11 @@ class ShardStatus(Struct, frozen=True, kw_only=True):
 
 
 class FleetStatus(Struct, frozen=True, kw_only=True):
-    """The status of a plan."""
+    """The status of a plan.
+
+    `unasked` says why the engine could not be asked about shards in flight. `uncollected` has other
+    rounds with shards that are in flight or done, the latest first, and the number of these.
+    """
 
     plan: str
     name: str
@@ -53,6 +53,8 @@ class FleetStatus(Struct, frozen=True, kw_only=True):
     engine: str
     commit: str
     shards: tuple[ShardStatus, ...]
+    unasked: str = ""
+    uncollected: dict[str, int] = {}
 
     @property
     def counts(self) -> dict[Word, int]:

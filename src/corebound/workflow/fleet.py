@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import os
 import tempfile
 import time
+from collections import ChainMap, Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from msgspec import Struct, to_builtins
 from msgspec.structs import replace
@@ -18,7 +20,7 @@ from msgspec.structs import replace
 from corebound import __version__, clock, git
 from corebound.errors import CoreboundError, Fault, InputError, ScenarioFaults
 from corebound.fleet import agent, folder
-from corebound.fleet.collect import Collected, collect_shard, read_local
+from corebound.fleet.collect import Collected, collect_shard
 from corebound.fleet.coordinator import (
     DAMAGED,
     UNSIGNED,
@@ -28,7 +30,7 @@ from corebound.fleet.coordinator import (
     in_flight,
     is_done,
 )
-from corebound.fleet.engines import Engine, open_engine
+from corebound.fleet.engines import Engine, RemoteEngine, open_engine
 from corebound.fleet.file import FleetFile, load_fleet
 from corebound.fleet.folder import PlanFolder, RecordFile, ShardReport, ShardState
 from corebound.fleet.plan import PlannedHost, PlannedScenario, Shard, Source, freeze
@@ -42,25 +44,29 @@ from corebound.workflow import scenarios
 from corebound.workflow.projects import Notify
 
 FOLDER = Path("reports/fleet")
-_POLL_S = 1.0
+# The wait between two questions to an engine that has all its jobs grows to this.
+_POLL_S, _MOST_POLLS = 1.0, 30
+# `status` looks at the latest rounds for shards that are not collected.
+_MOST_ROUNDS = 30
 # A worker process that was killed is replaced within seconds.
 _GRACE_S = 10.0
 _MOST_BYTES = 1 << 20
 
 
 class FleetRequest(Struct, frozen=True, kw_only=True):
-    """The fleet file, and the folder of all fleets' plans."""
+    """The fleet file, the folder of all fleets' plans, and which plan; None is the current one."""
 
     file: Path
     folder: Path = FOLDER
+    round_name: str | None = None
 
     def open(self) -> PlanFolder:
-        """Open the current plan.
+        """Open the plan.
 
         Raises:
-            CoreboundError: The fleet file is invalid, or there is no plan.
+            CoreboundError: The fleet file is invalid, or there is no such plan.
         """
-        return folder.open_folder(self.folder / read_fleet(self.file).name)
+        return folder.open_folder(self.folder / read_fleet(self.file).name, self.round_name)
 
 
 def read_fleet(file: Path) -> FleetFile:
@@ -171,19 +177,16 @@ def _planned_scenarios(fleet: FleetFile, suite: Path) -> tuple[PlannedScenario, 
 
 
 def _hosts(fleet: FleetFile, fleet_folder: Path, notify: Notify) -> tuple[PlannedHost, ...]:
-    """The hosts of a fleet: those named, and those that its engine selects."""
+    """The hosts that are named or selected, with the labels of all their entries, own first."""
     hosts: dict[str, dict[str, str]] = {}
-    for entry in fleet.entries():
+    for entry in sorted(fleet.entries(), key=lambda entry: entry.name is None):
         names = [entry.name] if entry.name is not None else []
         if entry.name is None:
-            engine = open_engine(fleet, (), fleet_folder / "engine")
-            try:
+            with contextlib.closing(open_engine(fleet, (), fleet_folder / "engine")) as engine:
                 names = list(engine.select(entry))
-            finally:
-                engine.close()
             notify(f"{len(names)} hosts selected")
         for name in names:
-            hosts.setdefault(name, dict(entry.labels))
+            hosts[name] = {**entry.labels, **hosts.get(name, {})}
     return tuple(PlannedHost(name=name, labels=labels) for name, labels in hosts.items())
 
 
@@ -192,11 +195,8 @@ def _connected(plan_folder: PlanFolder) -> Iterator[tuple[FleetFile, Engine]]:
     """The engine of a plan."""
     fleet = fleet_of(plan_folder.plan)
     hosts = tuple(host.name for host in plan_folder.plan.hosts)
-    engine = open_engine(fleet, hosts, plan_folder.engine_files)
-    try:
+    with contextlib.closing(open_engine(fleet, hosts, plan_folder.path / "engine")) as engine:
         yield fleet, engine
-    finally:
-        engine.close()
 
 
 def run_fleet(
@@ -232,7 +232,8 @@ def run_fleet(
         coordinator = Coordinator(plan_folder, fleet, engine, now=clock.timestamp, again=again)
         _cancel_marker(plan_folder).unlink(missing_ok=True)
         try:
-            _wait(coordinator, plan_folder, notify, detach=detach, sleep=sleep)
+            patient = not engine.one_at_a_time
+            _wait(coordinator, plan_folder, notify, detach=detach, patient=patient, sleep=sleep)
         except KeyboardInterrupt:
             if not engine.outlives_us:
                 coordinator.cancel()
@@ -246,10 +247,14 @@ def _wait(
     notify: Notify,
     *,
     detach: bool,
+    patient: bool,
     sleep: Callable[[float], None],
 ) -> None:
-    """Step until nothing is in flight, and absent hosts have had a moment to come back."""
-    idle_s, before = 0.0, ""
+    """Step until nothing is in flight, and absent hosts have had a moment to come back.
+
+    Steps become rare if that is `patient`: no host idles until the next one.
+    """
+    idle_s, before, waited = 0.0, "", 0
     while True:
         is_active = coordinator.step()
         status = fleet_status(plan_folder.plan, coordinator.states)
@@ -259,13 +264,17 @@ def _wait(
             before = counts
         if detach:
             return
-        if _cancel_marker(plan_folder).exists():
-            coordinator.cancel()
-            return
         idle_s = 0.0 if is_active else idle_s + _POLL_S
         if not is_active and (not coordinator.waiting or idle_s > _GRACE_S):
             return
-        sleep(_POLL_S)
+        # A quarter of the wait so far: the end is seen late by that at most.
+        polls = min(max(1, waited // 4), _MOST_POLLS) if patient and is_active else 1
+        for _ in range(polls):
+            if _cancel_marker(plan_folder).exists():
+                coordinator.cancel()
+                return
+            sleep(_POLL_S)
+        waited += polls
 
 
 def _cancel_marker(plan_folder: PlanFolder) -> Path:
@@ -293,22 +302,48 @@ def cancel_fleet(plan_folder: PlanFolder) -> int | None:
 
 
 def status_of_fleet(plan_folder: PlanFolder) -> FleetStatus:
-    """The status of a plan; asks the engine if it keeps jobs by itself.
+    """The status of a plan, with the reports that have arrived and the engine's answers.
 
     Raises:
         CoreboundError: The plan's folder is damaged.
     """
-    absent: Mapping[str, str] = {}
-    states = _states(plan_folder)
-    pending = any(map(in_flight, states.values()))
-    if pending and plan_folder.plan.engine != "dask":
-        with contextlib.suppress(CoreboundError), contextlib.ExitStack() as stack:
-            stack.enter_context(plan_folder.lock())
-            fleet, engine = stack.enter_context(_connected(plan_folder))
-            coordinator = Coordinator(plan_folder, fleet, engine, now=clock.timestamp)
-            coordinator.poll()
-            states = coordinator.states
-    return fleet_status(plan_folder.plan, states, absent)
+    unasked = ""
+    with contextlib.suppress(CoreboundError), plan_folder.lock():
+        unasked = _refresh(plan_folder, _Arrived(plan_folder, ()), notify=lambda _message: None)
+    return _status(plan_folder, unasked)
+
+
+def _status(plan_folder: PlanFolder, unasked: str) -> FleetStatus:
+    plans = folder.plans(plan_folder.path.parent)
+    rounds = Counter(one.plan.round for one in plans)
+    uncollected = {}
+    for other in plans[: -_MOST_ROUNDS - 1 : -1]:
+        with contextlib.suppress(CoreboundError):
+            counts = fleet_status(other.plan, _states(other)).counts
+            number = sum(counts.get(word, 0) for word in ("done", "running", "queued"))
+            if number and other.path != plan_folder.path:
+                is_alone = rounds[other.plan.round] == 1
+                uncollected[other.plan.round if is_alone else other.path.name] = number
+    status = fleet_status(plan_folder.plan, _states(plan_folder))
+    return replace(status, unasked=unasked, uncollected=uncollected)
+
+
+def _refresh(plan_folder: PlanFolder, arrived: _Arrived, notify: Notify) -> str:
+    """Ask the engine about what is in flight, and take the reports that are here.
+
+    Returns:
+        Why the engine could not be asked; empty if it was, or nothing is in flight.
+    """
+    unasked = ""
+    # Dask forgets its tasks when the command that submitted them ends.
+    if plan_folder.plan.engine != "dask" and any(map(in_flight, _states(plan_folder).values())):
+        try:
+            with _connected(plan_folder) as (fleet, engine):
+                Coordinator(plan_folder, fleet, engine, now=clock.timestamp).poll()
+        except CoreboundError as error:
+            unasked = error.what
+    _take_reports(plan_folder, arrived, notify)
+    return unasked if any(map(in_flight, _states(plan_folder).values())) else ""
 
 
 def _states(plan_folder: PlanFolder) -> dict[str, ShardState]:
@@ -349,117 +384,180 @@ def collect_fleet(
         InputError: The folder of records cannot be written; what is collected stays.
     """
     merged: dict[str, Collected] = {}
-    with plan_folder.lock():
-        copies = _Copies(copied)
-        if copied and not any(map(copies.has, plan_folder.plan.shards)):
+    with plan_folder.lock(), _Arrived(plan_folder, copied) as arrived:
+        if copied and not any(map(arrived.is_copied, plan_folder.plan.shards)):
             where = ", ".join(map(str, copied))
             notify(f"{where}: no copy of a shard of the plan {plan_folder.plan.id}")
-        _take_copied_reports(plan_folder, copies, notify)
+        unasked = _refresh(plan_folder, arrived, notify)
+        ids = ChainMap[str, str]({}, plan_folder.host_ids())
+        owners = {host_id: host for host, host_id in ids.items()}
+        for shard in plan_folder.plan.shards:
+            # Files of records are in a folder of their host's id.
+            collected = plan_folder.state_of(shard).collected
+            owners.update({Path(file).parts[0]: shard.host for file in collected})
+        # Once, at the end: with a thousand hosts their ids are a large file.
+        arrived.callback(_keep_ids, plan_folder, ids.maps[0])
+        for shard in plan_folder.plan.shards:
+            state = plan_folder.state_of(shard)
+            if state.report is None or not is_done(state):
+                continue
+            result = collect_shard(
+                plan_folder.plan,
+                shard,
+                files=state.report.records,
+                read=partial(arrived.read, shard.host),
+                records=records,
+                host_ids=ids,
+                owners=owners,
+            )
+            is_there = [(records / file).is_file() for file in state.collected]
+            if result.problem and not state.problem and is_there and all(is_there):
+                # It was collected before; its host was cleaned up, renamed or replaced since.
+                continue
+            # What was collected before may be of a machine that is forgotten since.
+            if result.host_id is not None and not state.collected:
+                owners[ids.setdefault(shard.host, result.host_id)] = shard.host
+            if result.problem:
+                notify(f"{shard.host}, {shard.scenario}: {result.problem}")
+            after = replace(state, collected=result.files, problem=result.problem)
+            if after != state:
+                plan_folder.write_state(shard, after)
+            merged[shard.id] = result
+        status = _status(plan_folder, unasked or arrived.unasked)
+    if status.unasked:
+        notify(f"The engine was not asked: {status.unasked}")
+    return CollectResult(merged=merged, status=status)
+
+
+def _keep_ids(plan_folder: PlanFolder, learned: Mapping[str, str]) -> None:
+    if learned:
+        # Meanwhile another round may have been collected.
+        plan_folder.write_host_ids({**learned, **plan_folder.host_ids()})
+
+
+def forget_host(plan_folder: PlanFolder, host: str) -> str:
+    """Forget which machine a host was, so that the next one of that name is accepted.
+
+    Returns:
+        The host id that it had.
+
+    Raises:
+        CoreboundError: None is known, or another command works on the plan.
+    """
+    with plan_folder.lock():
         ids = plan_folder.host_ids()
-        with contextlib.ExitStack() as stack:
-            engine: list[Engine] = []
-            # Once, at the end: with a thousand hosts their ids are a large file.
-            stack.callback(_keep_ids, plan_folder, ids, dict(ids))
-
-            def read(host: str, record: RecordFile) -> bytes | None:
-                data = read_local(record)
-                data = copies.read(record) if data is None else data
-                if data is None and not copied:
-                    if not engine:
-                        engine.append(stack.enter_context(_connected(plan_folder))[1])
-                    data = engine[0].read(host, record)
-                return data
-
-            for shard in plan_folder.plan.shards:
-                state = plan_folder.state_of(shard)
-                if state.report is None or not is_done(state):
-                    continue
-                result = collect_shard(
-                    plan_folder.plan,
-                    shard,
-                    files=state.report.records,
-                    read=partial(read, shard.host),
-                    records=records,
-                    host_ids=ids,
-                )
-                if result.host_id is not None:
-                    ids.setdefault(shard.host, result.host_id)
-                if result.problem:
-                    notify(f"{shard.host}, {shard.scenario}: {result.problem}")
-                after = replace(state, collected=result.files, problem=result.problem)
-                if after != state:
-                    plan_folder.write_state(shard, after)
-                merged[shard.id] = result
-    return CollectResult(merged=merged, status=status_of_fleet(plan_folder))
-
-
-def _keep_ids(plan_folder: PlanFolder, ids: dict[str, str], before: dict[str, str]) -> None:
-    if ids != before:
+        if host not in ids:
+            raise InputError(
+                what=f"no machine of the host `{host}` is known.",
+                where=str(plan_folder.path.parent),
+                fix=f"Name one of: {', '.join(sorted(ids)[:10]) or 'none, collect first'}.",
+            )
+        forgotten = ids.pop(host)
         plan_folder.write_host_ids(ids)
+        return forgotten
 
 
 # A file of records is found by this many last parts of its path, a report by three.
 _RECORD_PARTS, _REPORT_PARTS = 5, 3
 
 
-class _Copies:
-    """The files of copies of the hosts' working folders, listed once.
+class _Arrived(contextlib.ExitStack):
+    """The files of agents: in the plan's working folder, in copies of the hosts' ones, on hosts.
 
     A file may have been copied several times, and some of the copies be old or incomplete.
     """
 
-    def __init__(self, roots: Sequence[Path]) -> None:
-        """List them."""
+    def __init__(self, plan_folder: PlanFolder, copies: Sequence[Path]) -> None:
+        """List the copies; the hosts are asked only without any."""
+        super().__init__()
+        self._plan_folder = plan_folder
+        self._may_ask = plan_folder.plan.engine == "dask" and not copies
+        self._engine: RemoteEngine | None = None
+        # Why the hosts could not be asked.
+        self.unasked = ""
+        task = assignment_of(plan_folder, fleet_of(plan_folder.plan), plan_folder.plan.shards[0])
+        self._work = agent.place(task).parents[1]
         self._files: dict[tuple[str, ...], list[Path]] = {}
-        for root in roots:
+        for root in copies:
             for name, parts in (("report.json", _REPORT_PARTS), ("*.jsonl", _RECORD_PARTS)):
                 for file in sorted(root.rglob(name)):
                     self._files.setdefault(file.parts[-parts:], []).append(file)
 
-    def has(self, shard: Shard) -> bool:
-        """Whether there is a report of a shard, of any content."""
+    def is_copied(self, shard: Shard) -> bool:
+        """Whether the copies have a report of a shard, of any content."""
         return (shard.host, shard.id, "report.json") in self._files
 
-    def report(self, shard: Shard, key: str) -> ShardReport | None:
-        """The report of a shard's agent, best a signed one that it is done; None without any."""
-        files = self._files.get((shard.host, shard.id, "report.json"), ())
-        reports = [report for file in files if (report := agent.read_report(file)) is not None]
-        own = [report for report in reports if report.shard == shard.id]
-        return min(own, key=lambda one: (not one.is_signed(key), one.state != "done"), default=None)
+    def report(self, shard: Shard) -> ShardReport | str | None:
+        """The signed report of a shard's agent, best that it is done.
 
-    def read(self, record: RecordFile) -> bytes | None:
+        Returns:
+            Why a report does not count if none does; None if there is none.
+        """
+        own = self._work / shard.host / shard.id / "report.json"
+        files = [*self._files.get(own.parts[-_REPORT_PARTS:], ())]
+        # False, not an error, if only another user may look there.
+        files += [own] if os.access(own, os.R_OK) else []
+        read = [report for file in files if (report := agent.read_report(file)) is not None]
+        whole = [report for report in read if report.shard == shard.id]
+        signed = [report for report in whole if report.is_signed(self._plan_folder.key)]
+        if signed:
+            return min(signed, key=lambda report: report.state != "done")
+        return (UNSIGNED if whole else DAMAGED) if files else None
+
+    def read(self, host: str, record: RecordFile) -> bytes | None:
         """A file of records, whole if any copy is; None if there is none."""
         found = None
-        for file in self._files.get(Path(record.path).parts[-_RECORD_PARTS:], ()):
+        parts = Path(record.path).parts[-_RECORD_PARTS:]
+        for file in (Path(record.path), self._work.joinpath(*parts), *self._files.get(parts, ())):
             with contextlib.suppress(OSError):
                 found = atomic_write.read(file)
                 if hashlib.sha256(found).hexdigest() == record.sha256:
-                    break
-        return found
+                    return found
+        asked = self._ask(host, record)
+        return found if asked is None else asked
+
+    def _ask(self, host: str, record: RecordFile) -> bytes | None:
+        """A file of records from its host, whose engine is connected at the first question."""
+        if self.unasked or not self._may_ask:
+            return None
+        try:
+            if self._engine is None:
+                engine = self.enter_context(_connected(self._plan_folder))[1]
+                self._engine = cast("RemoteEngine", engine)
+            return self._engine.read(host, record)
+        except CoreboundError as error:
+            self.unasked = error.what
+            return None
 
 
-def _take_copied_reports(plan_folder: PlanFolder, copies: _Copies, notify: Notify) -> None:
-    """Take the reports of agents from copies of their hosts' folders, if they are signed."""
+def _take_reports(plan_folder: PlanFolder, arrived: _Arrived, notify: Notify) -> None:
+    """Take the reports of agents that no engine has returned, if they are signed."""
     for shard in plan_folder.plan.shards:
-        report = copies.report(shard, plan_folder.key)
         state = plan_folder.state_of(shard)
-        if not copies.has(shard) or is_done(state):
+        if is_done(state) or (report := arrived.report(shard)) is None:
             continue
-        if report is not None and report.is_signed(plan_folder.key):
-            plan_folder.write_state(shard, replace(state, report=report, problem=""))
-        else:
-            problem = DAMAGED if report is None else UNSIGNED
-            notify(f"{shard.host}, {shard.scenario}: {problem}")
-            plan_folder.write_state(shard, replace(state, problem=problem))
+        # Beside the job of an engine, a file may be of an earlier job.
+        is_by_hand = arrived.is_copied(shard) or not state.attempts
+        after = state
+        if isinstance(report, ShardReport):
+            if is_by_hand or report.state == "done":
+                after = replace(state, report=report, problem="")
+        elif is_by_hand:
+            notify(f"{shard.host}, {shard.scenario}: {report}")
+            after = replace(state, problem=report)
+        if after != state:
+            plan_folder.write_state(shard, after)
 
 
 def open_or_plan(request: FleetRequest, notify: Notify) -> PlanFolder:
-    """Open the current plan of a fleet; make it if there is none.
+    """Open the plan of a fleet; make the current one if there is none.
 
     Raises:
         CoreboundError: The fleet file has changed since it was planned, or as `plan_fleet`.
     """
     fleet = read_fleet(request.file)
+    if request.round_name is not None:
+        return request.open()
     if not (request.folder / fleet.name / "current").exists():
         return plan_fleet(request, "1", notify)
     plan_folder = request.open()
@@ -467,18 +565,9 @@ def open_or_plan(request: FleetRequest, notify: Notify) -> PlanFolder:
         raise InputError(
             what="it has changed since it was planned.",
             where=str(request.file),
-            fix="Plan again with `corebound fleet plan`.",
+            fix="Plan again with `corebound fleet plan`, or name the planned round with --round.",
         )
     return plan_folder
-
-
-def open_plan(path: Path) -> PlanFolder:
-    """Open a plan by its own folder, on a host.
-
-    Raises:
-        InputError: It is no such folder.
-    """
-    return folder.open_path(path)
 
 
 def carry_out_by_hand(

@@ -28,6 +28,7 @@ FUNCTIONS = {
     "environment remove": "remove_environments",
     "import asv": "import_asv",
     "import profile": "import_profiles",
+    "fleet hosts forget": "Fleet.forget_host",
 }
 # The commands without a function, and why.
 WITHOUT = {
@@ -55,7 +56,7 @@ def function_of(name: str) -> str:
     """The name of a command's function in the API."""
     group, _, verb = name.partition(" ")
     if group == "fleet":
-        return f"Fleet.{verb}"
+        return FUNCTIONS.get(name, f"Fleet.{verb}")
     if group == "import":
         return FUNCTIONS.get(name, "import_results")
     return FUNCTIONS.get(name, name.replace("-", "_"))

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from corebound.cli.app import COMMANDS, app, main
+from corebound.cli.app import COMMANDS, app, command_words, main
 from corebound.machine import lock
 
 
@@ -95,3 +95,31 @@ def test_each_command_has_a_complete_line_in_the_help() -> None:
     told = done.output.split("Commands:")[1].splitlines()[1:]
     assert [line.split()[0] for line in told if line] == list(COMMANDS)
     assert [line for line in told if line.endswith("...")] == []
+
+
+@pytest.mark.parametrize(
+    "words",
+    ["", "plan", "run", "resume", "status", "collect", "cancel", "agent", "hosts", "hosts forget"],
+)
+def test_the_help_of_a_fleet_and_each_of_its_commands_has_an_example(words: str) -> None:
+    command = f"fleet {words}".split()
+
+    done = CliRunner().invoke(app, [*command, "--help"])
+
+    assert f"corebound {' '.join(command)} " in done.output.partition("Examples:")[2]
+
+
+@pytest.mark.parametrize(
+    ("typed", "command"),
+    [
+        ("--version run", "run"),
+        ("run run", "run"),
+        ("fleet", "fleet"),
+        ("fleet plan fleet.yaml", "fleet plan"),
+        ("fleet hosts forget fleet.yaml n1", "fleet hosts forget"),
+        ("import none x", "import none"),
+        ("none", ""),
+    ],
+)
+def test_the_command_that_was_typed_includes_its_groups(typed: str, command: str) -> None:
+    assert " ".join(command_words(typed.split())) == command

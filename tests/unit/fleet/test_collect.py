@@ -93,12 +93,12 @@ def test_a_host_that_claims_the_id_of_another_is_refused() -> None:
     impostor = shard_run(PLAN, OTHER, machine="n1")
 
     with pytest.raises(RefusedError, match=r"n2 claims the id .* which belongs to n1"):
-        check_run(record_bytes(impostor), PLAN, OTHER, {"n1": RUN.host.id})
+        check_run(record_bytes(impostor), PLAN, OTHER, {}, {RUN.host.id: "n1"})
 
 
 def test_a_host_whose_id_has_changed_is_refused() -> None:
-    with pytest.raises(RefusedError, match="another machine"):
-        check_run(record_bytes(RUN), PLAN, SHARD, {"n1": "0123456789ab"})
+    with pytest.raises(RefusedError, match="fleet hosts forget FILE n1"):
+        check_run(record_bytes(RUN), PLAN, SHARD, {"n1": "0123456789ab"}, {})
 
 
 def test_records_of_another_shard_scenario_commit_or_environment_are_refused() -> None:
@@ -117,13 +117,13 @@ def test_records_of_another_shard_scenario_commit_or_environment_are_refused() -
     )
     for plan, of, run, message in cases:
         with pytest.raises(RefusedError, match=message):
-            check_run(record_bytes(run), plan, of, {})
+            check_run(record_bytes(run), plan, of, {}, {})
 
 
 @given(st.binary(max_size=200))
 def test_any_bytes_are_refused_in_one_line(data: bytes) -> None:
     with pytest.raises(RefusedError) as error:
-        check_run(data, PLAN, SHARD, {})
+        check_run(data, PLAN, SHARD, {}, {})
     assert str(error.value).isprintable()
 
 
@@ -139,7 +139,7 @@ def test_text_of_a_host_is_inert_in_the_reason() -> None:
     record = RecordFile(path="/w/\x1b[2J\n::error::r.jsonl", sha256="0" * 64, size_bytes=9)
 
     result = collect_shard(
-        PLAN, SHARD, files=(record,), read=lambda _: b"", records=Path("r"), host_ids={}
+        PLAN, SHARD, files=(record,), read=lambda _: b"", records=Path("r"), host_ids={}, owners={}
     )
 
     assert result.problem.isprintable()

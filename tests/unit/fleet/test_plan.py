@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from corebound.errors import InputError
@@ -70,6 +73,39 @@ def test_the_newest_plan_is_the_current_one(tmp_path: Path) -> None:
     second = a_plan_folder(tmp_path, a_plan(round_name="2"))
 
     assert open_folder(tmp_path / "lab").plan == second.plan
+
+
+@given(st.lists(st.tuples(st.sampled_from("abc"), st.integers(0, 3)), min_size=1, max_size=6))
+def test_each_plan_is_found_by_its_id_and_by_its_round_if_only_it_has_that(
+    plans: list[tuple[str, int]],
+) -> None:
+    with TemporaryDirectory() as name:
+        fleet = Path(name, "lab")
+        made = []
+        for each, sha in dict.fromkeys(plans):
+            commit = replace(a_plan().commit, sha=f"{sha}" * 40)
+            made.append(a_plan_folder(Path(name), a_plan(round_name=each, commit=commit)).plan)
+        for plan in made:
+            assert open_folder(fleet, plan.id).plan == plan
+            same = [one for one in made if one.round == plan.round]
+            if len(same) == 1:
+                assert open_folder(fleet, plan.round).plan == plan
+                continue
+            with pytest.raises(InputError) as error:
+                open_folder(fleet, plan.round)
+            assert all(one.id in str(error.value) for one in same)
+        with pytest.raises(InputError) as error:
+            open_folder(fleet, "x")
+        assert all(f"--round {one.round}" in str(error.value) for one in made)
+
+
+@pytest.mark.parametrize("content", ["", "{}", "[" * 5000, '{"plan": 1}', "\udcff"])
+def test_a_damaged_plan_hides_no_other_round(tmp_path: Path, content: str) -> None:
+    folder = a_plan_folder(tmp_path)
+    damaged = a_plan_folder(tmp_path, a_plan(round_name="2"))
+    (damaged.path / "plan.json").write_bytes(content.encode(errors="surrogateescape"))
+
+    assert open_folder(tmp_path / "lab", "1").plan == folder.plan
 
 
 @pytest.mark.parametrize("content", ["", "../../etc", "0123456789ab", "\udcff"])

@@ -6,6 +6,7 @@ import os
 import platform
 from collections.abc import Sequence
 from pathlib import Path
+from shlex import quote
 from typing import Annotated
 
 import typer
@@ -20,7 +21,7 @@ from corebound.cli.output.console import Console, print_table
 from corebound.cli.output.json import print_json
 from corebound.errors import InputError, LaunchError
 from corebound.fleet.agent import HOST_VARIABLE
-from corebound.fleet.folder import PlanFolder, ShardReport
+from corebound.fleet.folder import PlanFolder, ShardReport, open_path
 from corebound.fleet.status import FleetStatus, ShardStatus
 from corebound.records.jsonl import RECORDS
 from corebound.workflow import fleet as fleets
@@ -30,6 +31,10 @@ from corebound.workflow.fleet import FleetRequest
 _MOST_ROWS = 8
 File = Annotated[Path, typer.Argument(help="Fleet file.")]
 Folder = Annotated[Path, typer.Option("--folder", help="Folder of the plans of all fleets.")]
+Round = Annotated[
+    str | None,
+    typer.Option("--round", help="Round, or id of a plan. Default: what was planned last."),
+]
 Detach = Annotated[
     bool, typer.Option("--detach", help="Return when the engine has the jobs (Slurm, Kubernetes).")
 ]
@@ -73,6 +78,7 @@ def plan(
 def run(
     file: File,
     *,
+    round_name: Round = None,
     detach: Detach = False,
     folder: Folder = fleets.FOLDER,
     quiet: Quiet = False,
@@ -85,19 +91,16 @@ def run(
     Examples:
         corebound fleet run fleet.yaml
         corebound fleet run fleet.yaml --detach
+        corebound fleet run fleet.yaml --round 2026-11-24
     """
-    _run(
-        FleetRequest(file=file, folder=folder),
-        again=False,
-        detach=detach,
-        quiet=quiet,
-        as_json=as_json,
-    )
+    request = FleetRequest(file=file, folder=folder, round_name=round_name)
+    _run(request, again=False, detach=detach, quiet=quiet, as_json=as_json)
 
 
 def resume(
     file: File,
     *,
+    round_name: Round = None,
     detach: Detach = False,
     folder: Folder = fleets.FOLDER,
     quiet: Quiet = False,
@@ -109,14 +112,10 @@ def resume(
 
     Examples:
         corebound fleet resume fleet.yaml
+        corebound fleet resume fleet.yaml --round 2026-11-24
     """
-    _run(
-        FleetRequest(file=file, folder=folder),
-        again=True,
-        detach=detach,
-        quiet=quiet,
-        as_json=as_json,
-    )
+    request = FleetRequest(file=file, folder=folder, round_name=round_name)
+    _run(request, again=True, detach=detach, quiet=quiet, as_json=as_json)
 
 
 def _run(request: FleetRequest, *, again: bool, detach: bool, quiet: bool, as_json: bool) -> None:
@@ -127,13 +126,16 @@ def _run(request: FleetRequest, *, again: bool, detach: bool, quiet: bool, as_js
     raise typer.Exit(0 if detach or result.is_measured else LaunchError.exit_code)
 
 
-def status(file: File, *, folder: Folder = fleets.FOLDER, as_json: Json = False) -> None:
-    """Show what is measured, what is missing, and why.
+def status(
+    file: File, *, round_name: Round = None, folder: Folder = fleets.FOLDER, as_json: Json = False
+) -> None:
+    """Show what is measured, what is missing and why, and other rounds to collect.
 
     Examples:
         corebound fleet status fleet.yaml
+        corebound fleet status fleet.yaml --round 2026-11-24
     """
-    plan_folder = FleetRequest(file=file, folder=folder).open()
+    plan_folder = FleetRequest(file=file, folder=folder, round_name=round_name).open()
     _print_status(fleets.status_of_fleet(plan_folder), as_json=as_json)
 
 
@@ -146,6 +148,7 @@ def collect(
             "--from", help="Copy of a host's working folder, if it cannot be reached; repeatable."
         ),
     ] = None,
+    round_name: Round = None,
     records: Records = RECORDS,
     folder: Folder = fleets.FOLDER,
     quiet: Quiet = False,
@@ -157,9 +160,10 @@ def collect(
 
     Examples:
         corebound fleet collect fleet.yaml
+        corebound fleet collect fleet.yaml --round 2026-11-24
         corebound fleet collect fleet.yaml --from copies/n1 --from copies/n2
     """
-    plan_folder = FleetRequest(file=file, folder=folder).open()
+    plan_folder = FleetRequest(file=file, folder=folder, round_name=round_name).open()
     notify = notifier(Console(stderr=True, quiet=quiet))
     result = fleets.collect_fleet(plan_folder, records, tuple(copied or ()), notify)
     if as_json:
@@ -172,13 +176,16 @@ def collect(
     raise typer.Exit(LaunchError.exit_code if result.has_refused else 0)
 
 
-def cancel(file: File, *, folder: Folder = fleets.FOLDER, as_json: Json = False) -> None:
+def cancel(
+    file: File, *, round_name: Round = None, folder: Folder = fleets.FOLDER, as_json: Json = False
+) -> None:
     """Stop all shards in flight; launches that they have recorded remain.
 
     Examples:
         corebound fleet cancel fleet.yaml
+        corebound fleet cancel fleet.yaml --round 2026-11-24
     """
-    plan_folder = FleetRequest(file=file, folder=folder).open()
+    plan_folder = FleetRequest(file=file, folder=folder, round_name=round_name).open()
     number = fleets.cancel_fleet(plan_folder)
     if as_json:
         print_json({"cancelled": number})
@@ -186,6 +193,28 @@ def cancel(file: File, *, folder: Folder = fleets.FOLDER, as_json: Json = False)
         typer.echo("The running `corebound fleet run` stops its shards.")
     else:
         typer.echo(f"{count(number, 'shard')} cancelled.")
+
+
+def forget(
+    file: File,
+    host: Annotated[str, typer.Argument(metavar="HOST", help="The fleet's name for the host.")],
+    *,
+    folder: Folder = fleets.FOLDER,
+    as_json: Json = False,
+) -> None:
+    """Forget which machine a host was, so that the next machine of this name is accepted.
+
+    Needed after a host was replaced or renamed, or its machine id or CPUs have changed. Collected
+    records remain.
+
+    Examples:
+        corebound fleet hosts forget fleet.yaml n1
+    """
+    forgotten = fleets.forget_host(FleetRequest(file=file, folder=folder).open(), host)
+    if as_json:
+        print_json({"host": host, "forgotten": forgotten})
+    else:
+        typer.echo(f"{host} was {forgotten}; the next machine of this name is accepted.")
 
 
 def agent(
@@ -206,8 +235,9 @@ def agent(
 
     Examples:
         corebound fleet agent reports/fleet/lab/0123456789ab --host n1
+        corebound fleet agent reports/fleet/lab/0123456789ab --host n1 --index 0
     """
-    frozen = fleets.open_plan(plan_folder)
+    frozen = open_path(plan_folder)
     name = host or os.environ.get(HOST_VARIABLE) or platform.node()
     reports = fleets.carry_out_by_hand(frozen, name, index)
     if not reports:
@@ -254,6 +284,11 @@ def _print_status(result: FleetStatus, *, as_json: bool) -> None:
     console = Console()
     counts = ", ".join(f"{number} {word}" for word, number in result.counts.items())
     console.print(Text(f"{result.name}, round {result.round}, plan {result.plan}: {counts}"))
+    if result.unasked:
+        console.print(Text(f"The engine was not asked: {result.unasked}"))
+    for name, number in [*result.uncollected.items()][:_MOST_ROWS]:
+        shards = f"{count(number, 'shard')} not collected"
+        console.print(Text(f"Another round has {shards}: --round {quote(name)}"))
     notable = [
         shard
         for shard in result.shards

@@ -87,12 +87,16 @@ class Engine(Protocol):
         """Stop deliveries; launches that they have recorded remain."""
         ...
 
-    def read(self, host: str, record: RecordFile) -> bytes | None:
-        """A file of records of a host that shares no file system with us; None if it cannot."""
-        ...
-
     def close(self) -> None:
         """Disconnect."""
+        ...
+
+
+class RemoteEngine(Engine, Protocol):
+    """An engine whose hosts may share no file system with us."""
+
+    def read(self, host: str, record: RecordFile) -> bytes | None:
+        """A file of records of a host that shares no file system with us; None if it cannot."""
         ...
 
 

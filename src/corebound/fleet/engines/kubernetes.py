@@ -13,7 +13,6 @@ from corebound.errors import HostError, InputError
 from corebound.fleet import agent
 from corebound.fleet.engines import JobState, answer_of
 from corebound.fleet.file import FleetFile, HostEntry, Kubernetes
-from corebound.fleet.folder import RecordFile
 from corebound.fleet.plan import Assignment
 from corebound.machine.identity import MACHINE_ID_VARIABLE
 from corebound.records import atomic_write
@@ -216,10 +215,6 @@ class KubernetesEngine:
         """Delete the Jobs of shards."""
         for name in sorted({job for _, job in jobs.values()}):
             self._kubectl("delete", "job", name, "--ignore-not-found", "--wait=true")
-
-    def read(self, _host: str, _record: RecordFile) -> bytes | None:
-        """All pods share a volume with us, so there is no other way to read."""
-        return None
 
     def close(self) -> None:
         """Nothing is open."""

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 from submitit import SlurmExecutor
@@ -17,7 +17,7 @@ from corebound.errors import HostError
 from corebound.fleet import agent
 from corebound.fleet.engines import JobState, answer_of, no_answer
 from corebound.fleet.file import FleetFile, HostEntry, Slurm, duration_s
-from corebound.fleet.folder import AttemptState, RecordFile
+from corebound.fleet.folder import AttemptState
 from corebound.fleet.plan import Assignment
 
 # States of squeue(1) in which a job has not ended.
@@ -28,6 +28,7 @@ _STATES: Mapping[str, AttemptState] = {
 _SILENT = "Check the controller with `scontrol ping`, and try again. Jobs go on without us."
 # Arrays of a cluster may be limited to 1,001 tasks (MaxArraySize).
 _MOST_TASKS = 1000
+_T = TypeVar("_T")
 
 
 def connect(fleet: FleetFile, _hosts: Sequence[str], files: Path) -> SlurmEngine:
@@ -146,7 +147,7 @@ class SlurmEngine:
     def poll(self, jobs: Mapping[str, tuple[Assignment, str]]) -> Mapping[str, JobState]:
         """The state of jobs: the agent's report, else what squeue says."""
         reports = {shard: agent.report_of(task) for shard, (task, _) in jobs.items()}
-        queue = _queue()
+        queue = _queue(job for _, job in jobs.values())
         answers = {}
         for shard, (_, job) in jobs.items():
             state, reason = queue.get(job, ("", ""))
@@ -168,21 +169,26 @@ class SlurmEngine:
         if jobs:
             _slurm("scancel", *(job for _, job in jobs.values()))
 
-    def read(self, _host: str, _record: RecordFile) -> bytes | None:
-        """All nodes share a file system with us, so there is no other way to read."""
-        return None
-
     def close(self) -> None:
         """Nothing is open."""
 
 
-def _pieces(tasks: list[Assignment]) -> Iterator[list[Assignment]]:
-    for start in range(0, len(tasks), _MOST_TASKS):
-        yield tasks[start : start + _MOST_TASKS]
+def _pieces(items: Sequence[_T]) -> Iterator[Sequence[_T]]:
+    for start in range(0, len(items), _MOST_TASKS):
+        yield items[start : start + _MOST_TASKS]
 
 
-def _queue() -> dict[str, tuple[str, str]]:
-    """The state and the reason of each job that Slurm still knows, by its id: ARRAY_TASK."""
-    output = _slurm("squeue", "--noheader", "--array", "--states", "all", "--format", "%i|%T|%r")
-    rows = (line.strip().split("|", 2) for line in output.splitlines())
+def _queue(jobs: Iterable[str]) -> dict[str, tuple[str, str]]:
+    """The state and the reason of those jobs that Slurm still knows, by their ids: ARRAY_TASK."""
+    lines: list[str] = []
+    # By id, not by user: somebody else of the team may have submitted them.
+    for arrays in _pieces(sorted({job.partition("_")[0] for job in jobs})):
+        selection = ("--array", "--states", "all", "--jobs", ",".join(arrays))
+        try:
+            lines += _slurm("squeue", "--noheader", *selection, "--format", "%i|%T|%r").splitlines()
+        except HostError as error:
+            # Some minutes after a job's end (MinJobAge), Slurm refuses to look for that one job.
+            if "Invalid job id" not in error.what:
+                raise
+    rows = (line.strip().split("|", 2) for line in lines)
     return {row[0]: (row[1], row[2]) for row in rows if len(row) == 3}
