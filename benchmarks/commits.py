@@ -83,7 +83,7 @@ def _compare(toy: Toy, base: int, head: int, share: float) -> dict[str, Any]:
     output = _corebound(toy, "compare-commits", toy.commits[base], toy.commits[head], "--resume")
     (cell,) = output["cells"]
     low, high = cell["slowdown_interval"] or (float("nan"), float("nan"))
-    right = cell["is_regression"] if share else cell["verdict"] in {"equivalent", "undecided"}
+    right = cell["is_regression"] if share else cell["verdict"] in {"equivalent", "inconclusive"}
     return {
         "text": f"{base}..{head}, slower {share:.0%}: {cell['verdict']},"
         f" {cell['slowdown_ratio']:.3f} ({low:.3f}–{high:.3f}), {cell['pairs']} pairs",

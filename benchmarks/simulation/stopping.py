@@ -110,7 +110,7 @@ def _peeks(medians_ns: Array, rule: Launches) -> bool:
     """Whether any look says faster or slower, until one says equivalent."""
     for blocks in range(rule.min, rule.max + 1):
         verdict = judge(medians_ns[:blocks]).verdict
-        if verdict != "undecided":
+        if verdict != "inconclusive":
             return verdict != "equivalent"
     return False
 
@@ -127,32 +127,32 @@ def _blocks_taken(medians_ns: Array, rule: Launches, margin: float = MARGIN) -> 
 
 
 def forecast(rng: np.random.Generator, trials: int) -> None:
-    """Of the undecided: how many launches they forecast, and whether these decide."""
-    print(f"After {FIRST} launches of each, {trials} trials: how many are undecided; what these")
+    """Of the inconclusive: how many launches they forecast, and whether these decide."""
+    print(f"After {FIRST} launches of each, {trials} trials: how many are inconclusive; what these")
     print("forecast (a tenth, half, nine in ten of them); how many launches it takes where the")
     print("ratio and the spread are known; and how many are decided once as many as")
     print("forecast were launched, and twice as many.\n")
     print(
-        f"{'slower by':>9}{'pairs differ by':>17}{'undecided':>11}{'forecast':>18}{'known':>7}"
+        f"{'slower by':>9}{'pairs differ by':>17}{'inconclusive':>13}{'forecast':>18}{'known':>7}"
         f"{'decided':>22}{'with twice':>12}"
     )
     for slowdown in TRUTHS:
         for spread in PAIR_SPREADS:
             asked, once, twice = [], [], []
-            undecided = 0
+            inconclusive = 0
             for _ in range(trials):
                 pairs = rng.normal(math.log1p(slowdown), spread, 2 * MOST)
                 first = judge(_pairs(pairs[:FIRST]))
-                undecided += first.verdict == "undecided"
+                inconclusive += first.verdict == "inconclusive"
                 needed = first.launches_needed
-                if first.verdict != "undecided" or needed is None or needed > MOST:
+                if first.verdict != "inconclusive" or needed is None or needed > MOST:
                     continue
                 asked.append(needed)
-                once.append(judge(_pairs(pairs[:needed])).verdict != "undecided")
-                twice.append(judge(_pairs(pairs[: 2 * needed])).verdict != "undecided")
+                once.append(judge(_pairs(pairs[:needed])).verdict != "inconclusive")
+                twice.append(judge(_pairs(pairs[: 2 * needed])).verdict != "inconclusive")
             low, middle, high = np.quantile(asked, (0.1, 0.5, 0.9), method="inverted_cdf")
             print(
-                f"{slowdown:>9.0%}{spread:>17.0%}{undecided / trials:>11.0%}"
+                f"{slowdown:>9.0%}{spread:>17.0%}{inconclusive / trials:>13.0%}"
                 f"{f'{low} / {middle} / {high}':>18}{_known(rng, slowdown, spread):>7}"
                 f"{rate(once):>22}{np.mean(twice):>12.0%}",
                 flush=True,
@@ -173,6 +173,6 @@ def _known(rng: np.random.Generator, slowdown: float, spread: float) -> int:
         drawn = [
             judge(_pairs(rng.normal(math.log1p(slowdown), spread, middle))) for _ in range(200)
         ]
-        decided = np.mean([one.verdict != "undecided" for one in drawn]) >= 0.5
+        decided = np.mean([one.verdict != "inconclusive" for one in drawn]) >= 0.5
         low, high = (low, middle) if decided else (middle, high)
     return high

@@ -181,13 +181,13 @@ def confirmed(rng: np.random.Generator, trials: int) -> None:
                 taken = usual
                 while (
                     verdict := _fresh_verdict(logs[:taken], adaptive=True)
-                ) == "undecided" and taken < len(logs):
+                ) == "inconclusive" and taken < len(logs):
                     taken += usual
                 extended.append(verdict)
                 launches.append(taken)
             columns = "".join(
                 f"{rate(verdict == 'faster' for verdict in verdicts):>20}"
-                f"{np.mean([verdict == 'undecided' for verdict in verdicts]):>8.1%}"
+                f"{np.mean([verdict == 'inconclusive' for verdict in verdicts]):>8.1%}"
                 for verdicts in (fixed, extended)
             )
             print(f"{name:<18}{noise.name:<40}{columns}{np.mean(launches):>10.1f}", flush=True)

@@ -82,7 +82,7 @@
   function verdictOf([low, high], margin) {
     if (1 / (1 + margin) <= low && high <= 1 + margin) return "equivalent";
     if (low > 1) return "faster";
-    return high < 1 ? "slower" : "undecided";
+    return high < 1 ? "slower" : "inconclusive";
   }
 
   /* The comparison of two points of a series; null if one has no value. */
@@ -93,7 +93,7 @@
     if (Number.isNaN(middle)) return null;
     const residuals = residualsOf(series, logs, [first, second]);
     const points = residuals.length;
-    if (points < MIN_NOISE_POINTS) return { ratio: Math.exp(middle), interval: null, verdict: "undecided", p: null };
+    if (points < MIN_NOISE_POINTS) return { ratio: Math.exp(middle), interval: null, verdict: "inconclusive", p: null };
     const pairs = points * (points - 1) / 2;
     const share = Math.min(CONFIDENCE * (1 + 1 / points), 1);
     const noise = differenceOf(residuals, Math.min(Math.ceil(share * pairs), pairs));
@@ -143,7 +143,7 @@
     const limit = significantUpTo(compared.map(({ comparison }) => comparison && comparison.p));
     const isClear = ({ p, verdict }) => verdict === "equivalent" || (p !== null && p <= limit);
     return compared
-      .map((row) => ({ ...row, verdict: row.comparison && (isClear(row.comparison) ? row.comparison.verdict : "undecided") }))
+      .map((row) => ({ ...row, verdict: row.comparison && (isClear(row.comparison) ? row.comparison.verdict : "inconclusive") }))
       .sort((one, other) => (other.comparison?.overNoise ?? 0) - (one.comparison?.overNoise ?? 0));
   };
 
@@ -218,7 +218,7 @@
   corebound.verdictText = ({ verdict, unit, isMoreBetter }) => {
     if (!verdict) return ["plain", "", "not compared"];
     if (verdict === "equivalent") return ["plain", "≈", verdict];
-    if (verdict === "undecided") return ["plain", "?", "inconclusive"];
+    if (verdict === "inconclusive") return ["plain", "?", verdict];
     const isFaster = verdict === "faster";
     const word = unit === "ns" ? verdict : isFaster === isMoreBetter ? "more" : "less";
     return [isFaster ? "good" : "bad", isFaster ? "▲" : "▼", word];

@@ -18,7 +18,7 @@ from support.build import repeated, write_records
 from support.commands import corebound
 from support.repositories import Toy
 
-# These tests expect a verdict, and a test that runs beside them can make it undecided.
+# These tests expect a verdict, and a test that runs beside them can make it inconclusive.
 pytestmark = pytest.mark.measures
 
 PLANTED = 10

@@ -289,7 +289,7 @@ def a_comparison(
     speedup_ratio: float,
     ends: tuple[float, float] | None = None,
     *,
-    verdict: Verdict = "undecided",
+    verdict: Verdict = "inconclusive",
     pairs: int = 4,
     p_value: float | None = None,
 ) -> Comparison:

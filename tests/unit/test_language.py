@@ -37,7 +37,6 @@ def test_a_banned_word_is_reported_with_its_replacement(
     ("name", "text"),
     [
         ("src/a.py", '"""Mend it."""\n\nVERDICTS = ("undecided",)\nanew = 1\n'),
-        ("docs/a.md", "`inconclusive` (`undecided` in JSON)\n"),
         ("reports/assets/a.js", "// Mend it.\nmend('anew', undecided / anew);\n"),
         (
             "reports/templates/a.html",

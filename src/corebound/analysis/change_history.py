@@ -44,7 +44,7 @@ from corebound.stats.intervals import is_usable_ratio
 _ANSWERS: dict[Answer, str] = {
     "confirmed": "confirmed",
     "refuted": "not confirmed",
-    "undecided": "measured again, inconclusive",
+    "inconclusive": "measured again, inconclusive",
     "impossible": "could not be measured again",
 }
 
@@ -118,7 +118,7 @@ class ChangeHistory(Struct, frozen=True, kw_only=True, dict=True):
         )
 
     @property
-    def undecided(self) -> tuple[Change, ...]:
+    def inconclusive(self) -> tuple[Change, ...]:
         """New changes and early warnings that are inconclusive.
 
         They are refuted, not clear, or unconfirmed.
@@ -127,7 +127,7 @@ class ChangeHistory(Struct, frozen=True, kw_only=True, dict=True):
             change
             for group in (self.changes, self.unclear, self.early_warnings)
             for change in group
-            if self.assessed[change.id].is_undecided
+            if self.assessed[change.id].is_inconclusive
         )
 
     def is_news(self, change: Change) -> bool:
@@ -156,7 +156,7 @@ class ChangeHistory(Struct, frozen=True, kw_only=True, dict=True):
             return "open" if assessed.is_back else assessed.state
         if not (change.clear or assessed.alarm):
             return "not clear"
-        if assessed.is_undecided:
+        if assessed.is_inconclusive:
             return "not confirmed"
         if change.change_point.status == "recovered":
             return "recovered"

@@ -18,7 +18,7 @@ from corebound.scenario.models import Claim
 from corebound.stats.comparison import Comparison
 from corebound.stats.multiplicity import suite_findings
 
-Judgement = Literal["reproduces", "does not", "undecided", "not measured", "needs"]
+Judgement = Literal["reproduces", "does not", "inconclusive", "not measured", "needs"]
 
 
 class ClaimResult(Struct, frozen=True, kw_only=True):
@@ -61,7 +61,7 @@ def judge_claims(result: ScenarioResult) -> tuple[ClaimResult, ...]:
     pairs = zip(judged, own, strict=True)
     others = suite_findings([None if cell else each.comparison for each, cell in pairs])
     return tuple(
-        replace(each, judgement="undecided", detail="not significant after correction")
+        replace(each, judgement="inconclusive", detail="not significant after correction")
         if each.comparison is not None
         and each.comparison.verdict in {"faster", "slower"}
         and not (is_decided or cell in result.decided)
@@ -119,8 +119,8 @@ def _judge_claim(result: ScenarioResult, claim: Claim) -> Iterator[ClaimResult]:
 def _judge(claim: Claim, comparison: Comparison | None) -> tuple[Judgement, str]:
     if comparison is None:
         return "not measured", "one of the two cells has no valid launch on this host"
-    if comparison.verdict == "undecided":
-        return "undecided", launches_to_decide(comparison.launches_needed)
+    if comparison.verdict == "inconclusive":
+        return "inconclusive", launches_to_decide(comparison.launches_needed)
     if comparison.verdict != "faster":
         slower = comparison.verdict == "slower"
         return "does not", "it is slower here" if slower else "no difference here"

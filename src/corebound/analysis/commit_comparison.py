@@ -229,7 +229,7 @@ def judge_cells(pairs: Sequence[CellAtCommits]) -> tuple[CellVerdict, ...]:
     """Give each cell its verdict, corrected for the number of cells.
 
     On average, at most one in twenty reported differences is false (Benjamini & Hochberg). A cell
-    whose own interval excludes 1 but that is not significant after correction is `undecided`.
+    whose own interval excludes 1 but that is not significant after correction is `inconclusive`.
     """
     findings = benjamini_hochberg(
         [pair.comparison.p_value if pair.comparison else None for pair in pairs]
@@ -246,7 +246,7 @@ def _verdict(pair: CellAtCommits, *, is_finding: bool) -> CellVerdict:
         return CellVerdict(pair=pair, verdict=None, is_regression=False)
     verdict = comparison.verdict
     if verdict in {"faster", "slower"} and not is_finding:
-        verdict = "undecided"
+        verdict = "inconclusive"
     is_regression = verdict == "slower" and comparison.speedup_ratio < 1 / (1 + pair.margin)
     return CellVerdict(pair=pair, verdict=verdict, is_regression=is_regression)
 
@@ -275,7 +275,7 @@ def sides_verdict(result: ScenarioResult) -> Text:
     if verdict == "equivalent":
         margin = percent(result.measure.margin, 0)
         return rich(strong(head), f" is as fast as {base}, within ±{margin}.")
-    if verdict == "undecided":
+    if verdict == "inconclusive":
         looks = relative_speed(pair.comparison.speedup_ratio)
         return rich(strong(head), f" looks {looks} than {base}. This is not decided yet.")
     speed = TextSpan(headline_speed(pair.comparison), "good" if verdict == "faster" else "bad")
@@ -285,4 +285,4 @@ def sides_verdict(result: ScenarioResult) -> Text:
 def _decided(result: ScenarioResult, pair: BaselineComparison) -> Verdict:
     verdict = pair.comparison.verdict
     is_decided = verdict == "equivalent" or pair.cell.cell.id in result.decided
-    return verdict if is_decided else "undecided"
+    return verdict if is_decided else "inconclusive"

@@ -75,7 +75,9 @@ class Compared(Struct, frozen=True, kw_only=True):
             return None
         uncorrected = self.comparison.verdict
         return (
-            "undecided" if uncorrected in {"faster", "slower"} and not self.clear else uncorrected
+            "inconclusive"
+            if uncorrected in {"faster", "slower"} and not self.clear
+            else uncorrected
         )
 
     @property

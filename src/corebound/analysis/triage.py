@@ -234,7 +234,7 @@ def triage(assessed: Iterable[AssessedChange]) -> tuple[CommitEntry, ...]:
         assessed: Changes and early warnings of any series, in any order.
     """
     return commit_entries(
-        each for each in assessed if (each.change.clear or each.alarm) and not each.is_undecided
+        each for each in assessed if (each.change.clear or each.alarm) and not each.is_inconclusive
     )
 
 

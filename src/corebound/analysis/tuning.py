@@ -146,13 +146,13 @@ def _entrant(
 class Standing(Struct, frozen=True, kw_only=True):
     """How far a race is, and who takes part in its fresh launches once it has ended.
 
-    `undecided` are the winner and the default while their fresh launches do not decide between
+    `inconclusive` are the winner and the default while their fresh launches do not decide between
     them, looked at each time the usual number is complete; else empty.
     """
 
     race: Race
     finalists: Finalists | None
-    undecided: tuple[str, ...] = ()
+    inconclusive: tuple[str, ...] = ()
 
     def keys(self, block: int, confirm_blocks: int) -> frozenset[str]:
         """The keys of the cells to launch in a block; empty at the end."""
@@ -163,7 +163,7 @@ class Standing(Struct, frozen=True, kw_only=True):
         if block < self.race.blocks + confirm_blocks:
             return frozenset(self.finalists.keys)
         if block < self.race.blocks + MOST_FRESH * confirm_blocks:
-            return frozenset(self.undecided)
+            return frozenset(self.inconclusive)
         return frozenset()
 
 
@@ -206,11 +206,11 @@ def standing(
         later = [launch for block, launch in of_key if block in blocks]
         return _summary(of.cell(key), later, tuning.objective, summarise)
 
-    undecided = _undecided(chosen, of.default, fresh, tuning.rule.margin)
-    return Standing(race=race, finalists=chosen, undecided=undecided)
+    inconclusive = _inconclusive(chosen, of.default, fresh, tuning.rule.margin)
+    return Standing(race=race, finalists=chosen, inconclusive=inconclusive)
 
 
-def _undecided(
+def _inconclusive(
     chosen: Finalists, default: str | None, fresh: Callable[[str], CellSummary], margin: float
 ) -> tuple[str, ...]:
     """The winner and the default, if their fresh launches do not decide between them."""
@@ -219,7 +219,7 @@ def _undecided(
     comparison = compare_expected(
         fresh(chosen.recommended), fresh(default), margin=margin, adaptive=True
     )
-    if comparison is None or comparison.verdict != "undecided":
+    if comparison is None or comparison.verdict != "inconclusive":
         return ()
     return chosen.recommended, default
 
@@ -438,6 +438,6 @@ def _advice(state: Standing, of: Contest, confirmed: Sequence[Confirmed], tuning
     default = next((one for one in confirmed if one.cell.key == of.default), None)
     if default is None or default.summary.median_ns is None:
         return "change"  # the default does not work at all
-    verdict = default.comparison.verdict if default.comparison is not None else "undecided"
-    advices: Mapping[str, Advice] = {"faster": "change", "undecided": "inconclusive"}
+    verdict = default.comparison.verdict if default.comparison is not None else "inconclusive"
+    advices: Mapping[str, Advice] = {"faster": "change", "inconclusive": "inconclusive"}
     return advices.get(verdict, "keep the default")

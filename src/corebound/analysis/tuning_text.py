@@ -69,8 +69,8 @@ def times(comparison: Comparison | None, objective: Objective) -> str:
     interval = comparison.interval
     if not is_usable_ratio(interval.low, interval.high):
         return NO_ESTIMATE
-    text = {"equivalent": "equivalent", "undecided": "inconclusive"}.get(comparison.verdict)
-    if text is None:
+    text: str = comparison.verdict
+    if text in {"faster", "slower"}:
         text = relative_speed(comparison.speedup_ratio, words=_BETTER[objective])
     return f"{text} (95 % CI {speed_bounds(interval.low, interval.high)})"
 

@@ -106,5 +106,5 @@ def _answer(before: TuneResult, now: TuneResult) -> Answer:
         return "holds"
     against = now.against(now.contest.default)
     verdict = against.verdict if against is not None else "faster"
-    answers: dict[str, Answer] = {"faster": "holds", "undecided": "inconclusive"}
+    answers: dict[str, Answer] = {"faster": "holds", "inconclusive": "inconclusive"}
     return answers.get(verdict, "lost")

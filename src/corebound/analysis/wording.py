@@ -121,7 +121,7 @@ _VERDICTS: dict[Verdict, VerdictWord] = {
     "faster": VerdictWord(tone="good", sign="▲", word="faster"),
     "slower": VerdictWord(tone="bad", sign="▼", word="slower"),
     "equivalent": VerdictWord(tone="plain", sign="≈", word="equivalent"),
-    "undecided": VerdictWord(tone="plain", sign="?", word="inconclusive"),
+    "inconclusive": VerdictWord(tone="plain", sign="?", word="inconclusive"),
 }
 _CHECKS: dict[State, tuple[Tone, str]] = {
     "ok": ("good", "✓"),

@@ -82,8 +82,9 @@ class Bisection(Struct, frozen=True, kw_only=True):
         cell: The configuration, such as `binding=none,threads=2`.
         axes: The same by axis; values are text.
         outcome: `found`: `commit` made the change. `range`: one of `suspects` did. `no difference`
-            between the ends, within the margin. `undecided`: a difference can be neither shown nor
-            excluded. `broken`: an end could not be measured. `out of time`: the budget ended first.
+            between the ends, within the margin. `inconclusive`: a difference can be neither shown
+            nor excluded. `broken`: an end could not be measured. `out of time`: the budget ended
+            first.
         suspects: The commits of which one made the change.
         good: The last commit known to be as fast as the good end.
         bad: The first commit known to be as slow as the bad end.

@@ -57,11 +57,11 @@ class ComparedRow(Struct, frozen=True, kw_only=True):
             without a result of both.
         speedup_interval: Its 95 % confidence interval, (low, high); None with too few launches.
         verdict: `faster`, `slower`, `equivalent` (the whole interval is within the margin), or
-            `undecided`; None without a result of both.
+            `inconclusive`; None without a result of both.
         is_significant: Whether the difference is significant after correcting for all rows.
         p_value: Of the difference, before that correction.
         pairs: The number of paired launches; 0 if they are not paired.
-        launches_needed: If undecided, how many launches of each side would decide; None if
+        launches_needed: If inconclusive, how many launches of each side would decide; None if
             unknown.
         margin: The largest share that counts as equal.
         more_is_better: Whether the values are a rate. Above 1, `speedup_ratio` always is better.
@@ -121,7 +121,7 @@ class ComparedRow(Struct, frozen=True, kw_only=True):
         if self.verdict is None:
             return "no result"
         word = verdict_word(self.verdict).word
-        needed = launches_to_decide(self.launches_needed) if self.verdict == "undecided" else ""
+        needed = launches_to_decide(self.launches_needed) if self.verdict == "inconclusive" else ""
         words = () if self.verdict in {"faster", "slower"} else (word, needed)
         return ", ".join(filter(None, (self.change, *words, self.note)))
 

@@ -40,7 +40,7 @@ class Reproduction(Struct, frozen=True, kw_only=True):
     cell: str
     axes: Mapping[str, str]
     holds: bool | None
-    verdict: Literal["faster", "slower", "equivalent", "undecided"]
+    verdict: Literal["faster", "slower", "equivalent", "inconclusive"]
     recorded_ns: float
     now_ns: float
     slowdown_ratio: float

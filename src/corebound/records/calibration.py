@@ -74,5 +74,5 @@ class Calibration(Struct, frozen=True, kw_only=True):
     launch_spread_ratio: Amount
     speedup_ratio: Positive
     interval: tuple[Positive, Positive]
-    verdict: Literal["faster", "slower", "equivalent", "undecided"]
+    verdict: Literal["faster", "slower", "equivalent", "inconclusive"]
     noise: tuple[Noise, ...]

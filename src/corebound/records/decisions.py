@@ -20,9 +20,9 @@ CONFIRMATION_SCHEMA = 1
 
 Direction = Literal["up", "down"]
 State = Literal["open", "accepted", "fixed"]
-# The result of a re-run: `undecided` can be repeated; `impossible` means that the re-run cannot
+# The result of a re-run: `inconclusive` can be repeated; `impossible` means that the re-run cannot
 # be made on this host.
-Answer = Literal["confirmed", "refuted", "undecided", "impossible"]
+Answer = Literal["confirmed", "refuted", "inconclusive", "impossible"]
 
 
 class ChangeLocation(Struct, frozen=True, kw_only=True):

@@ -42,7 +42,7 @@ class LaunchResults(Struct, frozen=True, kw_only=True):
     broken: frozenset[int] = frozenset()
 
 
-Outcome = Literal["found", "range", "no difference", "undecided", "broken"]
+Outcome = Literal["found", "range", "no difference", "inconclusive", "broken"]
 
 
 class BisectionOutcome(Struct, frozen=True, kw_only=True):
@@ -51,7 +51,7 @@ class BisectionOutcome(Struct, frozen=True, kw_only=True):
     Attributes:
         outcome: `found`: `suspects` holds the one commit. `range`: it is one of `suspects`,
             which cannot be told apart. `no difference`: the ends are equally fast, within the
-            margin. `undecided`: a difference can be neither shown nor excluded, between the ends
+            margin. `inconclusive`: a difference can be neither shown nor excluded, between the ends
             or, if there are suspects, between the last pair. `broken`: an end cannot be measured.
         suspects: Places, oldest first.
         good, bad: The places that enclose the suspects.
@@ -181,7 +181,7 @@ class _Search:
             self._way = sign(self._logs, level)
             if self._way:
                 return None
-        return "undecided"
+        return "inconclusive"
 
     def _halve(self, place: int) -> Generator[LaunchRequest, LaunchResults, None]:
         """Move one end to the commit in the middle, or set that commit aside."""
@@ -219,7 +219,7 @@ class _Search:
         self._logs = _log_ratios(answer, self._good, self._bad)
         if self._logs is not None and sign(self._logs, level) == self._way:
             return None
-        return "undecided"
+        return "inconclusive"
 
     def _move(self, place: int, *, is_bad: bool) -> None:
         if is_bad:
@@ -230,7 +230,7 @@ class _Search:
     def _middle(self) -> int | None:
         """The commit nearest to the middle that can still be judged; None if none is left.
 
-        An undecided commit is retried last, if different ends enclose it by then.
+        An inconclusive commit is retried last, if different ends enclose it by then.
         """
         hopeless = (None, (self._good, self._bad))
         left = [

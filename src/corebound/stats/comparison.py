@@ -159,7 +159,7 @@ def _decided(n: int, effect: ObservedEffect, truths: Array, sigmas: Array, room:
     return float(np.mean(np.minimum(differs + fits, 1.0)))
 
 
-Verdict = Literal["faster", "slower", "equivalent", "undecided"]
+Verdict = Literal["faster", "slower", "equivalent", "inconclusive"]
 
 # Stopping as soon as the interval is narrow favours samples whose spread is small by
 # chance. Without this factor up to 8 % of A/A pairs gave a false alarm; with it, at most 5 %.
@@ -195,14 +195,14 @@ class Comparison(Struct, frozen=True, kw_only=True):
         speedup_ratio: Baseline time over cell time; above 1 the cell is faster.
         interval: The 95 % interval of that ratio; None if the launches are too few for one, for
             example one of each, or if it is too wide to be useful (`is_usable_ratio`).
-        verdict: The verdict from the interval; `undecided` without one.
+        verdict: The verdict from the interval; `inconclusive` without one.
         pairs: How many blocks had an `ok` launch of both and were paired. 0
             if the launches were compared unpaired, by request or because fewer
             than two blocks had both.
         per_block: Each paired block and the ratio within it.
         p_value: The probability that launches of two equal cells differ this much; None
             with too few launches. Input of `multiplicity.holm` for several cells.
-        launches_needed: If undecided, how many launches of each side would decide the
+        launches_needed: If inconclusive, how many launches of each side would decide the
             comparison with a probability of four fifths, given the ratio and the spread
             seen and their uncertainty. None if decided or if the data cannot tell.
         by_mode: If launches have two modes, the comparisons within a mode and over both. The
@@ -275,7 +275,7 @@ def compare(
             different runs; blocks with the same number are then unrelated. The interval is
             widened by it, and by how unequally other programs delayed the two.
 
-    The verdict is `undecided` if only the slower side's value is based on disturbed launches
+    The verdict is `inconclusive` if only the slower side's value is based on disturbed launches
     and the disturbance can explain the difference.
 
     Returns:
@@ -312,7 +312,7 @@ def compare_expected(
         comparison,
         speedup_ratio=ratio,
         interval=interval if is_usable else None,
-        verdict=verdict_of(interval, margin) if is_usable else "undecided",
+        verdict=verdict_of(interval, margin) if is_usable else "inconclusive",
         launches_needed=None,
         by_mode=None,
     )
@@ -401,10 +401,10 @@ def _comparison(
     verdict = verdict_of(interval, margin)
     if interval is not None and _is_explained_by_disturbance(cell, baseline, interval, verdict):
         # More launches cannot tell.
-        verdict, estimate = "undecided", replace(estimate, error=None)
+        verdict, estimate = "inconclusive", replace(estimate, error=None)
     is_usable = interval is not None and is_usable_ratio(interval.low, interval.high)
     if not is_usable:
-        verdict = "undecided"
+        verdict = "inconclusive"
     return Comparison(
         speedup_ratio=math.exp(estimate.middle),
         interval=interval if is_usable else None,
@@ -412,7 +412,7 @@ def _comparison(
         pairs=len(estimate.blocks),
         per_block=tuple((block, math.exp(log)) for block, log in estimate.blocks),
         p_value=_p_value(estimate),
-        launches_needed=_launches_needed(estimate, margin) if verdict == "undecided" else None,
+        launches_needed=_launches_needed(estimate, margin) if verdict == "inconclusive" else None,
         by_mode=by_mode,
         regimes=estimate.regimes,
     )
@@ -675,12 +675,12 @@ def _widened_error(
 def verdict_of(interval: Interval | None, margin: float) -> Verdict:
     """The verdict from the interval of a speed ratio; differences within the margin are none."""
     if interval is None:
-        return "undecided"
+        return "inconclusive"
     if 1 / (1 + margin) <= interval.low and interval.high <= 1 + margin:
         return "equivalent"
     if interval.low > 1:
         return "faster"
-    return "slower" if interval.high < 1 else "undecided"
+    return "slower" if interval.high < 1 else "inconclusive"
 
 
 def _launches_needed(estimate: LogRatioEstimate, margin: float) -> int | None:

@@ -129,7 +129,7 @@ DOUBTFUL_TURNS = 3
 def needs_more_launches(
     summary: CellSummary, comparison: Comparison | None, launches: Launches, *, margin: float
 ) -> bool:
-    """Whether a cell's last result was undecided or too noisy.
+    """Whether a cell's last result was inconclusive or too noisy.
 
     Args:
         summary: The summary of its launches.
@@ -142,7 +142,7 @@ def needs_more_launches(
     """
     if not summary.count("ok"):
         return False
-    if comparison is not None and comparison.verdict == "undecided":
+    if comparison is not None and comparison.verdict == "inconclusive":
         return True
     interval = comparison.interval if comparison is not None else summary.interval
     if interval is None:

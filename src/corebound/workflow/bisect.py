@@ -112,7 +112,7 @@ class BisectResult(Struct, frozen=True, kw_only=True):
 
 def exit_code(ending: BisectionOutcome | None) -> int:
     """The exit code of a search: 0 with a commit found, 4 with a broken end, else 5."""
-    if ending is None or ending.outcome in {"no difference", "undecided"}:
+    if ending is None or ending.outcome in {"no difference", "inconclusive"}:
         return NO_ANSWER
     return LaunchError.exit_code if ending.outcome == "broken" else 0
 

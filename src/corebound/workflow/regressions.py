@@ -139,7 +139,9 @@ class RegressionsResult(Struct, frozen=True, kw_only=True):
     def suspected(self) -> tuple[AssessedChange, ...]:
         """Possible regressions that do not alarm yet."""
         return tuple(
-            change for change in self.changes if change.change.is_regression and change.is_undecided
+            change
+            for change in self.changes
+            if change.change.is_regression and change.is_inconclusive
         )
 
     @property

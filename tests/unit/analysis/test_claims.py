@@ -60,7 +60,7 @@ def test_a_claim_about_a_cell_and_its_baseline_is_decided_as_in_the_terminal(
             assert comparison is not None
             in_brackets = cell.cell.id not in result.decided
             if comparison.verdict in {"faster", "slower"}:
-                assert (claim.judgement == "undecided") == in_brackets
+                assert (claim.judgement == "inconclusive") == in_brackets
 
 
 def test_what_is_decided_depends_on_all_scenarios_of_the_run() -> None:

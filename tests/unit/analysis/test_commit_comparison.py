@@ -39,12 +39,12 @@ def test_a_clear_slow_down_is_a_regression() -> None:
     assert (judged.verdict, judged.is_regression) == ("slower", True)
 
 
-def test_one_of_twenty_that_is_slower_by_chance_is_undecided() -> None:
+def test_one_of_twenty_that_is_slower_by_chance_is_inconclusive() -> None:
     many = [a_pair(p_value=0.5, speedup_ratio=1.0, verdict="equivalent") for _ in range(19)]
 
     *_, judged = judge_cells([*many, a_pair(p_value=0.04, speedup_ratio=0.97)])
 
-    assert (judged.verdict, judged.is_regression) == ("undecided", False)
+    assert (judged.verdict, judged.is_regression) == ("inconclusive", False)
 
 
 def test_a_certain_slow_down_within_the_margin_is_no_regression() -> None:

@@ -151,7 +151,7 @@ def test_the_status_is_what_was_decided(state: State, status: str) -> None:
     assert entry.status == status
 
 
-def test_an_entry_with_one_undecided_change_is_new() -> None:
+def test_an_entry_with_one_inconclusive_change_is_new() -> None:
     all_series = [a_stepped_series("a", 1.2), a_stepped_series("b", 1.2)]
     first, _ = build_change_history(all_series).changes
 

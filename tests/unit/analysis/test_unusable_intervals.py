@@ -32,7 +32,7 @@ def test_a_comparison_without_a_usable_interval_is_not_decided() -> None:
 
     assert comparison is not None
     assert comparison.interval is None
-    assert comparison.verdict == "undecided"
+    assert comparison.verdict == "inconclusive"
 
 
 def test_a_slowdown_without_an_interval_says_that_launches_are_too_few() -> None:

@@ -64,7 +64,7 @@ def test_characters_that_xml_forbids_are_replaced_in_logs() -> None:
     assert error.text == LOG.replace("\x1b", "\ufffd")
 
 
-def an_undecided_pair(*, cpu_ratio: float | None) -> CellAtCommits:
+def an_inconclusive_pair(*, cpu_ratio: float | None) -> CellAtCommits:
     return CellAtCommits(
         scenario="a-scenario",
         cell="default",
@@ -73,7 +73,7 @@ def an_undecided_pair(*, cpu_ratio: float | None) -> CellAtCommits:
         comparison=Comparison(
             speedup_ratio=1.0,
             interval=Interval(low=0.9, high=1.1, confidence=0.95),
-            verdict="undecided",
+            verdict="inconclusive",
             pairs=6,
             per_block=(),
             p_value=0.9,
@@ -98,7 +98,7 @@ def test_each_format_has_the_noise_floor_and_the_launches_needed(
                 base=Side(name="0a1b", title="begin", commit=None),
                 head=Side(name="1a1b", title="go on", commit=None),
             ),
-            verdicts=judge_cells([an_undecided_pair(cpu_ratio=1.5)]),
+            verdicts=judge_cells([an_inconclusive_pair(cpu_ratio=1.5)]),
             noise=("a-scenario: Noise floor ±2.1 %.",),
             records=Path("r.jsonl"),
             ending="complete",
@@ -123,7 +123,7 @@ def test_the_table_fits_80_columns_also_with_an_inconclusive_verdict(
 ) -> None:
     monkeypatch.setenv("COLUMNS", "80")
     pair = replace(
-        an_undecided_pair(cpu_ratio=None),
+        an_inconclusive_pair(cpu_ratio=None),
         scenario="training",
         cell="binding=none,threads=2",
         base_ns=1.234e9,
@@ -147,4 +147,4 @@ def test_the_table_fits_80_columns_also_with_an_inconclusive_verdict(
 def test_cpu_time_differs_if_its_ratio_is_outside_the_interval_of_elapsed_time(
     cpu_ratio: float | None, differs: bool
 ) -> None:
-    assert an_undecided_pair(cpu_ratio=cpu_ratio).cpu_differs is differs
+    assert an_inconclusive_pair(cpu_ratio=cpu_ratio).cpu_differs is differs

@@ -120,7 +120,9 @@ def test_an_inconclusive_verdict_has_the_number_of_launches_needed() -> None:
     one = told({"perhaps": 2.0})
 
     (needed,) = (
-        cell["launches_needed"] for cell in one.document["cells"] if cell["verdict"] == "undecided"
+        cell["launches_needed"]
+        for cell in one.document["cells"]
+        if cell["verdict"] == "inconclusive"
     )
 
     assert needed > PAIRS

@@ -473,7 +473,7 @@ def test_earlier_runs_of_the_same_cells_narrow_the_interval_and_are_told(tmp_pat
     )
 
     learned, assumed = known["cells"][0], unknown["cells"][0]
-    assert (learned["verdict"], assumed["verdict"]) == ("slower", "undecided")
+    assert (learned["verdict"], assumed["verdict"]) == ("slower", "inconclusive")
     assert learned["between_runs"]["runs"] == 7
     assert learned["between_runs"]["source"] == "earlier runs"
     assert learned["between_runs"]["spread_ratio"] < 0.01
@@ -532,7 +532,7 @@ def test_a_run_that_others_delayed_is_told_and_is_no_finding() -> None:
     comparison = compare_runs(a_record(8), (run, delayed), a_week())
 
     assert plain.verdict == "slower"
-    assert {cell.verdict for cell in comparison.cells} == {"undecided"}
+    assert {cell.verdict for cell in comparison.cells} == {"inconclusive"}
     assert comparison.cells[0].delay_ratio == pytest.approx(1.5)
     assert "delayed the two runs unequally in 2 cells" in run_variation_note(comparison)
 

@@ -346,12 +346,12 @@ def test_inconclusive_changes_of_one_commit_are_one_row() -> None:
     tonight = whats_new(known_of(*(warning.series for warning in warned)), ())
 
     assert tonight is not None
-    (row,) = tonight.undecided
+    (row,) = tonight.inconclusive
     assert len(row.all_series) == len(warned) > 3
     assert "(and 1 other benchmark), commit 0000000000, in the last two runs" in row.text
 
 
-def test_a_change_that_a_re_run_refuted_is_no_news_but_undecided() -> None:
+def test_a_change_that_a_re_run_refuted_is_no_news_but_inconclusive() -> None:
     series = stepped()
     (change,) = known_of(series).changes
 
@@ -361,7 +361,7 @@ def test_a_change_that_a_re_run_refuted_is_no_news_but_undecided() -> None:
     assert history.status(change) == "not confirmed"
     assert tonight is not None
     assert plain(tonight.verdict) == "1 series watched; no new change."
-    (doubt,) = tonight.undecided
+    (doubt,) = tonight.inconclusive
     assert doubt.text.endswith("clear in the history; not confirmed (2026-03-14): somehow")
 
 
@@ -374,7 +374,7 @@ def test_a_suspicion_that_both_commits_confirm_is_news_as_any_change() -> None:
 
     assert known_of(series).news == ()
     assert history.news == history.changes == history.of(series) == (suspicion,)
-    assert history.early_warnings == history.undecided == ()
+    assert history.early_warnings == history.inconclusive == ()
     assert tonight is not None
     assert plain(tonight.verdict) == "1 series got slower."
     (row,) = history_page(PageContext(now=NOW, history=history)).commits
@@ -385,8 +385,8 @@ def test_a_suspicion_that_somebody_accepted_is_no_doubt_any_more() -> None:
     series = stepped(nights=20, at=18)
     (suspicion,) = known_of(series).early_warnings
 
-    assert known_of(series).undecided == (suspicion,)
-    assert known_of(series, decisions=[accepted(suspicion)]).undecided == ()
+    assert known_of(series).inconclusive == (suspicion,)
+    assert known_of(series, decisions=[accepted(suspicion)]).inconclusive == ()
 
 
 def test_the_night_names_what_got_slower_first_and_what_failed() -> None:
@@ -407,7 +407,7 @@ def test_two_nights_that_stand_out_cannot_be_decided_yet() -> None:
 
     assert tonight is not None
     assert plain(tonight.verdict) == "1 series watched; no new change."
-    (doubt,) = tonight.undecided
+    (doubt,) = tonight.inconclusive
     assert "too few yet" in doubt.text
 
 

@@ -64,7 +64,7 @@ def test_the_headline_says_how_many_give_no_figure_any_more() -> None:
         ("b", f"since {day(history, 'b', 1)}: it failed"),
         ("a", f"since {day(history, 'a', 3)}: it failed"),
     ]
-    assert news.undecided == ()
+    assert news.inconclusive == ()
 
 
 def day(history: ChangeHistory, scenario: str, points: int) -> str:

@@ -157,7 +157,7 @@ def test_runs_that_differ_as_usual_are_inconclusive() -> None:
     restless = BetweenRuns(variance=0.03**2, freedom=20, runs=21, whole=0.03**2)
 
     assert compared(one, other, quiet).verdict == "faster"
-    assert compared(one, other, restless).verdict == "undecided"
+    assert compared(one, other, restless).verdict == "inconclusive"
 
 
 def test_more_launches_do_not_reduce_the_spread_between_runs() -> None:
@@ -177,7 +177,7 @@ def test_a_run_delayed_by_others_is_not_called_slower() -> None:
     delayed = compared(a_side(*slow, delay=0.4), a_side(0.0, 0.01, -0.01), quiet)
     both = compared(a_side(*slow, delay=0.4), a_side(0.0, 0.01, -0.01, delay=0.4), quiet)
 
-    assert [one.verdict for one in (alone, delayed, both)] == ["slower", "undecided", "slower"]
+    assert [one.verdict for one in (alone, delayed, both)] == ["slower", "inconclusive", "slower"]
 
 
 def a_window(**counted: Any) -> HostWindow:

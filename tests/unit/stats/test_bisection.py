@@ -147,7 +147,7 @@ def test_the_wrong_commit_is_named_in_at_most_one_search_of_twenty(noise: Noise)
         right += ending.suspects == (place,)
 
     assert wrong <= ALPHA * trials
-    # What noise hides is told as undecided or as a range; most of it is found all the same.
+    # What noise hides is told as inconclusive or as a range; most of it is found all the same.
     assert right >= 0.5 * trials
 
 

@@ -76,12 +76,12 @@ def test_a_certain_difference_within_the_margin_is_equivalence() -> None:
     assert comparison.verdict == "equivalent"
 
 
-def test_an_interval_across_1_is_undecided_with_the_launches_needed() -> None:
+def test_an_interval_across_1_is_inconclusive_with_the_launches_needed() -> None:
     cell = a_summary(*around(1e9, -4, 3, 5, -3, 4, 1))
 
     comparison = compared(cell, a_summary(*around(1e9, 3, -2, -4, 4, -1, 2)))
 
-    assert comparison.verdict == "undecided"
+    assert comparison.verdict == "inconclusive"
     assert comparison.launches_needed is not None
     assert comparison.launches_needed > 6
 
@@ -89,7 +89,7 @@ def test_an_interval_across_1_is_undecided_with_the_launches_needed() -> None:
 def test_the_launches_needed_decide_if_the_spread_stays() -> None:
     pattern = (-6.0, -2.8, -1.5, -0.5, 0.2, 0.8, 1.5, 2.5, 3.8, 7.0)
     first = compared(a_summary(*around(1e9, *pattern)), a_summary(*[1e9] * 10))
-    assert first.verdict == "undecided"
+    assert first.verdict == "inconclusive"
     assert first.launches_needed is not None
 
     # Whole patterns, so that the mean stays as it is; and a few for the standard
@@ -97,7 +97,7 @@ def test_the_launches_needed_decide_if_the_spread_stays() -> None:
     rounds = first.launches_needed // 10 + 1
     longer = compared(a_summary(*around(1e9, *pattern * rounds)), a_summary(*[1e9] * 10 * rounds))
 
-    assert longer.verdict != "undecided"
+    assert longer.verdict != "inconclusive"
 
 
 def test_a_wider_margin_needs_fewer_launches_to_decide() -> None:
@@ -108,7 +108,7 @@ def test_a_wider_margin_needs_fewer_launches_to_decide() -> None:
 
     assert strict is not None
     assert mild is not None
-    assert (strict.verdict, mild.verdict) == ("undecided", "undecided")
+    assert (strict.verdict, mild.verdict) == ("inconclusive", "inconclusive")
     assert strict.launches_needed is not None
     assert mild.launches_needed is not None
     assert strict.launches_needed > 2 * mild.launches_needed
@@ -149,11 +149,11 @@ def of_disturbed(summary: CellSummary) -> CellSummary:
     )
 
 
-def test_a_cell_slower_only_while_disturbed_is_undecided() -> None:
+def test_a_cell_slower_only_while_disturbed_is_inconclusive() -> None:
     slow, fast = a_summary(*around(2e8, 0, 1, 0, 1)), a_summary(*around(1e8, 0, 1, 1, 0))
 
     for found in (compared(of_disturbed(slow), fast), compared(fast, of_disturbed(slow))):
-        assert (found.verdict, found.p_value, found.launches_needed) == ("undecided", None, None)
+        assert (found.verdict, found.p_value, found.launches_needed) == ("inconclusive", None, None)
         assert found.interval is not None
 
     # Both were, or only the one that is faster all the same.
@@ -240,7 +240,7 @@ def test_launches_of_two_runs_are_unpaired_despite_equal_block_numbers() -> None
     comparison = compare(cell, baseline, margin=MARGIN, between=ALIKE)
 
     assert comparison is not None
-    assert (comparison.pairs, comparison.verdict) == (0, "undecided")
+    assert (comparison.pairs, comparison.verdict) == (0, "inconclusive")
     assert compared(cell, baseline).verdict == "slower"
 
 
@@ -312,7 +312,7 @@ def test_one_launch_each_gives_a_ratio_without_a_verdict() -> None:
 
     assert comparison.speedup_ratio == pytest.approx(2.0)
     assert comparison.interval is None
-    assert comparison.verdict == "undecided"
+    assert comparison.verdict == "inconclusive"
     assert comparison.launches_needed is None
 
 
@@ -392,7 +392,7 @@ def test_two_launches_decide_nothing_that_two_modes_can_explain(
     comparison = compare(*OPPOSITE_MODES, margin=MARGIN, between=between)
 
     assert comparison is not None
-    assert comparison.verdict == "undecided"
+    assert comparison.verdict == "inconclusive"
     assert comparison.p_value is not None
     assert comparison.p_value > 0.05
     assert comparison.interval is not None
@@ -404,7 +404,7 @@ def test_two_launches_that_share_are_as_careful() -> None:
     (comparison, _) = compare_together([OPPOSITE_MODES, OPPOSITE_MODES], margin=MARGIN)
 
     assert comparison is not None
-    assert comparison.verdict == "undecided"
+    assert comparison.verdict == "inconclusive"
 
 
 def test_two_launches_decide_a_large_difference() -> None:
@@ -421,7 +421,7 @@ def test_an_interval_from_far_slower_to_far_faster_is_none() -> None:
     comparison = compared(a_summary(1e9, 3e9, 2e9), a_summary(2e9, 1e9, 2e9))
 
     assert comparison.interval is None
-    assert comparison.verdict == "undecided"
+    assert comparison.verdict == "inconclusive"
     assert comparison.launches_needed is not None
 
 
@@ -484,7 +484,7 @@ def test_a_margin_is_above_0() -> None:
 ROOM = math.log1p(0.02)
 
 
-def undecided(logs: np.ndarray) -> bool:
+def inconclusive(logs: np.ndarray) -> bool:
     interval = log_interval(
         float(logs.mean()),
         standard_error=float(logs.std(ddof=1)) / math.sqrt(logs.size),
@@ -508,11 +508,11 @@ def test_the_launches_needed_decide_four_times_in_five() -> None:
     decided: list[bool] = []
     while len(decided) < 300:
         logs = rng.normal(rng.uniform(0, 0.04), 0.03, 2000)
-        if not undecided(logs[:8]):
+        if not inconclusive(logs[:8]):
             continue
         needed = launches_needed(observed_effect(logs[:8]), room=ROOM)
         assert needed is not None
-        decided.append(not undecided(logs[: min(needed, 2000)]))
+        decided.append(not inconclusive(logs[: min(needed, 2000)]))
 
     # 300 at 80 %: standard deviation 2.3 %.
     assert np.mean(decided) == pytest.approx(0.8, abs=0.1)
@@ -589,7 +589,7 @@ def test_launches_of_two_modes_are_compared_within_a_mode() -> None:
 def test_a_comparison_within_a_mode_cannot_say_equivalent() -> None:
     comparison = by_modes(*TWO_MODES)
 
-    assert comparison.verdict == "undecided"
+    assert comparison.verdict == "inconclusive"
     assert comparison.by_mode is not None
     assert not comparison.by_mode.is_same_mode
     assert comparison.interval == comparison.by_mode.expected_interval

@@ -134,7 +134,7 @@ def needs_more(cell: CellSummary, baseline: CellSummary) -> bool:
     return needs_more_launches(cell, compare(cell, baseline, margin=0.02), RULE, margin=0.02)
 
 
-def test_an_undecided_or_imprecise_result_needs_more_launches() -> None:
+def test_an_inconclusive_or_imprecise_result_needs_more_launches() -> None:
     base = a_summary("base", QUIET)
 
     assert needs_more(a_summary("one", NOISY), base)

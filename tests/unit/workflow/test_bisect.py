@@ -12,7 +12,7 @@ from corebound.workflow import bisect
 
 @pytest.mark.parametrize(
     ("outcome", "code"),
-    [("found", 0), ("range", 0), ("no difference", 5), ("undecided", 5), ("broken", 4)],
+    [("found", 0), ("range", 0), ("no difference", 5), ("inconclusive", 5), ("broken", 4)],
 )
 def test_a_bisection_without_a_commit_has_its_own_exit_code(
     outcome: bisection.Outcome, code: int

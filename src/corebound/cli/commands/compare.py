@@ -45,7 +45,6 @@ from corebound.cli.output.verdicts import (
     VERDICT_WIDTH,
     duration_text,
     verdict_text,
-    verdict_word,
 )
 from corebound.errors import InputError
 from corebound.records.history import HistoryPoint
@@ -319,7 +318,7 @@ def _verdict(compared: Compared) -> str:
     if compared.comparison is None:
         return "not compared"
     if compared.verdict != compared.comparison.verdict:
-        return f"{SIGNS['undecided']} {verdict_word('undecided')}"
+        return f"{SIGNS['inconclusive']} inconclusive"
     return verdict_text(compared.comparison)
 
 

@@ -39,7 +39,6 @@ from corebound.cli.output.verdicts import (
     duration_text,
     slowdown_bounds,
     slowdown_text,
-    verdict_word,
 )
 from corebound.errors import InputError
 from corebound.records.jsonl import RECORDS
@@ -136,7 +135,7 @@ def _headline(comparison: CompareCommitsResult) -> str:
     headline = f"{slower} of {count} cells slower" if count else "Nothing could be compared"
     if faster := sum(cell.verdict == "faster" for cell in verdicts):
         headline += f", {faster} faster"
-    if inconclusive := sum(cell.verdict == "undecided" for cell in verdicts):
+    if inconclusive := sum(cell.verdict == "inconclusive" for cell in verdicts):
         headline += f", {inconclusive} inconclusive"
     if missing := sum(bool(cell.pair.missing) for cell in verdicts):
         headline += f", {missing} without results"
@@ -199,9 +198,7 @@ def _table(comparison: CompareCommitsResult, *, is_stacked: bool) -> Table:
 
 def _row(cell: CellVerdict) -> tuple[str, ...]:
     pair = cell.pair
-    verdict = (
-        f"{SIGNS[cell.verdict]} {verdict_word(cell.verdict)}" if cell.verdict else "– no result"
-    )
+    verdict = f"{SIGNS[cell.verdict]} {cell.verdict}" if cell.verdict else "– no result"
     return (
         f"{verdict}{_launches_needed(pair)}",
         f"{pair.scenario}[{pair.cell}]",
@@ -303,5 +300,5 @@ def _test_case(cell: CellVerdict) -> TestCase:
         return replace(
             case, failure=TestFailure(type="regression", message=slowdown, details=slowdown)
         )
-    verdict = verdict_word(cell.verdict) if cell.verdict else "no result"
+    verdict = cell.verdict or "no result"
     return replace(case, output=f"{verdict}{_launches_needed(pair)}: {slowdown}")

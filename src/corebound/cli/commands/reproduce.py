@@ -12,7 +12,7 @@ from corebound.cli.options import Config, Json, Quiet, Records, Unlocked, Wait, 
 from corebound.cli.output.console import Console
 from corebound.cli.output.json import print_json
 from corebound.cli.output.progress import TerminalReporter
-from corebound.cli.output.verdicts import slowdown_bounds, slowdown_text, verdict_word
+from corebound.cli.output.verdicts import slowdown_bounds, slowdown_text
 from corebound.errors import REGRESSION
 from corebound.records.jsonl import RECORDS
 from corebound.workflow import projects
@@ -103,13 +103,13 @@ def _text(result: ReproduceResult) -> str:
 def _answer(result: ReproduceResult) -> str:
     if result.holds:
         return f"= The result holds: equivalent, within ±{units.percent(result.margin, 0)}."
-    verdict = verdict_word(result.comparison.verdict)
+    verdict = result.comparison.verdict
     if result.holds is False:
         sign = "▼" if result.comparison.verdict == "slower" else "▲"
         return f"{sign} The result does not hold: {verdict}."
     needed = result.comparison.launches_needed
     more = f" About {needed} launches are needed: --launches {needed}." if needed else ""
-    if result.comparison.verdict == "undecided":
+    if result.comparison.verdict == "inconclusive":
         return f"? Inconclusive.{more}"
     return f"? Inconclusive: {verdict}, but possibly within the margin.{more}"
 

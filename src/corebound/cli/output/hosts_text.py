@@ -173,7 +173,7 @@ def class_values(result: ClassResult, row: ConfigurationRow) -> tuple[str, str, 
     spread = result.spread
     if row.kind == "time":
         return hosts, duration_text(result.value), "", spread
-    sign = SIGNS[result.verdict or "undecided"]
+    sign = SIGNS[result.verdict or "inconclusive"]
     interval = result.interval
     bounds = speed_bounds(interval.low, interval.high) if interval is not None else NO_ESTIMATE
     return hosts, f"{sign} {relative_speed(result.value)}", bounds, spread
@@ -210,7 +210,7 @@ def host_values(member: Member, row: ConfigurationRow) -> tuple[str, str, str]:
     if row.kind == "time" or cell.speedup is None:
         return duration_text(cell.time_ns), "", mark
     bounds = speed_bounds(*cell.speedup_bounds) if cell.speedup_bounds else NO_ESTIMATE
-    sign = SIGNS[cell.verdict or "undecided"]
+    sign = SIGNS[cell.verdict or "inconclusive"]
     return f"{sign} {relative_speed(cell.speedup)}", bounds, mark
 
 

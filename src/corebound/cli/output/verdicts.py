@@ -8,22 +8,17 @@ from corebound.stats.comparison import Comparison, Verdict
 from corebound.stats.intervals import is_usable_ratio
 
 # The sign in front of each verdict.
-SIGNS: dict[Verdict, str] = {"faster": "▲", "slower": "▼", "equivalent": "=", "undecided": "?"}
+SIGNS: dict[Verdict, str] = {"faster": "▲", "slower": "▼", "equivalent": "=", "inconclusive": "?"}
 # Verdicts of this width stay on one line; longer ones wrap.
 VERDICT_WIDTH = len("? inconclusive")
 # Commits often differ by less than a hundredth.
 _DIGITS = 3
 
 
-def verdict_word(verdict: Verdict) -> str:
-    """A verdict as users read it."""
-    return "inconclusive" if verdict == "undecided" else verdict
-
-
 def verdict_text(comparison: Comparison) -> str:
     """A verdict for a table; an inconclusive one includes the launches needed."""
-    text = f"{SIGNS[comparison.verdict]} {verdict_word(comparison.verdict)}"
-    needed = comparison.launches_needed if comparison.verdict == "undecided" else None
+    text = f"{SIGNS[comparison.verdict]} {comparison.verdict}"
+    needed = comparison.launches_needed if comparison.verdict == "inconclusive" else None
     return text if needed is None else f"{text}, ~{needed} launches"
 
 

@@ -95,7 +95,7 @@ def comparison_plot(
         high=interval.high if interval else None,
         dots=tuple(ratio for _, ratio in comparison.per_block) if comparison else (),
         margin=margin,
-        is_inconclusive=comparison is not None and comparison.verdict == "undecided",
+        is_inconclusive=comparison is not None and comparison.verdict == "inconclusive",
     )
 
 
@@ -216,7 +216,7 @@ def effect_svg(shown: Comparison, others: Sequence[Comparison], axis: Axis) -> s
     interval = shown.interval
     if interval is not None:
         parts.append(_interval(interval.low, interval.high, axis, tone, y=10))
-    is_hollow = shown.verdict == "undecided"
+    is_hollow = shown.verdict == "inconclusive"
     parts.append(_estimate(shown.speedup_ratio, axis, tone, y=10, is_hollow=is_hollow))
     ends = (interval.low, interval.high) if interval else (None, None)
     return (

@@ -34,7 +34,7 @@ from corebound.scenario.models import Scenario
 _WORDS: dict[Judgement, VerdictWord] = {
     "reproduces": VerdictWord(tone="good", sign="✓", word="reproduces"),
     "does not": VerdictWord(tone="bad", sign="✗", word="does not"),
-    "undecided": VerdictWord(tone="plain", sign="?", word="inconclusive"),
+    "inconclusive": VerdictWord(tone="plain", sign="?", word="inconclusive"),
     "not measured": VerdictWord(tone="plain", sign="–", word="not measured"),
 }
 
@@ -172,7 +172,7 @@ def _hero(scenario_results: Sequence[ScenarioResult], results: Sequence[ClaimRes
     )
     rest = {
         f"{'does' if counts['does not'] == 1 else 'do'} not": counts["does not"],
-        "inconclusive": counts["undecided"],
+        "inconclusive": counts["inconclusive"],
         "not testable": counts["not measured"] + counts["needs"],
     }
     others = ", ".join(f"{number} {word}" for word, number in rest.items() if number)

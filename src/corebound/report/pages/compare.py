@@ -245,7 +245,7 @@ def _row(run_comparison: RunComparison, cell: ComparedCell) -> CompareRow:
     if cell.is_finding and run_comparison.code is not None:
         verdict, doubt = replace(verdict, tone="plain"), f"{run_comparison.code}: host or noise"
     if comparison and not cell.clear and comparison.verdict in {"faster", "slower"}:
-        verdict = verdict_word("undecided")
+        verdict = verdict_word("inconclusive")
     return CompareRow(
         title=cell.title,
         address=f"../scenario/{cell.cell.scenario}.html",

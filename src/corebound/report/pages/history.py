@@ -201,7 +201,7 @@ def history_page(context: PageContext) -> HistoryPage:
         for entry in reversed(on_page)
         if entry.first_bad.commit is not None and entry.is_of_commits
     }
-    refuted = [change for change in history.changes if history.assessed[change.id].is_undecided]
+    refuted = [change for change in history.changes if history.assessed[change.id].is_inconclusive]
     unclear = commit_entries(history.assessed[change.id] for change in (*refuted, *history.unclear))
     listed, unlisted_hosts = _listed_series(history)
     groups = series_groups(listed, history)

@@ -356,9 +356,8 @@ def _cell(
     if row.kind == "time":
         text = time_text(result.value)
         return ClassCell(state="baseline", text=text, note=spread, outliers=marks)
-    verdict = result.verdict or "undecided"
-    state: State = "inconclusive" if verdict == "undecided" else verdict
-    word = verdict_word(verdict)
+    state = result.verdict or "inconclusive"
+    word = verdict_word(state)
     size, _, direction = relative_speed(result.value).partition(" ")
     read = direction if state in {"faster", "slower"} else word.word
     interval = result.interval

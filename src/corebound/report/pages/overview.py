@@ -191,7 +191,7 @@ def _claims(results: Sequence[ScenarioResult]) -> Flag | None:
     if not judgements:
         return None
     held, failed, open_ = (
-        judgements.count(judgement) for judgement in ("reproduces", "does not", "undecided")
+        judgements.count(judgement) for judgement in ("reproduces", "does not", "inconclusive")
     )
     left = len(judgements) - held - failed - open_
     parts = [f"{failed} {'does' if failed == 1 else 'do'} not"]
@@ -363,20 +363,20 @@ def _headline(advices: Sequence[Advice]) -> _Headline:
     if not compared:
         return replace(_single_values([advice.result for advice in advices]), action=action)
     most = greatest_difference(advices)
-    undecided = sum(advice.kind == "measure" for advice in advices)
-    left = f" {count(undecided, 'scenario')} need more launches." if undecided > 1 else ""
-    left = left or (" One scenario needs more launches." if undecided else "")
+    inconclusive = sum(advice.kind == "measure" for advice in advices)
+    left = f" {count(inconclusive, 'scenario')} need more launches." if inconclusive > 1 else ""
+    left = left or (" One scenario needs more launches." if inconclusive else "")
     if most is None or most > _MOST_KEPT or len(compared) < len(advices):
         nearest = max(compared, key=_best_speedup)
         title = f"{nearest.result.scenario.title}, " if len(advices) > 1 else ""
         support = f"Best so far: {title}{_best_alternative(nearest)}."
-        if undecided < len(advices):
+        if inconclusive < len(advices):
             verdict = rich("Keep the default until more is measured.")
         elif len(advices) == 1:
             verdict = rich("Not decided yet: more launches are needed.")
         else:
             verdict, left = rich("No scenario is decided yet: all need more launches."), ""
-        if undecided == len(advices) and _can_be_resumed([each.result for each in advices]):
+        if inconclusive == len(advices) and _can_be_resumed([each.result for each in advices]):
             action = Action(prompt="Run", line=RESUME)
         elif nearest.command is not None:
             action = _action(nearest)
@@ -511,7 +511,7 @@ def _verdict_word(advice: Advice) -> VerdictWord:
     if advice.best is not None:
         nearest = advice.best.comparison.verdict
         # Faster or slower on its own, but not after correcting for all comparisons.
-        return verdict_word("equivalent" if nearest == "equivalent" else "undecided")
+        return verdict_word("equivalent" if nearest == "equivalent" else "inconclusive")
     measured = [cell for cell in advice.result.cells if cell.is_measured]
     if any(cell.baseline is not None for cell in measured):
         return NO_BASELINE

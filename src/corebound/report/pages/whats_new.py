@@ -114,7 +114,7 @@ class WhatsNew(Struct, frozen=True, kw_only=True):
     verdict: Text
     support: Text
     changed: tuple[ChangeGroup, ...]
-    undecided: tuple[Notice, ...]
+    inconclusive: tuple[Notice, ...]
     failing: tuple[Notice, ...]
     failed: tuple[FailedRow, ...]
     more: str
@@ -162,13 +162,13 @@ def whats_new(history: ChangeHistory, records: Sequence[Record]) -> WhatsNew | N
             failing=len(history.failing) - len(recent),
             older=_still_open(history),
             secondary=len({each.series.id for each in worse if not is_primary(each.series)}),
-            doubts=len({change.series.id for change in history.undecided}),
+            doubts=len({change.series.id for change in history.inconclusive}),
             failed=failed_cells,
             short=too_short_note(short, len(all_series)),
             not_analysed=len(history.not_analysed),
         ),
         changed=tuple(change_group(changes, history) for changes in rows),
-        undecided=tuple(doubts[:_MOST_ROWS]),
+        inconclusive=tuple(doubts[:_MOST_ROWS]),
         failing=tuple(failing[:_MOST_ROWS]),
         failed=tuple(failed[:_MOST_ROWS]),
         more=_more(
@@ -321,7 +321,7 @@ def _support(
         text = f"{count(secondary, 'series', 'series')} of secondary benchmarks got worse"
         parts += [strong(text, "history.html#triage"), ". "]
     if doubts:
-        parts += [strong(f"{count(doubts, 'configuration')} inconclusive", "#undecided"), ". "]
+        parts += [strong(f"{count(doubts, 'configuration')} inconclusive", "#inconclusive"), ". "]
     if failed:
         parts += [
             strong(f"{count(failed, 'configuration')} failed in the latest run", "#failed"),
@@ -367,7 +367,7 @@ def _extent(changes: Sequence[Change], history: ChangeHistory) -> str:
 def _group_by_reason(history: ChangeHistory) -> dict[str, list[Change]]:
     """Inconclusive changes, by the reason."""
     groups: dict[str, list[Change]] = {}
-    for change in history.undecided:
+    for change in history.inconclusive:
         why = "clear in the history"
         if not change.change_point.votes:
             why = "in the last two runs, too few yet"

@@ -194,7 +194,7 @@ def _compared_cell(
             name=f"{name}: {verdict.word}, {size} {direction}".rstrip(),
             anchor=anchor,
         )
-    if comparison.verdict == "undecided":
+    if comparison.verdict == "inconclusive":
         so_far = f"{f'{size} {direction}'.rstrip()} so far"
         return HeatCell(
             state="inconclusive",

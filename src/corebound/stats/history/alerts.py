@@ -44,8 +44,8 @@ class AssessedChange(Struct, frozen=True, kw_only=True):
     @property
     def is_open(self) -> bool:
         """Whether it is a regression that needs attention, with or without an alarm."""
-        undecided = self.state == "open" and self.is_new
-        return self.change.is_regression and (undecided or self.is_back)
+        inconclusive = self.state == "open" and self.is_new
+        return self.change.is_regression and (inconclusive or self.is_back)
 
     @property
     def is_gain(self) -> bool:
@@ -58,7 +58,7 @@ class AssessedChange(Struct, frozen=True, kw_only=True):
         )
 
     @property
-    def is_undecided(self) -> bool:
+    def is_inconclusive(self) -> bool:
         """Whether it is new and neither the detectors nor a re-run nor a decision settle it."""
         if self.change.is_regression:
             return self.is_open and not self.alarm

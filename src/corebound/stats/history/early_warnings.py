@@ -28,7 +28,7 @@ from corebound.stats.intervals import Array
 
 # The first point may be a spike; a second one like it is unlikely to be one too.
 WARNING_POINTS = 2
-# After a re-run refutes or is undecided, this many new points can still overturn it.
+# After a re-run refutes or is inconclusive, this many new points can still overturn it.
 RERUN_EXPIRES_POINTS = 3
 # With fewer earlier points, none stands out.
 _LEAST_BEFORE = 5
@@ -125,18 +125,18 @@ def evaluate_rerun(
 
     Returns:
         `refuted` if it is closer to the good level than to the bad one. `confirmed` if
-        it stands out from the good points in the direction of the change. Else `undecided`.
+        it stands out from the good points in the direction of the change. Else `inconclusive`.
     """
     side = 1.0 if direction == "up" else -1.0
     before = np.log(np.array(good, dtype=np.float64))
     if not before.size:
-        return "undecided"
+        return "inconclusive"
     shift = math.log(rerun) - float(np.median(before))
     if side * shift < _HALF * abs(math.log(ratio)):
         return "refuted"
     if before.size >= 2 and stands_out(before, math.log(rerun), side=side):
         return "confirmed"
-    return "undecided"
+    return "inconclusive"
 
 
 def evaluate_commit_comparison(
@@ -151,15 +151,17 @@ def evaluate_commit_comparison(
 
     Returns:
         `confirmed` if the bad commit is `slower` (for a change down, `faster`), by at least half
-        of the change, with a p-value of at most one in a hundred. `undecided` if the evidence is
+        of the change, with a p-value of at most one in a hundred. `inconclusive` if the evidence is
         weaker, or the comparison cannot tell. Else `refuted`.
     """
     expected = "slower" if direction == "up" else "faster"
-    if comparison.verdict not in {expected, "undecided"}:
+    if comparison.verdict not in {expected, "inconclusive"}:
         return "refuted"
     is_half = abs(math.log(comparison.speedup_ratio)) >= _HALF * abs(math.log(ratio))
     is_certain = comparison.p_value is not None and comparison.p_value <= _CERTAIN
-    return "confirmed" if is_half and is_certain and comparison.verdict == expected else "undecided"
+    return (
+        "confirmed" if is_half and is_certain and comparison.verdict == expected else "inconclusive"
+    )
 
 
 def raises_alarm(*, is_accepted: bool, answer: Answer | None, is_commit_comparison: bool) -> bool:

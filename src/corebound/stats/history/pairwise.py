@@ -40,7 +40,7 @@ def compare_points(
         margin: How far either way still counts as equal, above 0, as in `compare`.
 
     Returns:
-        The comparison; without an interval and a p-value, and `undecided`, if fewer than
+        The comparison; without an interval and a p-value, and `inconclusive`, if fewer than
         `MIN_LEVEL_POINTS` points determine the noise. None if one of the two has no value.
 
     Raises:

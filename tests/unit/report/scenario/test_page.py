@@ -188,7 +188,7 @@ def test_a_duplicate_of_the_baseline_has_no_launches_needed() -> None:
 
     (duel,) = result.ranked
     assert duel.is_same_placement
-    assert (duel.comparison.verdict, duel.comparison.launches_needed) == ("undecided", None)
+    assert (duel.comparison.verdict, duel.comparison.launches_needed) == ("inconclusive", None)
 
 
 def many_equal_settings(others: int) -> ScenarioResult:

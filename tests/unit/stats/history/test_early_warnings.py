@@ -105,7 +105,7 @@ def test_a_re_run_is_compared_with_the_good_points(rerun: float, answer: Answer)
 def test_bimodal_good_points_leave_a_re_run_open() -> None:
     good = [1.0, 1.06] * 20
 
-    assert evaluate_rerun(good, 1.06, direction="up", ratio=1.05) == "undecided"
+    assert evaluate_rerun(good, 1.06, direction="up", ratio=1.05) == "inconclusive"
 
 
 @given(st.lists(st.floats(0.5, 2.0), max_size=1), st.floats(0.5, 2.0))
@@ -122,9 +122,9 @@ def compared(verdict: Verdict, speedup_ratio: float, *, p_value: float = 0.001) 
     [
         (compared("slower", 1 / 1.05), "confirmed"),
         # Slower, but by much less than was suspected, or not so clearly.
-        (compared("slower", 1 / 1.02), "undecided"),
-        (compared("slower", 1 / 1.05, p_value=0.04), "undecided"),
-        (compared("undecided", 1 / 1.05), "undecided"),
+        (compared("slower", 1 / 1.02), "inconclusive"),
+        (compared("slower", 1 / 1.05, p_value=0.04), "inconclusive"),
+        (compared("inconclusive", 1 / 1.05), "inconclusive"),
         (compared("equivalent", 1.0), "refuted"),
         (compared("faster", 1.05), "refuted"),
     ],
@@ -143,7 +143,7 @@ def test_an_early_warning_alarms_only_if_both_commits_confirm_it() -> None:
 
 def test_a_detected_change_alarms_unless_refuted() -> None:
     assert raises_alarm(is_accepted=True, answer=None, is_commit_comparison=False)
-    assert raises_alarm(is_accepted=True, answer="undecided", is_commit_comparison=True)
+    assert raises_alarm(is_accepted=True, answer="inconclusive", is_commit_comparison=True)
     assert not raises_alarm(is_accepted=True, answer="refuted", is_commit_comparison=False)
 
 

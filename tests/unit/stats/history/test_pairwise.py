@@ -84,7 +84,7 @@ def test_few_points_give_no_noise() -> None:
     )
 
     assert found is not None
-    assert (found.interval, found.p_value, found.verdict) == (None, None, "undecided")
+    assert (found.interval, found.p_value, found.verdict) == (None, None, "inconclusive")
 
 
 def test_wide_intervals_of_points_widen_their_comparison() -> None:

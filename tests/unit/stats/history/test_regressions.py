@@ -40,7 +40,7 @@ from corebound.stats.history.change_point import HistoryArrays
 from corebound.stats.history.early_warnings import early_warning
 from corebound.stats.history.regressions import Change, analyse, arrays_of, failing
 from corebound.stats.intervals import Interval
-from support.build import a_point, a_series
+from support.build import a_calibration, a_point, a_series
 from support.markup import parse_xml
 
 LONG_AGO = "2020-01-01T00:00:00Z"
@@ -187,7 +187,7 @@ def test_a_refuted_step_alarms_only_after_three_more_points() -> None:
     ).alarm
 
 
-@pytest.mark.parametrize("answer", ["undecided", "impossible", "confirmed"])
+@pytest.mark.parametrize("answer", ["inconclusive", "impossible", "confirmed"])
 def test_a_change_that_no_re_run_refutes_alarms(answer: Answer) -> None:
     assert assessed(a_change(), a_confirmation(answer)).alarm
 
@@ -686,6 +686,25 @@ def test_a_regression_of_asv_is_re_run_at_both_commits(form: str, empty_folder: 
         assert change["compare"] == again
     else:
         assert f"both commits: {' '.join(again)}" in told.replace("\\", "")
+
+
+def test_re_runs_and_calibrations_with_the_former_word_for_inconclusive_are_read(
+    tmp_path: Path,
+) -> None:
+    # A note may hold the word, and even the key: it stays as it was.
+    note = '"answer":"undecided"'
+    written = replace(a_confirmation("inconclusive"), how=note)
+    for file in (
+        documents.keep_confirmation(written, tmp_path),
+        documents.keep_calibration(a_calibration(verdict="inconclusive"), tmp_path),
+    ):
+        file.write_bytes(file.read_bytes().replace(b'"inconclusive"', b'"undecided"'))
+
+    confirmations, _ = documents.read_confirmations(tmp_path)
+    calibrations, _ = documents.read_calibrations(tmp_path)
+
+    assert confirmations == (written,)
+    assert [each.verdict for each in calibrations] == ["inconclusive"]
 
 
 def test_a_damaged_confirmation_is_reported_and_skipped(empty_folder: Path) -> None:
