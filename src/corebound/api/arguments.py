@@ -1,4 +1,4 @@
-"""Checks the arguments of the Python API: a wrong one is an `InputError`, not an error inside."""
+"""The arguments of the Python API: wrong ones are an `InputError`, and advice names them."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import functools
 import inspect
 import math
 import os
+import re
 import typing
 from collections.abc import Callable, Iterator, Mapping
 from types import SimpleNamespace
@@ -13,15 +14,28 @@ from typing import Any, ParamSpec, TypeVar
 
 import pydantic
 
-from corebound.errors import InputError, user_error
+from corebound.errors import CoreboundError, InputError, user_error
 from corebound.text import one_line
 
+# An option of the command line alone, with its value in backticks, or in a command.
+_OPTION = re.compile(
+    r"`--(?P<quoted>[a-z-]+)(?: (?P<value>[^`]+))?`|(?<![\w`-])--(?P<bare>[a-z-]+)"
+)
+_COMMAND = re.compile(
+    r"`corebound (?P<name>[a-z]+)(?P<files>(?: [^-` ][^` ]*)*) --(?P<flag>[a-z-]+)`"
+)
 P = ParamSpec("P")
 T = TypeVar("T")
 
 
-def checked(function: Callable[P, T]) -> Callable[P, T]:
+def checked(function: Callable[P, T], *, name: str | None = None) -> Callable[P, T]:
     """A function that checks its arguments by their annotations before it runs.
+
+    Errors and progress name its arguments where the command line would name options.
+
+    Args:
+        function: A function of the API.
+        name: Its name in errors; by default its own.
 
     Raises (when it is called):
         InputError: An argument has a wrong type, is no finite number, or contains a NUL character;
@@ -46,17 +60,66 @@ def checked(function: Callable[P, T]) -> Callable[P, T]:
 
     @functools.wraps(function)
     def call(*args: P.args, **kwargs: P.kwargs) -> T:
-        for name, value in _passed(signature.bind(*args, **kwargs), signature):
-            if name in adapters():
-                _check(f"{function.__qualname__}({name}=…)", value, adapters()[name])
+        for argument, value in _passed(signature.bind(*args, **kwargs), signature):
+            if argument in adapters():
+                where = f"{name or function.__qualname__}({argument}=…)"
+                _check(where, value, adapters()[argument])
+        if callable(notify := kwargs.get("notify")):
+            kwargs["notify"] = lambda line: notify(in_python(line, signature))
         try:
             return function(*args, **kwargs)
+        except CoreboundError as error:
+            error.what, error.where, error.fix = (
+                in_python(text, signature) for text in (error.what, error.where, error.fix)
+            )
+            error.args = (f"{error.where}: {error.what}\n  {error.fix}",)
+            raise
         except OSError as error:
             if (explained := user_error(error)) is not None:
                 raise explained from error
             raise
 
     return call
+
+
+def in_python(text: str, signature: inspect.Signature) -> str:
+    """A text with the arguments of a function in place of the options of its command.
+
+    Options that the function does not have stay, and so do commands with arguments of their own.
+
+    >>> def run(*files: str, only: Sequence[str] = (), budget_s: float = 1, resume: bool = False):
+    ...     pass
+    >>> of = inspect.signature(run)
+    >>> in_python("Use a larger --budget, or `--only a=1`.", of)
+    'Use a larger `budget_s=`, or `only=["a=1"]`.'
+    >>> in_python("Use --quiet, or continue with `corebound run --resume`.", of)
+    'Use --quiet, or continue with `corebound.run(resume=True)`.'
+    """
+
+    def argument(option: str, value: str | None) -> str | None:
+        names = (option.replace("-", "_"), f"{option.replace('-', '_')}_s")
+        parameter = next(filter(None, map(signature.parameters.get, names)), None)
+        if parameter is None:
+            return None
+        kind = str(parameter.annotation)
+        if kind.endswith("bool"):
+            return f"{parameter.name}=True"
+        if value is None or parameter.name.endswith("_s"):
+            return f"{parameter.name}="
+        quoted = f'"{value}"'
+        return f"{parameter.name}={f'[{quoted}]' if kind.startswith('Sequence') else quoted}"
+
+    def option(found: re.Match[str]) -> str:
+        written = argument(found["quoted"] or found["bare"], found["value"])
+        return found[0] if written is None else f"`{written}`"
+
+    def command(found: re.Match[str]) -> str:
+        flag = argument(found["flag"], None)
+        if flag is None:
+            return found[0]
+        return f"`corebound.{found['name']}({', '.join([*found['files'].split(), flag])})`"
+
+    return _OPTION.sub(option, _COMMAND.sub(command, text))
 
 
 def _passed(

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from os import PathLike
 from pathlib import Path
-from typing import Any
-
-from msgspec import Struct
+from typing import Any, ClassVar
 
 from corebound.api.measure import CallReporter
 from corebound.api.results import Results, load
+from corebound.api.shown import Shown
 from corebound.records.calibration import Calibration
 from corebound.records.jsonl import RECORDS
 from corebound.scenario.models import ProfileName
@@ -18,7 +17,7 @@ from corebound.workflow.calibrate import calibrate_scenarios, calibrations_docum
 from corebound.workflow.prepare import RunRequest
 
 
-class Calibrations(Struct, frozen=True, kw_only=True):
+class Calibrations(Shown, frozen=True, kw_only=True):
     """The noise of each scenario's baseline on this host.
 
     Attributes:
@@ -28,6 +27,8 @@ class Calibrations(Struct, frozen=True, kw_only=True):
         results: All launches, of both copies of each baseline.
         document: The same as plain data, as `corebound calibrate --json` prints it.
     """
+
+    shown: ClassVar = ("scenario", "cell", "noise")
 
     calibrations: tuple[Calibration, ...]
     results: Results

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from os import PathLike
 from pathlib import Path
-from typing import Any, Literal
-
-from msgspec import Struct
+from typing import Any, ClassVar, Literal
 
 from corebound.analysis.serialize import Ends
 from corebound.api import comparison as compared
 from corebound.api.measure import CallReporter, Measurement, with_results
 from corebound.api.results import Results, load, of_files
+from corebound.api.shown import Shown
 from corebound.records.jsonl import RECORDS
 from corebound.records.run_record import Commit
 from corebound.scenario.models import ProfileName
@@ -31,6 +30,7 @@ def compare_commits(
     only: Sequence[str] = (),
     budget_s: float | None = None,
     margin: float | None = None,
+    resume: bool = False,
     config: str | PathLike[str] = CONFIG,
     records: str | PathLike[str] = RECORDS,
     wait_s: float = 60.0,
@@ -47,6 +47,7 @@ def compare_commits(
         only: The cells to select, such as `binding=none,threads=2`.
         budget_s: Start no launch after this many seconds; None is no limit.
         margin: The largest share that counts as equal; None uses the scenarios' own.
+        resume: Whether to continue the same comparison if it was interrupted.
         config: The asv.conf.json of the project under test.
         records: The folder of records, where the run is kept.
         wait_s: How long to wait for another run on this host, in seconds.
@@ -68,13 +69,20 @@ def compare_commits(
         records=Path(records),
     )
     outcome = workflow.compare_commits(
-        base, head, request, CallReporter(notify), margin=margin, budget_s=budget_s, wait_s=wait_s
+        base,
+        head,
+        request,
+        CallReporter(notify),
+        margin=margin,
+        budget_s=budget_s,
+        resume=resume,
+        wait_s=wait_s,
     )
     comparison = compared.of_verdicts(outcome.verdicts, outcome.sides.names, outcome.document)
     return with_results(comparison, load(outcome.records))
 
 
-class Bisection(Struct, frozen=True, kw_only=True):
+class Bisection(Shown, frozen=True, kw_only=True):
     """The result of a search among commits.
 
     Attributes:
@@ -93,6 +101,10 @@ class Bisection(Struct, frozen=True, kw_only=True):
         results: All launches of the search.
         document: The same as plain data, as `corebound bisect --json` prints it.
     """
+
+    shown: ClassVar = (
+        "scenario", "cell", "outcome", "suspects", "slowdown_ratio", "slowdown_interval",
+    )  # fmt: skip
 
     scenario: str
     cell: str

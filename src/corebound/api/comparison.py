@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from corebound.analysis.commit_comparison import CellVerdict, CommitComparison
@@ -33,6 +32,7 @@ from corebound.analysis.wording import (
     relative_speed,
     verdict_word,
 )
+from corebound.api.shown import Shown
 from corebound.errors import InputError
 from corebound.records.run_record import Run
 from corebound.scenario.cell import axes_of_key, cell_id
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-class ComparedRow(Struct, frozen=True, kw_only=True):
+class ComparedRow(Shown, frozen=True, kw_only=True):
     """One thing measured twice: a configuration in two runs, or two functions.
 
     Attributes:
@@ -111,7 +111,7 @@ class ComparedRow(Struct, frozen=True, kw_only=True):
         change = relative_speed(self.statistics.speedup_ratio, words=words)
         return f"{change} (95 % CI {compared_bounds(self.statistics)})"
 
-    def __str__(self) -> str:
+    def heading(self) -> str:
         """Name, change and verdict on one line."""
         return f"{self.name}: {self.summary}"
 
@@ -169,7 +169,7 @@ def _row(
     )
 
 
-class Comparison(Struct, frozen=True, kw_only=True):
+class Comparison(Shown, frozen=True, kw_only=True):
     """Two runs, two commits, or functions with their baseline.
 
     Attributes:
@@ -242,10 +242,6 @@ class Comparison(Struct, frozen=True, kw_only=True):
         """Both sides, and a line for each row."""
         head = f"{self.before} → {self.after}"
         return "\n".join((head, *(f"  {row}" for row in self.rows)))
-
-    def __repr__(self) -> str:
-        """The same as text."""
-        return str(self)
 
     def _repr_html_(self) -> str:
         from corebound.api import notebook

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
-from msgspec import Struct
-
+from corebound.analysis.wording import count
+from corebound.api.shown import Shown
 from corebound.machine.doctor.result import HostCheck
 from corebound.workflow.host_checks import examine_host
 
 
-class HostChecks(Struct, frozen=True, kw_only=True):
+class HostChecks(Shown, frozen=True, kw_only=True):
     """The conditions of a host that affect measurements.
 
     Attributes:
@@ -21,8 +21,14 @@ class HostChecks(Struct, frozen=True, kw_only=True):
         document: The same as plain data, as `corebound doctor --json` prints it.
     """
 
+    shown: ClassVar = ("check", "state", "value", "fix")
+
     checks: tuple[HostCheck, ...]
     document: Mapping[str, Any]
+
+    def heading(self) -> str:
+        """The number of warnings."""
+        return f"{count(len(self.warnings), 'warning')} in {count(len(self), 'check')}"
 
     def __len__(self) -> int:
         """The number of checks."""

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from msgspec import Struct
-
 from corebound.analysis.host_comparison import HostComparison
 from corebound.analysis.serialize import hosts_document
+from corebound.api.shown import Shown
 from corebound.workflow.hosts import compare_recorded_hosts
 from corebound.workflow.projects import Notify
 
 
-class HostResults(Struct, frozen=True, kw_only=True):
+class HostResults(Shown, frozen=True, kw_only=True):
     """The results of all hosts, each relative to its own baseline.
 
     Attributes:
@@ -25,6 +24,14 @@ class HostResults(Struct, frozen=True, kw_only=True):
 
     comparison: HostComparison
     document: Mapping[str, Any]
+
+    def table(self) -> tuple[Sequence[str], list[tuple[str, ...]]]:
+        """Each class of hosts with its hosts."""
+        names = self.comparison.class_names
+        return ("class", "hosts"), [
+            (names[hardware], ", ".join(host.name for host in hosts))
+            for hardware, hosts in self.comparison.classes.items()
+        ]
 
 
 def compare_hosts(records: Path, scenario_files: list[Path], notify: Notify) -> HostResults:

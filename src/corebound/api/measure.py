@@ -6,6 +6,7 @@ import contextlib
 import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
+from functools import partial
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -28,7 +29,7 @@ from corebound.workflow.measure_functions import (
     measure_functions,
 )
 from corebound.workflow.plan import plan_suite
-from corebound.workflow.prepare import RunRequest, prepare_run
+from corebound.workflow.prepare import RunRequest, prepare_run, resume_run
 
 
 class Measurement(Comparison, frozen=True, kw_only=True):
@@ -118,6 +119,7 @@ def run(
     only: Sequence[str] = (),
     budget_s: float | None = None,
     seed: int | None = None,
+    resume: bool = False,
     records: str | PathLike[str] = RECORDS,
     wait_s: float = 60.0,
     notify: Callable[[str], object] | None = None,
@@ -130,6 +132,7 @@ def run(
         only: The cells to select, such as `binding=none,threads=2`.
         budget_s: Start no launch after this many seconds; None is no limit.
         seed: The seed of the order and of random data; None picks one.
+        resume: Whether to continue the latest interrupted run; of these files, if there are some.
         records: The folder of records, where the run is kept.
         wait_s: How long to wait for another run on this host, in seconds.
         notify: Called with each line about the progress; `print` shows them.
@@ -151,8 +154,14 @@ def run(
     )
     reporter = CallReporter(notify)
     with contextlib.ExitStack() as stack:
-        hold_host(stack, reporter.notify, wait_s=wait_s, validate=lambda: plan_suite(request, None))
-        prepared = preflight(prepare_run(request, request.records, reporter.notify), reporter)
+        hold_host(
+            stack,
+            reporter.notify,
+            wait_s=wait_s,
+            validate=lambda: plan_suite(request, None) if files else None,
+        )
+        prepare = partial(resume_run, operators=True) if resume else prepare_run
+        prepared = preflight(prepare(request, request.records, reporter.notify), reporter)
         result = execute_run(prepared, budget_s, reporter, stack, operators=True)
     return _results_of(result)
 

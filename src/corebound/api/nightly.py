@@ -7,10 +7,9 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from msgspec import Struct
-
 from corebound.api.measure import CallReporter
 from corebound.api.results import Results, load
+from corebound.api.shown import Shown
 from corebound.records.jsonl import RECORDS
 from corebound.scenario.models import ProfileName
 from corebound.workflow.nightly import (
@@ -24,7 +23,7 @@ from corebound.workflow.nightly_summary import summary_document, summary_text
 from corebound.workflow.projects import CONFIG
 
 
-class NightlyRun(Struct, frozen=True, kw_only=True):
+class NightlyRun(Shown, frozen=True, kw_only=True):
     """The result of a nightly run.
 
     Attributes:
@@ -48,7 +47,7 @@ class NightlyRun(Struct, frozen=True, kw_only=True):
     results: Results
     document: Mapping[str, Any]
 
-    def __str__(self) -> str:
+    def heading(self) -> str:
         """The summary."""
         return self.text
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from html import escape
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
@@ -33,6 +34,9 @@ from corebound.report.charts.intervals import (
 from corebound.stats.comparison import Comparison as Statistics
 from corebound.units import duration
 
+if TYPE_CHECKING:
+    from corebound.api.tune import Tuning
+
 # The colours and the marks of the site (reports/assets/site.css), for elements of this class only.
 _STYLE = """
 .corebound { color-scheme: light; --ink: light-dark(#14171b, #e9ecef);
@@ -53,6 +57,7 @@ _STYLE = """
 .corebound :is(td, th):first-child { text-align: left; white-space: normal; }
 .corebound .verdict small { display: block; white-space: normal; max-width: 12rem;
   margin-left: auto; }
+.corebound .texts :is(td, th) { text-align: left; white-space: normal; overflow-wrap: anywhere; }
 .corebound small { color: var(--soft); font-size: 0.8125rem; }
 .corebound .plot, .corebound .axis { min-width: 12rem; width: 40%; padding-inline: 0; }
 .corebound .axis { position: relative; height: 1.4rem; }
@@ -92,6 +97,30 @@ def comparison_html(comparison: Comparison) -> str:
         ("", "before", "after", "change"), [_compared_row(row) for row in comparison.rows]
     )
     return _document(head + table)
+
+
+def tuning_html(tuning: Tuning) -> str:
+    """A recommendation, and the recommended configuration compared with each finalist."""
+    axes = ", ".join(f"{name}: {value}" for name, value in tuning.axes.items())
+    head = f"<p><b>{escape(tuning.headline)}</b><br/>{escape(axes)}</p>"
+    rows = [_compared_row(row) for row in tuning.rows]
+    columns = ("against", "finalist", "recommended", "recommended is")
+    return _document(head + (_table(columns, rows) if rows else ""))
+
+
+def table_html(heading: str, headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Any result as a table of texts; line ends of the heading are kept."""
+    head = f'<p style="white-space:pre-line"><b>{escape(heading)}</b></p>' if heading else ""
+    return _document(head + (_texts_table(headings, rows) if rows else ""))
+
+
+def _texts_table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    head = "".join(f"<th>{escape(name.replace('_', ' '))}</th>" for name in headings)
+    body = "".join(
+        f"<tr>{''.join(f'<td>{escape(text)}</td>' for text in row)}</tr>" for row in rows
+    )
+    head = f"<thead><tr>{head}</tr></thead>" if any(headings) else ""
+    return f'<table class="texts">{head}<tbody>{body}</tbody></table>'
 
 
 def _compared_row(row: ComparedRow) -> _Row:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
-from msgspec import Struct
-
+from corebound.analysis.wording import count, total_time
+from corebound.api.shown import Shown
 from corebound.machine.topology import Topology
 from corebound.planning.plan import PlannedCell
 from corebound.records.jsonl import RECORDS
@@ -18,7 +18,7 @@ from corebound.workflow.prepare import RunRequest
 from corebound.workflow.projects import CONFIG
 
 
-class PlannedConfiguration(Struct, frozen=True, kw_only=True):
+class PlannedConfiguration(Shown, frozen=True, kw_only=True):
     """One configuration, ready for launches or skipped.
 
     Attributes:
@@ -31,6 +31,8 @@ class PlannedConfiguration(Struct, frozen=True, kw_only=True):
             if there is none.
     """
 
+    shown: ClassVar = ("scenario", "cell", "commands", "skipped", "duplicate_of")
+
     scenario: str
     cell: str
     axes: Mapping[str, str]
@@ -39,7 +41,7 @@ class PlannedConfiguration(Struct, frozen=True, kw_only=True):
     duplicate_of: str | None
 
 
-class RunPlan(Struct, frozen=True, kw_only=True):
+class RunPlan(Shown, frozen=True, kw_only=True):
     """What a run would launch.
 
     Attributes:
@@ -48,9 +50,15 @@ class RunPlan(Struct, frozen=True, kw_only=True):
         document: The same as plain data, as `corebound plan --json` prints it.
     """
 
+    shown: ClassVar = ("scenario", "cell", "skipped", "duplicate_of")
+
     configurations: tuple[PlannedConfiguration, ...]
     duration_s: float
     document: Sequence[Mapping[str, Any]]
+
+    def heading(self) -> str:
+        """The number of configurations, and how long they take."""
+        return f"{count(len(self), 'configuration')}, {total_time(self.duration_s * 1e9)}"
 
     def __len__(self) -> int:
         """The number of configurations."""

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
-
-from msgspec import Struct
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from corebound.analysis.serialize import Ends, ratio_interval_pair
 from corebound.analysis.triage import change_status
+from corebound.api.shown import Shown
 from corebound.records.decisions import State
 from corebound.records.run_record import Commit
 from corebound.scenario.cell import axes_of_key
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-class HistoryChange(Struct, frozen=True, kw_only=True):
+class HistoryChange(Shown, frozen=True, kw_only=True):
     """A lasting change of one series, or an early warning of one.
 
     Attributes:
@@ -45,6 +44,11 @@ class HistoryChange(Struct, frozen=True, kw_only=True):
         since: When it most likely began, ISO 8601 in UTC.
     """
 
+    shown: ClassVar = (
+        "id", "scenario", "cell", "host", "status", "ratio", "interval", "last_good", "first_bad",
+        "since",
+    )  # fmt: skip
+
     id: str
     scenario: str
     cell: str
@@ -64,13 +68,15 @@ class HistoryChange(Struct, frozen=True, kw_only=True):
     since: str
 
 
-class Regressions(Struct, frozen=True, kw_only=True):
+class Regressions(Shown, frozen=True, kw_only=True):
     """All changes, largest first.
 
     Attributes:
         changes: The changes and early warnings.
         document: The same as plain data, as `corebound regressions --json` prints it.
     """
+
+    shown: ClassVar = ("id", "scenario", "cell", "status", "ratio", "since")
 
     changes: tuple[HistoryChange, ...]
     document: Mapping[str, Any]

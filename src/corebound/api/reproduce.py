@@ -5,19 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from os import PathLike
 from pathlib import Path
-from typing import Any, Literal
-
-from msgspec import Struct
+from typing import Any, ClassVar, Literal
 
 from corebound.analysis.serialize import Ends
 from corebound.api.measure import CallReporter
 from corebound.api.results import Results, of_files
+from corebound.api.shown import Shown
 from corebound.records.jsonl import RECORDS
 from corebound.workflow.projects import CONFIG
 from corebound.workflow.reproduce import find_run, reproduce_result, select_cell
 
 
-class Reproduction(Struct, frozen=True, kw_only=True):
+class Reproduction(Shown, frozen=True, kw_only=True):
     """Whether a recorded result holds.
 
     Attributes:
@@ -35,6 +34,11 @@ class Reproduction(Struct, frozen=True, kw_only=True):
         results: The recorded run, and the new one.
         document: The same as plain data, as `corebound reproduce --json` prints it.
     """
+
+    shown: ClassVar = (
+        "scenario", "cell", "holds", "verdict", "slowdown_ratio", "slowdown_interval",
+        "differences",
+    )  # fmt: skip
 
     scenario: str
     cell: str

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Mapping, Sequence
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from msgspec import Struct
-
 from corebound.analysis.tuning_text import headline
 from corebound.api import comparison as compared
+from corebound.api.arguments import in_python
 from corebound.api.comparison import ComparedRow
 from corebound.api.measure import CallReporter
 from corebound.api.results import Results, load
+from corebound.api.shown import Shown
 from corebound.records.jsonl import RECORDS
 from corebound.records.tuning import Objective
 from corebound.scenario.models import ProfileName
@@ -21,7 +22,7 @@ from corebound.workflow.prepare import RunRequest
 from corebound.workflow.tune import TuneRequest, tune_scenario
 
 
-class Tuning(Struct, frozen=True, kw_only=True):
+class Tuning(Shown, frozen=True, kw_only=True):
     """The configuration to use on this host.
 
     Attributes:
@@ -49,6 +50,11 @@ class Tuning(Struct, frozen=True, kw_only=True):
         """The headline, and a line for each finalist."""
         return "\n".join((self.headline, *(f"  {row}" for row in self.rows)))
 
+    def _repr_html_(self) -> str:
+        from corebound.api import notebook
+
+        return notebook.tuning_html(self)
+
 
 def tune(
     file: str | PathLike[str],
@@ -60,6 +66,7 @@ def tune(
     max_candidates: int = 16,
     profile: ProfileName | None = None,
     budget_s: float | None = None,
+    resume: bool = False,
     records: str | PathLike[str] = RECORDS,
     wait_s: float = 60.0,
     notify: Callable[[str], object] | None = None,
@@ -75,6 +82,7 @@ def tune(
         max_candidates: How many configurations take part, at most.
         profile: `quick` or `nightly`; None uses the scenario's own numbers.
         budget_s: The time for all launches, in seconds; None is no limit.
+        resume: Whether to continue an interrupted race of the same configurations.
         records: The folder of records, where the run is kept.
         wait_s: How long to wait for another run on this host, in seconds.
         notify: Called with each line about the progress; `print` shows them.
@@ -91,6 +99,7 @@ def tune(
         vary=tuple(vary),
         max_candidates=max_candidates,
         budget_s=budget_s,
+        resume=resume,
     )
     outcome = tune_scenario(request, CallReporter(notify), wait_s=wait_s)
     recommended = outcome.result.recommended
@@ -99,7 +108,7 @@ def tune(
         cell=recommended.key if recommended is not None else None,
         axes=dict(recommended.axes) if recommended is not None else {},
         default=outcome.result.contest.default,
-        headline=headline(outcome.result),
+        headline=in_python(headline(outcome.result), inspect.signature(tune)),
         rows=compared.of_finalists(outcome.result),
         results=load(outcome.records),
         document=outcome.document,

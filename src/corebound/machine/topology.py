@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from html import escape
 from typing import Annotated, Literal, NewType
 
 from msgspec import Meta, Struct
@@ -109,6 +110,16 @@ class Topology(Struct, frozen=True, kw_only=True):
     def has_smt(self) -> bool:
         """Whether any core shows more than one online CPU."""
         return len({cpu.core for cpu in self.cpus}) < len(self.cpus)
+
+    def __str__(self) -> str:
+        """The machine as a tree: packages, nodes, caches, cores with their CPUs."""
+        # Imported here, because it needs these types.
+        from corebound.machine.topology_text import describe  # noqa: PLC0415
+
+        return describe(self)
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{escape(str(self))}</pre>"
 
 
 def cpu_list(cpus: Iterable[int]) -> str:

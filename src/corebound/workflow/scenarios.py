@@ -73,13 +73,17 @@ def display_path(path: Path) -> str:
     return encodable(str(path) if relative.startswith("..") else relative)
 
 
-def scenario_files(paths: Iterable[Path]) -> tuple[Path, ...]:
+def scenario_files(paths: Sequence[Path]) -> tuple[Path, ...]:
     """List scenario files: those named, and every *.yaml file of the folders named, each once.
 
     Raises:
-        InputError: A folder contains no scenario files.
+        InputError: No path is named, or a folder contains no scenario files.
     """
     scenario_paths: list[Path] = []
+    if not paths:
+        raise InputError(
+            what="no scenario named.", where="corebound", fix="Name scenario files or folders."
+        )
     for path in paths:
         if not path.is_dir():
             scenario_paths.append(path)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from os import PathLike
 from pathlib import Path
 
@@ -52,6 +52,28 @@ def test_a_wrong_argument_is_named(name: str, value: object) -> None:
 def test_a_name_that_the_system_refuses_is_an_input_error() -> None:
     with pytest.raises(InputError):
         example("x" * 5000)
+
+
+@checked
+def advising(*, resume: bool = False, notify: Callable[[str], object] | None = None) -> None:
+    """Say what the command line would say, and fail like it."""
+    del resume
+    if notify is not None:
+        notify("To continue: `corebound run --resume`.")
+    raise InputError(what="a --budget is too small.", where="--resume", fix="Pass `--resume`.")
+
+
+def test_errors_and_progress_name_arguments_instead_of_options() -> None:
+    lines: list[str] = []
+
+    with pytest.raises(InputError) as caught:
+        advising(notify=lines.append)
+
+    assert "resume=True" in caught.value.fix
+    assert "resume=True" in caught.value.document["where"]
+    assert "resume=True" in lines[0]
+    assert "--resume" not in f"{lines} {caught.value}"
+    assert "--budget" in str(caught.value)  # it has no such argument
 
 
 def test_missing_and_unknown_arguments_are_type_errors_as_of_any_function() -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from corebound.analysis.forecast import Forecast
-from corebound.cli.commands.plan import check, describe, plan
+from corebound.cli.commands.plan import check, plan
 from corebound.cli.output.plan_notes import forecast_lines
 from corebound.errors import ScenarioFaults
 from corebound.machine import discovery
@@ -160,7 +160,7 @@ def test_a_saved_machine_is_not_judged_by_the_programs_and_processor_of_this_hos
 def test_a_machine_is_described_from_package_to_cpu() -> None:
     host = a_host(nodes=2, cores_per_node=1, cpus_per_core=2, allowed=frozenset({0, 1, 2}))
 
-    assert describe(host).splitlines() == [
+    assert str(host).splitlines() == [
         "2 packages, 2 nodes, 2 cores, 4 CPUs, SMT, 16 GiB, allowed 0-2",
         "package 0",
         "  node 0, 8.0 GiB",
