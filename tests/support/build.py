@@ -199,6 +199,7 @@ def write_records(folder: Path, run: Run, *launches: Launch) -> Path:
     appender = jsonl.begin(run, file)
     for launch in launches:
         appender.append(launch)
+    appender.publish()
     appender.close()
     return file
 

@@ -10,7 +10,7 @@ import re
 import typing
 from collections.abc import Callable, Iterator, Mapping
 from types import SimpleNamespace
-from typing import Any, ParamSpec, TypeVar
+from typing import Annotated, Any, ParamSpec, TypeAlias, TypeVar
 
 import pydantic
 
@@ -26,6 +26,8 @@ _COMMAND = re.compile(
 )
 P = ParamSpec("P")
 T = TypeVar("T")
+# A time limit in seconds.
+Budget: TypeAlias = Annotated[float, pydantic.Field(gt=0)]
 
 
 def checked(function: Callable[P, T], *, name: str | None = None) -> Callable[P, T]:
@@ -53,7 +55,9 @@ def checked(function: Callable[P, T], *, name: str | None = None) -> Callable[P,
             if parameter.annotation is not parameter.empty
         }
         hints = typing.get_type_hints(
-            SimpleNamespace(__annotations__=annotations), function.__globals__
+            SimpleNamespace(__annotations__=annotations),
+            function.__globals__,
+            include_extras=True,
         )
         config = pydantic.ConfigDict(arbitrary_types_allowed=True)
         return {name: pydantic.TypeAdapter(hint, config=config) for name, hint in hints.items()}

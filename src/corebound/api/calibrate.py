@@ -7,8 +7,9 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, ClassVar
 
+from corebound.api.arguments import Budget
 from corebound.api.measure import CallReporter
-from corebound.api.results import Results, load
+from corebound.api.results import Results, of_files
 from corebound.api.shown import Shown
 from corebound.records.calibration import Calibration
 from corebound.records.jsonl import RECORDS
@@ -46,7 +47,7 @@ class Calibrations(Shown, frozen=True, kw_only=True):
 def calibrate(
     *files: str | PathLike[str],
     profile: ProfileName | None = None,
-    budget_s: float | None = None,
+    budget_s: Budget | None = None,
     seed: int | None = None,
     records: str | PathLike[str] = RECORDS,
     wait_s: float = 60.0,
@@ -75,6 +76,6 @@ def calibrate(
     )
     return Calibrations(
         calibrations=calibrations,
-        results=load(result.file),
+        results=of_files([result.file]),
         document=calibrations_document(calibrations),
     )

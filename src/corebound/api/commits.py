@@ -9,8 +9,9 @@ from typing import Any, ClassVar, Literal
 
 from corebound.analysis.serialize import Ends
 from corebound.api import comparison as compared
+from corebound.api.arguments import Budget
 from corebound.api.measure import CallReporter, Measurement, with_results
-from corebound.api.results import Results, load, of_files
+from corebound.api.results import Results, of_files
 from corebound.api.shown import Shown
 from corebound.records.jsonl import RECORDS
 from corebound.records.run_record import Commit
@@ -28,7 +29,7 @@ def compare_commits(
     *files: str | PathLike[str],
     profile: ProfileName | None = None,
     only: Sequence[str] = (),
-    budget_s: float | None = None,
+    budget_s: Budget | None = None,
     margin: float | None = None,
     resume: bool = False,
     config: str | PathLike[str] = CONFIG,
@@ -79,7 +80,7 @@ def compare_commits(
         wait_s=wait_s,
     )
     comparison = compared.of_verdicts(outcome.verdicts, outcome.sides.names, outcome.document)
-    return with_results(comparison, load(outcome.records))
+    return with_results(comparison, of_files([outcome.records]))
 
 
 class Bisection(Shown, frozen=True, kw_only=True):
@@ -131,7 +132,7 @@ def bisect(
     *,
     only: Sequence[str] = (),
     launches: int | None = None,
-    budget_s: float | None = None,
+    budget_s: Budget | None = None,
     fresh: bool = False,
     config: str | PathLike[str] = CONFIG,
     records: str | PathLike[str] = RECORDS,

@@ -13,6 +13,7 @@ from typing import Any
 
 from corebound.analysis.forecast import TimeLeft
 from corebound.api import comparison as compared
+from corebound.api.arguments import Budget
 from corebound.api.comparison import Comparison
 from corebound.api.results import Results, StoredRun
 from corebound.errors import InputError
@@ -46,7 +47,7 @@ def measure(
     *functions: Callable[[], object],
     names: Sequence[str] | None = None,
     setup: bool = False,
-    budget_s: float = 30.0,
+    budget_s: Budget = 30.0,
     margin: float = 0.02,
     launches: tuple[int, int] = (6, 30),
     settings: Mapping[str, Any] | None = None,
@@ -117,7 +118,7 @@ def run(
     *files: str | PathLike[str],
     profile: ProfileName | None = None,
     only: Sequence[str] = (),
-    budget_s: float | None = None,
+    budget_s: Budget | None = None,
     seed: int | None = None,
     resume: bool = False,
     records: str | PathLike[str] = RECORDS,

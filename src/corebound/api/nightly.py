@@ -7,6 +7,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
+from corebound.api.arguments import Budget
 from corebound.api.measure import CallReporter
 from corebound.api.results import Results, load
 from corebound.api.shown import Shown
@@ -55,7 +56,7 @@ class NightlyRun(Shown, frozen=True, kw_only=True):
 def nightly(
     *files: str | PathLike[str],
     profile: ProfileName = "nightly",
-    budget_s: float = 14_400.0,
+    budget_s: Budget = 14_400.0,
     update: bool = False,
     verify: bool = False,
     to: str | PathLike[str] | None = None,

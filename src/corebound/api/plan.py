@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from corebound.analysis.wording import count, total_time
+from corebound.api.arguments import Budget
 from corebound.api.shown import Shown
 from corebound.machine.topology import Topology
 from corebound.planning.plan import PlannedCell
@@ -95,7 +96,7 @@ def plan(
     *files: str | PathLike[str],
     profile: ProfileName | None = None,
     only: Sequence[str] = (),
-    budget_s: float | None = None,
+    budget_s: Budget | None = None,
     config: str | PathLike[str] = CONFIG,
     records: str | PathLike[str] = RECORDS,
 ) -> RunPlan:

@@ -474,8 +474,8 @@ def load(records: str | PathLike[str] = RECORDS) -> Results:
 
 
 def of_files(files: Sequence[Path]) -> Results:
-    """The results of several runs, by their files."""
-    return Results([_stored(file, jsonl.read_run(file)) for file in files])
+    """The results of several runs, by their files; one without a launch has none."""
+    return Results([_stored(file, jsonl.read_run(file)) for file in files if file.exists()])
 
 
 def _stored(file: Path, run: Run) -> StoredRun:

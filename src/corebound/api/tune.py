@@ -10,10 +10,10 @@ from typing import Any
 
 from corebound.analysis.tuning_text import headline
 from corebound.api import comparison as compared
-from corebound.api.arguments import in_python
+from corebound.api.arguments import Budget, in_python
 from corebound.api.comparison import ComparedRow
 from corebound.api.measure import CallReporter
-from corebound.api.results import Results, load
+from corebound.api.results import Results, of_files
 from corebound.api.shown import Shown
 from corebound.records.jsonl import RECORDS
 from corebound.records.tuning import Objective
@@ -65,7 +65,7 @@ def tune(
     vary: Sequence[str] = (),
     max_candidates: int = 16,
     profile: ProfileName | None = None,
-    budget_s: float | None = None,
+    budget_s: Budget | None = None,
     resume: bool = False,
     records: str | PathLike[str] = RECORDS,
     wait_s: float = 60.0,
@@ -110,6 +110,6 @@ def tune(
         default=outcome.result.contest.default,
         headline=in_python(headline(outcome.result), inspect.signature(tune)),
         rows=compared.of_finalists(outcome.result),
-        results=load(outcome.records),
+        results=of_files([outcome.records]),
         document=outcome.document,
     )

@@ -127,7 +127,23 @@ def variables(assignments: list[str] | None) -> dict[str, str]:
 
 def budget_seconds(budget: str | None) -> float | None:
     """The value of --budget in seconds; None if the option is not given."""
-    return None if budget is None else seconds(budget)
+    return None if budget is None else positive_seconds(budget)
+
+
+def positive_seconds(budget: str) -> float:
+    """The value of --budget in seconds.
+
+    Raises:
+        InputError: It is not a duration, or zero.
+    """
+    budget_s = seconds(budget)
+    if not budget_s:
+        raise InputError(
+            what="a budget of zero has no time for a launch.",
+            where="--budget",
+            fix="Write it like 90s or 10m. `corebound plan` launches nothing.",
+        )
+    return budget_s
 
 
 def wait_seconds(wait: str | None) -> float:

@@ -63,7 +63,7 @@ def file_of(run: Run, folder: Path) -> Path:
 
 
 def begin(run: Run, file: Path) -> Appender:
-    """Create a file with its run in one step; if the process is killed meanwhile, no file remains.
+    """Begin a file that appears with its first launch: a run without one hides no earlier run.
 
     Returns:
         The appender for launches. The file is locked from before other processes can see it.
@@ -74,12 +74,9 @@ def begin(run: Run, file: Path) -> Appender:
     """
     codec.decode_run(codec.encode(run)[:-1])
     with _reporting_write_errors(file), contextlib.ExitStack() as stack:
-        atomic_write.make_folder(file.parent)
-        with atomic_write.atomic_write(file) as fresh:
-            appender = Appender(fresh, display_name=file)
-            stack.callback(appender.close)
-            appender.append(run)
-        atomic_write.sync_folder(file.parent)
+        appender = Appender(file.with_name(f".{file.name}.{os.getpid()}"), becomes=file)
+        stack.callback(appender.close)
+        appender.append(run)
         stack.pop_all()
     return appender
 
@@ -90,20 +87,22 @@ class Appender:
     Each record is on the disk when `append` returns. Readers need no lock.
     """
 
-    def __init__(self, file: Path, *, display_name: Path | None = None) -> None:
+    def __init__(self, file: Path, *, becomes: Path | None = None) -> None:
         """Open the file and lock it until `close`; then cut off an incomplete last line.
 
         A killed run leaves such a line.
 
         Args:
             file: Created if necessary.
-            display_name: The name in error messages, if the file is about to be renamed.
+            becomes: The name that `publish` gives to it, and that error messages have; None: its
+                own. Without `publish`, `close` removes the file.
 
         Raises:
             HostError: Another process appends to it; the file is left as it is.
             InputError: It cannot be written, or its file system has no locks.
         """
-        self._file = display_name or file
+        self._file = becomes or file
+        self._hidden = file if becomes else None
         with _reporting_write_errors(self._file):
             atomic_write.make_folder(file.parent)
             flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
@@ -136,7 +135,7 @@ class Appender:
                 ) from None
 
     def append(self, record: Run | Launch) -> None:
-        """Write one record and wait until it is on the disk.
+        """Write one record and wait until it is on the disk; a launch publishes the file.
 
         Raises:
             InputError: The disk is full or missing; earlier records remain.
@@ -150,9 +149,26 @@ class Appender:
             while data:
                 data = data[os.write(self._descriptor, data) :]
             os.fsync(self._descriptor)
+        if isinstance(record, Launch) and record.status != "skipped":
+            self.publish()
+
+    def publish(self) -> None:
+        """Give the file its own name, so that others see it.
+
+        Raises:
+            InputError: It cannot be renamed.
+        """
+        if self._hidden is not None:
+            with _reporting_write_errors(self._file):
+                self._hidden.replace(self._file)
+                self._hidden = None
+                atomic_write.sync_folder(self._file.parent)
 
     def close(self) -> None:
-        """Close the file."""
+        """Close the file; one that was not published disappears."""
+        if self._hidden is not None:
+            with contextlib.suppress(OSError):
+                self._hidden.unlink()
         os.close(self._descriptor)
 
 

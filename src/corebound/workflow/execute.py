@@ -81,6 +81,11 @@ class RunResult(Struct, frozen=True, kw_only=True):
     not_launched: tuple[CannotRun, ...] = ()
 
     @property
+    def is_kept(self) -> bool:
+        """Whether its file exists: not if it ended before the first launch."""
+        return self.file.exists()
+
+    @property
     def exit_code(self) -> int:
         """The exit code; launches refused because of a disturbance do not count.
 
@@ -125,7 +130,7 @@ class RunResult(Struct, frozen=True, kw_only=True):
         snapshot = self.run.snapshot_in(self.environments)
         return {
             "run": self.run.id,
-            "records": str(self.file),
+            "records": str(self.file) if self.is_kept else None,
             "ending": self.ending,
             "commit": to_builtins(self.run.commit),
             "snapshot": snapshot.name if snapshot is not None else None,
@@ -252,6 +257,9 @@ def execute_run(
         budget_s=budget_s,
         operators=operators,
     ).run()
+    if ending == "complete":
+        # Also without a launch: why the host can hold no cell.
+        appender.publish()
     return RunResult(
         run=prepared.run,
         file=prepared.file,

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import corebound
-from corebound.api.arguments import checked
+from corebound.api.arguments import Budget, checked
 from corebound.errors import InputError
 
 
@@ -19,7 +19,7 @@ def example(
     *files: str | PathLike[str],
     records: str | PathLike[str] = "r",
     only: Sequence[str] = (),
-    budget_s: float | None = None,
+    budget_s: Budget | None = None,
     settings: Mapping[str, object] | None = None,
 ) -> tuple[object, ...]:
     """Return what it got; a file that is too long is an error of the system."""
@@ -39,6 +39,8 @@ def example(
         ("only", ["a\0b"]),
         ("budget_s", "soon"),
         ("budget_s", float("nan")),
+        ("budget_s", 0),
+        ("budget_s", -1.0),
         ("settings", {"env": {"A": "\0"}}),
     ],
 )

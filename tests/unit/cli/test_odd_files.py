@@ -27,8 +27,7 @@ ODD_NAME = "r\udcff"
 def some_records(folder: Path) -> Path:
     """A run in a folder."""
     file = folder / "host" / f"{ODD_NAME}.jsonl"
-    jsonl.begin(a_run(), file).close()
-    appender = jsonl.Appender(file)
+    appender = jsonl.begin(a_run(), file)
     appender.append(a_launch())
     appender.close()
     return file

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from corebound.cli.options import labels, seconds
+from corebound.cli.options import budget_seconds, labels, seconds
 from corebound.errors import InputError
 
 
@@ -35,3 +35,11 @@ def test_labels_are_names_and_values() -> None:
 def test_anything_else_is_no_label(text: str) -> None:
     with pytest.raises(InputError, match="--label"):
         labels([text])
+
+
+@pytest.mark.parametrize("text", ["0s", "0m", "0h", "0h0m0s"])
+def test_a_budget_of_zero_is_rejected(text: str) -> None:
+    with pytest.raises(InputError) as refused:
+        budget_seconds(text)
+
+    assert refused.value.where == "--budget"

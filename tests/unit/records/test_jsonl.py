@@ -17,6 +17,7 @@ from msgspec.structs import replace
 
 from corebound.errors import HostError, InputError
 from corebound.records import codec, jsonl
+from corebound.records.launch_record import Status
 from support.build import a_launch, a_run, write_records
 
 # The fixture `synced`.
@@ -89,6 +90,29 @@ def test_a_truncated_file_loses_only_its_last_launch(
     assert stored.faults == ()
     blocks = [launch.block for launch in stored.launches]
     assert blocks == [*range(kept.count(b"\n") - 1), 9]
+
+
+@pytest.mark.parametrize("status", ["ok", "failed", "timed-out", "invalid", "skipped", None])
+def test_a_run_appears_with_its_first_launch(tmp_path: Path, status: Status | None) -> None:
+    file = tmp_path / "host" / "run.jsonl"
+    with contextlib.closing(jsonl.begin(a_run(), file)) as appender:
+        assert [*jsonl.files(tmp_path)] == []
+        if status is not None:
+            appender.append(a_launch(status=status))
+
+        is_launched = status not in {"skipped", None}
+        assert [*jsonl.files(tmp_path)] == [file] * is_launched
+
+    assert [*file.parent.iterdir()] == [file] * is_launched
+
+
+def test_a_run_that_launches_nothing_may_appear_with_what_it_skipped(tmp_path: Path) -> None:
+    file = tmp_path / "host" / "run.jsonl"
+    with contextlib.closing(jsonl.begin(a_run(), file)) as appender:
+        appender.append(a_launch(status="skipped"))
+        appender.publish()
+
+    assert [launch.status for launch in jsonl.read(file).launches] == ["skipped"]
 
 
 def test_a_second_writer_is_rejected_and_told_the_holder(
@@ -164,7 +188,8 @@ def test_a_record_is_on_the_disk_before_append_returns(tmp_path: Path, synced: S
 def test_new_folders_are_synced_before_use(tmp_path: Path, synced: Synced) -> None:
     file = tmp_path / "records" / "host" / "run.jsonl"
 
-    jsonl.begin(a_run(), file).close()
+    with contextlib.closing(jsonl.begin(a_run(), file)) as appender:
+        appender.publish()
 
     assert synced(file)[-1] == file.read_bytes()
     assert "run.jsonl" in synced(file.parent)[-1]
@@ -184,7 +209,8 @@ def test_a_file_appears_only_after_its_first_line_is_synced(
 
     monkeypatch.setattr(os, "replace", replaced)
 
-    jsonl.begin(a_run(), file).close()
+    with contextlib.closing(jsonl.begin(a_run(), file)) as appender:
+        appender.append(a_launch())
 
     ((content, of_fresh),) = before
     assert content

@@ -188,8 +188,7 @@ def the_records(folder: Path) -> list[Path]:
     for number in range(2):
         run = replace(a_run(run_id=f"r{number}"), started_at=f"2026-01-0{number + 1}T00:00:00Z")
         file = jsonl.file_of(run, folder)
-        jsonl.begin(run, file).close()
-        appender = jsonl.Appender(file)
+        appender = jsonl.begin(run, file)
         kinds = (alternated(), served(), a_profiled_launch())
         for place, launch in enumerate(kinds * 2):
             appender.append(replace(launch, id=f"l{place}", block=place // 3))
@@ -267,8 +266,7 @@ def test_no_record_id_escapes_its_folder(tmp_path: Path, name: str) -> None:
             started_at=f"2026-01-0{number + 1}T00:00:00Z",
         )
         file = folder / f"{number}.jsonl"
-        jsonl.begin(run, file).close()
-        appender = jsonl.Appender(file)
+        appender = jsonl.begin(run, file)
         profiled = replace(a_profiled_launch(cell=cell), id=name, trace=f"{name}.json.gz")
         for launch in (replace(alternated(), cell=cell), profiled):
             appender.append(launch)

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import contextlib
 import resource
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import pytest
 
+from corebound.api.measure import CallReporter
 from corebound.errors import HostError
 from corebound.planning.models import CannotRun
+from corebound.records import jsonl
 from corebound.records.launch_record import Status
 from corebound.runner import Ending
+from corebound.workflow import execute
 from corebound.workflow.execute import RunResult, hold_host
+from corebound.workflow.prepare import PreparedRun
 from support.build import a_launch, a_run
 
 
@@ -65,3 +70,43 @@ def test_a_process_that_may_open_too_few_files_cannot_measure(
         with pytest.raises(HostError, match=f"may open only {allowed} files") as refused:
             hold_host(stack, print, unlocked=True)
     assert "ulimit -n" in refused.value.fix
+
+
+@pytest.mark.parametrize(
+    ("statuses", "ending", "is_kept"),
+    [
+        ((), "out of time", False),
+        (("skipped",), "out of time", False),
+        (("skipped",), "interrupted", False),
+        (("skipped",), "complete", True),
+        (("skipped", "failed"), "interrupted", True),
+        (("ok",), "out of time", True),
+    ],
+)
+def test_a_run_that_ends_before_its_first_launch_leaves_nothing(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    statuses: tuple[Status, ...],
+    ending: str,
+    is_kept: bool,
+) -> None:
+    class EndingRunner:
+        def __init__(self, *_arguments: object, append: Any, **_options: object) -> None:
+            self.append = append
+
+        def run(self) -> str:
+            for block, status in enumerate(statuses):
+                self.append(a_launch(block=block, status=status))
+            if ending == "interrupted":
+                raise KeyboardInterrupt
+            return ending
+
+    monkeypatch.setattr(execute, "Runner", EndingRunner)
+    monkeypatch.setattr(execute, "launcher", lambda *_arguments, **_options: None)
+    prepared = PreparedRun(run=a_run(), file=tmp_path / "host" / "r1.jsonl", tasks=())
+
+    with ExitStack() as stack, contextlib.suppress(KeyboardInterrupt):
+        result = execute.execute_run(prepared, 1.0, CallReporter(None), stack)
+        assert (result.document["records"] is not None) == is_kept
+
+    assert [*jsonl.files(tmp_path)] == [prepared.file] * is_kept

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -52,7 +53,8 @@ def test_resuming_reads_only_the_resumed_run(
         resume=False,
     )
     for one in (both, other):
-        jsonl.begin(one.run, one.file).close()
+        with closing(jsonl.begin(one.run, one.file)) as appender:
+            appender.publish()
 
     again = prepare_comparison(loaded, wanted, tmp_path, print, resume=True)
 

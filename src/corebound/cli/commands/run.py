@@ -207,6 +207,9 @@ def print_run(result: RunResult, console: Console) -> None:
             Text(f"Measured with uncommitted changes, {snapshot.name}: not part of the history."),
             soft_wrap=True,
         )
+    if not result.is_kept:
+        console.print(Text("The budget ended before the first launch. Use a larger --budget."))
+        return
     if result.ending == "out of time":
         console.print(Text("The budget ran out. To continue: `corebound run --resume`."))
     console.print(Text(f"Records: {result.file}"), soft_wrap=True)

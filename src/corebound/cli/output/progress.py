@@ -123,8 +123,9 @@ class RunProgress:
     ) -> None:
         self._live.stop()
         if crash.interruption(error) is not None:
-            command = self._resume_command
-            resume = f" To resume: `{command}`." if command is not None else ""
+            resume = f" To resume: `{self._resume_command}`." if self._resume_command else ""
+            if not self._done:
+                resume = " Nothing is recorded: no launch has ended."
             self._console.print(Text(f"Stopped.{resume}"), soft_wrap=True)
 
     def started(self, job: Job, *, left: Mapping[str, int]) -> None:
