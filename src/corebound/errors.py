@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
@@ -91,6 +92,17 @@ class HostError(CoreboundError):
     """This host cannot do what was requested."""
 
     exit_code: ClassVar[int] = 3
+
+
+class MissingPackageError(HostError):
+    """An optional package is not installed."""
+
+    def __init__(self, package: str, *, needed_for: str, where: str, otherwise: str = "") -> None:
+        super().__init__(
+            what=f"{needed_for} needs the package `{package}`, which is not installed.",
+            where=where,
+            fix=f"Install it with `{sys.executable} -m pip install {package}`{otherwise}.",
+        )
 
 
 class LaunchError(CoreboundError):

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import io
-import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from corebound.analysis.scenario_result import BaselineComparison, ScenarioResult
 from corebound.analysis.wording import verdict_word
-from corebound.errors import InputError
+from corebound.errors import InputError, MissingPackageError
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -25,16 +24,13 @@ def comparisons_figure(results: Sequence[ScenarioResult]) -> Figure:
         results: Scenarios, each in one run; several runs of a scenario are several panels.
 
     Raises:
-        InputError: matplotlib is not installed, or there are no comparisons.
+        HostError: matplotlib is not installed.
+        InputError: There are no comparisons.
     """
     try:
         from matplotlib.figure import Figure
     except ImportError as error:
-        raise InputError(
-            what="plots need matplotlib, which is not installed.",
-            where="plot",
-            fix=f"Install it: `{sys.executable} -m pip install matplotlib`.",
-        ) from error
+        raise MissingPackageError("matplotlib", needed_for="a plot", where="plot") from error
     drawn = [result for result in results if result.ranked]
     if not drawn:
         raise InputError(

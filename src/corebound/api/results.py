@@ -357,7 +357,8 @@ class Results:
         """Draw each comparison with its interval, with matplotlib (the extra `plot`).
 
         Raises:
-            InputError: matplotlib is not installed, or there are no comparisons.
+            HostError: matplotlib is not installed.
+            InputError: There are no comparisons.
         """
         from corebound.api import plot
 

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 from typing import Any
 
-from corebound.errors import InputError
+from corebound.errors import MissingPackageError
 from corebound.exchange.run_export import ExportedCell
 
 _S = 1e9
@@ -25,16 +24,14 @@ def openmetrics(cells: Sequence[ExportedCell]) -> str:
         cells: Cells of one run with a result.
 
     Raises:
-        InputError: prometheus_client, which writes the format, is not installed.
+        HostError: prometheus_client, which writes the format, is not installed.
     """
     try:
         from prometheus_client import CollectorRegistry
         from prometheus_client.openmetrics.exposition import generate_latest
     except ImportError as error:
-        raise InputError(
-            what="OpenMetrics needs prometheus_client, which is not installed.",
-            where="export openmetrics",
-            fix=f"Install it with `{sys.executable} -m pip install prometheus-client`.",
+        raise MissingPackageError(
+            "prometheus-client", needed_for="OpenMetrics", where="export openmetrics"
         ) from error
     registry = CollectorRegistry(auto_describe=False)
     registry.register(_Collector(cells))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import importlib
 import io
-import sys
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +17,7 @@ from corebound.analysis.serialize import (
     json_file,
     serving_columns,
 )
-from corebound.errors import InputError
+from corebound.errors import MissingPackageError
 from corebound.records.codec import canonical
 from corebound.records.launch_record import Launch
 from corebound.records.run_record import EnvironmentLock, Run, ScenarioSource
@@ -168,15 +167,13 @@ def as_parquet(cells: Iterable[ExportedCell], where: str) -> bytes:
     """The table as Parquet; missing values are null.
 
     Raises:
-        InputError: pyarrow, which writes Parquet, is not installed.
+        HostError: pyarrow, which writes Parquet, is not installed.
     """
     try:
         arrow = importlib.import_module("pyarrow")
     except ImportError as error:
-        raise InputError(
-            what="Parquet needs pyarrow, which is not installed.",
-            where=where,
-            fix=f"Install it with `{sys.executable} -m pip install pyarrow`, or export csv.",
+        raise MissingPackageError(
+            "pyarrow", needed_for="Parquet", where=where, otherwise=", or export csv"
         ) from error
     frame = table(cells)
     types = _COLUMNS | dict.fromkeys(_SERVING, "Float64")

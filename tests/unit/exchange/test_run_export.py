@@ -6,7 +6,6 @@ import csv
 import io
 import json
 import math
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -200,13 +199,6 @@ def test_parquet_has_the_same_rows_with_types() -> None:
         (1e6, 0, True),
         (None, 0, None),
     ]
-
-
-def test_without_pyarrow_parquet_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "pyarrow", None)
-
-    with pytest.raises(InputError, match="-m pip install pyarrow"):
-        run_export.as_parquet(cells(a_night(took(1))), "out")
 
 
 def kept(folder: Path, *nights: tuple[Run, tuple[Launch, ...]]) -> Path:
