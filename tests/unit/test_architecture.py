@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import tomllib
 
 import pytest
 
@@ -16,7 +17,7 @@ PATHS = sorted({name for name in QUOTED if re.fullmatch(r"(?:[\w*]+/)+(?:[\w*]+(
 # The first column of the table of packages.
 PACKAGES = sorted(
     name
-    for row in re.findall(r"^\| (`.+?) \|", TEXT, flags=re.MULTILINE)
+    for row in re.findall(r"^\| (`.+?)(?: \(.\))? \|", TEXT, flags=re.MULTILINE)
     for name in re.findall(r"`(\w+)`", row)
 )
 
@@ -34,6 +35,22 @@ def test_each_path_that_it_names_exists(path: str) -> None:
 @pytest.mark.parametrize(("name", "path"), re.findall(r"`([A-Z]+)` in `([\w/]+\.py)`", TEXT))
 def test_each_registry_that_it_names_exists(name: str, path: str) -> None:
     assert re.search(rf"^_?{name}\b.* = ", (SOURCE / path).read_text("utf-8"), flags=re.MULTILINE)
+
+
+def test_the_list_of_packages_is_that_of_the_layers() -> None:
+    """What import-linter enforces, in its order; a letter marks those of one layer."""
+    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]
+    layers = [re.split(r" \| ", layer) for layer in contracts["contracts"][0]["layers"]]
+    rows = re.findall(r"^\| (`\w+`(?:, `\w+`)*)(?: \((.)\))? \|", TEXT, flags=re.MULTILINE)
+    listed: list[tuple[str, list[str]]] = []
+    for names, letter in rows:
+        if not listed or not letter or listed[-1][0] != letter:
+            listed.append((letter, []))
+        listed[-1][1].extend(re.findall(r"\w+", names))
+    # The last layer has two rows, because only one of them reads a clock.
+    *others, texts, clocks = (sorted(names) for _, names in listed)
+
+    assert [*others, sorted([*texts, *clocks])] == [sorted(layer) for layer in layers]
 
 
 def test_it_names_every_package() -> None:
