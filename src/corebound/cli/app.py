@@ -58,7 +58,13 @@ COMMANDS: Mapping[str, str | CommandGroup] = {
     "update": "update:update",
     "schema": "plan:schema",
     "environment": CommandGroup(
-        help="Create, list and delete environments.",
+        help="""Create, list and delete environments.
+
+        Examples:
+            corebound environment make pytorch
+            corebound environment make --for scenarios/
+            corebound environment list
+        """,
         locations={
             "make": "environment:make",
             "list": "environment:list_",
@@ -66,7 +72,13 @@ COMMANDS: Mapping[str, str | CommandGroup] = {
         },
     ),
     "import": CommandGroup(
-        help="Import results of other tools.",
+        help="""Import results of other tools.
+
+        Examples:
+            corebound import asv ~/src/numpy/benchmarks
+            corebound import pytest-benchmark .benchmarks --project parser
+            corebound import profile trace.json --name resnet50
+        """,
         locations={
             "asv": "import_history:asv",
             "pyperf": "import_results:pyperf",

@@ -49,6 +49,8 @@ def cache_dir() -> Path:
 
 # Written last: a folder without this file is incomplete and is made again.
 MARKER = "corebound.json"
+# In each folder: the disk space that it uses, once somebody has asked.
+SIZE = "corebound.size"
 
 HOST = "host"
 
@@ -245,7 +247,7 @@ def _status(folder: Path, marker: Mapping[str, Any], state: State) -> Environmen
         name=_name_of(folder),
         state=state,
         path=str(folder),
-        size_bytes=_size_bytes(folder),
+        size_bytes=_known_size_bytes(folder),
         python=marker["python"],
     )
 
@@ -553,8 +555,19 @@ def _size_bytes(folder: Path) -> int:
     for directory, _, files in os.walk(folder):
         for file in files:
             with suppress(OSError):
-                total += os.lstat(Path(directory, file)).st_blocks * 512
+                total += os.lstat(f"{directory}/{file}").st_blocks * 512
     return total
+
+
+def _known_size_bytes(folder: Path) -> int:
+    """The disk space of a complete folder, measured once: it has many thousand files."""
+    known = folder / SIZE
+    with suppress(OSError, ValueError):
+        return int(known.read_bytes())
+    size_bytes = _size_bytes(folder)
+    with suppress(OSError):
+        known.write_text(str(size_bytes))
+    return size_bytes
 
 
 @contextmanager

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+from typer.main import get_command
 from typer.testing import CliRunner
 
 from corebound.cli.app import COMMANDS, app, command_words, main
@@ -123,3 +126,25 @@ def test_the_help_of_a_fleet_and_each_of_its_commands_has_an_example(words: str)
 )
 def test_the_command_that_was_typed_includes_its_groups(typed: str, command: str) -> None:
     assert " ".join(command_words(typed.split())) == command
+
+
+def _helps(command: Any, *words: str) -> Iterator[tuple[str, str]]:
+    """The help of each command and each group, with its words."""
+    if words:
+        yield " ".join(words), command.help
+    if hasattr(command, "list_commands"):
+        context = command.make_context("corebound", [], resilient_parsing=True)
+        for name in command.list_commands(context):
+            yield from _helps(command.get_command(context, name), *words, name)
+
+
+HELPS = dict(_helps(get_command(app)))
+
+
+@pytest.mark.parametrize("words", sorted(HELPS))
+def test_each_help_has_examples_of_commands_that_exist(words: str) -> None:
+    _, _, examples = HELPS[words].partition("Examples:\n")
+
+    assert examples.strip()
+    for typed in re.findall(r"corebound ([a-z-]+)", examples):
+        assert typed in HELPS

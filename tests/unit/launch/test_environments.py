@@ -102,3 +102,25 @@ def test_no_content_of_a_requirements_file_makes_listing_fail(
     write(suite, own=text)
 
     environments.python_of("own", suite)
+
+
+@pytest.mark.parametrize("known", [None, b"", b"9" * 5000, b"\xff", b"12x"])
+def test_the_size_of_an_environment_is_measured_once(
+    suite: Path, monkeypatch: pytest.MonkeyPatch, known: bytes | None
+) -> None:
+    write(suite, own="numpy==2.4.6\n")
+    folder = environments.python_of("own", suite).parents[1]
+    folder.mkdir(parents=True)
+    (folder / environments.MARKER).write_text('{"python": "3.11.7", "packages": []}')
+    (folder / "file").write_bytes(bytes(10_000))
+    if known is not None:
+        (folder / environments.SIZE).write_bytes(known)
+
+    def size_bytes() -> int | None:
+        return next(row.size_bytes for row in environments.statuses(suite) if row.name == "own")
+
+    measured = size_bytes()
+    assert measured is not None
+    assert measured >= 10_000
+    monkeypatch.setattr(os, "walk", None)
+    assert size_bytes() == measured
