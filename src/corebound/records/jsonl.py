@@ -276,6 +276,20 @@ def read_run(file: Path) -> Run:
     return _run(line[:-1] if line.endswith(b"\n") else b"", file)
 
 
+def has_launched(file: Path) -> bool:
+    """Whether a run has a launch that was not skipped; its launches are not decoded.
+
+    Raises:
+        InputError: The file cannot be read.
+    """
+    try:
+        with atomic_write.opened(file) as stream:
+            stream.readline()
+            return any(b'"status":"skipped"' not in line for line in stream)
+    except OSError as error:
+        raise _unreadable(file, error) from error
+
+
 def _run(line: bytes, file: Path) -> Run:
     try:
         return codec.decode_run(line)

@@ -173,7 +173,7 @@ def export_histories(out: Path, records: Path, *, only: Sequence[str] = ()) -> t
 def _select_files(
     records: Path, run_id: str | None, faults: list[Fault], *, all_runs: bool
 ) -> list[Path]:
-    """Select record files, oldest first; only the first line of the others is read."""
+    """Select record files, oldest first; the latest is the last that launched anything."""
     runs = jsonl.runs(records, faults)
     runs.sort(key=lambda entry: (entry[1].started_at, entry[1].id))
     files = [file for file, run in runs if run_id in {None, run.id}]
@@ -183,7 +183,9 @@ def _select_files(
             where=str(records),
             fix="Measure with `corebound run`, or name another folder with --records.",
         )
-    return files if all_runs or run_id is not None else files[-1:]
+    if all_runs or run_id is not None:
+        return files
+    return [next(filter(jsonl.has_launched, reversed(files)), files[-1])]
 
 
 def _cells(files: Iterable[Path], faults: list[Fault]) -> Iterator[ExportedCell]:

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from corebound.asv_bridge.project import open_project
-from corebound.errors import BuildError
+from corebound.asv_bridge import project as asv_project
+from corebound.errors import BuildError, CoreboundError
 from corebound.launch import environments
 from corebound.launch.environments import Environment
 from corebound.planning.models import CannotRun
@@ -43,7 +43,7 @@ def update_project(config: Path, notify: Notify) -> UpdatedProject:
         InputError: The project cannot be identified.
         LaunchError: git refuses, for example to fast-forward over other commits.
     """
-    project = open_project(config, notify)
+    project = asv_project.open_project(config, notify)
     project.update()
     return UpdatedProject(project=project.name, commit=project.commit(project.checked_out))
 
@@ -66,9 +66,9 @@ def find(cells: Sequence[Cell], config: Path) -> ProjectEnvironments:
     Raises:
         InputError: A revision or the project cannot be identified.
     """
-    if (nothing := _without_project(cells, config)) is not None:
-        return nothing
-    project = open_project(config, _silent)
+    project = _open(cells, config, _silent)
+    if isinstance(project, ProjectEnvironments):
+        return project
     with tempfile.TemporaryDirectory(prefix="corebound-plan-") as folder:
         made = {
             name: project.find(
@@ -102,11 +102,11 @@ def build(
     Raises:
         InputError: A revision, the project or asv's environment cannot be identified.
     """
-    if (nothing := _without_project(cells, config)) is not None:
-        return nothing
+    project = _open(cells, config, notify)
+    if isinstance(project, ProjectEnvironments):
+        return project
     made: dict[str, Environment | None] = {}
     unmade: dict[str, CannotRun] = {}
-    project = open_project(config, notify)
     for name, revision in _revisions(cells).items():
         if revision is None and not committed:
             commit = project.working_tree(notify, outputs=(*OUTPUTS, *outputs))
@@ -124,19 +124,25 @@ def build(
     return ProjectEnvironments(made=made, unmade=unmade)
 
 
-def _without_project(cells: Sequence[Cell], config: Path) -> ProjectEnvironments | None:
-    """The environments that cannot be built, if there is no project or none is needed."""
+def _open(
+    cells: Sequence[Cell], config: Path, notify: Notify
+) -> asv_project.Project | ProjectEnvironments:
+    """The project under test, or the environments that cannot be built without it.
+
+    Other cells do not need it: a file that is missing or broken costs only those that do, unless
+    the user has named it.
+    """
     of_project = [cell for cell in cells if is_project(cell.environment)]
-    # Another name is the user's own.
-    if of_project and (config.exists() or config.name != CONFIG.name):
-        return None
-    names = ", ".join(dict.fromkeys(f"`{cell.scenario}`" for cell in of_project))
-    reason = CannotRun(
-        what=f"{names} measures a project, and there is no {config}.",
-        fix="Write an asv.conf.json with project, repo, pythons and environment_type, or name"
-        " another with --config.",
-        cause="environment",
-    )
+    if not of_project:
+        return ProjectEnvironments(made={}, unmade={})
+    try:
+        return asv_project.open_project(config, notify)
+    except CoreboundError as error:
+        if config.absolute() != CONFIG.absolute():
+            raise
+        names = ", ".join(dict.fromkeys(f"`{cell.scenario}`" for cell in of_project))
+        what = f"{names} measures a project. {error.where}: {error.what}"
+        reason = CannotRun(what=what, fix=error.fix, cause="environment")
     unmade = dict.fromkeys((cell.environment for cell in of_project), reason)
     return ProjectEnvironments(made=dict.fromkeys(unmade), unmade=unmade)
 

@@ -115,6 +115,22 @@ def test_a_run_that_launches_nothing_may_appear_with_what_it_skipped(tmp_path: P
     assert [launch.status for launch in jsonl.read(file).launches] == ["skipped"]
 
 
+@pytest.mark.parametrize(
+    ("statuses", "has_launched"),
+    [((), False), (("skipped", "skipped"), False), (("skipped", "failed"), True), (("ok",), True)],
+)
+def test_a_run_of_skips_has_launched_nothing(
+    tmp_path: Path, statuses: tuple[Status, ...], has_launched: bool
+) -> None:
+    # A reason is a text of anyone's, with quotes that are escaped.
+    launches = [
+        replace(a_launch(block=block, status=status), reason='"status":"skipped"')
+        for block, status in enumerate(statuses)
+    ]
+
+    assert jsonl.has_launched(write_records(tmp_path, a_run(), *launches)) == has_launched
+
+
 def test_a_second_writer_is_rejected_and_told_the_holder(
     tmp_path: Path,
 ) -> None:
