@@ -11,6 +11,7 @@ from typing import Any
 
 from corebound.launch.search_path import module_folders
 from corebound.planning.models import CannotRun
+from corebound.records import atomic_write
 from corebound.scenario.cell import Framework
 from corebound.scenario.function_checks import Module
 
@@ -163,7 +164,7 @@ def _source(origin: str | None) -> bytes | None:
     if origin is None or not origin.endswith(".py"):
         return None
     try:
-        with Path(origin).open("rb") as stream:
+        with atomic_write.opened(Path(origin)) as stream:
             text = stream.read(_MOST_BYTES + 1)
     except OSError:
         return None

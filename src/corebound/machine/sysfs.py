@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
+import stat
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -43,7 +45,10 @@ class Files:
         if not path.startswith(self._prefix):
             return None
         try:
-            with (self._root / path.removeprefix(self._prefix)).open("rb") as file:
+            file_path = self._root / path.removeprefix(self._prefix)
+            with open(file_path, "rb", opener=_at_once) as file:
+                if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                    return None
                 chunks = iter(partial(file.read, _CHUNK_BYTES), b"")
                 data = b"".join(islice(chunks, _MOST_BYTES // _CHUNK_BYTES))
                 return data.decode("utf-8", errors="replace")
@@ -59,6 +64,11 @@ class Files:
             return tuple(entry.name for entry in entries)
         except (OSError, ValueError):
             return ()
+
+
+def _at_once(path: str, flags: int) -> int:
+    # Opening a pipe of a saved tree would wait for a writer.
+    return os.open(path, flags | os.O_NONBLOCK)
 
 
 LIVE = Files(Path("/"))

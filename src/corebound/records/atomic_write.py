@@ -53,8 +53,13 @@ def _mode(file: Path) -> int:
 
 def _send(source: Path, target: Path) -> None:
     """Write a file's content into a pipe or a character device; never into a disk."""
-    # Without O_NONBLOCK, opening a pipe that nothing reads would wait for ever; so it is ENXIO.
-    descriptor = os.open(target, os.O_WRONLY | os.O_CLOEXEC | os.O_NOCTTY | os.O_NONBLOCK)
+    try:
+        # Without O_NONBLOCK, opening a pipe that nothing reads would wait for ever.
+        descriptor = os.open(target, os.O_WRONLY | os.O_CLOEXEC | os.O_NOCTTY | os.O_NONBLOCK)
+    except OSError as error:
+        if error.errno == errno.ENXIO and target.is_fifo():
+            error.strerror = "nothing reads from this pipe"
+        raise
     with os.fdopen(descriptor, "wb") as stream:
         mode = os.fstat(descriptor).st_mode
         if not (stat.S_ISFIFO(mode) or stat.S_ISCHR(mode)):
@@ -94,11 +99,15 @@ def opened(file: Path) -> BufferedReader:
     Raises:
         OSError: The file cannot be read, or is not a regular file.
     """
-    stream = os.fdopen(os.open(file, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK), "rb")
+    stream = open(file, "rb", opener=_at_once)  # noqa: SIM115
     if stat.S_ISREG(os.fstat(stream.fileno()).st_mode):
         return stream
     stream.close()
     raise OSError(errno.EINVAL, "it is not a regular file", str(file))
+
+
+def _at_once(file: str, flags: int) -> int:
+    return os.open(file, flags | os.O_NONBLOCK)
 
 
 def read(file: Path) -> bytes:

@@ -13,6 +13,7 @@ from msgspec import Struct
 from corebound.errors import CoreboundError, InputError
 from corebound.launch import environments
 from corebound.planning.models import CannotRun
+from corebound.records import atomic_write
 from corebound.records.run_record import Commit
 from corebound.scenario.cell import PROJECT, Cell, Scalar, is_project
 from corebound.scenario.compared_axis import (
@@ -325,11 +326,13 @@ def _environment_with_version(
     copy = f"{name}-{package}-{version}".replace("!", "-")
     file = Path("environments") / f"{copy}.txt"
     if not file.exists():
-        lines = environments.requirements(name, Path.cwd()).read_text("utf-8").splitlines()
+        # Comments may have bytes that are not UTF-8; they stay as they are.
+        requirements = atomic_write.read(environments.requirements(name, Path.cwd()))
+        lines = requirements.decode(errors="surrogateescape").splitlines()
         others = [line for line in lines if not _requires(line, package)]
         comment = f"# {name} with {argument}, written by `corebound compare-commits`."
-        file.parent.mkdir(exist_ok=True)
-        file.write_text("\n".join((comment, *others, argument, "")), encoding="utf-8")
+        text = "\n".join((comment, *others, argument, ""))
+        atomic_write.put(file, text.encode(errors="surrogateescape"))
         notify(f"Written: {file}")
     return copy
 

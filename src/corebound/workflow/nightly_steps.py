@@ -119,9 +119,11 @@ def unfinished_journal(folder: Path, identity: Sequence[str], now: datetime) -> 
     journals = sorted(folder.glob(f"*/{JOURNAL}"))
     if not journals:
         return None
-    lines = [
-        parsed for line in journals[-1].read_bytes().split(b"\n") if (parsed := _parse_line(line))
-    ]
+    try:
+        written = atomic_write.read(journals[-1])
+    except OSError:
+        return None
+    lines = [parsed for line in written.split(b"\n") if (parsed := _parse_line(line))]
     run_folder = journals[-1].parent
     if not lines or lines[0].get("asked") != list(identity) or lines[0].get("schema") != SCHEMA:
         return None

@@ -93,6 +93,13 @@ def test_each_line_of_the_journal_is_flushed_to_disk(
     assert "nights" in synced(nights.parent)[-1]
 
 
+def test_a_journal_that_is_a_pipe_is_not_resumed(tmp_path: Path) -> None:
+    (tmp_path / "20260101T000000Z").mkdir()
+    os.mkfifo(tmp_path / "20260101T000000Z" / JOURNAL)
+
+    assert unfinished_journal(tmp_path, ("asked",), NOW) is None
+
+
 @pytest.mark.parametrize(
     "line", ['{"event": "ended"}', '{"event": "ended", "step": []}', "[" * 9999]
 )

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from corebound.errors import CoreboundError, HostError, InputError
+from corebound.records import atomic_write
 from corebound.scenario import traffic
 from corebound.scenario.traffic import Answered, GeneratorOrder, Warmed
 from corebound.serving.generator import http
@@ -147,7 +148,7 @@ def _body(file: str | None) -> bytes | None:
     if file is None:
         return None
     try:
-        return Path(file).read_bytes()
+        return atomic_write.read(Path(file))
     except OSError as error:
         raise InputError(
             what=f"the body of the requests cannot be read: {error.strerror}.",
