@@ -14,7 +14,7 @@ from typing import Annotated, Any, ParamSpec, TypeAlias, TypeVar
 
 import pydantic
 
-from corebound.errors import CoreboundError, InputError, user_error
+from corebound.errors import CoreboundError, Fault, InputError, ScenarioFaults, user_error
 from corebound.text import one_line
 
 # An option of the command line alone, with its value in backticks, or in a command.
@@ -77,6 +77,16 @@ def checked(function: Callable[P, T], *, name: str | None = None) -> Callable[P,
                 in_python(text, signature) for text in (error.what, error.where, error.fix)
             )
             error.args = (f"{error.where}: {error.what}\n  {error.fix}",)
+            if isinstance(error, ScenarioFaults):
+                error.faults = tuple(
+                    Fault(
+                        file=fault.file,
+                        line=fault.line,
+                        what=in_python(fault.what, signature),
+                        fix=in_python(fault.fix, signature),
+                    )
+                    for fault in error.faults
+                )
             raise
         except OSError as error:
             if (explained := user_error(error)) is not None:
@@ -104,7 +114,8 @@ def in_python(text: str, signature: inspect.Signature) -> str:
         names = (option.replace("-", "_"), f"{option.replace('-', '_')}_s")
         parameter = next(filter(None, map(signature.parameters.get, names)), None)
         if parameter is None:
-            return None
+            # The folder of results is named when they are loaded.
+            return "corebound.load(…)" if option == "records" else None
         kind = str(parameter.annotation)
         if kind.endswith("bool"):
             return f"{parameter.name}=True"

@@ -16,6 +16,7 @@ from msgspec.structs import replace
 from corebound.analysis.commit_comparison import CommitComparison
 from corebound.analysis.scenario_result import ScenarioResult, analyse_scenario
 from corebound.api import comparison as compared
+from corebound.api.arguments import checked
 from corebound.api.comparison import Comparison
 from corebound.errors import Fault, InputError
 from corebound.exchange import run_export
@@ -110,6 +111,7 @@ class Results:
         self._records = records
         self._selection = selection or Selection()
 
+    @checked
     def filter(
         self,
         *,
@@ -215,6 +217,7 @@ class Results:
 
         return tables.operators(self._scenario_results())
 
+    @checked
     def compare(
         self, before: str | Axes, after: str | Axes, *, project: str | None = None
     ) -> Comparison:
@@ -241,6 +244,7 @@ class Results:
             tuple(self._scenario_results()), *(_axes_texts(axes) for axes in (before, after))
         )
 
+    @checked
     def hosts(self, *scenario_files: str | PathLike[str]) -> HostResults:
         """Compare all hosts of the records, as `corebound compare --by host` and `--by class` do.
 
@@ -258,6 +262,7 @@ class Results:
         files = [Path(file) for file in scenario_files]
         return compare_hosts(self._folder("hosts"), files, _warn)
 
+    @checked
     def regressions(
         self,
         *,
@@ -332,6 +337,7 @@ class Results:
         """
         return recorded_result(self._only_run("document"), _warn).document
 
+    @checked
     def log(self, launch: str | None = None) -> LaunchLog:
         """The output of a launch of the only run, as `corebound log` prints it.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
@@ -14,7 +15,7 @@ from msgspec.structs import replace
 
 import corebound
 from corebound.api import tables
-from corebound.errors import CoreboundError
+from corebound.errors import CoreboundError, InputError
 from corebound.records import history_files
 from corebound.records.run_record import Commit
 from support.build import a_series, repeated, write_records
@@ -269,3 +270,24 @@ def test_the_stub_names_what_the_module_has() -> None:
     for name in corebound.__all__:
         assert f'"{name}"' in stub
         assert getattr(corebound, name) is not None
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        lambda results: results.compare("a\0b", "c"),
+        lambda results: results.compare("no-such-run", "no-such-run"),
+        lambda results: results.hosts(),
+        lambda results: results.hosts("\0"),
+        lambda results: results.filter(scenario=3),
+        lambda results: results.log(3),
+        lambda results: results.regressions(status="/dev/null/x"),
+    ],
+)
+def test_a_wrong_argument_of_a_method_is_an_input_error_in_words_of_python(
+    results: corebound.Results, wrong: Callable[[corebound.Results], object]
+) -> None:
+    with pytest.raises(InputError) as refused:
+        wrong(results)
+
+    assert "--" not in str(refused.value)
