@@ -9,6 +9,7 @@ import os
 import re
 import typing
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict
 from types import SimpleNamespace
 from typing import Annotated, Any, ParamSpec, TypeAlias, TypeVar
 
@@ -64,13 +65,14 @@ def checked(function: Callable[P, T], *, name: str | None = None) -> Callable[P,
 
     @functools.wraps(function)
     def call(*args: P.args, **kwargs: P.kwargs) -> T:
-        for argument, value in _passed(signature.bind(*args, **kwargs), signature):
-            if argument in adapters():
-                where = f"{name or function.__qualname__}({argument}=…)"
-                _check(where, value, adapters()[argument])
-        if callable(notify := kwargs.get("notify")):
-            kwargs["notify"] = lambda line: notify(in_python(line, signature))
+        __tracebackhide__ = True  # of pytest
         try:
+            for argument, value in _passed(signature.bind(*args, **kwargs), signature):
+                if argument in adapters():
+                    where = f"{name or function.__qualname__}({argument}=…)"
+                    _check(where, value, adapters()[argument])
+            if callable(notify := kwargs.get("notify")):
+                kwargs["notify"] = lambda line: notify(in_python(line, signature))
             return function(*args, **kwargs)
         except CoreboundError as error:
             error.what, error.where, error.fix = (
@@ -79,15 +81,11 @@ def checked(function: Callable[P, T], *, name: str | None = None) -> Callable[P,
             error.args = (f"{error.where}: {error.what}\n  {error.fix}",)
             if isinstance(error, ScenarioFaults):
                 error.faults = tuple(
-                    Fault(
-                        file=fault.file,
-                        line=fault.line,
-                        what=in_python(fault.what, signature),
-                        fix=in_python(fault.fix, signature),
-                    )
+                    Fault(**asdict(fault) | {"fix": in_python(fault.fix, signature)})
                     for fault in error.faults
                 )
-            raise
+            # The user can fix it without the frames of corebound.
+            raise error.with_traceback(None) from None
         except OSError as error:
             if (explained := user_error(error)) is not None:
                 raise explained from error

@@ -22,6 +22,9 @@ class SpeedCheck:
         self._folder = folder
         self._report = report
         self._checks = 0
+        from corebound.api.arguments import checked
+
+        self.check = checked(self.check, name="corebound.check")  # type: ignore[method-assign]
 
     def check(
         self,
@@ -58,43 +61,7 @@ class SpeedCheck:
             InputError: There is no such revision, or the function is not in it.
             LaunchError: One of both fails.
         """
-        # Hides this frame; the error below starts anew, so that the test's own line comes first.
         __tracebackhide__ = True
-        from corebound.api.arguments import checked
-        from corebound.errors import CoreboundError
-
-        measure = checked(self._measure, name="corebound.check")
-        try:
-            measurement = measure(
-                function,
-                baseline=baseline,
-                margin=margin,
-                budget_s=budget_s,
-                setup=setup,
-                launches=launches,
-                settings=settings,
-            )
-        except CoreboundError as error:
-            raise error.with_traceback(None) from None
-        row = measurement.row
-        text = f"{measurement.before} → {measurement.after}: {row.summary}"
-        self._report(text)
-        slowdown = row.slowdown_ratio or 1.0
-        if row.verdict == "slower" and slowdown > 1 + margin:
-            pytest.fail(f"{text}; the margin is {margin:.1%}", pytrace=False)
-        return measurement
-
-    def _measure(
-        self,
-        function: Callable[[], object],
-        *,
-        baseline: str | Callable[[], object],
-        margin: float,
-        budget_s: float,
-        setup: bool,
-        launches: tuple[int, int],
-        settings: Mapping[str, Any] | None,
-    ) -> Measurement:
         from corebound.api.measure import CallReporter, measurement_of
         from corebound.workflow import measure_functions, revisions
 
@@ -117,7 +84,14 @@ class SpeedCheck:
         result = measure_functions.measure_functions(
             [before, measure_functions.describe_function(function)], request, CallReporter(None)
         )
-        return measurement_of(result)
+        measurement = measurement_of(result)
+        row = measurement.row
+        text = f"{measurement.before} → {measurement.after}: {row.summary}"
+        self._report(text)
+        slowdown = row.slowdown_ratio or 1.0
+        if row.verdict == "slower" and slowdown > 1 + margin:
+            pytest.fail(f"{text}; the margin is {margin:.1%}", pytrace=False)
+        return measurement
 
 
 @pytest.fixture

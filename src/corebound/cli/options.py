@@ -91,7 +91,7 @@ def seconds(text: str, *, option: str = "--budget") -> float:
         option: The option it belongs to.
 
     Raises:
-        InputError: The text is not a duration.
+        InputError: The text is not a duration, or the budget is zero.
     """
     match = _DURATION.fullmatch(text)
     if not text or match is None:
@@ -101,7 +101,14 @@ def seconds(text: str, *, option: str = "--budget") -> float:
             fix="Write it like 90s, 10m or 1h30m, up to 31 years.",
         )
     hours, minutes, rest = (int(part or 0) for part in match.groups())
-    return float(hours * 3600 + minutes * 60 + rest)
+    total_s = float(hours * 3600 + minutes * 60 + rest)
+    if option == "--budget" and not total_s:
+        raise InputError(
+            what="a budget of zero has no time for a launch.",
+            where=option,
+            fix="Write it like 90s or 10m. `corebound plan` launches nothing.",
+        )
+    return total_s
 
 
 def variables(assignments: list[str] | None) -> dict[str, str]:
@@ -127,23 +134,7 @@ def variables(assignments: list[str] | None) -> dict[str, str]:
 
 def budget_seconds(budget: str | None) -> float | None:
     """The value of --budget in seconds; None if the option is not given."""
-    return None if budget is None else positive_seconds(budget)
-
-
-def positive_seconds(budget: str) -> float:
-    """The value of --budget in seconds.
-
-    Raises:
-        InputError: It is not a duration, or zero.
-    """
-    budget_s = seconds(budget)
-    if not budget_s:
-        raise InputError(
-            what="a budget of zero has no time for a launch.",
-            where="--budget",
-            fix="Write it like 90s or 10m. `corebound plan` launches nothing.",
-        )
-    return budget_s
+    return None if budget is None else seconds(budget)
 
 
 def wait_seconds(wait: str | None) -> float:

@@ -175,11 +175,7 @@ def bisect_commits(
         ending=ending,
         is_merge=ending is not None and project.is_merge(bisection.commits[ending.bad]),
         noise=bisection.noise_notes(ending),
-        records=tuple(
-            file
-            for file in dict.fromkeys(prepared.file for prepared in bisection.runs.values())
-            if file.exists()
-        ),
+        records=tuple(dict.fromkeys(prepared.file for prepared in bisection.runs.values())),
     )
 
 

@@ -12,7 +12,7 @@ from corebound.errors import InputError
     ("text", "length_s"), [("90s", 90), ("10m", 600), ("1h30m", 5400), ("2h", 7200), ("0s", 0)]
 )
 def test_a_budget_has_hours_minutes_and_seconds(text: str, length_s: float) -> None:
-    assert seconds(text) == length_s
+    assert seconds(text, option="--wait") == length_s
 
 
 @pytest.mark.parametrize("text", ["", "10", "m", "ten minutes", "-5m", "1m1h", "1.5h"])

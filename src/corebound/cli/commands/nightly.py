@@ -8,17 +8,7 @@ from typing import Annotated
 import typer
 
 from corebound.cli.commands.publish import Branch, Push, Squash, To
-from corebound.cli.options import (
-    Config,
-    Json,
-    MaybeFiles,
-    Quiet,
-    Records,
-    Wait,
-    notifier,
-    positive_seconds,
-    wait_seconds,
-)
+from corebound.cli.options import Config, Json, MaybeFiles, Quiet, Records, Wait, notifier, seconds
 from corebound.cli.output.console import Console
 from corebound.cli.output.json import print_json
 from corebound.records.jsonl import RECORDS
@@ -87,8 +77,8 @@ def nightly(
     request = NightlyRequest(
         files=tuple(files or (DEFAULT_SCENARIOS,)),
         profile=profile,
-        budget_s=positive_seconds(budget),
-        wait_s=wait_seconds(wait),
+        budget_s=seconds(budget),
+        wait_s=seconds(wait, option="--wait") if wait else 0.0,
         update=update,
         verify=verify,
         # Without a place to publish to, a complete site is still written, to the default folder.
