@@ -111,16 +111,11 @@ def tuning_html(tuning: Tuning) -> str:
 def table_html(heading: str, headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """Any result as a table of texts; line ends of the heading are kept."""
     head = f'<p style="white-space:pre-line"><b>{escape(heading)}</b></p>' if heading else ""
-    return _document(head + (_texts_table(headings, rows) if rows else ""))
-
-
-def _texts_table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    head = "".join(f"<th>{escape(name.replace('_', ' '))}</th>" for name in headings)
-    body = "".join(
-        f"<tr>{''.join(f'<td>{escape(text)}</td>' for text in row)}</tr>" for row in rows
-    )
-    head = f"<thead><tr>{head}</tr></thead>" if any(headings) else ""
-    return f'<table class="texts">{head}<tbody>{body}</tbody></table>'
+    titles = "".join(f"<th>{escape(name.replace('_', ' '))}</th>" for name in headings)
+    top = f"<thead><tr>{titles}</tr></thead>" if any(headings) else ""
+    cells = ("".join(f"<td>{escape(text)}</td>" for text in row) for row in rows)
+    body = "".join(f"<tr>{row}</tr>" for row in cells)
+    return _document(f'{head}<table class="texts">{top}<tbody>{body}</tbody></table>')
 
 
 def _compared_row(row: ComparedRow) -> _Row:
