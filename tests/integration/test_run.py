@@ -418,12 +418,12 @@ def test_resume_reports_an_interrupted_run_of_a_changed_scenario(long: Path) -> 
 
 
 def test_a_resumed_run_keeps_its_budget(suite: Path) -> None:
-    run(suite, "nap.yaml", "--only", "binding=none", "--budget", "0s")
+    run(suite, "nap.yaml", "--only", "binding=none", "--budget", "1s")
     code, _, _ = run(suite, "--resume", "--budget", "1h")
 
     (stored,) = records(suite)
     assert code == 0
-    assert stored.run.budget_s == 0
+    assert stored.run.budget_s == 1
     assert len(stored.launches) == 3
 
 
@@ -511,11 +511,12 @@ def test_results_go_to_standard_output_and_progress_to_standard_error(suite: Pat
     assert "Records:" not in err
 
 
-def test_a_budget_too_short_for_any_launch_sets_the_exit_code(suite: Path) -> None:
-    code, out, _ = run(suite, "nap.yaml", "--budget", "0s")
+def test_a_budget_of_zero_is_refused_and_leaves_no_run(suite: Path) -> None:
+    code, _, err = run(suite, "nap.yaml", "--budget", "0s")
 
-    assert code == 5
-    assert "The budget ran out." in out
+    assert code == 2
+    assert "--budget" in err
+    assert not (suite / "reports").exists()
 
 
 def test_a_missing_environment_sets_the_exit_code(suite: Path) -> None:
