@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
+from corebound.api.arguments import checked
 from corebound.api.measure import CallReporter
 from corebound.fleet.status import FleetStatus
 from corebound.records.jsonl import RECORDS
@@ -21,6 +23,7 @@ class Fleet:
     is no plan, or the engine cannot be reached.
     """
 
+    @functools.partial(checked, name="Fleet")
     def __init__(
         self,
         file: str | PathLike[str],
@@ -40,6 +43,7 @@ class Fleet:
         self._request = FleetRequest(file=Path(file), folder=Path(folder), round_name=round_name)
         self._notify = CallReporter(notify).notify
 
+    @checked
     def plan(self, round_name: str = "1") -> dict[str, Any]:
         """Freeze what each host measures.
 
@@ -51,6 +55,7 @@ class Fleet:
         """
         return workflow.plan_fleet(self._request, round_name, self._notify).document
 
+    @checked
     def run(self, *, detach: bool = False) -> FleetStatus:
         """Measure what the plan has not measured yet, and wait for it; plans first if necessary.
 
@@ -62,6 +67,7 @@ class Fleet:
         """
         return self._run(again=False, detach=detach)
 
+    @checked
     def resume(self, *, detach: bool = False) -> FleetStatus:
         """Measure what is missing, including shards that failed or were cancelled; as `run`."""
         return self._run(again=True, detach=detach)
@@ -74,6 +80,7 @@ class Fleet:
         """What is measured, what is missing, and why."""
         return workflow.status_of_fleet(self._request.open())
 
+    @checked
     def collect(
         self,
         *,
@@ -101,6 +108,7 @@ class Fleet:
         """
         return workflow.cancel_fleet(self._request.open())
 
+    @checked
     def forget_host(self, host: str) -> str:
         """Forget which machine a host was; returns the host id that it had."""
         return workflow.forget_host(self._request.open(), host)

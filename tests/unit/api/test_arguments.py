@@ -115,3 +115,10 @@ def test_every_function_checks_each_of_its_arguments(name: str) -> None:
                     named[parameter.name] = value
         with pytest.raises(InputError):
             function(*positional, **named)
+
+
+def test_a_fleet_checks_its_arguments_too(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="Fleet"):
+        corebound.Fleet(3)  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="host"):
+        corebound.Fleet(tmp_path / "fleet.yaml").forget_host(3)  # type: ignore[arg-type]
