@@ -134,17 +134,20 @@ def test_early_warnings_of_one_commit_are_one_entry() -> None:
 
     said = listed(warned).stdout
 
-    assert said.startswith("No new regression, 8 suspected, in 8 series.")
+    number = len(warned)
+    assert number > 4
+    assert said.startswith(f"No new regression, {number} suspected, in {number} series.")
     assert said.count("early warning") == 1
-    assert "8 series of 1 benchmark: 1.02× slower" in said
-    assert "and 5 more series" in said
+    assert f"{number} series of 1 benchmark: 1.0" in said
+    assert f"and {number - 3} more series" in said
 
 
 def test_markdown_has_one_line_for_the_early_warnings_of_one_commit() -> None:
-    said = listed(early_warnings(), "--format", "md").stdout
+    warned = early_warnings()
+    said = listed(warned, "--format", "md").stdout
 
     (line,) = [line for line in said.splitlines() if line.startswith("- ")]
-    assert "8 series of 1 benchmark" in line
+    assert f"{len(warned)} series of 1 benchmark" in line
     assert "early warning" in line
 
 
