@@ -177,7 +177,7 @@ def test_duplicates_are_not_launched_and_share_the_baseline_of_the_measured_cell
         for side in "ab"
     }
     assert all(launch.alternated for launch in kept)
-    assert is_complete(a_run(), (task,), kept, operators=True)
+    assert is_complete((task,), kept, operators=True)
 
 
 def test_every_field_of_a_launchs_result_is_in_its_record() -> None:
@@ -298,14 +298,14 @@ def test_a_resumed_run_repeats_what_was_killed_from_outside_and_nothing_else(
 
     a_runner(kept, task, launch=launch).run()
     before = len(kept)
-    assert is_complete(a_run(), (task,), kept, operators=True) == (not is_repeated)
+    assert is_complete((task,), kept, operators=True) == (not is_repeated)
     a_runner(kept, task).run()
 
     again = [(one.block, one.cell.key) for one in kept[before:]]
     ids = [one.id for one in kept]
     assert len(set(ids)) == len(ids)
     assert bool(again) == is_repeated
-    assert is_complete(a_run(), (task,), kept, operators=True)
+    assert is_complete((task,), kept, operators=True)
     of_b = [one for one in kept if side_of(one.cell) == "b" and one.status == "ok"]
     assert len(of_b) == (3 if is_repeated else 0)
 
@@ -321,7 +321,7 @@ def test_a_killed_profile_is_made_again_by_a_resumed_run() -> None:
 
     assert len(profiled(kept)) == 2
     assert len({one.id for one in kept}) == len(kept)
-    assert is_complete(a_run(), (task,), kept, operators=True)
+    assert is_complete((task,), kept, operators=True)
 
 
 def test_no_launch_starts_after_the_budget() -> None:
@@ -437,7 +437,7 @@ def test_a_run_is_complete_when_going_on_would_record_nothing(
     a_runner(whole, task, seed=seed, operators=operators).run()
     done = whole[:stop]
 
-    complete = is_complete(a_run(seed=seed), (task,), done, operators=operators)
+    complete = is_complete((task,), done, operators=operators)
 
     assert complete == (len(done) == len(whole))
 
@@ -447,8 +447,8 @@ def test_a_run_that_lacks_only_profiles_is_complete_where_none_are_wanted() -> N
     kept: list[Launch] = []
     a_runner(kept, task, operators=False).run()
 
-    assert is_complete(a_run(), (task,), kept, operators=False)
-    assert not is_complete(a_run(), (task,), kept, operators=True)
+    assert is_complete((task,), kept, operators=False)
+    assert not is_complete((task,), kept, operators=True)
 
 
 def _run_until(kept: list[Launch], limit: int, *, seed: int) -> Ending | None:
@@ -1035,7 +1035,7 @@ def test_a_race_that_was_killed_makes_the_same_launches(killed_after: int) -> No
     a_runner(kept, a_race_task(), launch=raced).run()
 
     assert kept == whole
-    assert is_complete(a_run(), (a_race_task(),), kept, operators=False)
+    assert is_complete((a_race_task(),), kept, operators=False)
 
 
 @pytest.mark.parametrize("seed", range(4))
