@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable
+
 from corebound.machine.cgroups import quotas
 from corebound.machine.doctor.check import (
     Check,
@@ -15,7 +18,7 @@ from corebound.machine.doctor.check import (
 from corebound.machine.doctor.host_facts import HostFacts
 from corebound.machine.doctor.result import SettingChange, command, printable
 from corebound.machine.sysfs import numbered_entries, read_cpu_list, read_text
-from corebound.machine.topology import cpu_list
+from corebound.machine.topology import Cpu, cpu_list
 from corebound.units import significant
 
 _CPUS = "sys/devices/system/cpu"
@@ -105,17 +108,7 @@ def _topology(facts: HostFacts) -> Finding:
 
 
 _IRQS = "proc/irq"
-_IRQ_FILES = frozenset(
-    {
-        "affinity_hint",
-        "effective_affinity",
-        "effective_affinity_list",
-        "node",
-        "smp_affinity",
-        "smp_affinity_list",
-        "spurious",
-    }
-)
+_IRQ_FILE = re.compile(r"affinity_hint|(effective|smp)_affinity(_list)?|node|spurious")
 
 
 def _isolated(facts: HostFacts) -> frozenset[int] | None:
@@ -128,19 +121,15 @@ def _isolated(facts: HostFacts) -> frozenset[int] | None:
     return frozenset().union(*available) if available else None
 
 
-def _allowed(facts: HostFacts) -> frozenset[int]:
-    return frozenset(cpu.id for cpu in facts.topology.allowed) if facts.topology else frozenset()
-
-
-def _online(facts: HostFacts) -> frozenset[int]:
-    return frozenset(cpu.id for cpu in facts.topology.cpus) if facts.topology else frozenset()
+def _ids(cpus: Iterable[Cpu]) -> frozenset[int]:
+    return frozenset(cpu.id for cpu in cpus)
 
 
 def _isolation(facts: HostFacts) -> Finding:
     isolated = _isolated(facts)
     if isolated is None or facts.topology is None:
         return unavailable("this host has no list of isolated CPUs")
-    allowed = _allowed(facts)
+    allowed = _ids(facts.topology.allowed)
     tickless = read_cpu_list(facts.tree, f"{_CPUS}/nohz_full")
     value = f"{cpu_list(isolated)} isolated" if isolated else "none isolated"
     if tickless:
@@ -165,15 +154,16 @@ def _affinity(facts: HostFacts) -> Finding:
     affinities = {
         path: (text, cpus)
         for number in numbered_entries(facts.tree, _IRQS, "")
-        if _has_handler(facts, number)
+        # If a device uses the interrupt, its folder has one named after the handler.
+        if not all(map(_IRQ_FILE.fullmatch, facts.tree.names(f"{_IRQS}/{number}")))
         and (text := read_text(facts.tree, path := f"{_IRQS}/{number}/smp_affinity_list"))
         and (cpus := read_cpu_list(facts.tree, path))
     }
     if not affinities or facts.topology is None:
         return unavailable("this host shows no interrupt affinity")
-    allowed, isolated = _allowed(facts), _isolated(facts) or frozenset()
+    allowed, isolated = _ids(facts.topology.allowed), _isolated(facts) or frozenset()
     measured = isolated & allowed or allowed
-    spare = _online(facts) - measured - isolated
+    spare = _ids(facts.topology.cpus) - measured - isolated
     overlapping = {path: text for path, (text, cpus) in affinities.items() if cpus & measured}
     value = f"{len(overlapping)} of {len(affinities)} on CPUs {cpu_list(measured)}"
     if not overlapping:
@@ -185,11 +175,6 @@ def _affinity(facts: HostFacts) -> Finding:
         value,
         [SettingChange(path=path, prior=text, value=target) for path, text in overlapping.items()],
     )
-
-
-def _has_handler(facts: HostFacts, number: int) -> bool:
-    """Whether a device uses the interrupt: its folder then has one named after the handler."""
-    return not _IRQ_FILES.issuperset(facts.tree.names(f"{_IRQS}/{number}"))
 
 
 def _irqbalance(facts: HostFacts) -> Finding:

@@ -20,7 +20,6 @@ from corebound.machine.doctor.check import (
 )
 from corebound.machine.doctor.host_facts import HostFacts, Process
 from corebound.machine.doctor.result import printable
-from corebound.machine.procfs import CpuTicks
 from corebound.machine.sysfs import Tree, numbered_entries, parse_integer, read_text, selected
 from corebound.units import percent, significant, size
 
@@ -175,7 +174,7 @@ def _foreign(facts: HostFacts) -> Finding:
     ticks_per_cpu = (after.total - before.total) / after.cpus
     used = _used_ticks(facts)
     own = sum(ticks for process, ticks in used if process.pid == facts.pid)
-    busy = _busy_ticks(after) - _busy_ticks(before)
+    busy = after.busy + after.interrupts - before.busy - before.interrupts
     share = max(0.0, (busy - own) / ticks_per_cpu)
     value = f"{percent(share, 0)} of a CPU"
     if share <= _MOST_FOREIGN:
@@ -200,10 +199,6 @@ def _foreign(facts: HostFacts) -> Finding:
     if pids:
         fix, durable_fix = f"measure when they have ended: ps -o pid,user,args {pids}", _DURABLE_FIX
     return replace(warning(with_pids, fix=fix), durable=warning(without_pids, fix=durable_fix))
-
-
-def _busy_ticks(ticks: CpuTicks) -> int:
-    return ticks.busy + ticks.interrupts
 
 
 def _used_ticks(facts: HostFacts) -> list[tuple[Process, int]]:
